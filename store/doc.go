@@ -1,0 +1,30 @@
+// Package store holds copies of Kubernetes collections as immutable snapshots.
+//
+// An [Indexer] is written by one reflector and read by anybody:
+//
+//	byNode := store.NewIndex("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+//	pods := store.NewIndexer(byNode)
+//	// … a reflector fills pods …
+//	now := pods.Snapshot()
+//	pod, ok := now.Get(store.Key("default", "web-0"))
+//	for pod := range byNode.Objects(now, "node-1") { … }
+//
+// # What is guaranteed
+//
+//  1. A [Snapshot] never changes. Its indexes agree with its objects, and its resource version is the newest
+//     one whose effects it holds.
+//  2. Taking a snapshot is O(1) and takes no lock. Holding one costs the memory of what has changed since.
+//  3. Writers are serialised; readers never wait for them, not even for a Replace that takes minutes to arrive.
+//  4. [Diff] of two snapshots yields every change between them exactly once, and costs what differs.
+//  5. Replace is all or nothing: on an error the old content stays.
+//
+// # What is not
+//
+// Objects are shared by everyone who reads the store and by later snapshots: they are read-only. Copy an object
+// (DeepCopy) before changing it. Snapshots have no order of their own; [Snapshot.Sorted] gives one.
+//
+// # Cost
+//
+// Beside the object itself: about 75 bytes per object, and about 50 per object and index. A write allocates
+// about 1.3 KB at 100,000 objects. Get is within a factor of two to four of a plain map.
+package store

@@ -1,0 +1,265 @@
+package store_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/store/storetest"
+)
+
+var pod = storetest.Pod
+
+func onNode(p *corev1.Pod, node string) *corev1.Pod {
+	p.Spec.NodeName = node
+	return p
+}
+
+var byNode = store.NewIndex("node", func(p *corev1.Pod) []string {
+	if p.Spec.NodeName == "" {
+		return nil
+	}
+	return []string{p.Spec.NodeName}
+})
+
+// byVersionDigits has many values per object, repeated ones too, of a type that is not a string.
+var byVersionDigits = store.NewIndex("digits", func(p *corev1.Pod) (digits []rune) {
+	return []rune(p.ResourceVersion)
+})
+
+func TestIndexerConforms(t *testing.T) {
+	storetest.Run(t, func(*testing.T) storetest.Rig {
+		x := store.NewIndexer(byNode, byVersionDigits)
+		return storetest.Rig{
+			Store:           x,
+			Objects:         func() []*corev1.Pod { return x.Snapshot().Sorted() },
+			ResourceVersion: func() string { return x.Snapshot().ResourceVersion() },
+		}
+	})
+}
+
+func TestZeroIndexer(t *testing.T) {
+	var x store.Indexer[*corev1.Pod]
+	require.Zero(t, x.Snapshot().Len())
+	require.Empty(t, x.Snapshot().ResourceVersion())
+	require.NoError(t, x.Bookmark("4"))
+	require.NoError(t, x.Add(pod("a", 5)))
+	got, ok := x.Snapshot().Get("ns/a")
+	require.True(t, ok)
+	require.Equal(t, "5", got.ResourceVersion)
+}
+
+func TestZeroSnapshot(t *testing.T) {
+	var s store.Snapshot[*corev1.Pod]
+	_, ok := s.Get("ns/a")
+	require.False(t, ok)
+	require.Empty(t, s.Sorted())
+	require.Empty(t, maps.Collect(s.All()))
+	require.Zero(t, byNode.Len(s, "n1"))
+}
+
+func TestIndexFollowsObjects(t *testing.T) {
+	x := store.NewIndexer(byNode)
+	require.NoError(t, x.Add(onNode(pod("a", 1), "n1")))
+	require.NoError(t, x.Add(onNode(pod("b", 2), "n1")))
+	require.NoError(t, x.Add(pod("pending", 3)))
+	before := x.Snapshot()
+	require.NoError(t, x.Update(onNode(pod("a", 4), "n2")))
+	require.NoError(t, x.Delete(pod("b", 5)))
+
+	require.Equal(t, []string{"a", "b"}, names(byNode, before, "n1"))
+	require.Equal(t, map[string]int{"n1": 2}, maps.Collect(byNode.Values(before)))
+	require.Equal(t, []string{"a"}, names(byNode, x.Snapshot(), "n2"))
+	require.Equal(t, map[string]int{"n2": 1}, maps.Collect(byNode.Values(x.Snapshot())), "an empty value is forgotten")
+}
+
+func TestUnknownIndexPanicsWithItsName(t *testing.T) {
+	x := store.NewIndexer[*corev1.Pod]()
+	require.NoError(t, x.Add(pod("a", 1)))
+	require.PanicsWithValue(t, `store: index "node" is not one of this store's: pass it to NewIndexer`,
+		func() { byNode.Len(x.Snapshot(), "n1") })
+}
+
+func TestReplaceKeepsPointersOfUnchangedObjects(t *testing.T) {
+	x := store.NewIndexer(byNode)
+	a, b := onNode(pod("a", 1), "n1"), onNode(pod("b", 2), "n1")
+	require.NoError(t, x.Replace(store.Items(a, b), store.At("2")))
+	before := x.Snapshot()
+	require.NoError(t, x.Replace(store.Items(a.DeepCopy(), onNode(pod("b", 7), "n1")), store.At("9")))
+
+	got, _ := x.Snapshot().Get("ns/a")
+	require.Same(t, a, got)
+	var changed []string
+	for c := range store.Diff(before, x.Snapshot()) {
+		changed = append(changed, c.Key+" "+c.Old.ResourceVersion+">"+c.New.ResourceVersion)
+	}
+	require.Equal(t, []string{"ns/b 2>7"}, changed)
+}
+
+func TestDiffTellsARecreatedObject(t *testing.T) {
+	x := store.NewIndexer[*corev1.Pod]()
+	require.NoError(t, x.Add(pod("a", 1)))
+	before := x.Snapshot()
+	again := pod("a", 5)
+	again.UID = types.UID("another")
+	require.NoError(t, x.Replace(store.Items(again), store.At("5")))
+	var got []string
+	for c := range store.Diff(before, x.Snapshot()) {
+		got = append(got, fmt.Sprintf("%s deleted=%t added=%t", c.Key, c.Deleted(), c.Added()))
+	}
+	require.Equal(t, []string{"ns/a deleted=true added=false", "ns/a deleted=false added=true"}, got)
+}
+
+// TestModel keeps every snapshot of a random history, and compares objects, indexes and differences at the end
+// with plain maps and with a second, dumb computation.
+func TestModel(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 3))
+	type moment struct {
+		snapshot store.Snapshot[*corev1.Pod]
+		objects  map[string]*corev1.Pod
+		version  string
+	}
+	x := store.NewIndexer(byNode, byVersionDigits)
+	history := []moment{{objects: map[string]*corev1.Pod{}}}
+	for version := 1; version <= 400; version++ {
+		objects := maps.Clone(history[len(history)-1].objects)
+		p := onNode(pod(fmt.Sprintf("p%d", random.IntN(30)), version), fmt.Sprintf("n%d", random.IntN(4)))
+		key := store.KeyOf(p)
+		switch random.IntN(10) {
+		case 0:
+			maps.DeleteFunc(objects, func(string, *corev1.Pod) bool { return random.IntN(3) == 0 })
+			objects[key] = p
+			require.NoError(t, x.Replace(store.Items(slices.Collect(maps.Values(objects))...), store.At(strconv.Itoa(version))))
+		case 1, 2, 3:
+			require.NoError(t, x.Delete(p))
+			delete(objects, key)
+		case 4:
+			require.NoError(t, x.Bookmark(p.ResourceVersion))
+		default:
+			require.NoError(t, x.Update(p))
+			objects[key] = p
+		}
+		history = append(history, moment{x.Snapshot(), objects, strconv.Itoa(version)})
+	}
+	for i, m := range history[1:] {
+		require.Equal(t, m.objects, maps.Collect(m.snapshot.All()))
+		require.Equal(t, m.version, m.snapshot.ResourceVersion())
+		requireIndex(t, byNode, m.snapshot, func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+		requireIndex(t, byVersionDigits, m.snapshot, func(p *corev1.Pod) []rune { return []rune(p.ResourceVersion) })
+		requireDiff(t, history[i].snapshot, m.snapshot)
+		requireDiff(t, m.snapshot, history[random.IntN(len(history))].snapshot)
+	}
+}
+
+// requireIndex computes the index from the objects and compares.
+func requireIndex[K comparable](t *testing.T, index *store.Index[*corev1.Pod, K], s store.Snapshot[*corev1.Pod], values func(*corev1.Pod) []K) {
+	t.Helper()
+	want := map[K]map[string]bool{}
+	for key, p := range s.All() {
+		for _, v := range values(p) {
+			if want[v] == nil {
+				want[v] = map[string]bool{}
+			}
+			want[v][key] = true
+		}
+	}
+	got := map[K]map[string]bool{}
+	for v, n := range index.Values(s) {
+		got[v] = map[string]bool{}
+		for p := range index.Objects(s, v) {
+			held, _ := s.Get(store.KeyOf(p))
+			require.Same(t, held, p, "an index holds the objects themselves")
+			got[v][store.KeyOf(p)] = true
+		}
+		require.Len(t, got[v], n)
+		require.Equal(t, n, index.Len(s, v))
+	}
+	require.Equal(t, want, got)
+}
+
+func requireDiff(t *testing.T, before, after store.Snapshot[*corev1.Pod]) {
+	t.Helper()
+	want, got := map[string][2]*corev1.Pod{}, map[string][2]*corev1.Pod{}
+	for key, old := range before.All() {
+		if now, _ := after.Get(key); now != old {
+			want[key] = [2]*corev1.Pod{old, now}
+		}
+	}
+	for key, now := range after.All() {
+		if _, ok := before.Get(key); !ok {
+			want[key] = [2]*corev1.Pod{nil, now}
+		}
+	}
+	for c := range store.Diff(before, after) {
+		require.NotContains(t, got, c.Key)
+		got[c.Key] = [2]*corev1.Pod{c.Old, c.New}
+	}
+	require.Equal(t, want, got)
+}
+
+// TestReadersSeeWholeStates: while a writer moves one object between nodes, every snapshot has it on exactly one.
+func TestReadersSeeWholeStates(t *testing.T) {
+	x := store.NewIndexer(byNode)
+	require.NoError(t, x.Add(onNode(pod("a", 1), "n0")))
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				s := x.Snapshot()
+				if found := byNode.Len(s, "n0") + byNode.Len(s, "n1"); found != 1 {
+					t.Errorf("%d pods at version %s", found, s.ResourceVersion())
+					return
+				}
+			}
+		})
+	}
+	for i := range 2000 {
+		require.NoError(t, x.Update(onNode(pod("a", i+2), fmt.Sprintf("n%d", i%2))))
+	}
+	close(done)
+	readers.Wait()
+}
+
+// TestReadersDoNotWaitForReplace reads in the middle of a list that has not ended.
+func TestReadersDoNotWaitForReplace(t *testing.T) {
+	x := store.NewIndexer(byNode)
+	require.NoError(t, x.Add(pod("old", 1)))
+	items := func(yield func(*corev1.Pod, error) bool) {
+		yield(pod("new", 2), nil)
+		require.Equal(t, []string{"old"}, all(x.Snapshot()))
+	}
+	require.NoError(t, x.Replace(items, store.At("2")))
+	require.Equal(t, []string{"new"}, all(x.Snapshot()))
+}
+
+func names[K comparable](index *store.Index[*corev1.Pod, K], s store.Snapshot[*corev1.Pod], value K) (names []string) {
+	for p := range index.Objects(s, value) {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func all(s store.Snapshot[*corev1.Pod]) (names []string) {
+	for _, p := range s.Sorted() {
+		names = append(names, p.Name)
+	}
+	return names
+}

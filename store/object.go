@@ -1,0 +1,41 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Object is what a store can hold: a pointer to an API type, such as *corev1.Pod, *unstructured.Unstructured or
+// *metav1.PartialObjectMetadata.
+type Object interface {
+	comparable
+	metav1.Object
+	runtime.Object
+}
+
+// Key is the key of an object: "namespace/name", or "name" where namespace is empty (cluster scope). It is the
+// form that client-go's caches and workqueues use.
+func Key(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// KeyOf is the key under which obj is stored.
+func KeyOf(obj metav1.Object) string { return Key(obj.GetNamespace(), obj.GetName()) }
+
+// SplitKey is the inverse of [Key]. It fails on a key with an empty name or more than one slash.
+func SplitKey(key string) (namespace, name string, err error) {
+	name = key
+	if before, after, ok := strings.Cut(key, "/"); ok {
+		namespace, name = before, after
+	}
+	if name == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("store: key %q is neither \"namespace/name\" nor \"name\"", key)
+	}
+	return namespace, name, nil
+}

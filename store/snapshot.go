@@ -1,0 +1,75 @@
+package store
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/tributary-go/tributary/internal/trie"
+)
+
+// Snapshot is the content of a store at one moment. It never changes, copies are O(1), and any number of
+// goroutines may read one. The zero value is empty. Its objects are read-only.
+type Snapshot[T Object] struct {
+	at *version[T]
+}
+
+// version is what a snapshot points to: objects, indexes and resource version of one instant (invariant 3).
+type version[T Object] struct {
+	objects         trie.Map[string, T]
+	indexes         []any // per entry of schema, the trie that its index made
+	schema          []AnyIndex[T]
+	resourceVersion string
+}
+
+// Len is the number of objects.
+func (s Snapshot[T]) Len() int {
+	if s.at == nil {
+		return 0
+	}
+	return s.at.objects.Len()
+}
+
+// Get returns the object under key, which [Key] or [KeyOf] makes.
+func (s Snapshot[T]) Get(key string) (obj T, ok bool) {
+	if s.at == nil {
+		return obj, false
+	}
+	return s.at.objects.Get(key)
+}
+
+// All yields every object with its key, in no particular order.
+func (s Snapshot[T]) All() iter.Seq2[string, T] {
+	if s.at == nil {
+		return func(func(string, T) bool) {}
+	}
+	return s.at.objects.All()
+}
+
+// Sorted returns the objects ordered by namespace, then name. The slice is the caller's; making it is O(n log n).
+func (s Snapshot[T]) Sorted() []T {
+	objs := make([]T, 0, s.Len())
+	for _, obj := range s.All() {
+		objs = append(objs, obj)
+	}
+	slices.SortFunc(objs, func(a, b T) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return objs
+}
+
+// ResourceVersion is the newest resource version whose effects the snapshot holds; empty where the store was
+// never told one.
+func (s Snapshot[T]) ResourceVersion() string {
+	if s.at == nil {
+		return ""
+	}
+	return s.at.resourceVersion
+}
+
+func (s Snapshot[T]) objects() trie.Map[string, T] {
+	if s.at == nil {
+		return trie.Map[string, T]{}
+	}
+	return s.at.objects
+}
