@@ -1,0 +1,164 @@
+package listwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// FromClient reads a resource of a REST client: resource is the plural name in the path, such as "pods". The client
+// decides on group, version, address and credentials; a typed clientset has one per group version, and
+// [NewRESTClient] makes one for any. O is the object's struct type:
+//
+//	listwatch.FromClient[corev1.Pod](clientset.CoreV1().RESTClient(), "pods")
+//	listwatch.FromClient[unstructured.Unstructured](client, "widgets")
+//	listwatch.FromClient[metav1.PartialObjectMetadata](client, "secrets")
+//
+// Typed objects with generated protobuf code, and metadata, are asked for as protobuf first; the server may answer
+// JSON. Requests are not retried by the client: every answer is the caller's to see.
+func FromClient[O any, T interface {
+	*O
+	store.Object
+}](client rest.Interface, resource string, optionList ...Option) *ListWatch[T] {
+	c := &clientSource[T]{
+		client: client, resource: resource, options: apply(optionList),
+		decoder: newDecoder(func() T { return new(O) }),
+	}
+	c.acceptList, c.acceptWatch = accepts(c.decoder, c.options.json)
+	return &ListWatch[T]{list: c.list, watch: c.watch, noWatchList: c.options.noWatchList}
+}
+
+// NewRESTClient makes a REST client for one group version, for use with [FromClient] where there is no typed
+// clientset: custom resources, or metadata of anything. Clients made from equal configs share connections.
+func NewRESTClient(config *rest.Config, groupVersion schema.GroupVersion) (rest.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &groupVersion
+	config.APIPath = "/apis"
+	if groupVersion.Group == "" {
+		config.APIPath = "/api"
+	}
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // Status, which errors come as
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("listwatch: client for %s: %w", groupVersion, err)
+	}
+	return client, nil
+}
+
+type clientSource[T store.Object] struct {
+	client                  rest.Interface
+	resource                string
+	options                 options
+	acceptList, acceptWatch string
+	decoder                 *decoder[T]
+}
+
+const (
+	mediaJSON     = "application/json"
+	mediaProtobuf = "application/vnd.kubernetes.protobuf"
+	asMetadata    = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	asMetaList    = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
+// accepts returns the Accept headers: the best form first, what any server can do last.
+func accepts[T store.Object](d *decoder[T], onlyJSON bool) (list, watch string) {
+	var none T
+	_, metadata := any(none).(*metav1.PartialObjectMetadata)
+	protobuf := d.protobuf && !onlyJSON
+	switch {
+	case metadata && protobuf:
+		return mediaProtobuf + asMetaList + "," + mediaJSON + asMetaList + "," + mediaJSON,
+			mediaProtobuf + asMetadata + "," + mediaJSON + asMetadata + "," + mediaJSON
+	case metadata:
+		return mediaJSON + asMetaList + "," + mediaJSON, mediaJSON + asMetadata + "," + mediaJSON
+	case protobuf:
+		return mediaProtobuf + "," + mediaJSON, mediaProtobuf + "," + mediaJSON
+	}
+	return mediaJSON, mediaJSON
+}
+
+func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) List[T] {
+	var meta metav1.ListMeta
+	items := func(yield func(T, error) bool) {
+		body, err := c.open(ctx, c.acceptList, request)
+		if err == nil {
+			defer body.Close()
+			meta, err = c.decoder.list(body, yield)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			var none T
+			yield(none, c.failure("list", err))
+		}
+	}
+	return List[T]{Items: items, Meta: func() metav1.ListMeta { return meta }}
+}
+
+func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[T], error] {
+	request.Watch = true
+	return func(yield func(Event[T], error) bool) {
+		body, err := c.open(ctx, c.acceptWatch, request)
+		if err == nil {
+			defer body.Close()
+			err = c.decoder.watch(body, yield)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(Event[T]{}, c.failure("watch", err))
+		}
+	}
+}
+
+// open sends one GET and returns the body of a 2xx answer. Retries are off: a 429 is for the caller to see and obey.
+func (c *clientSource[T]) open(ctx context.Context, accept string, request metav1.ListOptions) (io.ReadCloser, error) {
+	request = c.options.narrow(request)
+	body, err := c.client.Get().
+		NamespaceIfScoped(c.options.namespace, c.options.namespace != "").
+		Resource(c.resource).
+		SpecificallyVersionedParams(&request, metav1.ParameterCodec, metav1.SchemeGroupVersion).
+		SetHeader("Accept", accept).
+		MaxRetries(0).
+		Stream(ctx)
+	return body, withoutBody(err)
+}
+
+func (c *clientSource[T]) failure(op string, err error) error {
+	where := c.resource
+	if c.options.namespace != "" {
+		where += " in " + c.options.namespace
+	}
+	return fmt.Errorf("%s %s: %w", op, where, err)
+}
+
+func schemaGroupResource(details *metav1.StatusDetails) schema.GroupResource {
+	if details == nil {
+		return schema.GroupResource{}
+	}
+	return schema.GroupResource{Group: details.Group, Resource: details.Kind}
+}
+
+// kindOf is the kind that objects of a Go type have by the API's convention: the type's name. Unstructured objects
+// may be of any kind, and a server without the metadata form answers with the whole object.
+func kindOf[T store.Object]() string {
+	var none T
+	switch any(none).(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		return ""
+	}
+	return reflect.TypeFor[T]().Elem().Name()
+}

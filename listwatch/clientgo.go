@@ -1,0 +1,137 @@
+package listwatch
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// This is the untyped file: client-go's ListerWatcher speaks runtime.Object, and both directions meet it here.
+
+// FromClientGo reads a collection through client-go's ListerWatcher, such as a *cache.ListWatch. A source that says
+// that it does not support watch lists is believed.
+func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...Option) *ListWatch[T] {
+	withContext := cache.ToListerWatcherWithContext(lw)
+	f := funcSource[T]{options: apply(optionList), list: withContext.ListWithContext, watch: withContext.WatchWithContext}
+	if refuses, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool }); ok {
+		f.options.noWatchList = f.options.noWatchList || refuses.IsWatchListSemanticsUnSupported()
+	}
+	return f.listWatch()
+}
+
+// ToClientGo lets client-go's reflectors and informers read from a [ListerWatcher]. Lists are collected whole, and
+// each watch has a goroutine and a channel, as that interface demands. Objects that cannot be decoded end a list
+// with their error, and come through a watch as an ERROR event.
+func ToClientGo[T store.Object](lw ListerWatcher[T]) cache.ListerWatcher {
+	refuses, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool })
+	return &clientGoAdapter[T]{lw: lw, noWatchList: ok && refuses.IsWatchListSemanticsUnSupported()}
+}
+
+type clientGoAdapter[T store.Object] struct {
+	lw          ListerWatcher[T]
+	noWatchList bool
+}
+
+func (a *clientGoAdapter[T]) IsWatchListSemanticsUnSupported() bool { return a.noWatchList }
+
+func (a *clientGoAdapter[T]) List(options metav1.ListOptions) (runtime.Object, error) {
+	return a.ListWithContext(context.Background(), options)
+}
+
+func (a *clientGoAdapter[T]) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return a.WatchWithContext(context.Background(), options)
+}
+
+func (a *clientGoAdapter[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list := a.lw.List(ctx, options)
+	all := &objectList[T]{}
+	for obj, err := range list.Items {
+		if err != nil {
+			return nil, err
+		}
+		all.Items = append(all.Items, obj)
+	}
+	all.ListMeta = list.Meta()
+	return all, nil
+}
+
+func (a *clientGoAdapter[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &clientGoWatch{events: make(chan watch.Event), stop: cancel}
+	go func() {
+		defer close(w.events)
+		defer cancel()
+		for event, err := range a.lw.Watch(ctx, options) {
+			select {
+			case w.events <- untyped(event, err):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return w, nil
+}
+
+// clientGoWatch is one running watch; its goroutine ends with Stop, with the context, or with the stream.
+type clientGoWatch struct {
+	events chan watch.Event
+	stop   context.CancelFunc
+}
+
+func (w *clientGoWatch) Stop()                          { w.stop() }
+func (w *clientGoWatch) ResultChan() <-chan watch.Event { return w.events }
+
+func untyped[T store.Object](event Event[T], err error) watch.Event {
+	if err != nil {
+		return watch.Event{Type: watch.Error, Object: statusOf(err)}
+	}
+	if event.Type != watch.Bookmark {
+		return watch.Event{Type: event.Type, Object: event.Object}
+	}
+	bookmark := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	if u, ok := any(bookmark).(*unstructured.Unstructured); ok {
+		u.Object = map[string]any{}
+	}
+	bookmark.SetResourceVersion(event.ResourceVersion)
+	if event.InitialEventsEnd {
+		bookmark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	return watch.Event{Type: watch.Bookmark, Object: bookmark}
+}
+
+// statusOf turns any error into the object of an ERROR event.
+func statusOf(err error) *metav1.Status {
+	var api apierrors.APIStatus
+	if errors.As(err, &api) {
+		status := api.Status()
+		return &status
+	}
+	status := apierrors.NewInternalError(err).Status()
+	return &status
+}
+
+// objectList is a list of objects by pointer, which client-go's helpers take apart like any list type.
+type objectList[T store.Object] struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []T
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *objectList[T]) DeepCopyObject() runtime.Object {
+	out := &objectList[T]{TypeMeta: l.TypeMeta}
+	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	for _, item := range l.Items {
+		out.Items = append(out.Items, item.DeepCopyObject().(T))
+	}
+	return out
+}

@@ -1,0 +1,238 @@
+package listwatch
+
+import (
+	"bufio"
+	"errors"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// Sizes of what one stream may hold at a time. A list is read in larger steps than a watch, since there are few
+// lists and, in a process with many reflectors, many watches.
+const (
+	maxObject   = 32 << 20 // an API server takes no object over 3 MiB
+	listBuffer  = 64 << 10
+	watchBuffer = 4 << 10
+)
+
+// decoder turns the bytes of a stream into objects. Framing knows nothing of objects, and how one object is decoded
+// is decided in protobufObject and jsonObject alone. It has no state and is safe for concurrent use.
+type decoder[T store.Object] struct {
+	new      func() T
+	kind     string // what the objects must be; empty: anything
+	protobuf bool   // whether T has generated protobuf code
+	limit    int    // bytes of one object
+}
+
+// errStopped: the consumer left its loop.
+var errStopped = errors.New("stopped")
+
+// unmarshaler is the generated protobuf code of an API type.
+type unmarshaler interface{ Unmarshal(data []byte) error }
+
+func newDecoder[T store.Object](newObject func() T) *decoder[T] {
+	_, protobuf := any(newObject()).(unmarshaler)
+	return &decoder[T]{new: newObject, kind: kindOf[T](), protobuf: protobuf, limit: maxObject}
+}
+
+// list decodes the body of a LIST.
+func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.ListMeta, error) {
+	r := bufio.NewReaderSize(body, listBuffer)
+	start, err := r.Peek(len(protobufMagic))
+	switch {
+	case string(start) == protobufMagic:
+		return d.protobufList(r, yield)
+	case len(start) > 0 && isJSONStart(start):
+		return d.jsonList(r, yield)
+	case len(start) == 0 && !errors.Is(err, io.EOF):
+		return metav1.ListMeta{}, err
+	}
+	return metav1.ListMeta{}, errNeitherEncoding
+}
+
+// frame is one event of a watch before its object is decoded. raw is valid until the next frame is read.
+type frame struct {
+	event  string
+	object []byte
+	json   bool
+}
+
+// watch decodes the body of a WATCH until it ends; nil is a clean end between two frames.
+func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) error {
+	r := bufio.NewReaderSize(body, watchBuffer)
+	start, err := r.Peek(1)
+	if err != nil {
+		return atBoundary(err)
+	}
+	frames := d.protobufFrames(r)
+	if isJSONStart(start) {
+		frames = d.jsonFrames(r)
+	}
+	for {
+		f, err := frames()
+		if err != nil {
+			return atBoundary(err)
+		}
+		event, err := d.event(f)
+		var unusable *DecodeError
+		if err != nil && !errors.As(err, &unusable) {
+			return err
+		}
+		if !yield(event, err) {
+			return errStopped
+		}
+	}
+}
+
+// atBoundary makes a clean end of io.EOF, which readers return only where a frame could begin.
+func atBoundary(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+func (d *decoder[T]) event(f frame) (Event[T], error) {
+	kind := watch.EventType(f.event)
+	switch kind {
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
+	case watch.Error:
+		return Event[T]{}, d.status(f)
+	default:
+		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown type of", Object: d.keyIn(f.object, f.json),
+			Err: errUnknownEvent}
+	}
+	obj, err := d.object(f.object, f.json)
+	if err != nil {
+		return Event[T]{}, &DecodeError{Op: "watch", Event: f.event, Object: d.keyIn(f.object, f.json), Err: err}
+	}
+	return newEvent(kind, obj), nil
+}
+
+// object decodes one object in the envelope that a watch sends it in.
+func (d *decoder[T]) object(data []byte, json bool) (T, error) {
+	if json {
+		return d.jsonObject(data, schema.GroupVersionKind{})
+	}
+	gvk, raw, err := openEnvelope(data)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return d.protobufObject(raw, gvk)
+}
+
+// status decodes the Status of an ERROR event.
+func (d *decoder[T]) status(f frame) error {
+	var status metav1.Status
+	var err error
+	if f.json {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(f.object, &status)
+	} else {
+		var raw []byte
+		if _, raw, err = openEnvelope(f.object); err == nil {
+			err = status.Unmarshal(raw)
+		}
+	}
+	if err != nil {
+		return errors.New("the server reported an error that cannot be decoded")
+	}
+	return statusError(&status)
+}
+
+// protobufObject decodes one message. data may be reused afterwards: generated code copies what it keeps.
+func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind) (T, error) {
+	var none T
+	if err := d.check(gvk.Kind); err != nil {
+		return none, err
+	}
+	obj := d.new()
+	message, ok := any(obj).(unmarshaler)
+	if !ok {
+		return none, errors.New("the server sent protobuf, which was not asked for and which this type has no code for")
+	}
+	if err := message.Unmarshal(data); err != nil {
+		return none, errMalformed
+	}
+	if d.kind == "" {
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	return obj, nil
+}
+
+// jsonObject decodes one object. gvk is what a list said of its items, which may leave it out themselves.
+func (d *decoder[T]) jsonObject(data []byte, gvk schema.GroupVersionKind) (T, error) {
+	obj := d.new()
+	var none T
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		if err := unstructuredFromJSON(u, data, gvk); err != nil {
+			return none, err
+		}
+		return obj, nil
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, obj); err != nil {
+		return none, withoutValues(err)
+	}
+	own := obj.GetObjectKind().GroupVersionKind()
+	if err := d.check(own.Kind); err != nil {
+		return none, err
+	}
+	if d.kind != "" && !own.Empty() {
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	return obj, nil
+}
+
+func unstructuredFromJSON(u *unstructured.Unstructured, data []byte, gvk schema.GroupVersionKind) error {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object); err != nil {
+		return withoutValues(err)
+	}
+	if u.Object == nil {
+		return errors.New("the object is null")
+	}
+	if u.GetKind() == "" && gvk.Kind != "" {
+		u.SetGroupVersionKind(gvk)
+	}
+	if u.GetKind() == "" || u.GetAPIVersion() == "" {
+		return errors.New("the object has no kind or no apiVersion")
+	}
+	return nil
+}
+
+// check compares a kind that the server named with the one that the Go type stands for.
+func (d *decoder[T]) check(kind string) error {
+	if kind != "" && d.kind != "" && kind != d.kind {
+		return wrongKind(kind, d.kind)
+	}
+	return nil
+}
+
+// checkList does the same for the kind of a list.
+func (d *decoder[T]) checkList(kind string) error {
+	if kind != "" && d.kind != "" && kind != d.kind+"List" {
+		return wrongKind(kind, d.kind+"List")
+	}
+	return nil
+}
+
+// keyIn reads the name of an object that could not be decoded, if that much of it can be.
+func (d *decoder[T]) keyIn(data []byte, json bool) string {
+	var head metav1.PartialObjectMetadata
+	if json {
+		// A mismatch elsewhere in the metadata still leaves the names.
+		_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &head)
+		return store.KeyOf(&head)
+	}
+	if _, raw, err := openEnvelope(data); err == nil {
+		data = raw
+	}
+	_ = head.Unmarshal(data)
+	return store.KeyOf(&head)
+}

@@ -1,0 +1,25 @@
+// Package listwatch reads a Kubernetes collection: all of it (LIST), and what changes after (WATCH).
+//
+//	pods := listwatch.FromClient[corev1.Pod](clientset.CoreV1().RESTClient(), "pods",
+//		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", node)))
+//
+// A [ListerWatcher] is what a reflector drives. Most programs make one with [FromClient] and hand it over; the
+// package has three more doors: [FromFuncs] for a typed client's List and Watch methods, [FromClientGo] and
+// [ToClientGo] for code written against client-go's cache package.
+//
+// # What is guaranteed
+//
+//  1. A LIST is decoded object by object while its body arrives; the body is never held whole.
+//  2. A WATCH is read by the goroutine that ranges over it: no goroutine, no channel, no copy per event.
+//  3. Protobuf and JSON are told apart by what comes, not by what was asked for, since servers may answer either.
+//     Typed objects come without apiVersion and kind, as from a typed clientset; *unstructured.Unstructured and
+//     *metav1.PartialObjectMetadata keep them.
+//  4. An error that the server sent is an apierrors.StatusError, wherever in the exchange it came. An object that
+//     cannot be decoded, or is of another kind, is a [DecodeError] and costs only itself: the sequence goes on.
+//  5. No error carries a response body, a header or a value from an object.
+//
+// # What is not
+//
+// Nothing is retried here, and nothing is remembered between calls: that is the reflector's part. Requests obey the
+// rate limiter of the REST client they are made with. A rest.Config with a Timeout ends every watch after that time.
+package listwatch

@@ -1,0 +1,98 @@
+package listwatch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// DecodeError is one object of a LIST, or one event of a WATCH, that cannot be used: malformed, of another kind, or
+// of an unknown event type. The stream around it is whole and goes on. Whoever keeps a copy must assume that the
+// copy differs from the server's state until the next list.
+type DecodeError struct {
+	Op     string // "list" or "watch"
+	Event  string // the event type, of a watch
+	Object string // "namespace/name" where it could be read
+	Err    error
+}
+
+func (e *DecodeError) Error() string {
+	what := "an object"
+	if e.Object != "" {
+		what = "object " + e.Object
+	}
+	if e.Event != "" {
+		what = e.Event + " event of " + what
+	}
+	return fmt.Sprintf("%s: %s cannot be used: %v", e.Op, what, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+var (
+	errNeitherEncoding = errors.New("the body is neither JSON nor protobuf: is this the address of a Kubernetes API server?")
+	errUnknownEvent    = errors.New("only ADDED, MODIFIED, DELETED, BOOKMARK and ERROR are defined")
+	errMalformed       = errors.New("malformed protobuf")
+)
+
+// tooLarge says which bound was passed, and what to suspect.
+func tooLarge(limit int) error {
+	return fmt.Errorf("one object is larger than the limit of %d MiB: the stream is broken, or not a Kubernetes API server's", limit>>20)
+}
+
+// wrongKind names both kinds.
+func wrongKind(got, want string) error {
+	return fmt.Errorf("the object is a %s, not a %s", got, want)
+}
+
+// withoutBody replaces the error that client-go makes of an answer that is no Status, since its message quotes the
+// body. Code, reason and Retry-After stay.
+func withoutBody(err error) error {
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) || !apierrors.IsUnexpectedServerError(err) {
+		return err
+	}
+	code := int(status.ErrStatus.Code)
+	clean := apierrors.NewGenericServerResponse(code, "get", schemaGroupResource(status.ErrStatus.Details), "", "", retryAfter(status), false)
+	clean.ErrStatus.Message = fmt.Sprintf("the server answered %d %s without a Status", code, http.StatusText(code))
+	return clean
+}
+
+// withoutValues says what is wrong with a JSON object in terms of its fields: the decoder's own errors may quote
+// values, and values may be secrets.
+func withoutValues(err error) error {
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		kind, _, _ := strings.Cut(mismatch.Value, " ")
+		if mismatch.Field == "" {
+			return fmt.Errorf("the object is a JSON %s", kind)
+		}
+		return fmt.Errorf("field %s is a JSON %s, which does not fit %s", mismatch.Field, kind, mismatch.Type)
+	}
+	if syntax, offset := kjson.SyntaxErrorOffset(err); syntax {
+		return fmt.Errorf("malformed JSON at byte %d of the object", offset)
+	}
+	return errors.New("a field has a value that its type does not take")
+}
+
+func retryAfter(status *apierrors.StatusError) int {
+	if status.ErrStatus.Details == nil {
+		return 0
+	}
+	return int(status.ErrStatus.Details.RetryAfterSeconds)
+}
+
+// statusError makes the error of a Status that came inside a stream.
+func statusError(status *metav1.Status) error {
+	if status.Status == "" && status.Code == 0 && status.Reason == "" {
+		return errors.New("the server reported an error without saying which")
+	}
+	return &apierrors.StatusError{ErrStatus: *status}
+}

@@ -1,0 +1,158 @@
+package listwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// FromFuncs reads a collection through two functions, such as the methods of a typed or dynamic client:
+//
+//	pods := clientset.CoreV1().Pods("default")
+//	lw := listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch)
+//
+// A list is held whole by the function that returns it, and a watch costs the goroutine and the channel of the
+// client behind it: [FromClient] has neither cost. With client-go's fake clientsets, say [WithoutWatchList].
+func FromFuncs[T store.Object, L runtime.Object](
+	list func(context.Context, metav1.ListOptions) (L, error),
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	optionList ...Option,
+) *ListWatch[T] {
+	f := funcSource[T]{
+		options: apply(optionList),
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return list(ctx, options)
+		},
+		watch: watch,
+	}
+	return f.listWatch()
+}
+
+type funcSource[T store.Object] struct {
+	options options
+	list    func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+var errNamespaceOfFuncs = errors.New("listwatch: InNamespace does not apply to functions: give them a client of that namespace")
+
+func (f funcSource[T]) listWatch() *ListWatch[T] {
+	lw := &ListWatch[T]{list: f.listAll, watch: f.watchFrom, noWatchList: f.options.noWatchList}
+	if f.options.namespace != "" {
+		lw.list = func(context.Context, metav1.ListOptions) List[T] { return failed[T](errNamespaceOfFuncs) }
+		lw.watch = func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error] {
+			return failedWatch[T](errNamespaceOfFuncs)
+		}
+	}
+	return lw
+}
+
+func (f funcSource[T]) listAll(ctx context.Context, request metav1.ListOptions) List[T] {
+	var listMeta metav1.ListMeta
+	items := func(yield func(T, error) bool) {
+		var none T
+		list, err := f.list(ctx, f.options.narrow(request))
+		if err != nil {
+			yield(none, fmt.Errorf("list: %w", withoutBody(err)))
+			return
+		}
+		// Each object is moved into memory of its own: a pointer into the list would keep all of it alive.
+		err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+			obj, ok := item.(T)
+			if !ok {
+				err := &DecodeError{Op: "list", Object: keyOfAny(item), Err: wrongType[T](item)}
+				return stopUnless(yield(none, err))
+			}
+			return stopUnless(yield(obj, nil))
+		})
+		if err == nil {
+			listMeta, err = metaOf(list)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(none, fmt.Errorf("list: %w", err))
+		}
+	}
+	return List[T]{Items: items, Meta: func() metav1.ListMeta { return listMeta }}
+}
+
+func metaOf(list runtime.Object) (metav1.ListMeta, error) {
+	m, err := meta.ListAccessor(list)
+	if err != nil {
+		return metav1.ListMeta{}, err
+	}
+	return metav1.ListMeta{
+		ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue(), RemainingItemCount: m.GetRemainingItemCount(),
+	}, nil
+}
+
+func stopUnless(goOn bool) error {
+	if goOn {
+		return nil
+	}
+	return errStopped
+}
+
+func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[T], error] {
+	return func(yield func(Event[T], error) bool) {
+		w, err := f.watch(ctx, f.options.narrow(request))
+		if err != nil {
+			yield(Event[T]{}, fmt.Errorf("watch: %w", withoutBody(err)))
+			return
+		}
+		defer w.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				yield(Event[T]{}, fmt.Errorf("watch: %w", ctx.Err()))
+				return
+			case came, open := <-w.ResultChan():
+				if !open {
+					return
+				}
+				event, err := typedEvent[T](came)
+				if !yield(event, err) || came.Type == watch.Error {
+					return
+				}
+			}
+		}
+	}
+}
+
+func typedEvent[T store.Object](came watch.Event) (Event[T], error) {
+	switch came.Type {
+	case watch.Error:
+		return Event[T]{}, fmt.Errorf("watch: %w", apierrors.FromObject(came.Object))
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
+	default:
+		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown type of", Object: keyOfAny(came.Object),
+			Err: errUnknownEvent}
+	}
+	obj, ok := came.Object.(T)
+	if !ok {
+		return Event[T]{}, &DecodeError{Op: "watch", Event: string(came.Type), Object: keyOfAny(came.Object),
+			Err: wrongType[T](came.Object)}
+	}
+	return newEvent(came.Type, obj), nil
+}
+
+func wrongType[T store.Object](got runtime.Object) error {
+	var want T
+	return wrongKind(fmt.Sprintf("%T", got), fmt.Sprintf("%T", want))
+}
+
+func keyOfAny(obj runtime.Object) string {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return ""
+	}
+	return store.Key(m.GetNamespace(), m.GetName())
+}

@@ -1,0 +1,91 @@
+package listwatch
+
+import (
+	"context"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// ListerWatcher lists and watches one collection. Implementations are safe for concurrent use.
+//
+// One that cannot answer a watch with sendInitialEvents (KEP-3157) has a method
+// IsWatchListSemanticsUnSupported() bool that returns true; the name is client-go's, whose fakes have it already.
+type ListerWatcher[T store.Object] interface {
+	// List begins a LIST. Nothing is sent before the result's Items are ranged over, and the request ends with the
+	// loop or with ctx.
+	List(ctx context.Context, options metav1.ListOptions) List[T]
+
+	// Watch yields the events of one WATCH in order, and blocks its caller while there is none. It ends without an
+	// error when the server ends it cleanly, after an error otherwise; only after a *DecodeError does it go on. The
+	// request ends with the loop or with ctx, whose error is then the last one.
+	Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[Event[T], error]
+}
+
+// List is one LIST, read while it arrives.
+type List[T store.Object] struct {
+	// Items yields the objects in the server's order; it can be ranged over once. An error ends it, but for a
+	// *DecodeError, which stands for the one object that it names. The objects are the receiver's.
+	Items iter.Seq2[T, error]
+	// Meta returns the list's metadata: resource version, continue token. It is complete once Items has ended.
+	Meta func() metav1.ListMeta
+}
+
+// Event is one event of a WATCH.
+type Event[T store.Object] struct {
+	// Type is watch.Added, watch.Modified, watch.Deleted or watch.Bookmark. An ERROR of the server is an error.
+	Type watch.EventType
+	// Object is the object after the change, or its last state for a deletion; nil for a bookmark. It is the
+	// receiver's.
+	Object T
+	// ResourceVersion is the version from which a later watch goes on after this event.
+	ResourceVersion string
+	// InitialEventsEnd marks the bookmark that ends the initial events of a watch with sendInitialEvents.
+	InitialEventsEnd bool
+}
+
+func newEvent[T store.Object](kind watch.EventType, obj T) Event[T] {
+	event := Event[T]{Type: kind, Object: obj, ResourceVersion: obj.GetResourceVersion()}
+	if kind == watch.Bookmark {
+		var none T
+		event.Object = none
+		event.InitialEventsEnd = obj.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+	}
+	return event
+}
+
+// ListWatch is the [ListerWatcher] that the constructors of this package return. It has no state.
+type ListWatch[T store.Object] struct {
+	list        func(context.Context, metav1.ListOptions) List[T]
+	watch       func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
+	noWatchList bool
+}
+
+// List implements [ListerWatcher].
+func (lw *ListWatch[T]) List(ctx context.Context, options metav1.ListOptions) List[T] {
+	return lw.list(ctx, options)
+}
+
+// Watch implements [ListerWatcher].
+func (lw *ListWatch[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[Event[T], error] {
+	return lw.watch(ctx, options)
+}
+
+// IsWatchListSemanticsUnSupported reports what [WithoutWatchList] set.
+func (lw *ListWatch[T]) IsWatchListSemanticsUnSupported() bool { return lw.noWatchList }
+
+// failed is a list that is nothing but an error.
+func failed[T store.Object](err error) List[T] {
+	return List[T]{
+		Items: func(yield func(T, error) bool) { var none T; yield(none, err) },
+		Meta:  func() metav1.ListMeta { return metav1.ListMeta{} },
+	}
+}
+
+// failedWatch is a watch that is nothing but an error.
+func failedWatch[T store.Object](err error) iter.Seq2[Event[T], error] {
+	return func(yield func(Event[T], error) bool) { yield(Event[T]{}, err) }
+}
