@@ -1,0 +1,175 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	yamlv2 "go.yaml.in/yaml/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+const (
+	// maxExpanded bounds what aliases make of a document. The YAML parser bounds how many there are, but not what one
+	// of them stands for.
+	maxExpanded = 4 * MaxSize
+	// maxObjects bounds the structs that a document is decoded into, which take up to a kilobyte for two bytes of it.
+	// No manifest has less than twenty bytes for an object.
+	maxObjects = MaxSize / 20
+)
+
+var (
+	errKind     = errors.New("apiVersion and kind must be v1 and Pod, PodList or List")
+	errItemKind = errors.New("apiVersion and kind of an item must be v1 and Pod")
+	errNoKind   = errors.New("apiVersion and kind are needed: v1 and Pod, PodList or List")
+)
+
+var (
+	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
+	podListKind = corev1.SchemeGroupVersion.WithKind("PodList")
+	listKind    = corev1.SchemeGroupVersion.WithKind("List")
+)
+
+// toJSON gives a document as JSON. What begins with a brace is JSON already; all else is read by the rules of
+// YAML 1.1, in which "on" is a boolean and 0600 an octal number.
+func toJSON(data []byte) ([]byte, error) {
+	if !yaml.IsJSONBuffer(data) {
+		var tree any
+		if err := yamlv2.Unmarshal(data, &tree); err != nil {
+			return nil, yamlError(err)
+		}
+		budget := maxExpanded
+		tree, err := jsonTree(tree, &budget)
+		if err != nil {
+			return nil, err
+		}
+		if data, err = json.Marshal(tree); err != nil {
+			return nil, errors.New("holds a value that JSON has not")
+		}
+	}
+	if bytes.Count(data, []byte("{")) > maxObjects {
+		return nil, ErrTooLarge
+	}
+	return data, nil
+}
+
+// jsonTree makes strings of the keys of all mappings, in place of numbers and booleans, and takes the size of
+// every value from the budget.
+func jsonTree(node any, budget *int) (any, error) {
+	*budget--
+	if *budget < 0 {
+		return nil, ErrTooLarge
+	}
+	switch node := node.(type) {
+	case string:
+		*budget -= len(node)
+		return node, nil
+	case []any:
+		for i := range node {
+			item, err := jsonTree(node[i], budget)
+			if err != nil {
+				return nil, err
+			}
+			node[i] = item
+		}
+		return node, nil
+	case map[any]any:
+		object := make(map[string]any, len(node))
+		for key, value := range node {
+			name, err := jsonKey(key)
+			if err != nil {
+				return nil, err
+			}
+			*budget -= len(name)
+			if object[name], err = jsonTree(value, budget); err != nil {
+				return nil, err
+			}
+		}
+		return object, nil
+	default:
+		return node, nil
+	}
+}
+
+func jsonKey(key any) (string, error) {
+	switch key := key.(type) {
+	case string:
+		return key, nil
+	case int:
+		return strconv.Itoa(key), nil
+	case int64:
+		return strconv.FormatInt(key, 10), nil
+	case bool:
+		return strconv.FormatBool(key), nil
+	case float64:
+		text := strconv.FormatFloat(key, 'g', -1, 32)
+		if special, ok := map[string]string{"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}[text]; ok {
+			return special, nil
+		}
+		return text, nil
+	default:
+		return "", errors.New("not valid JSON: the key of a mapping must be a string")
+	}
+}
+
+// kindOf reads the type of a document, with keys in upper or lower case as the API machinery has it.
+func kindOf(data []byte) (schema.GroupVersionKind, error) {
+	var meta struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := json.Unmarshal(data, &meta); err != nil {
+		return schema.GroupVersionKind{}, jsonError(data, err)
+	}
+	version, err := schema.ParseGroupVersion(meta.APIVersion)
+	if err != nil {
+		return schema.GroupVersionKind{}, errKind
+	}
+	return version.WithKind(meta.Kind), nil
+}
+
+// decodePod reads a pod, with keys in their exact case. Unknown fields are dropped.
+func decodePod(data []byte) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	if err := utiljson.Unmarshal(data, pod); err != nil {
+		return nil, jsonError(data, err)
+	}
+	return pod, nil
+}
+
+// decodeItems reads a list as far as its items, so that one bad item leaves the others readable.
+func decodeItems(data []byte) ([]json.RawMessage, error) {
+	var list struct {
+		Metadata metav1.ListMeta   `json:"metadata"`
+		Items    []json.RawMessage `json:"items"`
+	}
+	if err := utiljson.Unmarshal(data, &list); err != nil {
+		return nil, jsonError(data, err)
+	}
+	return list.Items, nil
+}
+
+// decodeItem reads a pod of a list. In a PodList it need not say what it is, but it must not say anything else.
+func decodeItem(data []byte, list schema.GroupVersionKind) (*corev1.Pod, error) {
+	kind, err := kindOf(data)
+	if err != nil {
+		return nil, err
+	}
+	if list == podListKind {
+		if kind.Version == "" {
+			kind.Version = podKind.Version
+		}
+		if kind.Kind == "" {
+			kind.Kind = podKind.Kind
+		}
+	}
+	if kind != podKind {
+		return nil, errItemKind
+	}
+	return decodePod(data)
+}

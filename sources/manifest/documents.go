@@ -1,0 +1,130 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unicode/utf16"
+)
+
+const byteOrderMark = "\uFEFF"
+
+// document is one document of a YAML stream.
+type document struct {
+	number int    // from 1
+	first  int    // the line of the manifest, from 1, at which data begins
+	line   int    // the line at which its content begins
+	data   []byte // a part of the manifest, without the marker before it
+}
+
+// splitter cuts a stream into documents. A line that begins with --- or ... ends a document wherever it stands, even in
+// a block of text, so that lines are all there is to look at.
+type splitter struct {
+	documents []document
+	next      document // the document under way
+	begun     bool     // it has a marker or content, and not only comments and directives
+}
+
+func splitDocuments(data []byte) []document {
+	s := splitter{next: document{first: 1}}
+	offset, start := 0, 0
+	for number := 1; offset < len(data); number++ {
+		end := offset + lineLength(data[offset:])
+		line := bytes.TrimRight(bytes.TrimPrefix(data[offset:end], []byte(byteOrderMark)), "\r\n\u0085\u2028\u2029")
+		switch {
+		case isMarker(line, "---"):
+			if s.begun {
+				s.close(data[start:offset])
+				start, s.next.first = offset, number
+			}
+			s.begun = true
+			if len(bytes.TrimSpace(line)) == len("---") && start == offset {
+				start, s.next.first = end, number+1
+			} else if len(bytes.TrimSpace(line)) > len("---") {
+				s.content(number)
+			}
+		case isMarker(line, "..."):
+			s.close(data[start:end])
+			start, s.next.first = end, number+1
+		default:
+			s.text(line, number)
+		}
+		offset = end
+	}
+	s.close(data[start:])
+	return s.documents
+}
+
+// text looks at a line that is no marker.
+func (s *splitter) text(line []byte, number int) {
+	line = bytes.TrimSpace(line)
+	switch {
+	case len(line) == 0, line[0] == '#':
+	case line[0] == '%' && !s.begun: // a directive, which waits for the marker of its document
+	default:
+		s.content(number)
+	}
+}
+
+func (s *splitter) content(number int) {
+	s.begun = true
+	if s.next.line == 0 {
+		s.next.line = number
+	}
+}
+
+// close ends the document under way. One without content is counted, so that numbers are what a reader would count,
+// and left out.
+func (s *splitter) close(data []byte) {
+	if s.begun {
+		s.next.number = 1
+		if n := len(s.documents); n > 0 {
+			s.next.number = s.documents[n-1].number + 1
+		}
+		s.next.data = data
+		s.documents = append(s.documents, s.next)
+	}
+	s.next, s.begun = document{}, false
+}
+
+func isMarker(line []byte, marker string) bool {
+	rest, ok := bytes.CutPrefix(line, []byte(marker))
+	return ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t')
+}
+
+// lineLength is the length of the first line with its end, which YAML 1.1 knows five of.
+func lineLength(data []byte) int {
+	i := bytes.IndexAny(data, "\r\n\u0085\u2028\u2029")
+	switch {
+	case i < 0:
+		return len(data)
+	case data[i] == '\n':
+		return i + 1
+	case data[i] == '\r':
+		if i+1 < len(data) && data[i+1] == '\n' {
+			return i + 2
+		}
+		return i + 1
+	case data[i] == '\xC2':
+		return i + 2
+	default:
+		return i + 3
+	}
+}
+
+// toUTF8 gives a UTF-16 manifest, known by its byte order mark, as UTF-8 with its mark, and any other as it is.
+func toUTF8(data []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(data, []byte{0xFF, 0xFE}):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte{0xFE, 0xFF}):
+		order = binary.BigEndian
+	default:
+		return data
+	}
+	units := make([]uint16, len(data)/2)
+	for i := range units {
+		units[i] = order.Uint16(data[2*i:])
+	}
+	return []byte(string(utf16.Decode(units)))
+}

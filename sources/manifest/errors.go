@@ -1,0 +1,122 @@
+package manifest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var (
+	// ErrTooLarge refuses a manifest of MaxSize bytes or more, or one that grows beyond any use when it is read.
+	ErrTooLarge = errors.New("manifest is too large")
+	// ErrEmpty refuses a manifest without a document. To say that there are no pods, a PodList without items does.
+	ErrEmpty = errors.New("manifest has no document; a PodList without items says that there are no pods")
+)
+
+// Error is a manifest, or one document or item of it, that gave no pod. Its text names the place and the reason and
+// never repeats what the manifest says there, as manifests hold credentials.
+type Error struct {
+	Path     string // the file, or the URL without user and query
+	Document int    // which document of the stream, from 1; 0 when that is not known
+	Line     int    // a line of the manifest, from 1: of the fault or else of the document; 0 when that is not known
+	Item     int    // which item of a list, from 1; 0 outside of a list
+	Pod      string // namespace/name of the pod, if it has gone so far as to have a valid one
+	Err      error  // the reason
+}
+
+func (e *Error) Error() string {
+	var place strings.Builder
+	place.WriteString(e.Path)
+	for _, part := range []struct {
+		name string
+		n    int
+	}{{"document", e.Document}, {"line", e.Line}, {"item", e.Item}} {
+		if part.n > 0 {
+			fmt.Fprintf(&place, ", %s %d", part.name, part.n)
+		}
+	}
+	if e.Pod != "" {
+		fmt.Fprintf(&place, ": pod %s", e.Pod)
+	}
+	return fmt.Sprintf("%s: %v", place.String(), e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// maxFaults bounds the text of an error, of which a manifest can otherwise make as much as it likes.
+const maxFaults = 32
+
+// fieldFaults are the fields of a pod that are wrong, each with its reason and without its value.
+type fieldFaults field.ErrorList
+
+func (f fieldFaults) Error() string {
+	var texts []string
+	for _, fault := range f[:min(len(f), maxFaults)] {
+		clean := *fault
+		clean.BadValue = field.OmitValueType{}
+		texts = append(texts, clean.Error())
+	}
+	if len(f) > maxFaults {
+		texts = append(texts, fmt.Sprintf("and %d more", len(f)-maxFaults))
+	}
+	return "invalid pod: " + strings.Join(texts, ", ")
+}
+
+// lineError is a reason that knows its line, counted from the start of the document.
+type lineError struct {
+	line int
+	why  string
+}
+
+func (e *lineError) Error() string { return e.why }
+
+var (
+	yamlLine   = regexp.MustCompile(`\bline (\d+): `)
+	yamlQuoted = regexp.MustCompile("`|'[^']{2,}'|\"")
+	jsonField  = regexp.MustCompile(`^json: cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field \w+\.([\w.]+)|value) of type (\S+)$`)
+)
+
+// yamlError keeps the line and the reason of a parser's complaint, and drops the reason where it quotes the text.
+func yamlError(err error) error {
+	why, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
+	if place := yamlLine.FindStringSubmatch(why); place != nil {
+		line, _ = strconv.Atoi(place[1])
+		why = strings.TrimPrefix(why, place[0])
+	}
+	if yamlQuoted.MatchString(why) || strings.Contains(why, "\n") {
+		why = "a value does not fit its tag, or an alias its anchor"
+	}
+	return &lineError{line: line, why: "not valid YAML: " + why}
+}
+
+// jsonError says which field of a document has the wrong type, and not what stands in it.
+func jsonError(data []byte, err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		before := data[:min(int(syntax.Offset), len(data))]
+		return &lineError{line: 1 + strings.Count(string(before), "\n"), why: "not valid JSON"}
+	}
+	if parts := jsonField.FindStringSubmatch(err.Error()); parts != nil {
+		name := parts[2]
+		if name == "" {
+			name = "the document"
+		}
+		return fmt.Errorf("%s: a %s cannot be a value of type %s", name, parts[1], parts[3])
+	}
+	var timeError *time.ParseError
+	switch {
+	case errors.Is(err, resource.ErrFormatWrong), errors.Is(err, resource.ErrNumeric), errors.Is(err, resource.ErrSuffix):
+		return errors.New("a quantity is not one: a number and a unit, as in 100m or 1Gi")
+	case errors.As(err, &timeError):
+		return errors.New("a time is not one in RFC 3339, as in 2006-01-02T15:04:05Z")
+	}
+	return errors.New("a field has a value that its type does not have")
+}

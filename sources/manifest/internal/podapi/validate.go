@@ -1,0 +1,102 @@
+package podapi
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validator holds what the checks of one pod need from each other.
+type validator struct {
+	faults
+	pod     *corev1.Pod
+	spec    *corev1.PodSpec
+	volumes map[string]*corev1.VolumeSource // only those without a fault, as the server resolves mounts
+	claims  sets.Set[string]
+}
+
+// Validate checks a defaulted pod as the server checks one that is to be created. The pod is not changed. The errors
+// hold no values, in no particular order.
+func Validate(pod *corev1.Pod) field.ErrorList {
+	v := &validator{pod: pod, spec: &pod.Spec, volumes: map[string]*corev1.VolumeSource{}, claims: sets.New[string]()}
+	v.metadata()
+	v.allVolumes()
+	v.tokenVolumes()
+	v.resourceClaims()
+	v.allContainers()
+	v.podResources()
+	v.lifetime()
+	v.identity()
+	v.network()
+	v.scheduling()
+	v.podSecurity()
+	v.operatingSystem()
+	return v.list
+}
+
+// lifetime checks when a pod ends and what happens then.
+func (v *validator) lifetime() {
+	setOneOf(&v.faults, specPath.Child("restartPolicy"), v.spec.RestartPolicy,
+		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
+	if deadline := v.spec.ActiveDeadlineSeconds; deadline != nil && (*deadline < 1 || *deadline > math.MaxInt32) {
+		v.invalid(specPath.Child("activeDeadlineSeconds"), utilvalidation.InclusiveRangeError(1, math.MaxInt32))
+	}
+	for i, gate := range v.spec.ReadinessGates {
+		v.messages(specPath.Child("readinessGates").Index(i).Child("conditionType"),
+			utilvalidation.IsQualifiedName(string(gate.ConditionType)))
+	}
+}
+
+// identity checks the names of other objects in the spec.
+func (v *validator) identity() {
+	objectName := func(name, value string) {
+		if value != "" {
+			v.messages(specPath.Child(name), validation.NameIsDNSSubdomain(value, false))
+		}
+	}
+	objectName("serviceAccountName", v.spec.ServiceAccountName)
+	objectName("nodeName", v.spec.NodeName)
+	objectName("priorityClassName", v.spec.PriorityClassName)
+	if class := v.spec.RuntimeClassName; class != nil {
+		v.messages(specPath.Child("runtimeClassName"), validation.NameIsDNSSubdomain(*class, false))
+	}
+	v.adopt(metav1validation.ValidateLabels(v.spec.NodeSelector, specPath.Child("nodeSelector")))
+}
+
+// resourceClaims checks the claims of the pod, and collects their names for the containers.
+func (v *validator) resourceClaims() {
+	_, mirror := v.pod.Annotations[corev1.MirrorPodAnnotationKey]
+	seen := sets.New[string]()
+	for i, claim := range v.spec.ResourceClaims {
+		if claim.Name != "" {
+			v.claims.Insert(claim.Name)
+		}
+		if mirror {
+			v.forbidden(field.NewPath(""), "a static pod cannot have resource claims")
+			continue
+		}
+		at := specPath.Child("resourceClaims").Index(i)
+		switch name := at.Child("name"); {
+		case !v.notEmpty(name, claim.Name):
+		case seen.Has(claim.Name):
+			v.duplicate(name, "")
+		default:
+			seen.Insert(claim.Name)
+			v.messages(name, utilvalidation.IsDNS1123Label(claim.Name))
+		}
+		if (claim.ResourceClaimName != nil) == (claim.ResourceClaimTemplateName != nil) {
+			v.invalid(at, "needs one of resourceClaimName and resourceClaimTemplateName")
+		}
+		if name := claim.ResourceClaimName; name != nil {
+			v.messages(at.Child("resourceClaimName"), validation.NameIsDNSSubdomain(*name, false))
+		}
+		if name := claim.ResourceClaimTemplateName; name != nil {
+			v.messages(at.Child("resourceClaimTemplateName"), validation.NameIsDNSSubdomain(*name, false))
+		}
+	}
+}

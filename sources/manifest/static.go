@@ -1,0 +1,140 @@
+package manifest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/tributary-go/tributary/sources/manifest/internal/podapi"
+)
+
+var errNoName = errors.New("a static pod needs a name, and a generateName is none")
+
+// plainUID is what a UID may be where it is not taken as it comes. Nodes make directories of it.
+var plainUID = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9_.]{0,252}$`)
+
+// admit makes a decoded pod a pod of this node, or says why it cannot be one.
+func (d Decoder) admit(path string, pod *corev1.Pod) error {
+	podapi.Default(pod)
+	if pod.Name == "" {
+		return errNoName
+	}
+	if !d.LikeKubelet && pod.UID != "" && !plainUID.MatchString(string(pod.UID)) {
+		return fieldFaults{field.Invalid(field.NewPath("metadata", "uid"), nil,
+			"must have at most 253 letters, digits, '-', '_' and '.', and begin with a letter or a digit")}
+	}
+	if pod.UID == "" {
+		uid, err := d.uid(path, pod)
+		if err != nil {
+			return err
+		}
+		pod.UID = uid
+	}
+	d.bind(pod)
+	if faults := podapi.Validate(pod); len(faults) > 0 {
+		return fieldFaults(faults)
+	}
+	if kind := podapi.APIReference(pod); kind != "" {
+		return fmt.Errorf("a static pod cannot refer to an object of the API, and this one refers to a %s", kind)
+	}
+	return nil
+}
+
+// bind gives the pod what it has of its node. A pod of a file outlives every taint of the node; one of a URL does not,
+// though both are static.
+func (d Decoder) bind(pod *corev1.Pod) {
+	pod.Name += "-" + strings.ToLower(d.Node)
+	if pod.Namespace == "" {
+		pod.Namespace = metav1.NamespaceDefault
+	}
+	pod.Spec.NodeName = d.Node
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[HashAnnotation] = string(pod.UID)
+	pod.Status.Phase = corev1.PodPending
+	if d.Source == SourceFile {
+		pod.Spec.Tolerations = tolerateEviction(pod.Spec.Tolerations)
+	}
+}
+
+// tolerateEviction adds a toleration of all taints that evict, in place of those that are the same but for a time.
+func tolerateEviction(tolerations []corev1.Toleration) []corev1.Toleration {
+	forever := corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}
+	found := false
+	for i := range tolerations {
+		if tolerations[i].MatchToleration(&forever) {
+			tolerations[i], found = forever, true
+		}
+	}
+	if !found {
+		tolerations = append(tolerations, forever)
+	}
+	return tolerations
+}
+
+// uid derives a UID from the pod, its node, and the path it was found at. It is the same after a restart, on every
+// machine and with every version of Go, as long as the pod with all defaults is the same; it is the hash of a JSON
+// text with sorted keys, in which a null is left out because releases of the API differ in writing them.
+func (d Decoder) uid(path string, pod *corev1.Pod) (types.UID, error) {
+	data, err := json.Marshal(pod)
+	if err != nil {
+		return "", fmt.Errorf("pod cannot be hashed for its UID: %w", err)
+	}
+	canonical, err := canonicalJSON(data)
+	if err != nil {
+		return "", fmt.Errorf("pod cannot be hashed for its UID: %w", err)
+	}
+	hash := sha256.New()
+	for _, part := range []string{d.Node, d.Source, path, string(canonical)} {
+		fmt.Fprintf(hash, "%d:%s,", len(part), part) // the lengths keep neighbours apart
+	}
+	return types.UID(hex.EncodeToString(hash.Sum(nil)[:16])), nil
+}
+
+func canonicalJSON(data []byte) ([]byte, error) {
+	var tree any
+	decoder := json.NewDecoder(strings.NewReader(string(data)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, err
+	}
+	return json.Marshal(withoutNulls(tree))
+}
+
+func withoutNulls(node any) any {
+	switch node := node.(type) {
+	case map[string]any:
+		for key, value := range node {
+			if value == nil {
+				delete(node, key)
+				continue
+			}
+			node[key] = withoutNulls(value)
+		}
+	case []any:
+		for i := range node {
+			node[i] = withoutNulls(node[i])
+		}
+	}
+	return node
+}
+
+// podKey names a pod in an error, and gives "" for names that are none and may be anything.
+func podKey(pod *corev1.Pod) string {
+	if pod == nil || len(validation.NameIsDNSSubdomain(pod.Name, false)) > 0 ||
+		len(validation.ValidateNamespaceName(pod.Namespace, false)) > 0 {
+		return ""
+	}
+	return pod.Namespace + "/" + pod.Name
+}
