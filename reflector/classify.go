@@ -1,0 +1,136 @@
+package reflector
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/listwatch"
+)
+
+// Class says what an error, or the end of a stream, means for the copy. Its text is stable: it serves as a label.
+type Class string
+
+// The classes. What follows each is in machine.go.
+const (
+	// OK is no error: a list that completed, or a watch that the server ended in its own time.
+	OK Class = "ok"
+	// Short is a watch that ended at once and without an event.
+	Short Class = "short"
+	// Disconnected is a connection that was cut, reset or timed out.
+	Disconnected Class = "disconnected"
+	// Unreachable is a connection that could not be made.
+	Unreachable Class = "unreachable"
+	// Silent is a stream over which nothing came for the liveness period.
+	Silent Class = "silent"
+	// Expired is a resource version, or a continue token, that the server no longer has (410).
+	Expired Class = "expired"
+	// TooLarge is a resource version that the server has not reached yet.
+	TooLarge Class = "version too large"
+	// Throttled is a server that asks to come later (429).
+	Throttled Class = "throttled"
+	// ServerError is any other failure on the server's side (5xx).
+	ServerError Class = "server error"
+	// Unauthorized is 401: no or wrong credentials.
+	Unauthorized Class = "unauthorized"
+	// Forbidden is 403: the credentials do not permit this list or watch.
+	Forbidden Class = "forbidden"
+	// NotFound is 404: the server does not know this resource, or no longer.
+	NotFound Class = "not found"
+	// Refused is a request that the server finds wrong (400, 405, 406, 415, 422).
+	Refused Class = "refused"
+	// Incomplete is a watch list that ended, or changed its nature, before its initial events were complete.
+	Incomplete Class = "incomplete"
+	// Undecodable is an object or event that could not be used.
+	Undecodable Class = "undecodable"
+	// StoreError is a change that the store did not take.
+	StoreError Class = "store error"
+	// Unknown is an error of another kind, from a ListerWatcher that is not backed by an API server.
+	Unknown Class = "unknown"
+)
+
+var (
+	errSilent     = errors.New("nothing came within the liveness period")
+	errDeadline   = errors.New("the server did not end the watch at its timeout")
+	errDoubtful   = errors.New("an event was lost earlier, and the relist that heals it may be made now")
+	errIncomplete = errors.New("the watch list went on or ended without the bookmark that ends its initial events")
+)
+
+// storeError marks an error as the store's, so that it is not taken for the server's.
+type storeError struct{ err error }
+
+func (e storeError) Error() string { return "the store refused a change: " + e.err.Error() }
+func (e storeError) Unwrap() error { return e.err }
+
+// classify is the one place that knows what errors look like.
+func classify(err error) Class {
+	var undecodable *listwatch.DecodeError
+	switch {
+	case err == nil, errors.Is(err, errDeadline):
+		return OK
+	case errors.As(err, new(storeError)):
+		return StoreError
+	case errors.As(err, &undecodable), errors.Is(err, errDoubtful):
+		return Undecodable
+	case errors.Is(err, errSilent):
+		return Silent
+	case errors.Is(err, errIncomplete):
+		return Incomplete
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return classifyStatus(err, int(status.Status().Code))
+	}
+	return classifyNetwork(err)
+}
+
+func classifyStatus(err error, code int) Class {
+	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), code == http.StatusGone:
+		return Expired
+	case apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+		return TooLarge
+	case apierrors.IsTooManyRequests(err):
+		return Throttled
+	case apierrors.IsUnauthorized(err):
+		return Unauthorized
+	case apierrors.IsForbidden(err):
+		return Forbidden
+	case apierrors.IsNotFound(err):
+		return NotFound
+	case code >= 500:
+		return ServerError
+	case code >= 400:
+		return Refused
+	}
+	return ServerError
+}
+
+func classifyNetwork(err error) Class {
+	var operation *net.OpError
+	var name *net.DNSError
+	var network net.Error
+	switch {
+	case errors.As(err, &operation) && operation.Op == "dial", errors.As(err, &name):
+		return Unreachable
+	case errors.As(err, &operation), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
+		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.As(err, &network) && network.Timeout():
+		return Disconnected
+	}
+	return Unknown
+}
+
+// retryAfter is how long the server asked to wait; 0 where it did not.
+func retryAfter(err error) time.Duration {
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		return time.Duration(seconds) * time.Second
+	}
+	return 0
+}

@@ -1,0 +1,92 @@
+package reflector
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// Option changes how a reflector works. The defaults suit a node agent and a controller alike.
+type Option func(*options)
+
+type options struct {
+	log            logr.Logger
+	metrics        Metrics
+	liveness       time.Duration
+	backoffInitial time.Duration
+	backoffLimit   time.Duration
+	watchTimeout   time.Duration
+	pageSize       int64
+	stopOnFinal    bool
+}
+
+// defaults, with their reasons.
+func defaults() options {
+	return options{
+		log:            logr.Discard(),
+		metrics:        noMetrics{},
+		liveness:       90 * time.Second,       // bookmarks come about once a minute
+		backoffInitial: 800 * time.Millisecond, // the field's habit
+		backoffLimit:   30 * time.Second,       // the field's habit
+		watchTimeout:   5 * time.Minute,        // to twice that: connections spread over a server's instances
+	}
+}
+
+// WithLogger logs to log: what changes (synced, failing, well again) at level 0, each request at level 2. Default:
+// nowhere.
+func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log } }
+
+// WithMetrics reports to m. Default: nowhere.
+func WithMetrics(m Metrics) Option { return func(o *options) { o.metrics = m } }
+
+// WithLiveness sets how long a stream may bring nothing before it is given up and resumed. Default 90 s. Lower
+// values suit servers that send bookmarks more often than once a minute; below that they only cost reconnects.
+func WithLiveness(d time.Duration) Option { return func(o *options) { o.liveness = d } }
+
+// WithBackoff sets the delay after the first failure, and the longest one. Each failure doubles it; the actual delay
+// is random between zero and that. Default 0.8 s and 30 s.
+func WithBackoff(initial, limit time.Duration) Option {
+	return func(o *options) { o.backoffInitial, o.backoffLimit = initial, limit }
+}
+
+// WithWatchTimeout asks the server to end each watch after a random time between d and twice d, so that long-lived
+// connections spread over its instances. In whole seconds, default 5 min.
+func WithWatchTimeout(d time.Duration) Option { return func(o *options) { o.watchTimeout = d } }
+
+// WithPageSize lists in pages of n objects at the latest version, and never by a watch list: less memory on an old
+// server, more load on its etcd. Default 0: a watch list, or one LIST from the watch cache.
+func WithPageSize(n int64) Option { return func(o *options) { o.pageSize = n } }
+
+// WithFinalErrors makes Run return on 401, 403 and 404, which only somebody else can mend. Default: they show in
+// Status and are tried again, slowly.
+func WithFinalErrors() Option { return func(o *options) { o.stopOnFinal = true } }
+
+func apply(list []Option) options {
+	o := defaults()
+	for _, option := range list {
+		option(&o)
+	}
+	return o
+}
+
+func (o options) validate() error {
+	switch {
+	case o.liveness <= 0:
+		return fmt.Errorf("reflector: WithLiveness(%s): give a positive duration", o.liveness)
+	case o.backoffInitial <= 0 || o.backoffLimit < o.backoffInitial:
+		return fmt.Errorf("reflector: WithBackoff(%s, %s): give a positive delay and a limit not below it", o.backoffInitial, o.backoffLimit)
+	case o.watchTimeout < time.Second:
+		return fmt.Errorf("reflector: WithWatchTimeout(%s): give at least a second", o.watchTimeout)
+	case o.pageSize < 0:
+		return fmt.Errorf("reflector: WithPageSize(%d): give 0 or more", o.pageSize)
+	case o.metrics == nil:
+		return fmt.Errorf("reflector: WithMetrics(nil): leave the option out")
+	}
+	return nil
+}
+
+type noMetrics struct{}
+
+func (noMetrics) ListEnded(ListStats)   {}
+func (noMetrics) WatchEnded(WatchStats) {}

@@ -1,0 +1,77 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Reflector keeps one store equal to one collection. Make one with [New] and call Run once; the other methods are
+// safe for concurrent use, at any time.
+type Reflector[T store.Object] struct {
+	source  listwatch.ListerWatcher[T]
+	store   store.Store[T]
+	options options
+	random  func() float64 // in [0, 1)
+
+	status statusKeeper
+	synced chan struct{}
+	began  atomic.Bool
+
+	// Of the goroutine of Run.
+	machine *machine
+	open    *openWatch[T] // a watch list that has sent its state and goes on as a watch
+}
+
+// New makes a reflector that will list and watch source into st. Nothing happens before Run.
+func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], optionList ...Option) *Reflector[T] {
+	r := &Reflector[T]{source: source, store: st, options: apply(optionList), random: rand.Float64, synced: make(chan struct{})}
+	r.status.now = Status{Phase: Idle, Class: OK}
+	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
+	r.machine = newMachine(policy{
+		pageSize: r.options.pageSize, stopOnFinal: r.options.stopOnFinal,
+		noWatchList: ok && refuses.IsWatchListSemanticsUnSupported(),
+	}, backoff{initial: r.options.backoffInitial, limit: r.options.backoffLimit, random: func() float64 { return r.random() }})
+	return r
+}
+
+// Run lists and watches until ctx ends, which is no error. It blocks, and everything it started has ended when it
+// returns. It fails at once on bad options or a second call, and with [WithFinalErrors] on the errors named there.
+func (r *Reflector[T]) Run(ctx context.Context) error {
+	if err := r.options.validate(); err != nil {
+		return err
+	}
+	if r.began.Swap(true) {
+		return errors.New("reflector: Run was called twice: make a new reflector for each run")
+	}
+	defer r.status.change(func(s *Status) { s.Phase = Idle })
+	defer r.closeOpen()
+	return r.run(ctx)
+}
+
+// Synced is closed once the store holds a whole state of the server.
+func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
+
+// WaitSynced blocks until the store holds a whole state of the server. When ctx ends first, the error says what
+// stood in the way, and wraps both that and ctx's error.
+func (r *Reflector[T]) WaitSynced(ctx context.Context) error {
+	select {
+	case <-r.synced:
+		return nil
+	case <-ctx.Done():
+	}
+	if s := r.Status(); s.Err != nil {
+		return fmt.Errorf("reflector: not synced: %w (%w, %d attempts since %s)", context.Cause(ctx), s.Err, s.Attempts,
+			s.Since.Format(time.TimeOnly))
+	}
+	return fmt.Errorf("reflector: not synced: %w", context.Cause(ctx))
+}
+
+// Status is the health of the copy now. It never blocks for longer than it takes to copy it.
+func (r *Reflector[T]) Status() Status { return r.status.read() }

@@ -1,0 +1,333 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// run does what the machine says and tells it what happened, until ctx ends.
+func (r *Reflector[T]) run(ctx context.Context) error {
+	for {
+		s := r.machine.next()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case s.kind == doStop:
+			return fmt.Errorf("reflector: stopped by a final error: %w", s.err)
+		case s.kind == doWait:
+			r.enter(Waiting)
+			if !sleep(ctx, s.wait) {
+				return nil
+			}
+			continue
+		}
+		began := time.Now()
+		var o outcome
+		if s.kind == doWatch {
+			o = r.watch(ctx, s)
+		} else {
+			o = r.list(ctx, s)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		o.at = time.Now()
+		o.lived = o.at.Sub(began)
+		class := r.machine.ended(s, o)
+		r.report(s, class, o)
+	}
+}
+
+// report shows the end of a request in Status, log and metrics.
+func (r *Reflector[T]) report(s step, class Class, o outcome) {
+	if s.kind == doWatch {
+		r.options.metrics.WatchEnded(WatchStats{Class: class, Duration: o.lived, Events: o.contacts - o.bookmarks})
+	} else {
+		r.options.metrics.ListEnded(ListStats{
+			Cause: s.cause, WatchList: s.kind == doWatchList, Class: class, Duration: o.lived, Items: o.items,
+		})
+	}
+	r.options.log.V(2).Info("Request ended", "class", class, "list", s.kind != doWatch, "took", o.lived, "resourceVersion", r.machine.version)
+	switch {
+	case o.complete:
+		r.recovered(o.skipped == 0)
+	case class == Short:
+		r.failing(class, errors.New("the watch ended at once, without an event"), o.at)
+	case class != OK:
+		r.failing(class, o.err, o.at)
+	}
+}
+
+// failing records an error, and logs it when it is of another class than the last.
+func (r *Reflector[T]) failing(class Class, err error, at time.Time) {
+	if r.status.failed(class, err, at) {
+		r.options.log.Info("List-watch is failing", "class", class, "error", err.Error())
+	}
+}
+
+// recovered notes that the server answers, and with healed that the copy is whole.
+func (r *Reflector[T]) recovered(healed bool) {
+	if r.status.well(healed) {
+		r.options.log.Info("List-watch is well again", "resourceVersion", r.machine.version)
+	}
+}
+
+func (r *Reflector[T]) enter(p Phase) { r.status.change(func(s *Status) { s.Phase = p }) }
+
+// list reads the whole state into the store, in one transaction of the store's.
+func (r *Reflector[T]) list(ctx context.Context, s step) outcome {
+	r.enter(Listing)
+	read := &listRead{}
+	var o outcome
+	if s.kind == doWatchList {
+		w := r.openWatchList(ctx, s.options)
+		if o = r.replace(w.initial(read), read, w.guard); o.complete {
+			w.guard.allow(r.options.liveness)
+			r.open = w
+		} else {
+			w.close()
+		}
+	} else {
+		guarded, guard := guardSilence(ctx, r.options.liveness)
+		o = r.replace(r.pages(guarded, s.options, read), read, guard)
+		guard.stop()
+	}
+	if o.complete {
+		r.listed(s, o, read)
+	}
+	return o
+}
+
+func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
+	first := false
+	r.status.change(func(st *Status) {
+		first = !st.Synced
+		st.Synced, st.ResourceVersion = true, o.version
+		st.Stale = read.stale
+		if st.Lists == nil {
+			st.Lists = map[Class]int{}
+		}
+		st.Lists[s.cause]++
+	})
+	r.options.log.Info("Listed", "cause", s.cause, "watchList", s.kind == doWatchList, "items", read.items, "resourceVersion", o.version)
+	if first {
+		close(r.synced)
+	}
+}
+
+// listRead is what is known of a list besides its objects.
+type listRead struct {
+	version string // of the list, once it has ended
+	items   int
+	skipped int   // objects that could not be decoded
+	stale   int   // of these, those that the store keeps as they were
+	err     error // what broke the list off
+	ended   bool
+}
+
+// replace hands the list to the store. A store that takes a list which broke off, or stops in the middle of one, has
+// not taken a state.
+func (r *Reflector[T]) replace(items iter.Seq2[T, error], read *listRead, guard *guard) outcome {
+	err := r.store.Replace(r.usable(items, read, guard), func() string { return read.version })
+	switch {
+	case read.err != nil:
+		err = read.err
+	case err != nil:
+		err = storeError{err}
+	case !read.ended:
+		err = storeError{errors.New("it stopped reading the list before its end")}
+	}
+	return outcome{err: err, complete: err == nil, version: read.version, items: read.items, skipped: read.skipped}
+}
+
+// usable passes on what the store may see of a list: objects, and the error that breaks it off. An object that cannot
+// be decoded is skipped, or stands in as it was last seen when the store can still show it: an object that the server
+// has must not seem deleted.
+func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *guard) iter.Seq2[T, error] {
+	held, _ := r.store.(interface{ Snapshot() store.Snapshot[T] })
+	return func(yield func(T, error) bool) {
+		for obj, err := range items {
+			var unusable *listwatch.DecodeError
+			switch {
+			case err == nil:
+				r.contact(guard)
+				read.items++
+			case errors.As(err, &unusable):
+				r.skipped(err)
+				read.skipped++
+				var ok bool
+				if held != nil {
+					obj, ok = held.Snapshot().Get(unusable.Object)
+				}
+				if !ok {
+					continue
+				}
+				read.stale++
+			default:
+				read.err = err
+				yield(obj, err)
+				return
+			}
+			if !yield(obj, nil) {
+				return
+			}
+		}
+		read.ended = true
+	}
+}
+
+// pages yields a LIST and the pages that follow it, all of one resource version.
+func (r *Reflector[T]) pages(ctx context.Context, options metav1.ListOptions, read *listRead) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for {
+			list := r.source.List(ctx, options)
+			for obj, err := range list.Items {
+				if !yield(obj, causeOf(ctx, err)) {
+					return
+				}
+			}
+			meta := list.Meta()
+			read.version = meta.ResourceVersion
+			if meta.Continue == "" {
+				return
+			}
+			options.Continue = meta.Continue
+			options.ResourceVersion, options.ResourceVersionMatch = "", "" // the token has them
+		}
+	}
+}
+
+// watch follows the changes, over the connection of the watch list where there is one.
+func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
+	r.enter(Watching)
+	r.status.change(func(st *Status) { st.Watches++ })
+	w := r.open
+	if w == nil {
+		w = r.openWatch(ctx, s.options, r.options.liveness)
+	}
+	r.open = w
+	defer r.closeOpen()
+	o := outcome{version: s.options.ResourceVersion}
+	for event, err := range w.events {
+		if !r.take(&o, w, event, err) {
+			break
+		}
+	}
+	return o
+}
+
+// take takes in one event, and reports whether the watch goes on.
+func (r *Reflector[T]) take(o *outcome, w *openWatch[T], event listwatch.Event[T], err error) (goOn bool) {
+	if err == nil {
+		if o.contacts == 0 {
+			r.recovered(false)
+		}
+		o.contacts++
+		r.contact(w.guard)
+		err = r.write(o.version, event)
+	}
+	err = causeOf(w.ctx, err)
+	switch class := classify(err); {
+	case err == nil:
+	case class == Undecodable, class == StoreError:
+		o.doubtful = true
+		r.skipped(err)
+		if r.machine.lost(time.Now()) {
+			o.err = err
+			return false
+		}
+	default:
+		o.err = err
+		return false
+	}
+	if event.Type == watch.Bookmark {
+		o.bookmarks++
+		if r.machine.mayHeal(time.Now()) { // a lost event is still to be healed, and now it may
+			o.err = errDoubtful
+			return false
+		}
+	}
+	o.version = later(o.version, event.ResourceVersion)
+	r.status.change(func(s *Status) {
+		s.ResourceVersion = o.version
+		if event.Type != watch.Bookmark && err == nil {
+			s.Events++
+		}
+	})
+	return true
+}
+
+// write passes one event to the store. An event that is older than what the store holds is a replay (invariant 1).
+func (r *Reflector[T]) write(version string, event listwatch.Event[T]) error {
+	if later(version, event.ResourceVersion) != event.ResourceVersion {
+		return nil
+	}
+	var err error
+	switch event.Type {
+	case watch.Added:
+		err = r.store.Add(event.Object)
+	case watch.Modified:
+		err = r.store.Update(event.Object)
+	case watch.Deleted:
+		err = r.store.Delete(event.Object)
+	case watch.Bookmark:
+		if b, ok := r.store.(store.Bookmarker); ok {
+			err = b.Bookmark(event.ResourceVersion)
+		}
+	}
+	if err != nil {
+		return storeError{err}
+	}
+	return nil
+}
+
+// skipped counts what could not be used and shows it.
+func (r *Reflector[T]) skipped(err error) {
+	r.status.change(func(s *Status) { s.Skipped++ })
+	r.failing(classify(err), err, time.Now())
+}
+
+// contact notes that the server has been heard.
+func (r *Reflector[T]) contact(g *guard) {
+	now := time.Now()
+	g.heard(now)
+	r.status.change(func(s *Status) { s.LastContact = now })
+}
+
+// watchTimeout is what the server is asked for: between the option and its double.
+func (r *Reflector[T]) watchTimeout() time.Duration {
+	return r.options.watchTimeout + time.Duration(r.random()*float64(r.options.watchTimeout))
+}
+
+// later is the newer of two versions; came where they cannot be compared (KEP-5504).
+func later(held, came string) string {
+	if came == "" {
+		return held
+	}
+	if order, err := resourceversion.CompareResourceVersion(held, came); err == nil && order > 0 {
+		return held
+	}
+	return came
+}
+
+// sleep reports whether the time passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

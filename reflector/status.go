@@ -1,0 +1,122 @@
+package reflector
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Phase is what a reflector is doing.
+type Phase string
+
+// The phases.
+const (
+	// Idle is before Run and after it.
+	Idle Phase = "idle"
+	// Listing is reading the whole state, by a watch list or a LIST.
+	Listing Phase = "listing"
+	// Watching is following the changes.
+	Watching Phase = "watching"
+	// Waiting is between two attempts; Err says why.
+	Waiting Phase = "waiting"
+)
+
+// Status is the health of a copy at one moment.
+type Status struct {
+	// Phase is what the reflector is doing.
+	Phase Phase
+	// Synced: the store has held a whole state of the server since some time.
+	Synced bool
+	// ResourceVersion is the newest version whose effects the store holds.
+	ResourceVersion string
+	// LastContact is when the last object, event or bookmark came. A healthy server sends a bookmark about once a
+	// minute, so the copy is at most as old as this plus that.
+	LastContact time.Time
+
+	// Err is what is wrong now: why the last request ended, or what could not be stored. Nil when all is well.
+	Err error
+	// Class is the class of Err; [OK] when there is none.
+	Class Class
+	// Since is when things went wrong; Attempts is the number of failed requests since then.
+	Since    time.Time
+	Attempts int
+
+	// Lists counts completed lists by cause: OK for the first one, then why it had to be made again.
+	Lists map[Class]int
+	// Watches counts the watches that were begun.
+	Watches int
+	// Events counts what watches brought, bookmarks apart.
+	Events int
+	// Skipped counts objects and events that could not be decoded or that the store refused.
+	Skipped int
+	// Stale counts objects that were kept in their last good state, since the newest list had them undecodable.
+	Stale int
+}
+
+// String is one line for logs and people.
+func (s Status) String() string {
+	line := fmt.Sprintf("%s, synced=%t, version %q", s.Phase, s.Synced, s.ResourceVersion)
+	if s.Err != nil {
+		line += fmt.Sprintf(", %s since %s (%d attempts): %v", s.Class, s.Since.Format(time.TimeOnly), s.Attempts, s.Err)
+	}
+	return line
+}
+
+// statusKeeper is the Status in the making.
+type statusKeeper struct {
+	mu   sync.Mutex // guards what follows
+	now  Status
+	lost error // what could not be decoded or stored since the last whole list: it outlives a good connection
+}
+
+func (k *statusKeeper) change(do func(*Status)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	do(&k.now)
+}
+
+// read returns a copy that shares nothing.
+func (k *statusKeeper) read() Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.now
+	s.Lists = make(map[Class]int, len(k.now.Lists))
+	for class, n := range k.now.Lists {
+		s.Lists[class] = n
+	}
+	return s
+}
+
+// failed records what is wrong; it reports whether that is news.
+func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool) {
+	k.change(func(s *Status) {
+		news = s.Class != class
+		if s.Err == nil {
+			s.Since = at
+			s.Attempts = 0
+		}
+		s.Err, s.Class = err, class
+		s.Attempts++
+		if lostBy(class) != "" {
+			k.lost = err
+		}
+	})
+	return news
+}
+
+// well records that the connection works, and with healed that the copy is whole. What was lost before that stays
+// shown. It reports whether all is well now and was not before.
+func (k *statusKeeper) well(healed bool) (news bool) {
+	k.change(func(s *Status) {
+		if healed {
+			k.lost = nil
+		}
+		if k.lost != nil {
+			s.Err, s.Class, s.Attempts = k.lost, classify(k.lost), 0
+			return
+		}
+		news = s.Err != nil
+		s.Err, s.Class, s.Since, s.Attempts = nil, OK, time.Time{}, 0
+	})
+	return news
+}
