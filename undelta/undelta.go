@@ -1,0 +1,65 @@
+package undelta
+
+import (
+	"iter"
+	"sync"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// Store is a [store.Store] that pushes its full state once per change. Make one with [New].
+type Store[T store.Object] struct {
+	push func(store.Snapshot[T])
+
+	pushing sync.Mutex // held from a change to the end of its push, so that pushes keep the order of changes
+	objects *store.Indexer[T]
+}
+
+// New makes an empty store, with indexes if any are given, that calls push after each change, on the goroutine of the
+// writer. push must not write into the store: it would wait for itself.
+func New[T store.Object](push func(now store.Snapshot[T]), indexes ...store.AnyIndex[T]) *Store[T] {
+	return &Store[T]{push: push, objects: store.NewIndexer(indexes...)}
+}
+
+// Snapshot is the content now. It takes no lock, and may be ahead of the push that is under way.
+func (s *Store[T]) Snapshot() store.Snapshot[T] { return s.objects.Snapshot() }
+
+// Add stores obj and pushes.
+func (s *Store[T]) Add(obj T) error {
+	return s.change(func() error { return s.objects.Add(obj) })
+}
+
+// Update stores obj and pushes.
+func (s *Store[T]) Update(obj T) error {
+	return s.change(func() error { return s.objects.Update(obj) })
+}
+
+// Delete removes what is stored under obj's key and pushes, even when nothing was.
+func (s *Store[T]) Delete(obj T) error {
+	return s.change(func() error { return s.objects.Delete(obj) })
+}
+
+// Replace makes items the whole content and pushes once. On an error the old content stays, and nothing is pushed.
+func (s *Store[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
+	return s.change(func() error { return s.objects.Replace(items, resourceVersion) })
+}
+
+// Bookmark notes that the content is complete up to resourceVersion; it does not push.
+func (s *Store[T]) Bookmark(resourceVersion string) error {
+	return s.objects.Bookmark(resourceVersion)
+}
+
+// Resync pushes the present state again.
+func (s *Store[T]) Resync() error {
+	return s.change(func() error { return nil })
+}
+
+func (s *Store[T]) change(do func() error) error {
+	s.pushing.Lock()
+	defer s.pushing.Unlock()
+	if err := do(); err != nil {
+		return err
+	}
+	s.push(s.objects.Snapshot())
+	return nil
+}
