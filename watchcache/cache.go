@@ -1,0 +1,194 @@
+package watchcache
+
+import (
+	"fmt"
+	"iter"
+	"strconv"
+	"sync"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// Cache is a [store.Store] that remembers its last changes, so that any number of watchers can follow it. A
+// reflector fills it with a copy of a server's collection, under that server's resource versions; a [Collection]
+// is one that is written here.
+//
+// What happens on a write: the new state is committed to the indexer; its difference to the old state goes into
+// the window as changes; watchers that wait are woken. Nothing is done per watcher.
+//
+// All methods are safe for concurrent use; writers wait for each other, readers never for a Replace that is still
+// arriving. Resource versions must be decimal numbers.
+type Cache[T store.Object] struct {
+	resource Resource[T]
+	config   config
+	fields   map[string]func(T) string
+	indexes  map[string]*store.Index[T, string]
+	objects  *store.Indexer[T]
+	revision *revision // of the server that writes this cache; nil where a reflector does
+	changed  signal
+
+	writing sync.Mutex // serialises writers
+
+	mu      sync.RWMutex // guards what follows
+	window  window[T]
+	state   store.Snapshot[T]
+	version uint64
+	filled  bool
+}
+
+// NewCache makes an empty cache. Until it is filled, watching it is a 429 error. It fails on a resource without
+// version, plural or kind, and on an option out of range.
+func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T], error) {
+	config, err := newConfig(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := resource.validate(); err != nil {
+		return nil, err
+	}
+	c := &Cache[T]{resource: resource, config: config, window: newWindow[T](config.window)}
+	c.fields = map[string]func(T) string{nameField: func(obj T) string { return obj.GetName() }}
+	if !resource.ClusterScoped {
+		c.fields[namespaceField] = func(obj T) string { return obj.GetNamespace() }
+	}
+	c.indexes = map[string]*store.Index[T, string]{}
+	var schema []store.AnyIndex[T]
+	for _, f := range resource.Fields {
+		c.fields[f.Label] = f.Value
+		if f.Indexed {
+			index := store.NewIndex(f.Label, func(obj T) []string { return []string{f.Value(obj)} })
+			c.indexes[f.Label] = index
+			schema = append(schema, index)
+		}
+	}
+	c.objects = store.NewIndexer(schema...)
+	return c, nil
+}
+
+// startEmpty makes the cache one that is known to be empty, from the first version on.
+func (c *Cache[T]) startEmpty() {
+	c.version, c.filled = 1, true
+	c.window.clear(1, store.Snapshot[T]{}, false)
+}
+
+// Snapshot is the content now. It is O(1).
+func (c *Cache[T]) Snapshot() store.Snapshot[T] { return c.objects.Snapshot() }
+
+// Add stores an object and tells the watchers. Over an object of the same UID and resource version it does
+// nothing. It fails on an object without a name or a numeric resource version.
+func (c *Cache[T]) Add(obj T) error { return c.put("add", obj) }
+
+// Update does what [Cache.Add] does.
+func (c *Cache[T]) Update(obj T) error { return c.put("update", obj) }
+
+func (c *Cache[T]) put(op string, obj T) error {
+	return c.change(op, obj, func() error { return c.objects.Add(obj) })
+}
+
+// Delete removes what is stored under obj's key and tells the watchers; obj is the last state, under the resource
+// version of the deletion. Where nothing is stored, only the version moves on.
+func (c *Cache[T]) Delete(obj T) error {
+	return c.change("delete", obj, func() error { return c.objects.Delete(obj) })
+}
+
+func (c *Cache[T]) change(op string, obj T, do func() error) error {
+	var none T
+	version, err := uint64(0), error(nil)
+	if obj != none {
+		version, err = parseVersion(op, obj.GetResourceVersion())
+	}
+	if err != nil {
+		return err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	before := c.objects.Snapshot()
+	if err := do(); err != nil {
+		return fmt.Errorf("watchcache: %s: %w", op, err)
+	}
+	c.publish(version, before, func(after store.Snapshot[T]) []*change[T] {
+		changes := changesBetween(before, after, version)
+		if op == "delete" && len(changes) == 1 {
+			changes[0].gone = obj
+		}
+		return changes
+	})
+	return nil
+}
+
+// Replace makes items the whole content. Watchers see it as the difference to the old content, deletions included,
+// or get a 410 where that difference is larger than the window or the resource version has gone back.
+func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	before := c.objects.Snapshot()
+	version := uint64(0)
+	var invalid error
+	err := c.objects.Replace(versioned(items), func() string {
+		said := resourceVersion()
+		version, invalid = parseVersion("replace", said)
+		return said
+	})
+	if err != nil {
+		return err
+	}
+	if invalid != nil {
+		return invalid
+	}
+	c.publishList(version, before)
+	return nil
+}
+
+// versioned refuses objects whose version cannot be ordered.
+func versioned[T store.Object](items iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		for obj, err := range items {
+			if err == nil && obj != none && obj.GetName() != "" {
+				_, err = parseVersion("replace", obj.GetResourceVersion())
+			}
+			if !yield(obj, err) {
+				return
+			}
+		}
+	}
+}
+
+// Bookmark notes that the content is complete up to resourceVersion. An older one than the present is ignored.
+func (c *Cache[T]) Bookmark(resourceVersion string) error {
+	version, err := parseVersion("bookmark", resourceVersion)
+	if err != nil {
+		return err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if err := c.objects.Bookmark(resourceVersion); err != nil {
+		return err
+	}
+	c.publish(version, store.Snapshot[T]{}, nil)
+	return nil
+}
+
+// Compact forgets all changes: from now on a watch or an exact list at an older version than the present gets a
+// 410. Watchers that are up to date go on.
+func (c *Cache[T]) Compact() {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	version := c.current()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.window.clear(max(version, c.version), c.state, false)
+}
+
+func versionOf[T store.Object](obj T) uint64 {
+	version, _ := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+	return version
+}
+
+func parseVersion(op, resourceVersion string) (uint64, error) {
+	version, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("watchcache: %s: the resource version %q is not a decimal number", op, resourceVersion)
+	}
+	return version, nil
+}

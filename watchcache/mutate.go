@@ -1,0 +1,104 @@
+package watchcache
+
+import (
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func (e *resourceEndpoint[T]) missing(name string) error {
+	return apierrors.NewNotFound(e.cache.resource.groupResource(), name)
+}
+
+// serveCreate answers POST.
+func (e *resourceEndpoint[T]) serveCreate(c call) error {
+	obj, err := e.readObject(c)
+	if err != nil {
+		return err
+	}
+	created, err := e.collection.Create(obj)
+	if err != nil {
+		return err
+	}
+	return e.respond(c, http.StatusCreated, created)
+}
+
+// serveUpdate answers PUT, of the object or of its status.
+func (e *resourceEndpoint[T]) serveUpdate(c call) error {
+	obj, err := e.readObject(c)
+	if err != nil {
+		return err
+	}
+	if obj.GetName() == "" {
+		obj.SetName(c.target.name)
+	}
+	if obj.GetName() != c.target.name {
+		return badRequest("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.target.name)
+	}
+	updated, err := e.write(c, obj)
+	if err != nil {
+		return err
+	}
+	return e.respond(c, http.StatusOK, updated)
+}
+
+// write updates what the target names.
+func (e *resourceEndpoint[T]) write(c call, obj T) (T, error) {
+	if c.target.subresource == status.key {
+		return e.collection.UpdateStatus(obj)
+	}
+	return e.collection.Update(obj)
+}
+
+// serveDelete answers DELETE of one object: with the object where its kind has graceful deletion or where it stays,
+// with a Status otherwise.
+func (e *resourceEndpoint[T]) serveDelete(c call) error {
+	options, err := readDeleteOptions(c)
+	if err != nil {
+		return err
+	}
+	deleted, err := e.collection.Delete(c.target.namespace, c.target.name, options)
+	if err != nil {
+		return err
+	}
+	_, stays := e.collection.Snapshot().Get(e.cache.resource.key(c.target.namespace, c.target.name))
+	if stays || e.cache.resource.GracePeriod != nil {
+		return e.respond(c, http.StatusOK, deleted)
+	}
+	respondStatus(c, c.format, &metav1.Status{
+		TypeMeta: typeMeta("Status", "v1"), Status: metav1.StatusSuccess, Code: http.StatusOK,
+		Details: &metav1.StatusDetails{
+			Name: deleted.GetName(), Group: e.cache.resource.Group, Kind: e.cache.resource.Plural, UID: deleted.GetUID(),
+		},
+	})
+	return nil
+}
+
+// serveDeleteCollection answers DELETE of all objects that are selected, with the list of them.
+func (e *resourceEndpoint[T]) serveDeleteCollection(c call) error {
+	options, err := readDeleteOptions(c)
+	if err != nil {
+		return err
+	}
+	o, err := parseListOptions(c)
+	if err != nil {
+		return err
+	}
+	keep, err := e.cache.bind(o.selection(c.target))
+	if err != nil {
+		return err
+	}
+	var deleted []T
+	for _, obj := range sorted(keep.in(e.cache.Snapshot())) {
+		last, err := e.collection.Delete(obj.GetNamespace(), obj.GetName(), options)
+		if apierrors.IsNotFound(err) {
+			continue // somebody else was faster
+		}
+		if err != nil {
+			return err
+		}
+		deleted = append(deleted, last)
+	}
+	return e.respondList(c, metav1.ListMeta{ResourceVersion: formatVersion(e.cache.current())}, deleted)
+}

@@ -1,0 +1,67 @@
+package watchcache
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"sort"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// pageToken says where a page of a list starts. On the wire it is base64 of JSON, and opaque to clients.
+type pageToken struct {
+	// Version is the resource version of the first page, which all pages show; latestVersion is for a list that
+	// goes on in today's state, at the price of its consistency.
+	Version int64 `json:"rv"`
+	// Namespace and Name are those of the last object of the page before.
+	Namespace string `json:"ns,omitempty"`
+	Name      string `json:"name"`
+}
+
+const latestVersion = -1
+
+var errBadToken = errors.New("the continue token is not one of this server's: list again without it")
+
+func parseToken(text string) (t pageToken, err error) {
+	decoded, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(decoded, &t)
+	}
+	if err != nil || t.Name == "" || t.Version < latestVersion || t.Version == 0 {
+		return t, errBadToken
+	}
+	return t, nil
+}
+
+func (t pageToken) String() string {
+	encoded, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // two strings and a number
+	}
+	return base64.RawURLEncoding.EncodeToString(encoded)
+}
+
+// page is a part of a list.
+type page[T store.Object] struct {
+	objects   []T
+	version   uint64
+	next      string // the continue token; empty on the last page
+	remaining int
+}
+
+// cut takes at most limit of the sorted objects, from the one after the token on; a limit of zero takes all.
+func cut[T store.Object](objects []T, version uint64, from *pageToken, limit int64) page[T] {
+	if from != nil {
+		objects = objects[sort.Search(len(objects), func(i int) bool {
+			return compareKeys(objects[i].GetNamespace(), objects[i].GetName(), from.Namespace, from.Name) > 0
+		}):]
+	}
+	p := page[T]{objects: objects, version: version}
+	if limit > 0 && limit < int64(len(objects)) {
+		p.objects, p.remaining = objects[:limit], len(objects)-int(limit)
+		last := p.objects[limit-1]
+		p.next = pageToken{Version: int64(version), Namespace: last.GetNamespace(), Name: last.GetName()}.String()
+	}
+	return p
+}

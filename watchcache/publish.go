@@ -1,0 +1,78 @@
+package watchcache
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// publish makes a committed write visible to watchers; the writing lock is held.
+func (c *Cache[T]) publish(version uint64, before store.Snapshot[T], changes func(after store.Snapshot[T]) []*change[T]) {
+	after := c.objects.Snapshot()
+	var made []*change[T]
+	if changes != nil {
+		made = changes(after)
+	}
+	c.mu.Lock()
+	if !c.filled {
+		// Nobody has seen anything yet: the history begins before the first write.
+		c.window.clear(max(version, 1)-1, before, false)
+	}
+	for _, ch := range made {
+		ch.version = max(ch.version, c.version)
+		ch.state, ch.complete = after, ch.version
+		c.window.add(ch)
+	}
+	c.state, c.version, c.filled = after, max(c.version, version), true
+	c.mu.Unlock()
+	c.changed.broadcast()
+}
+
+// publishList makes a replaced content visible; the writing lock is held.
+func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
+	after := c.objects.Snapshot()
+	var made []*change[T]
+	fits := c.filled && version >= c.version
+	if fits {
+		made = changesBetween(before, after, version)
+		fits = len(made) <= len(c.window.ring)
+	}
+	c.mu.Lock()
+	if fits {
+		for i, ch := range made {
+			ch.before, ch.gap, ch.complete = c.version, true, math.MaxUint64
+			ch.version = min(max(ch.version, c.version), version)
+			if i == len(made)-1 {
+				ch.state, ch.complete = after, version
+			}
+			c.window.add(ch)
+		}
+	} else {
+		c.window.clear(version, after, c.filled)
+	}
+	c.state, c.version, c.filled = after, version, true
+	c.mu.Unlock()
+	c.changed.broadcast()
+}
+
+// changesBetween are the changes from one state to the next, ordered by version. A deletion is at version, the
+// newest that it can be at; one that makes room for another object of the same name is just before that.
+func changesBetween[T store.Object](before, after store.Snapshot[T], version uint64) []*change[T] {
+	var changes []*change[T]
+	for d := range store.Diff(before, after) {
+		ch := &change[T]{old: d.Old, now: d.New, version: version}
+		switch {
+		case !d.Deleted():
+			ch.version = versionOf(d.New)
+		default:
+			if successor, ok := after.Get(d.Key); ok {
+				ch.version = max(versionOf(successor), 1) - 1
+			}
+		}
+		changes = append(changes, ch)
+	}
+	slices.SortStableFunc(changes, func(a, b *change[T]) int { return cmp.Compare(a.version, b.version) })
+	return changes
+}

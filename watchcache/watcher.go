@@ -1,0 +1,293 @@
+package watchcache
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// WatchOptions says what to watch, from where, and for how long. They mean what they mean in metav1.ListOptions.
+type WatchOptions struct {
+	Selection
+
+	// ResourceVersion is where to start: after that version; or, when it is empty or "0", with the present state
+	// as Added events. A version that has not been reached is waited for in silence.
+	ResourceVersion string
+	// ResourceVersionMatch must be NotOlderThan with SendInitialEvents, and empty without.
+	ResourceVersionMatch metav1.ResourceVersionMatch
+	// SendInitialEvents (KEP-3157) starts with the state, no older than ResourceVersion, as Added events, and a
+	// bookmark that says where they end. False starts without them, at the present when there is no version.
+	SendInitialEvents *bool
+	// Bookmarks asks for Bookmark events: periodically, and two seconds before Timeout. The one after the initial
+	// events needs it too.
+	Bookmarks bool
+	// Timeout ends the watch without an error. Zero means that only the context ends it.
+	Timeout time.Duration
+}
+
+// Watch follows the collection. The position is fixed by the call: what is written after it will be seen. No
+// goroutine is started, and nothing needs to be closed: a watcher that nobody ranges over costs its memory alone.
+//
+// Ranging waits for events. It ends without an error when ctx ends or the timeout is over, and after the one error
+// that it yields: 410 Expired when the watcher has fallen out of the window, or ResourceVersion is from before it;
+// 400 and 422 for bad options; 429 while the cache is empty; 504 when the state that SendInitialEvents asks for is
+// not reached in time. Errors are API status errors. A second range goes on where the first one ended. It is for
+// one goroutine at a time.
+func (c *Cache[T]) Watch(ctx context.Context, options WatchOptions) iter.Seq2[Event[T], error] {
+	w, err := c.watcher(options)
+	return func(yield func(Event[T], error) bool) {
+		for err == nil {
+			if w.pending == nil {
+				w.pending, err = w.next(ctx)
+			}
+			if len(w.pending) == 0 && err == nil {
+				return
+			}
+			for err == nil && len(w.pending) > 0 {
+				e := w.pending[0]
+				w.pending = w.pending[1:]
+				if !yield(e, nil) {
+					return
+				}
+			}
+			w.pending = nil
+		}
+		if err != nil {
+			yield(Event[T]{}, err)
+		}
+	}
+}
+
+const (
+	// batchSize bounds what one watcher takes out of the window at a time, and so what a slow one keeps alive.
+	batchSize = 128
+	// lastBookmark is how long before the timeout a bookmark is sent, as by the API server.
+	lastBookmark = 2 * time.Second
+)
+
+// watcher is one watcher's position and filter. Not safe for concurrent use.
+type watcher[T store.Object] struct {
+	cache *Cache[T]
+	keep  *selection[T]
+
+	position uint64     // of the next change in the window
+	after    uint64     // changes up to this version are not for this watcher
+	reached  uint64     // the version of the last change read, for messages
+	minimum  uint64     // the state must reach this version first (SendInitialEvents)
+	placed   bool       // position is valid
+	initial  []T        // what is still to be sent of the initial state
+	endMark  bool       // the bookmark after the initial state is still to be sent
+	send     bool       // initial state wanted
+	marks    bool       // bookmarks wanted
+	deadline time.Time  // zero: none
+	mark     time.Time  // when the next bookmark is due
+	pending  []Event[T] // for Watch
+
+	batch  []*change[T]
+	events []Event[T]
+}
+
+// watcher makes a watcher and places it, unless it must wait for its state.
+func (c *Cache[T]) watcher(o WatchOptions) (*watcher[T], error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	keep, err := c.bind(o.Selection)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher[T]{cache: c, keep: keep, marks: o.Bookmarks, batch: make([]*change[T], 0, batchSize)}
+	version := uint64(0)
+	if o.ResourceVersion != "" {
+		if version, err = parseVersion("watch", o.ResourceVersion); err != nil {
+			return nil, badRequest("invalid resource version: %v", err)
+		}
+	}
+	now := time.Now()
+	if o.Timeout > 0 {
+		w.deadline = now.Add(o.Timeout)
+	}
+	w.scheduleBookmark(now)
+	asked := o.SendInitialEvents != nil
+	w.send = asked && *o.SendInitialEvents || !asked && version == 0
+	w.endMark = asked && w.send && w.marks
+	if w.send {
+		w.minimum = version
+	}
+	present, err := c.latest()
+	switch {
+	case err != nil:
+		return nil, err
+	case w.send && present.version < w.minimum:
+		return w, nil
+	case w.send || version == 0:
+		return w, w.placeAt(present)
+	}
+	return w, w.placeAfter(version)
+}
+
+func (o WatchOptions) validate() error {
+	errs := validation.ValidateListOptions(&internalversion.ListOptions{
+		Watch: true, ResourceVersion: o.ResourceVersion,
+		ResourceVersionMatch: o.ResourceVersionMatch, SendInitialEvents: o.SendInitialEvents,
+	}, true)
+	if len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	}
+	return nil
+}
+
+// placeAt starts at a present state, with it as initial events where they are wanted.
+func (w *watcher[T]) placeAt(present view[T]) error {
+	if w.send {
+		w.initial = sorted(w.keep.in(present.state))
+	}
+	return w.placeAfter(present.version)
+}
+
+func (w *watcher[T]) placeAfter(version uint64) error {
+	w.cache.mu.RLock()
+	defer w.cache.mu.RUnlock()
+	position, ok := w.cache.window.after(version)
+	if !ok {
+		return tooOld(version, w.cache.window.floor)
+	}
+	w.position, w.after, w.placed = position, version, true
+	return nil
+}
+
+// next waits for the next events. None and no error mean that the watch is over. The slice is valid until the next
+// call.
+func (w *watcher[T]) next(ctx context.Context) ([]Event[T], error) {
+	if !w.placed {
+		present, err := w.cache.notOlderThan(ctx, w.minimum)
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		if err == nil {
+			err = w.placeAt(present)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for ctx.Err() == nil && !w.over(time.Now()) {
+		if events := w.initialEvents(); len(events) > 0 {
+			return events, nil
+		}
+		changed := w.cache.changed.wait()
+		complete := w.cache.current() // before reading: what is read then is complete up to it
+		if err := w.read(); err != nil {
+			return nil, err
+		}
+		switch {
+		case len(w.events) > 0:
+			return w.events, nil
+		case len(w.batch) > 0:
+			continue // nothing of it was for us
+		}
+		now := time.Now()
+		if w.marks && !now.Before(w.mark) && complete >= w.after {
+			w.scheduleBookmark(now)
+			return w.bookmark(complete, false), nil
+		}
+		w.sleep(ctx, changed, now)
+	}
+	return nil, nil
+}
+
+func (w *watcher[T]) over(now time.Time) bool { return !w.deadline.IsZero() && !now.Before(w.deadline) }
+
+// initialEvents are the next initial events, or the bookmark after the last of them.
+func (w *watcher[T]) initialEvents() []Event[T] {
+	if len(w.initial) == 0 {
+		if w.endMark {
+			w.endMark = false
+			return w.bookmark(w.after, true)
+		}
+		return nil
+	}
+	n := min(len(w.initial), batchSize)
+	w.events = w.events[:0]
+	for _, obj := range w.initial[:n] {
+		w.events = append(w.events, Event[T]{Type: watch.Added, Object: obj, ResourceVersion: obj.GetResourceVersion()})
+	}
+	w.initial = w.initial[n:]
+	if len(w.initial) == 0 {
+		w.initial = nil
+	}
+	return w.events
+}
+
+// read takes the next changes out of the window into batch, and what is to be seen of them into events.
+func (w *watcher[T]) read() error {
+	clear(w.batch[:cap(w.batch)])
+	clear(w.events)
+	w.events = w.events[:0]
+	w.cache.mu.RLock()
+	batch, ok := w.cache.window.read(w.position, w.batch[:0])
+	floor := w.cache.window.floor
+	w.cache.mu.RUnlock()
+	w.batch = batch
+	if !ok {
+		return tooOld(max(w.after, w.reached), floor)
+	}
+	w.position += uint64(len(batch))
+	for _, c := range batch {
+		w.reached = c.version
+		if c.version <= w.after {
+			continue
+		}
+		if e, ok := c.seenBy(w.keep); ok {
+			w.events = append(w.events, e)
+		}
+	}
+	return nil
+}
+
+func (w *watcher[T]) bookmark(version uint64, initialEventsEnd bool) []Event[T] {
+	w.events = append(w.events[:0], Event[T]{
+		Type: watch.Bookmark, ResourceVersion: formatVersion(version), InitialEventsEnd: initialEventsEnd,
+	})
+	return w.events
+}
+
+// scheduleBookmark sets when the next bookmark is due: after the interval, or shortly before the deadline.
+func (w *watcher[T]) scheduleBookmark(now time.Time) {
+	w.mark = now.Add(w.cache.config.bookmarkInterval)
+	last := w.deadline.Add(-lastBookmark)
+	if !w.deadline.IsZero() && now.Before(last) && last.Before(w.mark) {
+		w.mark = last
+	}
+}
+
+// sleep waits for a change, a bookmark to send, the deadline or the end of ctx.
+func (w *watcher[T]) sleep(ctx context.Context, changed <-chan struct{}, now time.Time) {
+	var until time.Time
+	if w.marks {
+		until = w.mark
+	}
+	if !w.deadline.IsZero() && (until.IsZero() || w.deadline.Before(until)) {
+		until = w.deadline
+	}
+	var expired <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(until.Sub(now))
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case <-changed:
+	case <-expired:
+	case <-ctx.Done():
+	}
+}
