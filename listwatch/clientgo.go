@@ -101,6 +101,9 @@ func untyped[T store.Object](event Event[T], err error) watch.Event {
 	if u, ok := any(bookmark).(*unstructured.Unstructured); ok {
 		u.Object = map[string]any{}
 	}
+	if !event.kind.Empty() { // client-go drops a bookmark of another kind than it expects
+		bookmark.GetObjectKind().SetGroupVersionKind(event.kind)
+	}
 	bookmark.SetResourceVersion(event.ResourceVersion)
 	if event.InitialEventsEnd {
 		bookmark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,21 +48,24 @@ func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.Lis
 	r := bufio.NewReaderSize(body, listBuffer)
 	start, err := r.Peek(len(protobufMagic))
 	switch {
+	case string(start) == protobufMagic && !d.protobuf:
+		return metav1.ListMeta{}, errNoProtobuf
 	case string(start) == protobufMagic:
 		return d.protobufList(r, yield)
 	case len(start) > 0 && isJSONStart(start):
 		return d.jsonList(r, yield)
-	case len(start) == 0 && !errors.Is(err, io.EOF):
-		return metav1.ListMeta{}, err
+	case err != nil && strings.HasPrefix(protobufMagic, string(start)):
+		return metav1.ListMeta{}, unexpected(err)
 	}
 	return metav1.ListMeta{}, errNeitherEncoding
 }
 
 // frame is one event of a watch before its object is decoded. raw is valid until the next frame is read.
 type frame struct {
-	event  string
-	object []byte
-	json   bool
+	event     string
+	object    []byte
+	json      bool
+	malformed error // why it could not be taken apart, though the frames around it are whole
 }
 
 // watch decodes the body of a WATCH until it ends; nil is a clean end between two frames.
@@ -71,9 +75,15 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 	if err != nil {
 		return atBoundary(err)
 	}
-	frames := d.protobufFrames(r)
-	if isJSONStart(start) {
-		frames = d.jsonFrames(r)
+	frames := d.jsonFrames(r)
+	switch {
+	case isJSONStart(start):
+	case start[0] > ' ': // text, or a frame of more than 512 MiB
+		return errNeitherEncoding
+	case !d.protobuf:
+		return errNoProtobuf
+	default:
+		frames = d.protobufFrames(r)
 	}
 	for {
 		f, err := frames()
@@ -100,14 +110,16 @@ func atBoundary(err error) error {
 }
 
 func (d *decoder[T]) event(f frame) (Event[T], error) {
+	if f.malformed != nil {
+		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Err: f.malformed}
+	}
 	kind := watch.EventType(f.event)
 	switch kind {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
 	case watch.Error:
 		return Event[T]{}, d.status(f)
 	default:
-		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown type of", Object: d.keyIn(f.object, f.json),
-			Err: errUnknownEvent}
+		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Object: d.keyIn(f.object, f.json), Err: errUnknownEvent}
 	}
 	obj, err := d.object(f.object, f.json)
 	if err != nil {
@@ -126,6 +138,10 @@ func (d *decoder[T]) object(data []byte, json bool) (T, error) {
 		var none T
 		return none, err
 	}
+	if gvk.Kind == "" {
+		var none T
+		return none, errNoKind
+	}
 	return d.protobufObject(raw, gvk)
 }
 
@@ -142,7 +158,7 @@ func (d *decoder[T]) status(f frame) error {
 		}
 	}
 	if err != nil {
-		return errors.New("the server reported an error that cannot be decoded")
+		return errUndecodableStatus
 	}
 	return statusError(&status)
 }
@@ -156,7 +172,7 @@ func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind) (T
 	obj := d.new()
 	message, ok := any(obj).(unmarshaler)
 	if !ok {
-		return none, errors.New("the server sent protobuf, which was not asked for and which this type has no code for")
+		return none, errNoProtobuf
 	}
 	if err := message.Unmarshal(data); err != nil {
 		return none, errMalformed
@@ -171,6 +187,9 @@ func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind) (T
 func (d *decoder[T]) jsonObject(data []byte, gvk schema.GroupVersionKind) (T, error) {
 	obj := d.new()
 	var none T
+	if len(data) == 0 || data[0] != '{' {
+		return none, errNotObject
+	}
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {
 		if err := unstructuredFromJSON(u, data, gvk); err != nil {
 			return none, err
@@ -180,22 +199,25 @@ func (d *decoder[T]) jsonObject(data []byte, gvk schema.GroupVersionKind) (T, er
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, obj); err != nil {
 		return none, withoutValues(err)
 	}
-	own := obj.GetObjectKind().GroupVersionKind()
-	if err := d.check(own.Kind); err != nil {
+	if own := obj.GetObjectKind().GroupVersionKind(); own.Kind != "" {
+		gvk = own
+	}
+	if gvk.Kind == "" {
+		return none, errNoKind
+	}
+	if err := d.check(gvk.Kind); err != nil {
 		return none, err
 	}
-	if d.kind != "" && !own.Empty() {
-		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	if d.kind != "" {
+		gvk = schema.GroupVersionKind{}
 	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return obj, nil
 }
 
 func unstructuredFromJSON(u *unstructured.Unstructured, data []byte, gvk schema.GroupVersionKind) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object); err != nil {
 		return withoutValues(err)
-	}
-	if u.Object == nil {
-		return errors.New("the object is null")
 	}
 	if u.GetKind() == "" && gvk.Kind != "" {
 		u.SetGroupVersionKind(gvk)
@@ -216,6 +238,9 @@ func (d *decoder[T]) check(kind string) error {
 
 // checkList does the same for the kind of a list.
 func (d *decoder[T]) checkList(kind string) error {
+	if kind == "Status" {
+		return wrongKind(kind, "list")
+	}
 	if kind != "" && d.kind != "" && kind != d.kind+"List" {
 		return wrongKind(kind, d.kind+"List")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +18,7 @@ import (
 // copy differs from the server's state until the next list.
 type DecodeError struct {
 	Op     string // "list" or "watch"
-	Event  string // the event type, of a watch
+	Event  string // the event type, of a watch; "unknown" where it is no type that is defined
 	Object string // "namespace/name" where it could be read
 	Err    error
 }
@@ -37,9 +38,16 @@ func (e *DecodeError) Error() string {
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 var (
-	errNeitherEncoding = errors.New("the body is neither JSON nor protobuf: is this the address of a Kubernetes API server?")
-	errUnknownEvent    = errors.New("only ADDED, MODIFIED, DELETED, BOOKMARK and ERROR are defined")
-	errMalformed       = errors.New("malformed protobuf")
+	errNeitherEncoding   = errors.New("the body is neither JSON nor protobuf: is this the address of a Kubernetes API server?")
+	errNoProtobuf        = errors.New("the server sent protobuf, which was not asked for and which this type has no code for")
+	errNoList            = errors.New("the body is no list: it has neither items nor a list's kind")
+	errNoKind            = errors.New("the object has no kind")
+	errNotObject         = errors.New("the object is not a JSON object")
+	errNotJSON           = errors.New("malformed JSON")
+	errNotHTTP           = errors.New("the answer is not HTTP: is this the address of a Kubernetes API server?")
+	errUnknownEvent      = errors.New("only ADDED, MODIFIED, DELETED, BOOKMARK and ERROR are defined")
+	errUndecodableStatus = errors.New("the server reported an error that cannot be decoded")
+	errMalformed         = errors.New("malformed protobuf")
 )
 
 // tooLarge says which bound was passed, and what to suspect.
@@ -52,17 +60,28 @@ func wrongKind(got, want string) error {
 	return fmt.Errorf("the object is a %s, not a %s", got, want)
 }
 
-// withoutBody replaces the error that client-go makes of an answer that is no Status, since its message quotes the
-// body. Code, reason and Retry-After stay.
+// withoutBody replaces the errors that quote what the server sent: the one that client-go makes of an answer that is
+// no Status, of which code, reason and Retry-After stay, and those of net/http about an answer that is not HTTP.
 func withoutBody(err error) error {
+	var sent *url.Error
+	if errors.As(err, &sent) && quotes(sent.Err.Error()) {
+		return &url.Error{Op: sent.Op, URL: sent.URL, Err: errNotHTTP}
+	}
 	var status *apierrors.StatusError
 	if !errors.As(err, &status) || !apierrors.IsUnexpectedServerError(err) {
 		return err
 	}
 	code := int(status.ErrStatus.Code)
-	clean := apierrors.NewGenericServerResponse(code, "get", schemaGroupResource(status.ErrStatus.Details), "", "", retryAfter(status), false)
+	clean := apierrors.NewGenericServerResponse(code, "get", schemaGroupResource(status.ErrStatus.Details), "", "", retryAfter(status), true)
 	clean.ErrStatus.Message = fmt.Sprintf("the server answered %d %s without a Status", code, http.StatusText(code))
 	return clean
+}
+
+// quotes tells the errors of net/http that quote what came; it has no types for them.
+func quotes(message string) bool {
+	return strings.Contains(message, "malformed HTTP") || strings.Contains(message, "malformed MIME") ||
+		strings.Contains(message, "Location header") ||
+		strings.Contains(message, "transport connection broken") && strings.Contains(message, `"`)
 }
 
 // withoutValues says what is wrong with a JSON object in terms of its fields: the decoder's own errors may quote

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -89,9 +88,13 @@ func metaOf(list runtime.Object) (metav1.ListMeta, error) {
 	if err != nil {
 		return metav1.ListMeta{}, err
 	}
-	return metav1.ListMeta{
+	listMeta := metav1.ListMeta{
 		ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue(), RemainingItemCount: m.GetRemainingItemCount(),
-	}, nil
+	}
+	if sharded, ok := m.(metav1.ShardedListInterface); ok {
+		listMeta.ShardInfo = sharded.GetShardInfo()
+	}
+	return listMeta, nil
 }
 
 func stopUnless(goOn bool) error {
@@ -115,6 +118,9 @@ func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions
 				yield(Event[T]{}, fmt.Errorf("watch: %w", ctx.Err()))
 				return
 			case came, open := <-w.ResultChan():
+				if !open && ctx.Err() != nil { // clients close the channel of a watch whose context has ended
+					yield(Event[T]{}, fmt.Errorf("watch: %w", ctx.Err()))
+				}
 				if !open {
 					return
 				}
@@ -130,11 +136,14 @@ func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions
 func typedEvent[T store.Object](came watch.Event) (Event[T], error) {
 	switch came.Type {
 	case watch.Error:
-		return Event[T]{}, fmt.Errorf("watch: %w", apierrors.FromObject(came.Object))
+		status, ok := came.Object.(*metav1.Status)
+		if !ok { // apierrors would print the object
+			return Event[T]{}, fmt.Errorf("watch: %w", errUndecodableStatus)
+		}
+		return Event[T]{}, fmt.Errorf("watch: %w", statusError(status))
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
 	default:
-		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown type of", Object: keyOfAny(came.Object),
-			Err: errUnknownEvent}
+		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Object: keyOfAny(came.Object), Err: errUnknownEvent}
 	}
 	obj, ok := came.Object.(T)
 	if !ok {

@@ -3,19 +3,18 @@ package listwatch
 import (
 	"bufio"
 	"bytes"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 )
 
 // A JSON list is one object whose items are read one at a time; a JSON watch is a sequence of objects, each of them
-// {"type": …, "object": …}. What is split here is not validated here: every value that is used is decoded, and
-// validated, as a whole.
+// {"type": …, "object": …}. Splitting follows brackets and strings only; each value is then decoded, or where nobody
+// wants it validated, as a whole.
 
 func isJSONStart(b []byte) bool { return b[0] == '{' || isSpace(b[0]) }
 
@@ -25,32 +24,34 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\
 func (d *decoder[T]) jsonList(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
 	in := &jsonReader{r: r, limit: d.limit}
 	var head metav1.TypeMeta
+	listed := false
 	err = in.object(func(key string) error {
 		switch key {
-		case "kind", "apiVersion":
-			value, err := in.value()
-			if err != nil {
-				return err
-			}
-			if err := unquote(value, &head, key); err != nil {
+		case "kind":
+			if err := in.decode(key, &head.Kind); err != nil {
 				return err
 			}
 			return d.checkList(head.Kind)
+		case "apiVersion":
+			return in.decode(key, &head.APIVersion)
 		case "metadata":
-			value, err := in.value()
-			if err != nil {
-				return err
-			}
-			if err := kjson.UnmarshalCaseSensitivePreserveInts(value, &meta); err != nil {
-				return fmt.Errorf("list metadata: %w", withoutValues(err))
-			}
-			return nil
+			return in.decode(key, &meta)
 		case "items":
+			if listed {
+				return errNotJSON // the last one would count, and the items of the first are out already
+			}
+			listed = true
 			return in.array(func() error { return d.jsonItem(in, head, yield) })
 		}
 		return in.skip()
 	})
-	return meta, unexpected(err)
+	switch {
+	case err != nil:
+		return meta, err
+	case !listed && !strings.HasSuffix(head.Kind, "List"):
+		return meta, errNoList
+	}
+	return meta, in.end()
 }
 
 func (d *decoder[T]) jsonItem(in *jsonReader, list metav1.TypeMeta, yield func(T, error) bool) error {
@@ -58,7 +59,10 @@ func (d *decoder[T]) jsonItem(in *jsonReader, list metav1.TypeMeta, yield func(T
 	if err != nil {
 		return err
 	}
-	gvk := schema.FromAPIVersionAndKind(list.APIVersion, strings.TrimSuffix(list.Kind, "List"))
+	gvk := itemKind(list.APIVersion, list.Kind)
+	if gvk.Kind == "" {
+		gvk.Kind = d.kind
+	}
 	obj, err := d.jsonObject(data, gvk)
 	if err != nil {
 		var none T
@@ -66,18 +70,6 @@ func (d *decoder[T]) jsonItem(in *jsonReader, list metav1.TypeMeta, yield func(T
 	}
 	if !yield(obj, err) {
 		return errStopped
-	}
-	return nil
-}
-
-// unquote decodes the string value of kind or apiVersion.
-func unquote(value []byte, into *metav1.TypeMeta, key string) error {
-	target := &into.Kind
-	if key == "apiVersion" {
-		target = &into.APIVersion
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(value, target); err != nil {
-		return fmt.Errorf("%s of the list: %w", key, withoutValues(err))
 	}
 	return nil
 }
@@ -94,20 +86,23 @@ func (d *decoder[T]) jsonFrames(r *bufio.Reader) func() (frame, error) {
 			return frame{}, unexpected(err)
 		}
 		f := frame{json: true}
-		err = eachMember(data, func(key string, value []byte) {
+		err = eachMember(data, func(key string, value []byte) (err error) {
 			switch key {
 			case "type":
-				f.event = string(bytes.Trim(value, `"`))
+				f.event, err = unquote(value)
 			case "object":
 				f.object = value
+			default:
+				err = valid(value)
 			}
+			return err
 		})
 		return f, err
 	}
 }
 
 // eachMember takes an object in memory apart without copying the values.
-func eachMember(data []byte, do func(key string, value []byte)) error {
+func eachMember(data []byte, do func(key string, value []byte) error) error {
 	next := func(want byte) bool {
 		data = bytes.TrimLeft(data, " \n\r\t")
 		if len(data) == 0 || data[0] != want {
@@ -131,16 +126,31 @@ func eachMember(data []byte, do func(key string, value []byte)) error {
 		if !first && !next(',') {
 			return errNotJSON
 		}
-		var key string
-		if kjson.UnmarshalCaseSensitivePreserveInts(value(), &key) != nil || !next(':') {
+		key, err := unquote(value())
+		if err != nil || !next(':') {
 			return errNotJSON
 		}
-		do(key, value())
+		if err := do(key, value()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-var errNotJSON = errors.New("malformed JSON")
+// unquote decodes a string; null is none.
+func unquote(value []byte) (s string, err error) {
+	if len(value) == 0 || value[0] != '"' || kjson.UnmarshalCaseSensitivePreserveInts(value, &s) != nil {
+		return "", errNotJSON
+	}
+	return s, nil
+}
+
+func valid(value []byte) error {
+	if !json.Valid(value) {
+		return errNotJSON
+	}
+	return nil
+}
 
 // jsonReader splits a stream into JSON values.
 type jsonReader struct {
@@ -182,9 +192,9 @@ func (j *jsonReader) object(field func(key string) error) error {
 		if err != nil {
 			return err
 		}
-		var key string
-		if kjson.UnmarshalCaseSensitivePreserveInts(data, &key) != nil {
-			return errNotJSON
+		key, err := unquote(data)
+		if err != nil {
+			return err
 		}
 		if err := j.expect(':'); err != nil {
 			return err
@@ -239,9 +249,37 @@ func (j *jsonReader) value() ([]byte, error) {
 	return j.buffer, err
 }
 
-// skip reads one value and forgets it.
+// decode reads one value of the list itself.
+func (j *jsonReader) decode(key string, into any) error {
+	value, err := j.value()
+	if err != nil {
+		return err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(value, into); err != nil {
+		return fmt.Errorf("%s of the list: %w", key, withoutValues(err))
+	}
+	return nil
+}
+
+// skip reads one value that nobody wants.
 func (j *jsonReader) skip() error {
-	return j.scan(func([]byte) error { return nil })
+	value, err := j.value()
+	if err != nil {
+		return err
+	}
+	return valid(value)
+}
+
+// end reads the end of the stream: there is nothing after a list. Having seen it, HTTP keeps the connection.
+func (j *jsonReader) end() error {
+	_, err := j.next()
+	switch err {
+	case io.EOF:
+		return nil
+	case nil:
+		return errNotJSON
+	}
+	return err
 }
 
 // scan hands over one value in the parts that the stream brings it in.

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/store"
@@ -45,6 +46,8 @@ type Event[T store.Object] struct {
 	ResourceVersion string
 	// InitialEventsEnd marks the bookmark that ends the initial events of a watch with sendInitialEvents.
 	InitialEventsEnd bool
+
+	kind schema.GroupVersionKind // of a bookmark's object, where T keeps it: ToClientGo hands it on
 }
 
 func newEvent[T store.Object](kind watch.EventType, obj T) Event[T] {
@@ -52,6 +55,7 @@ func newEvent[T store.Object](kind watch.EventType, obj T) Event[T] {
 	if kind == watch.Bookmark {
 		var none T
 		event.Object = none
+		event.kind = obj.GetObjectKind().GroupVersionKind()
 		event.InitialEventsEnd = obj.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 	}
 	return event

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"io"
+	"math"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,28 +29,40 @@ const (
 	rawField      = 1 // of a RawExtension
 )
 
-const wireBytes = 2 // the wire type of strings, bytes and messages
+// How many fields these messages have. All of them are length-delimited, so another wire type is malformed.
+const (
+	envelopeFields = 4
+	listFields     = 2
+	eventFields    = 2
+	rawFields      = 1
+)
+
+const (
+	wireBytes = 2         // the wire type of strings, bytes and messages
+	maxField  = 1<<29 - 1 // the highest field number of protobuf
+)
 
 // protobufList reads an envelope around a list, item by item.
 func (d *decoder[T]) protobufList(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
 	_, _ = r.Discard(len(protobufMagic))
-	in := &wireReader{r: r, limit: d.limit}
-	var item schema.GroupVersionKind
+	in := &wireReader{r: r, limit: d.limit, end: math.MaxUint64}
+	var head runtime.TypeMeta
+	listed := false
 	for {
-		field, wire, err := in.tag()
+		field, wire, err := in.tag(envelopeFields)
 		switch {
-		case err == io.EOF:
+		case err == io.EOF && listed:
 			return meta, nil
 		case err != nil:
-			return meta, err
-		case field == typeMetaField && wire == wireBytes:
-			var list schema.GroupVersionKind
-			if list, err = in.typeMeta(); err == nil {
-				err = d.checkList(list.Kind)
+		case field == typeMetaField:
+			if err = in.typeMeta(&head); err == nil {
+				err = d.checkList(head.Kind)
 			}
-			item = list.GroupVersion().WithKind(strings.TrimSuffix(list.Kind, "List"))
-		case field == messageField && wire == wireBytes:
-			err = d.protobufItems(in, item, &meta, yield)
+		case field == messageField && listed:
+			err = errMalformed // the last one would count, and the items of the first are out already
+		case field == messageField:
+			listed = true
+			err = d.protobufItems(in, itemKind(head.APIVersion, head.Kind), &meta, yield)
 		default:
 			err = in.skip(wire)
 		}
@@ -59,22 +72,32 @@ func (d *decoder[T]) protobufList(r *bufio.Reader, yield func(T, error) bool) (m
 	}
 }
 
+// itemKind is what a list says of its items.
+func itemKind(listAPIVersion, listKind string) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(listAPIVersion, strings.TrimSuffix(listKind, "List"))
+}
+
 // protobufItems reads the list message itself.
 func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, meta *metav1.ListMeta, yield func(T, error) bool) error {
 	size, err := in.varint()
 	if err != nil {
 		return err
 	}
-	for end := in.read + size; in.read < end; {
-		field, wire, err := in.tag()
+	if size > math.MaxInt64 {
+		return errMalformed
+	}
+	in.end = in.read + size
+	defer func() { in.end = math.MaxUint64 }()
+	for in.read < in.end {
+		field, wire, err := in.tag(listFields)
 		switch {
 		case err != nil:
-		case field == listMetaField && wire == wireBytes:
+		case field == listMetaField:
 			var data []byte
 			if data, err = in.bytes(); err == nil && meta.Unmarshal(data) != nil {
 				err = errMalformed
 			}
-		case field == itemField && wire == wireBytes:
+		case field == itemField:
 			var data []byte
 			if data, err = in.bytes(); err == nil {
 				err = d.yieldItem(data, gvk, yield)
@@ -85,6 +108,9 @@ func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, 
 		if err != nil {
 			return err
 		}
+	}
+	if in.read > in.end {
+		return errMalformed
 	}
 	return nil
 }
@@ -116,19 +142,19 @@ func (d *decoder[T]) protobufFrames(r *bufio.Reader) func() (frame, error) {
 		if buffer, err = readInto(r, buffer, int(size)); err != nil {
 			return f, err
 		}
-		f.event, f.object, err = openWatchEvent(buffer)
-		return f, err
+		f.event, f.object, f.malformed = openWatchEvent(buffer)
+		return f, nil
 	}
 }
 
 // openWatchEvent takes a WatchEvent apart without copying the object.
 func openWatchEvent(data []byte) (event string, object []byte, err error) {
-	err = eachField(data, func(field int, value []byte) error {
+	err = eachField(data, eventFields, func(field int, value []byte) error {
 		switch field {
 		case eventField:
 			event = string(value)
 		case objectField:
-			return eachField(value, func(field int, value []byte) error {
+			return eachField(value, rawFields, func(field int, value []byte) error {
 				if field == rawField {
 					object = value
 				}
@@ -145,32 +171,36 @@ func openEnvelope(data []byte) (gvk schema.GroupVersionKind, message []byte, err
 	if len(data) < len(protobufMagic) || string(data[:len(protobufMagic)]) != protobufMagic {
 		return gvk, nil, errMalformed
 	}
-	err = eachField(data[len(protobufMagic):], func(field int, value []byte) error {
+	var head runtime.TypeMeta
+	err = eachField(data[len(protobufMagic):], envelopeFields, func(field int, value []byte) error {
 		switch field {
 		case typeMetaField:
-			var meta runtime.TypeMeta
-			if meta.Unmarshal(value) != nil {
+			if head.Unmarshal(value) != nil {
 				return errMalformed
 			}
-			gvk = schema.FromAPIVersionAndKind(meta.APIVersion, meta.Kind)
 		case messageField:
 			message = value
 		}
 		return nil
 	})
-	return gvk, message, err
+	return schema.FromAPIVersionAndKind(head.APIVersion, head.Kind), message, err
 }
 
-// eachField calls do for each length-delimited field of a message in memory, and skips the others.
-func eachField(data []byte, do func(field int, value []byte) error) error {
+// eachField calls do for each length-delimited field of a message in memory, and skips the others. Fields up to the
+// number known must be length-delimited.
+func eachField(data []byte, known int, do func(field int, value []byte) error) error {
 	for len(data) > 0 {
 		tag, n := binary.Uvarint(data)
 		if n <= 0 {
 			return errMalformed
 		}
 		data = data[n:]
+		field, wire, err := splitTag(tag, known)
+		if err != nil {
+			return err
+		}
 		size, n := uint64(0), 0
-		switch tag & 7 {
+		switch wire {
 		case 0:
 			_, n = binary.Uvarint(data)
 		case 1:
@@ -183,8 +213,8 @@ func eachField(data []byte, do func(field int, value []byte) error) error {
 		if n <= 0 || n > len(data) || size > uint64(len(data)-n) {
 			return errMalformed
 		}
-		if tag&7 == wireBytes {
-			if err := do(int(tag>>3), data[n:n+int(size)]); err != nil {
+		if wire == wireBytes {
+			if err := do(field, data[n:n+int(size)]); err != nil {
 				return err
 			}
 		}
@@ -193,10 +223,23 @@ func eachField(data []byte, do func(field int, value []byte) error) error {
 	return nil
 }
 
+// splitTag takes a tag apart and refuses what the message cannot have.
+func splitTag(tag uint64, known int) (field, wire int, err error) {
+	if tag>>3 == 0 || tag>>3 > maxField {
+		return 0, 0, errMalformed
+	}
+	field, wire = int(tag>>3), int(tag&7)
+	if field <= known && wire != wireBytes {
+		return 0, 0, errMalformed
+	}
+	return field, wire, nil
+}
+
 // wireReader reads the fields of a message from a stream and counts what it has read.
 type wireReader struct {
 	r      *bufio.Reader
 	read   uint64
+	end    uint64 // of the message in which the fields are: none may reach past it
 	limit  int
 	buffer []byte // of bytes
 }
@@ -210,15 +253,30 @@ func (w *wireReader) ReadByte() (byte, error) {
 	return b, err
 }
 
-// tag reads the next field's number and wire type; io.EOF at the end of the stream.
-func (w *wireReader) tag() (field int, wire int, err error) {
+// tag reads the next field's number and wire type; io.EOF at the end of the stream. Fields up to the number known
+// must be length-delimited.
+func (w *wireReader) tag(known int) (field, wire int, err error) {
 	tag, err := binary.ReadUvarint(w)
-	return int(tag >> 3), int(tag & 7), err
+	if err != nil {
+		return 0, 0, err
+	}
+	return splitTag(tag, known)
 }
 
 func (w *wireReader) varint() (uint64, error) {
 	n, err := binary.ReadUvarint(w)
 	return n, unexpected(err)
+}
+
+// allows says whether a value of that size may be read here.
+func (w *wireReader) allows(size uint64) error {
+	switch {
+	case w.read > w.end || size > w.end-w.read:
+		return errMalformed
+	case size > uint64(w.limit):
+		return tooLarge(w.limit)
+	}
+	return nil
 }
 
 // bytes reads a length-delimited value; it is valid until the next call.
@@ -227,24 +285,20 @@ func (w *wireReader) bytes() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size > uint64(w.limit) {
-		return nil, tooLarge(w.limit)
+	if err := w.allows(size); err != nil {
+		return nil, err
 	}
 	w.buffer, err = readInto(w.r, w.buffer, int(size))
 	w.read += size
 	return w.buffer, err
 }
 
-func (w *wireReader) typeMeta() (gvk schema.GroupVersionKind, err error) {
+func (w *wireReader) typeMeta(into *runtime.TypeMeta) error {
 	data, err := w.bytes()
-	if err != nil {
-		return gvk, err
+	if err == nil && into.Unmarshal(data) != nil {
+		return errMalformed
 	}
-	var meta runtime.TypeMeta
-	if meta.Unmarshal(data) != nil {
-		return gvk, errMalformed
-	}
-	return schema.FromAPIVersionAndKind(meta.APIVersion, meta.Kind), nil
+	return err
 }
 
 // skip passes over the value of a field that is not known here.
@@ -266,8 +320,8 @@ func (w *wireReader) skip(wire int) error {
 	if err != nil {
 		return err
 	}
-	if size > uint64(w.limit) {
-		return tooLarge(w.limit)
+	if err := w.allows(size); err != nil {
+		return err
 	}
 	n, err := w.r.Discard(int(size))
 	w.read += uint64(n)
