@@ -47,6 +47,8 @@ type Status struct {
 	Watches int
 	// Events counts what watches brought, bookmarks apart.
 	Events int
+	// Failures counts what has gone wrong since the start: failed requests and everything skipped.
+	Failures int
 	// Skipped counts objects and events that could not be decoded or that the store refused.
 	Skipped int
 	// Stale counts objects that were kept in their last good state, since the newest list had them undecodable.
@@ -97,6 +99,7 @@ func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool) 
 		}
 		s.Err, s.Class = err, class
 		s.Attempts++
+		s.Failures++
 		if lostBy(class) != "" {
 			k.lost = err
 		}

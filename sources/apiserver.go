@@ -1,0 +1,53 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/undelta"
+)
+
+// APIServer adds the pods that the API server has bound to the node (spec.nodeName). client is the core/v1 REST client of
+// a clientset. It needs permission to list and watch pods; a node's own credentials have it for the node's pods.
+func APIServer(client rest.Interface, options ...reflector.Option) Option {
+	return With(&apiServer{client: client, options: options})
+}
+
+type apiServer struct {
+	client  rest.Interface
+	options []reflector.Option
+	running atomic.Pointer[reflector.Reflector[*corev1.Pod]]
+}
+
+func (a *apiServer) Name() string { return APISource }
+
+func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
+	if a.client == nil {
+		return errors.New("APIServer was given no client")
+	}
+	pods := listwatch.FromClient[corev1.Pod](a.client, "pods",
+		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", sink.Node())))
+	r := reflector.New(pods, undelta.New(sink.Set), append([]reflector.Option{reflector.WithLogger(sink.Log())}, a.options...)...)
+	a.running.Store(r)
+	return r.Run(ctx)
+}
+
+func (a *apiServer) Report() Report {
+	r := a.running.Load()
+	if r == nil {
+		return Report{}
+	}
+	status := r.Status()
+	report := Report{Mode: "watch", LastContact: status.LastContact, Errors: status.Failures}
+	if status.Err != nil {
+		report.Problems = []error{status.Err}
+	}
+	return report
+}

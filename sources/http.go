@@ -1,0 +1,200 @@
+package sources
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/tributary-go/tributary/sources/manifest"
+)
+
+// HTTP adds the pods declared behind a URL, read every period: a Pod, a PodList or a stream of YAML documents, in JSON,
+// YAML or protobuf. Only an answer that was accepted counts: on an error, on a status other than 200, on an empty body or
+// one that is no manifest, the pods stay as they are. A PodList without items is how to say that there are none. A proxy
+// from the environment is used, redirects are followed only within the same scheme and host.
+func HTTP(address string, options ...SourceOption) Option {
+	return With(&httpSource{address: address, options: applySource(options)})
+}
+
+const (
+	httpTimeout      = 10 * time.Second // of one request, its body included; the kubelet's
+	httpFirstBackoff = time.Second
+	maxRedirects     = 10
+)
+
+type httpSource struct {
+	address string
+	options sourceOptions
+	keeper  keeper
+
+	// Of the goroutine of Run.
+	url      *url.URL
+	client   *http.Client
+	decoder  manifest.Decoder
+	entry    entry
+	problems []error // of the last body that was taken
+	accepted answer  // the last one that was taken without a problem, without its body
+	failures int
+}
+
+func (h *httpSource) Name() string { return HTTPSource }
+
+func (h *httpSource) Report() Report { return h.keeper.read() }
+
+func (h *httpSource) Run(ctx context.Context, sink *Sink) error {
+	address, err := checkURL(h.address)
+	if err == nil {
+		err = h.options.validate()
+	}
+	if err != nil {
+		return err
+	}
+	h.url = address
+	h.entry.path = shown(address)
+	h.client = &http.Client{Transport: h.options.transport, CheckRedirect: stayOnHost}
+	h.decoder = manifest.Decoder{Node: sink.Node(), Source: HTTPSource}
+	h.keeper.mode(fmt.Sprintf("poll every %s", h.options.every))
+	for {
+		h.poll(ctx, sink)
+		timer := time.NewTimer(h.next())
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+	}
+}
+
+// stayOnHost refuses redirects that would carry the headers, and the trust in what is read, to another place.
+func stayOnHost(to *http.Request, via []*http.Request) error {
+	if from := via[0].URL; to.URL.Scheme != from.Scheme || to.URL.Host != from.Host {
+		return fmt.Errorf("redirected to another host (%s), which is not followed", shown(to.URL))
+	}
+	if len(via) >= maxRedirects {
+		return fmt.Errorf("redirected %d times", maxRedirects)
+	}
+	return nil
+}
+
+// next is how long to wait: the period, or after a failure a moment that doubles up to the period, with jitter.
+func (h *httpSource) next() time.Duration {
+	if h.failures == 0 {
+		return h.options.every
+	}
+	delay := httpFirstBackoff << min(h.failures-1, 16)
+	delay = min(delay, h.options.every)
+	return delay/2 + rand.N(delay/2+1)
+}
+
+// poll reads the URL once.
+func (h *httpSource) poll(ctx context.Context, sink *Sink) {
+	log := sink.Log().WithValues("url", h.entry.path)
+	got, err := h.fetch(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		h.failures++
+		err = fmt.Errorf("%s: %w", h.entry.path, err)
+		h.keeper.round(log, append([]error{err}, h.problems...), false)
+		return
+	}
+	h.failures = 0
+	if got.body != nil {
+		h.take(sink, got)
+	}
+	h.keeper.round(log, h.problems, true)
+	log.V(2).Info("Read manifests", "bytes", len(got.body), "changed", got.body != nil, "pods", len(h.entry.pods))
+}
+
+// take brings the pods up to date with a new body. One in which nothing is good changes nothing, and does not count as
+// the source's first state.
+func (h *httpSource) take(sink *Sink, got answer) {
+	pods, rejected := h.decoder.Decode(h.entry.path, got.body)
+	h.entry.take(pods, rejected)
+	var all Pods
+	all, h.problems = table([]*entry{&h.entry})
+	h.accepted = answer{}
+	if len(rejected) == 0 {
+		h.accepted = got
+		h.accepted.body = nil
+	}
+	if len(pods) > 0 || len(rejected) == 0 {
+		sink.Set(all)
+	}
+}
+
+// answer is a 200: its body, and what tells it from another one.
+type answer struct {
+	body           []byte // nil when it is what was accepted before
+	sum            [sha256.Size]byte
+	etag, modified string
+}
+
+func (h *httpSource) fetch(ctx context.Context) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, httpTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url.String(), nil)
+	if err != nil {
+		return answer{}, errors.New("the request cannot be made")
+	}
+	request.Header = h.options.header.Clone()
+	request.Host = h.options.header.Get("Host")
+	if h.accepted.etag != "" {
+		request.Header.Set("If-None-Match", h.accepted.etag)
+	}
+	if h.accepted.modified != "" {
+		request.Header.Set("If-Modified-Since", h.accepted.modified)
+	}
+	response, err := h.client.Do(request)
+	if err != nil {
+		return answer{}, withoutURL(err)
+	}
+	defer response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusOK:
+		return h.read(response)
+	case http.StatusNotModified:
+		if h.accepted.etag+h.accepted.modified != "" {
+			return answer{}, nil
+		}
+	}
+	return answer{}, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+}
+
+func (h *httpSource) read(response *http.Response) (answer, error) {
+	body, err := io.ReadAll(io.LimitReader(response.Body, manifest.MaxSize))
+	switch {
+	case err != nil:
+		return answer{}, fmt.Errorf("reading the body: %w", withoutURL(err))
+	case len(body) >= manifest.MaxSize:
+		return answer{}, fmt.Errorf("a body of %d MiB or more is not read", manifest.MaxSize>>20)
+	case len(body) == 0:
+		return answer{}, errors.New("the body is empty: a PodList without items says that there are no pods")
+	}
+	got := answer{
+		body: body, sum: sha256.Sum256(body),
+		etag: response.Header.Get("ETag"), modified: response.Header.Get("Last-Modified"),
+	}
+	if got.sum == h.accepted.sum {
+		h.accepted.etag, h.accepted.modified = got.etag, got.modified
+		got.body = nil
+	}
+	return got, nil
+}
+
+// withoutURL drops the address that net/http puts into its errors, query and all.
+func withoutURL(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
+}

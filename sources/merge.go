@@ -1,0 +1,150 @@
+package sources
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// Pods is a complete state of one source.
+type Pods = store.Snapshot[*corev1.Pod]
+
+// merge is what the reader of Updates has been told of one source. It does no I/O and is not safe for concurrent use.
+type merge struct {
+	source string
+	now    func() time.Time
+	// told is the source's state as the reader knows it: the source's own objects.
+	told Pods
+	// given is, by key, each pod of told as it was given out, with the annotations of the merge.
+	given map[string]*corev1.Pod
+	// begun: the first state has been told.
+	begun bool
+}
+
+func newMerge(source string, now func() time.Time) *merge {
+	return &merge{source: source, now: now, given: map[string]*corev1.Pod{}}
+}
+
+// plan is the difference between what was told and a new state: updates in the kubelet's order. Each update is to be
+// confirmed with sent, in order; when the last one was, settled makes the new state the one that was told.
+func (m *merge) plan(next Pods) []PodUpdate {
+	ops := map[Op][]*corev1.Pod{}
+	for c := range store.Diff(m.told, next) {
+		switch op := operation(c); op {
+		case "":
+		case Remove:
+			ops[op] = append(ops[op], m.given[c.Key])
+		default:
+			ops[op] = append(ops[op], m.annotated(c))
+		}
+	}
+	var plan []PodUpdate
+	for _, op := range []Op{Remove, Add, Update, Delete, Reconcile} {
+		if pods := ops[op]; len(pods) > 0 {
+			slices.SortFunc(pods, byName)
+			plan = append(plan, PodUpdate{Op: op, Source: m.source, Pods: pods})
+		}
+	}
+	if len(plan) == 0 && !m.begun {
+		plan = []PodUpdate{{Op: Add, Source: m.source, Pods: []*corev1.Pod{}}}
+	}
+	return plan
+}
+
+// operation is what a change of a source means to whoever runs the pods; empty when it means nothing.
+func operation(c store.Change[*corev1.Pod]) Op {
+	switch {
+	case c.Deleted():
+		return Remove
+	case c.Added():
+		return Add
+	case sameIntent(c.Old, c.New) && apiequality.Semantic.DeepEqual(c.Old.Status, c.New.Status):
+		return ""
+	case sameIntent(c.Old, c.New):
+		return Reconcile
+	case c.New.DeletionTimestamp != nil:
+		return Delete
+	}
+	return Update
+}
+
+// sameIntent reports whether two states of a pod ask for the same: everything but status and bookkeeping. What the
+// kubelet compares is spec, labels, the deletion, and the annotations that are not a node's own notes.
+func sameIntent(a, b *corev1.Pod) bool {
+	return apiequality.Semantic.DeepEqual(a.Spec, b.Spec) &&
+		maps.Equal(a.Labels, b.Labels) &&
+		apiequality.Semantic.DeepEqual(a.DeletionTimestamp, b.DeletionTimestamp) &&
+		apiequality.Semantic.DeepEqual(a.DeletionGracePeriodSeconds, b.DeletionGracePeriodSeconds) &&
+		sameAnnotations(a.Annotations, b.Annotations)
+}
+
+func sameAnnotations(a, b map[string]string) bool {
+	rest := func(from map[string]string) map[string]string {
+		out := maps.Clone(from)
+		for _, own := range []string{SourceAnnotation, SeenAnnotation, MirrorAnnotation} {
+			delete(out, own)
+		}
+		return out
+	}
+	return maps.Equal(a, b) || maps.Equal(rest(a), rest(b))
+}
+
+// annotated is the new pod with the merge's annotations. The source's object stays as it is; what is not changed is
+// shared with it.
+func (m *merge) annotated(c store.Change[*corev1.Pod]) *corev1.Pod {
+	pod := *c.New
+	pod.Annotations = make(map[string]string, len(c.New.Annotations)+2)
+	maps.Copy(pod.Annotations, c.New.Annotations)
+	pod.Annotations[SourceAnnotation] = m.source
+	if before := m.given[c.Key]; !c.Added() && before != nil {
+		pod.Annotations[SeenAnnotation] = before.Annotations[SeenAnnotation]
+	} else {
+		pod.Annotations[SeenAnnotation] = m.now().Format(time.RFC3339Nano)
+	}
+	return &pod
+}
+
+// sent notes that the reader has taken an update.
+func (m *merge) sent(u PodUpdate) {
+	m.begun = true
+	for _, pod := range u.Pods {
+		if u.Op == Remove {
+			delete(m.given, store.KeyOf(pod))
+		} else {
+			m.given[store.KeyOf(pod)] = pod
+		}
+	}
+}
+
+// settled: all updates of the plan for next have been sent.
+func (m *merge) settled(next Pods) { m.told = next }
+
+// interrupted makes told what the reader knows when only these updates of the plan for next have been sent.
+func (m *merge) interrupted(next Pods, sent []PodUpdate) {
+	if len(sent) == 0 {
+		return
+	}
+	var known store.Indexer[*corev1.Pod]
+	// None of the writes below can fail: the objects come from a store.
+	_ = known.Replace(store.Items(m.told.Sorted()...), store.At(m.told.ResourceVersion()))
+	for _, u := range sent {
+		for _, pod := range u.Pods {
+			if u.Op == Remove {
+				_ = known.Delete(pod)
+			} else if now, ok := next.Get(store.KeyOf(pod)); ok {
+				_ = known.Update(now)
+			}
+		}
+	}
+	m.told = known.Snapshot()
+}
+
+func byName(a, b *corev1.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

@@ -1,0 +1,73 @@
+package sources
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// SourceOption says how one file or HTTP source works.
+type SourceOption func(*sourceOptions)
+
+type sourceOptions struct {
+	every     time.Duration
+	header    http.Header
+	transport http.RoundTripper
+}
+
+// defaultEvery is the kubelet's fileCheckFrequency and httpCheckFrequency.
+const defaultEvery = 20 * time.Second
+
+// Every sets how often files are looked at again, whatever inotify says, and how often a URL is read. Default 20 s.
+func Every(d time.Duration) SourceOption { return func(o *sourceOptions) { o.every = d } }
+
+// WithHeader adds a header to each request of an HTTP source; one name may be given more than once. Values never appear
+// in a message. It does not apply to files.
+func WithHeader(name, value string) SourceOption {
+	return func(o *sourceOptions) { o.header.Add(name, value) }
+}
+
+// WithTransport makes the requests of an HTTP source with a transport of the caller's: a CA of its own, a client
+// certificate, a unix socket. Default: http.DefaultTransport. It does not apply to files.
+func WithTransport(transport http.RoundTripper) SourceOption {
+	return func(o *sourceOptions) { o.transport = transport }
+}
+
+func applySource(list []SourceOption) sourceOptions {
+	o := sourceOptions{every: defaultEvery, header: http.Header{}, transport: http.DefaultTransport}
+	for _, option := range list {
+		option(&o)
+	}
+	return o
+}
+
+func (o sourceOptions) validate() error {
+	if o.every <= 0 {
+		return fmt.Errorf("Every(%s): give a positive duration", o.every)
+	}
+	if o.transport == nil {
+		return errors.New("WithTransport(nil): leave the option out")
+	}
+	return nil
+}
+
+// checkURL refuses an address that no request can be made to, without repeating it: it may hold a password.
+func checkURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, errors.New("the manifest URL cannot be parsed")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("the manifest URL has the scheme %q: give http or https", u.Scheme)
+	case u.Host == "":
+		return nil, errors.New("the manifest URL has no host")
+	}
+	return u, nil
+}
+
+// shown is a URL without what may be secret in it: user, password, query and fragment.
+func shown(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}

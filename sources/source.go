@@ -1,0 +1,48 @@
+package sources
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// Source declares pods. One source is run once, by one [Sources].
+type Source interface {
+	// Name is what updates of this source are called, and the value of [SourceAnnotation].
+	Name() string
+	// Run finds the pods and hands over each complete state with sink.Set, until ctx ends, which is no error. It waits
+	// for everything that it started. An error ends this source alone, and shows in Status.
+	Run(ctx context.Context, sink *Sink) error
+	// Report is the source's health now. It is called at any time and by any goroutine.
+	Report() Report
+}
+
+// Report is the health of one source.
+type Report struct {
+	// Mode is how the source learns of changes, such as "watch", "inotify" or "poll every 20s".
+	Mode string
+	// LastContact is when the source last looked at, or heard from, what it reads, with success.
+	LastContact time.Time
+	// Problems is what is wrong now, one error per file, URL or object; empty when all is well.
+	Problems []error
+	// Errors counts what went wrong since the start.
+	Errors int
+}
+
+// Sink is where a source puts its states.
+type Sink struct {
+	node string
+	log  logr.Logger
+	set  func(Pods)
+}
+
+// Node is the name of the node whose pods are wanted.
+func (s *Sink) Node() string { return s.node }
+
+// Log is the logger for this source.
+func (s *Sink) Log() logr.Logger { return s.log }
+
+// Set hands over the complete state of the source. It does not block, and may be called by one goroutine at a time. The
+// pods belong to the merge then and are read-only.
+func (s *Sink) Set(pods Pods) { s.set(pods) }
