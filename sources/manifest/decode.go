@@ -26,7 +26,6 @@ const (
 var (
 	errKind     = errors.New("apiVersion and kind must be v1 and Pod, PodList or List")
 	errItemKind = errors.New("apiVersion and kind of an item must be v1 and Pod")
-	errNoKind   = errors.New("apiVersion and kind are needed: v1 and Pod, PodList or List")
 )
 
 var (
@@ -34,6 +33,16 @@ var (
 	podListKind = corev1.SchemeGroupVersion.WithKind("PodList")
 	listKind    = corev1.SchemeGroupVersion.WithKind("List")
 )
+
+// openDocument gives a document as JSON, and says what it is.
+func openDocument(data []byte) ([]byte, schema.GroupVersionKind, error) {
+	data, err := toJSON(data)
+	if err != nil {
+		return nil, schema.GroupVersionKind{}, err
+	}
+	kind, err := kindOf(data)
+	return data, kind, err
+}
 
 // toJSON gives a document as JSON. What begins with a brace is JSON already; all else is read by the rules of
 // YAML 1.1, in which "on" is a boolean and 0600 an octal number.
@@ -113,7 +122,7 @@ func jsonKey(key any) (string, error) {
 		}
 		return text, nil
 	default:
-		return "", errors.New("not valid JSON: the key of a mapping must be a string")
+		return "", errors.New("the key of a mapping must be a string")
 	}
 }
 
@@ -154,11 +163,11 @@ func decodeItems(data []byte) ([]json.RawMessage, error) {
 	return list.Items, nil
 }
 
-// decodeItem reads a pod of a list. In a PodList it need not say what it is, but it must not say anything else.
-func decodeItem(data []byte, list schema.GroupVersionKind) (*corev1.Pod, error) {
+// checkItemKind wants an item to be a pod. In a PodList it need not say so, but it must not say anything else.
+func checkItemKind(data []byte, list schema.GroupVersionKind) error {
 	kind, err := kindOf(data)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if list == podListKind {
 		if kind.Version == "" {
@@ -169,7 +178,7 @@ func decodeItem(data []byte, list schema.GroupVersionKind) (*corev1.Pod, error) 
 		}
 	}
 	if kind != podKind {
-		return nil, errItemKind
+		return errItemKind
 	}
-	return decodePod(data)
+	return nil
 }

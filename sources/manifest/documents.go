@@ -3,6 +3,8 @@ package manifest
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"unicode/utf16"
 )
 
@@ -14,6 +16,38 @@ type document struct {
 	first  int    // the line of the manifest, from 1, at which data begins
 	line   int    // the line at which its content begins
 	data   []byte // a part of the manifest, without the marker before it
+
+	outline *outline // made for the first rejection
+}
+
+// lineOf gives the line of the manifest at which a fault is to be seen: its own if that can be found out, or that of
+// its item, or of the document.
+func (d *document) lineOf(item int, err error) int {
+	var syntax *syntaxError
+	if errors.As(err, &syntax) {
+		if syntax.line == 0 {
+			return d.line
+		}
+		return d.first + syntax.line - 1
+	}
+	path := ""
+	if item > 0 {
+		path = fmt.Sprintf("items[%d].", item-1)
+	}
+	if fault := interface{ firstField() string }(nil); errors.As(err, &fault) {
+		path += fault.firstField()
+	}
+	if path == "" {
+		return d.line
+	}
+	if d.outline == nil {
+		made := newOutline(d.data)
+		d.outline = &made
+	}
+	if line := d.outline.line(path); line > 0 {
+		return d.first + line - 1
+	}
+	return d.line
 }
 
 // splitter cuts a stream into documents. A line that begins with --- or ... ends a document wherever it stands, even in

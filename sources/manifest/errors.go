@@ -51,8 +51,11 @@ func (e *Error) Error() string {
 // Unwrap gives the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// maxFaults bounds the text of an error, of which a manifest can otherwise make as much as it likes.
-const maxFaults = 32
+// maxFaults and maxFaultText bound the text of an error, of which a manifest can otherwise make as much as it likes.
+const (
+	maxFaults    = 32
+	maxFaultText = 1024
+)
 
 // fieldFaults are the fields of a pod that are wrong, each with its reason and without its value.
 type fieldFaults field.ErrorList
@@ -62,7 +65,7 @@ func (f fieldFaults) Error() string {
 	for _, fault := range f[:min(len(f), maxFaults)] {
 		clean := *fault
 		clean.BadValue = field.OmitValueType{}
-		texts = append(texts, clean.Error())
+		texts = append(texts, clip(clean.Error()))
 	}
 	if len(f) > maxFaults {
 		texts = append(texts, fmt.Sprintf("and %d more", len(f)-maxFaults))
@@ -70,18 +73,48 @@ func (f fieldFaults) Error() string {
 	return "invalid pod: " + strings.Join(texts, ", ")
 }
 
-// lineError is a reason that knows its line, counted from the start of the document.
-type lineError struct {
-	line int
+func clip(text string) string {
+	if len(text) > maxFaultText {
+		return strings.ToValidUTF8(text[:maxFaultText], "") + "..."
+	}
+	return text
+}
+
+// firstField is the path of the first of the faults, by which the line of all is given.
+func (f fieldFaults) firstField() string {
+	if len(f) == 0 {
+		return ""
+	}
+	return f[0].Field
+}
+
+// typeFault is a field that holds a value of another type.
+type typeFault struct {
+	field string // without indexes, and empty for the document itself
+	why   string
+}
+
+func (f *typeFault) Error() string {
+	if f.field == "" {
+		return f.why
+	}
+	return f.field + ": " + f.why
+}
+
+func (f *typeFault) firstField() string { return f.field }
+
+// syntaxError is a document that does not parse at a line, counted from the start of the document.
+type syntaxError struct {
+	line int // 0 when the parser does not tell
 	why  string
 }
 
-func (e *lineError) Error() string { return e.why }
+func (e *syntaxError) Error() string { return e.why }
 
 var (
 	yamlLine   = regexp.MustCompile(`\bline (\d+): `)
 	yamlQuoted = regexp.MustCompile("`|'[^']{2,}'|\"")
-	jsonField  = regexp.MustCompile(`^json: cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field \w+\.([\w.]+)|value) of type (\S+)$`)
+	jsonField  = regexp.MustCompile(`^json: cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field \w+\.([\w.]+)|value) of type (\S+|struct) *(?:\{.*)?$`)
 )
 
 // yamlError keeps the line and the reason of a parser's complaint, and drops the reason where it quotes the text.
@@ -94,7 +127,7 @@ func yamlError(err error) error {
 	if yamlQuoted.MatchString(why) || strings.Contains(why, "\n") {
 		why = "a value does not fit its tag, or an alias its anchor"
 	}
-	return &lineError{line: line, why: "not valid YAML: " + why}
+	return &syntaxError{line: line, why: "not valid YAML: " + why}
 }
 
 // jsonError says which field of a document has the wrong type, and not what stands in it.
@@ -102,14 +135,10 @@ func jsonError(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		before := data[:min(int(syntax.Offset), len(data))]
-		return &lineError{line: 1 + strings.Count(string(before), "\n"), why: "not valid JSON"}
+		return &syntaxError{line: 1 + strings.Count(string(before), "\n"), why: "not valid JSON"}
 	}
 	if parts := jsonField.FindStringSubmatch(err.Error()); parts != nil {
-		name := parts[2]
-		if name == "" {
-			name = "the document"
-		}
-		return fmt.Errorf("%s: a %s cannot be a value of type %s", name, parts[1], parts[3])
+		return &typeFault{field: parts[2], why: "a " + parts[1] + " cannot be a value of type " + parts[3]}
 	}
 	var timeError *time.ParseError
 	switch {

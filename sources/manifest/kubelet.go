@@ -1,44 +1,27 @@
 package manifest
 
-import (
-	"errors"
+import "errors"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
+var errKubeletKind = errors.New("apiVersion and kind must be v1 and Pod, or over HTTP PodList")
 
 // likeKubelet reads a manifest in the kubelet's two steps: as a Pod, and over HTTP, where that failed early enough, as a
 // PodList. What comes after the first document is not looked at.
 func (r *run) likeKubelet(data []byte) {
-	at := place{document: 1}
-	converted, err := toJSON(data)
-	var kind schema.GroupVersionKind
-	if err == nil {
-		kind, err = kindOf(converted)
-	}
+	at := place{document: &document{number: 1, first: 1, line: 1, data: data}}
+	converted, kind, err := openDocument(data)
 	switch {
 	case err == nil && kind == podKind:
 		pod, err := decodePod(converted)
 		r.take(at, pod, err)
-		return
-	case r.decoder.Source != SourceHTTP:
-		if err == nil {
-			err = errors.New("apiVersion and kind of a file must be v1 and Pod")
-		}
-	case isProtobuf(data):
+	case r.decoder.Source == SourceHTTP && isProtobuf(data):
 		r.protobufList(data)
-		return
-	case err == nil && kind == podListKind:
-		err = r.list(at, kind, converted)
-		r.allOrNothing()
-	case err == nil:
-		err = errors.New("apiVersion and kind must be v1 and Pod or PodList")
-	}
-	if err != nil {
-		var lined *lineError
-		if errors.As(err, &lined) {
-			at.line = lined.line
-		}
+	case err != nil:
 		r.reject(at, nil, err)
+	case r.decoder.Source == SourceHTTP && kind == podListKind:
+		r.list(at, kind, converted)
+		r.allOrNothing()
+	default:
+		r.reject(at, nil, errKubeletKind)
 	}
 }
 
@@ -46,7 +29,7 @@ func (r *run) likeKubelet(data []byte) {
 func (r *run) protobufList(data []byte) {
 	kind, _, err := openProtobuf(data)
 	if err == nil && kind != podListKind {
-		r.reject(place{}, nil, errors.New("apiVersion and kind of protobuf must be v1 and PodList"))
+		r.reject(place{}, nil, errKubeletKind)
 		return
 	}
 	r.protobuf(data)

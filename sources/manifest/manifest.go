@@ -1,8 +1,6 @@
 package manifest
 
 import (
-	"errors"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -42,13 +40,6 @@ func (d Decoder) Decode(path string, data []byte) (pods []*corev1.Pod, rejected 
 	return run.pods, run.rejected
 }
 
-// place is where in a manifest something stands.
-type place struct {
-	document int
-	line     int
-	item     int
-}
-
 // run is one call of Decode.
 type run struct {
 	decoder  Decoder
@@ -57,10 +48,18 @@ type run struct {
 	rejected []*Error
 }
 
+// place is where in a manifest something stands.
+type place struct {
+	document *document // nil for what is no text
+	item     int       // from 1, or 0 outside of a list
+}
+
 func (r *run) reject(at place, pod *corev1.Pod, err error) {
-	r.rejected = append(r.rejected, &Error{
-		Path: r.path, Document: at.document, Line: at.line, Item: at.item, Pod: podKey(pod), Err: err,
-	})
+	rejection := &Error{Path: r.path, Item: at.item, Pod: podKey(pod), Err: err}
+	if at.document != nil {
+		rejection.Document, rejection.Line = at.document.number, at.document.lineOf(at.item, err)
+	}
+	r.rejected = append(r.rejected, rejection)
 }
 
 // take admits a decoded pod, or rejects what did not decode.
@@ -79,7 +78,7 @@ func (r *run) take(at place, pod *corev1.Pod, err error) {
 func (r *run) stream(data []byte) {
 	empty := true
 	for _, doc := range splitDocuments(data) {
-		if r.document(doc) {
+		if r.document(place{document: &doc}) {
 			empty = false
 		}
 	}
@@ -89,73 +88,63 @@ func (r *run) stream(data []byte) {
 }
 
 // document reads one document, and reports whether there is anything in it.
-func (r *run) document(doc document) bool {
-	at := place{document: doc.number, line: doc.line}
-	data, err := toJSON(doc.data)
+func (r *run) document(at place) bool {
+	data, kind, err := openDocument(at.document.data)
 	if err == nil && string(data) == "null" {
 		return false
 	}
-	var kind schema.GroupVersionKind
-	if err == nil {
-		kind, err = kindOf(data)
-	}
 	switch {
 	case err != nil:
+		r.reject(at, nil, err)
 	case kind == podKind:
 		pod, err := decodePod(data)
 		r.take(at, pod, err)
-		return true
 	case kind == podListKind, kind == listKind:
-		err = r.list(at, kind, data)
-	case kind.Empty():
-		err = errNoKind
+		r.list(at, kind, data)
 	default:
-		err = errKind
-	}
-	if err != nil {
-		var lined *lineError
-		if errors.As(err, &lined) && lined.line > 0 {
-			at.line = doc.first + lined.line - 1
-		}
-		r.reject(at, nil, err)
+		r.reject(at, nil, errKind)
 	}
 	return true
 }
 
-func (r *run) list(at place, kind schema.GroupVersionKind, data []byte) error {
+func (r *run) list(at place, kind schema.GroupVersionKind, data []byte) {
 	items, err := decodeItems(data)
+	if err != nil {
+		r.reject(at, nil, err)
+	}
 	for i, item := range items {
 		at.item = i + 1
-		if r.decoder.LikeKubelet {
-			pod, err := decodePod(item) // whatever it says it is
-			r.take(at, pod, err)
-			continue
+		if !r.decoder.LikeKubelet { // to the kubelet an item is a pod, whatever it calls itself
+			if err := checkItemKind(item, kind); err != nil {
+				r.reject(at, nil, err)
+				continue
+			}
 		}
-		pod, err := decodeItem(item, kind)
+		pod, err := decodePod(item)
 		r.take(at, pod, err)
 	}
-	return err
 }
 
 func (r *run) protobuf(data []byte) {
 	kind, message, err := openProtobuf(data)
-	switch {
-	case err != nil:
-	case kind == podKind:
+	if err == nil && kind == podKind {
 		pod, err := decodeProtobufPod(message)
 		r.take(place{}, pod, err)
 		return
+	}
+	var items [][]byte
+	switch {
+	case err != nil:
 	case kind == podListKind:
-		var items [][]byte
 		items, err = protobufItems(message)
-		for i, item := range items {
-			pod, err := decodeProtobufPod(item)
-			r.take(place{item: i + 1}, pod, err)
-		}
 	default:
 		err = errKind
 	}
 	if err != nil {
 		r.reject(place{}, nil, err)
+	}
+	for i, item := range items {
+		pod, err := decodeProtobufPod(item)
+		r.take(place{item: i + 1}, pod, err)
 	}
 }

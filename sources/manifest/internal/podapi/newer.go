@@ -7,6 +7,10 @@ import corev1 "k8s.io/api/core/v1"
 func dropNewer(pod *corev1.Pod) {
 	pod.Spec.EvictionResponders = nil
 	pod.Status.VolumeHealth = nil
+	for i := range pod.Status.NodeAllocatableResourceClaimStatuses {
+		status := &pod.Status.NodeAllocatableResourceClaimStatuses[i]
+		status.Mapping, status.Overhead = nil, nil
+	}
 	for i := range pod.Spec.Volumes {
 		dropNewerVolume(&pod.Spec.Volumes[i].VolumeSource)
 	}

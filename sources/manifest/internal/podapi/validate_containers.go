@@ -72,7 +72,11 @@ func (v *validator) container(c *corev1.Container, at *field.Path) {
 	v.containerSecurity(c.SecurityContext, at.Child("securityContext"))
 }
 
+// uniqueName faults a name that another container has. That a name is missing is faulted elsewhere.
 func (v *validator) uniqueName(name string, names sets.Set[string], at *field.Path) {
+	if name == "" {
+		return
+	}
 	if names.Has(name) {
 		v.duplicate(at.Child("name"), "")
 	}

@@ -9,6 +9,10 @@ import (
 // mounts checks where a container sees its volumes. For five fields the server's paths leave out which mount.
 func (v *validator) mounts(c *corev1.Container, all *field.Path) {
 	places := sets.New[string]()
+	devices := map[string]string{} // of several devices of a volume, the last one counts
+	for _, device := range c.VolumeDevices {
+		devices[device.Name] = device.DevicePath
+	}
 	for i, mount := range c.VolumeMounts {
 		at := all.Index(i)
 		v.notEmpty(at.Child("name"), mount.Name)
@@ -20,11 +24,11 @@ func (v *validator) mounts(c *corev1.Container, all *field.Path) {
 			v.invalid(at.Child("mountPath"), "is taken by another mount")
 		}
 		places.Insert(mount.MountPath)
-		for _, device := range c.VolumeDevices {
-			if device.Name == mount.Name {
+		for name, devicePath := range devices {
+			if name == mount.Name {
 				v.invalid(at.Child("name"), "is used in volumeDevices too")
 			}
-			if device.DevicePath == mount.MountPath {
+			if devicePath == mount.MountPath {
 				v.invalid(at.Child("mountPath"), "is used in volumeDevices too")
 			}
 		}
@@ -79,6 +83,10 @@ func (v *validator) recursiveReadOnly(mount corev1.VolumeMount, at *field.Path) 
 // devices checks the volumes a container sees as raw devices: claims, each at one place.
 func (v *validator) devices(c *corev1.Container, all *field.Path) {
 	names, places := sets.New[string](), sets.New[string]()
+	mounts := map[string]string{} // of several mounts of a volume, the last one counts
+	for _, mount := range c.VolumeMounts {
+		mounts[mount.Name] = mount.MountPath
+	}
 	for i, device := range c.VolumeDevices {
 		at := all.Index(i)
 		if v.notEmpty(at.Child("name"), device.Name) && names.Has(device.Name) {
@@ -100,11 +108,11 @@ func (v *validator) devices(c *corev1.Container, all *field.Path) {
 		} else {
 			places.Insert(device.DevicePath)
 		}
-		for _, mount := range c.VolumeMounts {
-			if mount.Name == device.Name {
+		for name, mountPath := range mounts {
+			if name == device.Name {
 				v.invalid(at.Child("name"), "is used in volumeMounts too")
 			}
-			if mount.MountPath == device.DevicePath {
+			if mountPath == device.DevicePath {
 				v.invalid(at.Child("devicePath"), "is used in volumeMounts too")
 			}
 		}

@@ -2,6 +2,7 @@ package podapi
 
 import (
 	"path"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,14 @@ type volumeKind struct {
 	check func(*validator, *source, *field.Path)
 }
 
-// kindOf makes a volumeKind of a field of the union and its check.
-func kindOf[S any](name string, get func(*source) *S, check func(*validator, *S, *field.Path)) volumeKind {
+// kindOf makes a volumeKind of the check of a source. The field is found by the type of the source, as no two
+// fields of the union have the same.
+func kindOf[S any](name string, check func(*validator, *S, *field.Path)) volumeKind {
+	union, index := reflect.TypeFor[source](), 0
+	for union.Field(index).Type != reflect.TypeFor[*S]() {
+		index++
+	}
+	get := func(s *source) *S { return reflect.ValueOf(s).Elem().Field(index).Interface().(*S) }
 	return volumeKind{
 		name:  name,
 		own:   name,
@@ -45,36 +52,36 @@ func (k volumeKind) more(name string) volumeKind {
 
 // volumeKinds is in the server's order, which decides which of several sources is looked into.
 var volumeKinds = []volumeKind{
-	kindOf("emptyDir", func(s *source) *corev1.EmptyDirVolumeSource { return s.EmptyDir }, (*validator).emptyDir),
-	kindOf("hostPath", func(s *source) *corev1.HostPathVolumeSource { return s.HostPath }, (*validator).hostPath),
-	kindOf("gitRepo", func(s *source) *corev1.GitRepoVolumeSource { return s.GitRepo }, (*validator).gitRepo),
-	kindOf("gcePersistentDisk", func(s *source) *corev1.GCEPersistentDiskVolumeSource { return s.GCEPersistentDisk }, (*validator).gceDisk).under("persistentDisk"),
-	kindOf("awsElasticBlockStore", func(s *source) *corev1.AWSElasticBlockStoreVolumeSource { return s.AWSElasticBlockStore }, (*validator).awsDisk),
-	kindOf("secret", func(s *source) *corev1.SecretVolumeSource { return s.Secret }, (*validator).secretVolume),
-	kindOf("nfs", func(s *source) *corev1.NFSVolumeSource { return s.NFS }, (*validator).nfs),
-	kindOf("iscsi", func(s *source) *corev1.ISCSIVolumeSource { return s.ISCSI }, (*validator).iscsi),
-	kindOf("glusterfs", func(s *source) *corev1.GlusterfsVolumeSource { return s.Glusterfs }, (*validator).glusterfs),
-	kindOf("flocker", func(s *source) *corev1.FlockerVolumeSource { return s.Flocker }, (*validator).flocker),
-	kindOf("persistentVolumeClaim", func(s *source) *corev1.PersistentVolumeClaimVolumeSource { return s.PersistentVolumeClaim }, (*validator).claimVolume),
-	kindOf("rbd", func(s *source) *corev1.RBDVolumeSource { return s.RBD }, (*validator).rbd),
-	kindOf("cinder", func(s *source) *corev1.CinderVolumeSource { return s.Cinder }, (*validator).cinder),
-	kindOf("cephfs", func(s *source) *corev1.CephFSVolumeSource { return s.CephFS }, (*validator).cephFS).more("cephFS"),
-	kindOf("quobyte", func(s *source) *corev1.QuobyteVolumeSource { return s.Quobyte }, (*validator).quobyte),
-	kindOf("downwardAPI", func(s *source) *corev1.DownwardAPIVolumeSource { return s.DownwardAPI }, (*validator).downwardVolume).more("downwarAPI"),
-	kindOf("fc", func(s *source) *corev1.FCVolumeSource { return s.FC }, (*validator).fibreChannel),
-	kindOf("flexVolume", func(s *source) *corev1.FlexVolumeSource { return s.FlexVolume }, (*validator).flexVolume),
-	kindOf("configMap", func(s *source) *corev1.ConfigMapVolumeSource { return s.ConfigMap }, (*validator).configMapVolume),
-	kindOf("azureFile", func(s *source) *corev1.AzureFileVolumeSource { return s.AzureFile }, (*validator).azureFile),
-	kindOf("vsphereVolume", func(s *source) *corev1.VsphereVirtualDiskVolumeSource { return s.VsphereVolume }, (*validator).vsphere),
-	kindOf("photonPersistentDisk", func(s *source) *corev1.PhotonPersistentDiskVolumeSource { return s.PhotonPersistentDisk }, (*validator).photon),
-	kindOf("portworxVolume", func(s *source) *corev1.PortworxVolumeSource { return s.PortworxVolume }, (*validator).portworx),
-	kindOf("azureDisk", func(s *source) *corev1.AzureDiskVolumeSource { return s.AzureDisk }, (*validator).azureDisk),
-	kindOf("storageos", func(s *source) *corev1.StorageOSVolumeSource { return s.StorageOS }, (*validator).storageOS),
-	kindOf("projected", func(s *source) *corev1.ProjectedVolumeSource { return s.Projected }, (*validator).projected),
-	kindOf("scaleIO", func(s *source) *corev1.ScaleIOVolumeSource { return s.ScaleIO }, (*validator).scaleIO),
-	kindOf("csi", func(s *source) *corev1.CSIVolumeSource { return s.CSI }, (*validator).csi),
-	kindOf("ephemeral", func(s *source) *corev1.EphemeralVolumeSource { return s.Ephemeral }, (*validator).ephemeralVolume),
-	kindOf("image", func(s *source) *corev1.ImageVolumeSource { return s.Image }, (*validator).imageVolume),
+	kindOf("emptyDir", (*validator).emptyDir),
+	kindOf("hostPath", (*validator).hostPath),
+	kindOf("gitRepo", (*validator).gitRepo),
+	kindOf("gcePersistentDisk", (*validator).gceDisk).under("persistentDisk"),
+	kindOf("awsElasticBlockStore", (*validator).awsDisk),
+	kindOf("secret", (*validator).secretVolume),
+	kindOf("nfs", (*validator).nfs),
+	kindOf("iscsi", (*validator).iscsi),
+	kindOf("glusterfs", (*validator).glusterfs),
+	kindOf("flocker", (*validator).flocker),
+	kindOf("persistentVolumeClaim", (*validator).claimVolume),
+	kindOf("rbd", (*validator).rbd),
+	kindOf("cinder", (*validator).cinder),
+	kindOf("cephfs", (*validator).cephFS).more("cephFS"),
+	kindOf("quobyte", (*validator).quobyte),
+	kindOf("downwardAPI", (*validator).downwardVolume).more("downwarAPI"),
+	kindOf("fc", (*validator).fibreChannel),
+	kindOf("flexVolume", (*validator).flexVolume),
+	kindOf("configMap", (*validator).configMapVolume),
+	kindOf("azureFile", (*validator).azureFile),
+	kindOf("vsphereVolume", (*validator).vsphere),
+	kindOf("photonPersistentDisk", (*validator).photon),
+	kindOf("portworxVolume", (*validator).portworx),
+	kindOf("azureDisk", (*validator).azureDisk),
+	kindOf("storageos", (*validator).storageOS),
+	kindOf("projected", (*validator).projected),
+	kindOf("scaleIO", (*validator).scaleIO),
+	kindOf("csi", (*validator).csi),
+	kindOf("ephemeral", (*validator).ephemeralVolume),
+	kindOf("image", (*validator).imageVolume),
 }
 
 // allVolumes checks the volumes, and keeps those without a fault for the mounts.
