@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/store"
+)
+
+// printer writes updates. It remembers the pods, to say what changed.
+type printer struct {
+	out  io.Writer
+	json *json.Encoder // nil: text
+	last map[string]*corev1.Pod
+}
+
+func newPrinter(out io.Writer, asJSON bool) *printer {
+	p := &printer{out: out, last: map[string]*corev1.Pod{}}
+	if asJSON {
+		p.json = json.NewEncoder(out)
+	}
+	return p
+}
+
+// print writes one update: as one line of JSON, or as one line of text per pod.
+func (p *printer) print(u sources.PodUpdate) error {
+	if p.json != nil {
+		return p.json.Encode(u)
+	}
+	if len(u.Pods) == 0 {
+		return p.line(u, "-", "-", "the source has been read and has no pods")
+	}
+	for _, pod := range u.Pods {
+		key := u.Source + " " + store.KeyOf(pod)
+		what := "gone"
+		if u.Op == sources.Remove {
+			delete(p.last, key)
+		} else {
+			what = changes(p.last[key], pod)
+			p.last[key] = pod
+		}
+		if err := p.line(u, store.KeyOf(pod), string(pod.Status.Phase), what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *printer) line(u sources.PodUpdate, pod, phase, what string) error {
+	_, err := fmt.Fprintf(p.out, "%s  %-9s  %-4s  %-34s  %-9s  %s\n", time.Now().Format(time.TimeOnly), u.Op, u.Source, pod, phase, what)
+	return err
+}
+
+// changes says what a pod has that it did not have before.
+func changes(old, pod *corev1.Pod) string {
+	if old == nil {
+		return "new, " + images(pod)
+	}
+	var all []string
+	if old.Status.Phase != pod.Status.Phase {
+		all = append(all, fmt.Sprintf("phase %s → %s", old.Status.Phase, pod.Status.Phase))
+	} else if !apiequality.Semantic.DeepEqual(old.Status, pod.Status) {
+		all = append(all, "status")
+	}
+	if old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil {
+		text := "to stop"
+		if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+			text += fmt.Sprintf(" within %ds", *grace)
+		}
+		all = append(all, text)
+	}
+	if images(old) != images(pod) {
+		all = append(all, images(old)+" → "+images(pod))
+	} else if !apiequality.Semantic.DeepEqual(old.Spec, pod.Spec) {
+		all = append(all, "spec")
+	}
+	all = append(all, mapChanges("label", old.Labels, pod.Labels)...)
+	all = append(all, mapChanges("annotation", old.Annotations, pod.Annotations)...)
+	return strings.Join(all, ", ")
+}
+
+func images(pod *corev1.Pod) string {
+	var all []string
+	for _, c := range pod.Spec.Containers {
+		all = append(all, c.Image)
+	}
+	return strings.Join(all, "+")
+}
+
+// mapChanges names the keys of labels or annotations that differ.
+func mapChanges(what string, old, now map[string]string) (all []string) {
+	keys := maps.Clone(now)
+	if keys == nil {
+		keys = map[string]string{}
+	}
+	maps.Copy(keys, old)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		before, had := old[key]
+		after, has := now[key]
+		switch {
+		case !had:
+			all = append(all, fmt.Sprintf("+%s %s", what, key))
+		case !has:
+			all = append(all, fmt.Sprintf("-%s %s", what, key))
+		case before != after:
+			all = append(all, fmt.Sprintf("%s %s", what, key))
+		}
+	}
+	return all
+}
