@@ -116,10 +116,7 @@ func (p projection) trustBundle(bundle *corev1.ClusterTrustBundleProjection, at 
 	}
 	p.notEmpty(at.Child("path"), bundle.Path)
 	p.fileName(bundle.Path, at.Child("path"))
-	if bundle.Path == "" && p.paths.Has("") {
-		p.invalid(p.at, "has two sources with one path")
-	}
-	p.paths.Insert(bundle.Path)
+	p.claim(bundle.Path)
 }
 
 // trustBundleName checks the name of a bundle, which begins with its signer's when it has one.

@@ -1,0 +1,145 @@
+package podapi_test
+
+import (
+	"strings"
+	"testing"
+)
+
+var specRules = []rule{
+	{"restart policy", `restartPolicy: Sometimes`, "spec.restartPolicy"},
+	{"deadline", `activeDeadlineSeconds: 0`, "spec.activeDeadlineSeconds"},
+	{"grace period is made positive", `terminationGracePeriodSeconds: -5`, ""},
+	{"readiness gates", `readinessGates: [{conditionType: a/b}, {conditionType: a b}]`, "spec.readinessGates[1].conditionType"},
+	{"names of other objects", `{serviceAccountName: A, priorityClassName: A, runtimeClassName: A}`, "spec.serviceAccountName spec.priorityClassName spec.runtimeClassName"},
+	{"node name", `nodeName: A`, "spec.nodeName"},
+	{"node selector", `nodeSelector: {a: b c}`, "spec.nodeSelector"},
+	{"image pull secrets may be nameless", `imagePullSecrets: [{}]`, ""},
+
+	{"host names", `{hostname: a.b, subdomain: a.b}`, "spec.hostname spec.subdomain"},
+	{"host name override", `{hostnameOverride: a.b}`, ""},
+	{"host name override beside others", `{hostnameOverride: A, setHostnameAsFQDN: true, hostNetwork: true}`, "spec.hostnameOverride"},
+	{"host name override is short", `hostnameOverride: ` + strings.Repeat("a", 65), "spec.hostnameOverride"},
+	{"host aliases", `hostAliases: [{ip: 010.0.0.1, hostnames: [a.b, A]}, {ip: "::1"}]`, "spec.hostAliases[0].ip spec.hostAliases[0].hostnames[1]"},
+	{"host port is the container's", `{hostNetwork: true, containers: [{name: c, image: x, ports: [{containerPort: 1}, {containerPort: 2, hostPort: 3}]}]}`, "spec.containers[0].ports[1].hostPort"},
+	{"dns policy", `dnsPolicy: Sometimes`, "spec.dnsPolicy"},
+	{"dns policy None", `dnsPolicy: None`, "spec.dnsConfig"},
+	{"dns policy None without a server", `{dnsPolicy: None, dnsConfig: {searches: [A]}}`, "spec.dnsConfig.nameservers"},
+	{"dns config", `dnsConfig: {nameservers: [1.1.1.1, "::1"], searches: [., a_b.c.], options: [{name: ndots}]}`, ""},
+	{"dns config of another form", `dnsConfig: {nameservers: [a, 1.1.1.1, 1.1.1.1, 1.1.1.1], searches: [A], options: [{value: x}]}`,
+		"spec.dnsConfig.nameservers spec.dnsConfig.nameservers[0] spec.dnsConfig.searches[0] spec.dnsConfig.options[0]"},
+	{"dns searches are 32", `dnsConfig: {searches: [` + strings.Repeat("a,", 33) + `]}`, "spec.dnsConfig.searches"},
+	{"dns searches are short", `dnsConfig: {searches: [` + strings.Repeat(strings.Repeat("a.", 100)+"a,", 11) + `]}`, "spec.dnsConfig.searches"},
+
+	{"preemption policy", `preemptionPolicy: Always`, "spec.preemptionPolicy"},
+	{"scheduling gates of a bound pod", `schedulingGates: [{name: a}]`, "spec.nodeName"},
+	{"scheduling gates", `{nodeName: "", schedulingGates: [{name: a}, {name: a}, {name: a b}]}`, "spec.schedulingGates[1] spec.schedulingGates[2]"},
+	{"scheduling group", `schedulingGroup: {podGroupName: A}`, "spec.schedulingGroup.podGroupName"},
+	{"scheduling group of nothing", `schedulingGroup: {}`, "spec.schedulingGroup.podGroupName"},
+	{"tolerations", `tolerations: [{operator: Exists}, {key: a, value: b}, {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: -1}]`, ""},
+	{"toleration of no key", `tolerations: [{value: b}]`, "spec.tolerations[0].operator"},
+	{"toleration of a bad key", `tolerations: [{key: a b}]`, "spec.tolerations[0].key"},
+	{"toleration of a value that exists", `tolerations: [{key: a, operator: Exists, value: b}]`, "spec.tolerations[0].operator"},
+	{"toleration by number", `tolerations: [{key: a, operator: Gt, value: "1"}]`, "spec.tolerations[0].operator"},
+	{"toleration of an effect", `tolerations: [{key: a, effect: Never}, {key: a, tolerationSeconds: 1}]`, "spec.tolerations[0].effect spec.tolerations[1].effect"},
+
+	{"spread", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule, minDomains: 2, nodeTaintsPolicy: Honor, labelSelector: {}, matchLabelKeys: [a]}]`, ""},
+	{"spread of nothing", `topologySpreadConstraints: [{}]`, "spec.topologySpreadConstraints[0].maxSkew spec.topologySpreadConstraints[0].topologyKey spec.topologySpreadConstraints[0].whenUnsatisfiable"},
+	{"spread twice", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]`,
+		"spec.topologySpreadConstraints[0].{topologyKey,whenUnsatisfiable}"},
+	{"spread over domains", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: ScheduleAnyway, minDomains: 0, nodeAffinityPolicy: Some}]`,
+		"spec.topologySpreadConstraints[0].minDomains spec.topologySpreadConstraints[0].nodeAffinityPolicy"},
+	{"spread by keys", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [a]}]`, "spec.topologySpreadConstraints[0].matchLabelKeys"},
+	{"spread by bad keys", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [a, a b], labelSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b c]}]}}]`,
+		"spec.topologySpreadConstraints[0][0] spec.topologySpreadConstraints[0].matchLabelKeys[1] spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0].values[0]"},
+
+	{"node affinity of nothing", `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}`,
+		"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"},
+	{"node affinity", `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a b, operator: In}, {key: a, operator: Exists, values: [b]}, {key: a, operator: Gt}, {key: a, operator: Is, values: [b c]}], matchFields: [{key: spec, operator: In}, {key: metadata.name, operator: Gt, values: [A]}]}]}}}`,
+		strings.NewReplacer("R", "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]").Replace(
+			"R.matchExpressions[0].key R.matchExpressions[0].values R.matchExpressions[1].values R.matchExpressions[2].values R.matchExpressions[3].operator R.matchExpressions[3].values[0] R.matchFields[0].key R.matchFields[0].values R.matchFields[1].operator R.matchFields[1].values[0]")},
+	{"node preference takes any value", `affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 101, preference: {matchExpressions: [{key: a, operator: In, values: [b c]}]}}]}}`,
+		"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight"},
+	{"pod affinity", `affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: z, namespaces: [a], namespaceSelector: {}, labelSelector: {matchLabels: {a: b}}, matchLabelKeys: [c], mismatchLabelKeys: [d]}]}}`, ""},
+	{"pod affinity of nothing", `affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{}]}}`, "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey"},
+	{"pod affinity of bad parts", `affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, podAffinityTerm: {topologyKey: a b, namespaces: [A], labelSelector: {matchLabels: {a: b c}}, matchLabelKeys: [c], mismatchLabelKeys: [c]}}]}}`,
+		strings.NewReplacer("P", "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]", "T", "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm").Replace(
+			"P.weight T.topologyKey T.namespace T.labelSelector.matchLabels T.matchLabelKeys[0]")},
+
+	{"users and groups", `securityContext: {runAsUser: -1, runAsGroup: 2147483648, fsGroup: -1, supplementalGroups: [0, -1]}`,
+		"spec.securityContext.runAsUser spec.securityContext.runAsGroup spec.securityContext.fsGroup spec.securityContext.supplementalGroups[1]"},
+	{"policies", `securityContext: {fsGroupChangePolicy: a, supplementalGroupsPolicy: a, seLinuxChangePolicy: MountOption}`,
+		"spec.securityContext.fsGroupChangePolicy spec.securityContext.supplementalGroupsPolicy spec.securityContext.seLinuxChangePolicy"},
+	{"processes shared and the host's", `{shareProcessNamespace: true, hostPID: true}`, "spec.securityContext.shareProcessNamespace"},
+	{"sysctls", `securityContext: {sysctls: [{name: net.a}, {name: net/ipv4/eth0.1/x}, {name: net.a}, {name: ""}, {name: A}]}`,
+		"spec.securityContext.sysctls[2].name spec.securityContext.sysctls[3].name spec.securityContext.sysctls[4].name"},
+	{"sysctls of the host", `{hostNetwork: true, hostIPC: true, securityContext: {sysctls: [{name: net.a}, {name: net/a}, {name: kernel.shmmax}, {name: fs.mqueue.a}, {name: kernel.hostname}]}}`,
+		"spec.securityContext.sysctls[0].name spec.securityContext.sysctls[1].name spec.securityContext.sysctls[2].name spec.securityContext.sysctls[3].name"},
+	{"seccomp", `securityContext: {seccompProfile: {type: Localhost, localhostProfile: ../a}}`, "spec.securityContext.seccompProfile.localhostProfile"},
+	{"seccomp of no type", `securityContext: {seccompProfile: {localhostProfile: a}}`, "spec.securityContext.seccompProfile.type spec.securityContext.seccompProfile.localhostProfile"},
+	{"AppArmor", `securityContext: {appArmorProfile: {type: Localhost, localhostProfile: " a"}}`, "spec.securityContext.appArmorProfile.localhostProfile"},
+	{"AppArmor of no type", `securityContext: {appArmorProfile: {localhostProfile: a}}`, "spec.securityContext.appArmorProfile.type"},
+	{"AppArmor of another type", `securityContext: {appArmorProfile: {type: Unconfined, localhostProfile: a}}`, "spec.securityContext.appArmorProfile.localhostProfile"},
+	{"container security", `containers: [{name: c, image: x, securityContext: {runAsUser: -1, procMount: Half, seccompProfile: {type: Odd}, allowPrivilegeEscalation: false, privileged: true}}]`,
+		"spec.containers[0].securityContext spec.containers[0].securityContext.runAsUser spec.containers[0].securityContext.procMount spec.containers[0].securityContext.seccompProfile.type"},
+	{"escalation by a capability", `containers: [{name: c, image: x, securityContext: {allowPrivilegeEscalation: false, capabilities: {add: [CAP_SYS_ADMIN]}}}]`, "spec.containers[0].securityContext"},
+	{"unmasked proc", `containers: [{name: c, image: x, securityContext: {procMount: Unmasked}}]`, "spec.containers[0].securityContext.procMount"},
+	{"unmasked proc with own users", `{hostUsers: false, containers: [{name: c, image: x, securityContext: {procMount: Unmasked}}]}`, ""},
+	{"own users beside the host's namespaces", `{hostUsers: false, hostNetwork: true, hostPID: true, hostIPC: true}`, "spec.hostNetwork spec.HostPID spec.HostIPC"},
+
+	{"system unknown", `os: {name: plan9}`, "spec.os"},
+	{"system is named", `os: {}`, "spec.os.name"},
+	{"Linux", `{os: {name: linux}, securityContext: {windowsOptions: {}}, containers: [{name: c, image: x, securityContext: {windowsOptions: {}}}]}`,
+		"spec.securityContext.windowsOptions spec.containers[0].securityContext.windowsOptions"},
+	{"Windows", `{os: {name: windows}, hostPID: true, hostUsers: true, securityContext: {runAsUser: 1, fsGroup: 1}, containers: [{name: c, image: x, securityContext: {privileged: true, capabilities: {}}}]}`,
+		"spec.hostPID spec.hostUsers spec.securityContext.runAsUser spec.securityContext.fsGroup spec.containers[0].securityContext.privileged spec.containers[0].securityContext.capabilities"},
+	{"Windows users", `{securityContext: {windowsOptions: {runAsUserName: 'a\b'}}, containers: [{name: a, image: x, securityContext: {windowsOptions: {runAsUserName: 'a\b\c'}}}, {name: b, image: x, securityContext: {windowsOptions: {runAsUserName: "..."}}}, {name: c, image: x, securityContext: {windowsOptions: {runAsUserName: 'a:b\c', gmsaCredentialSpec: "", gmsaCredentialSpecName: A}}}]}`,
+		"spec.containers[0].securityContext.windowsOptions.runAsUserName spec.containers[1].securityContext.windowsOptions.runAsUserName spec.containers[2].securityContext.windowsOptions.runAsUserName spec.containers[2].securityContext.windowsOptions.gmsaCredentialSpec spec.containers[2].securityContext.windowsOptions.gmsaCredentialSpecName"},
+	{"host processes", `{hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true}}}`, ""},
+	{"host processes beside containers", `containers: [{name: a, image: x, securityContext: {windowsOptions: {hostProcess: true}}}, {name: b, image: x}]`, "spec spec.hostNetwork"},
+	{"host processes against the pod", `{hostNetwork: true, securityContext: {windowsOptions: {hostProcess: true}}, containers: [{name: a, image: x, securityContext: {windowsOptions: {hostProcess: false}}}]}`,
+		"spec.containers[0].securityContext.windowsOptions.hostProcess"},
+}
+
+func TestSpecRules(t *testing.T) {
+	testRules(t, inSpec, specRules)
+}
+
+var podRules = []rule{
+	{"name", `metadata: {name: A}`, "metadata.name"},
+	{"namespace", `metadata: {namespace: a.b}`, "metadata.namespace"},
+	{"generateName", `metadata: {generateName: A}`, "metadata.generateName"},
+	{"labels", `metadata: {labels: {"-": a, b: "-"}}`, "metadata.labels"},
+	{"annotation keys", `metadata: {annotations: {A/B: c, "a b": c}}`, "metadata.annotations"},
+	{"annotations have 256 KiB", `metadata: {annotations: {a: ` + strings.Repeat("x", 256<<10) + `}}`, "metadata.annotations"},
+	{"generation", `metadata: {generation: -1}`, "metadata.generation"},
+	{"finalizers", `metadata: {finalizers: [orphan, a/b, a, "-/"]}`, "metadata.finalizers metadata.finalizers[2]"},
+	{"owners", `metadata: {ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b, controller: true}]}`, ""},
+	{"owners without all", `metadata: {ownerReferences: [{}]}`, "metadata.ownerReferences.apiVersion metadata.ownerReferences.kind metadata.ownerReferences.name metadata.ownerReferences.uid"},
+	{"owner is an event", `metadata: {ownerReferences: [{apiVersion: v1, kind: Event, name: a, uid: b}]}`, "metadata.ownerReferences"},
+	{"two controllers", `metadata: {ownerReferences: [{apiVersion: v1, kind: Node, name: a, uid: b, controller: true}, {apiVersion: v1, kind: Node, name: c, uid: d, controller: true}]}`, "metadata.ownerReferences"},
+	{"managed fields", `metadata: {managedFields: [{operation: Delete}]}`, "metadata.managedFields[0].operation"},
+	{"deletion cost", `metadata: {annotations: {controller.kubernetes.io/pod-deletion-cost: "-10"}}`, ""},
+	{"deletion cost with a plus", `metadata: {annotations: {controller.kubernetes.io/pod-deletion-cost: "+10"}}`, "metadata.annotations[controller.kubernetes.io/pod-deletion-cost]"},
+	{"deletion cost with a zero", `metadata: {annotations: {controller.kubernetes.io/pod-deletion-cost: "08"}}`, "metadata.annotations[controller.kubernetes.io/pod-deletion-cost]"},
+	{"mirror of a bound pod", `metadata: {annotations: {kubernetes.io/config.mirror: x}}`, ""},
+	{"mirror of no pod", `{metadata: {annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: ""}}`, "metadata.annotations[kubernetes.io/config.mirror]"},
+	{"mirror with claims", `{metadata: {annotations: {kubernetes.io/config.mirror: x}}, spec: {resourceClaims: [{name: ""}]}}`, "[]"},
+	{"annotated tolerations", `metadata: {annotations: {scheduler.alpha.kubernetes.io/tolerations: '[{"value":"a"}]'}}`, "metadata.annotations.scheduler.alpha.kubernetes.io/tolerations[0].operator"},
+	{"annotated tolerations that do not parse", `metadata: {annotations: {scheduler.alpha.kubernetes.io/tolerations: '{'}}`, "metadata.annotations"},
+	{"annotated seccomp", `metadata: {annotations: {seccomp.security.alpha.kubernetes.io/pod: localhost/a, container.seccomp.security.alpha.kubernetes.io/c: docker/default}}`, ""},
+	{"annotated seccomp of another form", `metadata: {annotations: {seccomp.security.alpha.kubernetes.io/pod: localhost//a, container.seccomp.security.alpha.kubernetes.io/c: odd}}`,
+		"metadata.annotations.seccomp.security.alpha.kubernetes.io/pod metadata.annotations.container.seccomp.security.alpha.kubernetes.io/c"},
+	{"annotated seccomp differs", `{metadata: {annotations: {seccomp.security.alpha.kubernetes.io/pod: localhost/a, container.seccomp.security.alpha.kubernetes.io/c: docker/default}}, spec: {securityContext: {seccompProfile: {type: Localhost, localhostProfile: b}}, containers: [{name: c, image: x, securityContext: {seccompProfile: {type: Unconfined}}}]}}`,
+		"spec.securityContext.seccompProfile.localhostProfile spec.containers[0].securityContext.seccompProfile.type"},
+	{"annotated AppArmor", `metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/c: runtime/default}}`, ""},
+	{"annotated AppArmor of another form", `metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/d: runtime/default, container.apparmor.security.beta.kubernetes.io/c: odd}}`,
+		"metadata.annotations[container.apparmor.security.beta.kubernetes.io/c] metadata.annotations[container.apparmor.security.beta.kubernetes.io/d]"},
+	{"annotated AppArmor differs from the pod's", `{metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/c: localhost/a}}, spec: {securityContext: {appArmorProfile: {type: Localhost, localhostProfile: b}}}}`,
+		"spec.containers[0].securityContext.appArmorProfile.localhostProfile"},
+	{"annotated AppArmor differs from the container's", `{metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/c: unconfined}}, spec: {containers: [{name: c, image: x, securityContext: {appArmorProfile: {type: RuntimeDefault}}}]}}`,
+		"spec.containers[0].securityContext.appArmorProfile.type"},
+}
+
+func TestPodRules(t *testing.T) {
+	testRules(t, inPod, podRules)
+}
