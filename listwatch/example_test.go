@@ -1,0 +1,60 @@
+package listwatch_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/listwatch"
+)
+
+// A node's pods, read from a server one by one. A real program has its rest.Config from the cluster.
+func Example() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.URL)
+		fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"42"},
+			"items":[{"metadata":{"namespace":"shop","name":"web"}},{"metadata":{"namespace":"shop","name":"db"}}]}`)
+	}))
+	defer server.Close()
+	clientset, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	lw := listwatch.FromClient[corev1.Pod](clientset.CoreV1().RESTClient(), "pods",
+		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", "node-1")))
+	list := lw.List(context.Background(), metav1.ListOptions{})
+	for pod, err := range list.Items {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(pod.Namespace, pod.Name)
+	}
+	fmt.Println("resource version", list.Meta().ResourceVersion)
+	// Output:
+	// /api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1
+	// shop web
+	// shop db
+	// resource version 42
+}
+
+// The methods of any typed client will do, those of a fake one too.
+func ExampleFromFuncs() {
+	pods := fake.NewClientset(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}).CoreV1().Pods("shop")
+	lw := listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, listwatch.WithoutWatchList())
+	for pod, err := range lw.List(context.Background(), metav1.ListOptions{}).Items {
+		fmt.Println(pod.Name, err)
+	}
+	// Output:
+	// web <nil>
+}
