@@ -1,0 +1,105 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tributary-go/tributary/listwatch"
+)
+
+func TestClassify(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	tooLarge := apierrors.NewTimeoutError("Too large resource version", 1)
+	tooLarge.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	status := func(code int32) error { return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}} }
+	dial := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for _, c := range []struct {
+		err  error
+		want Class
+	}{
+		{nil, OK},
+		{errDeadline, OK},
+		{errSilent, Silent},
+		{errIncomplete, Incomplete},
+		{apierrors.NewResourceExpired("old"), Expired},
+		{apierrors.NewGone("old"), Expired},
+		{status(410), Expired},
+		{tooLarge, TooLarge},
+		{apierrors.NewTooManyRequests("later", 3), Throttled},
+		{apierrors.NewUnauthorized("who"), Unauthorized},
+		{apierrors.NewForbidden(pods, "", nil), Forbidden},
+		{apierrors.NewNotFound(pods, ""), NotFound},
+		{apierrors.NewBadRequest("what"), Refused},
+		{apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil), Refused},
+		{apierrors.NewMethodNotSupported(pods, "watch"), Refused},
+		{status(406), Refused},
+		{apierrors.NewInternalError(errors.New("etcd")), ServerError},
+		{apierrors.NewServiceUnavailable("starting"), ServerError},
+		{apierrors.NewTimeoutError("slow", 1), ServerError},
+		{&url.Error{Op: "Get", Err: dial}, Unreachable},
+		{&net.DNSError{Name: "api"}, Unreachable},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, Disconnected},
+		{io.ErrUnexpectedEOF, Disconnected},
+		{&url.Error{Op: "Get", Err: io.EOF}, Disconnected},
+		{os.ErrDeadlineExceeded, Disconnected},
+		{&listwatch.DecodeError{Op: "watch", Err: errors.New("not a pod")}, Undecodable},
+		{storeError{io.ErrUnexpectedEOF}, StoreError},
+		{errors.New("something else"), Unknown},
+	} {
+		require.Equal(t, c.want, classify(c.err), "%v", c.err)
+		if c.err != nil {
+			require.Equal(t, c.want, classify(fmt.Errorf("watch pods: %w", c.err)), "wrapped: %v", c.err)
+		}
+	}
+}
+
+func TestBackoffDoublesUpToItsLimit(t *testing.T) {
+	longest := func(class Class, n int) (all []time.Duration) {
+		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
+		for range n {
+			all = append(all, b.next(class))
+		}
+		return all
+	}
+	ms := time.Millisecond
+	require.Equal(t, []time.Duration{800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, 30000 * ms, 30000 * ms}, longest(ServerError, 8))
+	require.Equal(t, []time.Duration{800 * ms, 1600 * ms, 2000 * ms, 2000 * ms}, longest(Unreachable, 4))
+	require.Equal(t, []time.Duration{5800 * ms, 5800 * ms, 5800 * ms, 6400 * ms, 12800 * ms}, longest(Forbidden, 5))
+}
+
+func TestBackoffHasFullJitter(t *testing.T) {
+	b := backoff{initial: time.Second, limit: 30 * time.Second, random: func() float64 { return 0 }}
+	require.Zero(t, b.next(ServerError))
+	b.random = func() float64 { return 0.25 }
+	require.Equal(t, 500*time.Millisecond, b.next(ServerError), "a quarter of the second delay, 2 s")
+}
+
+func TestBackoffSurvivesManyFailures(t *testing.T) {
+	b := backoff{initial: time.Second, limit: 30 * time.Second, random: func() float64 { return 1 }}
+	for range 10_000 {
+		require.LessOrEqual(t, b.next(ServerError), 30*time.Second)
+	}
+}
+
+func TestCauseOfNamesTheReasonOfACancelledContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	require.Equal(t, io.EOF, causeOf(ctx, io.EOF))
+	cancel(errSilent)
+	require.Equal(t, errSilent, causeOf(ctx, context.Canceled))
+	require.NoError(t, causeOf(ctx, nil))
+	bad := &listwatch.DecodeError{Err: io.EOF}
+	require.Equal(t, error(bad), causeOf(ctx, bad))
+}
