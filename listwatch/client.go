@@ -145,13 +145,6 @@ func (c *clientSource[T]) failure(op string, err error) error {
 	return fmt.Errorf("%s %s: %w", op, where, err)
 }
 
-func schemaGroupResource(details *metav1.StatusDetails) schema.GroupResource {
-	if details == nil {
-		return schema.GroupResource{}
-	}
-	return schema.GroupResource{Group: details.Group, Resource: details.Kind}
-}
-
 // kindOf is the kind that objects of a Go type have by the API's convention: the type's name. Unstructured objects
 // may be of any kind, and a server without the metadata form answers with the whole object.
 func kindOf[T store.Object]() string {

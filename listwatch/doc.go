@@ -9,14 +9,17 @@
 //
 // # What is guaranteed
 //
-//  1. A LIST is decoded object by object while its body arrives; the body is never held whole.
+//  1. A LIST is decoded object by object while its body arrives; the body is never held whole. It ends without an
+//     error only when all of it has come: a body that was cut short, or is no list, is never a shorter collection.
 //  2. A WATCH is read by the goroutine that ranges over it: no goroutine, no channel, no copy per event.
 //  3. Protobuf and JSON are told apart by what comes, not by what was asked for, since servers may answer either.
 //     Typed objects come without apiVersion and kind, as from a typed clientset; *unstructured.Unstructured and
 //     *metav1.PartialObjectMetadata keep them.
 //  4. An error that the server sent is an apierrors.StatusError, wherever in the exchange it came. An object that
 //     cannot be decoded, or is of another kind, is a [DecodeError] and costs only itself: the sequence goes on.
-//  5. No error carries a response body, a header or a value from an object.
+//  5. No error of [FromClient] carries a response body, a header or a value from an object: names and kinds at most.
+//     What the functions behind [FromFuncs] and [FromClientGo] put into their errors is passed on.
+//  6. A stream holds one object at a time. One of more than 32 MiB ends it, and a length that lies costs no memory.
 //
 // # What is not
 //

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -72,7 +73,13 @@ func withoutBody(err error) error {
 		return err
 	}
 	code := int(status.ErrStatus.Code)
-	clean := apierrors.NewGenericServerResponse(code, "get", schemaGroupResource(status.ErrStatus.Details), "", "", retryAfter(status), true)
+	var resource schema.GroupResource
+	retryAfter := 0
+	if details := status.ErrStatus.Details; details != nil {
+		resource = schema.GroupResource{Group: details.Group, Resource: details.Kind}
+		retryAfter = int(details.RetryAfterSeconds)
+	}
+	clean := apierrors.NewGenericServerResponse(code, "get", resource, "", "", retryAfter, true)
 	clean.ErrStatus.Message = fmt.Sprintf("the server answered %d %s without a Status", code, http.StatusText(code))
 	return clean
 }
@@ -99,13 +106,6 @@ func withoutValues(err error) error {
 		return fmt.Errorf("malformed JSON at byte %d of the object", offset)
 	}
 	return errors.New("a field has a value that its type does not take")
-}
-
-func retryAfter(status *apierrors.StatusError) int {
-	if status.ErrStatus.Details == nil {
-		return 0
-	}
-	return int(status.ErrStatus.Details.RetryAfterSeconds)
 }
 
 // statusError makes the error of a Status that came inside a stream.
