@@ -16,8 +16,12 @@ func (c *Collection[T]) Delete(namespace, name string, options metav1.DeleteOpti
 	if err != nil || marked.stays {
 		return result, err
 	}
-	uid := result.GetUID()
-	return c.remove(namespace, name, metav1.Preconditions{UID: &uid})
+	uid, version := result.GetUID(), result.GetResourceVersion()
+	again := metav1.Preconditions{UID: &uid}
+	if options.Preconditions != nil && options.Preconditions.ResourceVersion != nil {
+		again.ResourceVersion = &version
+	}
+	return c.remove(namespace, name, again)
 }
 
 // Remove takes an object away at once, whatever its finalizers and grace period: what the owner of the object does

@@ -93,7 +93,7 @@ func resourceList(gv schema.GroupVersion, resources []endpoint) metav1.APIResour
 	}
 	for _, e := range resources {
 		if e.groupVersionResource().GroupVersion() == gv {
-			list.APIResources = append(list.APIResources, e.describe())
+			list.APIResources = append(list.APIResources, e.describe()...)
 		}
 	}
 	return list

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tributary-go/tributary/store"
@@ -30,16 +31,31 @@ func (e *resourceEndpoint[T]) groupVersionResource() schema.GroupVersionResource
 	return e.cache.resource.groupResource().WithVersion(e.cache.resource.Version)
 }
 
-func (e *resourceEndpoint[T]) describe() metav1.APIResource {
+func (e *resourceEndpoint[T]) describe() []metav1.APIResource {
 	r := e.cache.resource
-	verbs := metav1.Verbs{"get", "list", "watch"}
-	if e.collection != nil {
-		verbs = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-	}
-	return metav1.APIResource{
+	main := metav1.APIResource{
 		Name: r.Plural, SingularName: strings.ToLower(r.Kind), ShortNames: r.ShortNames,
-		Namespaced: !r.ClusterScoped, Kind: r.Kind, Verbs: verbs,
+		Namespaced: !r.ClusterScoped, Kind: r.Kind, Verbs: metav1.Verbs{"get", "list", "watch"},
 	}
+	if e.collection == nil {
+		return []metav1.APIResource{main}
+	}
+	main.Verbs = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	if !e.hasStatus() {
+		return []metav1.APIResource{main}
+	}
+	return []metav1.APIResource{main, {
+		Name: r.Plural + "/" + status.key, Namespaced: !r.ClusterScoped, Kind: r.Kind,
+		Verbs: metav1.Verbs{"get", "patch", "update"},
+	}}
+}
+
+// hasStatus reports whether objects have a status to be written apart. A document may always have one.
+func (e *resourceEndpoint[T]) hasStatus() bool {
+	obj := newObject[T]()
+	_, isDocument := any(obj).(runtime.Unstructured)
+	_, ok := status.of(obj)
+	return ok || isDocument
 }
 
 // serve routes a request by method and target.
@@ -47,7 +63,7 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 	if c.target.namespace != "" && e.cache.resource.ClusterScoped {
 		return notFound(c.request.URL.Path)
 	}
-	if c.target.subresource != "" && c.target.subresource != "status" {
+	if c.target.subresource != "" && (c.target.subresource != status.key || !e.hasStatus()) {
 		return notFound(c.request.URL.Path)
 	}
 	if c.request.Method == http.MethodGet {

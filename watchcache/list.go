@@ -27,6 +27,9 @@ func (e *resourceEndpoint[T]) serveList(c call, o listOptions, keep *selection[T
 	if err != nil {
 		return err
 	}
+	if o.ResourceVersion == "0" {
+		o.Limit = 0 // a list at any version comes whole, as out of the API server's cache
+	}
 	p := cut(sorted(keep.in(state.state)), state.version, from, o.Limit)
 	header := metav1.ListMeta{ResourceVersion: formatVersion(p.version), Continue: p.next}
 	if remaining := int64(p.remaining); remaining > 0 && !keep.selective() {

@@ -31,7 +31,7 @@ type Server struct {
 
 // endpoint is one served resource, whatever its Go type.
 type endpoint interface {
-	describe() metav1.APIResource
+	describe() []metav1.APIResource
 	groupVersionResource() schema.GroupVersionResource
 	serve(call) error
 	protobuf() bool

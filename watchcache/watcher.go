@@ -196,9 +196,11 @@ func (w *watcher[T]) next(ctx context.Context) ([]Event[T], error) {
 			continue // nothing of it was for us
 		}
 		now := time.Now()
-		if w.marks && !now.Before(w.mark) && complete >= w.after {
+		if w.marks && !now.Before(w.mark) {
 			w.scheduleBookmark(now)
-			return w.bookmark(complete, false), nil
+			if complete >= w.after { // there is nothing to say before a version of the future has come
+				return w.bookmark(complete, false), nil
+			}
 		}
 		w.sleep(ctx, changed, now)
 	}
