@@ -1,6 +1,8 @@
 package podapi_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -46,8 +48,17 @@ func podWith(t *testing.T, where, fragment string) *corev1.Pod {
 		pod.Spec.Volumes = []corev1.Volume{{Name: "v"}}
 		into = &pod.Spec.Volumes[0]
 	}
-	require.NoError(t, yaml.UnmarshalStrict([]byte(fragment), into), fragment)
+	unmarshal(t, fragment, into)
 	return pod
+}
+
+// unmarshal reads YAML by way of JSON text: yaml.Unmarshal itself allocates pointers in structs that are embedded.
+func unmarshal(t *testing.T, text string, into any) {
+	data, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err, text)
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(into), text)
 }
 
 func testRules(t *testing.T, where string, rules []rule) {

@@ -1,0 +1,72 @@
+package manifest_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	machinery "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"github.com/tributary-go/tributary/sources/manifest"
+)
+
+// maxGrowth is what decoding may allocate for each byte of a manifest, and maxBase for none.
+const (
+	maxGrowth = 4096
+	maxBase   = 64 << 20
+)
+
+// FuzzDecode proves that no bytes make a Decoder panic or allocate out of proportion, and that what it gives are pods that
+// the API machinery can write and read again without a difference, and that it would accept itself.
+func FuzzDecode(f *testing.F) {
+	inputs, err := filepath.Glob("testdata/manifests/*")
+	require.NoError(f, err)
+	for _, input := range inputs {
+		data, err := os.ReadFile(input)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	f.Add([]byte("k8s\x00\n\r\n\x02v1\x12\aPodList\x12\x04\x12\x02\n\x00"))
+	f.Add([]byte("--- {}\n...\n%YAML 1.1\n---\r\x85"))
+	scheme := machinery.NewScheme()
+	require.NoError(f, corev1.AddToScheme(scheme))
+	codec := serializer.NewCodecFactory(scheme).UniversalDeserializer()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, decoder := range []manifest.Decoder{fromFile, likeKubelet(fromFile), likeKubelet(fromHTTP)} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			pods, rejected := decoder.Decode("m.yaml", data)
+			runtime.ReadMemStats(&after)
+			require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(maxBase+maxGrowth*len(data)))
+			for _, err := range rejected {
+				require.NotEmpty(t, err.Error())
+			}
+			for _, pod := range pods {
+				checkPod(t, codec, decoder, pod)
+			}
+		}
+	})
+}
+
+func checkPod(t *testing.T, codec machinery.Decoder, decoder manifest.Decoder, pod *corev1.Pod) {
+	require.NotEmpty(t, pod.UID)
+	require.Equal(t, decoder.Node, pod.Spec.NodeName)
+	text, err := json.Marshal(pod)
+	require.NoError(t, err)
+	typed := pod.DeepCopy()
+	typed.APIVersion, typed.Kind = "v1", "Pod"
+	data, err := json.Marshal(typed)
+	require.NoError(t, err)
+	object, _, err := codec.Decode(data, nil, nil)
+	require.NoError(t, err)
+	read := object.(*corev1.Pod)
+	read.APIVersion, read.Kind = "", ""
+	again, err := json.Marshal(read)
+	require.NoError(t, err)
+	require.JSONEq(t, string(text), string(again))
+}
