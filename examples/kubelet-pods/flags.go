@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 )
 
@@ -25,6 +26,10 @@ type options struct {
 	json      bool
 	length    time.Duration
 	verbosity int
+
+	// beat is the time between two steps of the story: each change gets a line of its own, and all are over within ten
+	// seconds.
+	beat time.Duration
 
 	kubeconfig string
 	set        map[string]bool // flags that were given
@@ -50,7 +55,7 @@ func (h *headers) Set(text string) error {
 }
 
 func parse(args []string, usage io.Writer) (options, error) {
-	var o options
+	o := options{beat: 600 * time.Millisecond}
 	var format string
 	flags := flag.NewFlagSet("kubelet-pods", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -109,7 +114,10 @@ func (o *options) complete() (err error) {
 		if o.node, err = os.Hostname(); err != nil {
 			return fmt.Errorf("the hostname cannot be read, give --node: %w", err)
 		}
-		o.node = strings.ToLower(o.node) // as the kubelet does
+	}
+	o.node = strings.ToLower(strings.TrimSpace(o.node)) // as the kubelet does
+	if wrong := validation.IsDNS1123Subdomain(o.node); len(wrong) > 0 {
+		return fmt.Errorf("--node %q cannot be the name of a node: %s", o.node, wrong[0])
 	}
 	o.client, err = apiClient(o.kubeconfig)
 	return err

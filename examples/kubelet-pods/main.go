@@ -54,6 +54,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "kubelet-pods: %v\n", err)
 		return exitUsage
 	}
+	return execute(ctx, o, stdout, stderr)
+}
+
+func execute(ctx context.Context, o options, stdout, stderr io.Writer) int {
 	log := funcr.New(func(_, line string) { fmt.Fprintln(stderr, line) },
 		funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly, Verbosity: o.verbosity})
 	if o.length > 0 {
@@ -71,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		defer s.stop()
 		o.client, o.manifests, o.url, play = s.client, s.folder, s.url, s.play
 		if !o.set["http-check-frequency"] {
-			o.httpEvery = beat / 2
+			o.httpEvery = o.beat / 2
 		}
 	}
 	return follow(ctx, o, play, output{stdout: stdout, log: log})

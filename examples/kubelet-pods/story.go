@@ -26,6 +26,7 @@ import (
 // all of them change. Nothing of it leaves the machine.
 type story struct {
 	node   string
+	beat   time.Duration // between two steps
 	client rest.Interface
 	folder string // of manifests
 	url    string // of manifests
@@ -39,11 +40,8 @@ type story struct {
 	failed   error // the first step that went wrong
 }
 
-// beat is the time between two steps: each change has a line of its own, and all are over within ten seconds.
-const beat = 600 * time.Millisecond
-
 func startStory(o options, stderr io.Writer) (*story, error) {
-	s := &story{node: o.node, narrate: func(format string, args ...any) { fmt.Fprintf(stderr, "# "+format+"\n", args...) }}
+	s := &story{node: o.node, beat: o.beat, narrate: func(format string, args ...any) { fmt.Fprintf(stderr, "# "+format+"\n", args...) }}
 	var err error
 	if s.folder, err = os.MkdirTemp("", "kubelet-pods-"); err != nil {
 		return nil, err
@@ -135,7 +133,7 @@ func (s *story) play(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(beat):
+		case <-time.After(s.beat):
 		}
 		s.narrate("%s", step.say)
 		if step.do(); s.failed != nil {
