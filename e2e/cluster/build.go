@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// binaries are the paths of the built servers.
+type binaries struct{ etcd, apiServer string }
+
+const (
+	etcdPackage      = "go.etcd.io/etcd/server/v3"
+	apiServerPackage = "k8s.io/kubernetes/cmd/kube-apiserver"
+)
+
+// build returns the servers from the cache, or builds them into it: about six minutes on two cores. Processes that
+// build at the same time wait for each other.
+func build(logf func(string, ...any)) (binaries, error) {
+	module, err := serversModule()
+	if err != nil {
+		return binaries{}, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return binaries{}, fmt.Errorf("find the cache folder: %w", err)
+	}
+	cache = filepath.Join(cache, "tributary-e2e")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return binaries{}, fmt.Errorf("make the cache folder: %w", err)
+	}
+	unlock, err := lock(filepath.Join(cache, "lock"))
+	if err != nil {
+		return binaries{}, err
+	}
+	defer unlock()
+	etcd, err := buildOne(module, cache, etcdPackage, etcdPackage, logf)
+	if err != nil {
+		return binaries{}, err
+	}
+	apiServer, err := buildOne(module, cache, apiServerPackage, "k8s.io/kubernetes", logf)
+	return binaries{etcd: etcd, apiServer: apiServer}, err
+}
+
+// buildOne builds a package of the given module unless the cache has it. What is in the cache is whole: it is renamed
+// into place.
+func buildOne(dir, cache, path, module string, logf func(string, ...any)) (string, error) {
+	version, err := goCommand(dir, "list", "-m", "-f", "{{.Version}}", module)
+	if err != nil {
+		return "", err
+	}
+	name := "etcd"
+	if path == apiServerPackage {
+		name = "kube-apiserver"
+	}
+	name = strings.Join([]string{name, strings.TrimSpace(version), runtime.GOOS, runtime.GOARCH}, "-")
+	binary := filepath.Join(cache, name)
+	if _, err := os.Stat(binary); err == nil {
+		return binary, nil
+	}
+	logf("building %s: this takes minutes, once", name)
+	began := time.Now()
+	unfinished := binary + ".unfinished"
+	if _, err := goCommand(dir, "build", "-trimpath", "-ldflags=-s -w", "-o", unfinished, path); err != nil {
+		return "", err
+	}
+	if err := os.Rename(unfinished, binary); err != nil {
+		return "", fmt.Errorf("keep %s: %w", name, err)
+	}
+	logf("built %s in %s", binary, time.Since(began).Round(time.Second))
+	return binary, nil
+}
+
+// goCommand runs the go command at low priority, since a build takes every core.
+func goCommand(dir string, arguments ...string) (string, error) {
+	command := exec.Command("go", arguments...)
+	if nice, err := exec.LookPath("nice"); err == nil {
+		command = exec.Command(nice, append([]string{"go"}, arguments...)...)
+	}
+	command.Dir = dir
+	command.Env = append(os.Environ(), "GOWORK=off", "PWD="+dir)
+	output, err := command.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return "", fmt.Errorf("go %s: %w: %s", strings.Join(arguments, " "), err, failed.Stderr)
+	}
+	return string(output), err
+}
+
+// serversModule finds the module that pins the servers' versions: tests run in their package's folder, somewhere in the
+// module beside it.
+func serversModule() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for at := folder; at != filepath.Dir(at); at = filepath.Dir(at) {
+		module := filepath.Join(at, "servers")
+		if _, err := os.Stat(filepath.Join(module, "go.mod")); err == nil {
+			return module, nil
+		}
+	}
+	return "", fmt.Errorf("no folder servers with a go.mod in or above %s", folder)
+}
+
+// lock takes the lock file at path, waiting for whoever has it. It is free again when its holder dies.
+func lock(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open the build lock: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("take the build lock: %w", err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil // closing it releases the lock
+}

@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Etcd is the store behind the API servers: one member, without TLS, on a data folder that outlives its restarts.
+type Etcd struct {
+	process *process
+	url     string
+}
+
+func startEtcd(t testing.TB, binary string) *Etcd {
+	t.Helper()
+	client, peer := "http://"+freeAddress(t), "http://"+freeAddress(t)
+	e := &Etcd{url: client, process: newProcess(t, "etcd", binary, []string{
+		"--name=e2e", "--data-dir=" + t.TempDir(), "--unsafe-no-fsync", "--log-level=warn",
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=e2e=" + peer,
+	})}
+	e.Start()
+	return e
+}
+
+// URL is where clients reach it.
+func (e *Etcd) URL() string { return e.url }
+
+// Kill ends it at once, as by kill -9. Its data stays.
+func (e *Etcd) Kill() { e.process.kill() }
+
+// Start starts it again after Kill and waits until it is ready.
+func (e *Etcd) Start() {
+	e.process.t.Helper()
+	e.process.start()
+	waitFor(e.process.t, e.process, func() bool {
+		answer, err := http.Get(e.url + "/health")
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+}
+
+// Pause stops it where it stands: connections stay open and nothing is answered.
+func (e *Etcd) Pause() { e.process.signal(syscall.SIGSTOP) }
+
+// Resume lets it go on after Pause.
+func (e *Etcd) Resume() { e.process.signal(syscall.SIGCONT) }
+
+// Compact forgets all history up to now, and returns the revision up to which it did. The API servers still serve
+// what they have in memory.
+func (e *Etcd) Compact() (revision string) {
+	t := e.process.t
+	t.Helper()
+	var now struct {
+		Header struct{ Revision string }
+	}
+	e.call("/v3/kv/range", map[string]any{"key": []byte{0}}, &now)
+	e.call("/v3/kv/compaction", map[string]any{"revision": now.Header.Revision, "physical": true}, nil)
+	return now.Header.Revision
+}
+
+// call asks etcd's JSON gateway, which saves a client library.
+func (e *Etcd) call(path string, request, result any) {
+	t := e.process.t
+	t.Helper()
+	body, err := json.Marshal(request)
+	require.NoError(t, err)
+	answer, err := http.Post(e.url+path, "application/json", bytes.NewReader(body))
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Equal(t, http.StatusOK, answer.StatusCode, "etcd %s", path)
+	if result != nil {
+		require.NoError(t, json.NewDecoder(answer.Body).Decode(result))
+	}
+}
+
+// startLimit is how long a server may take to become ready: seconds, and far more on a machine that is building.
+const startLimit = 2 * time.Minute
+
+// waitFor polls until a server is ready. It looks often, since the moment is measured from.
+func waitFor(t testing.TB, p *process, ready func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(startLimit); !ready(); <-ticker.C {
+		require.False(t, p.hasEnded(), "%s ended by itself:\n%s", p.name, tail(p.log, 25))
+		require.True(t, time.Now().Before(deadline), "%s is not ready after %s:\n%s", p.name, startLimit, tail(p.log, 25))
+	}
+}
