@@ -8,6 +8,9 @@ import (
 // MaxSize bounds a manifest: it may have less than so many bytes. It is the kubelet's limit.
 const MaxSize = 10 << 20
 
+// maxPods bounds the documents and the items of a manifest. No node runs so many pods by far.
+const maxPods = 1 << 14
+
 // Decoder turns manifests into the pods of one node. It holds no state and may be copied and used by any number of
 // goroutines.
 type Decoder struct {
@@ -77,7 +80,12 @@ func (r *run) take(at place, pod *corev1.Pod, err error) {
 // stream reads all documents of a manifest.
 func (r *run) stream(data []byte) {
 	empty := true
-	for _, doc := range splitDocuments(data) {
+	documents := splitDocuments(data)
+	if len(documents) > maxPods {
+		r.reject(place{}, nil, ErrTooLarge)
+		return
+	}
+	for _, doc := range documents {
 		if r.document(place{document: &doc}) {
 			empty = false
 		}
@@ -109,8 +117,12 @@ func (r *run) document(at place) bool {
 
 func (r *run) list(at place, kind schema.GroupVersionKind, data []byte) {
 	items, err := decodeItems(data)
+	if err == nil && len(items) > maxPods {
+		err = ErrTooLarge
+	}
 	if err != nil {
 		r.reject(at, nil, err)
+		return
 	}
 	for i, item := range items {
 		at.item = i + 1
@@ -140,8 +152,12 @@ func (r *run) protobuf(data []byte) {
 	default:
 		err = errKind
 	}
+	if err == nil && len(items) > maxPods {
+		err = ErrTooLarge
+	}
 	if err != nil {
 		r.reject(place{}, nil, err)
+		return
 	}
 	for i, item := range items {
 		pod, err := decodeProtobufPod(item)

@@ -328,6 +328,8 @@ func TestDecodeBombs(t *testing.T) {
 		"aliases of aliases": laughs.String(),
 		"aliases of a text":  "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,x,", 5000) + "]\n",
 		"objects":            `{"apiVersion":"v1","kind":"Pod","spec":{"containers":[` + strings.Repeat("{},", 1<<20) + `{}]}}`,
+		"documents":          strings.Repeat("---\na\n", 1<<15),
+		"items":              `{"apiVersion":"v1","kind":"PodList","items":[` + strings.Repeat("{},", 1<<15) + `{}]}`,
 		"deep JSON":          strings.Repeat(`{"a":`, 1<<16),
 		"deep YAML":          "a: " + strings.Repeat("[", 1<<16),
 		"deep pairs":         strings.Repeat("- ", 1<<16),
@@ -414,7 +416,7 @@ func TestErrorTextIsBounded(t *testing.T) {
 	_, rejected := fromFile.Decode("m.yaml", []byte(yamlPod("a")+spec.String()))
 	require.Len(t, rejected, 1)
 	require.Less(t, len(rejected[0].Error()), 64<<10)
-	require.Contains(t, rejected[0].Error(), "and 9")
+	require.Contains(t, rejected[0].Error(), "and 224 more")
 	require.Equal(t, "default/a-node-1", rejected[0].Pod)
 	require.NotNil(t, errors.Unwrap(rejected[0]))
 }

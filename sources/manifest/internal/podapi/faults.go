@@ -9,11 +9,30 @@ import (
 // faults collects what is wrong with a pod. It takes field paths and reasons but never the value that was refused:
 // a field.Error prints its value, and a pod's fields hold credentials as often as not.
 type faults struct {
-	list field.ErrorList
+	list  field.ErrorList // the first maxFaults of them
+	count int             // of all
 }
 
+// maxFaults bounds what is kept for one pod: a manifest can have a fault in every other byte.
+const maxFaults = 256
+
+func (f *faults) keep(fault *field.Error) {
+	f.count++
+	if !f.full() {
+		fault.BadValue = field.OmitValueType{}
+		f.list = append(f.list, fault)
+	}
+}
+
+// full says that more faults would not be kept, so that there is no use in looking for them.
+func (f *faults) full() bool { return len(f.list) == maxFaults }
+
 func (f *faults) add(kind field.ErrorType, at *field.Path, why string) {
-	f.list = append(f.list, &field.Error{Type: kind, Field: at.String(), BadValue: field.OmitValueType{}, Detail: why})
+	if f.full() {
+		f.count++ // without a path, which costs more to make than all else here
+		return
+	}
+	f.keep(&field.Error{Type: kind, Field: at.String(), Detail: why})
 }
 
 func (f *faults) required(at *field.Path, why string)  { f.add(field.ErrorTypeRequired, at, why) }
@@ -42,9 +61,7 @@ func (f *faults) messages(at *field.Path, verdicts []string) {
 // adopt takes over the errors of an apimachinery check, without their values.
 func (f *faults) adopt(errs field.ErrorList) {
 	for _, err := range errs {
-		clean := *err
-		clean.BadValue = field.OmitValueType{}
-		f.list = append(f.list, &clean)
+		f.keep(err)
 	}
 }
 
@@ -53,9 +70,7 @@ func oneOf[T ~string](f *faults, at *field.Path, got T, want ...T) {
 	if slices.Contains(want, got) {
 		return
 	}
-	fault := field.NotSupported(at, got, want)
-	fault.BadValue = field.OmitValueType{}
-	f.list = append(f.list, fault)
+	f.keep(field.NotSupported(at, got, want))
 }
 
 // setOneOf is oneOf for a field that may not be empty either.

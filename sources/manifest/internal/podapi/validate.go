@@ -21,7 +21,7 @@ type validator struct {
 }
 
 // Validate checks a defaulted pod as the server checks one that is to be created. The pod is not changed. The errors
-// hold no values, in no particular order.
+// hold no values and are in no particular order; of very many only the first are given.
 func Validate(pod *corev1.Pod) field.ErrorList {
 	v := &validator{pod: pod, spec: &pod.Spec, volumes: map[string]*corev1.VolumeSource{}, claims: sets.New[string]()}
 	v.metadata()

@@ -78,10 +78,10 @@ func (v *validator) accessModes(modes []corev1.PersistentVolumeAccessMode, at *f
 	}
 	alone, shared := false, false
 	for _, mode := range modes {
-		before := len(v.list)
+		before := v.count
 		oneOf(&v.faults, at, mode, corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod)
 		alone = alone || mode == corev1.ReadWriteOncePod
-		shared = shared || mode != corev1.ReadWriteOncePod && len(v.list) == before
+		shared = shared || mode != corev1.ReadWriteOncePod && v.count == before
 	}
 	if alone && shared {
 		v.forbidden(at, "ReadWriteOncePod stands alone")

@@ -28,6 +28,9 @@ func (v *validator) allContainers() {
 	names := sets.New[string]()
 	ports := sets.New[string]()
 	for i := range v.spec.Containers {
+		if v.full() {
+			return
+		}
 		c, at := &v.spec.Containers[i], specPath.Child("containers").Index(i)
 		v.container(c, at)
 		v.uniqueName(c.Name, names, at)
@@ -37,6 +40,9 @@ func (v *validator) allContainers() {
 		v.hostPorts(c.Ports, ports, at)
 	}
 	for i := range v.spec.InitContainers {
+		if v.full() {
+			return
+		}
 		c, at := &v.spec.InitContainers[i], specPath.Child("initContainers").Index(i)
 		v.container(c, at)
 		v.uniqueName(c.Name, names, at)

@@ -66,10 +66,10 @@ func (v *validator) recursiveReadOnly(mount corev1.VolumeMount, at *field.Path) 
 	if mount.RecursiveReadOnly == nil || *mount.RecursiveReadOnly == corev1.RecursiveReadOnlyDisabled {
 		return
 	}
-	before := len(v.list)
+	before := v.count
 	oneOf(&v.faults, at, *mount.RecursiveReadOnly, corev1.RecursiveReadOnlyDisabled,
 		corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible)
-	if len(v.list) > before {
+	if v.count > before {
 		return
 	}
 	if !mount.ReadOnly {

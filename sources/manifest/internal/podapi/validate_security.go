@@ -146,10 +146,10 @@ func (v *validator) appArmor(profile *corev1.AppArmorProfile, at *field.Path) {
 	if profile == nil {
 		return
 	}
-	before := len(v.list)
+	before := v.count
 	setOneOf(&v.faults, at.Child("type"), profile.Type, corev1.AppArmorProfileTypeLocalhost,
 		corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined)
-	if len(v.list) > before {
+	if v.count > before {
 		return
 	}
 	name, local := profile.LocalhostProfile, profile.Type == corev1.AppArmorProfileTypeLocalhost

@@ -94,7 +94,7 @@ func (v *validator) allVolumes() {
 	}
 	for i := range v.spec.Volumes {
 		volume, at := &v.spec.Volumes[i], specPath.Child("volumes").Index(i)
-		before := len(v.list)
+		before := v.count
 		v.volumeSource(volume, at)
 		if v.notEmpty(at.Child("name"), volume.Name) {
 			v.messages(at.Child("name"), utilvalidation.IsDNS1123Label(volume.Name))
@@ -102,7 +102,7 @@ func (v *validator) allVolumes() {
 		if v.volumes[volume.Name] != nil {
 			v.duplicate(at.Child("name"), "")
 		}
-		if len(v.list) == before {
+		if v.count == before {
 			v.volumes[volume.Name] = &volume.VolumeSource
 		}
 		if claim := volume.PersistentVolumeClaim; claim != nil && created.Has(claim.ClaimName) {
