@@ -58,11 +58,10 @@ func BenchmarkList(b *testing.B) {
 
 func BenchmarkWatch(b *testing.B) {
 	for name, media := range benchMedia {
-		config, size := benchConfig(b, media)
+		config, _ := benchConfig(b, media)
 		cs := clientset(b, config)
 		b.Run(name+"/tributary", func(b *testing.B) {
 			lw := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods")
-			b.SetBytes(int64(size))
 			b.ReportAllocs()
 			for b.Loop() {
 				count := 0
@@ -76,7 +75,6 @@ func BenchmarkWatch(b *testing.B) {
 			}
 		})
 		b.Run(name+"/client-go", func(b *testing.B) {
-			b.SetBytes(int64(size))
 			b.ReportAllocs()
 			for b.Loop() {
 				w, err := cs.CoreV1().Pods("").Watch(b.Context(), metav1.ListOptions{})
