@@ -35,7 +35,7 @@ func TestClassify(t *testing.T) {
 		{errSilent, Silent},
 		{errIncomplete, Incomplete},
 		{apierrors.NewResourceExpired("old"), Expired},
-		{apierrors.NewGone("old"), Expired},
+		{&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonGone}}, Expired},
 		{status(410), Expired},
 		{tooLarge, TooLarge},
 		{apierrors.NewTooManyRequests("later", 3), Throttled},

@@ -25,6 +25,6 @@
 //
 // # Cost
 //
-// Beside the object itself: about 75 bytes per object, and about 50 per object and index. A write allocates
-// about 1.3 KB at 100,000 objects. Get is within a factor of two to four of a plain map.
+// Beside the objects, a store with one index holds about 115 bytes per object, as client-go's does. A write copies the path
+// to what changes: 1.2 KB at 10,000 objects, and about 2.5 KB more per index. BenchmarkHeap and BenchmarkUpdate measure both.
 package store
