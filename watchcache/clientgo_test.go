@@ -9,7 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/pager"
 )
 
 // everyFormat runs a test over both wire formats.
@@ -41,7 +46,7 @@ func TestTypedClient(t *testing.T) {
 		updated, err := pods.Update(ctx, created, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, updated.Generation)
-		event := <-watcher.ResultChan()
+		event := next(t, watcher)
 		require.Equal(t, watch.Modified, event.Type)
 		require.Equal(t, updated, event.Object)
 
@@ -65,4 +70,68 @@ func next(t testing.TB, w watch.Interface) watch.Event {
 		require.FailNow(t, "no event")
 		return watch.Event{}
 	}
+}
+
+func TestDynamicClient(t *testing.T) {
+	r, ctx := newRig(t), t.Context()
+	client, err := dynamic.NewForConfig(r.config(t, ""))
+	require.NoError(t, err)
+	pods := client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace("ns")
+	watcher, err := pods.Watch(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	require.NoError(t, err)
+	defer watcher.Stop()
+	document := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"name": "a", "labels": map[string]any{"app": "web"}},
+	}}
+	created, err := pods.Create(ctx, document, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, watch.Event{Type: watch.Added, Object: created}, next(t, watcher))
+	created.SetLabels(nil)
+	updated, err := pods.Update(ctx, created, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	left := next(t, watcher)
+	require.Equal(t, watch.Deleted, left.Type)
+	require.Equal(t, updated.GetResourceVersion(), left.Object.(*unstructured.Unstructured).GetResourceVersion())
+	list, err := pods.List(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []unstructured.Unstructured{*updated}, list.Items)
+}
+
+func TestMetadataClient(t *testing.T) {
+	r, ctx := newRig(t), t.Context()
+	client, err := metadata.NewForConfig(r.config(t, ""))
+	require.NoError(t, err)
+	pods := client.Resource(corev1.SchemeGroupVersion.WithResource("pods"))
+	a := r.create(t, pod("a", labelled("app", "web")))
+	list, err := pods.List(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Equal(t, a.ResourceVersion, list.ResourceVersion)
+	require.Len(t, list.Items, 1)
+	require.Equal(t, a.Labels, list.Items[0].Labels)
+	one, err := pods.Namespace("ns").Get(ctx, "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, a.UID, one.UID)
+
+	watcher, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	require.NoError(t, err)
+	defer watcher.Stop()
+	b := r.create(t, pod("b"))
+	e := next(t, watcher)
+	require.Equal(t, watch.Added, e.Type)
+	require.Equal(t, b.UID, e.Object.(*metav1.PartialObjectMetadata).UID)
+}
+
+func TestPagerOfClientGo(t *testing.T) {
+	r, ctx := newRig(t), t.Context()
+	r.create(t, pod("a"), pod("b"), pod("c"), pod("d"), pod("e"))
+	pods := r.client(t, wireProtobuf).CoreV1().Pods("")
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) })
+	pages.PageSize = 2
+	var names []string
+	require.NoError(t, pages.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
+		names = append(names, obj.(*corev1.Pod).Name)
+		return nil
+	}))
+	require.Equal(t, []string{"a", "b", "c", "d", "e"}, names)
 }

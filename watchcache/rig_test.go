@@ -35,13 +35,19 @@ func newRig(t testing.TB, options ...watchcache.Option) *rig {
 		pods:       watchcache.Serve(s, watchcache.Pods()),
 		configMaps: watchcache.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap")),
 	}
+	r.url = listen(t, s)
+	return r
+}
+
+// listen puts a server behind a listener until the test ends, and returns its URL.
+func listen(t testing.TB, s *watchcache.Server) string {
+	t.Helper()
 	listener := httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.Close()
 		listener.Close()
 	})
-	r.url = listener.URL
-	return r
+	return listener.URL
 }
 
 func (r *rig) config(t testing.TB, contentType string) *rest.Config {

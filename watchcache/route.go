@@ -28,6 +28,9 @@ func parseTarget(path string) (t target, ok bool) {
 	}
 	// namespaces/NS/pods is in a namespace, namespaces/NS is the namespace itself.
 	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+		if parts[1] == "" {
+			return t, false
+		}
 		t.namespace, parts = parts[1], parts[2:]
 	}
 	for i, into := range []*string{&t.resource.Resource, &t.name, &t.subresource} {

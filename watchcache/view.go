@@ -11,6 +11,7 @@ import (
 type view[T store.Object] struct {
 	state   store.Snapshot[T]
 	version uint64
+	next    uint64 // the position in the window from which the changes since then are seen
 }
 
 // current is the version up to which the cache is complete: that of its last write, or of the server's last write
@@ -37,7 +38,7 @@ func (c *Cache[T]) latest() (view[T], error) {
 	if !c.filled {
 		return view[T]{}, notFilled(c.resource.groupResource())
 	}
-	return view[T]{state: c.state, version: max(counted, c.version)}, nil
+	return view[T]{state: c.state, version: max(counted, c.version), next: c.window.next}, nil
 }
 
 // notOlderThan is the present state once it has reached version. It waits a while for that, then fails with 504.

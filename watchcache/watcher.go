@@ -80,7 +80,8 @@ type watcher[T store.Object] struct {
 	keep  *selection[T]
 
 	position uint64     // of the next change in the window
-	after    uint64     // changes up to this version are not for this watcher
+	after    uint64     // the version it started after
+	skips    bool       // changes up to after may still come, and are not for this watcher
 	reached  uint64     // the version of the last change read, for messages
 	minimum  uint64     // the state must reach this version first (SendInitialEvents)
 	placed   bool       // position is valid
@@ -130,7 +131,8 @@ func (c *Cache[T]) watcher(o WatchOptions) (*watcher[T], error) {
 	case w.send && present.version < w.minimum:
 		return w, nil
 	case w.send || version == 0:
-		return w, w.placeAt(present)
+		w.placeAt(present)
+		return w, nil
 	}
 	return w, w.placeAfter(version)
 }
@@ -147,13 +149,14 @@ func (o WatchOptions) validate() error {
 }
 
 // placeAt starts at a present state, with it as initial events where they are wanted.
-func (w *watcher[T]) placeAt(present view[T]) error {
+func (w *watcher[T]) placeAt(present view[T]) {
 	if w.send {
 		w.initial = sorted(w.keep.in(present.state))
 	}
-	return w.placeAfter(present.version)
+	w.position, w.after, w.placed = present.next, present.version, true
 }
 
+// placeAfter starts after a version, which may be one of the future.
 func (w *watcher[T]) placeAfter(version uint64) error {
 	w.cache.mu.RLock()
 	defer w.cache.mu.RUnlock()
@@ -162,6 +165,7 @@ func (w *watcher[T]) placeAfter(version uint64) error {
 		return tooOld(version, w.cache.window.floor)
 	}
 	w.position, w.after, w.placed = position, version, true
+	w.skips = version > w.cache.version
 	return nil
 }
 
@@ -173,12 +177,10 @@ func (w *watcher[T]) next(ctx context.Context) ([]Event[T], error) {
 		if ctx.Err() != nil {
 			return nil, nil
 		}
-		if err == nil {
-			err = w.placeAt(present)
-		}
 		if err != nil {
 			return nil, err
 		}
+		w.placeAt(present)
 	}
 	for ctx.Err() == nil && !w.over(time.Now()) {
 		if events := w.initialEvents(); len(events) > 0 {
@@ -246,7 +248,7 @@ func (w *watcher[T]) read() error {
 	w.position += uint64(len(batch))
 	for _, c := range batch {
 		w.reached = c.version
-		if c.version <= w.after {
+		if w.skips && c.version <= w.after {
 			continue
 		}
 		if e, ok := c.seenBy(w.keep); ok {
