@@ -27,7 +27,8 @@ type Event[T store.Object] struct {
 // change is one event in the window, before any selector: all watchers share it, its copies and its encodings.
 type change[T store.Object] struct {
 	version  uint64
-	old, now T // the zero T stands for absent
+	text     string // of version, made once for all watchers
+	old, now T      // the zero T stands for absent
 
 	// For exact lists: state is the content from version complete on, until the next change. A change that a
 	// Replace found lies in a gap: between before and the list's version nobody knows what the content was.
@@ -53,7 +54,7 @@ func (c *change[T]) seenBy(keep *selection[T]) (e Event[T], ok bool) {
 	var none T
 	was := c.old != none && keep.matches(c.old)
 	is := c.now != none && keep.matches(c.now)
-	e = Event[T]{Object: c.now, ResourceVersion: formatVersion(c.version), of: c}
+	e = Event[T]{Object: c.now, ResourceVersion: c.text, of: c}
 	switch {
 	case was && is:
 		e.Type = watch.Modified
@@ -74,7 +75,7 @@ func (c *change[T]) departed() T {
 	var none T
 	if c.gone == none {
 		c.gone = copyOf(c.old)
-		c.gone.SetResourceVersion(formatVersion(c.version))
+		c.gone.SetResourceVersion(c.text)
 	}
 	return c.gone
 }

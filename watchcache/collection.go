@@ -51,34 +51,38 @@ func (c *Collection[T]) Get(namespace, name string) (T, error) {
 // Create stores a new object under a new UID, creation time and resource version, and generation 1 if it has a
 // spec. A name is made from metadata.generateName where there is none. The status is stored as given. Errors:
 // AlreadyExists; Invalid without a name, or with a namespace too many or too few; BadRequest with a resource version.
-func (c *Collection[T]) Create(obj T) (T, error) {
-	obj = copyOf(obj)
-	c.resource().setKind(obj)
-	if obj.GetResourceVersion() != "" {
-		return obj, badRequest("resourceVersion should not be set on objects to be created")
+func (c *Collection[T]) Create(obj T) (created T, err error) {
+	next := copyOf(obj)
+	c.resource().setKind(next)
+	if next.GetResourceVersion() != "" {
+		return created, badRequest("resourceVersion should not be set on objects to be created")
 	}
-	if obj.GetName() == "" && obj.GetGenerateName() != "" {
-		obj.SetName(obj.GetGenerateName() + rand.String(5))
+	if next.GetName() == "" && next.GetGenerateName() != "" {
+		next.SetName(next.GetGenerateName() + rand.String(generatedLength))
 	}
-	if err := c.validate(obj); err != nil {
-		return obj, err
+	if err := c.validate(next); err != nil {
+		return created, err
 	}
-	obj.SetUID(uuid.NewUUID())
-	obj.SetCreationTimestamp(now())
-	obj.SetDeletionTimestamp(nil)
-	obj.SetDeletionGracePeriodSeconds(nil)
-	if _, ok := spec.of(obj); ok {
-		obj.SetGeneration(1)
+	next.SetUID(uuid.NewUUID())
+	next.SetCreationTimestamp(now())
+	next.SetDeletionTimestamp(nil)
+	next.SetDeletionGracePeriodSeconds(nil)
+	if _, ok := spec.of(next); ok {
+		next.SetGeneration(1)
 	}
-	err := c.revision.write(func(version string) (bool, error) {
-		if _, ok := c.Snapshot().Get(store.KeyOf(obj)); ok {
-			return false, apierrors.NewAlreadyExists(c.resource().groupResource(), obj.GetName())
+	err = c.revision.write(func(version string) (bool, error) {
+		if _, ok := c.Snapshot().Get(store.KeyOf(next)); ok {
+			return false, apierrors.NewAlreadyExists(c.resource().groupResource(), next.GetName())
 		}
-		obj.SetResourceVersion(version)
-		return true, c.cache.Add(obj)
+		next.SetResourceVersion(version)
+		created = next
+		return true, c.cache.Add(next)
 	})
-	return obj, err
+	return created, err
 }
+
+// generatedLength is how many characters a generated name gets.
+const generatedLength = 5
 
 // Update replaces an object but for its status, which stays (see [Collection.UpdateStatus]), as do UID, creation
 // and deletion time. The generation grows when the spec changes. Where nothing changes, nothing is written. An
@@ -102,20 +106,20 @@ func (c *Collection[T]) UpdateStatus(obj T) (T, error) {
 
 // replace writes what merge makes of the stored object and a copy of obj.
 func (c *Collection[T]) replace(obj T, merge func(stored, next T) T) (result T, err error) {
-	obj = copyOf(obj)
-	c.resource().setKind(obj)
-	if err := c.validate(obj); err != nil {
-		return obj, err
+	given := copyOf(obj)
+	c.resource().setKind(given)
+	if err := c.validate(given); err != nil {
+		return result, err
 	}
 	err = c.revision.write(func(version string) (bool, error) {
-		stored, err := c.Get(obj.GetNamespace(), obj.GetName())
+		stored, err := c.Get(given.GetNamespace(), given.GetName())
 		if err == nil {
-			err = c.checkUpdate(stored, obj)
+			err = c.checkUpdate(stored, given)
 		}
 		if err != nil {
 			return false, err
 		}
-		next := merge(stored, obj)
+		next := merge(stored, given)
 		keepSystemFields(stored, next)
 		if apiequality.Semantic.DeepEqual(stored, next) {
 			result = stored

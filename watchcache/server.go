@@ -81,7 +81,8 @@ func (s *Server) add(e endpoint) {
 // and returns soon once Close has been called. Collections stay usable from Go.
 func (s *Server) Close() { s.close() }
 
-// ServeHTTP answers a request.
+// ServeHTTP answers a request. A list that breaks off in the middle panics with [http.ErrAbortHandler], which
+// net/http turns into a connection that ends too early, for the client to notice.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

@@ -49,8 +49,10 @@ type eventStream[T store.Object] struct {
 // send writes a batch and flushes it. An error means that the client has gone, is too slow, or that an object
 // cannot be encoded: the stream is over.
 func (s *eventStream[T]) send(events []Event[T]) error {
-	// Not every ResponseWriter has deadlines; without one, a dead client costs a goroutine until TCP notices.
+	// Not every ResponseWriter has deadlines; without one, a dead client costs a goroutine until TCP notices. The
+	// deadline is for this batch: left standing, it would end an idle stream of HTTP/2.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience))
+	defer s.control.SetWriteDeadline(time.Time{})
 	for _, e := range events {
 		frame, err := e.encoded(s.format, s.codec.event)
 		if err != nil {

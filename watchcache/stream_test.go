@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,13 +26,17 @@ import (
 type rawWatch struct {
 	t    testing.TB
 	body *bufio.Reader
-	stop context.CancelFunc
 }
 
 func (r *rig) watch(t testing.TB, query, accept string) *rawWatch {
 	t.Helper()
+	return r.watchPath(t, "/api/v1/pods?watch=1&"+query, accept)
+}
+
+func (r *rig) watchPath(t testing.TB, path, accept string) *rawWatch {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+"/api/v1/pods?watch=1&"+query, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+path, nil)
 	require.NoError(t, err)
 	request.Header.Set("Accept", accept)
 	answer, err := http.DefaultClient.Do(request)
@@ -46,7 +51,7 @@ func (r *rig) watch(t testing.TB, query, accept string) *rawWatch {
 		want = wireProtobuf + ";stream=watch"
 	}
 	require.Equal(t, want, answer.Header.Get("Content-Type"))
-	return &rawWatch{t, bufio.NewReader(answer.Body), cancel}
+	return &rawWatch{t, bufio.NewReader(answer.Body)}
 }
 
 func (w *rawWatch) json() (e metav1.WatchEvent) {
@@ -107,6 +112,29 @@ func TestWatchFrames(t *testing.T) {
 	require.Equal(t, "a", table.Rows[0].Cells[0])
 }
 
+// TestFramesAreShared counts how often a cell of a table is computed, which is part of encoding.
+func TestFramesAreShared(t *testing.T) {
+	r := newRig(t)
+	var computed atomic.Int32
+	secrets := watchcache.Core[*corev1.Secret]("secrets", "Secret")
+	secrets.Columns = []watchcache.Column[*corev1.Secret]{{Name: "Type", Value: func(s *corev1.Secret) any {
+		computed.Add(1)
+		return string(s.Type)
+	}}}
+	collection := watchcache.Serve(r.Server, secrets)
+	const table = "application/json;as=Table;g=meta.k8s.io;v=v1"
+	var watches []*rawWatch
+	for range 3 {
+		watches = append(watches, r.watchPath(t, "/api/v1/secrets?watch=1&resourceVersion=1", table))
+	}
+	_, err := collection.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}})
+	require.NoError(t, err)
+	for _, w := range watches {
+		require.Equal(t, "ADDED", w.json().Type)
+	}
+	require.EqualValues(t, 1, computed.Load())
+}
+
 func TestWatchErrorsComeInsideTheStream(t *testing.T) {
 	r := newRig(t)
 	r.create(t, pod("a"))
@@ -145,7 +173,7 @@ func TestSlowClientIsCut(t *testing.T) {
 	fat := pod("fat")
 	fat.Annotations = map[string]string{"text": strings.Repeat("x", 256<<10)}
 	last := r.create(t, fat)
-	const writes = 200 // 50 MiB: more than the connection's buffers take
+	const writes = 100 // 25 MiB: more than the connection's buffers take
 	for i := range writes {
 		next := last.DeepCopy()
 		next.Labels = map[string]string{"i": fmt.Sprint(i)}

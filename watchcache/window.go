@@ -32,6 +32,7 @@ func (w *window[T]) add(c *change[T]) {
 		w.floor, w.base, w.complete = oldest.version, oldest.state, oldest.complete
 		w.first++
 	}
+	c.text = formatVersion(c.version)
 	w.ring[w.next%uint64(len(w.ring))] = c
 	w.next++
 }
