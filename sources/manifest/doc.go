@@ -1,3 +1,38 @@
-// Package manifest turns the bytes of pod manifests, from files and URLs, into the pods of a node, by the rules of
-// the kubelet 1.36 for its static pods.
+// Package manifest turns the bytes of pod manifests, from files and URLs, into the static pods of a node, by the rules of
+// the kubelet 1.36.3: what is left out is filled in, what the API would refuse is refused, and each pod gets its
+// node, its suffix and its UID. It imports no part of Kubernetes beyond k8s.io/api and k8s.io/apimachinery.
+//
+//	decoder := manifest.Decoder{Node: "node-1", Source: manifest.SourceFile}
+//	pods, rejected := decoder.Decode(path, data)
+//	for _, err := range rejected {
+//		log.Info("No pod", "error", err) // names file, document, line, item, pod and field
+//	}
+//
+// What it guarantees:
+//
+//  1. The same bytes, path, source and node give the same pods with the same UIDs, after a restart and on another
+//     machine. A pod in which a default is written out, or which is put into another syntax, keeps its UID.
+//  2. A pod that is given has passed the defaulting and the validation of a create request, with the feature gates of 1.36
+//     at their defaults, and refers to no object of the API.
+//  3. What is rejected costs only itself: one document of a stream, one item of a list.
+//  4. An error never repeats a value of the manifest. It names the place, the field and the reason; the keys of a
+//     map can be part of a field's path, and the pod's name is given once it has proved to be one.
+//  5. No bytes make it panic. A manifest has less than 10 MiB, and limits on aliases, objects, documents and items hold what
+//     it grows into; the worst of JSON takes some thousand times its size for a moment.
+//
+// With Decoder.LikeKubelet the reading of a manifest, as opposed to a pod, is the kubelet's as well: the first document
+// counts and the others are not looked at, a file holds one Pod, a list from a URL is taken whole or not at all, and any
+// metadata.uid is kept, even one that is a path. Three differences stay:
+//
+//   - The kubelet takes "apiVersion: __internal", a form without defaults that no one writes. It is rejected here.
+//   - UIDs that are not in the manifest are hashes of other bytes than the kubelet's, which change with its version.
+//   - The limits of guarantee 5 beyond the size in bytes are our own.
+//
+// The fields that k8s.io/api has and 1.36 has not are dropped, as the kubelet drops them. Two pods of one name are not
+// this package's business: it sees one manifest at a time.
+//
+// YAML is read by go.yaml.in/yaml/v2, which the kubelet's rules come from: version 1.1 with its booleans and octal numbers,
+// and the last of two equal keys. A rejected document is read again by go.yaml.in/yaml/v3, which knows line numbers.
+//
+// The pairs under testdata are manifests and what the kubelet 1.36.3 made of them, from a file and from a URL.
 package manifest

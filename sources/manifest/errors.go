@@ -115,7 +115,8 @@ func (e *syntaxError) Error() string { return e.why }
 var (
 	yamlLine   = regexp.MustCompile(`\bline (\d+): `)
 	yamlQuoted = regexp.MustCompile("`|'[^']{2,}'|\"")
-	jsonField  = regexp.MustCompile(`^json: cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field \w*\.([\w.]+)|value) of type (\S+|struct) *(?:\{.*)?$`)
+	jsonField  = regexp.MustCompile(`^json: cannot unmarshal (\w+)(?: \S+)? into Go ` +
+		`(?:struct field \w*\.([\w.]+)|value) of type (\S+) *(?:\{.*)?$`)
 )
 
 // yamlError keeps the line and the reason of a parser's complaint, and drops the reason where it quotes the text.

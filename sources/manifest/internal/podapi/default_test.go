@@ -166,6 +166,15 @@ func TestAPIReference(t *testing.T) {
 	}
 }
 
+// However much is wrong with a pod, what is said of it has a bound.
+func TestValidateIsBounded(t *testing.T) {
+	pod := podOf(t, `metadata: {name: a, namespace: b}`)
+	pod.Spec.Containers = make([]corev1.Container, 1000)
+	pod.Spec.Tolerations = make([]corev1.Toleration, 1000)
+	podapi.Default(pod)
+	require.Len(t, podapi.Validate(pod), 256)
+}
+
 // The values of a manifest must not get out through its errors, whatever the field.
 func TestValidateRepeatsNoValue(t *testing.T) {
 	const secret = "S3cret VALUE"

@@ -23,7 +23,7 @@ func (v *validator) probes(c *corev1.Container, at *field.Path) {
 	v.onlyOneSuccess(c.LivenessProbe, at.Child("livenessProbe"))
 	v.onlyOneSuccess(c.StartupProbe, at.Child("startupProbe"))
 	if c.ReadinessProbe != nil && c.ReadinessProbe.TerminationGracePeriodSeconds != nil {
-		v.invalid(at.Child("readinessProbe", "terminationGracePeriodSeconds"), "has no meaning here: a readiness probe ends nothing")
+		v.invalid(at.Child("readinessProbe", "terminationGracePeriodSeconds"), "a readiness probe ends nothing")
 	}
 }
 

@@ -24,14 +24,18 @@ const (
 	unconfinedProfile     = "unconfined"
 )
 
+// standardFinalizers are those that need no domain.
+var standardFinalizers = []string{
+	string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents,
+}
+
 func (v *validator) metadata() {
 	meta := v.pod.ObjectMeta
 	meta.OwnerReferences = nil // their paths have no index in this release
 	v.adopt(validation.ValidateObjectMeta(&meta, true, validation.NameIsDNSSubdomain, metaPath))
 	v.owners()
 	for i, finalizer := range v.pod.Finalizers {
-		standard := []string{string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
-		if !strings.Contains(finalizer, "/") && !slices.Contains(standard, finalizer) {
+		if !strings.Contains(finalizer, "/") && !slices.Contains(standardFinalizers, finalizer) {
 			v.invalid(metaPath.Child("finalizers").Index(i), "needs a domain, as it is no standard finalizer")
 		}
 	}
@@ -88,7 +92,7 @@ func (v *validator) annotations() {
 		if c.SecurityContext != nil {
 			v.seccompAgrees(seccompContainerKey+c.Name, c.SecurityContext.SeccompProfile, at.Child("securityContext"))
 		}
-		v.appArmorAgrees(c, at.Child("securityContext", "appArmorProfile"))
+		v.appArmorAgrees(c, at.Child("securityContext"))
 	}
 }
 
@@ -134,28 +138,12 @@ func (v *validator) appArmorAnnotation(container, profile string, at *field.Path
 	}
 }
 
-// seccompAgrees checks that an annotation, if there is one, says the same as the field.
 func (v *validator) seccompAgrees(key string, profile *corev1.SeccompProfile, at *field.Path) {
-	annotation, ok := v.pod.Annotations[key]
-	if !ok || profile == nil {
-		return
-	}
-	at = at.Child("seccompProfile")
-	path, local := strings.CutPrefix(annotation, localhostProfile)
-	agree := true
-	switch profile.Type {
-	case corev1.SeccompProfileTypeUnconfined:
-		agree = annotation == unconfinedProfile
-	case corev1.SeccompProfileTypeRuntimeDefault:
-		agree = annotation == runtimeDefaultProfile || annotation == dockerDefaultProfile
-	case corev1.SeccompProfileTypeLocalhost:
-		agree = local
-		if local && (profile.LocalhostProfile == nil || *profile.LocalhostProfile != path) {
-			v.forbidden(at.Child("localhostProfile"), "differs from the annotation")
+	if annotation, ok := v.pod.Annotations[key]; ok && profile != nil {
+		if annotation == dockerDefaultProfile {
+			annotation = runtimeDefaultProfile
 		}
-	}
-	if !agree {
-		v.forbidden(at.Child("type"), "differs from the annotation")
+		v.profileAgrees(annotation, string(profile.Type), profile.LocalhostProfile, at.Child("seccompProfile"))
 	}
 }
 
@@ -172,19 +160,24 @@ func (v *validator) appArmorAgrees(c *corev1.Container, at *field.Path) {
 	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 		profile = c.SecurityContext.AppArmorProfile
 	}
-	if profile == nil {
-		return
+	if profile != nil {
+		v.profileAgrees(annotation, string(profile.Type), profile.LocalhostProfile, at.Child("appArmorProfile"))
 	}
-	path, local := strings.CutPrefix(annotation, localhostProfile)
+}
+
+// profileAgrees checks that a field says the same as the annotation it has replaced. Both kinds of profiles have the
+// same three types.
+func (v *validator) profileAgrees(annotation, kind string, local *string, at *field.Path) {
+	path, isLocal := strings.CutPrefix(annotation, localhostProfile)
 	agree := true
-	switch profile.Type {
-	case corev1.AppArmorProfileTypeUnconfined:
+	switch kind {
+	case string(corev1.SeccompProfileTypeUnconfined):
 		agree = annotation == unconfinedProfile
-	case corev1.AppArmorProfileTypeRuntimeDefault:
+	case string(corev1.SeccompProfileTypeRuntimeDefault):
 		agree = annotation == runtimeDefaultProfile
-	case corev1.AppArmorProfileTypeLocalhost:
-		agree = local
-		if local && (profile.LocalhostProfile == nil || *profile.LocalhostProfile != path) {
+	case string(corev1.SeccompProfileTypeLocalhost):
+		agree = isLocal
+		if isLocal && (local == nil || *local != path) {
 			v.forbidden(at.Child("localhostProfile"), "differs from the annotation")
 		}
 	}

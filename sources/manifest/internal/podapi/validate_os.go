@@ -15,10 +15,12 @@ const (
 	maxWindowsUser    = 104
 )
 
+const windowsLabel = `[[:alnum:]](?:[[:alnum:]-]{0,61}[[:alnum:]])?`
+
 // What Active Directory takes for the names of domains and users.
 var (
 	windowsNetBIOS  = regexp.MustCompile(`^[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}$`)
-	windowsDNS      = regexp.MustCompile(`^[[:alnum:]](?:[[:alnum:]-]{0,61}[[:alnum:]])?(?:\.[[:alnum:]](?:[[:alnum:]-]{0,61}[[:alnum:]])?)*$`)
+	windowsDNS      = regexp.MustCompile(`^` + windowsLabel + `(?:\.` + windowsLabel + `)*$`)
 	windowsControl  = regexp.MustCompile(`[[:cntrl:]]`)
 	windowsOnlyDots = regexp.MustCompile(`^[. ]+$`)
 )

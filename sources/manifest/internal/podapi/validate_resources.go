@@ -63,8 +63,10 @@ func (v *validator) podResources() {
 	}
 }
 
-// resources checks amounts under names that nameCheck allows.
-func (v *validator) resources(r *corev1.ResourceRequirements, at *field.Path, nameCheck func(corev1.ResourceName, *field.Path)) {
+// nameCheck faults the names that amounts cannot have somewhere.
+type nameCheck func(corev1.ResourceName, *field.Path)
+
+func (v *validator) resources(r *corev1.ResourceRequirements, at *field.Path, check nameCheck) {
 	hugePages, compute := false, false
 	note := func(name corev1.ResourceName) {
 		hugePages = hugePages || isHugePages(name)
@@ -73,12 +75,12 @@ func (v *validator) resources(r *corev1.ResourceRequirements, at *field.Path, na
 	limits, requests := at.Child("limits"), at.Child("requests")
 	for name, limit := range r.Limits {
 		note(name)
-		nameCheck(name, limits.Key(string(name)))
+		check(name, limits.Key(string(name)))
 		v.amount(name, limit, limits.Key(string(name)))
 	}
 	for name, request := range r.Requests {
 		note(name)
-		nameCheck(name, requests.Key(string(name)))
+		check(name, requests.Key(string(name)))
 		v.amount(name, request, requests.Key(string(name)))
 		limit, limited := r.Limits[name]
 		switch {

@@ -254,7 +254,9 @@ func (v *validator) nodeField(expression corev1.NodeSelectorRequirement, at *fie
 	}
 }
 
-func (v *validator) podAffinity(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, at *field.Path) {
+func (v *validator) podAffinity(
+	required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, at *field.Path,
+) {
 	for i, term := range required {
 		v.podTerm(term, at.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i))
 	}

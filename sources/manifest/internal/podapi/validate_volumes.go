@@ -126,7 +126,7 @@ func (v *validator) volumeSource(volume *corev1.Volume, at *field.Path) {
 		v.required(at, "needs a source")
 	}
 	if iscsi := src.ISCSI; iscsi != nil && iscsi.InitiatorName != nil && len(volume.Name)+1+len(iscsi.TargetPortal) > 64 {
-		v.invalid(at.Child("name"), "has to be shorter: with an initiatorName, the volume's name and the targetPortal get 63 characters")
+		v.invalid(at.Child("name"), "must be shorter: with an initiatorName, it gets 63 characters together with the targetPortal")
 	}
 }
 
