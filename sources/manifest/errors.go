@@ -76,9 +76,9 @@ func (f fieldFaults) Error() string {
 
 func clip(text string) string {
 	if len(text) > maxFaultText {
-		return strings.ToValidUTF8(text[:maxFaultText], "") + "..."
+		text = text[:maxFaultText] + "..."
 	}
-	return text
+	return strings.ToValidUTF8(text, "\uFFFD") // protobuf does not care
 }
 
 // firstField is the path of the first of the faults, by which the line of all is given.

@@ -1,6 +1,10 @@
 package manifest
 
-import "errors"
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 var errKubeletKind = errors.New("apiVersion and kind must be v1 and Pod, or over HTTP PodList")
 
@@ -27,12 +31,24 @@ func (r *run) likeKubelet(data []byte) {
 
 // protobufList reads protobuf as the kubelet does, who takes no single Pod in it.
 func (r *run) protobufList(data []byte) {
-	kind, _, err := openProtobuf(data)
+	kind, message, err := openProtobuf(data)
 	if err == nil && kind != podListKind {
-		r.reject(place{}, nil, errKubeletKind)
+		err = errKubeletKind
+	}
+	var list corev1.PodList
+	if _, limit := protobufItems(message); err == nil && errors.Is(limit, ErrTooLarge) {
+		err = limit
+	}
+	if err == nil && list.Unmarshal(message) != nil {
+		err = errProtobuf
+	}
+	if err != nil {
+		r.reject(place{}, nil, err)
 		return
 	}
-	r.protobuf(data)
+	for i := range list.Items {
+		r.take(place{item: i + 1}, &list.Items[i], nil)
+	}
 	r.allOrNothing()
 }
 

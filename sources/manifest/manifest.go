@@ -152,12 +152,8 @@ func (r *run) protobuf(data []byte) {
 	default:
 		err = errKind
 	}
-	if err == nil && len(items) > maxPods {
-		err = ErrTooLarge
-	}
 	if err != nil {
 		r.reject(place{}, nil, err)
-		return
 	}
 	for i, item := range items {
 		pod, err := decodeProtobufPod(item)

@@ -236,6 +236,14 @@ func TestDecodeProtobuf(t *testing.T) {
 	require.Empty(t, rejected)
 	require.Equal(t, []string{"a-node-1"}, podNames(pods))
 
+	unknownFields := protobuf(t, "PodList", raw("\x1a\x01x\x25abcd\x29abcdefgh\x30\x05"))
+	pods, rejected = likeKubelet(fromHTTP).Decode("m.yaml", unknownFields)
+	require.Empty(t, pods)
+	require.Empty(t, rejected)
+	pods, rejected = fromHTTP.Decode("m.yaml", unknownFields)
+	require.Empty(t, pods)
+	require.Empty(t, rejected)
+
 	single := pod("a")
 	pods, rejected = fromHTTP.Decode("m.yaml", protobuf(t, "Pod", &single))
 	require.Empty(t, rejected)
@@ -248,7 +256,9 @@ func TestDecodeProtobuf(t *testing.T) {
 		"broken envelope":  []byte("k8s\x00\xff"),
 		"broken list":      protobuf(t, "PodList", raw("\xff")),
 		"long item":        protobuf(t, "PodList", raw("\x12\x05a")),
-		"unknown format":   protobuf(t, "PodList", raw("\x15\x01")),
+		"short number":     protobuf(t, "PodList", raw("\x15\x01")),
+		"unknown format":   protobuf(t, "PodList", raw("\x17")),
+		"too many items":   protobuf(t, "PodList", raw(strings.Repeat("\x12\x00", 1<<15))),
 		"truncated length": protobuf(t, "PodList", raw("\x12")),
 		"broken item":      protobuf(t, "PodList", raw("\x12\x01\xff")),
 		"broken pod":       protobuf(t, "Pod", raw("\xff")),

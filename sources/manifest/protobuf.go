@@ -15,11 +15,13 @@ var protobufMagic = []byte("k8s\x00")
 
 var errProtobuf = errors.New("not a valid protobuf message")
 
-// Two wire formats are all that an outline of a message needs.
+// The wire formats of fields. Groups, the two others, are of a time before Kubernetes.
 const (
-	wireVarint = 0
-	wireBytes  = 2
-	itemsField = 2 // PodList.items
+	wireVarint  = 0
+	wireFixed64 = 1
+	wireBytes   = 2
+	wireFixed32 = 5
+	itemsField  = 2 // PodList.items
 )
 
 func isProtobuf(data []byte) bool {
@@ -51,25 +53,44 @@ func protobufItems(message []byte) ([][]byte, error) {
 		if n <= 0 {
 			return nil, errProtobuf
 		}
-		message = message[n:]
-		value, n := binary.Uvarint(message)
-		if n <= 0 {
-			return nil, errProtobuf
+		size, n, err := fieldSize(key&7, message[n:], n)
+		if err != nil {
+			return nil, err
 		}
-		message = message[n:]
-		switch key & 7 {
-		case wireVarint:
-		case wireBytes:
-			if value > uint64(len(message)) {
-				return nil, errProtobuf
-			}
-			if key>>3 == itemsField {
-				items = append(items, message[:value])
-			}
-			message = message[value:]
-		default: // no field of a list has another format
-			return nil, errProtobuf
+		if key == itemsField<<3|wireBytes {
+			items = append(items, message[n:n+size])
 		}
+		if len(items) > maxPods {
+			return nil, ErrTooLarge
+		}
+		message = message[n+size:]
 	}
 	return items, nil
+}
+
+// fieldSize gives the size of a field's value, and where it begins when what comes before rest has so many bytes.
+func fieldSize(format uint64, rest []byte, before int) (size, start int, err error) {
+	switch format {
+	case wireVarint:
+		_, size = binary.Uvarint(rest)
+		if size <= 0 {
+			return 0, 0, errProtobuf
+		}
+	case wireFixed32:
+		size = 4
+	case wireFixed64:
+		size = 8
+	case wireBytes:
+		length, n := binary.Uvarint(rest)
+		if n <= 0 || length > uint64(len(rest)) {
+			return 0, 0, errProtobuf
+		}
+		size, before, rest = int(length), before+n, rest[n:]
+	default:
+		return 0, 0, errProtobuf
+	}
+	if size > len(rest) {
+		return 0, 0, errProtobuf
+	}
+	return size, before, nil
 }
