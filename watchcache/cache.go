@@ -106,13 +106,11 @@ func (c *Cache[T]) change(op string, obj T, do func() error) error {
 	if err := do(); err != nil {
 		return fmt.Errorf("watchcache: %s: %w", op, err)
 	}
-	c.publish(version, before, func(after store.Snapshot[T]) []*change[T] {
-		changes := changesBetween(before, after, version)
-		if op == "delete" && len(changes) == 1 {
-			changes[0].gone = obj
-		}
-		return changes
-	})
+	changes := changesBetween(before, c.objects.Snapshot(), version)
+	if op == "delete" && len(changes) == 1 {
+		changes[0].gone = obj // the server's own account of the last state
+	}
+	c.publish(version, changes)
 	return nil
 }
 
@@ -123,35 +121,36 @@ func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() str
 	defer c.writing.Unlock()
 	before := c.objects.Snapshot()
 	version := uint64(0)
-	var invalid error
-	err := c.objects.Replace(versioned(items), func() string {
-		said := resourceVersion()
-		version, invalid = parseVersion("replace", said)
-		return said
-	})
-	if err != nil {
-		return err
+	whole := func(yield func(T, error) bool) {
+		if eachVersioned(items, yield) {
+			// The version is looked at as the last item, so that a bad one leaves the old content.
+			var err error
+			if version, err = parseVersion("replace", resourceVersion()); err != nil {
+				var none T
+				yield(none, err)
+			}
+		}
 	}
-	if invalid != nil {
-		return invalid
+	if err := c.objects.Replace(whole, func() string { return formatVersion(version) }); err != nil {
+		return err
 	}
 	c.publishList(version, before)
 	return nil
 }
 
-// versioned refuses objects whose version cannot be ordered.
-func versioned[T store.Object](items iter.Seq2[T, error]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
-		for obj, err := range items {
-			if err == nil && obj != none && obj.GetName() != "" {
-				_, err = parseVersion("replace", obj.GetResourceVersion())
-			}
-			if !yield(obj, err) {
-				return
-			}
+// eachVersioned passes items on, with an error for one whose version cannot be ordered. It reports whether they have
+// come to a good end.
+func eachVersioned[T store.Object](items iter.Seq2[T, error], yield func(T, error) bool) bool {
+	var none T
+	for obj, err := range items {
+		if err == nil && obj != none && obj.GetName() != "" { // what has no name is for the indexer to refuse
+			_, err = parseVersion("replace", obj.GetResourceVersion())
+		}
+		if !yield(obj, err) || err != nil {
+			return false
 		}
 	}
+	return true
 }
 
 // Bookmark notes that the content is complete up to resourceVersion. An older one than the present is ignored.
@@ -165,7 +164,7 @@ func (c *Cache[T]) Bookmark(resourceVersion string) error {
 	if err := c.objects.Bookmark(resourceVersion); err != nil {
 		return err
 	}
-	c.publish(version, store.Snapshot[T]{}, nil)
+	c.publish(version, nil)
 	return nil
 }
 

@@ -223,6 +223,7 @@ func TestVersionsMustBeNumbers(t *testing.T) {
 	strange.ResourceVersion = "one"
 	require.ErrorContains(t, c.Add(strange), `"one" is not a decimal number`)
 	require.ErrorContains(t, c.Replace(store.Items(strange), store.At("2")), "is not a decimal number")
+	require.ErrorContains(t, c.Replace(store.Items(stored("a", 1)), store.At("two")), `"two" is not a decimal number`)
 	require.ErrorContains(t, c.Bookmark(""), "is not a decimal number")
 	require.Zero(t, c.Snapshot().Len())
 }
@@ -365,7 +366,9 @@ func TestOptionsAreChecked(t *testing.T) {
 	_, err := watchcache.NewServer(watchcache.WithWindow(0))
 	require.ErrorContains(t, err, "WithWindow(0)")
 	_, err = watchcache.NewCache(watchcache.Pods(), watchcache.WithBookmarkInterval(0))
-	require.ErrorContains(t, err, "WithBookmarkInterval")
+	require.ErrorContains(t, err, "WithBookmarkInterval(0s)")
+	_, err = watchcache.NewServer(watchcache.WithFreshWait(-1))
+	require.ErrorContains(t, err, "WithFreshWait(-1ns)")
 	_, err = watchcache.NewCache(watchcache.Resource[*corev1.Pod]{Version: "v1", Plural: "pods"})
 	require.ErrorContains(t, err, "Kind")
 	_, err = watchcache.NewCache(watchcache.Resource[*corev1.Pod]{

@@ -48,7 +48,7 @@ func (p part) same(a, b runtime.Object) bool {
 	return apiequality.Semantic.DeepEqual(inA, inB)
 }
 
-// move makes the section of into what it is in from. Neither may be stored yet, or both must be read-only after.
+// move makes the section of into what it is in from, with which it is then shared; into must not be stored yet.
 func (p part) move(into, from runtime.Object) {
 	if u, ok := into.(runtime.Unstructured); ok {
 		content := u.UnstructuredContent()

@@ -1,7 +1,6 @@
 package watchcache
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -36,8 +35,11 @@ func (c config) validate() error {
 	if c.window < 1 {
 		return fmt.Errorf("watchcache: WithWindow(%d): a window holds one event at least", c.window)
 	}
-	if c.bookmarkInterval <= 0 || c.freshWait < 0 {
-		return errors.New("watchcache: WithBookmarkInterval and WithFreshWait take a positive duration")
+	if c.bookmarkInterval <= 0 {
+		return fmt.Errorf("watchcache: WithBookmarkInterval(%s): an interval is longer than zero", c.bookmarkInterval)
+	}
+	if c.freshWait < 0 {
+		return fmt.Errorf("watchcache: WithFreshWait(%s): a wait is not negative", c.freshWait)
 	}
 	return nil
 }
@@ -54,5 +56,6 @@ func WithBookmarkInterval(d time.Duration) Option {
 }
 
 // WithFreshWait sets how long a list waits for a resource version that the collection has not reached before it
-// answers 504 "Too large resource version". The default is three seconds, as the API server has it.
+// answers 504 "Too large resource version". The default is three seconds, as the API server has it; zero
+// answers at once.
 func WithFreshWait(d time.Duration) Option { return func(c *config) { c.freshWait = d } }

@@ -9,18 +9,14 @@ import (
 )
 
 // publish makes a committed write visible to watchers; the writing lock is held.
-func (c *Cache[T]) publish(version uint64, before store.Snapshot[T], changes func(after store.Snapshot[T]) []*change[T]) {
+func (c *Cache[T]) publish(version uint64, changes []*change[T]) {
 	after := c.objects.Snapshot()
-	var made []*change[T]
-	if changes != nil {
-		made = changes(after)
-	}
 	c.mu.Lock()
 	if !c.filled {
-		// Nobody has seen anything yet: the history begins before the first write.
-		c.window.clear(max(version, 1)-1, before, false)
+		// Nobody has seen anything yet: the history begins before the first write, with nothing.
+		c.window.clear(max(version, 1)-1, store.Snapshot[T]{}, false)
 	}
-	for _, ch := range made {
+	for _, ch := range changes {
 		ch.version = max(ch.version, c.version)
 		ch.state, ch.complete = after, ch.version
 		c.window.add(ch)
@@ -33,18 +29,18 @@ func (c *Cache[T]) publish(version uint64, before store.Snapshot[T], changes fun
 // publishList makes a replaced content visible; the writing lock is held.
 func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 	after := c.objects.Snapshot()
-	var made []*change[T]
+	var changes []*change[T]
 	fits := c.filled && version >= c.version
 	if fits {
-		made = changesBetween(before, after, version)
-		fits = len(made) <= len(c.window.ring)
+		changes = changesBetween(before, after, version)
+		fits = len(changes) <= len(c.window.ring)
 	}
 	c.mu.Lock()
 	if fits {
-		for i, ch := range made {
+		for i, ch := range changes {
 			ch.before, ch.gap, ch.complete = c.version, true, math.MaxUint64
 			ch.version = min(max(ch.version, c.version), version)
-			if i == len(made)-1 {
+			if i == len(changes)-1 {
 				ch.state, ch.complete = after, version
 			}
 			c.window.add(ch)

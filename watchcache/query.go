@@ -2,7 +2,6 @@ package watchcache
 
 import (
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,10 +29,8 @@ func parseListOptions(c call) (listOptions, error) {
 	if errs := validation.ValidateListOptions(&o.ListOptions, true); len(errs) > 0 {
 		return o, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 	}
-	if o.ResourceVersion != "" {
-		if o.version, err = strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil {
-			return o, badRequest("invalid resource version: %q is not a decimal number", o.ResourceVersion)
-		}
+	if o.version, err = readVersion(o.ResourceVersion); err != nil {
+		return o, err
 	}
 	if o.Continue != "" && o.version != 0 {
 		return o, badRequest("specifying resource version is not allowed when using continue")

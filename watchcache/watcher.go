@@ -2,70 +2,12 @@ package watchcache
 
 import (
 	"context"
-	"iter"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/store"
 )
-
-// WatchOptions says what to watch, from where, and for how long. They mean what they mean in metav1.ListOptions.
-type WatchOptions struct {
-	Selection
-
-	// ResourceVersion is where to start: after that version; or, when it is empty or "0", with the present state
-	// as Added events. A version that has not been reached is waited for in silence.
-	ResourceVersion string
-	// ResourceVersionMatch must be NotOlderThan with SendInitialEvents, and empty without.
-	ResourceVersionMatch metav1.ResourceVersionMatch
-	// SendInitialEvents (KEP-3157) starts with the state, no older than ResourceVersion, as Added events, and a
-	// bookmark that says where they end. False starts without them, at the present when there is no version.
-	SendInitialEvents *bool
-	// Bookmarks asks for Bookmark events: periodically, and two seconds before Timeout. The one after the initial
-	// events needs it too.
-	Bookmarks bool
-	// Timeout ends the watch without an error. Zero means that only the context ends it.
-	Timeout time.Duration
-}
-
-// Watch follows the collection. The position is fixed by the call: what is written after it will be seen. No
-// goroutine is started, and nothing needs to be closed: a watcher that nobody ranges over costs its memory alone.
-//
-// Ranging waits for events. It ends without an error when ctx ends or the timeout is over, and after the one error
-// that it yields: 410 Expired when the watcher has fallen out of the window, or ResourceVersion is from before it;
-// 400 and 422 for bad options; 429 while the cache is empty; 504 when the state that SendInitialEvents asks for is
-// not reached in time. Errors are API status errors. A second range goes on where the first one ended. It is for
-// one goroutine at a time.
-func (c *Cache[T]) Watch(ctx context.Context, options WatchOptions) iter.Seq2[Event[T], error] {
-	w, err := c.watcher(options)
-	return func(yield func(Event[T], error) bool) {
-		for err == nil {
-			if w.pending == nil {
-				w.pending, err = w.next(ctx)
-			}
-			if len(w.pending) == 0 && err == nil {
-				return
-			}
-			for err == nil && len(w.pending) > 0 {
-				e := w.pending[0]
-				w.pending = w.pending[1:]
-				if !yield(e, nil) {
-					return
-				}
-			}
-			w.pending = nil
-		}
-		if err != nil {
-			yield(Event[T]{}, err)
-		}
-	}
-}
 
 const (
 	// batchSize bounds what one watcher takes out of the window at a time, and so what a slow one keeps alive.
@@ -79,78 +21,66 @@ type watcher[T store.Object] struct {
 	cache *Cache[T]
 	keep  *selection[T]
 
-	position uint64     // of the next change in the window
-	after    uint64     // the version it started after
-	skips    bool       // changes up to after may still come, and are not for this watcher
-	reached  uint64     // the version of the last change read, for messages
-	minimum  uint64     // the state must reach this version first (SendInitialEvents)
-	placed   bool       // position is valid
-	initial  []T        // what is still to be sent of the initial state
-	endMark  bool       // the bookmark after the initial state is still to be sent
-	send     bool       // initial state wanted
-	marks    bool       // bookmarks wanted
-	deadline time.Time  // zero: none
-	mark     time.Time  // when the next bookmark is due
-	pending  []Event[T] // for Watch
+	// Where it is. Before it is placed, it waits for the state to reach minimum (SendInitialEvents).
+	placed   bool
+	minimum  uint64
+	position uint64 // of the next change in the window
+	after    uint64 // the version it started after
+	skips    bool   // changes up to after may still come, and are not for this watcher
+	reached  uint64 // the version of the last change read, for messages
 
-	batch  []*change[T]
-	events []Event[T]
+	// What is still to be sent of the state it starts with.
+	sendState bool
+	initial   []T
+	endMark   bool // the bookmark after the initial state
+
+	bookmarks bool
+	mark      time.Time // when the next bookmark is due
+	deadline  time.Time // zero: none
+
+	batch   []*change[T] // the changes last read
+	events  []Event[T]   // what was to be seen of them
+	pending []Event[T]   // for Watch: what it has not yet yielded
 }
 
 // watcher makes a watcher and places it, unless it must wait for its state.
 func (c *Cache[T]) watcher(o WatchOptions) (*watcher[T], error) {
-	if err := o.validate(); err != nil {
+	version, err := o.version()
+	if err != nil {
 		return nil, err
 	}
 	keep, err := c.bind(o.Selection)
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher[T]{cache: c, keep: keep, marks: o.Bookmarks, batch: make([]*change[T], 0, batchSize)}
-	version := uint64(0)
-	if o.ResourceVersion != "" {
-		if version, err = parseVersion("watch", o.ResourceVersion); err != nil {
-			return nil, badRequest("invalid resource version: %v", err)
-		}
+	present, err := c.latest()
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher[T]{
+		cache: c, keep: keep, bookmarks: o.Bookmarks, sendState: o.wantsState(version),
+		batch: make([]*change[T], 0, batchSize),
 	}
 	now := time.Now()
 	if o.Timeout > 0 {
 		w.deadline = now.Add(o.Timeout)
 	}
 	w.scheduleBookmark(now)
-	asked := o.SendInitialEvents != nil
-	w.send = asked && *o.SendInitialEvents || !asked && version == 0
-	w.endMark = asked && w.send && w.marks
-	if w.send {
-		w.minimum = version
-	}
-	present, err := c.latest()
+	w.endMark = w.sendState && o.SendInitialEvents != nil && o.Bookmarks
 	switch {
-	case err != nil:
-		return nil, err
-	case w.send && present.version < w.minimum:
-		return w, nil
-	case w.send || version == 0:
+	case w.sendState && present.version < version:
+		w.minimum = version
+	case w.sendState || version == 0:
 		w.placeAt(present)
-		return w, nil
+	default:
+		err = w.placeAfter(version)
 	}
-	return w, w.placeAfter(version)
-}
-
-func (o WatchOptions) validate() error {
-	errs := validation.ValidateListOptions(&internalversion.ListOptions{
-		Watch: true, ResourceVersion: o.ResourceVersion,
-		ResourceVersionMatch: o.ResourceVersionMatch, SendInitialEvents: o.SendInitialEvents,
-	}, true)
-	if len(errs) > 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
-	}
-	return nil
+	return w, err
 }
 
 // placeAt starts at a present state, with it as initial events where they are wanted.
 func (w *watcher[T]) placeAt(present view[T]) {
-	if w.send {
+	if w.sendState {
 		w.initial = sorted(w.keep.in(present.state))
 	}
 	w.position, w.after, w.placed = present.next, present.version, true
@@ -198,7 +128,7 @@ func (w *watcher[T]) next(ctx context.Context) ([]Event[T], error) {
 			continue // nothing of it was for us
 		}
 		now := time.Now()
-		if w.marks && !now.Before(w.mark) {
+		if w.bookmarks && !now.Before(w.mark) {
 			w.scheduleBookmark(now)
 			if complete >= w.after { // there is nothing to say before a version of the future has come
 				return w.bookmark(complete, false), nil
@@ -277,7 +207,7 @@ func (w *watcher[T]) scheduleBookmark(now time.Time) {
 // sleep waits for a change, a bookmark to send, the deadline or the end of ctx.
 func (w *watcher[T]) sleep(ctx context.Context, changed <-chan struct{}, now time.Time) {
 	var until time.Time
-	if w.marks {
+	if w.bookmarks {
 		until = w.mark
 	}
 	if !w.deadline.IsZero() && (until.IsZero() || w.deadline.Before(until)) {
