@@ -38,8 +38,9 @@ type machine struct {
 	bookmarks bool
 	silent    int // silent watches in a row
 
-	doubtful bool      // an event was lost, and a relist is due once healAt has come
-	healAt   time.Time // before this, no further relist of that kind
+	doubtful  bool          // something was lost, and a relist is due once healAt has come
+	healAt    time.Time     // before this, no further relist of that kind
+	healDelay time.Duration // between them; it grows while lists do not heal
 
 	delay time.Duration // to wait before anything else
 	final error         // to stop with
@@ -56,7 +57,8 @@ const (
 	watchListAttempts = 3                // incomplete watch lists before LIST takes over
 	tooLargeAttempts  = 2                // answers "too large" before the latest version will do
 	silentAttempts    = 2                // silent watches, on a server that sends bookmarks, before a relist
-	healEvery         = time.Minute      // between relists for the sake of lost events
+	healEvery         = time.Minute      // at least, between relists for the sake of what was lost
+	healLimit         = 30 * time.Minute // at most, when each list has the same undecodable object
 	shortWatch        = time.Second      // a watch that ends sooner, without an event, has failed
 	steadyWatch       = 10 * time.Second // a watch that lasts this long shows life without an event
 	fallbackPage      = 500              // of a list at the latest version, which the server may read from etcd
@@ -167,7 +169,8 @@ func (m *machine) listEnded(kind stepKind, class Class, o outcome) {
 		m.watchLists = m.watchLists || kind == doWatchList
 		m.version, m.atLeast = o.version, o.version
 		m.synced, m.list, m.from, m.listOnce = true, "", fromCache, false
-		m.incomplete, m.tooLarge, m.silent, m.doubtful = 0, 0, 0, false
+		m.incomplete, m.tooLarge, m.silent = 0, 0, 0
+		m.healed(o)
 		// A list is life, but lists that no watch follows must not go round and round.
 		m.backoff.failures = m.flaps
 		m.flaps++
@@ -240,10 +243,21 @@ func (m *machine) watchEnded(class Class, o outcome) Class {
 		m.wait(class, o.err)
 	}
 	if m.mayHeal(o.at) {
-		m.healAt = o.at.Add(healEvery)
+		m.healAt = o.at.Add(max(m.healDelay, healEvery))
 		m.relist(cmp.Or(lostBy(class), Undecodable))
 	}
 	return class
+}
+
+// healed takes in what a completed list did for what had been lost. One that has undecodable objects itself is tried
+// again, ever more seldom: they may be mended on the server at any time.
+func (m *machine) healed(o outcome) {
+	if m.doubtful = o.skipped > 0; !m.doubtful {
+		m.healDelay = 0
+		return
+	}
+	m.healDelay = min(max(2*m.healDelay, healEvery), healLimit)
+	m.healAt = o.at.Add(m.healDelay)
 }
 
 // lostBy is the class of a loss, if it is one.

@@ -112,7 +112,7 @@ func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
 	first := false
 	r.status.change(func(st *Status) {
 		first = !st.Synced
-		st.Synced, st.ResourceVersion = true, o.version
+		st.Synced, st.ResourceVersion, st.LastContact = true, o.version, time.Now()
 		st.Stale = read.stale
 		if st.Lists == nil {
 			st.Lists = map[Class]int{}
@@ -222,6 +222,9 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 		if !r.take(&o, w, event, err) {
 			break
 		}
+	}
+	if o.err == nil {
+		o.err = causeOf(w.ctx, w.ctx.Err()) // a source may end cleanly when its context does
 	}
 	return o
 }

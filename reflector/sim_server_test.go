@@ -1,0 +1,294 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/listwatch"
+)
+
+// The faults of requests, of lists under way, and of watches under way.
+var (
+	requestFaults = []string{"400", "401", "403", "404", "410", "429", "429 later", "500", "503", "unreachable", "timeout", "slow", "mute", "restored"}
+	listFaults    = []string{"cut", "reset", "undecodable item", "mute"}
+	watchFaults   = []string{"end", "EOF", "cut", "reset", "410 inside", "500 inside", "undecodable event", "wrong type",
+		"unknown event type", "duplicate", "replay", "bookmark", "mute", "slow", "restart"}
+	allFaults = slices.Concat(requestFaults, listFaults, watchFaults, []string{"stale server", "store refuses", "continue expired", "watch list ends early"})
+)
+
+var pods = schema.GroupResource{Resource: "pods"}
+
+// fail performs a fault that ends a request, or delays it; nil lets it go on.
+func (m *model) fail(ctx context.Context, fault string) error {
+	switch fault {
+	case "400":
+		return apierrors.NewBadRequest("sim")
+	case "401":
+		return apierrors.NewUnauthorized("sim")
+	case "403":
+		return apierrors.NewForbidden(pods, "", errors.New("sim"))
+	case "404":
+		return apierrors.NewNotFound(pods, "")
+	case "410", "410 inside":
+		return apierrors.NewResourceExpired("sim")
+	case "429":
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonTooManyRequests, Code: 429}}
+	case "429 later":
+		return apierrors.NewTooManyRequests("sim", 1+m.random.IntN(10))
+	case "500", "500 inside":
+		return apierrors.NewInternalError(errors.New("sim"))
+	case "503":
+		return apierrors.NewServiceUnavailable("sim")
+	case "unreachable":
+		return &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	case "timeout":
+		return context.DeadlineExceeded
+	case "EOF":
+		return io.EOF
+	case "cut":
+		return io.ErrUnexpectedEOF
+	case "reset":
+		return &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+	case "restart": // the server's window begins anew
+		m.floor = m.last().version
+		return io.ErrUnexpectedEOF
+	case "restored":
+		m.restore()
+		return io.ErrUnexpectedEOF
+	case "slow":
+		sleep(ctx, time.Duration(m.random.IntN(20))*time.Second)
+	case "mute":
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+func tooLargeVersion() error {
+	err := apierrors.NewTimeoutError("Too large resource version", 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	return err
+}
+
+func garbled(kind, object string) error {
+	return &listwatch.DecodeError{Op: kind, Object: object, Err: errors.New("sim")}
+}
+
+// request counts one, and draws its fault.
+func (m *model) request(ctx context.Context) error {
+	m.step()
+	if m.done.Load() {
+		m.requests++
+	}
+	return m.fail(ctx, m.fault(3*m.rarity, requestFaults...))
+}
+
+func (m *model) List(ctx context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {
+	var meta metav1.ListMeta
+	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: func(yield func(*corev1.Pod, error) bool) {
+		err := m.request(ctx)
+		var state moment
+		from := 0
+		if err == nil {
+			state, from, err = m.listState(o)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		meta.ResourceVersion = strconv.Itoa(state.version)
+		names := slices.Sorted(maps.Keys(state.objects))[from:]
+		if o.Limit > 0 && len(names) > 2 { // pages are small here, whatever was asked for
+			names = names[:2]
+			meta.Continue = fmt.Sprintf("%d/%d", state.version, from+2)
+		}
+		for _, name := range names {
+			m.step()
+			if !m.item(ctx, name, state.objects[name], yield) {
+				return
+			}
+		}
+	}}
+}
+
+// item yields one object of a list, or a fault in its place.
+func (m *model) item(ctx context.Context, name, object string, yield func(*corev1.Pod, error) bool) bool {
+	switch fault := m.fault(40*m.rarity, listFaults...); fault {
+	case "":
+		return yield(podOf(name, object), nil)
+	case "undecodable item":
+		m.torn = true
+		return yield(nil, garbled("list", name))
+	default:
+		err := m.fail(ctx, fault)
+		return err == nil || yield(nil, err) && false
+	}
+}
+
+// listState is the state that a LIST reads, and the position in it.
+func (m *model) listState(o metav1.ListOptions) (state moment, from int, err error) {
+	if o.Continue != "" {
+		version, position, _ := strings.Cut(o.Continue, "/")
+		v, _ := strconv.Atoi(version)
+		from, _ = strconv.Atoi(position)
+		if v < m.floor || m.fault(8*m.rarity, "continue expired") != "" {
+			return state, 0, apierrors.NewResourceExpired("the continue token is too old")
+		}
+		return m.at(v), from, nil
+	}
+	state = m.shown()
+	if v, _ := strconv.Atoi(o.ResourceVersion); v > state.version {
+		return state, 0, tooLargeVersion()
+	}
+	if o.ResourceVersion == "" {
+		state = m.last() // a consistent read
+	}
+	return state, 0, nil
+}
+
+type events = func(listwatch.Event[*corev1.Pod], error) bool
+
+func bookmark(version int, end bool) listwatch.Event[*corev1.Pod] {
+	return listwatch.Event[*corev1.Pod]{Type: watch.Bookmark, ResourceVersion: strconv.Itoa(version), InitialEventsEnd: end}
+}
+
+func (m *model) Watch(ctx context.Context, o metav1.ListOptions) iter.Seq2[listwatch.Event[*corev1.Pod], error] {
+	return func(yield events) {
+		if err := m.request(ctx); err != nil {
+			yield(listwatch.Event[*corev1.Pod]{}, err)
+			return
+		}
+		from, _ := strconv.Atoi(o.ResourceVersion)
+		if o.SendInitialEvents == nil {
+			m.changes(ctx, from, *o.TimeoutSeconds, yield)
+			return
+		}
+		if m.watchList == refused {
+			yield(listwatch.Event[*corev1.Pod]{}, apierrors.NewBadRequest("sendInitialEvents is forbidden"))
+			return
+		}
+		if state, ok := m.initial(from, yield); ok {
+			m.changes(ctx, state.version, *o.TimeoutSeconds, yield)
+		}
+	}
+}
+
+// initial sends the state of a watch list; false ends the watch.
+func (m *model) initial(atLeast int, yield events) (moment, bool) {
+	state := m.shown()
+	if atLeast == 0 {
+		state = m.last()
+	}
+	if atLeast > state.version {
+		return state, yield(listwatch.Event[*corev1.Pod]{}, tooLargeVersion()) && false
+	}
+	for _, name := range slices.Sorted(maps.Keys(state.objects)) {
+		m.step()
+		if m.fault(40*m.rarity, "watch list ends early") != "" {
+			return state, false
+		}
+		var sent bool
+		if m.fault(60*m.rarity, "undecodable item") != "" {
+			m.torn = true
+			sent = yield(listwatch.Event[*corev1.Pod]{}, garbled("watch", name))
+		} else {
+			sent = yield(event('+', name, state.objects[name]), nil)
+		}
+		if !sent {
+			return state, false
+		}
+	}
+	switch m.watchList {
+	case ignored: // changes follow as if nothing had been asked
+		return state, true
+	case neverEnds:
+		return state, yield(bookmark(state.version, false), nil)
+	}
+	return state, yield(bookmark(state.version, true), nil)
+}
+
+func event(kind byte, name, object string) listwatch.Event[*corev1.Pod] {
+	pod := podOf(name, object)
+	types := map[byte]watch.EventType{'+': watch.Added, '~': watch.Modified, '-': watch.Deleted}
+	return listwatch.Event[*corev1.Pod]{Type: types[kind], Object: pod, ResourceVersion: pod.ResourceVersion}
+}
+
+// changes sends what happened after a version, as it happens, until the server's timeout.
+func (m *model) changes(ctx context.Context, from int, timeout int64, yield events) {
+	if from < m.floor {
+		yield(listwatch.Event[*corev1.Pod]{}, apierrors.NewResourceExpired("too old resource version"))
+		return
+	}
+	began, epoch := time.Now(), m.epoch
+	for ctx.Err() == nil && time.Since(began) < time.Duration(timeout)*time.Second && epoch == m.epoch {
+		m.step()
+		if from < m.floor && m.random.IntN(3) == 0 { // a watcher that fell out of the window
+			yield(listwatch.Event[*corev1.Pod]{}, apierrors.NewResourceExpired("too old resource version"))
+			return
+		}
+		i, _ := slices.BinarySearchFunc(m.history, from+1, func(s moment, v int) int { return s.version - v })
+		if i >= len(m.history)-m.behind {
+			sleep(ctx, 10*time.Second) // nothing new
+			if from > m.shown().version {
+				continue // a version of the future: silence
+			}
+			if m.random.IntN(4) == 0 && !yield(bookmark(m.shown().version, false), nil) {
+				return
+			}
+			continue
+		}
+		goOn := m.change(ctx, m.history[i], yield)
+		from = m.history[i].version
+		if !goOn {
+			return
+		}
+	}
+	if ctx.Err() != nil && m.random.IntN(2) == 0 { // a source that forgets to say why it ended must do too
+		yield(listwatch.Event[*corev1.Pod]{}, ctx.Err())
+	}
+}
+
+// change sends one event, or a fault before or in place of it.
+func (m *model) change(ctx context.Context, next moment, yield events) bool {
+	switch fault := m.fault(12*m.rarity, watchFaults...); fault {
+	case "":
+	case "end":
+		return false
+	case "undecodable event", "wrong type", "unknown event type":
+		m.lossy = true
+		return yield(listwatch.Event[*corev1.Pod]{}, garbled("watch", next.name))
+	case "duplicate":
+		if !yield(event(next.event, next.name, next.object), nil) {
+			return false
+		}
+	case "replay": // what a proxy or another server sends again
+		old := m.at(next.version - m.random.IntN(20))
+		if old.event != 0 && !yield(event(old.event, old.name, old.object), nil) {
+			return false
+		}
+	case "bookmark":
+		if !yield(bookmark(next.version-1, false), nil) {
+			return false
+		}
+	default:
+		if err := m.fail(ctx, fault); err != nil {
+			return yield(listwatch.Event[*corev1.Pod]{}, err) && false
+		}
+	}
+	return yield(event(next.event, next.name, next.object), nil)
+}

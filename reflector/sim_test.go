@@ -1,0 +1,368 @@
+package reflector
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// regressions are seeds that once found a fault; each stays.
+var regressions = []uint64{16835630518209234942}
+
+// TestSimulation runs the reflector against a model server with a history, faults at any step, and checks after every
+// write that the store holds a state that the server had, at the version that it says. When the faults end it must
+// converge. TRIBUTARY_SIM_SEED=n replays one seed; TRIBUTARY_SIM_RUNS=n sets how many fresh ones are run.
+func TestSimulation(t *testing.T) {
+	if seed, err := strconv.ParseUint(os.Getenv("TRIBUTARY_SIM_SEED"), 10, 64); err == nil {
+		simulate(t, seed, &tally{faults: map[string]int{}})
+		return
+	}
+	runs := 250
+	if n, err := strconv.Atoi(os.Getenv("TRIBUTARY_SIM_RUNS")); err == nil {
+		runs = n
+	}
+	total := &tally{faults: map[string]int{}}
+	seeds := slices.Clone(regressions)
+	for i := range runs {
+		seeds = append(seeds, uint64(1000+i), rand.Uint64()) // half fixed, half fresh
+	}
+	for _, seed := range seeds {
+		if simulate(t, seed, total); t.Failed() {
+			t.Fatalf("seed %d: replay it with TRIBUTARY_SIM_SEED=%d, and keep it among the regressions", seed, seed)
+		}
+	}
+	t.Logf("%d seeds, %d steps, %d states written, %d replaces", len(seeds), total.steps, total.writes, total.replaces)
+	for _, fault := range slices.Sorted(maps.Keys(total.faults)) {
+		t.Logf("%7d  %s", total.faults[fault], fault)
+	}
+	for _, fault := range allFaults {
+		require.Positive(t, total.faults[fault], "%s was never tried", fault)
+	}
+}
+
+// tally counts over all seeds.
+type tally struct {
+	steps, writes, replaces int
+	faults                  map[string]int
+}
+
+// maxRequests is what two quiet hours may bring: a watch each 5 to 10 minutes, and what is left to be healed.
+const maxRequests = 60
+
+func simulate(t *testing.T, seed uint64, total *tally) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel(t, seed, total)
+		st := &checkedStore{model: m}
+		m.store = st
+		ctx, cancel := context.WithCancel(t.Context())
+		r := New[*corev1.Pod](m, st)
+		r.random = m.random.Float64
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		<-m.calm
+		time.Sleep(2 * time.Hour) // of the simulated clock: silences, slow retries, the longest wait for a heal
+		synctest.Wait()
+		status := r.Status()
+		if m.requests > maxRequests {
+			t.Errorf("seed %d: %d requests in two quiet hours", seed, m.requests)
+		}
+		if want := m.last(); !maps.Equal(want.objects, st.objects()) {
+			t.Errorf("seed %d: did not converge: server %v, store %v; %s", seed, want, st.objects(), status)
+		}
+		if status.Err != nil || !status.Synced || status.Phase != Watching {
+			t.Errorf("seed %d: converged, but is not well: %s", seed, status)
+		}
+		if got := st.Snapshot().ResourceVersion(); status.ResourceVersion != got {
+			t.Errorf("seed %d: Status says version %s, the store %s", seed, status.ResourceVersion, got)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("seed %d: Run returned %v", seed, err)
+		}
+		total.steps += m.steps
+	})
+}
+
+// moment is a state that the server had.
+type moment struct {
+	version int
+	objects map[string]string // name -> "uid@version"
+	event   byte              // what led here: '+', '~', '-'
+	name    string
+	object  string
+}
+
+// model is a server with a history. It is used by the reflector's goroutine alone, but for done.
+type model struct {
+	t      *testing.T
+	seed   uint64
+	random *rand.Rand
+	total  *tally
+	store  *checkedStore
+
+	history   []moment
+	floor     int // versions below it are out of the window
+	behind    int // a stale server shows this many moments less than there are
+	watchList watchListSupport
+
+	steps int
+	done  atomic.Bool   // no more faults
+	calm  chan struct{} // closed when done
+
+	// What makes seeds differ: for how many steps there are faults, how rare they are, and of which kinds. With few of one
+	// kind, each must be healed by what is there to heal it, and not by the next one.
+	faultySteps, rarity int
+	enabled             map[string]bool
+
+	requests int  // since the faults ended
+	frozen   bool // nothing is written: see restore
+	lossy    bool // the store may differ: something was garbled since the last whole list
+	torn     bool // something was garbled in the list under way
+	wentBack bool // a server that is behind, or was restored, may have answered
+	epoch    int  // times restored
+}
+
+type watchListSupport int
+
+const (
+	supported watchListSupport = iota
+	refused
+	ignored
+	neverEnds
+)
+
+func newModel(t *testing.T, seed uint64, total *tally) *model {
+	m := &model{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 5)), total: total, calm: make(chan struct{})}
+	m.history = []moment{{version: 100, objects: map[string]string{}}}
+	m.floor = 100
+	m.watchList = []watchListSupport{supported, supported, supported, refused, ignored, neverEnds}[m.random.IntN(6)]
+	m.faultySteps = []int{20, 200, 2_000}[m.random.IntN(3)]
+	m.rarity = []int{1, 1, 5, 30}[m.random.IntN(4)]
+	m.enabled = map[string]bool{}
+	kinds := []int{1, 2, 5, len(allFaults)}[m.random.IntN(4)]
+	for _, i := range m.random.Perm(len(allFaults))[:kinds] {
+		m.enabled[allFaults[i]] = true
+	}
+	for range m.random.IntN(20) {
+		m.write()
+	}
+	return m
+}
+
+func (m *model) last() moment { return m.history[len(m.history)-1] }
+
+// shown is the newest state that the server answering now knows.
+func (m *model) shown() moment { return m.history[max(0, len(m.history)-1-m.behind)] }
+
+// write makes one change. Versions have gaps: other collections are written too.
+func (m *model) write() {
+	if m.frozen {
+		return
+	}
+	m.total.writes++
+	now := m.last()
+	next := moment{version: now.version + 1 + m.random.IntN(3), objects: maps.Clone(now.objects)}
+	next.name = fmt.Sprintf("pod-%d", m.random.IntN(6))
+	held, there := now.objects[next.name]
+	uid, _, _ := strings.Cut(held, "@")
+	switch {
+	case !there:
+		next.event, uid = '+', fmt.Sprintf("uid%d.%d", m.epoch, next.version)
+	case m.random.IntN(3) == 0:
+		next.event = '-'
+	default:
+		next.event = '~'
+	}
+	next.object = fmt.Sprintf("%s@%d", uid, next.version)
+	next.objects[next.name] = next.object
+	if next.event == '-' {
+		delete(next.objects, next.name)
+	}
+	m.history = append(m.history, next)
+}
+
+// at returns the state at a version: the newest one that is not newer.
+func (m *model) at(version int) moment {
+	i, exact := slices.BinarySearchFunc(m.history, version, func(s moment, v int) int { return s.version - v })
+	if !exact {
+		i--
+	}
+	return m.history[max(i, 0)]
+}
+
+// step lets the world go on: writes, compactions, servers that lag or catch up. After a while the faults end.
+func (m *model) step() {
+	m.steps++
+	for m.random.IntN(3) == 0 {
+		m.write()
+	}
+	if m.done.Load() {
+		return
+	}
+	switch m.random.IntN(60) {
+	case 0: // a compaction
+		m.floor = m.history[m.random.IntN(len(m.history))].version
+	case 1:
+		m.floor = m.last().version
+	case 2:
+		if m.fault(m.rarity, "stale server") != "" {
+			m.behind = m.random.IntN(5)
+			m.wentBack = m.wentBack || m.behind > 0
+		}
+	case 3:
+		m.behind = 0
+	}
+	if m.steps >= m.faultySteps {
+		m.done.Store(true)
+		m.behind, m.watchList = 0, supported
+		close(m.calm)
+	}
+}
+
+// restore brings the server back to an older state, as from a backup: what came after it has never been. Nothing is
+// written until somebody has listed, since a client cannot see a history that has grown over its version.
+func (m *model) restore() {
+	m.epoch++
+	m.wentBack, m.lossy, m.frozen = true, true, true
+	keep := max(1, len(m.history)-1-m.random.IntN(10))
+	m.history = m.history[:keep]
+	m.behind, m.floor = 0, min(m.floor, m.last().version)
+}
+
+// fault draws one of the given faults, rarely, and counts it; "" is none.
+func (m *model) fault(rarity int, of ...string) string {
+	if m.done.Load() || m.random.IntN(rarity) != 0 {
+		return ""
+	}
+	fault := of[m.random.IntN(len(of))]
+	if !m.enabled[fault] {
+		return ""
+	}
+	m.total.faults[fault]++
+	return fault
+}
+
+// checkedStore is an indexer that compares itself with the server's history after each write.
+type checkedStore struct {
+	store.Indexer[*corev1.Pod]
+	model   *model
+	version int
+	epoch   int
+}
+
+func describe(p *corev1.Pod) string { return string(p.UID) + "@" + p.ResourceVersion }
+
+func (c *checkedStore) objects() map[string]string {
+	all := map[string]string{}
+	for _, p := range c.Snapshot().All() {
+		all[p.Name] = describe(p)
+	}
+	return all
+}
+
+func (c *checkedStore) failf(format string, args ...any) {
+	c.model.t.Errorf("seed %d, step %d: "+format, append([]any{c.model.seed, c.model.steps}, args...)...)
+}
+
+// refuse is a fault of the store's own.
+func (c *checkedStore) refuse() error {
+	if c.model.fault(100*c.model.rarity, "store refuses") != "" {
+		c.model.lossy = true
+		return fmt.Errorf("no room")
+	}
+	return nil
+}
+
+func (c *checkedStore) Add(p *corev1.Pod) error    { return c.write(p, c.Indexer.Add) }
+func (c *checkedStore) Update(p *corev1.Pod) error { return c.write(p, c.Indexer.Update) }
+func (c *checkedStore) Delete(p *corev1.Pod) error { return c.write(p, c.Indexer.Delete) }
+
+func (c *checkedStore) write(p *corev1.Pod, do func(*corev1.Pod) error) error {
+	if err := c.refuse(); err != nil {
+		return err
+	}
+	version, _ := strconv.Atoi(p.ResourceVersion)
+	if held, ok := c.Snapshot().Get(store.KeyOf(p)); ok && c.epoch == c.model.epoch {
+		// An undecodable object of a list that went back stays as it was, and is then newer than the store's version.
+		if before, _ := strconv.Atoi(held.ResourceVersion); version < before && before <= c.version {
+			c.failf("%s went back from %d to %d", p.Name, before, version)
+		}
+	}
+	if version < c.version && c.epoch == c.model.epoch {
+		c.failf("event %d after version %d", version, c.version)
+	}
+	if err := do(p); err != nil {
+		return err
+	}
+	c.check(version)
+	return nil
+}
+
+func (c *checkedStore) Bookmark(version string) error {
+	if err := c.Indexer.Bookmark(version); err != nil {
+		return err
+	}
+	v, _ := strconv.Atoi(version)
+	c.check(max(v, c.version))
+	return nil
+}
+
+func (c *checkedStore) Replace(items iter.Seq2[*corev1.Pod, error], version func() string) error {
+	c.model.torn = false
+	if err := c.refuse(); err != nil {
+		c.model.lossy = c.version == 0 // nothing was lost: the old content stays
+		return err
+	}
+	before := c.objects()
+	if err := c.Indexer.Replace(items, version); err != nil {
+		if !maps.Equal(before, c.objects()) {
+			c.failf("a list that failed changed the content")
+		}
+		return err
+	}
+	c.model.total.replaces++
+	v, _ := strconv.Atoi(version())
+	if v < c.version && !c.model.wentBack {
+		c.failf("a list went back from %d to %d", c.version, v)
+	}
+	c.model.lossy, c.model.wentBack = c.model.torn, c.model.behind > 0
+	c.epoch, c.model.frozen = c.model.epoch, false
+	c.check(v)
+	return nil
+}
+
+// check compares the whole content with the server's state at that version (invariants 1 to 3).
+func (c *checkedStore) check(version int) {
+	c.version = version
+	if c.model.lossy || c.epoch != c.model.epoch {
+		return
+	}
+	if got := c.Snapshot().ResourceVersion(); got != strconv.Itoa(version) {
+		c.failf("the store is at version %s, not %d", got, version)
+	}
+	if want := c.model.at(version).objects; !maps.Equal(want, c.objects()) {
+		c.failf("at version %d the server had %v, the store has %v", version, want, c.objects())
+	}
+}
+
+func podOf(name, object string) *corev1.Pod {
+	uid, version, _ := strings.Cut(object, "@")
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: version}}
+}
