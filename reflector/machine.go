@@ -57,6 +57,7 @@ const (
 	watchListAttempts = 3                // incomplete watch lists before LIST takes over
 	tooLargeAttempts  = 2                // answers "too large" before the latest version will do
 	silentAttempts    = 2                // silent watches, on a server that sends bookmarks, before a relist
+	silentLimit       = 10               // the same on a server that was not seen to send any: there, silence is the rule
 	healEvery         = time.Minute      // at least, between relists for the sake of what was lost
 	healLimit         = 30 * time.Minute // at most, when each list has the same undecodable object
 	shortWatch        = time.Second      // a watch that ends sooner, without an event, has failed
@@ -166,7 +167,9 @@ func (m *machine) ended(s step, o outcome) Class {
 
 func (m *machine) listEnded(kind stepKind, class Class, o outcome) {
 	if o.complete {
-		m.watchLists = m.watchLists || kind == doWatchList
+		if kind == doWatchList {
+			m.watchLists, m.bookmarks = true, true
+		}
 		m.version, m.atLeast = o.version, o.version
 		m.synced, m.list, m.from, m.listOnce = true, "", fromCache, false
 		m.incomplete, m.tooLarge, m.silent = 0, 0, 0
@@ -227,8 +230,8 @@ func (m *machine) watchEnded(class Class, o outcome) Class {
 			m.wait(class, o.err)
 		}
 	case Silent:
-		if m.silent++; m.bookmarks && m.silent >= silentAttempts {
-			// A watch from a version of the future is silent for ever: a list finds that out.
+		// A watch from a version of the future is silent for ever: a list finds that out.
+		if m.silent++; m.silent >= silentAttempts && m.bookmarks || m.silent >= silentLimit {
 			m.relist(class)
 		}
 	case TooLarge:

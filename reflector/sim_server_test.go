@@ -247,7 +247,7 @@ func (m *model) changes(ctx context.Context, from int, timeout int64, yield even
 			if from > m.shown().version {
 				continue // a version of the future: silence
 			}
-			if m.random.IntN(4) == 0 && !yield(bookmark(m.shown().version, false), nil) {
+			if (m.done.Load() || m.random.IntN(4) == 0) && !yield(bookmark(m.shown().version, false), nil) {
 				return
 			}
 			continue

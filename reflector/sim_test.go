@@ -24,7 +24,7 @@ import (
 )
 
 // regressions are seeds that once found a fault; each stays.
-var regressions = []uint64{16835630518209234942}
+var regressions = []uint64{16835630518209234942, 8572210637302224039}
 
 // TestSimulation runs the reflector against a model server with a history, faults at any step, and checks after every
 // write that the store holds a state that the server had, at the version that it says. When the faults end it must
