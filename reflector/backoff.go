@@ -6,35 +6,56 @@ import "time"
 type backoff struct {
 	initial, limit time.Duration
 	random         func() float64
-	failures       int
+	failures       int // in a row; zero again once there is life
+	absences       int // the last ones in a row in which there was no server; not part of failures
+	refusals       int // of the failures, the last ones in a row that an operator must mend
 }
 
 // Limits of the delay by what happened. A server that is not there costs nothing to ask, and agents want to be back
-// within moments of its return; one that answers with an error may be overloaded. What an operator must change is
-// asked for seldom from the start.
+// within moments of its return, however long it was away; one that answers with an error may be overloaded. What an
+// operator must change is asked for seldom, but not at once: a server that starts answers 403 until it has read its
+// roles, and 404 until it knows its custom resources.
 const (
-	unreachableLimit = 2 * time.Second
-	slowFloor        = 5 * time.Second
+	absentLimit     = 2 * time.Second
+	slowFloor       = 5 * time.Second
+	refusalPatience = 8 // refusals before they are believed: seven seconds on average
 )
 
 // next counts one failure and returns the delay before the next attempt: the initial delay doubled per failure up
 // to the limit, then full jitter (anything between nothing and that), so that clients that failed together do not
 // return together.
 func (b *backoff) next(class Class) time.Duration {
-	limit, floor := b.limit, time.Duration(0)
-	switch class {
-	case Unreachable:
-		limit = min(limit, unreachableLimit)
-	case Forbidden, NotFound:
-		floor = min(limit, slowFloor)
+	if class == Unreachable { // a long outage must not add to the weight of an error that the server starts with
+		b.absences++
+		return b.within(min(b.doubled(b.absences-1), absentLimit))
 	}
-	delay := b.initial
-	for range b.failures {
-		if delay *= 2; delay >= limit {
-			break
-		}
+	b.absences = 0
+	if b.failures == 0 || class != Forbidden && class != NotFound {
+		b.refusals = 0
 	}
 	b.failures++
-	delay = min(delay, limit)
-	return floor + time.Duration(b.random()*float64(max(delay-floor, b.initial)))
+	if class != Forbidden && class != NotFound {
+		return b.within(b.doubled(b.failures - 1))
+	}
+	if b.refusals++; b.refusals <= refusalPatience {
+		return b.within(min(b.doubled(b.refusals-1), absentLimit))
+	}
+	floor := min(b.limit, slowFloor)
+	return floor + b.within(max(b.doubled(b.refusals-1-refusalPatience)-floor, b.initial))
+}
+
+// doubled is the initial delay doubled n times, up to the limit.
+func (b *backoff) doubled(n int) time.Duration {
+	delay := b.initial
+	for range n {
+		if delay *= 2; delay >= b.limit {
+			return b.limit
+		}
+	}
+	return min(delay, b.limit)
+}
+
+// within is a random part of d.
+func (b *backoff) within(d time.Duration) time.Duration {
+	return time.Duration(b.random() * float64(d))
 }

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/tributary-go/tributary/listwatch"
 )
@@ -121,7 +122,7 @@ func classifyNetwork(err error) Class {
 		return Unreachable
 	case errors.As(err, &operation), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
 		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
-		errors.As(err, &network) && network.Timeout():
+		errors.As(err, &network) && network.Timeout(), utilnet.IsHTTP2ConnectionLost(err), utilnet.IsProbableEOF(err):
 		return Disconnected
 	}
 	return Unknown

@@ -226,7 +226,8 @@ func (m *machine) watchEnded(class Class, o outcome) Class {
 	case OK:
 	case Expired:
 		m.relist(class)
-		if m.flaps > 0 { // the version came from a list a moment ago
+		if m.flaps > 0 { // the version came from a list a moment ago; what else failed since then has no part in that
+			m.backoff.failures = m.flaps - 1
 			m.wait(class, o.err)
 		}
 	case Silent:

@@ -55,6 +55,7 @@ func TestClassify(t *testing.T) {
 		{io.ErrUnexpectedEOF, Disconnected},
 		{&url.Error{Op: "Get", Err: io.EOF}, Disconnected},
 		{os.ErrDeadlineExceeded, Disconnected},
+		{errors.New("http2: client connection lost"), Disconnected},
 		{&listwatch.DecodeError{Op: "watch", Err: errors.New("not a pod")}, Undecodable},
 		{storeError{io.ErrUnexpectedEOF}, StoreError},
 		{errors.New("something else"), Unknown},
@@ -77,7 +78,19 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 	ms := time.Millisecond
 	require.Equal(t, []time.Duration{800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, 30000 * ms, 30000 * ms}, longest(ServerError, 8))
 	require.Equal(t, []time.Duration{800 * ms, 1600 * ms, 2000 * ms, 2000 * ms}, longest(Unreachable, 4))
-	require.Equal(t, []time.Duration{5800 * ms, 5800 * ms, 5800 * ms, 6400 * ms, 12800 * ms}, longest(Forbidden, 5))
+	require.Equal(t, []time.Duration{800 * ms, 1600 * ms, 2000 * ms, 2000 * ms}, longest(Forbidden, 4))
+	require.Equal(t, []time.Duration{5800 * ms, 5800 * ms, 5800 * ms, 6400 * ms, 12800 * ms},
+		longest(Forbidden, refusalPatience+5)[refusalPatience:])
+}
+
+func TestBackoffForgetsAnOutageOnceTheServerAnswers(t *testing.T) {
+	b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
+	b.next(Disconnected)
+	for range 100 {
+		b.next(Unreachable)
+	}
+	require.Equal(t, 1600*time.Millisecond, b.next(ServerError), "the second error of a server that was there")
+	require.Equal(t, 800*time.Millisecond, b.next(Forbidden), "the first refusal")
 }
 
 func TestBackoffHasFullJitter(t *testing.T) {
