@@ -1,0 +1,54 @@
+package reflector
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Readier is a copy that can be asked whether it is good enough to act on; a [Reflector] of any type is one.
+type Readier interface {
+	// Ready returns nil when the copy is synced and was heard of within maxStaleness, else what is wrong.
+	Ready(maxStaleness time.Duration) error
+}
+
+var errNotSynced = errors.New("not synced yet")
+
+// Ready returns nil when the store holds a whole state of the server and the server was heard from within maxStaleness;
+// else what is wrong, with the error behind it. A server sends a bookmark about once a minute, so a bound of less than
+// two is crossed by healthy copies too. It does not block.
+func (r *Reflector[T]) Ready(maxStaleness time.Duration) error {
+	s := r.Status()
+	var wrong error
+	switch silence := time.Since(s.LastContact); {
+	case !s.Synced:
+		wrong = errNotSynced
+	case silence > maxStaleness:
+		wrong = fmt.Errorf("nothing heard for %s, allowed are %s", silence.Round(time.Millisecond), maxStaleness)
+	default:
+		return nil
+	}
+	if s.Err != nil {
+		return fmt.Errorf("%w (%s: %w)", wrong, s.Class, s.Err)
+	}
+	return wrong
+}
+
+// ReadyHandler answers a readiness probe for any number of copies: 200 when all are ready, 503 and a line for each that
+// is not otherwise. It does not block.
+func ReadyHandler(maxStaleness time.Duration, copies ...Readier) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var all []error
+		for i, c := range copies {
+			if err := c.Ready(maxStaleness); err != nil {
+				all = append(all, fmt.Errorf("copy %d: %w", i+1, err))
+			}
+		}
+		if err := errors.Join(all...); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}
