@@ -30,7 +30,9 @@ type follower interface {
 	find(key string) string
 	// difference compares the store with a fresh and consistent LIST.
 	difference(ctx context.Context) error
-	// stop ends the reflector and returns what Run returned.
+	// wait returns what Run returned, once it has.
+	wait() error
+	// stop ends the reflector and waits.
 	stop() error
 }
 
@@ -81,10 +83,14 @@ func (f *following[T]) find(key string) string {
 	return ""
 }
 
-func (f *following[T]) stop() error {
-	f.cancel()
+func (f *following[T]) wait() error {
 	f.done.Wait()
 	return f.ended
+}
+
+func (f *following[T]) stop() error {
+	f.cancel()
+	return f.wait()
 }
 
 func (f *following[T]) difference(ctx context.Context) error {

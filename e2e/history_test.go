@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -22,6 +23,7 @@ type history[T store.Object] struct {
 	gone       map[types.UID]bool
 	deletions  int
 	replaces   int
+	replacedAt time.Time
 	violations []string
 }
 
@@ -46,6 +48,7 @@ func (h *history[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.replaces++
+			h.replacedAt = time.Now()
 		}
 		return err
 	})
@@ -102,13 +105,14 @@ func (h *history[T]) violated(format string, a ...any) {
 // account is what the history has counted so far.
 type account struct {
 	held, deletions, replaces int
+	replacedAt                time.Time // when the newest list was complete
 	violations                []string
 }
 
 func (h *history[T]) account() account {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return account{held: len(h.held), deletions: h.deletions, replaces: h.replaces, violations: h.violations}
+	return account{held: len(h.held), deletions: h.deletions, replaces: h.replaces, replacedAt: h.replacedAt, violations: h.violations}
 }
 
 // older reports whether version a is older than b. Where either is none, it is not.

@@ -19,7 +19,12 @@ import (
 // followPods follows pods as typed objects: of one node, or all when that is empty.
 func (w *world) followPods(t testing.TB, config *rest.Config, node string, read []listwatch.Option, options ...reflector.Option) follower {
 	t.Helper()
-	tap := &wire{}
+	return w.followPodsTapped(t, &wire{}, config, node, read, options...)
+}
+
+// followPodsTapped is followPods with a wire that the test has prepared.
+func (w *world) followPodsTapped(t testing.TB, tap *wire, config *rest.Config, node string, read []listwatch.Option, options ...reflector.Option) follower {
+	t.Helper()
 	client, err := kubernetes.NewForConfig(tap.on(config))
 	require.NoError(t, err)
 	return follow(t, "pods of "+orAll(node), source[*corev1.Pod]{
@@ -70,6 +75,17 @@ func (w *world) followWidgets(t testing.TB, config *rest.Config, node string, re
 			}
 			return pointers(list.Items), nil
 		},
+	}, options)
+}
+
+// followMissing follows a resource that there is not.
+func (w *world) followMissing(t testing.TB, config *rest.Config, options ...reflector.Option) follower {
+	t.Helper()
+	tap := &wire{}
+	client, err := listwatch.NewRESTClient(tap.on(config), corev1.SchemeGroupVersion)
+	require.NoError(t, err)
+	return follow(t, "nothing", source[*unstructured.Unstructured]{
+		wire: tap, reads: listwatch.FromClient[unstructured.Unstructured](client, "unicorns"),
 	}, options)
 }
 

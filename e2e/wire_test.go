@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,9 +13,10 @@ import (
 
 // wire is what one client sent, and what it got back.
 type wire struct {
+	hold func(*http.Request) // called before each request, and may block; nil for nothing
+
 	mu       sync.Mutex // guards what follows
 	requests []*request
-	hold     func(*http.Request) // called before each request; may block
 }
 
 // request is one GET of a collection.
@@ -73,13 +75,6 @@ func (w *wire) bytes() (sum int) {
 	return sum
 }
 
-// holdWith has each later request wait for hold.
-func (w *wire) holdWith(hold func(*http.Request)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.hold = hold
-}
-
 // count is the number of requests of a kind with an answer of 2xx.
 func count(log []request, kind requestKind) (n int) {
 	for _, r := range log {
@@ -97,11 +92,8 @@ type tap struct {
 }
 
 func (t *tap) RoundTrip(sent *http.Request) (*http.Response, error) {
-	t.wire.mu.Lock()
-	hold := t.wire.hold
-	t.wire.mu.Unlock()
-	if hold != nil {
-		hold(sent)
+	if t.wire.hold != nil {
+		t.wire.hold(sent)
 	}
 	r := t.wire.add(sent)
 	answer, err := t.next.RoundTrip(sent)
@@ -148,3 +140,5 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	b.request.bytes += n
 	return n, err
 }
+
+func linesOf(text []byte) []string { return strings.Split(string(text), "\n") }

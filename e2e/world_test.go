@@ -105,6 +105,22 @@ func (w *world) each(n int, do func(ctx context.Context, i int) error) {
 	}
 }
 
+// advance makes the server's version newer than that of any collection that is followed: a server that starts after
+// that answers watches from theirs with 410.
+func (w *world) advance() {
+	w.t.Helper()
+	_, err := w.client.CoreV1().ConfigMaps("default").Create(w.t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "advance-"},
+	}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+}
+
+// annotate changes the i-th pod.
+func (w *world) annotate(ctx context.Context, i int) error {
+	_, err := w.client.CoreV1().Pods("default").Patch(ctx, podName(i), mergePatch, roundPatch(rand.Int()), metav1.PatchOptions{})
+	return err
+}
+
 func newPod(name, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -181,19 +197,9 @@ func (w *world) grant(user string) {
 	require.NoError(w.t, err)
 }
 
-// withdraw takes back what grant gave.
-func (w *world) withdraw(user string) {
-	w.t.Helper()
-	name := reads + "-" + user
-	require.NoError(w.t, w.client.RbacV1().ClusterRoleBindings().Delete(w.t.Context(), name, metav1.DeleteOptions{}))
-	require.NoError(w.t, w.client.RbacV1().ClusterRoles().Delete(w.t.Context(), name, metav1.DeleteOptions{}))
-}
-
 // mark writes a pod that nobody has seen before and returns its key: who holds it is fresh.
-func (w *world) mark(node string) (key string) {
-	w.t.Helper()
+func (w *world) mark(ctx context.Context, node string) (key string, err error) {
 	name := fmt.Sprintf("marker-%016x", rand.Uint64())
-	_, err := w.client.CoreV1().Pods("default").Create(w.t.Context(), newPod(name, node), metav1.CreateOptions{})
-	require.NoError(w.t, err)
-	return store.Key("default", name)
+	_, err = w.client.CoreV1().Pods("default").Create(ctx, newPod(name, node), metav1.CreateOptions{})
+	return store.Key("default", name), err
 }

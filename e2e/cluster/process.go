@@ -31,7 +31,7 @@ func newProcess(t testing.TB, name, binary string, arguments []string) *process 
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("the end of %s's log:\n%s", name, tail(p.log, 25))
+			t.Logf("the end of %s's log:\n%s", name, tail(p.log, 8))
 		}
 	})
 	return p

@@ -1,0 +1,210 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/e2e/cluster"
+	"github.com/tributary-go/tributary/reflector"
+)
+
+// shownWithin is how long Status may need to show what a request was answered.
+const shownWithin = 100 * time.Millisecond
+
+// A5: what only an operator can mend shows in Status with its cause, and is recovered from without a restart.
+func TestAccess(t *testing.T) {
+	c := cluster.Start(t)
+	w := newWorld(t, c)
+	w.fill(nodes)
+	w.defineWidgets()
+	result := table("what", "shown as", "after the answer", "fresh again after", "requests in between")
+	t.Run("group", func(t *testing.T) { // all at once: they wait, for the most part
+		t.Run("forbidden from the start", func(t *testing.T) { forbiddenFromTheStart(t, w, result) })
+		t.Run("permission withdrawn", func(t *testing.T) { permissionWithdrawn(t, w, result) })
+		t.Run("token expired", func(t *testing.T) { tokenExpired(t, w, result) })
+		t.Run("resource deleted", func(t *testing.T) { resourceDeleted(t, w, result) })
+		t.Run("final errors", func(t *testing.T) { finalErrors(t, w) })
+	})
+	t.Logf("A5\n%s", result)
+}
+
+func forbiddenFromTheStart(t *testing.T, w *world, result *rows) {
+	t.Parallel()
+	f := w.followPods(t, w.cluster.Server.Config(cluster.Nobody), "", nil)
+	line := watchStatus(t, f)
+	untilClass(t, line, reflector.Forbidden, 0, 5*time.Second)
+	shown := sinceAnswer(t, f, line, http.StatusForbidden, reflector.Forbidden)
+	require.True(t, apierrors.IsForbidden(f.status().Err), "%v", f.status().Err)
+
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	err := f.waitSynced(short)
+	require.True(t, apierrors.IsForbidden(err), "WaitSynced names the cause: %v", err)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	<-time.After(15 * time.Second) // long enough for the requests to become seldom
+	granted := time.Now()
+	w.grant(cluster.NobodyUser)
+	requireSynced(t, f, 40*time.Second)
+	recovered := time.Since(granted)
+	requireWhole(t, f, 5*time.Second)
+	require.Equal(t, reflector.OK, f.status().Class)
+	result.add("403 from the start", reflector.Forbidden, shown, recovered.Round(10*time.Millisecond), answered(f, http.StatusForbidden))
+}
+
+func permissionWithdrawn(t *testing.T, w *world, result *rows) {
+	t.Parallel()
+	w.grantAccount(t, "withdrawn")
+	account := w.account(t, "withdrawn")
+	config := w.cluster.Server.Config(w.cluster.AccountToken(account, time.Now().Add(time.Hour)))
+	f := w.followPods(t, config, "", nil, reflector.WithWatchTimeout(5*time.Second))
+	requireSynced(t, f, 10*time.Second)
+	line := watchStatus(t, f)
+	w.withdrawAccount(t, "withdrawn")
+	// The server does not end a watch that it has let in; the next one is refused.
+	untilClass(t, line, reflector.Forbidden, 0, 15*time.Second)
+	shown := sinceAnswer(t, f, line, http.StatusForbidden, reflector.Forbidden)
+	require.Equal(t, nodes, f.account().held, "the content stays")
+	granted := time.Now()
+	w.grantAccount(t, "withdrawn")
+	recovered := w.freshness(t, granted, 40*time.Second, await(f, nodeName(0)))
+	require.Equal(t, 1, lists(f), "a refused watch goes on from its version")
+	result.add("403 while watching", reflector.Forbidden, shown, recovered[0].Round(10*time.Millisecond), answered(f, http.StatusForbidden))
+}
+
+func tokenExpired(t *testing.T, w *world, result *rows) {
+	t.Parallel()
+	w.grantAccount(t, "expiring")
+	account := w.account(t, "expiring")
+	path := filepath.Join(t.TempDir(), "token")
+	write := func(lifetime time.Duration) {
+		token := w.cluster.AccountToken(account, time.Now().Add(lifetime))
+		require.NoError(t, os.WriteFile(path, []byte(token), 0o600))
+	}
+	write(5*time.Second - time.Minute) // the server allows for clocks that differ by a minute
+	config := w.cluster.Server.Config("")
+	config.BearerTokenFile = path
+	f := w.followPods(t, config, "", nil, reflector.WithWatchTimeout(5*time.Second))
+	requireSynced(t, f, 10*time.Second)
+	line := watchStatus(t, f)
+	// The server remembers for ten seconds whom it has let in.
+	untilClass(t, line, reflector.Unauthorized, 0, 30*time.Second)
+	shown := sinceAnswer(t, f, line, http.StatusUnauthorized, reflector.Unauthorized)
+	require.True(t, apierrors.IsUnauthorized(f.status().Err), "%v", f.status().Err)
+	rotated := time.Now()
+	write(time.Hour)
+	// client-go reads the file again after 50 s at the latest, and offers no way to make it sooner by this field.
+	recovered := w.freshness(t, rotated, 90*time.Second, await(f, nodeName(0)))
+	require.Equal(t, 1, lists(f))
+	result.add("401, token rotated in its file", reflector.Unauthorized, shown, recovered[0].Round(10*time.Millisecond), answered(f, http.StatusUnauthorized))
+}
+
+func resourceDeleted(t *testing.T, w *world, result *rows) {
+	t.Parallel()
+	w.fillWidgets(10)
+	f := w.followWidgets(t, w.cluster.Server.Config(cluster.Agent), "", nil)
+	requireSynced(t, f, 10*time.Second)
+	line := watchStatus(t, f)
+	definitions := w.dynamics.Resource(crdResource)
+	require.NoError(t, definitions.Delete(t.Context(), widgetDefinition().GetName(), metav1.DeleteOptions{}))
+	untilClass(t, line, reflector.NotFound, 0, 30*time.Second)
+	shown := sinceAnswer(t, f, line, http.StatusNotFound, reflector.NotFound)
+	require.True(t, apierrors.IsNotFound(f.status().Err), "%v", f.status().Err)
+	<-time.After(5 * time.Second)
+	require.Eventually(t, func() bool {
+		_, err := definitions.Create(t.Context(), widgetDefinition(), metav1.CreateOptions{})
+		return err == nil
+	}, 20*time.Second, 50*time.Millisecond)
+	created := time.Now()
+	require.Eventually(t, func() bool {
+		_, err := w.dynamics.Resource(widgetResource).Namespace("default").Create(t.Context(), newWidget("after", nodeName(0)), metav1.CreateOptions{})
+		return err == nil
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return f.find("default/after") != "" }, 60*time.Second, 5*time.Millisecond)
+	recovered := time.Since(created)
+	requireWhole(t, f, 5*time.Second)
+	result.add("404, resource deleted and made again", reflector.NotFound, shown, recovered.Round(10*time.Millisecond), answered(f, http.StatusNotFound))
+}
+
+// finalErrors: with that option Run returns the error.
+func finalErrors(t *testing.T, w *world) {
+	t.Parallel()
+	server := w.cluster.Server
+	returned := func(f follower) error {
+		ended := make(chan error, 1)
+		go func() { ended <- f.wait() }()
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(20 * time.Second):
+			return errors.New("Run goes on")
+		}
+	}
+	stopOnFinal := reflector.WithFinalErrors()
+	unauthorized := returned(w.followPods(t, server.Config("a wrong token"), "", nil, stopOnFinal))
+	require.True(t, apierrors.IsUnauthorized(unauthorized), "%v", unauthorized)
+	forbidden := returned(w.followPods(t, server.Config(""), "", nil, stopOnFinal))
+	require.True(t, apierrors.IsForbidden(forbidden), "%v", forbidden)
+	missing := returned(w.followMissing(t, server.Config(cluster.Agent), stopOnFinal))
+	require.True(t, apierrors.IsNotFound(missing), "%v", missing)
+}
+
+// sinceAnswer is the time from the first answer with a code to the moment when Status showed its class.
+func sinceAnswer(t testing.TB, f follower, line *timeline, code int, class reflector.Class) time.Duration {
+	t.Helper()
+	for _, r := range f.sent().log() {
+		if r.code == code {
+			m, ok := line.first(class, 0)
+			require.True(t, ok)
+			took := max(0, line.began.Add(m.at).Sub(r.answered))
+			require.Less(t, took, shownWithin)
+			return took.Round(time.Millisecond)
+		}
+	}
+	t.Fatalf("no request was answered %d", code)
+	return 0
+}
+
+// answered is the number of requests with an answer.
+func answered(f follower, code int) (n int) {
+	for _, r := range f.sent().log() {
+		if r.code == code {
+			n++
+		}
+	}
+	return n
+}
+
+// account creates a service account.
+func (w *world) account(t testing.TB, name string) *corev1.ServiceAccount {
+	t.Helper()
+	account, err := w.client.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return account
+}
+
+func (w *world) grantAccount(t testing.TB, name string) {
+	t.Helper()
+	_, err := w.client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reads + "-" + cluster.AgentUser},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: name}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func (w *world) withdrawAccount(t testing.TB, name string) {
+	t.Helper()
+	require.NoError(t, w.client.RbacV1().ClusterRoleBindings().Delete(t.Context(), name, metav1.DeleteOptions{}))
+}

@@ -1,0 +1,56 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tributary-go/tributary/e2e/cluster"
+	"github.com/tributary-go/tributary/reflector"
+)
+
+// A4: etcd is gone, killed or frozen, and the API server lives. The store keeps its content, Status says what is wrong
+// within a liveness period, and all is well again without a restart.
+func TestEtcdDown(t *testing.T) {
+	const away = 20 * time.Second
+	c := cluster.Start(t)
+	w := newWorld(t, c)
+	w.fill(manyPods)
+	result := table("etcd", "lists before and after", "server took writes after", "fresh again after that", "status")
+	for _, fault := range []struct {
+		name       string
+		strike, up func()
+	}{
+		{"killed", c.Etcd.Kill, c.Etcd.Start},
+		{"frozen", c.Etcd.Pause, c.Etcd.Resume},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			f := w.followPods(t, c.Server.Config(cluster.Agent), "", nil, reflector.WithLiveness(liveness))
+			requireSynced(t, f, 30*time.Second)
+			w.freshness(t, time.Now(), 5*time.Second, await(f, nodeName(0)))
+			held, listed, began := f.account().held, lists(f), time.Now()
+			line := watchStatus(t, f)
+			fault.strike()
+			pass(away)
+			s := f.status()
+			t.Logf("%s: %s; %s%s", fault.name, line, s, brief(f.sent().since(began)))
+			require.Equal(t, held, f.account().held, "the content stays")
+			fault.up()
+			up := time.Now()
+			w.writable(t)
+			back := time.Now()
+			took := w.freshness(t, back, time.Minute, await(f, nodeName(0)))[0]
+			requireWhole(t, f, 20*time.Second)
+			t.Logf("%s: %s%s", fault.name, line, brief(f.sent().since(up)))
+			result.add(fault.name, []int{listed, lists(f)}, back.Sub(up).Round(10*time.Millisecond), took.Round(time.Millisecond), line)
+		})
+	}
+	t.Logf("A4: etcd away for %s, liveness %s\n%s", away, liveness, result)
+}
+
+// writable waits until the server takes writes.
+func (w *world) writable(t testing.TB) {
+	t.Helper()
+	require.Eventually(t, func() bool { return w.annotate(t.Context(), 0) == nil }, time.Minute, 10*time.Millisecond)
+}

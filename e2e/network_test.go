@@ -1,0 +1,69 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/e2e/cluster"
+	"github.com/tributary-go/tributary/e2e/netfault"
+	"github.com/tributary-go/tributary/reflector"
+)
+
+// liveness of the followers in these tests; the writer writes far more often.
+const liveness = 4 * time.Second
+
+// A7: whatever the network does, the copy is whole again afterwards, without a list.
+func TestFaultyNetwork(t *testing.T) {
+	c := cluster.Start(t)
+	w := newWorld(t, c)
+	w.fill(manyPods)
+	writer := w.startWriter(20*time.Millisecond, false)
+	result := table("fault", "protocol", "status showed", "fresh again after", "watches", "lists", "connections", "")
+	for _, fault := range []struct {
+		name   string
+		strike func(*netfault.Proxy)
+		heal   func(*netfault.Proxy)
+		shown  reflector.Class // empty: the stream goes on
+		within time.Duration
+	}{
+		{"delayed by 200 ms", func(p *netfault.Proxy) { p.Delay(200 * time.Millisecond) }, func(p *netfault.Proxy) { p.Delay(0) }, "", 3 * time.Second},
+		{"throttled to 64 KB/s", func(p *netfault.Proxy) { p.Throttle(64 << 10) }, func(p *netfault.Proxy) { p.Throttle(0) }, "", 10 * time.Second},
+		{"held back for 2 s", func(p *netfault.Proxy) { p.Pause(); pass(2 * time.Second); p.Resume() }, nil, "", 4 * time.Second},
+		{"cut in the middle of a frame", func(p *netfault.Proxy) { p.CutAfter(700) }, nil, reflector.Disconnected, 4 * time.Second},
+		{"reset", (*netfault.Proxy).Reset, nil, reflector.Disconnected, 4 * time.Second},
+		{"swallowed without FIN", (*netfault.Proxy).Blackhole, nil, reflector.Silent, liveness + 3*time.Second},
+	} {
+		for _, protocol := range []string{"h2", "http/1.1"} {
+			t.Run(fault.name+" "+protocol, func(t *testing.T) {
+				proxy := netfault.Listen(t, c.Server.Address())
+				f := w.followPods(t, speaking(c.Server.ConfigVia(proxy.Address(), cluster.Agent), protocol), nodeName(3), nil, reflector.WithLiveness(liveness))
+				requireSynced(t, f, 30*time.Second)
+				w.freshness(t, time.Now(), 5*time.Second, await(f, nodeName(3)))
+				line, began := watchStatus(t, f), time.Now()
+				fault.strike(proxy)
+				took := w.freshness(t, began, time.Minute, await(f, nodeName(3)))[0]
+				if fault.heal != nil {
+					fault.heal(proxy)
+				}
+				shown := "nothing"
+				if fault.shown != "" {
+					shown = untilClass(t, line, fault.shown, 0, time.Second).Round(10 * time.Millisecond).String()
+				}
+				writer.quietly(func() { requireWhole(t, f, 20*time.Second) })
+				result.add(fault.name, protocol, shown, took.Round(10*time.Millisecond), f.status().Watches, f.status().Lists, proxy.Accepted(), line)
+				require.Equal(t, 1, lists(f), "%s%s", line, brief(f.sent().since(began)))
+				require.Less(t, took, fault.within, "%s%s", line, brief(f.sent().since(began)))
+			})
+		}
+	}
+	t.Logf("A7: liveness %s\n%s", liveness, result)
+}
+
+// speaking makes a client speak one version of HTTP.
+func speaking(config *rest.Config, protocol string) *rest.Config {
+	config.NextProtos = []string{protocol}
+	return config
+}

@@ -1,0 +1,156 @@
+package e2e_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tributary-go/tributary/e2e/cluster"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+)
+
+// freshWithin is what a copy may need to be fresh once the server is ready again.
+const freshWithin = 2 * time.Second
+
+// A2: the server is killed again and again while pods and custom resources are written. Each time the copies come to
+// equal the server's state, by one list, and nothing in them goes back in time.
+func TestRestartsUnderWriter(t *testing.T) {
+	const restarts = 20
+	c := cluster.Start(t)
+	w := newWorld(t, c)
+	w.fill(manyPods)
+	w.defineWidgets()
+	w.fillWidgets(manyPods)
+	config, json := c.Server.Config(cluster.Agent), []listwatch.Option{listwatch.WithJSON()}
+	followers := []follower{
+		w.followPods(t, config, "", nil),
+		w.followPods(t, config, nodeName(1), json),
+		w.followMetadata(t, config, "", nil),
+		w.followWidgets(t, config, "", nil),
+	}
+	for _, f := range followers {
+		requireSynced(t, f, 30*time.Second)
+	}
+	peer := followAsClientGo(t, c.Server.Config(cluster.Agent), "")
+	writer := w.startWriter(20*time.Millisecond, true)
+
+	var ours, theirs []time.Duration
+	for range restarts {
+		counted := make([]int, len(followers))
+		writer.quietly(func() {
+			for i, f := range followers {
+				counted[i] = lists(f)
+			}
+		})
+		c.Server.Kill()
+		killed := time.Now()
+		ready := c.Server.Restart()
+		mine := []awaited{await(followers[0], nodeName(1)), await(followers[1], nodeName(1)), await(followers[2], nodeName(1))}
+		ours = append(ours, w.freshness(t, ready, 10*time.Second, mine...)...)
+		theirs = append(theirs, w.freshness(t, ready, 2*time.Minute, awaited{"client-go", nodeName(1), peer.holds})...)
+		writer.quietly(func() {
+			for i, f := range followers {
+				requireWhole(t, f, 20*time.Second)
+				require.Equal(t, counted[i]+1, lists(f), "%s: one relist, %v%s", f.name(), f.status().Lists, brief(f.sent().since(killed)))
+			}
+		})
+	}
+	writer.end()
+
+	rows := table("copy", "objects", "lists by cause", "watches", "events", "deletions delivered", "back in time", "requests")
+	for _, f := range followers {
+		requireWhole(t, f, 20*time.Second)
+		a, s := f.account(), f.status()
+		require.Equal(t, map[reflector.Class]int{reflector.OK: 1, reflector.Expired: restarts}, s.Lists, f.name())
+		rows.add(f.name(), a.held, s.Lists, s.Watches, s.Events, a.deletions, len(a.violations), len(f.sent().log()))
+	}
+	t.Logf("A2: %d restarts\n%s\n%s", restarts, writer, rows)
+	t.Logf("A2: from ready to fresh: ours median %s, p90 %s, longest %s; client-go median %s, p90 %s, longest %s",
+		quantile(ours, 0.5), quantile(ours, 0.9), quantile(ours, 1), quantile(theirs, 0.5), quantile(theirs, 0.9), quantile(theirs, 1))
+}
+
+// A2: outages of several lengths, with client-go's reflector on the same server in the same run.
+func TestFreshAfterOutage(t *testing.T) {
+	const copies = 10
+	c := cluster.Start(t)
+	w := newWorld(t, c)
+	w.fill(manyPods)
+	ours, theirs := make([]follower, copies), make([]*clientGo, copies)
+	for i := range copies {
+		ours[i] = w.followPods(t, c.Server.Config(cluster.Agent), nodeName(i), nil)
+		requireSynced(t, ours[i], 30*time.Second)
+		theirs[i] = followAsClientGo(t, c.Server.Config(cluster.Agent), nodeName(i))
+	}
+	rows := table("server away for", "ours: median", "longest", "client-go: median", "longest")
+	for _, outage := range []time.Duration{5 * time.Second, 15 * time.Second, 60 * time.Second} {
+		counted := lists(ours[0])
+		w.advance()
+		c.Server.Kill()
+		killed := time.Now()
+		pass(outage - 3*time.Second) // what the server needs to be ready
+		ready := c.Server.Restart()
+		away := ready.Sub(killed)
+		awaiting := make([]awaited, 0, 2*copies)
+		for i, f := range ours {
+			awaiting = append(awaiting, await(f, nodeName(i)))
+		}
+		for i, peer := range theirs {
+			awaiting = append(awaiting, awaited{"client-go", nodeName(i), peer.holds})
+		}
+		took := w.freshness(t, ready, 3*time.Minute, awaiting...)
+		fresh, peers := took[:copies], took[copies:]
+		rows.add(away.Round(100*time.Millisecond), quantile(fresh, 0.5), quantile(fresh, 1), quantile(peers, 0.5), quantile(peers, 1))
+		require.Equal(t, counted+1, lists(ours[0]), brief(ours[0].sent().since(killed)))
+		for i, f := range ours {
+			if fresh[i] >= freshWithin {
+				t.Errorf("%s: fresh %s after the server was ready%s", f.name(), fresh[i], brief(f.sent().since(ready.Add(-3*time.Second))))
+			}
+		}
+	}
+	t.Logf("A2: from ready to fresh, %d copies each\n%s", copies, rows)
+}
+
+// A2: agents that lost their server together do not come back together.
+func TestArrivalsAfterOutage(t *testing.T) {
+	const agents, outage = 200, 15 * time.Second
+	c := cluster.Start(t)
+	w := newWorld(t, c)
+	w.fill(manyPods)
+	followers := make([]follower, agents)
+	for i := range followers {
+		followers[i] = w.followPods(t, c.Server.Config(cluster.Agent), nodeName(i), nil)
+	}
+	for _, f := range followers {
+		requireSynced(t, f, time.Minute)
+	}
+	w.advance()
+	c.Server.Kill()
+	killed := time.Now()
+	pass(outage - 3*time.Second)
+	ready := c.Server.Restart()
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(followers, func(f follower) bool { return lists(f) < 2 })
+	}, time.Minute, 20*time.Millisecond)
+	var answers, arrivals, fresh []time.Duration
+	for _, f := range followers {
+		for _, r := range f.sent().since(killed.Add(time.Second)) {
+			if r.code != 0 {
+				answers = append(answers, r.at.Sub(ready))
+			}
+			if r.code == http.StatusOK && r.kind == watchList {
+				arrivals = append(arrivals, r.at.Sub(ready))
+			}
+		}
+		fresh = append(fresh, f.account().replacedAt.Sub(ready))
+	}
+	t.Logf("A2: %d agents after %s away: requests that were answered, with whatever, from the server's readiness\n%s",
+		agents, ready.Sub(killed).Round(100*time.Millisecond), histogram(answers, 100*time.Millisecond))
+	t.Logf("A2: their lists\n%s", histogram(arrivals, 100*time.Millisecond))
+	t.Logf("A2: fresh after a median of %s, p90 %s, longest %s", quantile(fresh, 0.5), quantile(fresh, 0.9), quantile(fresh, 1))
+	require.Less(t, slices.Max(fresh), freshWithin)
+	require.Less(t, busiest(answers, 100*time.Millisecond), agents/3, "they came together")
+}
