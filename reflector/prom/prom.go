@@ -163,4 +163,3 @@ func truth(b bool) float64 {
 	}
 	return 0
 }
-
