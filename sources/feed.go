@@ -17,7 +17,7 @@ type feed struct {
 	merged chan struct{}
 
 	mu      sync.Mutex // guards what follows
-	pending []Pods
+	pending []state
 	seen    bool
 	pods    int
 	lastSet time.Time
@@ -25,16 +25,16 @@ type feed struct {
 }
 
 // push adds a state. It never blocks.
-func (f *feed) push(pods Pods) {
+func (f *feed) push(next state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pods, f.lastSet = pods.Len(), time.Now()
+	f.pods, f.lastSet = next.pods.Len(), time.Now()
 	if len(f.pending) < maxPending {
-		f.pending = append(f.pending, pods)
+		f.pending = append(f.pending, next)
 		return
 	}
 	clear(f.pending)
-	f.pending = append(f.pending[:0], pods)
+	f.pending = append(f.pending[:0], next)
 	select {
 	case f.merged <- struct{}{}:
 	default: // it has been said before and not been heard yet
@@ -42,14 +42,14 @@ func (f *feed) push(pods Pods) {
 }
 
 // pop takes the oldest state that has not been told.
-func (f *feed) pop() (Pods, bool) {
+func (f *feed) pop() (state, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.pending) == 0 {
-		return Pods{}, false
+		return state{}, false
 	}
 	next := f.pending[0]
-	f.pending[0] = Pods{}
+	f.pending[0] = state{}
 	f.pending = f.pending[1:]
 	select {
 	case <-f.merged: // said before this state was taken: it is news no longer
@@ -62,6 +62,12 @@ func (f *feed) told() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen = true
+}
+
+func (f *feed) wasTold() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen
 }
 
 func (f *feed) fail(err error) {

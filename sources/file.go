@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,25 +16,24 @@ import (
 )
 
 // File adds the pods declared by a manifest, or by every manifest of a folder; subfolders are not read. Changes are seen
-// at once where the system reports them (inotify), and at the latest when the period is over. Files whose name begins
-// with a dot, and editors' and package managers' leftovers, are passed over; FIFOs, sockets and devices are never opened.
-// A path that was never there declares nothing. A file that is gone declares nothing; a folder that has gone away is a
-// problem, and its pods stay for a minute, as mounts come and go.
+// at once where the system reports them (inotify), and at the latest when the period is over; a file that is being
+// written is waited for. Files whose name begins with a dot, and editors' and package managers' leftovers, are passed
+// over and counted; FIFOs, sockets and devices are never opened.
+//
+// A path that was never there declares nothing, nor does a file that has been removed. A path that has gone away with the
+// folder around it, or is a folder, is a problem, and its pods stay for a while, as mounts come and go: see [Grace].
 func File(path string, options ...SourceOption) Option {
 	return With(&fileSource{path: path, options: applySource(options)})
 }
 
 const (
-	// vanishedGrace is how long the pods of a path that has gone away stay.
-	vanishedGrace = time.Minute
-	// settle is how long after a change the files are read: writers seldom write once.
-	settle = 20 * time.Millisecond
-	// unsettled is when to look again at a file that changed while it was read.
-	unsettled = 100 * time.Millisecond
+	// batch is how long after a change the files are looked at: changes seldom come alone.
+	batch = 20 * time.Millisecond
+	// quiet is how long a file must have been left alone before it is read: what is half-written may be a pod too.
+	quiet = 100 * time.Millisecond
+	// patience is how long a file may go on changing before that is a problem, and how long the first state waits for it.
+	patience = time.Second
 )
-
-// errUnsettled: the file changed while it was read.
-var errUnsettled = errors.New("the file is being written: looking again in a moment")
 
 type fileSource struct {
 	path    string
@@ -46,16 +43,11 @@ type fileSource struct {
 	// Of the goroutine of Run.
 	decoder  manifest.Decoder
 	files    map[string]*file
+	begun    time.Time // when Run was called
+	set      bool      // a state has been set
 	existed  bool
 	folder   bool      // what path is, or was
 	vanished time.Time // when it went away
-}
-
-// file is an entry with what the file looked like when it was read.
-type file struct {
-	entry
-	info    fs.FileInfo
-	settled bool
 }
 
 func (f *fileSource) Name() string { return FileSource }
@@ -73,6 +65,7 @@ func (f *fileSource) Run(ctx context.Context, sink *Sink) error {
 	f.path = path
 	f.decoder = manifest.Decoder{Node: sink.Node(), Source: FileSource}
 	f.files = map[string]*file{}
+	f.begun = time.Now()
 	watcher := newFileWatch(sink.Log())
 	defer watcher.close()
 	for {
@@ -84,11 +77,14 @@ func (f *fileSource) Run(ctx context.Context, sink *Sink) error {
 	}
 }
 
-// pause waits for a reason to look again: a change, the period, or a file that was not settled.
+// pause waits for a reason to look again: a change, the period, the end of the grace time, or a file that was not quiet.
 func (f *fileSource) pause(ctx context.Context, watcher *fileWatch, again bool) bool {
 	wait := f.options.every
 	if again {
-		wait = min(wait, unsettled)
+		wait = min(wait, quiet)
+	}
+	if left := f.graceLeft(); left > 0 {
+		wait = min(wait, left)
 	}
 	period := time.NewTimer(wait)
 	defer period.Stop()
@@ -99,80 +95,121 @@ func (f *fileSource) pause(ctx context.Context, watcher *fileWatch, again bool) 
 		return true
 	case <-watcher.changed():
 	}
-	quiet := time.NewTimer(settle)
-	defer quiet.Stop()
+	more := time.NewTimer(batch)
+	defer more.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-quiet.C:
+	case <-more.C:
 	}
 	watcher.drain()
 	return true
 }
 
-// look reads what has changed and sets the state; again means that a file was not settled.
+// look reads what has changed and sets the state; again means that a file is being written.
 func (f *fileSource) look(sink *Sink) (again bool) {
 	log := sink.Log().WithValues("path", f.path)
-	paths, problems, err := f.list()
+	found, err := f.list()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && (!f.existed || !f.folder):
+	case errors.Is(err, fs.ErrNotExist) && (!f.existed || !f.folder && f.removed()):
 		clear(f.files)
+		f.vanished = time.Time{}
 		f.keeper.round(log, nil, true)
-		sink.Set(Pods{})
+		f.hand(sink, Pods{})
 		return false
 	case err != nil:
-		return f.unreadable(sink, log, err)
+		f.unreadable(sink, log, err)
+		return false
 	}
 	f.existed, f.vanished = true, time.Time{}
-	entries, again := f.read(paths)
+	entries, again := f.read(found.paths)
 	pods, wrong := table(entries)
-	log.V(2).Info("Looked at manifests", "files", len(paths), "pods", pods.Len())
-	f.keeper.round(log, append(problems, wrong...), true)
-	sink.Set(pods)
+	log.V(2).Info("Looked at manifests", "files", len(found.paths), "skipped", found.skipped, "pods", pods.Len())
+	f.keeper.skipped(found.skipped)
+	f.keeper.round(log, append(found.problems, wrong...), true)
+	switch {
+	case f.set:
+	case again && time.Since(f.begun) < patience:
+		return again // the first state is to be complete
+	case !f.folder && len(wrong) > 0 && pods.Len() == 0:
+		return again // nobody knows what the one manifest declares: to say "nothing" would be a lie
+	}
+	f.hand(sink, pods)
 	return again
 }
 
-// unreadable keeps the pods, for a while where the path has gone away and for good where it is there.
-func (f *fileSource) unreadable(sink *Sink, log logr.Logger, err error) (again bool) {
+func (f *fileSource) hand(sink *Sink, pods Pods) {
+	f.set = true
+	sink.Set(pods)
+}
+
+// removed reports whether the path, and nothing around it, is gone: what is left of a removed file, but not of one whose
+// mount or link target is away.
+func (f *fileSource) removed() bool {
+	_, err := os.Lstat(f.path)
+	info, around := os.Stat(filepath.Dir(f.path))
+	return errors.Is(err, fs.ErrNotExist) && around == nil && info.IsDir()
+}
+
+// unreadable keeps the pods: for good where the path is there, and for the grace time where it has gone away.
+func (f *fileSource) unreadable(sink *Sink, log logr.Logger, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if f.vanished.IsZero() {
 			f.vanished = time.Now()
 		}
-		if time.Since(f.vanished) >= vanishedGrace {
+		if f.graceLeft() > 0 {
+			err = fmt.Errorf("%s has gone away: its pods stay for %s: %w", f.path, f.options.grace, fs.ErrNotExist)
+		} else {
+			err = fmt.Errorf("%s has gone away for longer than %s, and its pods with it: %w", f.path, f.options.grace, fs.ErrNotExist)
 			clear(f.files)
-			sink.Set(Pods{})
+			f.hand(sink, Pods{})
 		}
-		err = fmt.Errorf("%s has gone away: its pods stay for %s: %w", f.path, vanishedGrace, fs.ErrNotExist)
 	}
 	f.keeper.round(log, []error{err}, false)
-	return false
 }
 
-// list returns the paths of the manifests, in order, and what is passed over with a problem.
-func (f *fileSource) list() (paths []string, problems []error, err error) {
+// graceLeft is for how long the pods of a path that has gone away stay; zero where none of it is left, or none runs.
+func (f *fileSource) graceLeft() time.Duration {
+	if f.vanished.IsZero() {
+		return 0
+	}
+	return max(0, f.options.grace-time.Since(f.vanished))
+}
+
+// listing is what a path holds.
+type listing struct {
+	paths    []string // of the manifests, in order
+	skipped  int
+	problems []error // what is passed over because it is wrong
+}
+
+func (f *fileSource) list() (listing, error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
-		return nil, nil, err
+		return listing{}, err
 	}
 	if f.folder = info.IsDir(); !f.folder {
-		return []string{f.path}, nil, nil
+		return listing{paths: []string{f.path}}, nil
 	}
 	names, err := os.ReadDir(f.path)
 	if err != nil {
-		return nil, nil, err
+		return listing{}, err
 	}
+	var found listing
 	for _, name := range names {
 		path := filepath.Join(f.path, name.Name())
 		if isLeftover(name.Name()) {
+			found.skipped++
 			continue
 		}
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			problems = append(problems, fmt.Errorf("%s is a folder: manifests are read from one folder, not from those in it", path))
+			found.problems = append(found.problems,
+				fmt.Errorf("%s is a folder: manifests are read from one folder, not from those in it", path))
 			continue
 		}
-		paths = append(paths, path)
+		found.paths = append(found.paths, path)
 	}
-	return paths, problems, nil
+	return found, nil
 }
 
 // isLeftover reports whether a name is that of a hidden file, or of what editors and package managers leave behind.
@@ -186,72 +223,4 @@ func isLeftover(name string) bool {
 		return true
 	}
 	return false
-}
-
-// read brings the files up to date and forgets those that are gone.
-func (f *fileSource) read(paths []string) (entries []*entry, again bool) {
-	now := make(map[string]*file, len(paths))
-	for _, path := range paths {
-		one := f.files[path]
-		if one == nil {
-			one = &file{entry: entry{path: path}}
-		}
-		again = f.refresh(one) || again
-		now[path] = one
-		entries = append(entries, &one.entry)
-	}
-	f.files = now
-	return entries, again
-}
-
-// refresh reads one file if it does not look as it did; again means that it was not settled.
-func (f *fileSource) refresh(one *file) (again bool) {
-	info, err := os.Stat(one.path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file (%s)", one.path, info.Mode().Type()) // to open a FIFO would block
-	}
-	if err != nil {
-		one.settled = false
-		one.fail(err)
-		return false
-	}
-	if one.settled && sameFile(one.info, info) {
-		return false
-	}
-	data, err := readBounded(one.path)
-	if err == nil {
-		if after, statErr := os.Stat(one.path); statErr != nil || !sameFile(info, after) {
-			err = fmt.Errorf("%s: %w", one.path, errUnsettled)
-		}
-	}
-	one.info, one.settled = info, err == nil
-	if err != nil {
-		one.fail(err)
-		return errors.Is(err, errUnsettled)
-	}
-	one.take(f.decoder.Decode(one.path, data))
-	return false
-}
-
-// sameFile reports whether a file looks untouched: the same inode, size and time of change.
-func sameFile(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
-}
-
-// readBounded reads a regular file of less than the manifest limit. What is there may have changed since it was looked
-// at, so it is opened in a way that does not wait for the other end of a FIFO.
-func readBounded(path string) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", path, errUnsettled)
-	}
-	data, err := io.ReadAll(io.LimitReader(file, manifest.MaxSize))
-	if err == nil && len(data) >= manifest.MaxSize {
-		err = fmt.Errorf("%s: a manifest of %d MiB or more is not read", path, manifest.MaxSize>>20)
-	}
-	return data, err
 }

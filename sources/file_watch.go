@@ -2,9 +2,11 @@ package sources
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,13 +24,6 @@ type fileWatch struct {
 	places  atomic.Pointer[places]
 	hint    chan struct{}
 	ended   chan struct{}
-}
-
-// places are where changes matter. A folder that is watched for one name in it, as a parent is, may be a busy one.
-type places struct {
-	folders map[string]os.FileInfo // to be watched
-	names   map[string]bool        // the paths whose coming and going matters
-	whole   string                 // the folder in which every name does
 }
 
 func newFileWatch(log logr.Logger) *fileWatch {
@@ -50,7 +45,7 @@ func (w *fileWatch) forward() {
 			if !open {
 				return
 			}
-			if event.Op == fsnotify.Chmod || !w.places.Load().concerns(event.Name) {
+			if !w.places.Load().concerns(event.Name) {
 				continue
 			}
 		case err, open := <-w.watcher.Errors:
@@ -88,72 +83,120 @@ func (w *fileWatch) follow(path string, every time.Duration) (mode string) {
 	if w.watcher == nil {
 		return fmt.Sprintf("poll every %s: %v", every, w.err)
 	}
-	var failed error
 	there := placesOf(path)
 	w.places.Store(there)
-	want := there.folders
-	for folder := range maps.Keys(w.watched) {
-		if now, ok := want[folder]; !ok || !os.SameFile(now, w.watched[folder]) {
+	// The inode alone does not tell a folder from one that was made anew in its place: the number is used again at once.
+	// The list of the watcher does, as a watch ends with its folder.
+	alive := w.watcher.WatchList()
+	for folder, info := range w.watched {
+		now, wanted := there.folders[folder]
+		if !wanted || !os.SameFile(now, info) || !slices.Contains(alive, folder) {
 			_ = w.watcher.Remove(folder) // it may be gone already, and its watch with it
 			delete(w.watched, folder)
 		}
 	}
-	for folder, info := range want {
+	var failed error
+	for folder, info := range there.folders {
 		if _, ok := w.watched[folder]; ok {
 			continue
 		}
 		if err := w.watcher.Add(folder); err != nil {
-			failed = err
+			failed = fmt.Errorf("%s cannot be watched: %w", folder, err)
 			continue
 		}
 		w.watched[folder] = info
 	}
 	if failed != nil {
-		return fmt.Sprintf("inotify and poll every %s: %v", every, failed)
+		return fmt.Sprintf("%s and poll every %s: %v", events(), every, failed)
 	}
-	return "inotify"
+	return events()
 }
 
-// maxLinks bounds how far a chain of symbolic links is followed.
+// events is what the system's file events are called.
+func events() string {
+	if runtime.GOOS == "linux" {
+		return "inotify"
+	}
+	return "file events"
+}
+
+// maxLinks bounds how many symbolic links are followed on the way to one file; it is Linux's own bound.
 const maxLinks = 40
 
-// placesOf finds the places that decide what path leads to: path itself if it is a folder, the folder that holds its
-// name, and the same for each link on the way, from path and from the files in it.
+// places are where changes matter. Most folders are watched for one name in them alone, and may be busy ones.
+type places struct {
+	folders map[string]os.FileInfo // to be watched, without links in their paths
+	names   map[string]bool        // the paths, in those folders, whose coming, going and changing matters
+	whole   string                 // the folder in which every name does
+}
+
+// placesOf finds the places that decide what path leads to: every folder and link on the way to it, and on the way from
+// each link in it if it is a folder.
 func placesOf(path string) *places {
 	p := &places{folders: map[string]os.FileInfo{}, names: map[string]bool{}}
-	p.chain(path)
-	if !p.add(path) {
+	end, there := p.walk(path)
+	if !there || !p.add(end) {
 		return p
 	}
-	p.whole = path
-	names, _ := os.ReadDir(path)
+	p.whole = end
+	names, _ := os.ReadDir(end)
 	for _, name := range names {
-		if name.Type()&os.ModeSymlink != 0 {
-			p.chain(filepath.Join(path, name.Name()))
+		if name.Type()&os.ModeSymlink != 0 && !isLeftover(name.Name()) {
+			p.walk(filepath.Join(end, name.Name()))
 		}
 	}
 	return p
 }
 
-// chain follows path through links. Of a path that is not there, the nearest folder that is will show its coming.
-func (p *places) chain(path string) {
-	for range maxLinks {
-		p.names[path] = true
-		for folder := filepath.Dir(path); !p.add(folder) && folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
-			p.names[folder] = true
+// walk goes to path one name at a time, as the system does, and notes each. It returns where path leads to in the end. Of
+// a path that is not there, the last folder that is will show its coming.
+func (p *places) walk(path string) (end string, there bool) {
+	root := func(path string) string { return filepath.VolumeName(path) + string(filepath.Separator) }
+	at := root(path)
+	rest := parts(path)
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		if name == ".." {
+			at = filepath.Dir(at)
+			continue
 		}
-		target, err := os.Readlink(path)
+		next := filepath.Join(at, name)
+		if !p.add(at) {
+			return "", false
+		}
+		p.names[next] = true
+		target, err := os.Readlink(next)
 		if err != nil {
-			return
+			at = next
+			continue
 		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(path), target)
+		if links++; links > maxLinks {
+			return "", false
 		}
-		path = target
+		if filepath.IsAbs(target) {
+			at = root(target)
+		}
+		rest = append(parts(target), rest...)
 	}
+	return at, true
+}
+
+// parts are the names that a path is made of, ".." among them: what that means depends on the links before it.
+func parts(path string) (names []string) {
+	path = filepath.ToSlash(path[len(filepath.VolumeName(path)):])
+	for _, name := range strings.Split(path, "/") {
+		if name != "" && name != "." {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (p *places) add(folder string) bool {
+	if _, ok := p.folders[folder]; ok {
+		return true
+	}
 	info, err := os.Stat(folder)
 	if err != nil || !info.IsDir() {
 		return false

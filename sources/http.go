@@ -23,7 +23,6 @@ func HTTP(address string, options ...SourceOption) Option {
 }
 
 const (
-	httpTimeout      = 10 * time.Second // of one request, its body included; the kubelet's
 	httpFirstBackoff = time.Second
 	maxRedirects     = 10
 )
@@ -75,10 +74,10 @@ func (h *httpSource) Run(ctx context.Context, sink *Sink) error {
 // stayOnHost refuses redirects that would carry the headers, and the trust in what is read, to another place.
 func stayOnHost(to *http.Request, via []*http.Request) error {
 	if from := via[0].URL; to.URL.Scheme != from.Scheme || to.URL.Host != from.Host {
-		return fmt.Errorf("redirected to another host (%s), which is not followed", shown(to.URL))
+		return fmt.Errorf("%w: to %s://%s, which is another server", errRedirect, to.URL.Scheme, to.URL.Host)
 	}
 	if len(via) >= maxRedirects {
-		return fmt.Errorf("redirected %d times", maxRedirects)
+		return fmt.Errorf("%w: %d times", errRedirect, maxRedirects)
 	}
 	return nil
 }
@@ -127,7 +126,7 @@ func (h *httpSource) take(sink *Sink, got answer) {
 		h.accepted.body = nil
 	}
 	if len(pods) > 0 || len(rejected) == 0 {
-		sink.Set(all)
+		sink.setInOrder(all, h.entry.pods)
 	}
 }
 
@@ -139,7 +138,7 @@ type answer struct {
 }
 
 func (h *httpSource) fetch(ctx context.Context) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, httpTimeout)
+	ctx, cancel := context.WithTimeout(ctx, h.options.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url.String(), nil)
 	if err != nil {
@@ -155,7 +154,7 @@ func (h *httpSource) fetch(ctx context.Context) (answer, error) {
 	}
 	response, err := h.client.Do(request)
 	if err != nil {
-		return answer{}, withoutURL(err)
+		return answer{}, h.cause(err)
 	}
 	defer response.Body.Close()
 	switch response.StatusCode {
@@ -173,7 +172,7 @@ func (h *httpSource) read(response *http.Response) (answer, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, manifest.MaxSize))
 	switch {
 	case err != nil:
-		return answer{}, fmt.Errorf("reading the body: %w", withoutURL(err))
+		return answer{}, fmt.Errorf("the body was not read: %w", h.cause(err))
 	case len(body) >= manifest.MaxSize:
 		return answer{}, fmt.Errorf("a body of %d MiB or more is not read", manifest.MaxSize>>20)
 	case len(body) == 0:
@@ -188,13 +187,4 @@ func (h *httpSource) read(response *http.Response) (answer, error) {
 		got.body = nil
 	}
 	return got, nil
-}
-
-// withoutURL drops the address that net/http puts into its errors, query and all.
-func withoutURL(err error) error {
-	var failed *url.Error
-	if errors.As(err, &failed) {
-		return failed.Err
-	}
-	return err
 }

@@ -29,6 +29,12 @@ func (k *keeper) mode(mode string) {
 	k.report.Mode = mode
 }
 
+func (k *keeper) skipped(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.report.Skipped = n
+}
+
 // round notes how one look went: problems are all that is wrong now. A problem is counted and logged when it is new, and
 // once more when it is gone, not in every round.
 func (k *keeper) round(log logr.Logger, problems []error, contact bool) {

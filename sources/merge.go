@@ -15,6 +15,26 @@ import (
 // Pods is a complete state of one source.
 type Pods = store.Snapshot[*corev1.Pod]
 
+// state is what a source has set: its pods, and their order where they have one.
+type state struct {
+	pods  Pods
+	order []*corev1.Pod // nil: by namespace and name
+}
+
+// compare orders pods of the state as they are to be told.
+func (s state) compare() func(a, b *corev1.Pod) int {
+	if s.order == nil {
+		return byName
+	}
+	rank := make(map[string]int, len(s.order))
+	for i, pod := range s.order {
+		rank[store.KeyOf(pod)] = i
+	}
+	return func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(rank[store.KeyOf(a)], rank[store.KeyOf(b)]), byName(a, b))
+	}
+}
+
 // merge is what the reader of Updates has been told of one source. It does no I/O and is not safe for concurrent use.
 type merge struct {
 	source string
@@ -33,9 +53,9 @@ func newMerge(source string, now func() time.Time) *merge {
 
 // plan is the difference between what was told and a new state: updates in the kubelet's order. Each update is to be
 // confirmed with sent, in order; when the last one was, settled makes the new state the one that was told.
-func (m *merge) plan(next Pods) []PodUpdate {
+func (m *merge) plan(next state) []PodUpdate {
 	ops := map[Op][]*corev1.Pod{}
-	for c := range store.Diff(m.told, next) {
+	for c := range store.Diff(m.told, next.pods) {
 		switch op := operation(c); op {
 		case "":
 		case Remove:
@@ -44,10 +64,11 @@ func (m *merge) plan(next Pods) []PodUpdate {
 			ops[op] = append(ops[op], m.annotated(c))
 		}
 	}
+	compare := next.compare()
 	var plan []PodUpdate
 	for _, op := range []Op{Remove, Add, Update, Delete, Reconcile} {
 		if pods := ops[op]; len(pods) > 0 {
-			slices.SortFunc(pods, byName)
+			slices.SortFunc(pods, compare)
 			plan = append(plan, PodUpdate{Op: op, Source: m.source, Pods: pods})
 		}
 	}
@@ -123,10 +144,10 @@ func (m *merge) sent(u PodUpdate) {
 }
 
 // settled: all updates of the plan for next have been sent.
-func (m *merge) settled(next Pods) { m.told = next }
+func (m *merge) settled(next state) { m.told = next.pods }
 
 // interrupted makes told what the reader knows when only these updates of the plan for next have been sent.
-func (m *merge) interrupted(next Pods, sent []PodUpdate) {
+func (m *merge) interrupted(next state, sent []PodUpdate) {
 	if len(sent) == 0 {
 		return
 	}
@@ -137,7 +158,7 @@ func (m *merge) interrupted(next Pods, sent []PodUpdate) {
 		for _, pod := range u.Pods {
 			if u.Op == Remove {
 				_ = known.Delete(pod)
-			} else if now, ok := next.Get(store.KeyOf(pod)); ok {
+			} else if now, ok := next.pods.Get(store.KeyOf(pod)); ok {
 				_ = known.Update(now)
 			}
 		}

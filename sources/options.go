@@ -13,15 +13,31 @@ type SourceOption func(*sourceOptions)
 
 type sourceOptions struct {
 	every     time.Duration
+	grace     time.Duration
+	timeout   time.Duration
 	header    http.Header
 	transport http.RoundTripper
 }
 
-// defaultEvery is the kubelet's fileCheckFrequency and httpCheckFrequency.
-const defaultEvery = 20 * time.Second
+const (
+	// defaultEvery is the kubelet's fileCheckFrequency and httpCheckFrequency.
+	defaultEvery = 20 * time.Second
+	// defaultTimeout is the kubelet's.
+	defaultTimeout = 10 * time.Second
+	// defaultGrace outlasts a mount that is made again.
+	defaultGrace = time.Minute
+)
 
 // Every sets how often files are looked at again, whatever inotify says, and how often a URL is read. Default 20 s.
 func Every(d time.Duration) SourceOption { return func(o *sourceOptions) { o.every = d } }
+
+// Grace sets how long the pods of a path that has gone away stay: a folder, or a file with the folder around it. Zero
+// drops them at once. Default one minute. It does not apply to URLs, whose pods stay until an answer says otherwise.
+func Grace(d time.Duration) SourceOption { return func(o *sourceOptions) { o.grace = d } }
+
+// WithTimeout sets how long one request of an HTTP source may take, its body included. Default 10 s. It does not apply
+// to files.
+func WithTimeout(d time.Duration) SourceOption { return func(o *sourceOptions) { o.timeout = d } }
 
 // WithHeader adds a header to each request of an HTTP source; one name may be given more than once. Values never appear
 // in a message. It does not apply to files.
@@ -36,7 +52,10 @@ func WithTransport(transport http.RoundTripper) SourceOption {
 }
 
 func applySource(list []SourceOption) sourceOptions {
-	o := sourceOptions{every: defaultEvery, header: http.Header{}, transport: http.DefaultTransport}
+	o := sourceOptions{
+		every: defaultEvery, grace: defaultGrace, timeout: defaultTimeout,
+		header: http.Header{}, transport: http.DefaultTransport,
+	}
 	for _, option := range list {
 		option(&o)
 	}
@@ -44,10 +63,14 @@ func applySource(list []SourceOption) sourceOptions {
 }
 
 func (o sourceOptions) validate() error {
-	if o.every <= 0 {
+	switch {
+	case o.every <= 0:
 		return fmt.Errorf("Every(%s): give a positive duration", o.every)
-	}
-	if o.transport == nil {
+	case o.grace < 0:
+		return fmt.Errorf("Grace(%s): give zero or more", o.grace)
+	case o.timeout <= 0:
+		return fmt.Errorf("WithTimeout(%s): give a positive duration", o.timeout)
+	case o.transport == nil:
 		return errors.New("WithTransport(nil): leave the option out")
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Source declares pods. One source is run once, by one [Sources].
@@ -26,6 +27,9 @@ type Report struct {
 	LastContact time.Time
 	// Problems is what is wrong now, one error per file, URL or object; empty when all is well.
 	Problems []error
+	// Skipped is the number of files that are passed over now for their names: hidden ones, and leftovers of editors and
+	// package managers.
+	Skipped int
 	// Errors counts what went wrong since the start.
 	Errors int
 }
@@ -34,7 +38,7 @@ type Report struct {
 type Sink struct {
 	node string
 	log  logr.Logger
-	set  func(Pods)
+	set  func(state)
 }
 
 // Node is the name of the node whose pods are wanted.
@@ -45,4 +49,7 @@ func (s *Sink) Log() logr.Logger { return s.log }
 
 // Set hands over the complete state of the source. It does not block, and may be called by one goroutine at a time. The
 // pods belong to the merge then and are read-only.
-func (s *Sink) Set(pods Pods) { s.set(pods) }
+func (s *Sink) Set(pods Pods) { s.set(state{pods: pods}) }
+
+// setInOrder is Set for a source whose pods have an order of their own.
+func (s *Sink) setInOrder(pods Pods, order []*corev1.Pod) { s.set(state{pods: pods, order: order}) }

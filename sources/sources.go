@@ -109,8 +109,8 @@ func (s *Sources) Run(ctx context.Context) error {
 // runSource runs one source; its end never ends another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
 	log := s.log.WithValues("source", f.source.Name())
-	sink := &Sink{node: s.node, log: log, set: func(pods Pods) {
-		f.push(pods)
+	sink := &Sink{node: s.node, log: log, set: func(next state) {
+		f.push(next)
 		select {
 		case s.wake <- struct{}{}:
 		default: // the loop has not woken yet, and will look at all feeds
@@ -127,10 +127,12 @@ func (s *Sources) deliver(ctx context.Context, ended <-chan struct{}) error {
 	for {
 		delivered := false
 		for _, f := range s.feeds {
+			if ctx.Err() != nil {
+				return nil // tell may have stopped halfway, so that no further plan would be right
+			}
 			if next, ok := f.pop(); ok {
 				delivered = true
 				s.tell(ctx, f, next)
-				s.noteSynced()
 			}
 		}
 		if delivered {
@@ -156,7 +158,7 @@ func (s *Sources) deliver(ctx context.Context, ended <-chan struct{}) error {
 
 // tell hands over one state of one source. When the source moves on so far meanwhile that its states were merged, what
 // the reader has not taken yet is planned anew.
-func (s *Sources) tell(ctx context.Context, f *feed, next Pods) {
+func (s *Sources) tell(ctx context.Context, f *feed, next state) {
 	var sent []PodUpdate
 	for _, update := range f.merge.plan(next) {
 		select {
@@ -172,6 +174,7 @@ func (s *Sources) tell(ctx context.Context, f *feed, next Pods) {
 	}
 	f.merge.settled(next)
 	f.told()
+	s.noteSynced()
 }
 
 // noteSynced closes Synced once.
@@ -182,7 +185,7 @@ func (s *Sources) noteSynced() {
 	default:
 	}
 	for _, f := range s.feeds {
-		if !f.status().Seen {
+		if !f.wasTold() {
 			return
 		}
 	}

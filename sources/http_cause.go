@@ -1,0 +1,54 @@
+package sources
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+)
+
+var errRedirect = errors.New("the server redirects, which is not followed")
+
+// cause says why a request failed, without anything that the address, the headers or the answer holds: net/http puts the
+// whole URL into its errors, and lines that it cannot parse.
+func (h *httpSource) cause(err error) error {
+	if isTimeout(err) {
+		return fmt.Errorf("no complete answer within %s: %w", h.options.timeout, context.DeadlineExceeded)
+	}
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err
+	}
+	if isPlain(err) {
+		return err
+	}
+	return fmt.Errorf("the request failed (%T; its text is left out, as it may quote the answer)", err)
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// isPlain reports whether an error is of a kind whose text names addresses and reasons, and never quotes what was sent.
+func isPlain(err error) bool {
+	for _, plain := range []error{
+		errRedirect, io.EOF, io.ErrUnexpectedEOF, gzip.ErrHeader, gzip.ErrChecksum, http.ErrSchemeMismatch, context.Canceled,
+	} {
+		if errors.Is(err, plain) {
+			return true
+		}
+	}
+	var network *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	return errors.As(err, &network) || errors.As(err, &certificate) || errors.As(err, &record) || errors.As(err, &alert)
+}
