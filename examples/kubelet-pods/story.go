@@ -182,9 +182,15 @@ func (s *story) create(namespace, name, node, image string, phase corev1.PodPhas
 	_, err := s.pods.Create(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}},
 		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: image}}},
-		Status:     corev1.PodStatus{Phase: phase},
+		Status:     statusOf(phase),
 	})
 	s.check(err)
+}
+
+// statusOf is the status of a pod of one container, which is ready as soon as it runs.
+func statusOf(phase corev1.PodPhase) corev1.PodStatus {
+	running := phase == corev1.PodRunning
+	return corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Ready: running}}}
 }
 
 // change gives a copy of a pod to edit, and writes it with save.
@@ -205,7 +211,7 @@ func (s *story) bind(namespace, name string) {
 }
 
 func (s *story) phase(namespace, name string, phase corev1.PodPhase) {
-	s.change(namespace, name, func(p *corev1.Pod) { p.Status.Phase = phase }, s.pods.UpdateStatus)
+	s.change(namespace, name, func(p *corev1.Pod) { p.Status = statusOf(phase) }, s.pods.UpdateStatus)
 }
 
 func (s *story) label(namespace, name string) {
