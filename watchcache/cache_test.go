@@ -256,7 +256,7 @@ func TestSendInitialEvents(t *testing.T) {
 		without := start(t, c.Watch(t.Context(), initial("", &no)))
 		future := start(t, c.Watch(t.Context(), initial("7", &yes)))
 		go func() {
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // of the simulated clock
 			_ = c.Add(stored("c", 7))
 		}()
 		future.require("ADDED a@2", "ADDED b@3", "ADDED c@7", "BOOKMARK 7 end")
@@ -300,7 +300,7 @@ func TestFutureVersionIsWaitedForInSilence(t *testing.T) {
 		}))
 		go func() {
 			for version := 6; version <= 9; version++ {
-				time.Sleep(130 * time.Second)
+				time.Sleep(130 * time.Second) // of the simulated clock
 				_ = c.Add(stored("p"+strconv.Itoa(version), version))
 			}
 		}()
