@@ -36,8 +36,11 @@ func FromClient[O any, T interface {
 		client: client, resource: resource, options: apply(optionList),
 		decoder: newDecoder(func() T { return new(O) }),
 	}
+	if !c.options.noSharing {
+		c.decoder.share()
+	}
 	c.acceptList, c.acceptWatch = accepts(c.decoder, c.options.json)
-	return &ListWatch[T]{list: c.list, watch: c.watch, noWatchList: c.options.noWatchList}
+	return &ListWatch[T]{list: c.list, watch: c.watch, noWatchList: c.options.noWatchList, memo: c.decoder.memo}
 }
 
 // NewRESTClient makes a REST client for one group version, for use with [FromClient] where there is no typed
@@ -100,7 +103,9 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 		body, err := c.open(ctx, c.acceptList, request)
 		if err == nil {
 			defer body.Close()
-			meta, err = c.decoder.list(body, yield)
+			items := 0
+			meta, err = c.decoder.list(body, func(obj T, err error) bool { items++; return yield(obj, err) })
+			c.decoder.listed(items)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			var none T

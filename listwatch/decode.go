@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/tributary-go/tributary/listwatch/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -24,12 +25,13 @@ const (
 )
 
 // decoder turns the bytes of a stream into objects. Framing knows nothing of objects, and how one object is decoded
-// is decided in protobufObject and jsonObject alone. It has no state and is safe for concurrent use.
+// is decided in protobufObject and jsonObject alone. It is safe for concurrent use.
 type decoder[T store.Object] struct {
 	new      func() T
-	kind     string // what the objects must be; empty: anything
-	protobuf bool   // whether T has generated protobuf code
-	limit    int    // bytes of one object
+	kind     string        // what the objects must be; empty: anything
+	protobuf bool          // whether T has generated protobuf code
+	limit    int           // bytes of one object
+	memo     *sharing.Memo // what has been decoded already; nil without sharing
 }
 
 // errStopped: the consumer left its loop.
@@ -41,6 +43,20 @@ type unmarshaler interface{ Unmarshal(data []byte) error }
 func newDecoder[T store.Object](newObject func() T) *decoder[T] {
 	_, protobuf := any(newObject()).(unmarshaler)
 	return &decoder[T]{new: newObject, kind: kindOf[T](), protobuf: protobuf, limit: maxObject}
+}
+
+// share begins to decode equal parts once. A process that may not hash in the way that makes this safe does without.
+func (d *decoder[T]) share() {
+	if memo, err := sharing.New(); err == nil {
+		d.memo = memo
+	}
+}
+
+// listed tells the memo how large a list was.
+func (d *decoder[T]) listed(objects int) {
+	if d.memo != nil {
+		d.memo.Listed(objects)
+	}
 }
 
 // list decodes the body of a LIST.
@@ -174,7 +190,11 @@ func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind) (T
 	if !ok {
 		return none, errNoProtobuf
 	}
-	if err := message.Unmarshal(data); err != nil {
+	unmarshal := message.Unmarshal
+	if d.memo != nil {
+		unmarshal = func(data []byte) error { return d.memo.Unmarshal(data, message) }
+	}
+	if err := unmarshal(data); err != nil {
 		return none, errMalformed
 	}
 	if d.kind == "" {

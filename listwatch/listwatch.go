@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/listwatch/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -61,11 +62,13 @@ func newEvent[T store.Object](kind watch.EventType, obj T) Event[T] {
 	return event
 }
 
-// ListWatch is the [ListerWatcher] that the constructors of this package return. It has no state.
+// ListWatch is the [ListerWatcher] that the constructors of this package return. One of [FromClient] remembers the parts
+// of objects that it has decoded, for all its lists and watches.
 type ListWatch[T store.Object] struct {
 	list        func(context.Context, metav1.ListOptions) List[T]
 	watch       func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
 	noWatchList bool
+	memo        *sharing.Memo // nil where nothing is shared
 }
 
 // List implements [ListerWatcher].
@@ -80,6 +83,29 @@ func (lw *ListWatch[T]) Watch(ctx context.Context, options metav1.ListOptions) i
 
 // IsWatchListSemanticsUnSupported reports what [WithoutWatchList] set.
 func (lw *ListWatch[T]) IsWatchListSemanticsUnSupported() bool { return lw.noWatchList }
+
+// Sharing returns what has been decoded once for many objects so far. It is zero with [WithoutSharing], and for sources
+// that do not decode.
+func (lw *ListWatch[T]) Sharing() SharingStats {
+	if lw.memo == nil {
+		return SharingStats{}
+	}
+	s := lw.memo.Stats()
+	return SharingStats{
+		Lookups: s.Lookups, Hits: s.Hits, Bytes: s.Bytes, Shared: s.Shared, Entries: s.Entries, Held: s.Held,
+	}
+}
+
+// SharingStats says how much of a collection is equal, and what remembering it takes.
+type SharingStats struct {
+	// Lookups is how often a part of an object was looked up, and Hits how often it was found.
+	Lookups, Hits uint64
+	// Bytes is the size of all objects on the wire, and Shared how much of that was not decoded again.
+	Bytes, Shared uint64
+	// Entries is the number of parts remembered now, and Held the bytes of wire that they stand for. An entry takes
+	// some 50 bytes beside the part itself, which usually belongs to a living object.
+	Entries, Held int
+}
 
 // failed is a list that is nothing but an error.
 func failed[T store.Object](err error) List[T] {

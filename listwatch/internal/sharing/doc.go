@@ -1,0 +1,19 @@
+// Package sharing decodes API objects so that what is equal on the wire is decoded once: objects of one collection
+// repeat each other, and the parts that they repeat become the same Go values. Nothing is dropped; what comes out is
+// deeply equal to what the plain decoders make.
+//
+// An object is taken apart into the fields of its messages (protobuf) or its members (JSON). The bytes of a field, all
+// its occurrences together, are looked up in a [Memo]; where they were seen before, the Go value of that time is assigned.
+// Otherwise a message is taken apart in turn and anything else goes through the plain decoder, and the result is kept.
+//
+//  1. Only what has the form that API servers write is taken apart: known fields of the declared wire type, in ascending
+//     order, each in one run. A message of any other form is decoded plainly, as a whole.
+//  2. Which fields are worth a look-up is not declared but learned: one that is rarely found again is passed over for a
+//     while, then tried anew.
+//  3. Different bytes are never taken for equal: up to 15 bytes are compared themselves, longer ones by 128 bits of a
+//     polynomial hash (GMAC) under a key that never leaves the process. For two inputs of n bytes that were chosen without the
+//     key, the chance of one hash is below n/2^124, by proof and not by experience.
+//  4. A Memo is bounded, in entries and in bytes, and forgets what the last two generations of objects did not use.
+//
+// Objects that a Memo has made share memory with each other and must not be modified.
+package sharing

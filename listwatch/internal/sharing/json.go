@@ -1,0 +1,4 @@
+package sharing
+
+type jsonPlan struct{}
+type treeDecoder struct{}

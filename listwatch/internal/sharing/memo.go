@@ -1,0 +1,233 @@
+package sharing
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"reflect"
+	"sync"
+)
+
+// Memo remembers what has been decoded. One serves any number of types, and is safe for concurrent use: objects are
+// decoded one at a time.
+//
+// It forgets by generations, which are counted in objects and not in time: an entry lives on while one of the objects of
+// this generation or the last one has used it. A generation is twice as long as the longest list, so that what a living
+// collection shares outlasts a quiet day, and what only deleted objects had goes as others come.
+type Memo struct {
+	mu     sync.Mutex
+	limits limits
+	hash   cipher.AEAD
+	sum    []byte // of hash
+	nonce  []byte
+
+	plans   map[reflect.Type]*plan
+	structs map[reflect.Type]*jsonPlan
+	tree    *treeDecoder
+	sites   []*site
+
+	objects int // decoded in this generation
+	longest int // objects of the longest list lately
+	stats   Stats
+}
+
+// Stats is what a [Memo] holds, and what it was good for.
+type Stats struct {
+	Lookups, Hits uint64 // fields looked up, and found
+	Bytes, Shared uint64 // of all objects on the wire, and those of them that were not decoded again
+	Entries       int    // values held
+	Held          int    // bytes of wire for which they stand
+}
+
+type limits struct {
+	objects int // of a generation, at least
+	entries int // of a generation, at most
+	bytes   int // of a generation, on the wire, at most
+}
+
+// defaultLimits: 4,096 objects are the pods of 40 nodes; a million entries take some 60 MB beside their values, which
+// are mostly those of living objects; 128 MiB of wire is what 50,000 pods hold when each ReplicaSet has three of them.
+var defaultLimits = limits{objects: 4096, entries: 1 << 20, bytes: 128 << 20}
+
+// New makes a memo that has seen nothing yet. It fails where the process may not use GCM under nonces of its own
+// (GODEBUG=fips140=only).
+func New() (*Memo, error) {
+	key := make([]byte, 16)
+	_, _ = rand.Read(key) // never fails
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	hash, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	return &Memo{
+		limits: defaultLimits, hash: hash, nonce: make([]byte, hash.NonceSize()), sum: make([]byte, 0, hash.Overhead()),
+		plans: map[reflect.Type]*plan{}, structs: map[reflect.Type]*jsonPlan{},
+	}, nil
+}
+
+// Stats is a copy of the counters now.
+func (m *Memo) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stats
+}
+
+// Listed tells the memo how many objects a list had, by which it sizes its generations.
+func (m *Memo) Listed(objects int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.longest = max(objects, m.longest-m.longest/8)
+}
+
+// begin counts an object that is about to be decoded, and ends the generation when it is full.
+func (m *Memo) begin(size int) {
+	m.objects++
+	m.stats.Bytes += uint64(size)
+	entries, bytes := 0, 0
+	if m.objects&63 == 0 { // the sums are over all sites
+		for _, s := range m.sites {
+			entries += s.young.len()
+			bytes += s.young.bytes
+		}
+	}
+	if m.objects > max(m.limits.objects, 2*m.longest) || entries > m.limits.entries || bytes > m.limits.bytes {
+		m.age()
+	}
+}
+
+// age begins a new generation.
+func (m *Memo) age() {
+	m.objects = 0
+	m.stats.Entries, m.stats.Held = 0, 0
+	for _, s := range m.sites {
+		s.old, s.young = s.young, table{}
+		m.stats.Entries += s.old.len()
+		m.stats.Held += s.old.bytes
+	}
+}
+
+// key stands for bytes: the bytes themselves and their number when they are few, else their hash.
+type key [16]byte
+
+func (m *Memo) keyOf(b []byte) (k key) {
+	if len(b) < len(k) {
+		copy(k[:], b)
+		k[len(k)-1] = byte(len(b))
+		return k
+	}
+	return key(m.hash.Seal(m.sum[:0], m.nonce, nil, b))
+}
+
+// site is one place in a type, and what was decoded there.
+type site struct {
+	typ        reflect.Type
+	young, old table
+
+	// Of the last look-ups. A site that finds too little is passed over for skip objects, then tried again.
+	tries, hits, skip, pause int
+}
+
+const (
+	trial     = 128     // look-ups before a site is judged
+	worth     = 4       // it must find one in so many
+	firstRest = 1 << 11 // how long it rests at first; twice as long each time
+	lastRest  = 1 << 17
+)
+
+func (m *Memo) newSite(typ reflect.Type) *site {
+	s := &site{typ: typ}
+	m.sites = append(m.sites, s)
+	return s
+}
+
+// wanted reports whether a look-up is worth its price.
+func (s *site) wanted() bool {
+	if s.skip > 0 {
+		s.skip--
+		return false
+	}
+	return true
+}
+
+// find assigns to dst what was decoded from equal bytes.
+func (m *Memo) find(s *site, k key, size int, dst reflect.Value) bool {
+	m.stats.Lookups++
+	s.tries++
+	i, ok := s.young.index[k]
+	switch {
+	case ok:
+		dst.Set(s.young.values.Index(int(i)))
+	case s.old.index != nil:
+		if i, ok = s.old.index[k]; ok {
+			dst.Set(s.old.values.Index(int(i)))
+			delete(s.old.index, k)
+			s.old.bytes -= size
+			m.stats.Entries--
+			m.stats.Held -= size
+			m.keep(s, k, size, dst)
+		}
+	}
+	if ok {
+		s.hits++
+		m.stats.Hits++
+		m.stats.Shared += uint64(size)
+	}
+	if s.tries >= trial {
+		m.judge(s)
+	}
+	return ok
+}
+
+func (m *Memo) judge(s *site) {
+	if s.hits*worth >= s.tries {
+		s.pause = 0
+	} else {
+		s.pause = min(max(firstRest, 2*s.pause), lastRest)
+		s.skip = s.pause
+		m.stats.Entries -= s.young.len() + s.old.len()
+		m.stats.Held -= s.young.bytes + s.old.bytes
+		s.young, s.old = table{}, table{}
+	}
+	s.tries, s.hits = 0, 0
+}
+
+// keep remembers what was decoded. Slices lose their spare capacity: two objects must not grow into one array.
+func (m *Memo) keep(s *site, k key, size int, value reflect.Value) {
+	if s.skip > 0 {
+		return // judged by the very look-up that did not find it
+	}
+	if value.Kind() == reflect.Slice && value.Cap() > value.Len() {
+		value.SetCap(value.Len())
+	}
+	s.young.add(s.typ, k, size, value)
+	m.stats.Entries++
+	m.stats.Held += size
+}
+
+// table holds values of one type by the bytes that they were decoded from. Values stand in one slice and the map has
+// no pointers: 50 bytes per entry beside the value, and nothing for the collector to follow in the map.
+type table struct {
+	index  map[key]uint32
+	values reflect.Value
+	bytes  int
+}
+
+func (t *table) len() int { return len(t.index) }
+
+func (t *table) add(typ reflect.Type, k key, size int, value reflect.Value) {
+	if t.index == nil {
+		t.index = map[key]uint32{}
+		t.values = reflect.New(reflect.SliceOf(typ)).Elem()
+	}
+	n := t.values.Len()
+	if n == t.values.Cap() {
+		t.values.Grow(1)
+	}
+	t.values.SetLen(n + 1)
+	t.values.Index(n).Set(value)
+	t.index[k] = uint32(n)
+	t.bytes += size
+}

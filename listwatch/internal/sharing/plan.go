@@ -1,0 +1,114 @@
+package sharing
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// plan says how one type's protobuf messages are taken apart. It is made once per type from the struct tags that the
+// generators leave, `protobuf:"bytes,2,rep,name=spec"`: there is no code for any type.
+type plan struct {
+	fields []*field // by number; nil where there is none
+}
+
+// field is one field of a message.
+type field struct {
+	index    int // in the struct
+	wire     int
+	repeated bool
+	entries  bool // its values are entries of a map
+	shape    shape
+	elem     reflect.Type // of a message
+	nested   *plan        // its plan, when it is first needed
+	whole    *site        // of all occurrences together; nil for a scalar
+	each     *site        // of each occurrence of a repeated message
+}
+
+type shape int
+
+const (
+	scalar   shape = iota // lies in the struct itself: nothing to share
+	leaf                  // decoded by the code of the message around it
+	message               // taken apart in turn
+	pointer               // a pointer to such a message
+	messages              // a slice of them
+)
+
+// unmarshaler is the generated code of a message.
+type unmarshaler interface{ Unmarshal(data []byte) error }
+
+var unmarshalerType = reflect.TypeFor[unmarshaler]()
+
+// highest is the highest field number that is looked at: the API's types end at 43. A plan is indexed by number.
+const highest = 1 << 10
+
+func (m *Memo) planOf(t reflect.Type) *plan {
+	if p := m.plans[t]; p != nil {
+		return p
+	}
+	p := &plan{}
+	m.plans[t] = p
+	for i := range t.NumField() {
+		number, f := m.fieldOf(t.Field(i))
+		if f == nil {
+			continue
+		}
+		f.index = i
+		for len(p.fields) <= number {
+			p.fields = append(p.fields, nil)
+		}
+		p.fields[number] = f
+	}
+	return p
+}
+
+// fieldOf reads a tag; nil where there is none that can be relied on.
+func (m *Memo) fieldOf(of reflect.StructField) (number int, f *field) {
+	tag := strings.Split(of.Tag.Get("protobuf"), ",")
+	if len(tag) < 3 || !of.IsExported() {
+		return 0, nil
+	}
+	number, err := strconv.Atoi(tag[1])
+	wire, known := map[string]int{"varint": 0, "fixed64": 1, "bytes": 2, "fixed32": 5}[tag[0]]
+	if err != nil || number < 1 || number > highest || !known {
+		return 0, nil
+	}
+	f = &field{wire: wire, repeated: tag[2] == "rep"}
+	t := of.Type
+	switch {
+	case wire == wireBytes && !f.repeated && isMessage(t):
+		f.shape, f.elem = message, t
+	case wire == wireBytes && !f.repeated && t.Kind() == reflect.Pointer && isMessage(t.Elem()):
+		f.shape, f.elem = pointer, t.Elem()
+	case wire == wireBytes && f.repeated && t.Kind() == reflect.Slice && isMessage(t.Elem()):
+		f.shape, f.elem = messages, t.Elem()
+		f.each = m.newSite(f.elem)
+	case t.Kind() >= reflect.Bool && t.Kind() <= reflect.Float64:
+		f.shape = scalar
+	default:
+		f.shape, f.entries = leaf, t.Kind() == reflect.Map
+	}
+	if f.shape != scalar {
+		f.whole = m.newSite(t)
+	}
+	return number, f
+}
+
+// isMessage reports whether a type is a message with generated code and tags. Others have code of their own (Time,
+// Quantity), which tags cannot describe.
+func isMessage(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct || !reflect.PointerTo(t).Implements(unmarshalerType) {
+		return false
+	}
+	tagged := false
+	for i := range t.NumField() {
+		switch tag := t.Field(i).Tag.Get("protobuf"); {
+		case tag == "-":
+			return false
+		case tag != "":
+			tagged = true
+		}
+	}
+	return tagged
+}
