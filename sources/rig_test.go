@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for what must come; it is long because the machine may be busy.
-const patience = 20 * time.Second
+const patience = 15 * time.Second
 
 // rig is sources that run, and their one reader: the test.
 type rig struct {
@@ -77,19 +77,17 @@ func (r *rig) expect(lines ...string) {
 // problem waits until the one source has a problem with this text, and returns its whole text.
 func (r *rig) problem(text string) string {
 	r.t.Helper()
-	var found string
-	require.Eventually(r.t, func() bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(2 * time.Millisecond) {
 		for _, status := range r.Status() {
 			for _, problem := range status.Problems {
 				if strings.Contains(problem.Error(), text) {
-					found = problem.Error()
-					return true
+					return problem.Error()
 				}
 			}
 		}
-		return false
-	}, patience, 5*time.Millisecond, "no problem says %q: %+v", text, r.Status())
-	return found
+	}
+	require.FailNow(r.t, "no problem says "+text, "%+v", r.Status())
+	return ""
 }
 
 // healthy waits until no source has a problem.

@@ -1,0 +1,160 @@
+package sources_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// cluster is an API server with pods.
+type cluster struct {
+	t      *testing.T
+	pods   *watchcache.Collection[*corev1.Pod]
+	client rest.Interface
+	refuse atomic.Int32 // the status that every request gets, unless zero
+}
+
+func newCluster(t *testing.T) *cluster {
+	server, err := watchcache.NewServer()
+	require.NoError(t, err)
+	c := &cluster{t: t, pods: watchcache.Serve(server, watchcache.Pods())}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if code := int(c.refuse.Load()); code != 0 {
+			http.Error(w, "refused", code)
+			return
+		}
+		server.ServeHTTP(w, r)
+	}))
+	transport := &http.Transport{}
+	c.client, err = listwatch.NewRESTClient(&rest.Config{Host: front.URL, Transport: transport}, corev1.SchemeGroupVersion)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		server.Close()
+		transport.CloseIdleConnections()
+		front.Close()
+	})
+	return c
+}
+
+func onNode(node string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.NodeName = node }
+}
+
+func (c *cluster) create(name string, edits ...func(*corev1.Pod)) {
+	c.t.Helper()
+	_, err := c.pods.Create(podOf(name, "v1", append([]func(*corev1.Pod){uid("")}, edits...)...))
+	require.NoError(c.t, err)
+}
+
+func (c *cluster) change(name string, edit func(*corev1.Pod)) {
+	c.t.Helper()
+	pod, err := c.pods.Get("default", name)
+	require.NoError(c.t, err)
+	pod = pod.DeepCopy()
+	edit(pod)
+	_, err = c.pods.Update(pod)
+	require.NoError(c.t, err)
+}
+
+func (c *cluster) status(name string, edit func(*corev1.Pod)) {
+	c.t.Helper()
+	pod, err := c.pods.Get("default", name)
+	require.NoError(c.t, err)
+	pod = pod.DeepCopy()
+	edit(pod)
+	_, err = c.pods.UpdateStatus(pod)
+	require.NoError(c.t, err)
+}
+
+func (c *cluster) delete(name string, grace int64) {
+	c.t.Helper()
+	_, err := c.pods.Delete("default", name, metav1.DeleteOptions{GracePeriodSeconds: &grace})
+	require.NoError(c.t, err)
+}
+
+func (c *cluster) remove(name string) {
+	c.t.Helper()
+	_, err := c.pods.Remove("default", name)
+	require.NoError(c.t, err)
+}
+
+func TestAPIServerSequence(t *testing.T) {
+	c := newCluster(t)
+	c.create("b", onNode("node-1"))
+	c.create("a", onNode("node-1"))
+	c.create("elsewhere", onNode("node-2"))
+	c.create("unbound")
+	r := start(t, sources.APIServer(c.client))
+	r.expect("ADD api a=v1 b=v1")
+	c.change("unbound", onNode("node-1"))
+	r.expect("ADD api unbound=v1")
+	c.change("a", label("x"))
+	r.expect("UPDATE api a=v1")
+	c.change("a", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "v2" })
+	r.expect("UPDATE api a=v2")
+	c.change("a", func(p *corev1.Pod) { p.Finalizers = []string{"example.com/f"} })
+	c.status("a", phase(corev1.PodRunning))
+	u := r.update()
+	require.Equal(t, "RECONCILE api a=v2", describe(u))
+	require.Equal(t, []string{"example.com/f"}, u.Pods[0].Finalizers, "the whole new object is delivered")
+	c.delete("a", 30)
+	r.expect("DELETE api a=v2")
+	c.status("a", phase(corev1.PodFailed))
+	r.expect("RECONCILE api a=v2")
+	c.change("a", func(p *corev1.Pod) { p.Finalizers = nil })
+	c.remove("a")
+	r.expect("REMOVE api a=v2")
+	c.remove("b")
+	r.expect("REMOVE api b=v1")
+	c.create("b", onNode("node-1"))
+	r.expect("ADD api b=v1")
+	c.create("mirror", onNode("node-1"), func(p *corev1.Pod) {
+		p.Annotations = map[string]string{sources.MirrorAnnotation: "x", sources.SourceAnnotation: sources.FileSource}
+	})
+	u = r.update()
+	require.Equal(t, sources.Add, u.Op)
+	require.Equal(t, sources.APISource, u.Pods[0].Annotations[sources.SourceAnnotation])
+	require.Equal(t, "watch", r.Status()[0].Mode)
+	require.WithinDuration(t, time.Now(), r.Status()[0].LastContact, patience)
+}
+
+func TestAPIServerWithoutPods(t *testing.T) {
+	start(t, sources.APIServer(newCluster(t).client)).expect("ADD api")
+}
+
+func TestAPIServerThatRefuses(t *testing.T) {
+	c := newCluster(t)
+	c.refuse.Store(http.StatusForbidden)
+	r := start(t, sources.APIServer(c.client, reflector.WithBackoff(time.Millisecond, time.Millisecond)))
+	r.problem("403 Forbidden")
+	require.False(t, r.Status()[0].Seen)
+	c.create("p", onNode("node-1"))
+	c.refuse.Store(0)
+	r.expect("ADD api p=v1")
+	r.healthy()
+}
+
+func TestAPIServerThatEndsForGood(t *testing.T) {
+	c := newCluster(t)
+	c.refuse.Store(http.StatusForbidden)
+	r := start(t, sources.APIServer(c.client, reflector.WithFinalErrors()))
+	<-r.done
+	require.ErrorContains(t, r.err, "every source has ended: the api source has ended")
+}
+
+func TestAPIServerWithoutAClient(t *testing.T) {
+	err := sources.New("node-1", sources.APIServer(nil)).Run(t.Context())
+	require.ErrorContains(t, err, "no client")
+}
