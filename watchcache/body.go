@@ -70,11 +70,11 @@ func (e *resourceEndpoint[T]) readObject(c call) (T, error) {
 // place puts an object into the namespace of the path; another one of its own is an error.
 func (e *resourceEndpoint[T]) place(c call, obj T) error {
 	if obj.GetNamespace() == "" && !e.cache.resource.ClusterScoped {
-		obj.SetNamespace(c.target.namespace)
+		obj.SetNamespace(c.target.Namespace)
 	}
-	if obj.GetNamespace() != c.target.namespace && !e.cache.resource.ClusterScoped {
+	if obj.GetNamespace() != c.target.Namespace && !e.cache.resource.ClusterScoped {
 		return badRequest("the namespace of the object (%s) does not match the namespace on the URL (%s)",
-			obj.GetNamespace(), c.target.namespace)
+			obj.GetNamespace(), c.target.Namespace)
 	}
 	return nil
 }

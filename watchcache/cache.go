@@ -5,6 +5,7 @@ import (
 	"iter"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tributary-go/tributary/store"
 )
@@ -26,6 +27,7 @@ type Cache[T store.Object] struct {
 	objects  *store.Indexer[T]
 	revision *revision // of the server that writes this cache; nil where a reflector does
 	changed  signal
+	asked    atomic.Uint64 // how often bookmarks were asked for
 
 	writing sync.Mutex // serialises writers
 
@@ -177,6 +179,23 @@ func (c *Cache[T]) Compact() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.window.clear(max(version, c.version), c.state, false)
+}
+
+// SendBookmarks makes every watcher that wants bookmarks send one soon, before its interval is over. It does not wait.
+func (c *Cache[T]) SendBookmarks() {
+	c.asked.Add(1)
+	c.changed.broadcast()
+}
+
+// expire forgets everything before version, and ends all watches with a 410.
+func (c *Cache[T]) expire(version uint64) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	c.version = max(version, c.version)
+	c.window.clear(c.version, c.state, true)
+	c.mu.Unlock()
+	c.changed.broadcast()
 }
 
 func versionOf[T store.Object](obj T) uint64 {

@@ -39,6 +39,18 @@ func (c *Collection[T]) Watch(ctx context.Context, options WatchOptions) iter.Se
 // Compact forgets the history, as a compaction and a restart of a real server do: see [Cache.Compact].
 func (c *Collection[T]) Compact() { c.cache.Compact() }
 
+// Expire makes every version that anybody has seen too old: the server moves on by one version, as with a write to
+// another collection, and forgets what was before. All watches under way end with a 410.
+func (c *Collection[T]) Expire() {
+	_ = c.revision.write(func(string) (bool, error) { // it has no error of its own
+		c.cache.expire(c.revision.current.Load() + 1)
+		return true, nil
+	})
+}
+
+// SendBookmarks makes every watcher that wants bookmarks send one soon; see [Cache.SendBookmarks].
+func (c *Collection[T]) SendBookmarks() { c.cache.SendBookmarks() }
+
 // Get returns an object, or NotFound. The namespace of cluster-scoped objects is not looked at.
 func (c *Collection[T]) Get(namespace, name string) (T, error) {
 	obj, ok := c.Snapshot().Get(c.resource().key(namespace, name))

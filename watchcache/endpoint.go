@@ -60,10 +60,10 @@ func (e *resourceEndpoint[T]) hasStatus() bool {
 
 // serve routes a request by method and target.
 func (e *resourceEndpoint[T]) serve(c call) error {
-	if c.target.namespace != "" && e.cache.resource.ClusterScoped {
+	if c.target.Namespace != "" && e.cache.resource.ClusterScoped {
 		return notFound(c.request.URL.Path)
 	}
-	if c.target.subresource != "" && (c.target.subresource != status.key || !e.hasStatus()) {
+	if c.target.Subresource != "" && (c.target.Subresource != status.key || !e.hasStatus()) {
 		return notFound(c.request.URL.Path)
 	}
 	if c.request.Method == http.MethodGet {
@@ -75,7 +75,7 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 	if c.query("dryRun") != "" {
 		return badRequest("dryRun is not supported")
 	}
-	named, main := c.target.name != "", c.target.subresource == ""
+	named, main := c.target.Name != "", c.target.Subresource == ""
 	switch {
 	case c.request.Method == http.MethodPost && !named:
 		return e.serveCreate(c)
@@ -108,7 +108,7 @@ func (e *resourceEndpoint[T]) serveRead(c call) error {
 		return err
 	case o.Watch:
 		return e.serveWatch(c, o)
-	case c.target.name != "":
+	case c.target.Name != "":
 		return e.serveGet(c, o)
 	}
 	return e.serveList(c, o, keep)
@@ -120,9 +120,9 @@ func (e *resourceEndpoint[T]) serveGet(c call, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	obj, ok := now.state.Get(e.cache.resource.key(c.target.namespace, c.target.name))
+	obj, ok := now.state.Get(e.cache.resource.key(c.target.Namespace, c.target.Name))
 	if !ok {
-		return e.missing(c.target.name)
+		return e.missing(c.target.Name)
 	}
 	return e.respond(c, http.StatusOK, obj)
 }

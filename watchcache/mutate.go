@@ -31,10 +31,10 @@ func (e *resourceEndpoint[T]) serveUpdate(c call) error {
 		return err
 	}
 	if obj.GetName() == "" {
-		obj.SetName(c.target.name)
+		obj.SetName(c.target.Name)
 	}
-	if obj.GetName() != c.target.name {
-		return badRequest("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.target.name)
+	if obj.GetName() != c.target.Name {
+		return badRequest("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.target.Name)
 	}
 	updated, err := e.write(c, obj)
 	if err != nil {
@@ -45,7 +45,7 @@ func (e *resourceEndpoint[T]) serveUpdate(c call) error {
 
 // write updates what the target names.
 func (e *resourceEndpoint[T]) write(c call, obj T) (T, error) {
-	if c.target.subresource == status.key {
+	if c.target.Subresource == status.key {
 		return e.collection.UpdateStatus(obj)
 	}
 	return e.collection.Update(obj)
@@ -58,11 +58,11 @@ func (e *resourceEndpoint[T]) serveDelete(c call) error {
 	if err != nil {
 		return err
 	}
-	deleted, err := e.collection.Delete(c.target.namespace, c.target.name, options)
+	deleted, err := e.collection.Delete(c.target.Namespace, c.target.Name, options)
 	if err != nil {
 		return err
 	}
-	_, stays := e.collection.Snapshot().Get(e.cache.resource.key(c.target.namespace, c.target.name))
+	_, stays := e.collection.Snapshot().Get(e.cache.resource.key(c.target.Namespace, c.target.Name))
 	if stays || e.cache.resource.GracePeriod != nil {
 		return e.respond(c, http.StatusOK, deleted)
 	}

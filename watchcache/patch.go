@@ -30,7 +30,7 @@ func (e *resourceEndpoint[T]) servePatch(c call) error {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
-		stored, err := e.collection.Get(c.target.namespace, c.target.name)
+		stored, err := e.collection.Get(c.target.Namespace, c.target.Name)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func parseListOptions(c call) (listOptions, error) {
 	if o.Limit < 0 {
 		return o, badRequest("limit must not be negative")
 	}
-	return o, checkName(c.target.name, o)
+	return o, checkName(c.target.Name, o)
 }
 
 // checkName: the name in the path and the one in a selector may not differ.
@@ -52,15 +52,15 @@ func checkName(name string, o listOptions) error {
 	return nil
 }
 
-func (o listOptions) selection(t target) Selection {
-	return Selection{Namespace: t.namespace, Name: t.name, Labels: o.LabelSelector, Fields: o.FieldSelector}
+func (o listOptions) selection(t Target) Selection {
+	return Selection{Namespace: t.Namespace, Name: t.Name, Labels: o.LabelSelector, Fields: o.FieldSelector}
 }
 
 // minimumTimeout is the shortest time that a watch without timeoutSeconds lasts; the longest is twice as much, and
 // the choice is random, so that clients do not all come back at once.
 const minimumTimeout = 30 * time.Minute
 
-func (o listOptions) watch(t target) WatchOptions {
+func (o listOptions) watch(t Target) WatchOptions {
 	timeout := minimumTimeout + rand.N(minimumTimeout)
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
 		timeout = time.Duration(min(*o.TimeoutSeconds, int64(24*time.Hour/time.Second))) * time.Second

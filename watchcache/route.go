@@ -7,22 +7,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// target is what the path of a request names.
-type target struct {
-	resource    schema.GroupVersionResource
-	namespace   string // empty: all namespaces, or cluster scope
-	name        string // empty: the collection
-	subresource string
+// Target is what the path of a request names.
+type Target struct {
+	// Resource is the collection.
+	Resource schema.GroupVersionResource
+	// Namespace is empty for all namespaces, and for cluster scope.
+	Namespace string
+	// Name is empty for the collection as a whole.
+	Name string
+	// Subresource is the part of the object that is meant, such as "status"; empty for all of it.
+	Subresource string
 }
 
-// parseTarget reads /api/v1/… and /apis/GROUP/VERSION/…; ok is false for other paths.
-func parseTarget(path string) (t target, ok bool) {
+// ParseTarget reads a path of the form /api/v1/… or /apis/GROUP/VERSION/…; ok is false for other paths. It is for
+// handlers around a [Server], which log or refuse what passes.
+func ParseTarget(path string) (t Target, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
-		t.resource.Version, parts = parts[1], parts[2:]
+		t.Resource.Version, parts = parts[1], parts[2:]
 	case len(parts) >= 4 && parts[0] == "apis":
-		t.resource.Group, t.resource.Version, parts = parts[1], parts[2], parts[3:]
+		t.Resource.Group, t.Resource.Version, parts = parts[1], parts[2], parts[3:]
 	default:
 		return t, false
 	}
@@ -31,9 +36,9 @@ func parseTarget(path string) (t target, ok bool) {
 		if parts[1] == "" {
 			return t, false
 		}
-		t.namespace, parts = parts[1], parts[2:]
+		t.Namespace, parts = parts[1], parts[2:]
 	}
-	for i, into := range []*string{&t.resource.Resource, &t.name, &t.subresource} {
+	for i, into := range []*string{&t.Resource.Resource, &t.Name, &t.Subresource} {
 		if i < len(parts) {
 			if parts[i] == "" {
 				return t, false
@@ -48,7 +53,7 @@ func parseTarget(path string) (t target, ok bool) {
 type call struct {
 	http.ResponseWriter
 	request *http.Request // its context also ends when the server closes
-	target  target
+	target  Target
 	format  format
 }
 

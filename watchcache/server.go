@@ -95,13 +95,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.RLock()
 	resources := slices.Clone(s.resources)
 	s.mu.RUnlock()
-	t, ok := parseTarget(r.URL.Path)
+	t, ok := ParseTarget(r.URL.Path)
 	if !ok {
 		serveDiscovery(w, r, resources)
 		return
 	}
 	for _, e := range resources {
-		if e.groupVersionResource() == t.resource {
+		if e.groupVersionResource() == t.Resource {
 			serveResource(w, r, e, t)
 			return
 		}
@@ -109,7 +109,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	respondError(w, format{}, notFound(r.URL.Path))
 }
 
-func serveResource(w http.ResponseWriter, r *http.Request, e endpoint, t target) {
+func serveResource(w http.ResponseWriter, r *http.Request, e endpoint, t Target) {
 	f, err := negotiate(r, e.protobuf())
 	if err == nil {
 		err = e.serve(call{ResponseWriter: w, request: r, target: t, format: f})

@@ -36,6 +36,7 @@ type watcher[T store.Object] struct {
 
 	bookmarks bool
 	mark      time.Time // when the next bookmark is due
+	asked     uint64    // how often bookmarks had been asked for when the last one was sent
 	deadline  time.Time // zero: none
 
 	batch   []*change[T] // the changes last read
@@ -59,7 +60,7 @@ func (c *Cache[T]) watcher(o WatchOptions) (*watcher[T], error) {
 	}
 	w := &watcher[T]{
 		cache: c, keep: keep, bookmarks: o.Bookmarks, sendState: o.wantsState(version),
-		batch: make([]*change[T], 0, batchSize),
+		batch: make([]*change[T], 0, batchSize), asked: c.asked.Load(),
 	}
 	now := time.Now()
 	if o.Timeout > 0 {
@@ -128,7 +129,7 @@ func (w *watcher[T]) next(ctx context.Context) ([]Event[T], error) {
 			continue // nothing of it was for us
 		}
 		now := time.Now()
-		if w.bookmarks && !now.Before(w.mark) {
+		if w.bookmarkDue(now) {
 			w.scheduleBookmark(now)
 			if complete >= w.after { // there is nothing to say before a version of the future has come
 				return w.bookmark(complete, false), nil
@@ -193,6 +194,16 @@ func (w *watcher[T]) bookmark(version uint64, initialEventsEnd bool) []Event[T] 
 		Type: watch.Bookmark, ResourceVersion: formatVersion(version), InitialEventsEnd: initialEventsEnd,
 	})
 	return w.events
+}
+
+// bookmarkDue reports whether the time of a bookmark has come, or somebody asks for one.
+func (w *watcher[T]) bookmarkDue(now time.Time) bool {
+	asked := w.cache.asked.Load()
+	if !w.bookmarks || asked == w.asked && now.Before(w.mark) {
+		return false
+	}
+	w.asked = asked
+	return true
 }
 
 // scheduleBookmark sets when the next bookmark is due: after the interval, or shortly before the deadline.
