@@ -43,7 +43,7 @@ func TestFailoverToStaleServer(t *testing.T) {
 			line := watchStatus(t, f)
 			balancer.Switch(second.Address())
 			balancer.Cut()
-			pass(20 * time.Second)
+			pass(15 * time.Second) // for the watches to be found silent, and lists to be refused
 			s, behind := f.status(), line.String()
 			t.Logf("%s: %s; %s%s", way.name, behind, s, brief(f.sent().since(began)))
 			require.Equal(t, held, f.version(), "no news, and nothing older")

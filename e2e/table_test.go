@@ -39,7 +39,7 @@ func (r *rows) String() string {
 	return out.String()
 }
 
-// histogram draws how many of the moments fall into each slot of width.
+// histogram draws how many of the moments fall into each slot of width. Empty slots are left out.
 func histogram(moments []time.Duration, width time.Duration) string {
 	if len(moments) == 0 {
 		return "nothing\n"
@@ -51,6 +51,12 @@ func histogram(moments []time.Duration, width time.Duration) string {
 	first, last := slot(slices.Min(moments), width), slot(slices.Max(moments), width)
 	var out strings.Builder
 	for i := first; i <= last; i++ {
+		if slots[i] == 0 {
+			if slots[i-1] != 0 {
+				out.WriteString("      …\n")
+			}
+			continue
+		}
 		fmt.Fprintf(&out, "%7s %4d %s\n", (time.Duration(i) * width).Round(time.Millisecond), slots[i], strings.Repeat("#", slots[i]))
 	}
 	return out.String()

@@ -57,9 +57,9 @@ func TestThrottled(t *testing.T) {
 	t.Logf("A6: %d reflectors of %d pods, one request at a time: %d answers of 429, which said %v; synced after a median of %s, %s at most",
 		agents, manyPods, refused, told, quantile(synced, 0.5), quantile(synced, 1))
 	t.Logf("A6: first requests\n%s", histogram(first, 100*time.Millisecond))
-	t.Logf("A6: later requests\n%s", histogram(again, 250*time.Millisecond))
+	t.Logf("A6: later requests\n%s", histogram(again, 500*time.Millisecond))
 	require.Greater(t, refused, agents/2, "the server did throttle")
-	require.Less(t, busiest(again, 250*time.Millisecond), max(agents/4, 10), "they come together")
+	require.Less(t, busiest(again, 100*time.Millisecond), agents/3, "they come together")
 	require.False(t, slices.ContainsFunc(followers, func(f follower) bool { return lists(f) != 1 }), "one list each")
 	for _, f := range followers[:5] {
 		requireWhole(t, f, 30*time.Second)
@@ -85,7 +85,7 @@ func (w *world) admitOneOfAgents() {
 		ObjectMeta: metav1.ObjectMeta{Name: "agents"},
 		Spec: flowcontrolv1.FlowSchemaSpec{
 			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: level.Name},
-			MatchingPrecedence:         1,
+			MatchingPrecedence:         2, // right after what is exempt
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: cluster.AgentUser}}},
 				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{

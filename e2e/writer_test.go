@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,14 @@ func (o *writer) quietly(do func()) {
 	o.gate.Lock()
 	defer o.gate.Unlock()
 	do()
+}
+
+// written waits until n more writes have succeeded.
+func (o *writer) written(n int64) {
+	o.world.t.Helper()
+	sum := func() int64 { return o.creates.Load() + o.updates.Load() + o.binds.Load() + o.deletes.Load() }
+	before := sum()
+	require.Eventually(o.world.t, func() bool { return sum() >= before+n }, time.Minute, 10*time.Millisecond)
 }
 
 func (o *writer) run(ctx context.Context, pace time.Duration, widgets bool) {
