@@ -12,7 +12,7 @@ const maxPending = 64
 // feed is one source on its way to the merge: the states that it has set and that have not been told.
 type feed struct {
 	source Source
-	merge  *merge // of the goroutine that delivers
+	merge  merger // of the goroutine that delivers
 	// merged receives when states were merged, so that a plan made before is given up.
 	merged chan struct{}
 

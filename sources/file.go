@@ -63,6 +63,9 @@ func (f *fileSource) Run(ctx context.Context, sink *Sink) error {
 		return fmt.Errorf("manifest path %q: %w", f.path, err)
 	}
 	f.path = path
+	if sink.likeKubelet {
+		return newKubeletFile(f, sink).run(ctx)
+	}
 	f.decoder = manifest.Decoder{Node: sink.Node(), Source: FileSource}
 	f.files = map[string]*file{}
 	f.begun = time.Now()

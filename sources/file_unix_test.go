@@ -147,3 +147,31 @@ func TestFileThatCannotBeRead(t *testing.T) {
 	r.expect("ADD file b-node-1=v1")
 	r.problem("input/output error")
 }
+
+func TestKubeletHangsOnAFIFO(t *testing.T) {
+	k := likeKubelet(t, "")
+	k.expect("ADD file")
+	k.watched()
+	fifo := k.path("fifo")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	var pipe *os.File
+	require.Eventually(t, func() (open bool) {
+		var err error
+		pipe, err = os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err == nil // somebody reads
+	}, patience, time.Millisecond)
+	put(t, k.path("a.yaml"), manifestOf("a", "v1"))
+	select {
+	case k.ticks <- time.Now():
+		require.Fail(t, "the source does not hang")
+	case u := <-k.Updates():
+		require.Fail(t, "the source does not hang", describe(u))
+	case <-time.After(200 * time.Millisecond):
+	}
+	_, err := pipe.WriteString(manifestOf("p", "v1"))
+	require.NoError(t, err)
+	require.NoError(t, pipe.Close())
+	k.expect("ADD file p-node-1=v1", "ADD file a-node-1=v1")
+	// And it can be stopped while it hangs again.
+	require.NoError(t, syscall.Mkfifo(k.path("fifo2"), 0o600))
+}

@@ -107,13 +107,13 @@ func (w *fileWatch) follow(path string, every time.Duration) (mode string) {
 		w.watched[folder] = info
 	}
 	if failed != nil {
-		return fmt.Sprintf("%s and poll every %s: %v", events(), every, failed)
+		return fmt.Sprintf("%s and poll every %s: %v", fileEvents(), every, failed)
 	}
-	return events()
+	return fileEvents()
 }
 
-// events is what the system's file events are called.
-func events() string {
+// fileEvents is what the system's file events are called.
+func fileEvents() string {
 	if runtime.GOOS == "linux" {
 		return "inotify"
 	}

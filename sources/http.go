@@ -57,6 +57,9 @@ func (h *httpSource) Run(ctx context.Context, sink *Sink) error {
 	h.url = address
 	h.entry.path = shown(address)
 	h.client = &http.Client{Transport: h.options.transport, CheckRedirect: stayOnHost}
+	if sink.likeKubelet {
+		return newKubeletHTTP(h, sink).run(ctx)
+	}
 	h.decoder = manifest.Decoder{Node: sink.Node(), Source: HTTPSource}
 	h.keeper.mode(fmt.Sprintf("poll every %s", h.options.every))
 	for {
@@ -140,12 +143,10 @@ type answer struct {
 func (h *httpSource) fetch(ctx context.Context) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.options.timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url.String(), nil)
+	request, err := h.request(ctx)
 	if err != nil {
-		return answer{}, errors.New("the request cannot be made")
+		return answer{}, err
 	}
-	request.Header = h.options.header.Clone()
-	request.Host = h.options.header.Get("Host")
 	if h.accepted.etag != "" {
 		request.Header.Set("If-None-Match", h.accepted.etag)
 	}
@@ -166,6 +167,16 @@ func (h *httpSource) fetch(ctx context.Context) (answer, error) {
 		}
 	}
 	return answer{}, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+}
+
+func (h *httpSource) request(ctx context.Context) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url.String(), nil)
+	if err != nil {
+		return nil, errors.New("the request cannot be made")
+	}
+	request.Header = h.options.header.Clone()
+	request.Host = h.options.header.Get("Host")
+	return request, nil
 }
 
 func (h *httpSource) read(response *http.Response) (answer, error) {

@@ -27,15 +27,27 @@ func (s state) compare() func(a, b *corev1.Pod) int {
 		return byName
 	}
 	rank := make(map[string]int, len(s.order))
-	for i, pod := range s.order {
-		rank[store.KeyOf(pod)] = i
+	for i, pod := range slices.Backward(s.order) {
+		rank[store.KeyOf(pod)] = i // of two with one name, the first counts
 	}
 	return func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(rank[store.KeyOf(a)], rank[store.KeyOf(b)]), byName(a, b))
 	}
 }
 
-// merge is what the reader of Updates has been told of one source. It does no I/O and is not safe for concurrent use.
+// merger turns the states of one source into differences from what the reader of Updates has been told. It does no I/O and
+// is not safe for concurrent use.
+type merger interface {
+	// plan is the difference between what was told and a new state: updates in the kubelet's order.
+	plan(next state) []PodUpdate
+	// sent notes that the reader has taken an update of the plan; it is called in order.
+	sent(u PodUpdate)
+	settled(next state)
+	// interrupted: only these updates of the plan for next have been sent, and no more of them will be.
+	interrupted(next state, sent []PodUpdate)
+}
+
+// merge is the merger by default.
 type merge struct {
 	source string
 	now    func() time.Time
@@ -51,8 +63,6 @@ func newMerge(source string, now func() time.Time) *merge {
 	return &merge{source: source, now: now, given: map[string]*corev1.Pod{}}
 }
 
-// plan is the difference between what was told and a new state: updates in the kubelet's order. Each update is to be
-// confirmed with sent, in order; when the last one was, settled makes the new state the one that was told.
 func (m *merge) plan(next state) []PodUpdate {
 	ops := map[Op][]*corev1.Pod{}
 	for c := range store.Diff(m.told, next.pods) {
@@ -131,7 +141,6 @@ func (m *merge) annotated(c store.Change[*corev1.Pod]) *corev1.Pod {
 	return &pod
 }
 
-// sent notes that the reader has taken an update.
 func (m *merge) sent(u PodUpdate) {
 	m.begun = true
 	for _, pod := range u.Pods {
@@ -146,7 +155,7 @@ func (m *merge) sent(u PodUpdate) {
 // settled: all updates of the plan for next have been sent.
 func (m *merge) settled(next state) { m.told = next.pods }
 
-// interrupted makes told what the reader knows when only these updates of the plan for next have been sent.
+// interrupted makes told what the reader knows now.
 func (m *merge) interrupted(next state, sent []PodUpdate) {
 	if len(sent) == 0 {
 		return

@@ -15,6 +15,7 @@ type sourceOptions struct {
 	every     time.Duration
 	grace     time.Duration
 	timeout   time.Duration
+	ticks     <-chan time.Time // in place of the period, in tests
 	header    http.Header
 	transport http.RoundTripper
 }
@@ -93,4 +94,13 @@ func checkURL(address string) (*url.URL, error) {
 // shown is a URL without what may be secret in it: user, password, query and fragment.
 func shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// period ticks every period, until stop.
+func (o sourceOptions) period() (ticks <-chan time.Time, stop func()) {
+	if o.ticks != nil {
+		return o.ticks, func() {}
+	}
+	ticker := time.NewTicker(o.every)
+	return ticker.C, ticker.Stop
 }

@@ -38,7 +38,9 @@ type Report struct {
 type Sink struct {
 	node string
 	log  logr.Logger
-	set  func(state)
+	// likeKubelet: the sources of this package are to do as the kubelet does, harm included.
+	likeKubelet bool
+	set         func(state)
 }
 
 // Node is the name of the node whose pods are wanted.

@@ -16,11 +16,12 @@ type Sources struct {
 	node string
 	log  logr.Logger
 
-	feeds   []*feed
-	updates chan PodUpdate
-	wake    chan struct{} // a state has been set
-	synced  chan struct{}
-	began   atomic.Bool
+	likeKubelet bool
+	feeds       []*feed
+	updates     chan PodUpdate
+	wake        chan struct{} // a state has been set
+	synced      chan struct{}
+	began       atomic.Bool
 }
 
 // Option adds a source, or says how the sources work.
@@ -45,7 +46,11 @@ func New(node string, options ...Option) *Sources {
 		option(s)
 	}
 	for _, f := range s.feeds {
-		f.merge = newMerge(f.source.Name(), time.Now)
+		if s.likeKubelet {
+			f.merge = newKubeletMerge(f.source.Name(), time.Now)
+		} else {
+			f.merge = newMerge(f.source.Name(), time.Now)
+		}
 	}
 	return s
 }
@@ -109,7 +114,7 @@ func (s *Sources) Run(ctx context.Context) error {
 // runSource runs one source; its end never ends another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
 	log := s.log.WithValues("source", f.source.Name())
-	sink := &Sink{node: s.node, log: log, set: func(next state) {
+	sink := &Sink{node: s.node, log: log, likeKubelet: s.likeKubelet, set: func(next state) {
 		f.push(next)
 		select {
 		case s.wake <- struct{}{}:

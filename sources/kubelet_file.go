@@ -1,0 +1,305 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/store"
+)
+
+// kubeletFile reads manifests as the kubelet 1.36 does. What looks like a mistake here is one of the kubelet's, kept on
+// purpose: see LikeKubelet. There are three truths that need not agree: the pods by name, the names by file, and what was
+// set. Events change single pods, the period replaces them all, and an empty folder is set past them.
+type kubeletFile struct {
+	path    string
+	options sourceOptions
+	keeper  *keeper
+	sink    *Sink
+	log     logr.Logger
+	decoder manifest.Decoder
+
+	pods     map[string]*corev1.Pod
+	names    map[string]string // of a file: the key of the pod that it declared when it was last good
+	problems map[string]error  // by path
+}
+
+const (
+	kubeletRetry    = time.Second
+	kubeletMaxRetry = 20 * time.Second
+	// kubeletEvents is how many events wait while a file is read. Further ones wait in the system.
+	kubeletEvents = 10
+	// pipeLook is how often a FIFO that the source hangs on is looked at.
+	pipeLook = 50 * time.Millisecond
+)
+
+func newKubeletFile(f *fileSource, sink *Sink) *kubeletFile {
+	return &kubeletFile{
+		path: f.path, options: f.options, keeper: &f.keeper, sink: sink, log: sink.Log().WithValues("path", f.path),
+		decoder: manifest.Decoder{Node: sink.Node(), Source: FileSource, LikeKubelet: true},
+		pods:    map[string]*corev1.Pod{}, names: map[string]string{}, problems: map[string]error{},
+	}
+}
+
+func (k *kubeletFile) run(ctx context.Context) error {
+	period, stop := k.options.period()
+	defer stop()
+	events, missing := make(chan fsnotify.Event, kubeletEvents), make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { k.watch(ctx, events, missing) })
+	defer watching.Wait()
+	k.list()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-period:
+			k.list()
+		case <-missing:
+			k.sink.Set(Pods{})
+		case event := <-events:
+			k.event(ctx, event)
+		}
+	}
+}
+
+// watch watches the path, and looks for it each second where it is not there. When it has gone away, the watch goes on
+// without ever bringing anything again.
+func (k *kubeletFile) watch(ctx context.Context, events chan<- fsnotify.Event, missing chan<- struct{}) {
+	delay := kubeletRetry
+	for {
+		k.keeper.mode(fmt.Sprintf("poll every %s", k.options.every))
+		err := k.follow(ctx, events)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, fs.ErrNotExist):
+			delay = kubeletRetry
+			select {
+			case missing <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		default:
+			k.log.V(2).Info("The watch has ended", "error", err.Error())
+		}
+		timer := time.NewTimer(delay)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		delay = min(2*delay, kubeletMaxRetry)
+	}
+}
+
+// follow hands on the events of the path until something goes wrong with the watch itself.
+func (k *kubeletFile) follow(ctx context.Context, events chan<- fsnotify.Event) error {
+	if _, err := os.Stat(k.path); err != nil {
+		return err
+	}
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer watcher.Close()
+	if err := watcher.Add(k.path); err != nil {
+		return err
+	}
+	k.keeper.mode(fileEvents())
+	for {
+		select {
+		case event := <-watcher.Events:
+			select {
+			case events <- event:
+			case <-ctx.Done():
+				return nil
+			}
+		case err := <-watcher.Errors:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// event reads the file that an event is about, or drops the pod that it declared.
+func (k *kubeletFile) event(ctx context.Context, event fsnotify.Event) {
+	if strings.HasPrefix(filepath.Base(event.Name), ".") {
+		return
+	}
+	if event.Op&(fsnotify.Create|fsnotify.Write|fsnotify.Chmod) == 0 {
+		delete(k.problems, event.Name)
+		name, known := k.names[event.Name]
+		if _, ok := k.pods[name]; known && ok {
+			delete(k.pods, name)
+			delete(k.names, event.Name)
+			k.set()
+		}
+		k.report()
+		return
+	}
+	defer k.report()
+	pod, err := k.read(ctx, event.Name)
+	if err != nil {
+		k.problems[event.Name] = err
+		return
+	}
+	delete(k.problems, event.Name)
+	k.pods[store.KeyOf(pod)] = pod
+	k.set()
+}
+
+// list looks at everything, as in each period.
+func (k *kubeletFile) list() {
+	clear(k.problems)
+	defer k.report()
+	info, err := os.Stat(k.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		k.problems[k.path] = err
+		k.sink.Set(Pods{}) // but what is known stays known
+	case err != nil:
+		k.problems[k.path] = err
+	case info.IsDir():
+		k.listFolder()
+	case info.Mode().IsRegular():
+		pod, err := k.read(context.Background(), k.path)
+		if err != nil {
+			k.problems[k.path] = err
+			return
+		}
+		k.replace([]*corev1.Pod{pod})
+	default:
+		k.problems[k.path] = fmt.Errorf("%s is neither a folder nor a file", k.path)
+	}
+}
+
+func (k *kubeletFile) listFolder() {
+	names, err := os.ReadDir(k.path)
+	if err != nil {
+		k.problems[k.path] = err
+		return
+	}
+	var pods []*corev1.Pod
+	for _, name := range names {
+		path := filepath.Join(k.path, name.Name())
+		if strings.HasPrefix(name.Name(), ".") {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is not a regular file", path)
+		}
+		var pod *corev1.Pod
+		if err == nil {
+			pod, err = k.read(context.Background(), path)
+		}
+		if err != nil {
+			k.problems[path] = err
+			continue
+		}
+		pods = append(pods, pod)
+	}
+	if len(pods) == 0 {
+		k.sink.Set(Pods{}) // but what is known stays known
+		return
+	}
+	k.replace(pods)
+}
+
+// read gives the pod of a file. On a FIFO it hangs until somebody writes.
+func (k *kubeletFile) read(ctx context.Context, path string) (*corev1.Pod, error) {
+	var data []byte
+	info, err := os.Stat(path)
+	if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		data, err = readPipe(ctx, path)
+	} else if err == nil {
+		data, err = readBounded(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	pods, rejected := k.decoder.Decode(path, data)
+	if len(rejected) > 0 {
+		return nil, rejected[0]
+	}
+	k.names[path] = store.KeyOf(pods[0])
+	return pods[0], nil
+}
+
+// replace makes pods all that is known; of two with one name the last one counts.
+func (k *kubeletFile) replace(pods []*corev1.Pod) {
+	clear(k.pods)
+	for _, pod := range pods {
+		k.pods[store.KeyOf(pod)] = pod
+	}
+	k.set()
+}
+
+func (k *kubeletFile) set() {
+	var all store.Indexer[*corev1.Pod]
+	for _, pod := range k.pods {
+		_ = all.Add(pod) // it cannot fail: a manifest's pods have names
+	}
+	k.sink.Set(all.Snapshot())
+}
+
+func (k *kubeletFile) report() {
+	var problems []error
+	for _, err := range k.problems {
+		problems = append(problems, err)
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	k.keeper.round(k.log, problems, true)
+}
+
+// readPipe waits, until ctx ends, for somebody to write into a FIFO, and reads all that comes. It opens it without
+// waiting for the other end, so that it can be ended.
+func readPipe(ctx context.Context, path string) ([]byte, error) {
+	pipe, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer pipe.Close()
+	var data []byte
+	buffer := make([]byte, 64<<10)
+	look := time.NewTicker(pipeLook)
+	defer look.Stop()
+	for len(data) < manifest.MaxSize {
+		_ = pipe.SetReadDeadline(time.Now().Add(pipeLook))
+		n, err := pipe.Read(buffer)
+		data = append(data, buffer[:n]...)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err == nil || errors.Is(err, os.ErrDeadlineExceeded):
+			continue
+		case !errors.Is(err, io.EOF):
+			return nil, err
+		case len(data) > 0:
+			return data, nil
+		}
+		select { // nobody has it open
+		case <-look.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return nil, manifest.ErrTooLarge
+}
