@@ -1,0 +1,182 @@
+package sources
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// A checkpoint is the last complete state of the API server source on disk: one file per node, written beside its final
+// name, synced and renamed into place, so that whatever ends the process leaves the old state or the new one.
+//
+//	magic, 8 bytes | length of the node's name, 4 bytes | name | length of the list, 8 bytes | list, a protobuf v1.PodList |
+//	SHA-256 of everything before
+//
+// Numbers are big-endian.
+const (
+	checkpointMagic   = "TRBPODS\x01"
+	checkpointLimit   = 256 << 20 // a node has a few hundred pods of a few KB
+	checkpointSum     = sha256.Size
+	checkpointMinimum = len(checkpointMagic) + 4 + 8 + checkpointSum
+)
+
+// checkpoint is the file of one node's pods.
+type checkpoint struct {
+	path string
+	node string
+}
+
+// newCheckpoint names the file in a folder; a node's name is a DNS name, and so a good file name.
+func newCheckpoint(folder, node string) checkpoint {
+	return checkpoint{path: filepath.Join(folder, node+".pods"), node: node}
+}
+
+// save writes a state. When it fails, what was there before is still there.
+func (c checkpoint) save(pods Pods) error {
+	data, err := c.encode(pods)
+	if err == nil {
+		err = writeAtomically(c.path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint %s: %w", c.path, err)
+	}
+	return nil
+}
+
+// load reads the state that was saved last. It fails with fs.ErrNotExist where none was, and with another error on a file
+// that is not whole, or not this node's; such a file is left where it is until the next save.
+func (c checkpoint) load() (Pods, error) {
+	data, err := readLimited(c.path, checkpointLimit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Pods{}, err
+	}
+	var pods Pods
+	if err == nil {
+		pods, err = c.decode(data)
+	}
+	if err != nil {
+		return Pods{}, fmt.Errorf("checkpoint %s is not used: %w", c.path, err)
+	}
+	return pods, nil
+}
+
+func (c checkpoint) encode(pods Pods) ([]byte, error) {
+	list := corev1.PodList{}
+	list.ResourceVersion = pods.ResourceVersion()
+	for _, pod := range pods.Sorted() {
+		list.Items = append(list.Items, *pod)
+	}
+	body, err := list.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("the pods cannot be encoded: %w", err)
+	}
+	data := []byte(checkpointMagic)
+	data = binary.BigEndian.AppendUint32(data, uint32(len(c.node)))
+	data = append(data, c.node...)
+	data = binary.BigEndian.AppendUint64(data, uint64(len(body)))
+	data = append(data, body...)
+	sum := sha256.Sum256(data)
+	if data = append(data, sum[:]...); len(data) > checkpointLimit {
+		return nil, fmt.Errorf("%d pods are more than the limit of %d MiB", pods.Len(), checkpointLimit>>20)
+	}
+	return data, nil
+}
+
+func (c checkpoint) decode(data []byte) (Pods, error) {
+	if len(data) < checkpointMinimum {
+		return Pods{}, fmt.Errorf("it has %d bytes: it is cut off", len(data))
+	}
+	if !bytes.HasPrefix(data, []byte(checkpointMagic)) {
+		return Pods{}, errors.New("it is not a checkpoint, or one of another version")
+	}
+	signed, sum := data[:len(data)-checkpointSum], data[len(data)-checkpointSum:]
+	if got := sha256.Sum256(signed); !bytes.Equal(got[:], sum) {
+		return Pods{}, errors.New("its checksum is wrong: it is cut off or damaged")
+	}
+	rest := signed[len(checkpointMagic):]
+	node, rest := rest[4:], rest[4:]
+	// The checksum holds, so these lengths are what was written.
+	size := binary.BigEndian.Uint32(signed[len(checkpointMagic):])
+	node, rest = node[:size], rest[size:]
+	if string(node) != c.node {
+		return Pods{}, fmt.Errorf("it is of node %q", node)
+	}
+	return podsOf(rest[8:])
+}
+
+// podsOf decodes the list of a checkpoint.
+func podsOf(body []byte) (Pods, error) {
+	var list corev1.PodList
+	if err := list.Unmarshal(body); err != nil {
+		return Pods{}, errors.New("its pods cannot be decoded")
+	}
+	items := func(yield func(*corev1.Pod, error) bool) {
+		for i := range list.Items {
+			pod := list.Items[i] // memory of its own: the list need not live on for one pod
+			if !yield(&pod, nil) {
+				return
+			}
+		}
+	}
+	var pods store.Indexer[*corev1.Pod]
+	if err := pods.Replace(items, store.At(list.ResourceVersion)); err != nil {
+		return Pods{}, err
+	}
+	return pods.Snapshot(), nil
+}
+
+// writeAtomically replaces a file as a whole, readable by its owner alone.
+func writeAtomically(path string, data []byte) error {
+	temporary := path + ".tmp" // of a fixed name: what a crash leaves is overwritten, not collected
+	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes a rename durable, where folders can be synced.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := folder.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+		return err
+	}
+	return nil
+}
+
+func readLimited(path string, limit int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is larger than %d MiB", limit>>20)
+	}
+	return data, err
+}
