@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -19,6 +20,9 @@ import (
 func APIServer(client rest.Interface, options ...reflector.Option) Option {
 	return With(&apiServer{client: client, options: options})
 }
+
+// apiStale is twice the time between the bookmarks of a server that is well.
+const apiStale = 2 * time.Minute
 
 type apiServer struct {
 	client  rest.Interface
@@ -45,7 +49,7 @@ func (a *apiServer) Report() Report {
 		return Report{}
 	}
 	status := r.Status()
-	report := Report{Mode: "watch", LastContact: status.LastContact, Errors: status.Failures}
+	report := Report{Mode: "watch", StaleAfter: apiStale, LastContact: status.LastContact, Errors: status.Failures}
 	if status.Err != nil {
 		report.Problems = []error{status.Err}
 	}

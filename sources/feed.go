@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"fmt"
 	"sync"
 	"time"
 )
@@ -16,10 +17,15 @@ type feed struct {
 	// merged receives when states were merged, so that a plan made before is given up.
 	merged chan struct{}
 
+	optional bool          // Synced does not wait for it beyond the deadline
+	deadline time.Duration // from the beginning of the run; zero is none, or at once for an optional one
+
 	mu      sync.Mutex // guards what follows
+	begun   time.Time  // when Run was called
 	pending []state
+	telling bool // a state has been taken from pending, and the reader does not have all of it yet
 	seen    bool
-	pods    int
+	newest  Pods
 	lastSet time.Time
 	failed  error // the source has ended with this
 }
@@ -28,7 +34,7 @@ type feed struct {
 func (f *feed) push(next state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pods, f.lastSet = next.pods.Len(), time.Now()
+	f.newest, f.lastSet = next.pods, time.Now()
 	if len(f.pending) < maxPending {
 		f.pending = append(f.pending, next)
 		return
@@ -51,6 +57,7 @@ func (f *feed) pop() (state, bool) {
 	next := f.pending[0]
 	f.pending[0] = state{}
 	f.pending = f.pending[1:]
+	f.telling = true
 	select {
 	case <-f.merged: // said before this state was taken: it is news no longer
 	default:
@@ -61,13 +68,35 @@ func (f *feed) pop() (state, bool) {
 func (f *feed) told() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.seen = true
+	f.seen, f.telling = true, false
 }
 
-func (f *feed) wasTold() bool {
+func (f *feed) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.seen
+	f.begun = time.Now()
+}
+
+// ready reports whether Synced need not wait for the source any longer.
+func (f *feed) ready() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen || f.optional && time.Since(f.begun) >= f.deadline
+}
+
+// safeToPrune reports whether the reader has the newest state of the source, and that is whole and fresh.
+func (f *feed) safeToPrune() bool {
+	status := f.status()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen && !f.telling && len(f.pending) == 0 && len(status.Problems) == 0 &&
+		(status.StaleAfter == 0 || time.Since(status.LastContact) <= status.StaleAfter)
+}
+
+func (f *feed) state() Pods {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.newest
 }
 
 func (f *feed) fail(err error) {
@@ -90,5 +119,9 @@ func (f *feed) status() Status {
 		report.Problems = append(report.Problems[:len(report.Problems):len(report.Problems)], f.failed)
 		report.Errors++
 	}
-	return Status{Source: f.source.Name(), Seen: f.seen, Pods: f.pods, LastSet: f.lastSet, Report: report}
+	if overdue := !f.begun.IsZero() && time.Since(f.begun) > f.deadline; overdue && !f.seen && !f.optional && f.deadline > 0 {
+		err := fmt.Errorf("the %s source is required, and has not been read within %s", f.source.Name(), f.deadline)
+		report.Problems = append(report.Problems[:len(report.Problems):len(report.Problems)], err)
+	}
+	return Status{Source: f.source.Name(), Seen: f.seen, Pods: f.newest.Len(), LastSet: f.lastSet, Report: report}
 }

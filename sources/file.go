@@ -63,6 +63,7 @@ func (f *fileSource) Run(ctx context.Context, sink *Sink) error {
 		return fmt.Errorf("manifest path %q: %w", f.path, err)
 	}
 	f.path = path
+	f.keeper.staleAfter(f.options.stale())
 	if sink.likeKubelet {
 		return newKubeletFile(f, sink).run(ctx)
 	}

@@ -55,6 +55,7 @@ func (h *httpSource) Run(ctx context.Context, sink *Sink) error {
 		return err
 	}
 	h.url = address
+	h.keeper.staleAfter(h.options.stale())
 	h.entry.path = shown(address)
 	h.client = &http.Client{Transport: h.options.transport, CheckRedirect: stayOnHost}
 	if sink.likeKubelet {

@@ -23,6 +23,12 @@ func (k *keeper) read() Report {
 	return r
 }
 
+func (k *keeper) staleAfter(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.report.StaleAfter = d
+}
+
 func (k *keeper) mode(mode string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -96,6 +96,9 @@ func shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
+// stale is when a source that looks every period is overdue for certain: it missed two looks, each of which may take long.
+func (o sourceOptions) stale() time.Duration { return 3*o.every + o.timeout }
+
 // period ticks every period, until stop.
 func (o sourceOptions) period() (ticks <-chan time.Time, stop func()) {
 	if o.ticks != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,7 +174,7 @@ type scripted struct {
 	name   string
 	states chan sources.Pods
 	ends   chan error // what Run is to return
-	report sources.Report
+	report atomic.Pointer[sources.Report]
 }
 
 func newScripted(name string) *scripted {
@@ -182,7 +183,15 @@ func newScripted(name string) *scripted {
 
 func (s *scripted) Name() string { return s.name }
 
-func (s *scripted) Report() sources.Report { return s.report }
+func (s *scripted) Report() sources.Report {
+	if report := s.report.Load(); report != nil {
+		return *report
+	}
+	return sources.Report{}
+}
+
+// tell makes this the source's report.
+func (s *scripted) tell(report sources.Report) { s.report.Store(&report) }
 
 func (s *scripted) Run(ctx context.Context, sink *sources.Sink) error {
 	for {

@@ -25,6 +25,8 @@ type Report struct {
 	Mode string
 	// LastContact is when the source last looked at, or heard from, what it reads, with success.
 	LastContact time.Time
+	// StaleAfter is how long after LastContact what the source has set may be out of date. Zero: never.
+	StaleAfter time.Duration
 	// Problems is what is wrong now, one error per file, URL or object; empty when all is well.
 	Problems []error
 	// Skipped is the number of files that are passed over now for their names: hidden ones, and leftovers of editors and

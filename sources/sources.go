@@ -58,7 +58,8 @@ func New(node string, options ...Option) *Sources {
 // Updates is the one channel of all sources. It is unbuffered, and closed when Run returns. One goroutine reads it.
 func (s *Sources) Updates() <-chan PodUpdate { return s.updates }
 
-// Synced is closed once the first state of every source has been read from Updates.
+// Synced is closed once the first state of every source has been read from Updates; see [Optional] for sources that it
+// does not wait for.
 func (s *Sources) Synced() <-chan struct{} { return s.synced }
 
 // Status is the health of one source.
@@ -100,6 +101,10 @@ func (s *Sources) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	ended := make(chan struct{})
 	for _, f := range s.feeds {
+		f.begin()
+		if f.optional {
+			defer time.AfterFunc(f.deadline, s.look).Stop() // for Synced
+		}
 		running.Go(func() { s.runSource(ctx, f) })
 	}
 	go func() {
@@ -116,14 +121,19 @@ func (s *Sources) runSource(ctx context.Context, f *feed) {
 	log := s.log.WithValues("source", f.source.Name())
 	sink := &Sink{node: s.node, log: log, likeKubelet: s.likeKubelet, set: func(next state) {
 		f.push(next)
-		select {
-		case s.wake <- struct{}{}:
-		default: // the loop has not woken yet, and will look at all feeds
-		}
+		s.look()
 	}}
 	if err := f.source.Run(ctx, sink); err != nil && ctx.Err() == nil {
 		f.fail(fmt.Errorf("the %s source has ended: %w", f.source.Name(), err))
 		log.Info("Source has ended", "error", err.Error())
+	}
+}
+
+// look wakes the loop of Run.
+func (s *Sources) look() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it has not woken yet, and will look at all feeds
 	}
 }
 
@@ -143,6 +153,7 @@ func (s *Sources) deliver(ctx context.Context, ended <-chan struct{}) error {
 		if delivered {
 			continue
 		}
+		s.noteSynced()
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
@@ -190,7 +201,7 @@ func (s *Sources) noteSynced() {
 	default:
 	}
 	for _, f := range s.feeds {
-		if !f.wasTold() {
+		if !f.ready() {
 			return
 		}
 	}

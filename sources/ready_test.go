@@ -1,0 +1,150 @@
+package sources_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/sources"
+)
+
+func TestSyncedDoesNotWaitForOptionalSources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		required, soon, never := newScripted("required"), newScripted("soon"), newScripted("never")
+		r := start(t, sources.With(required), sources.Optional(time.Minute, sources.With(soon)), sources.Optional(0, sources.With(never)))
+		required.set(t)
+		r.expect("ADD required")
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		require.False(t, isClosed(r.Synced()))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.True(t, isClosed(r.Synced()))
+		never.set(t)
+		r.expect("ADD never")
+		r.stop()
+		<-r.done
+	})
+}
+
+func TestSyncedWaitsForRequiredSources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newScripted("s")
+		r := start(t, sources.Required(time.Minute, sources.With(source)))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Empty(t, r.Status()[0].Problems)
+		time.Sleep(time.Second)
+		require.EqualError(t, r.Status()[0].Problems[0], "the s source is required, and has not been read within 1m0s")
+		require.False(t, isClosed(r.Synced()))
+		source.set(t)
+		r.expect("ADD s")
+		synctest.Wait()
+		require.True(t, isClosed(r.Synced()))
+		require.Empty(t, r.Status()[0].Problems)
+		r.stop()
+		<-r.done
+	})
+}
+
+func TestSafeToPrune(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, other := newScripted("s"), newScripted("other")
+		r := start(t, sources.With(source), sources.With(other))
+		safe := func() bool {
+			synctest.Wait()
+			return r.SafeToPrune("s")
+		}
+		require.False(t, safe(), "nothing has been set")
+		source.set(t, podOf("a", "v1"), podOf("b", "v1"))
+		require.False(t, safe(), "nothing has been read")
+		r.expect("ADD s a=v1 b=v1")
+		require.True(t, safe())
+		require.False(t, r.SafeToPrune("other"))
+		require.False(t, r.SafeToPrune("unknown"))
+
+		source.set(t, podOf("b", "v2"))
+		require.False(t, safe(), "a state waits to be read")
+		r.expect("REMOVE s a=v1")
+		require.False(t, safe(), "half of it waits")
+		r.expect("UPDATE s b=v2")
+		require.True(t, safe())
+
+		source.tell(sources.Report{Problems: []error{errors.New("away")}})
+		require.False(t, safe(), "the source has a problem")
+		source.tell(sources.Report{LastContact: time.Now(), StaleAfter: time.Minute})
+		require.True(t, safe())
+		time.Sleep(time.Minute + 1)
+		require.False(t, safe(), "nothing has been heard of it for too long")
+		source.tell(sources.Report{})
+		require.True(t, safe())
+		source.ends <- errors.New("broken")
+		require.False(t, safe(), "it has ended")
+		r.stop()
+		<-r.done
+	})
+}
+
+func TestSafeToPruneOfTheSourcesOfThisPackage(t *testing.T) {
+	c := newCluster(t)
+	path := filepath.Join(folder(t), "a.yaml")
+	put(t, path, manifestOf("f", "v1"))
+	server := serve(t, body(manifestOf("h", "v1")))
+	r := start(t, sources.APIServer(c.client), sources.File(filepath.Dir(path), sources.Every(time.Hour)), pollingSource(t, server.URL))
+	names := []string{sources.APISource, sources.FileSource, sources.HTTPSource}
+	for range names {
+		r.update()
+	}
+	safe := func(name string) func() bool { return func() bool { return r.SafeToPrune(name) } }
+	for _, name := range names {
+		require.Eventually(t, safe(name), patience, time.Millisecond, name)
+	}
+	put(t, path, "kind: Pod")
+	server.now(status(500))
+	for _, name := range names[1:] {
+		require.Eventually(t, func() bool { return !r.SafeToPrune(name) }, patience, time.Millisecond, name)
+	}
+	require.True(t, r.SafeToPrune(sources.APISource))
+}
+
+func TestMerged(t *testing.T) {
+	api, file, web := newScripted(sources.APISource), newScripted(sources.FileSource), newScripted(sources.HTTPSource)
+	r := start(t, sources.With(api), sources.With(file), sources.With(web))
+	mirror := func(hash string) func(*corev1.Pod) {
+		return annotation(sources.MirrorAnnotation, hash)
+	}
+	hash := func(hash string) func(*corev1.Pod) { return annotation(sources.HashAnnotation, hash) }
+	api.set(t,
+		podOf("api", "v1", phase(corev1.PodRunning)),
+		podOf("left", "v1", mirror("1"), phase(corev1.PodRunning)),
+		podOf("old", "v1", mirror("1"), phase(corev1.PodRunning)),
+		podOf("static", "v1", mirror("1"), phase(corev1.PodRunning)))
+	file.set(t, podOf("new", "v1", hash("1")), podOf("old", "v2", hash("2")), podOf("static", "v1", hash("1")), podOf("twice", "file"))
+	web.set(t, podOf("twice", "http"), podOf("api", "http"))
+	for range 3 {
+		r.update()
+	}
+	type entry struct {
+		name, image   string
+		sources       []string
+		mirror, fresh bool
+		phase         corev1.PodPhase
+	}
+	var got []entry
+	for _, p := range r.Merged() {
+		got = append(got, entry{p.Pod.Name, p.Pod.Spec.Containers[0].Image, p.Sources, p.Mirror != nil, p.MirrorCurrent, p.Status().Phase})
+	}
+	require.Equal(t, []entry{
+		{"api", "v1", []string{"api", "http"}, false, false, corev1.PodRunning},
+		{"left", "v1", nil, true, false, corev1.PodRunning},
+		{"new", "v1", []string{"file"}, false, false, ""},
+		{"old", "v2", []string{"file"}, true, false, corev1.PodRunning},
+		{"static", "v1", []string{"file"}, true, true, corev1.PodRunning},
+		{"twice", "file", []string{"file", "http"}, false, false, ""},
+	}, got)
+}
