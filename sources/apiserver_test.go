@@ -24,6 +24,7 @@ type cluster struct {
 	pods   *watchcache.Collection[*corev1.Pod]
 	client rest.Interface
 	refuse atomic.Int32 // the status that every request gets, unless zero
+	cut    func()       // cuts all connections
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -37,6 +38,7 @@ func newCluster(t *testing.T) *cluster {
 		}
 		server.ServeHTTP(w, r)
 	}))
+	c.cut = front.CloseClientConnections
 	transport := &http.Transport{}
 	c.client, err = listwatch.NewRESTClient(&rest.Config{Host: front.URL, Transport: transport}, corev1.SchemeGroupVersion)
 	require.NoError(t, err)

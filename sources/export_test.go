@@ -7,3 +7,10 @@ import "time"
 func Ticks(ticks <-chan time.Time) SourceOption {
 	return func(o *sourceOptions) { o.ticks = ticks }
 }
+
+// SourceOf is the source that an option adds.
+func SourceOf(option Option) Source {
+	s := &Sources{}
+	option(s)
+	return s.feeds[0].source
+}

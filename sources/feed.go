@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -13,7 +14,10 @@ const maxPending = 64
 // feed is one source on its way to the merge: the states that it has set and that have not been told.
 type feed struct {
 	source Source
-	merge  merger // of the goroutine that delivers
+	name   string        // the source's, or what Named gave it
+	merge  merger        // of the goroutine that delivers
+	ended  chan struct{} // closes when the source has
+	timer  *time.Timer   // of an optional one's deadline; Sources.mu guards it
 	// merged receives when states were merged, so that a plan made before is given up.
 	merged chan struct{}
 
@@ -21,13 +25,19 @@ type feed struct {
 	deadline time.Duration // from the beginning of the run; zero is none, or at once for an optional one
 
 	mu      sync.Mutex // guards what follows
-	begun   time.Time  // when Run was called
+	begun   time.Time  // when the source was started
+	cancel  context.CancelFunc
+	removed bool // by Remove: when all is told, the feed goes
 	pending []state
 	telling bool // a state has been taken from pending, and the reader does not have all of it yet
 	seen    bool
 	newest  Pods
 	lastSet time.Time
 	failed  error // the source has ended with this
+}
+
+func newFeed(source Source) *feed {
+	return &feed{source: source, name: source.Name(), ended: make(chan struct{}), merged: make(chan struct{}, 1)}
 }
 
 // push adds a state. It never blocks.
@@ -39,6 +49,11 @@ func (f *feed) push(next state) {
 		f.pending = append(f.pending, next)
 		return
 	}
+	f.mergeLocked(next)
+}
+
+// mergeLocked makes next all that is to be told.
+func (f *feed) mergeLocked(next state) {
 	clear(f.pending)
 	f.pending = append(f.pending[:0], next)
 	select {
@@ -71,17 +86,43 @@ func (f *feed) told() {
 	f.seen, f.telling = true, false
 }
 
-func (f *feed) begin() {
+func (f *feed) begin(cancel context.CancelFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.begun = time.Now()
+	f.begun, f.cancel = time.Now(), cancel
+}
+
+// remove stops the source and waits for its end; then its pods are gone, and what was not told yet is not told any more.
+func (f *feed) remove() {
+	f.mu.Lock()
+	cancel := f.cancel
+	f.mu.Unlock()
+	cancel()
+	<-f.ended
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.removed, f.failed = true, nil
+	f.newest = Pods{}
+	f.mergeLocked(state{})
+}
+
+func (f *feed) stopTimer() {
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+}
+
+func (f *feed) isRemoved() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.removed
 }
 
 // ready reports whether Synced need not wait for the source any longer.
 func (f *feed) ready() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.seen || f.optional && time.Since(f.begun) >= f.deadline
+	return f.seen || f.removed || f.optional && time.Since(f.begun) >= f.deadline
 }
 
 // safeToPrune reports whether the reader has the newest state of the source, and that is whole and fresh.
@@ -120,8 +161,8 @@ func (f *feed) status() Status {
 		report.Errors++
 	}
 	if overdue := !f.begun.IsZero() && time.Since(f.begun) > f.deadline; overdue && !f.seen && !f.optional && f.deadline > 0 {
-		err := fmt.Errorf("the %s source is required, and has not been read within %s", f.source.Name(), f.deadline)
+		err := fmt.Errorf("the %s source is required, and has not been read within %s", f.name, f.deadline)
 		report.Problems = append(report.Problems[:len(report.Problems):len(report.Problems)], err)
 	}
-	return Status{Source: f.source.Name(), Seen: f.seen, Pods: f.newest.Len(), LastSet: f.lastSet, Report: report}
+	return Status{Source: f.name, Seen: f.seen, Pods: f.newest.Len(), LastSet: f.lastSet, Report: report}
 }

@@ -36,14 +36,14 @@ func (p MergedPod) Status() corev1.PodStatus {
 // date shows in that annotation, which holds the pod's [HashAnnotation].
 func (s *Sources) Merged() []MergedPod {
 	byKey := map[string]*MergedPod{}
-	for _, f := range s.feeds {
+	for _, f := range s.list() {
 		for key, pod := range f.state().All() {
 			one := byKey[key]
 			if one == nil {
 				one = &MergedPod{}
 				byKey[key] = one
 			}
-			one.add(f.source.Name(), pod)
+			one.add(f, pod)
 		}
 	}
 	all := make([]MergedPod, 0, len(byKey))
@@ -55,15 +55,15 @@ func (s *Sources) Merged() []MergedPod {
 	return all
 }
 
-func (p *MergedPod) add(source string, pod *corev1.Pod) {
-	if _, mirror := pod.Annotations[MirrorAnnotation]; mirror && source == APISource {
+func (p *MergedPod) add(f *feed, pod *corev1.Pod) {
+	if _, mirror := pod.Annotations[MirrorAnnotation]; mirror && f.source.Name() == APISource {
 		p.Mirror = pod
 		return
 	}
 	if p.Pod == nil {
 		p.Pod = pod
 	}
-	p.Sources = append(p.Sources, source)
+	p.Sources = append(p.Sources, f.name)
 }
 
 func (p *MergedPod) pair() {

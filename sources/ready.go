@@ -35,8 +35,8 @@ func (s *Sources) mark(options []Option, mark func(*feed)) {
 // that. Of several sources of one name all must be so; of a name that no source has, it is false.
 func (s *Sources) SafeToPrune(source string) bool {
 	found := false
-	for _, f := range s.feeds {
-		if f.source.Name() != source {
+	for _, f := range s.list() {
+		if f.name != source {
 			continue
 		}
 		if !f.safeToPrune() {

@@ -45,6 +45,11 @@ type Sink struct {
 	set         func(state)
 }
 
+// NewSink makes a sink that hands each state to set, for the tests of a source. In a run, [Sources] makes it.
+func NewSink(node string, log logr.Logger, set func(Pods)) *Sink {
+	return &Sink{node: node, log: log, set: func(next state) { set(next.pods) }}
+}
+
 // Node is the name of the node whose pods are wanted.
 func (s *Sink) Node() string { return s.node }
 

@@ -5,31 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 )
 
-// Sources are the pod sources of one node and their merge. Make one with [New], call Run once, and read Updates.
+// Sources are the pod sources of one node and their merge. Make one with [New], call Run once, and read Updates. All
+// methods are safe for concurrent use.
 type Sources struct {
-	node string
-	log  logr.Logger
-
+	node        string
+	log         logr.Logger
 	likeKubelet bool
-	feeds       []*feed
-	updates     chan PodUpdate
-	wake        chan struct{} // a state has been set
-	synced      chan struct{}
-	began       atomic.Bool
+
+	updates chan PodUpdate
+	wake    chan struct{} // something is to be looked at
+	synced  chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	feeds   []*feed    // replaced, never modified
+	phase   phase
+	launch  func(*feed)    // starts a source of this run, with mu held
+	running sync.WaitGroup // one for each source
 }
+
+// phase is how far a run is.
+type phase int
+
+const (
+	idle phase = iota
+	runs
+	over
+)
 
 // Option adds a source, or says how the sources work.
 type Option func(*Sources)
 
-// With adds a source of your own. APIServer, File and HTTP add those of this package; any number of a kind is fine.
+// With adds a source of your own. APIServer, File and HTTP add those of this package; any number of a kind is fine, and
+// [Named] tells them apart.
 func With(source Source) Option {
-	return func(s *Sources) { s.feeds = append(s.feeds, &feed{source: source, merged: make(chan struct{}, 1)}) }
+	return func(s *Sources) { s.feeds = append(s.feeds, newFeed(source)) }
 }
 
 // WithLogger logs what changes (a source well or not) at level 0, and each look at a file or URL at level 2. Default:
@@ -46,13 +60,17 @@ func New(node string, options ...Option) *Sources {
 		option(s)
 	}
 	for _, f := range s.feeds {
-		if s.likeKubelet {
-			f.merge = newKubeletMerge(f.source.Name(), time.Now)
-		} else {
-			f.merge = newMerge(f.source.Name(), time.Now)
-		}
+		s.adopt(f)
 	}
 	return s
+}
+
+func (s *Sources) adopt(f *feed) {
+	if s.likeKubelet {
+		f.merge = newKubeletMerge(f.name, time.Now)
+	} else {
+		f.merge = newMerge(f.name, time.Now)
+	}
 }
 
 // Updates is the one channel of all sources. It is unbuffered, and closed when Run returns. One goroutine reads it.
@@ -77,7 +95,7 @@ type Status struct {
 // Status is the health of each source now, in the order in which they were given.
 func (s *Sources) Status() []Status {
 	var all []Status
-	for _, f := range s.feeds {
+	for _, f := range s.list() {
 		all = append(all, f.status())
 	}
 	return all
@@ -87,44 +105,79 @@ func (s *Sources) Status() []Status {
 // ended when it returns. It fails at once without a node or sources, and on a second call. When all sources have ended
 // with an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer close(s.updates)
+	defer func() {
+		cancel()
+		s.end()
+	}()
+	return s.deliver(ctx)
+}
+
+// begin starts all sources that there are.
+func (s *Sources) begin(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case s.node == "":
 		return errors.New("sources: the node has no name: give New the name that pods have in spec.nodeName")
+	case s.phase != idle:
+		return errors.New("sources: Run was called twice: make new sources for each run")
 	case len(s.feeds) == 0:
 		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP and With")
-	case s.began.Swap(true):
-		return errors.New("sources: Run was called twice: make new sources for each run")
 	}
-	defer close(s.updates)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var running sync.WaitGroup
-	ended := make(chan struct{})
+	s.phase = runs
+	s.launch = func(f *feed) { s.startLocked(ctx, f) }
 	for _, f := range s.feeds {
-		f.begin()
-		if f.optional {
-			defer time.AfterFunc(f.deadline, s.look).Stop() // for Synced
-		}
-		running.Go(func() { s.runSource(ctx, f) })
+		s.launch(f)
 	}
-	go func() {
-		running.Wait()
-		close(ended)
-	}()
-	defer func() { <-ended }()
-	defer cancel()
-	return s.deliver(ctx, ended)
+	return nil
+}
+
+func (s *Sources) startLocked(ctx context.Context, f *feed) {
+	ctx, cancel := context.WithCancel(ctx)
+	f.begin(cancel)
+	if f.optional {
+		f.timer = time.AfterFunc(f.deadline, s.look) // for Synced
+	}
+	s.running.Go(func() {
+		defer s.look()
+		defer close(f.ended)
+		defer cancel()
+		s.runSource(ctx, f)
+	})
+}
+
+// end waits for all sources. None is started any more.
+func (s *Sources) end() {
+	s.mu.Lock()
+	s.phase = over
+	for _, f := range s.feeds {
+		f.stopTimer()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+func (s *Sources) list() []*feed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.feeds
 }
 
 // runSource runs one source; its end never ends another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
-	log := s.log.WithValues("source", f.source.Name())
+	log := s.log.WithValues("source", f.name)
 	sink := &Sink{node: s.node, log: log, likeKubelet: s.likeKubelet, set: func(next state) {
 		f.push(next)
 		s.look()
 	}}
 	if err := f.source.Run(ctx, sink); err != nil && ctx.Err() == nil {
-		f.fail(fmt.Errorf("the %s source has ended: %w", f.source.Name(), err))
+		f.fail(fmt.Errorf("the %s source has ended: %w", f.name, err))
 		log.Info("Source has ended", "error", err.Error())
 	}
 }
@@ -137,37 +190,33 @@ func (s *Sources) look() {
 	}
 }
 
-// deliver hands the states to the reader, as differences, until ctx ends or every source has.
-func (s *Sources) deliver(ctx context.Context, ended <-chan struct{}) error {
+// deliver hands the states to the reader, as differences, until ctx ends or every source has failed.
+func (s *Sources) deliver(ctx context.Context) error {
 	for {
 		delivered := false
-		for _, f := range s.feeds {
+		failed := s.failure() // before the states are taken: what a source set before it failed is told
+		for _, f := range s.list() {
 			if ctx.Err() != nil {
 				return nil // tell may have stopped halfway, so that no further plan would be right
 			}
 			if next, ok := f.pop(); ok {
 				delivered = true
 				s.tell(ctx, f, next)
+			} else if f.isRemoved() {
+				s.drop(f)
 			}
 		}
 		if delivered {
 			continue
 		}
 		s.noteSynced()
+		if failed != nil {
+			return failed
+		}
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
 			return nil
-		case <-ended:
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case len(s.wake) > 0: // states are left to be told
-			case s.allFailed():
-				return s.failure()
-			default:
-				ended = nil // a source that says all it has to say at once is done, not broken
-			}
 		}
 	}
 }
@@ -177,6 +226,9 @@ func (s *Sources) deliver(ctx context.Context, ended <-chan struct{}) error {
 func (s *Sources) tell(ctx context.Context, f *feed, next state) {
 	var sent []PodUpdate
 	for _, update := range f.merge.plan(next) {
+		if len(update.Pods) == 0 && f.isRemoved() {
+			continue // it never had anything to say
+		}
 		select {
 		case s.updates <- update:
 			sent = append(sent, update)
@@ -193,14 +245,14 @@ func (s *Sources) tell(ctx context.Context, f *feed, next state) {
 	s.noteSynced()
 }
 
-// noteSynced closes Synced once.
+// noteSynced closes Synced once. Only the loop of Run calls it.
 func (s *Sources) noteSynced() {
 	select {
 	case <-s.synced:
 		return
 	default:
 	}
-	for _, f := range s.feeds {
+	for _, f := range s.list() {
 		if !f.ready() {
 			return
 		}
@@ -208,19 +260,18 @@ func (s *Sources) noteSynced() {
 	close(s.synced)
 }
 
-func (s *Sources) allFailed() bool {
-	for _, f := range s.feeds {
-		if f.failure() == nil {
-			return false
-		}
-	}
-	return true
-}
-
+// failure is why every source has ended, or nil while one has not, or has in peace.
 func (s *Sources) failure() error {
 	var all []error
-	for _, f := range s.feeds {
-		all = append(all, f.failure())
+	for _, f := range s.list() {
+		err := f.failure()
+		if err == nil {
+			return nil
+		}
+		all = append(all, err)
+	}
+	if len(all) == 0 {
+		return nil
 	}
 	return fmt.Errorf("sources: every source has ended: %w", errors.Join(all...))
 }

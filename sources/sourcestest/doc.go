@@ -1,0 +1,9 @@
+// Package sourcestest has the tests that every [sources.Source] must pass, whoever wrote it.
+//
+//	func TestMySource(t *testing.T) {
+//		sourcestest.Run(t, func(t *testing.T) sourcestest.Rig {
+//			origin := newOrigin(t)
+//			return sourcestest.Rig{Source: mine.New(origin), Declare: origin.Set}
+//		})
+//	}
+package sourcestest

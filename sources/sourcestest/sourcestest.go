@@ -1,0 +1,254 @@
+package sourcestest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/sources"
+)
+
+// Node is the node that sources under test are run for.
+const Node = "node-1"
+
+// patience is how long the suite waits for what must come.
+const patience = 20 * time.Second
+
+// Rig is a new source, and the hand that changes what it reads.
+type Rig struct {
+	// Source is what is tested. It must notice a change within 20 seconds.
+	Source sources.Source
+	// Declare makes pods of these names, in the namespace "default", all that there is to be found. Without names there are
+	// no pods, but the source can be read. It is called before Run and while it runs.
+	Declare func(names ...string)
+	// Break makes it impossible to read what the source reads, until Declare is called. Nil skips what needs it.
+	Break func()
+	// PodName is what the pod of a declared name is called. Nil: just that.
+	PodName func(name string) string
+}
+
+// Run runs the suite. makeRig is called for each test, and cleans up with t.Cleanup.
+func Run(t *testing.T, makeRig func(t *testing.T) Rig) {
+	for _, test := range []struct {
+		name string
+		run  func(*run)
+	}{
+		{"an empty first state is set", emptyFirst},
+		{"states follow what is declared", follows},
+		{"what cannot be read keeps its pods", breaks},
+		{"what cannot be read at first has no state", brokenFirst},
+		{"the report can be read at any time", reports},
+		{"an ended context ends it at once", endedBefore},
+		{"pods are left alone once they are set", leavesAlone},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := &run{T: t, Rig: makeRig(t), news: make(chan struct{}, 1)}
+			require.NotEmpty(t, r.Source.Name())
+			test.run(r)
+		})
+	}
+}
+
+// run is a source that runs, and what it has set.
+type run struct {
+	*testing.T
+	Rig
+	setting atomic.Int32
+	over    atomic.Bool
+
+	mu     sync.Mutex // guards states
+	states []sources.Pods
+	news   chan struct{}
+}
+
+// start runs the source until the test ends, and then checks how it ended.
+func (r *run) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Source.Run(ctx, sources.NewSink(Node, logr.Discard(), r.set)) }()
+	r.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-done:
+			r.over.Store(true)
+			require.NoError(r, err, "the end of the context is no error")
+		case <-time.After(patience):
+			require.Fail(r, "Run does not return when its context has ended")
+		}
+	})
+}
+
+func (r *run) set(pods sources.Pods) {
+	if r.setting.Add(1) > 1 {
+		r.Error("Set is called by two goroutines at a time")
+	}
+	defer r.setting.Add(-1)
+	if r.over.Load() {
+		r.Error("Set is called after Run has returned")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.states = append(r.states, pods)
+	select {
+	case r.news <- struct{}{}:
+	default:
+	}
+}
+
+func (r *run) newest() (pods sources.Pods, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.states) == 0 {
+		return pods, false
+	}
+	return r.states[len(r.states)-1], true
+}
+
+// expect waits until the newest state is of these pods alone.
+func (r *run) expect(names ...string) {
+	r.Helper()
+	want := []string{}
+	for _, name := range names {
+		if r.PodName != nil {
+			name = r.PodName(name)
+		}
+		want = append(want, "default/"+name)
+	}
+	slices.Sort(want)
+	got := []string{}
+	timeout := time.After(patience)
+	for {
+		if pods, ok := r.newest(); ok {
+			got = []string{}
+			for key := range pods.All() {
+				got = append(got, key)
+			}
+			slices.Sort(got)
+			if slices.Equal(got, want) {
+				return
+			}
+		}
+		select {
+		case <-r.news:
+		case <-timeout:
+			require.Equal(r, want, got, "the newest state: %+v", r.Source.Report())
+		}
+	}
+}
+
+func (r *run) broken(want bool) {
+	r.Helper()
+	require.Eventually(r, func() bool { return want == (len(r.Source.Report().Problems) > 0) }, patience, time.Millisecond,
+		"there is a problem in the report: %t", want)
+}
+
+func emptyFirst(r *run) {
+	r.Declare()
+	r.start()
+	r.expect()
+	r.Declare("a")
+	r.expect("a")
+}
+
+func follows(r *run) {
+	r.Declare("a", "b")
+	r.start()
+	for _, names := range [][]string{{"a", "b"}, {"a", "b", "c"}, {"c"}, {"a"}, {}, {"b"}} {
+		r.Declare(names...)
+		r.expect(names...)
+	}
+	report := r.Source.Report()
+	require.Empty(r, report.Problems)
+	require.NotEmpty(r, report.Mode, "the report says how the source learns of changes")
+	require.WithinDuration(r, time.Now(), report.LastContact, patience)
+}
+
+func breaks(r *run) {
+	if r.Break == nil {
+		r.Skip("the rig cannot break")
+	}
+	r.Declare("a", "b")
+	r.start()
+	r.expect("a", "b")
+	r.Break()
+	r.broken(true)
+	r.expect("a", "b")
+	r.Declare("b")
+	r.expect("b")
+	r.broken(false)
+	require.NotZero(r, r.Source.Report().Errors)
+}
+
+func brokenFirst(r *run) {
+	if r.Break == nil {
+		r.Skip("the rig cannot break")
+	}
+	r.Break()
+	r.start()
+	r.broken(true)
+	_, ok := r.newest()
+	require.False(r, ok, "a state was set, but nothing could be read")
+	r.Declare("a")
+	r.expect("a")
+}
+
+func reports(r *run) {
+	r.Source.Report() // before Run
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				r.Source.Report()
+			}
+		}
+	}()
+	r.Declare("a")
+	r.start()
+	r.expect("a")
+	r.Declare("b")
+	r.expect("b")
+	close(stop)
+	<-done
+	r.Cleanup(func() { r.Source.Report() })
+}
+
+func endedBefore(r *run) {
+	r.Declare("a")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	done := make(chan error, 1)
+	go func() { done <- r.Source.Run(ctx, sources.NewSink(Node, logr.Discard(), r.set)) }()
+	select {
+	case err := <-done:
+		require.NoError(r, err)
+	case <-time.After(patience):
+		require.Fail(r, "Run does not return though its context had ended")
+	}
+}
+
+func leavesAlone(r *run) {
+	r.Declare("a", "b")
+	r.start()
+	r.expect("a", "b")
+	state, _ := r.newest()
+	var before []*corev1.Pod
+	for _, pod := range state.Sorted() {
+		before = append(before, pod.DeepCopy())
+	}
+	r.Declare("a")
+	r.expect("a")
+	r.Declare("a", "b")
+	r.expect("a", "b")
+	require.Equal(r, before, state.Sorted(), "a pod was modified after it had been set")
+}
