@@ -14,17 +14,37 @@
 //
 //  1. Each source sets its complete state; the merge turns each state into the difference from what the reader was told:
 //     REMOVE, ADD, UPDATE, DELETE and RECONCILE, in this order, as the kubelet does. The pods of an update are of one
-//     operation and one source, ordered by namespace and name.
+//     operation and one source, in the order of the list that a URL answered, and else by namespace and name.
 //  2. The first state of a source is told even when it is empty, by an ADD of no pods. [Sources.Synced] closes when every
-//     source has been told about.
-//  3. A source never waits for another one, nor for the reader of Updates. A reader that keeps up sees every state; what a
-//     slow one has not read is merged into one difference, so memory is bounded by the pods.
+//     source has been told about, but for [Optional] ones.
+//  3. A source never waits for another one, nor for the reader of Updates. A reader who is no more than 64 states behind
+//     sees each one. For one who is further behind, the states of that source that wait are merged into the newest, so
+//     memory is bounded by the pods: what was added and removed meanwhile is never told.
 //  4. A manifest that cannot be used costs only itself, and keeps its last good pods; [Sources.Status] names the file,
 //     the URL or the object, and the reason. No manifest's content, header or password is in any message.
-//  5. When Run returns, all goroutines have ended, and Updates is closed.
+//  5. [Sources.SafeToPrune] is true only while what the reader has been told of a source is whole and fresh.
+//  6. When Run returns, all goroutines have ended, and Updates is closed.
+//
+// # Where it is kinder than the kubelet
+//
+// [LikeKubelet] turns all of this off.
+//
+//   - A file that turns bad, or cannot be read, keeps its pods until it is gone. The kubelet removes them at the next
+//     period, and may bring them back with any other file.
+//   - A file is read when it has been left alone for a tenth of a second. The kubelet reads it half-written.
+//   - Of two files that declare one name, the first path has it, and the other takes over when that is gone. With the
+//     kubelet it is the last one read.
+//   - A file that names another pod swaps at once. With the kubelet both run until the period is over.
+//   - Editors' and package managers' leftovers are passed over; FIFOs are never opened.
+//   - File events are followed through folders that are replaced, links that are switched and renames of a single file.
+//   - A folder that has gone away keeps its pods for the time of [Grace].
+//   - All documents of a file, and the items of lists, are pods; each bad one costs only itself.
+//   - Of a URL, an empty answer is an error, and an answer that was not accepted is not remembered. Requests are
+//     conditional, back off, and are not redirected to other servers.
+//   - Updates from the API server carry the whole new object. The kubelet keeps most metadata as it was first seen.
 //
 // # What is not
 //
-// Pods of two sources are not compared with each other: one name declared twice is two pods, as it is for the kubelet.
-// The pods are shared and read-only.
+// In Updates, pods of two sources are not compared with each other: one name declared twice is two pods, as it is for the
+// kubelet. [Sources.Merged] joins them. The pods are shared and read-only.
 package sources

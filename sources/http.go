@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/tributary-go/tributary/sources/manifest"
@@ -177,7 +178,26 @@ func (h *httpSource) request(ctx context.Context) (*http.Request, error) {
 	}
 	request.Header = h.options.header.Clone()
 	request.Host = h.options.header.Get("Host")
+	if h.options.tokenFile != "" {
+		token, err := readToken(h.options.tokenFile)
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 	return request, nil
+}
+
+func readToken(path string) (string, error) {
+	data, err := readBounded(path)
+	if err != nil {
+		return "", fmt.Errorf("the token file: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("the token file %s does not hold one word", path)
+	}
+	return token, nil
 }
 
 func (h *httpSource) read(response *http.Response) (answer, error) {

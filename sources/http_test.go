@@ -428,3 +428,27 @@ func TestHTTPAndFileOfOneName(t *testing.T) {
 		require.Len(t, u.Pods[0].Spec.Tolerations, tolerates, "pods of files alone tolerate taints that evict")
 	}
 }
+
+func TestHTTPTokenFile(t *testing.T) {
+	server := serve(t, nil)
+	server.now(func(w http.ResponseWriter, r *http.Request) {
+		body(manifestOf("p", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))(w, r)
+	})
+	path := t.TempDir() + "/token"
+	r := polling(t, server.URL, sources.WithTokenFile(path))
+	r.problem("the token file")
+	require.Empty(t, server.asked())
+	put(t, path, "one\n")
+	r.expect("ADD http p-node-1=one")
+	put(t, path, "two\n")
+	r.expect("REMOVE http p-node-1=one", "ADD http p-node-1=two")
+	for _, wrong := range []string{"", "hunter2 hunter3", "hunter2\nX-Injected: yes"} {
+		put(t, path, wrong)
+		require.NotContains(t, r.problem("does not hold one word"), "hunter")
+		require.Equal(t, 1, r.Status()[0].Pods)
+		put(t, path, "two")
+		r.healthy()
+	}
+	both := sources.HTTP(server.URL, sources.WithTokenFile(path), sources.WithHeader("authorization", "Basic x"))
+	require.ErrorContains(t, sources.New("node-1", both).Run(t.Context()), "give one of them")
+}

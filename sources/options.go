@@ -17,6 +17,7 @@ type sourceOptions struct {
 	timeout   time.Duration
 	ticks     <-chan time.Time // in place of the period, in tests
 	header    http.Header
+	tokenFile string
 	transport http.RoundTripper
 }
 
@@ -46,6 +47,13 @@ func WithHeader(name, value string) SourceOption {
 	return func(o *sourceOptions) { o.header.Add(name, value) }
 }
 
+// WithTokenFile sends the bearer token that a file holds with each request of an HTTP source. The file is read before each
+// one, so that a token that was renewed is used at once; while it cannot be read, no request is made. What it holds never
+// appears in a message. It does not apply to files.
+func WithTokenFile(path string) SourceOption {
+	return func(o *sourceOptions) { o.tokenFile = path }
+}
+
 // WithTransport makes the requests of an HTTP source with a transport of the caller's: a CA of its own, a client
 // certificate, a unix socket. Default: http.DefaultTransport. It does not apply to files.
 func WithTransport(transport http.RoundTripper) SourceOption {
@@ -73,6 +81,8 @@ func (o sourceOptions) validate() error {
 		return fmt.Errorf("WithTimeout(%s): give a positive duration", o.timeout)
 	case o.transport == nil:
 		return errors.New("WithTransport(nil): leave the option out")
+	case o.tokenFile != "" && o.header.Get("Authorization") != "":
+		return errors.New("WithTokenFile and an Authorization header: give one of them")
 	}
 	return nil
 }
