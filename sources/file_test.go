@@ -203,6 +203,31 @@ func TestFileHalfWrittenThatIsAPodAlready(t *testing.T) {
 	require.Len(t, u.Pods[0].Spec.Containers, 11)
 }
 
+func TestFileThatDoesNotStopChanging(t *testing.T) {
+	path := filepath.Join(folder(t), "a.yaml")
+	put(t, path, manifestOf("p", "v0"))
+	r := watching(t, filepath.Dir(path))
+	r.expect("ADD file p-node-1=v0")
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				_ = os.WriteFile(path, []byte(manifestOf("p", "v1")), 0o600)
+			case <-stop:
+				return
+			}
+		}
+	}()
+	r.problem("does not stop changing")
+	require.Equal(t, 1, r.Status()[0].Pods, "the last good pod stays")
+	close(stop)
+	<-done
+	r.expect("REMOVE file p-node-1=v0", "ADD file p-node-1=v1")
+	r.healthy()
+}
+
 func TestFilesOfOneName(t *testing.T) {
 	path := folder(t)
 	a, b := filepath.Join(path, "a.yaml"), filepath.Join(path, "b.yaml")

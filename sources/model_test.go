@@ -148,7 +148,7 @@ func TestMergeAgainstAModel(t *testing.T) {
 		m := newMerge("s", func() time.Time { return at })
 		r := &reader{model: model, held: map[int]variant{}}
 		var source store.Indexer[*corev1.Pod]
-		for last := 2 + random.IntN(3); last >= 0; last-- {
+		for last := 1 + random.IntN(2); last >= 0; last-- {
 			now := model.next(random, &source)
 			plan := m.plan(state{pods: source.Snapshot()})
 			if err := inOrder(plan); err != nil {
