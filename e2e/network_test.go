@@ -21,12 +21,12 @@ func TestFaultyNetwork(t *testing.T) {
 	w := newWorld(t, c)
 	w.fill(manyPods)
 	writer := w.startWriter(20*time.Millisecond, false)
-	result := table("fault", "protocol", "status showed", "fresh again after", "watches", "lists", "connections", "")
+	result := table("fault", "protocol", "fresh again after", "watches", "lists", "connections", "requests ended")
 	for _, fault := range []struct {
 		name   string
 		strike func(*netfault.Proxy)
 		heal   func(*netfault.Proxy)
-		shown  reflector.Class // empty: the stream goes on
+		shown  reflector.Class // how the watch ends; empty: it goes on
 		within time.Duration
 	}{
 		{"delayed by 200 ms", func(p *netfault.Proxy) { p.Delay(200 * time.Millisecond) }, func(p *netfault.Proxy) { p.Delay(0) }, "", 3 * time.Second},
@@ -47,24 +47,27 @@ func TestFaultyNetwork(t *testing.T) {
 						t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "3")
 					}
 				}
-				proxy := netfault.Listen(t, c.Server.Address())
-				f := w.followPods(t, speaking(c.Server.ConfigVia(proxy.Address(), cluster.Agent), protocol), nodeName(3), nil, reflector.WithLiveness(liveness))
+				proxy, ended := netfault.Listen(t, c.Server.Address()), &ends{}
+				f := w.followPods(t, speaking(c.Server.ConfigVia(proxy.Address(), cluster.Agent), protocol), nodeName(3), nil,
+					reflector.WithLiveness(liveness), reflector.WithMetrics(ended))
 				requireSynced(t, f, 30*time.Second)
 				w.freshness(t, time.Now(), 5*time.Second, await(f, nodeName(3)))
-				line, began := watchStatus(t, f), time.Now()
+				began := time.Now()
 				fault.strike(proxy)
 				took := w.freshness(t, began, time.Minute, await(f, nodeName(3)))[0]
 				if fault.heal != nil {
 					fault.heal(proxy)
 				}
-				shown := "nothing"
-				if fault.shown != "" {
-					shown = untilClass(t, line, fault.shown, 0, time.Second).Round(10 * time.Millisecond).String()
-				}
+				classes, text := ended.since(began)
 				writer.quietly(func() { requireWhole(t, f, 20*time.Second) })
-				result.add(fault.name, protocol, shown, took.Round(10*time.Millisecond), f.status().Watches, f.status().Lists, proxy.Accepted(), line)
-				require.Equal(t, 1, lists(f), "%s%s", line, brief(f.sent().since(began)))
-				require.Less(t, took, fault.within, "%s%s", line, brief(f.sent().since(began)))
+				result.add(fault.name, protocol, took.Round(10*time.Millisecond), f.status().Watches, f.status().Lists, proxy.Accepted(), text)
+				require.Equal(t, 1, lists(f), "%s%s", text, brief(f.sent().since(began)))
+				require.Less(t, took, fault.within, "%s%s", text, brief(f.sent().since(began)))
+				if fault.shown == "" {
+					require.Empty(t, classes, "the stream goes on")
+				} else {
+					require.Equal(t, fault.shown, classes[0], text)
+				}
 			})
 		}
 	}

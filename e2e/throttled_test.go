@@ -16,11 +16,11 @@ import (
 // A6: priority and fairness admits one request of the agents at a time and refuses the rest with 429. Each of 100
 // reflectors comes back no sooner than it was told, not together with the others, and all of them sync.
 func TestThrottled(t *testing.T) {
-	const agents = 100
+	const agents, pods = 100, 2000
 	// With so few requests in flight altogether, the smallest share is one.
 	c := cluster.Start(t, "--max-requests-inflight=20", "--max-mutating-requests-inflight=20")
 	w := newWorld(t, c)
-	w.fill(manyPods)
+	w.fill(pods)
 	w.admitOneOfAgents()
 
 	began := time.Now()
@@ -55,7 +55,7 @@ func TestThrottled(t *testing.T) {
 		}
 	}
 	t.Logf("A6: %d reflectors of %d pods, one request at a time: %d answers of 429, which said %v; synced after a median of %s, %s at most",
-		agents, manyPods, refused, told, quantile(synced, 0.5), quantile(synced, 1))
+		agents, pods, refused, told, quantile(synced, 0.5), quantile(synced, 1))
 	t.Logf("A6: first requests\n%s", histogram(first, 100*time.Millisecond))
 	t.Logf("A6: later requests\n%s", histogram(again, 500*time.Millisecond))
 	require.Greater(t, refused, agents/2, "the server did throttle")
