@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"syscall"
 	"time"
 
@@ -26,7 +27,8 @@ const (
 	Short Class = "short"
 	// Disconnected is a connection that was cut, reset or timed out.
 	Disconnected Class = "disconnected"
-	// Unreachable is a connection that could not be made.
+	// Unreachable is a server from which no answer came: the connection could not be made, or ended before that, as
+	// a load balancer ends it that has no server left.
 	Unreachable Class = "unreachable"
 	// Silent is a stream over which nothing came for the liveness period.
 	Silent Class = "silent"
@@ -115,6 +117,7 @@ func classifyStatus(err error, code int) Class {
 
 func classifyNetwork(err error) Class {
 	var operation *net.OpError
+	var request *url.Error // what sending a request fails with; reading its answer does not
 	var name *net.DNSError
 	var network net.Error
 	switch {
@@ -123,6 +126,9 @@ func classifyNetwork(err error) Class {
 	case errors.As(err, &operation), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
 		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.As(err, &network) && network.Timeout(), utilnet.IsHTTP2ConnectionLost(err), utilnet.IsProbableEOF(err):
+		if errors.As(err, &request) && !request.Timeout() {
+			return Unreachable
+		}
 		return Disconnected
 	}
 	return Unknown
