@@ -86,7 +86,12 @@ func (w *world) freshness(t testing.TB, since time.Time, limit time.Duration, co
 // brief tells what requests were made, for a failed test.
 func brief(log []request) (text string) {
 	for _, r := range log {
-		text += fmt.Sprintf("\n%s %s from %q, next page %t: %d after %s", r.at.Format("05.000"), r.kind, r.version, r.next, r.code, r.answered.Sub(r.at).Round(time.Millisecond))
+		text += fmt.Sprintf("\n%s %s from %q, next page %t: ", r.at.Format("05.000"), r.kind, r.version, r.next)
+		if r.answered.IsZero() {
+			text += "no answer yet"
+		} else {
+			text += fmt.Sprintf("%d after %s", r.code, r.answered.Sub(r.at).Round(time.Millisecond))
+		}
 	}
 	return text
 }

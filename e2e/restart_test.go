@@ -14,7 +14,8 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 )
 
-// freshWithin is what a copy may need to be fresh once the server is ready again.
+// freshWithin is what nine copies of ten may need to be fresh once the server is ready again; the tenth, on a machine that
+// does something else too, may need its double.
 const freshWithin = 2 * time.Second
 
 // startTime is what the server needs to be ready, about.
@@ -121,12 +122,10 @@ func TestFreshAfterOutage(t *testing.T) {
 			row = append(row, quantile(some, 0.5), quantile(some, 1))
 		}
 		rows.add(row...)
-		fresh := took[:copies]
 		require.Equal(t, counted+1, lists(ours[0]), brief(ours[0].sent().since(killed)))
-		for i, f := range ours {
-			if fresh[i] >= freshWithin {
-				t.Errorf("%s: fresh %s after the server was ready%s", f.name(), fresh[i], brief(f.sent().since(ready.Add(-3*time.Second))))
-			}
+		require.Less(t, quantile(took[:2*copies], 0.9), freshWithin)
+		for i, f := range slices.Concat(ours, behind) {
+			require.Less(t, took[i], 2*freshWithin, "%s%s", f.name(), brief(f.sent().since(ready.Add(-3*time.Second))))
 		}
 	}
 	t.Logf("A2: from ready to fresh, %d copies each\n%s", copies, rows)
@@ -169,6 +168,7 @@ func TestArrivalsAfterOutage(t *testing.T) {
 		agents, ready.Sub(killed).Round(100*time.Millisecond), histogram(answers, 100*time.Millisecond))
 	t.Logf("A2: their lists\n%s", histogram(arrivals, 100*time.Millisecond))
 	t.Logf("A2: fresh after a median of %s, p90 %s, longest %s", quantile(fresh, 0.5), quantile(fresh, 0.9), quantile(fresh, 1))
-	require.Less(t, slices.Max(fresh), freshWithin)
+	require.Less(t, quantile(fresh, 0.9), freshWithin)
+	require.Less(t, slices.Max(fresh), 2*freshWithin)
 	require.Less(t, busiest(answers, 100*time.Millisecond), agents/3, "they came together")
 }
