@@ -1,0 +1,111 @@
+package listwatchtest
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// Collection is a fake collection on a server: it is written under the API server's rules, listed and watched as there,
+// and fails in the way that a test asks for. [New] and [Serve] make one.
+//
+// All methods are safe for concurrent use. Those that write fail the test on an error, and must then be called from
+// the test's goroutine; [Collection.Origin] has the same methods with errors. What they return is shared and
+// read-only: copy an object before you change it.
+type Collection[T store.Object] struct {
+	server   *Server
+	resource watchcache.Resource[T]
+	origin   *watchcache.Collection[T]
+	read     func(options ...listwatch.Option) *listwatch.ListWatch[T]
+}
+
+// New makes a collection on a server of its own, which ends with t. Options are those of [NewServer]. T follows from
+// the resource: New(t, watchcache.Pods()) is a Collection[*corev1.Pod].
+func New[T interface {
+	*O
+	store.Object
+}, O any](t testing.TB, resource watchcache.Resource[T], options ...watchcache.Option) *Collection[T] {
+	t.Helper()
+	return Serve(NewServer(t, options...), resource)
+}
+
+// Serve adds a collection to a server: for code that uses several. It panics when the resource is served already.
+func Serve[T interface {
+	*O
+	store.Object
+}, O any](s *Server, resource watchcache.Resource[T]) *Collection[T] {
+	s.t.Helper()
+	client, err := listwatch.NewRESTClient(s.Config(), schema.GroupVersion{Group: resource.Group, Version: resource.Version})
+	if err != nil {
+		s.t.Fatalf("listwatchtest: %v", err)
+	}
+	return &Collection[T]{
+		server: s, resource: resource, origin: watchcache.Serve(s.origin, resource),
+		read: func(options ...listwatch.Option) *listwatch.ListWatch[T] {
+			return listwatch.FromClient[O, T](client, resource.Plural, options...)
+		},
+	}
+}
+
+// Server is the server that the collection is on, with its doors and its log of requests.
+func (c *Collection[T]) Server() *Server { return c.server }
+
+// ListerWatcher reads the collection through the door in memory, for a reflector; narrow it as one made from a client.
+// For client-go's reflectors and informers, pass it through [listwatch.ToClientGo].
+func (c *Collection[T]) ListerWatcher(options ...listwatch.Option) *listwatch.ListWatch[T] {
+	return c.read(options...)
+}
+
+// Origin is the collection behind the fake: writes that are expected to fail, Get and Snapshot.
+func (c *Collection[T]) Origin() *watchcache.Collection[T] { return c.origin }
+
+// Create stores a new object; see [watchcache.Collection.Create].
+func (c *Collection[T]) Create(obj T) T {
+	c.server.t.Helper()
+	return must(c, "create", obj, func() (T, error) { return c.origin.Create(obj) })
+}
+
+// Update replaces an object but for its status; see [watchcache.Collection.Update].
+func (c *Collection[T]) Update(obj T) T {
+	c.server.t.Helper()
+	return must(c, "update", obj, func() (T, error) { return c.origin.Update(obj) })
+}
+
+// UpdateStatus replaces the status of an object; see [watchcache.Collection.UpdateStatus].
+func (c *Collection[T]) UpdateStatus(obj T) T {
+	c.server.t.Helper()
+	return must(c, "update the status of", obj, func() (T, error) { return c.origin.UpdateStatus(obj) })
+}
+
+// Delete asks for the end of an object, as a client does: one with finalizers or a grace period stays, marked. See
+// [watchcache.Collection.Delete]. Of obj, namespace and name count.
+func (c *Collection[T]) Delete(obj T) T {
+	c.server.t.Helper()
+	return must(c, "delete", obj, func() (T, error) {
+		return c.origin.Delete(obj.GetNamespace(), obj.GetName(), metav1.DeleteOptions{})
+	})
+}
+
+// Remove takes an object away at once, whatever its finalizers and grace period. Of obj, namespace and name count.
+func (c *Collection[T]) Remove(obj T) T {
+	c.server.t.Helper()
+	return must(c, "remove", obj, func() (T, error) { return c.origin.Remove(obj.GetNamespace(), obj.GetName()) })
+}
+
+func must[T store.Object](c *Collection[T], op string, obj T, write func() (T, error)) T {
+	c.server.t.Helper()
+	result, err := write()
+	if err != nil {
+		c.server.t.Fatalf("listwatchtest: %s %s %q: %v", op, c.resource.Kind, store.KeyOf(obj), err)
+	}
+	return result
+}
+
+// Bookmark makes every watch under way that allows bookmarks send one soon. They come by time, too: see
+// [watchcache.WithBookmarkInterval].
+func (c *Collection[T]) Bookmark() { c.origin.SendBookmarks() }

@@ -1,0 +1,187 @@
+package listwatchtest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Fault is one way of failing that a [Collection] was told to show. It is there from the call that made it until it
+// has struck as often as it was to, or is lifted.
+//
+// A fault strikes what is under way when it is made, all at once, where it is of that kind and something is under way;
+// otherwise, and each further time, the next request. Several faults may be there at a time: the oldest acts first.
+//
+// All methods are safe for concurrent use.
+type Fault struct {
+	server   *Server
+	name     string
+	resource schema.GroupVersionResource
+	verbs    []Verb // none: all
+	times    int    // zero: until it is lifted
+	effect   effect
+
+	// Guarded by the server's lock.
+	struck int
+	lifted bool
+}
+
+// effect is what a fault does. Parts may be nil.
+type effect struct {
+	// underWay acts on an exchange under way when the fault is made; false means that it is not of that kind. It is
+	// called under the server's lock.
+	underWay func(*exchange) bool
+	// applies narrows the exchanges that request and write are for.
+	applies func(*exchange) bool
+	// request acts when a request has come; true means that it has been answered.
+	request func(*exchange) (answered bool)
+	// write acts before a piece of an answer is written.
+	write func(*exchange, []byte)
+	// lift acts when the fault is lifted.
+	lift func()
+}
+
+// FaultOption says how often a fault strikes, and what.
+type FaultOption func(*Fault)
+
+// Times makes a fault strike n times. The default is once.
+func Times(n int) FaultOption { return func(f *Fault) { f.times = n } }
+
+// UntilLifted makes a fault strike until [Fault.Lift].
+func UntilLifted() FaultOption { return func(f *Fault) { f.times = 0 } }
+
+// On narrows a fault to requests of these verbs; none means all verbs, writes included. The default is List and Watch.
+// It does not apply to [Collection.Fail], which names its verb.
+func On(verbs ...Verb) FaultOption { return func(f *Fault) { f.verbs = verbs } }
+
+// inject makes a fault and lets it act on what is under way.
+func (s *Server) inject(f *Fault, options []FaultOption) *Fault {
+	s.t.Helper()
+	f.server, f.times = s, 1
+	if f.verbs == nil {
+		f.verbs = []Verb{List, Watch}
+	}
+	for _, option := range options {
+		option(f)
+	}
+	if f.times < 0 {
+		s.t.Fatalf("listwatchtest: %s: Times(%d): a fault strikes at least once", f.name, f.times)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, f)
+	if f.effect.underWay == nil {
+		return f
+	}
+	hit := false
+	for x := range s.underWay {
+		hit = f.isFor(x) && !x.broken && !x.muted && f.effect.underWay(x) || hit
+	}
+	if hit {
+		f.strikeLocked()
+	}
+	return f
+}
+
+func (s *Server) faultsNow() []*Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.faults)
+}
+
+func (f *Fault) isFor(x *exchange) bool { return x.Resource == f.resource && x.named(f.verbs) }
+
+// take reports whether the fault strikes an exchange now, and counts it.
+func (f *Fault) take(x *exchange) bool {
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	if f.lifted || f.spentLocked() || !f.isFor(x) || f.effect.applies != nil && !f.effect.applies(x) {
+		return false
+	}
+	f.strikeLocked()
+	return true
+}
+
+func (f *Fault) strikeLocked() {
+	f.struck++
+	f.server.broadcastLocked()
+}
+
+func (f *Fault) spentLocked() bool { return f.times > 0 && f.struck >= f.times }
+
+// Struck is how often the fault has struck so far.
+func (f *Fault) Struck() int {
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	return f.struck
+}
+
+// Wait blocks until the fault has struck as often as it was to; once, where it strikes until it is lifted. It fails
+// the test after two minutes.
+func (f *Fault) Wait() {
+	f.server.t.Helper()
+	f.server.await(func() string { return fmt.Sprintf("%s to strike %d times", f.name, max(f.times, 1)) }, func() bool {
+		return f.struck >= max(f.times, 1)
+	})
+}
+
+// Lift ends the fault: it strikes no more. What it has done stays done: a connection that was cut or muted does not
+// come to life again. It may be called at any time, and more than once.
+func (f *Fault) Lift() {
+	f.server.mu.Lock()
+	first := !f.lifted
+	f.lifted = true
+	f.server.mu.Unlock()
+	if first && f.effect.lift != nil {
+		f.effect.lift()
+	}
+}
+
+// cut is the effect of Disconnect.
+func cut() effect {
+	return effect{
+		underWay: func(x *exchange) bool {
+			x.cutLocked()
+			return true
+		},
+		request: func(x *exchange) bool {
+			x.breakOff()
+			return true
+		},
+	}
+}
+
+// mute is the effect of Mute.
+func mute() effect {
+	return effect{
+		underWay: func(x *exchange) bool {
+			x.muteLocked()
+			return true
+		},
+		request: func(x *exchange) bool {
+			x.silence()
+			return true
+		},
+	}
+}
+
+// refuse is the effect of Fail, Throttle and NoWatchList.
+func refuse(applies func(*exchange) bool, err func(*exchange) error) effect {
+	return effect{applies: applies, request: func(x *exchange) bool {
+		x.refuse(err(x))
+		return true
+	}}
+}
+
+// truncate is the effect of Truncate.
+func truncate() effect {
+	return effect{write: func(x *exchange, piece []byte) {
+		_, _ = x.ResponseWriter.Write(piece[:len(piece)/2]) // it is cut in any case
+		_ = http.NewResponseController(x.ResponseWriter).Flush()
+		x.server.mu.Lock()
+		defer x.server.mu.Unlock()
+		x.cutLocked()
+	}}
+}

@@ -1,0 +1,159 @@
+package listwatchtest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// The faults by name, as methods of the collection that is to fail.
+
+// Disconnect breaks the connections of the lists and watches under way, in the middle. One that meets a request lets
+// the answer begin and then break off.
+func (c *Collection[T]) Disconnect(options ...FaultOption) *Fault {
+	c.server.t.Helper()
+	return c.inject("Disconnect", cut(), options)
+}
+
+// Mute makes the connections of the lists and watches under way half-open: nothing comes any more, not even an end. A
+// request that it meets is never answered. Muted connections last until the client gives them up.
+func (c *Collection[T]) Mute(options ...FaultOption) *Fault {
+	c.server.t.Helper()
+	return c.inject("Mute", mute(), options)
+}
+
+// Expire makes every resource version and continue token that anybody has too old, at once: watches under way end with
+// a 410 inside the stream. When there were none, and each further time, the next request that needs the past gets its
+// 410: a watch from a version, a list at an exact one, a further page.
+func (c *Collection[T]) Expire(options ...FaultOption) *Fault {
+	c.server.t.Helper()
+	f := c.inject("Expire", effect{
+		underWay: func(x *exchange) bool { return x.Verb == Watch },
+		applies:  needsPast,
+		request: func(*exchange) bool {
+			c.origin.Expire()
+			return false
+		},
+	}, options)
+	c.origin.Expire()
+	return f
+}
+
+// needsPast reports whether a request can only be answered out of the history.
+func needsPast(x *exchange) bool {
+	o := x.Options
+	named := o.ResourceVersion != "" && o.ResourceVersion != "0"
+	if x.Verb == Watch {
+		return named && (o.SendInitialEvents == nil || !*o.SendInitialEvents)
+	}
+	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact || o.ResourceVersionMatch == "" && o.Limit > 0
+	return o.Continue != "" || named && exact
+}
+
+// Fail answers the next request of a verb with err: as it is if it is an API status, such as those of the package
+// apierrors, as a 500 otherwise.
+func (c *Collection[T]) Fail(verb Verb, err error, options ...FaultOption) *Fault {
+	c.server.t.Helper()
+	fail := func(*exchange) error { return err }
+	return c.inject("Fail("+string(verb)+")", refuse(nil, fail), append(slices.Clone(options), On(verb)))
+}
+
+// Throttle answers the next list or watch with 429 and a Retry-After, in whole seconds; zero leaves that out.
+// Clients of client-go obey it by themselves, and come again unseen by their users.
+func (c *Collection[T]) Throttle(retryAfter time.Duration, options ...FaultOption) *Fault {
+	c.server.t.Helper()
+	seconds := int((retryAfter + time.Second - 1) / time.Second)
+	return c.inject("Throttle", refuse(nil, func(*exchange) error {
+		return apierrors.NewTooManyRequests("too many requests, by order of a test", seconds)
+	}), options)
+}
+
+// Truncate breaks the connection in the middle of the next list, or of the next event of a watch.
+func (c *Collection[T]) Truncate(options ...FaultOption) *Fault {
+	c.server.t.Helper()
+	return c.inject("Truncate", truncate(), options)
+}
+
+// Delay holds back the answer to the next list or watch by d, or the next event of a watch under way, whichever comes
+// first; later events wait behind it.
+func (c *Collection[T]) Delay(d time.Duration, options ...FaultOption) *Fault {
+	c.server.t.Helper()
+	return c.inject("Delay", effect{
+		request: func(x *exchange) bool {
+			x.pause(d)
+			return false
+		},
+		write: func(x *exchange, _ []byte) { x.pause(d) },
+	}, options)
+}
+
+// Stale answers from the past: from a server that follows no longer, restarted at the moment of the call. It meets
+// the next request that permits it: a list at version 0 or not older than one, a watch from 0 or a version, a Get at
+// one where [On] says so. Versions that it has not reached are waited for in vain, those before are a 410. What asks
+// for the latest state gets it, as from a real server that lags. Lift ends the watches that follow the past.
+func (c *Collection[T]) Stale(options ...FaultOption) *Fault {
+	c.server.t.Helper()
+	past := c.freeze()
+	return c.inject("Stale", effect{
+		applies: permitsPast,
+		request: func(x *exchange) bool {
+			x.answer = past
+			return false
+		},
+		lift: past.Close,
+	}, options)
+}
+
+// permitsPast reports whether a request may be answered by a server that lags.
+func permitsPast(x *exchange) bool {
+	o := x.Options
+	return o.ResourceVersion != "" && o.ResourceVersionMatch != metav1.ResourceVersionMatchExact && o.Continue == ""
+}
+
+// freeze makes a server that stays what the collection is now.
+func (c *Collection[T]) freeze() *watchcache.Server {
+	c.server.t.Helper()
+	past, err := watchcache.NewServer(c.server.options...)
+	if err != nil {
+		c.server.t.Fatalf("listwatchtest: Stale: %v", err)
+	}
+	c.server.t.Cleanup(past.Close)
+	content, err := watchcache.NewCache(c.resource, c.server.options...)
+	if err == nil {
+		now := c.origin.Snapshot()
+		err = content.Replace(store.Items(now.Sorted()...), store.At(cmp.Or(now.ResourceVersion(), "1")))
+	}
+	if err != nil {
+		c.server.t.Fatalf("listwatchtest: Stale: %v", err)
+	}
+	watchcache.ServeCache(past, content)
+	return past
+}
+
+// NoWatchList refuses the next watch with sendInitialEvents (KEP-3157), as servers do that have not enabled it.
+func (c *Collection[T]) NoWatchList(options ...FaultOption) *Fault {
+	c.server.t.Helper()
+	asks := func(x *exchange) bool { return x.Options.SendInitialEvents != nil }
+	return c.inject("NoWatchList", refuse(asks, func(x *exchange) error {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "",
+			validation.ValidateListOptions(&internalversion.ListOptions{
+				Watch: true, ResourceVersion: x.Options.ResourceVersion,
+				ResourceVersionMatch: x.Options.ResourceVersionMatch, SendInitialEvents: x.Options.SendInitialEvents,
+			}, false))
+	}), options)
+}
+
+func (c *Collection[T]) inject(name string, e effect, options []FaultOption) *Fault {
+	c.server.t.Helper()
+	resource := schema.GroupVersionResource{Group: c.resource.Group, Version: c.resource.Version, Resource: c.resource.Plural}
+	return c.server.inject(&Fault{name: name, resource: resource, effect: e}, options)
+}

@@ -1,0 +1,149 @@
+package listwatchtest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// Verb is what a request does, in the words of the API.
+type Verb string
+
+// The verbs.
+const (
+	Get              Verb = "get"
+	List             Verb = "list"
+	Watch            Verb = "watch"
+	Create           Verb = "create"
+	Update           Verb = "update"
+	Patch            Verb = "patch"
+	Delete           Verb = "delete"
+	DeleteCollection Verb = "deletecollection"
+)
+
+// Request is one request that a client has made, whatever became of it.
+type Request struct {
+	// Verb is what was asked for. A watch list is a Watch whose Options have SendInitialEvents.
+	Verb Verb
+	// Target is the resource, namespace, name and subresource in the path.
+	watchcache.Target
+	// Options are the parameters of a List, Watch or DeleteCollection.
+	Options metav1.ListOptions
+	// UserAgent says who asked.
+	UserAgent string
+	// Time is when it came.
+	Time time.Time
+}
+
+// String is one line for messages, such as `watch pods rv=5 fields=spec.nodeName=n1`.
+func (r Request) String() string {
+	parts := []string{string(r.Verb), r.Resource.Resource}
+	add := func(label, value string) {
+		if value != "" {
+			parts = append(parts, label+"="+value)
+		}
+	}
+	add("namespace", r.Namespace)
+	add("name", r.Name)
+	add("rv", r.Options.ResourceVersion)
+	add("match", string(r.Options.ResourceVersionMatch))
+	add("labels", r.Options.LabelSelector)
+	add("fields", r.Options.FieldSelector)
+	if r.Options.Limit > 0 {
+		add("limit", fmt.Sprint(r.Options.Limit))
+	}
+	if r.Options.Continue != "" {
+		add("continue", "…")
+	}
+	if initial := r.Options.SendInitialEvents; initial != nil {
+		add("initial", fmt.Sprint(*initial))
+	}
+	return strings.Join(parts, " ")
+}
+
+// verbs of requests for a collection, and for one object.
+var (
+	collectionVerbs = map[string]Verb{http.MethodGet: List, http.MethodPost: Create, http.MethodDelete: DeleteCollection}
+	objectVerbs     = map[string]Verb{
+		http.MethodGet: Get, http.MethodPut: Update, http.MethodPatch: Patch, http.MethodDelete: Delete,
+	}
+)
+
+// readRequest says what a request is; ok is false for what is not about a resource.
+func readRequest(r *http.Request) (request Request, ok bool) {
+	request = Request{UserAgent: r.UserAgent(), Time: time.Now()}
+	if request.Target, ok = watchcache.ParseTarget(r.URL.Path); !ok {
+		return request, false
+	}
+	request.Verb = collectionVerbs[r.Method]
+	if request.Name != "" {
+		request.Verb = objectVerbs[r.Method]
+	}
+	// What cannot be read is for the server behind to refuse.
+	query := r.URL.Query()
+	_ = metav1.Convert_url_Values_To_v1_ListOptions(&query, &request.Options, nil)
+	if r.Method == http.MethodGet && request.Options.Watch {
+		request.Verb = Watch
+	}
+	return request, request.Verb != ""
+}
+
+// named reports whether the verb is one of verbs, of which none means all.
+func (r Request) named(verbs []Verb) bool { return len(verbs) == 0 || slices.Contains(verbs, r.Verb) }
+
+// Requests are the requests of these verbs so far, all where none is named, in the order they came in.
+func (s *Server) Requests(verbs ...Verb) []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requestsLocked(verbs)
+}
+
+func (s *Server) requestsLocked(verbs []Verb) (found []Request) {
+	for _, r := range s.requests {
+		if r.named(verbs) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// AwaitRequests blocks until n requests of a verb have been made since the start, and returns them all. It fails the
+// test after two minutes.
+func (s *Server) AwaitRequests(n int, verb Verb) (found []Request) {
+	s.t.Helper()
+	s.await(func() string { return fmt.Sprintf("%d %s requests, saw %d", n, verb, len(s.Requests(verb))) }, func() bool {
+		found = s.requestsLocked([]Verb{verb})
+		return len(found) >= n
+	})
+	return found
+}
+
+// AwaitWatches blocks until n watches stand, no more and no less: answered, and neither cut, muted nor ended. It fails
+// the test after two minutes.
+func (s *Server) AwaitWatches(n int) {
+	s.t.Helper()
+	s.await(func() string { return fmt.Sprintf("%d watches that stand", n) }, func() bool {
+		standing := 0
+		for x := range s.underWay {
+			if x.Verb == Watch && x.standing && !x.broken && !x.muted {
+				standing++
+			}
+		}
+		return standing == n
+	})
+}
+
+// log is all requests, one a line.
+func (s *Server) log() string {
+	var lines []string
+	for _, r := range s.Requests() {
+		lines = append(lines, r.Time.Format(time.TimeOnly)+" "+r.String())
+	}
+	return strings.Join(lines, "\n")
+}

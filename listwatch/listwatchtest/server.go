@@ -1,0 +1,179 @@
+package listwatchtest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	clientcmd "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// Server is a fake API server: the collections that [Serve] puts on it, under one count of resource versions, behind
+// two doors. [Server.Config] is the door in memory, [Server.Listen] the one over HTTP; what a client sees, and what
+// faults do to it, is the same through both. It ends with its test.
+//
+// All methods are safe for concurrent use. Those that fail the test must be called from the test's goroutine, as
+// testing.TB demands.
+type Server struct {
+	t       testing.TB
+	options []watchcache.Option
+	origin  *watchcache.Server
+
+	// closed ends with the test. It is a context so that those of requests can be joined with it.
+	closed context.Context
+	end    context.CancelFunc
+
+	listen func() *rest.Config // once
+
+	mu       sync.Mutex // guards what follows
+	requests []Request
+	underWay map[*exchange]struct{}
+	faults   []*Fault
+	changed  chan struct{} // closes at the next change of the above; nil while nobody waits
+}
+
+// NewServer makes a fake without collections, which ends with t. The options are those of the server behind it: the
+// size of the window, how often bookmarks come, how long a list waits for a version of the future.
+//
+// Inside a testing/synctest bubble, make it with the bubble's own t.
+func NewServer(t testing.TB, options ...watchcache.Option) *Server {
+	t.Helper()
+	origin, err := watchcache.NewServer(options...)
+	if err != nil {
+		t.Fatalf("listwatchtest: %v", err)
+	}
+	s := &Server{t: t, options: options, origin: origin, underWay: map[*exchange]struct{}{}}
+	s.closed, s.end = context.WithCancel(context.Background())
+	s.listen = sync.OnceValue(s.startListening)
+	t.Cleanup(func() {
+		s.end()
+		origin.Close()
+	})
+	return s
+}
+
+// Config is the door in memory: a client made from it talks to the fake without a network, so that it works inside a
+// testing/synctest bubble. It is a configuration like any other, without a limit on the rate of requests.
+func (s *Server) Config() *rest.Config {
+	return &rest.Config{Host: "http://listwatchtest.invalid", Transport: memory{s}, QPS: -1}
+}
+
+// Listen is the door over HTTP: it makes the fake listen on a free port of this machine until the test ends, and
+// returns the configuration of a client. Later calls return the same address. It does not work inside a
+// testing/synctest bubble, where real connections count as running for ever.
+func (s *Server) Listen() *rest.Config { return rest.CopyConfig(s.listen()) }
+
+func (s *Server) startListening() *rest.Config {
+	listener := httptest.NewServer(s)
+	s.t.Cleanup(func() {
+		s.end()
+		listener.Close()
+	})
+	return &rest.Config{Host: listener.URL, QPS: -1}
+}
+
+// Kubeconfig makes the fake listen and returns the path of a kubeconfig file for it, which goes with the test: for
+// kubectl, and for programs that are started with --kubeconfig.
+func (s *Server) Kubeconfig() string {
+	s.t.Helper()
+	const name = "listwatchtest"
+	document, err := json.Marshal(clientcmd.Config{ // JSON is YAML
+		APIVersion: "v1", Kind: "Config", CurrentContext: name,
+		Clusters:  []clientcmd.NamedCluster{{Name: name, Cluster: clientcmd.Cluster{Server: s.Listen().Host}}},
+		AuthInfos: []clientcmd.NamedAuthInfo{{Name: name}},
+		Contexts: []clientcmd.NamedContext{{Name: name, Context: clientcmd.Context{
+			Cluster: name, AuthInfo: name, Namespace: "default",
+		}}},
+	})
+	path := filepath.Join(s.t.TempDir(), "kubeconfig")
+	if err == nil {
+		err = os.WriteFile(path, document, 0o600)
+	}
+	if err != nil {
+		s.t.Fatalf("listwatchtest: write a kubeconfig: %v", err)
+	}
+	return path
+}
+
+// ServeHTTP answers a request: it is logged, then faults have their say, then the server behind answers. Discovery is
+// neither logged nor faulty.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	request, ok := readRequest(r)
+	if !ok {
+		s.origin.ServeHTTP(w, r)
+		return
+	}
+	x := s.begin(w, r, request)
+	defer s.finish(x)
+	if !x.meetsFaults() {
+		x.answer.ServeHTTP(x, x.request)
+	}
+	x.end()
+}
+
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, request Request) *exchange {
+	x := &exchange{ResponseWriter: w, server: s, answer: s.origin, Request: request}
+	ctx, cancel := context.WithCancel(r.Context())
+	x.cancel = cancel
+	x.unhook = context.AfterFunc(s.closed, cancel)
+	x.request = r.WithContext(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, request)
+	s.underWay[x] = struct{}{}
+	s.broadcastLocked()
+	return x
+}
+
+func (s *Server) finish(x *exchange) {
+	x.unhook()
+	x.cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.underWay, x)
+	s.broadcastLocked()
+}
+
+func (s *Server) broadcastLocked() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// patience is how long the methods that wait do so before they fail the test. Inside a bubble it costs nothing; outside,
+// it is less than what go test allows a package.
+const patience = 2 * time.Minute
+
+// await blocks until condition holds, which is asked under the lock.
+func (s *Server) await(what func() string, condition func() bool) {
+	s.t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		if condition() {
+			s.mu.Unlock()
+			return
+		}
+		if s.changed == nil {
+			s.changed = make(chan struct{})
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timer.C:
+			s.t.Fatalf("listwatchtest: waited %s for %s; requests so far:\n%s", patience, what(), s.log())
+		}
+	}
+}
