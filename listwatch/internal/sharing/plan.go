@@ -7,22 +7,21 @@ import (
 )
 
 // plan says how one type's protobuf messages are taken apart. It is made once per type from the struct tags that the
-// generators leave, `protobuf:"bytes,2,rep,name=spec"`: there is no code for any type.
+// generators leave, `protobuf:"bytes,2,opt,name=spec"`: there is no code for any type.
 type plan struct {
 	fields []*field // by number; nil where there is none
 }
 
 // field is one field of a message.
 type field struct {
-	index    int // in the struct
-	wire     int
-	repeated bool
-	entries  bool // its values are entries of a map
-	shape    shape
-	elem     reflect.Type // of a message
-	nested   *plan        // its plan, when it is first needed
-	whole    *site        // of all occurrences together; nil for a scalar
-	each     *site        // of each occurrence of a repeated message
+	index   int  // in the struct
+	single  bool // it may stand in a message once only, for its occurrences would be merged
+	entries bool // its values are entries of a map
+	shape   shape
+	elem    reflect.Type // of a message
+	nested  *plan        // its plan, when it is first needed
+	whole   *site        // of all occurrences together; nil for a scalar
+	each    *site        // of each occurrence of a repeated message
 }
 
 type shape int
@@ -66,22 +65,22 @@ func (m *Memo) planOf(t reflect.Type) *plan {
 // fieldOf reads a tag; nil where there is none that can be relied on.
 func (m *Memo) fieldOf(of reflect.StructField) (number int, f *field) {
 	tag := strings.Split(of.Tag.Get("protobuf"), ",")
-	if len(tag) < 3 || !of.IsExported() {
+	if len(tag) < 2 || !of.IsExported() {
 		return 0, nil
 	}
 	number, err := strconv.Atoi(tag[1])
-	wire, known := map[string]int{"varint": 0, "fixed64": 1, "bytes": 2, "fixed32": 5}[tag[0]]
-	if err != nil || number < 1 || number > highest || !known {
+	if err != nil || number < 1 || number > highest {
 		return 0, nil
 	}
-	f = &field{wire: wire, repeated: tag[2] == "rep"}
-	t := of.Type
+	f = &field{}
+	t := of.Type // which decides: tags are wrong about wire types and repetition in places (PodSpec, 22 and 25)
+	own := reflect.PointerTo(t).Implements(unmarshalerType)
 	switch {
-	case wire == wireBytes && !f.repeated && isMessage(t):
-		f.shape, f.elem = message, t
-	case wire == wireBytes && !f.repeated && t.Kind() == reflect.Pointer && isMessage(t.Elem()):
-		f.shape, f.elem = pointer, t.Elem()
-	case wire == wireBytes && f.repeated && t.Kind() == reflect.Slice && isMessage(t.Elem()):
+	case isMessage(t):
+		f.shape, f.elem, f.single = message, t, true
+	case t.Kind() == reflect.Pointer && isMessage(t.Elem()):
+		f.shape, f.elem, f.single = pointer, t.Elem(), true
+	case t.Kind() == reflect.Slice && isMessage(t.Elem()) && !own:
 		f.shape, f.elem = messages, t.Elem()
 		f.each = m.newSite(f.elem)
 	case t.Kind() >= reflect.Bool && t.Kind() <= reflect.Float64:

@@ -31,17 +31,17 @@ func (m *Memo) message(p *plan, dst reflect.Value, data []byte) error {
 	last := 0
 	for at := 0; at < len(data); {
 		number, wire, size := next(data[at:])
-		if size == 0 || number <= last || number >= len(p.fields) || p.fields[number] == nil || p.fields[number].wire != wire {
+		if size == 0 || number <= last || number >= len(p.fields) || !p.fields[number].takes(wire) {
 			return plain.all(dst)
 		}
 		f := p.fields[number]
 		end := at + size
-		for f.repeated && end < len(data) {
+		for !f.single && end < len(data) {
 			again, wire, size := next(data[end:])
-			if again != number {
+			if size == 0 || again != number {
 				break
 			}
-			if size == 0 || wire != f.wire {
+			if !f.takes(wire) {
 				return plain.all(dst)
 			}
 			end += size
@@ -56,6 +56,10 @@ func (m *Memo) message(p *plan, dst reflect.Value, data []byte) error {
 	}
 	return plain.until(len(data))
 }
+
+// takes reports whether a field of that wire type is one that this code knows. What it leaves to the generated code, that
+// code judges.
+func (f *field) takes(wire int) bool { return f != nil && (wire == wireBytes || f.shape <= leaf) }
 
 // field decodes the run of one field, data[at:end], or leaves it to the plain run.
 func (m *Memo) field(f *field, dst reflect.Value, plain *plainRun, at, end int) error {
