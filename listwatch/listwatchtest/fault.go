@@ -118,8 +118,8 @@ func (f *Fault) Struck() int {
 	return f.struck
 }
 
-// Wait blocks until the fault has struck as often as it was to; once, where it strikes until it is lifted. It fails
-// the test after two minutes.
+// Wait blocks until the fault has struck as often as it was to; once, where it strikes until it is lifted. It fails the
+// test when that takes longer than a minute, or six hours of a bubble's time.
 func (f *Fault) Wait() {
 	f.server.t.Helper()
 	f.server.await(func() string { return fmt.Sprintf("%s to strike %d times", f.name, max(f.times, 1)) }, func() bool {

@@ -37,8 +37,11 @@ func (c *Collection[T]) Mute(options ...FaultOption) *Fault {
 func (c *Collection[T]) Expire(options ...FaultOption) *Fault {
 	c.server.t.Helper()
 	f := c.inject("Expire", effect{
-		underWay: func(x *exchange) bool { return x.Verb == Watch },
-		applies:  needsPast,
+		underWay: func(x *exchange) bool {
+			x.standing = x.standing && x.Verb != Watch // its end is on the way
+			return x.Verb == Watch
+		},
+		applies: needsPast,
 		request: func(*exchange) bool {
 			c.origin.Expire()
 			return false

@@ -113,19 +113,20 @@ func (s *Server) requestsLocked(verbs []Verb) (found []Request) {
 	return found
 }
 
-// AwaitRequests blocks until n requests of a verb have been made since the start, and returns them all. It fails the
-// test after two minutes.
-func (s *Server) AwaitRequests(n int, verb Verb) (found []Request) {
+// AwaitRequests blocks until n requests of these verbs, all where none is named, have been made since the start, and
+// returns them. It fails the test when that takes longer than a minute, or six hours of a bubble's time.
+func (s *Server) AwaitRequests(n int, verbs ...Verb) (found []Request) {
 	s.t.Helper()
-	s.await(func() string { return fmt.Sprintf("%d %s requests, saw %d", n, verb, len(s.Requests(verb))) }, func() bool {
-		found = s.requestsLocked([]Verb{verb})
+	what := func() string { return fmt.Sprintf("%d requests %v, and saw %d", n, verbs, len(s.Requests(verbs...))) }
+	s.await(what, func() bool {
+		found = s.requestsLocked(verbs)
 		return len(found) >= n
 	})
 	return found
 }
 
-// AwaitWatches blocks until n watches stand, no more and no less: answered, and neither cut, muted nor ended. It fails
-// the test after two minutes.
+// AwaitWatches blocks until n watches stand, no more and no less: answered, and neither cut, muted nor ended. It fails the
+// test when that takes longer than a minute, or six hours of a bubble's time.
 func (s *Server) AwaitWatches(n int) {
 	s.t.Helper()
 	s.await(func() string { return fmt.Sprintf("%d watches that stand", n) }, func() bool {
@@ -139,10 +140,14 @@ func (s *Server) AwaitWatches(n int) {
 	})
 }
 
-// log is all requests, one a line.
+// logged is how many requests a message shows.
+const logged = 20
+
+// log is the last requests, one a line.
 func (s *Server) log() string {
+	requests := s.Requests()
 	var lines []string
-	for _, r := range s.Requests() {
+	for _, r := range requests[max(0, len(requests)-logged):] {
 		lines = append(lines, r.Time.Format(time.TimeOnly)+" "+r.String())
 	}
 	return strings.Join(lines, "\n")

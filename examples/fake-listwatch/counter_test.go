@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+type fakePods = listwatchtest.Collection[*corev1.Pod]
+
+func onNode(name, node string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
+}
+
+// inBubble runs a test with a counter of a fake's pods, two of which are there.
+func inBubble(t *testing.T, test func(t *testing.T, pods *fakePods, c *counter)) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		pods.Create(onNode("a", "node-1"))
+		pods.Create(onNode("b", "node-2"))
+		c := newCounter(pods.ListerWatcher())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.run(ctx) }()
+		defer func() { cancel(); require.NoError(t, <-ended) }()
+		synctest.Wait()
+		test(t, pods, c)
+	})
+}
+
+func requireCount(t *testing.T, c *counter, want int) {
+	t.Helper()
+	synctest.Wait() // until nothing is left to do
+	n, err := c.count("node-1")
+	require.NoError(t, err)
+	require.Equal(t, want, n)
+}
+
+func TestCountSurvives(t *testing.T) {
+	for name, fault := range map[string]func(*fakePods){
+		"a disconnect":           func(pods *fakePods) { pods.Disconnect() },
+		"an expired version":     func(pods *fakePods) { pods.Expire() },
+		"a half-open connection": func(pods *fakePods) { pods.Mute() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, pods *fakePods, c *counter) {
+				requireCount(t, c, 1)
+				fault(pods)
+				pods.Create(onNode("c", "node-1"))
+				pods.Create(onNode("d", "node-1"))
+				pods.Remove(onNode("a", "node-1"))
+				pods.Server().AwaitWatches(1) // it is back
+				requireCount(t, c, 2)
+			})
+		})
+	}
+}
+
+func TestCountIsNotMadeUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, pods *fakePods, c *counter) {
+		mute := pods.Mute(listwatchtest.UntilLifted())
+		pods.Server().AwaitRequests(5) // one each time that the counter gives one up
+		_, err := c.count("node-1")
+		require.ErrorContains(t, err, "nothing heard for")
+		mute.Lift()
+		pods.Create(onNode("c", "node-1"))
+		pods.Server().AwaitWatches(1)
+		requireCount(t, c, 2)
+	})
+}
