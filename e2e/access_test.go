@@ -53,7 +53,7 @@ func forbiddenFromTheStart(t *testing.T, w *world, result *rows) {
 	require.True(t, apierrors.IsForbidden(err), "WaitSynced names the cause: %v", err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
-	<-time.After(15 * time.Second) // long enough for the requests to become seldom
+	pass(15 * time.Second) // long enough for the requests to become seldom
 	granted := time.Now()
 	w.grant(cluster.NobodyUser)
 	requireSynced(t, f, 40*time.Second)
@@ -121,7 +121,7 @@ func resourceDeleted(t *testing.T, w *world, result *rows) {
 	untilClass(t, line, reflector.NotFound, 0, 30*time.Second)
 	shown := sinceAnswer(t, f, line, http.StatusNotFound, reflector.NotFound)
 	require.True(t, apierrors.IsNotFound(f.status().Err), "%v", f.status().Err)
-	<-time.After(5 * time.Second)
+	pass(5 * time.Second)
 	require.Eventually(t, func() bool {
 		_, err := definitions.Create(t.Context(), widgetDefinition(), metav1.CreateOptions{})
 		return err == nil
