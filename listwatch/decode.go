@@ -211,12 +211,12 @@ func (d *decoder[T]) jsonObject(data []byte, gvk schema.GroupVersionKind) (T, er
 		return none, errNotObject
 	}
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {
-		if err := unstructuredFromJSON(u, data, gvk); err != nil {
+		if err := d.unstructured(u, data, gvk); err != nil {
 			return none, err
 		}
 		return obj, nil
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, obj); err != nil {
+	if err := d.typed(data, obj); err != nil {
 		return none, withoutValues(err)
 	}
 	if own := obj.GetObjectKind().GroupVersionKind(); own.Kind != "" {
@@ -235,8 +235,20 @@ func (d *decoder[T]) jsonObject(data []byte, gvk schema.GroupVersionKind) (T, er
 	return obj, nil
 }
 
-func unstructuredFromJSON(u *unstructured.Unstructured, data []byte, gvk schema.GroupVersionKind) error {
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object); err != nil {
+func (d *decoder[T]) typed(data []byte, obj any) error {
+	if d.memo != nil {
+		return d.memo.UnmarshalTyped(data, obj)
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, obj)
+}
+
+func (d *decoder[T]) unstructured(u *unstructured.Unstructured, data []byte, gvk schema.GroupVersionKind) (err error) {
+	if d.memo != nil {
+		u.Object, err = d.memo.UnmarshalTree(data)
+	} else {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object)
+	}
+	if err != nil {
 		return withoutValues(err)
 	}
 	if u.GetKind() == "" && gvk.Kind != "" {

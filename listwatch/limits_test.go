@@ -18,6 +18,7 @@ const mebibyte = 1 << 20
 
 func podDecoder(limit int) *decoder[*corev1.Pod] {
 	d := newDecoder(func() *corev1.Pod { return new(corev1.Pod) })
+	d.share()
 	d.limit = limit
 	return d
 }

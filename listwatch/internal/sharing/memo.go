@@ -23,8 +23,9 @@ type Memo struct {
 
 	plans   map[reflect.Type]*plan
 	structs map[reflect.Type]*jsonPlan
-	tree    *treeDecoder
 	sites   []*site
+	tree    treeMemo
+	doc     document // the one that is being read
 
 	objects int // decoded in this generation
 	longest int // objects of the longest list lately
@@ -65,6 +66,7 @@ func New() (*Memo, error) {
 	return &Memo{
 		limits: defaultLimits, hash: hash, nonce: make([]byte, hash.NonceSize()), sum: make([]byte, 0, hash.Overhead()),
 		plans: map[reflect.Type]*plan{}, structs: map[reflect.Type]*jsonPlan{},
+		tree: treeMemo{root: &treeSite{}},
 	}, nil
 }
 
@@ -86,7 +88,7 @@ func (m *Memo) Listed(objects int) {
 func (m *Memo) begin(size int) {
 	m.objects++
 	m.stats.Bytes += uint64(size)
-	entries, bytes := 0, 0
+	entries, bytes := len(m.tree.young), m.tree.bytes
 	if m.objects&63 == 0 { // the sums are over all sites
 		for _, s := range m.sites {
 			entries += s.young.len()
@@ -101,7 +103,7 @@ func (m *Memo) begin(size int) {
 // age begins a new generation.
 func (m *Memo) age() {
 	m.objects = 0
-	m.stats.Entries, m.stats.Held = 0, 0
+	m.stats.Entries, m.stats.Held = m.tree.age()
 	for _, s := range m.sites {
 		s.old, s.young = s.young, table{}
 		m.stats.Entries += s.old.len()
@@ -175,23 +177,25 @@ func (m *Memo) find(s *site, k key, size int, dst reflect.Value) bool {
 		m.stats.Hits++
 		m.stats.Shared += uint64(size)
 	}
-	if s.tries >= trial {
-		m.judge(s)
-	}
-	return ok
-}
-
-func (m *Memo) judge(s *site) {
-	if s.hits*worth >= s.tries {
-		s.pause = 0
-	} else {
-		s.pause = min(max(firstRest, 2*s.pause), lastRest)
-		s.skip = s.pause
+	if s.tries >= trial && !s.judge() {
 		m.stats.Entries -= s.young.len() + s.old.len()
 		m.stats.Held -= s.young.bytes + s.old.bytes
 		s.young, s.old = table{}, table{}
 	}
+	return ok
+}
+
+// judge decides whether to go on, and how long to rest otherwise.
+func (s *site) judge() (goOn bool) {
+	goOn = s.hits*worth >= s.tries
+	if goOn {
+		s.pause = 0
+	} else {
+		s.pause = min(max(firstRest, 2*s.pause), lastRest)
+		s.skip = s.pause
+	}
 	s.tries, s.hits = 0, 0
+	return goOn
 }
 
 // keep remembers what was decoded. Slices lose their spare capacity: two objects must not grow into one array.

@@ -2,12 +2,8 @@ package sharing
 
 import (
 	"encoding/binary"
-	"errors"
 	"reflect"
 )
-
-// errForm: the message is not of the form that can be taken apart.
-var errForm = errors.New("not in canonical form")
 
 // wireBytes is the wire type of strings, bytes and messages.
 const wireBytes = 2

@@ -1,0 +1,208 @@
+package sharing
+
+import (
+	kjson "sigs.k8s.io/json"
+)
+
+// treeMemo is what has been decoded into unstructured values. Their meaning does not depend on where they stand, so there
+// is one table for all; which places are worth a look-up is learned by path.
+type treeMemo struct {
+	root       *treeSite
+	sites      int
+	young, old map[key]treeValue
+	bytes      int // of young
+	names      map[string]string
+}
+
+type treeValue struct {
+	value any
+	size  int
+}
+
+// treeSite is a path, such as spec.containers[].env.
+type treeSite struct {
+	site
+	members  map[string]*treeSite
+	elements *treeSite // of an array, and of objects that have more different members than there are sites for
+}
+
+const (
+	maxTreeSites = 1 << 12 // of a memo: schemas have some hundreds of paths
+	maxMembers   = 1 << 8  // of an object: more are data, not a schema
+	maxNames     = 1 << 14
+	minShared    = 3 // bytes: "" and {} cost nothing, small numbers neither
+)
+
+// UnmarshalTree decodes a JSON object as unstructured.Unstructured has it: objects are map[string]any, whole numbers
+// int64, others float64. The map is the caller's; what is in it is shared. The error is that of sigs.k8s.io/json.
+func (m *Memo) UnmarshalTree(data []byte) (map[string]any, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.begin(len(data))
+	if err := m.doc.scan(data); err == nil {
+		var object map[string]any
+		if object, err = m.treeObject(m.tree.root); err == nil && m.doc.peek() == 0 && m.doc.at == len(data) {
+			return object, nil
+		}
+	}
+	var object map[string]any
+	return object, kjson.UnmarshalCaseSensitivePreserveInts(data, &object)
+}
+
+func (m *Memo) treeObject(at *treeSite) (map[string]any, error) {
+	object := map[string]any{}
+	err := m.doc.members('{', '}', func() error {
+		raw, err := m.doc.key()
+		if err != nil {
+			return err
+		}
+		name := m.name(raw)
+		object[name], err = m.treeValue(at.member(m, name))
+		return err
+	})
+	return object, err
+}
+
+// treeValue decodes the next value, or finds it.
+func (m *Memo) treeValue(at *treeSite) (any, error) {
+	raw := m.doc.value()
+	if len(raw) == 0 {
+		return nil, errForm
+	}
+	first := raw[0]
+	if first != '"' && first != '{' && first != '[' {
+		m.doc.pass(raw)
+		return treeScalar(raw)
+	}
+	looked := len(raw) >= minShared && at.wanted()
+	var k key
+	if looked {
+		k = m.keyOf(raw)
+		if value, ok := m.findTree(at, k, len(raw)); ok {
+			m.doc.pass(raw)
+			return value, nil
+		}
+	}
+	value, err := m.treeDecode(at, raw)
+	if err == nil && looked && at.skip == 0 {
+		m.keepTree(k, value, len(raw))
+	}
+	return value, err
+}
+
+func (m *Memo) treeDecode(at *treeSite, raw []byte) (any, error) {
+	switch raw[0] {
+	case '{':
+		return m.treeObject(at)
+	case '[':
+		array := []any{}
+		err := m.doc.members('[', ']', func() error {
+			value, err := m.treeValue(at.element(m))
+			array = append(array, value)
+			return err
+		})
+		return array[:len(array):len(array)], err
+	}
+	m.doc.pass(raw)
+	if text, ok := plainText(raw); ok {
+		return string(text), nil
+	}
+	return plainValue(raw)
+}
+
+// treeScalar decodes a number, true, false or null.
+func treeScalar(raw []byte) (any, error) {
+	if n, ok := plainInteger(raw); ok {
+		return n, nil
+	}
+	return plainValue(raw)
+}
+
+func plainValue(raw []byte) (value any, err error) {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &value); err != nil {
+		return nil, errForm
+	}
+	return value, nil
+}
+
+// name is a member's name, which objects share.
+func (m *Memo) name(raw []byte) string {
+	if name, ok := m.tree.names[string(raw)]; ok {
+		return name
+	}
+	if len(m.tree.names) >= maxNames || m.tree.names == nil {
+		m.tree.names = map[string]string{}
+	}
+	name := string(raw)
+	m.tree.names[name] = name
+	return name
+}
+
+// member is the site of a member. Where there are too many they have one together.
+func (s *treeSite) member(m *Memo, name string) *treeSite {
+	if next := s.members[name]; next != nil {
+		return next
+	}
+	if len(s.members) >= maxMembers || m.tree.sites >= maxTreeSites {
+		return s.element(m)
+	}
+	if s.members == nil {
+		s.members = map[string]*treeSite{}
+	}
+	m.tree.sites++
+	next := &treeSite{}
+	s.members[name] = next
+	return next
+}
+
+func (s *treeSite) element(m *Memo) *treeSite {
+	switch {
+	case s.elements != nil:
+	case m.tree.sites >= maxTreeSites:
+		return s
+	default:
+		m.tree.sites++
+		s.elements = &treeSite{}
+	}
+	return s.elements
+}
+
+func (m *Memo) findTree(at *treeSite, k key, size int) (any, bool) {
+	m.stats.Lookups++
+	at.tries++
+	found, ok := m.tree.young[k]
+	if !ok {
+		if found, ok = m.tree.old[k]; ok {
+			delete(m.tree.old, k)
+			m.stats.Entries--
+			m.stats.Held -= size
+			m.keepTree(k, found.value, size)
+		}
+	}
+	if ok {
+		at.hits++
+		m.stats.Hits++
+		m.stats.Shared += uint64(size)
+	}
+	if at.tries >= trial {
+		at.judge()
+	}
+	return found.value, ok
+}
+
+func (m *Memo) keepTree(k key, value any, size int) {
+	if m.tree.young == nil {
+		m.tree.young = map[key]treeValue{}
+	}
+	m.tree.young[k] = treeValue{value, size}
+	m.tree.bytes += size
+	m.stats.Entries++
+	m.stats.Held += size
+}
+
+// age begins a new generation.
+func (t *treeMemo) age() (entries, bytes int) {
+	entries, bytes = len(t.young), t.bytes
+	t.old, t.young, t.bytes = t.young, nil, 0
+	return entries, bytes
+}
