@@ -28,6 +28,7 @@ type apiServer struct {
 	client  rest.Interface
 	options []reflector.Option
 	running atomic.Pointer[reflector.Reflector[*corev1.Pod]]
+	saver   *saver // set by Run, before running
 }
 
 func (a *apiServer) Name() string { return APISource }
@@ -38,7 +39,19 @@ func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 	}
 	pods := listwatch.FromClient[corev1.Pod](a.client, "pods",
 		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", sink.Node())))
-	r := reflector.New(pods, undelta.New(sink.Set), append([]reflector.Option{reflector.WithLogger(sink.Log())}, a.options...)...)
+	push := sink.Set
+	if sink.checkpoints != "" && !sink.likeKubelet {
+		a.saver = newSaver(newCheckpoint(sink.checkpoints, sink.Node()), sink.Log())
+		if restored := a.saver.restore(); restored.Len() > 0 {
+			sink.set(state{pods: restored, restored: true})
+		}
+		defer a.saver.run()()
+		push = func(now Pods) {
+			sink.Set(now)
+			a.saver.offer(now)
+		}
+	}
+	r := reflector.New(pods, undelta.New(push), append([]reflector.Option{reflector.WithLogger(sink.Log())}, a.options...)...)
 	a.running.Store(r)
 	return r.Run(ctx)
 }
@@ -52,6 +65,12 @@ func (a *apiServer) Report() Report {
 	report := Report{Mode: "watch", StaleAfter: apiStale, LastContact: status.LastContact, Errors: status.Failures}
 	if status.Err != nil {
 		report.Problems = []error{status.Err}
+	}
+	if a.saver != nil {
+		if err := a.saver.problem(); err != nil {
+			report.Problems = append(report.Problems, err)
+			report.Errors++
+		}
 	}
 	return report
 }

@@ -24,16 +24,17 @@ type feed struct {
 	optional bool          // Synced does not wait for it beyond the deadline
 	deadline time.Duration // from the beginning of the run; zero is none, or at once for an optional one
 
-	mu      sync.Mutex // guards what follows
-	begun   time.Time  // when the source was started
-	cancel  context.CancelFunc
-	removed bool // by Remove: when all is told, the feed goes
-	pending []state
-	telling bool // a state has been taken from pending, and the reader does not have all of it yet
-	seen    bool
-	newest  Pods
-	lastSet time.Time
-	failed  error // the source has ended with this
+	mu       sync.Mutex // guards what follows
+	begun    time.Time  // when the source was started
+	cancel   context.CancelFunc
+	removed  bool // by Remove: when all is told, the feed goes
+	pending  []state
+	telling  bool // a state has been taken from pending, and the reader does not have all of it yet
+	seen     bool
+	newest   Pods
+	lastSet  time.Time
+	restored bool  // newest is from a checkpoint
+	failed   error // the source has ended with this
 }
 
 func newFeed(source Source) *feed {
@@ -44,7 +45,7 @@ func newFeed(source Source) *feed {
 func (f *feed) push(next state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.newest, f.lastSet = next.pods, time.Now()
+	f.newest, f.lastSet, f.restored = next.pods, time.Now(), next.restored
 	if len(f.pending) < maxPending {
 		f.pending = append(f.pending, next)
 		return
@@ -80,10 +81,10 @@ func (f *feed) pop() (state, bool) {
 	return next, true
 }
 
-func (f *feed) told() {
+func (f *feed) told(state state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.seen, f.telling = true, false
+	f.seen, f.telling = f.seen || !state.restored, false
 }
 
 func (f *feed) begin(cancel context.CancelFunc) {
@@ -164,5 +165,5 @@ func (f *feed) status() Status {
 		err := fmt.Errorf("the %s source is required, and has not been read within %s", f.name, f.deadline)
 		report.Problems = append(report.Problems[:len(report.Problems):len(report.Problems)], err)
 	}
-	return Status{Source: f.name, Seen: f.seen, Pods: f.newest.Len(), LastSet: f.lastSet, Report: report}
+	return Status{Source: f.name, Seen: f.seen, Pods: f.newest.Len(), LastSet: f.lastSet, Restored: f.restored, Report: report}
 }

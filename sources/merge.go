@@ -19,6 +19,8 @@ type Pods = store.Snapshot[*corev1.Pod]
 type state struct {
 	pods  Pods
 	order []*corev1.Pod // nil: by namespace and name
+	// restored: it is from a checkpoint, and the source has not been heard yet.
+	restored bool
 }
 
 // compare orders pods of the state as they are to be told.
@@ -142,7 +144,7 @@ func (m *merge) annotated(c store.Change[*corev1.Pod]) *corev1.Pod {
 }
 
 func (m *merge) sent(u PodUpdate) {
-	m.begun = true
+	m.begun = m.begun || !u.Restored
 	for _, pod := range u.Pods {
 		if u.Op == Remove {
 			delete(m.given, store.KeyOf(pod))

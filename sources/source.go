@@ -42,6 +42,8 @@ type Sink struct {
 	log  logr.Logger
 	// likeKubelet: the sources of this package are to do as the kubelet does, harm included.
 	likeKubelet bool
+	// checkpoints is the folder for the checkpoints of sources; empty: none are kept.
+	checkpoints string
 	set         func(state)
 }
 

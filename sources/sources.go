@@ -16,6 +16,7 @@ type Sources struct {
 	node        string
 	log         logr.Logger
 	likeKubelet bool
+	checkpoints string // folder
 
 	updates chan PodUpdate
 	wake    chan struct{} // something is to be looked at
@@ -89,6 +90,8 @@ type Status struct {
 	// Pods is the number of pods in its newest state; LastSet is when that came.
 	Pods    int
 	LastSet time.Time
+	// Restored: its newest state is from a checkpoint, and it has not been heard since.
+	Restored bool
 	Report
 }
 
@@ -172,7 +175,7 @@ func (s *Sources) list() []*feed {
 // runSource runs one source; its end never ends another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
 	log := s.log.WithValues("source", f.name)
-	sink := &Sink{node: s.node, log: log, likeKubelet: s.likeKubelet, set: func(next state) {
+	sink := &Sink{node: s.node, log: log, likeKubelet: s.likeKubelet, checkpoints: s.checkpoints, set: func(next state) {
 		f.push(next)
 		s.look()
 	}}
@@ -226,6 +229,7 @@ func (s *Sources) deliver(ctx context.Context) error {
 func (s *Sources) tell(ctx context.Context, f *feed, next state) {
 	var sent []PodUpdate
 	for _, update := range f.merge.plan(next) {
+		update.Restored = next.restored
 		if len(update.Pods) == 0 && f.isRemoved() {
 			continue // it never had anything to say
 		}
@@ -241,7 +245,7 @@ func (s *Sources) tell(ctx context.Context, f *feed, next state) {
 		}
 	}
 	f.merge.settled(next)
-	f.told()
+	f.told(next)
 	s.noteSynced()
 }
 

@@ -30,6 +30,8 @@ type PodUpdate struct {
 	Source string `json:"source"`
 	// Pods are as they are now; of a REMOVE, as they were last told. They are shared and read-only.
 	Pods []*corev1.Pod `json:"pods"`
+	// Restored: this is from a checkpoint of an earlier run (see [Checkpoint]), and may be out of date.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // Names of the sources of this package, which are the kubelet's.

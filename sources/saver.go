@@ -1,0 +1,110 @@
+package sources
+
+import (
+	"errors"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// Checkpoint keeps the last complete state of the API server source in a folder, in a file of mode 0600 per node. After a
+// restart, with the API server away, its pods are told from there at once, as [PodUpdate].Restored; what the API server
+// says later is told as the difference. A restored state does not count as read: Synced waits on, and SafeToPrune is
+// false. A file that is not whole, or of another node, is not used, and is a problem of the source until the next save.
+//
+// The folder must exist, and hold secrets as safely as the API server's pods do. A state is written within a second of a
+// change, and when Run ends. Default: no checkpoint. Under [LikeKubelet] there is none.
+func Checkpoint(folder string) Option {
+	return func(s *Sources) { s.checkpoints = folder }
+}
+
+// saveEvery bounds how often a state is written: a node's pods change in bursts.
+const saveEvery = time.Second
+
+// saver writes the newest state that it was offered.
+type saver struct {
+	file   checkpoint
+	log    logr.Logger
+	states chan Pods // the newest that has not been written
+
+	mu     sync.Mutex // guards failed
+	failed error      // of the last load or save
+}
+
+func newSaver(file checkpoint, log logr.Logger) *saver {
+	return &saver{file: file, log: log, states: make(chan Pods, 1)}
+}
+
+// restore returns what an earlier run has saved; nothing where there is nothing good.
+func (s *saver) restore() Pods {
+	pods, err := s.file.load()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.note(err)
+	}
+	return pods
+}
+
+// offer replaces what is to be written. It does not block; one goroutine calls it.
+func (s *saver) offer(pods Pods) {
+	select {
+	case <-s.states: // never written, and now out of date
+	default:
+	}
+	s.states <- pods
+}
+
+// run writes beside its caller until stop is called, which writes what is left and waits for the end.
+func (s *saver) run() (stop func()) {
+	stopping, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		pause := time.NewTimer(0)
+		defer pause.Stop()
+		for {
+			select {
+			case <-pause.C:
+			case <-stopping:
+				s.saveLast()
+				return
+			}
+			select {
+			case pods := <-s.states:
+				s.note(s.file.save(pods))
+				pause.Reset(saveEvery)
+			case <-stopping:
+				s.saveLast()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stopping)
+		<-ended
+	}
+}
+
+func (s *saver) saveLast() {
+	select {
+	case pods := <-s.states:
+		s.note(s.file.save(pods))
+	default:
+	}
+}
+
+// note keeps what went wrong last, and logs it when it is news.
+func (s *saver) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && (s.failed == nil || s.failed.Error() != err.Error()) {
+		s.log.Info("Problem", "error", err.Error())
+	}
+	s.failed = err
+}
+
+func (s *saver) problem() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}

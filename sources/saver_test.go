@@ -1,0 +1,143 @@
+package sources_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// fadingServer is an API server that can be away: it cuts every connection then.
+type fadingServer struct {
+	pods   *watchcache.Collection[*corev1.Pod]
+	client rest.Interface
+	away   atomic.Bool
+}
+
+func newFadingServer(t *testing.T) *fadingServer {
+	api, err := watchcache.NewServer()
+	require.NoError(t, err)
+	s := &fadingServer{pods: watchcache.Serve(api, watchcache.Pods())}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		api.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { api.Close(); server.Close() })
+	s.client, err = listwatch.NewRESTClient(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion)
+	require.NoError(t, err)
+	return s
+}
+
+func (s *fadingServer) create(t *testing.T, name string) {
+	_, err := s.pods.Create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main", Image: "image"}}},
+	})
+	require.NoError(t, err)
+}
+
+// agent is one run with a checkpoint.
+func (s *fadingServer) agent(t *testing.T, folder string) (pods *sources.Sources, stop func()) {
+	pods = sources.New("node-1", sources.Checkpoint(folder),
+		sources.APIServer(s.client, reflector.WithBackoff(time.Millisecond, 10*time.Millisecond)))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx) }()
+	return pods, func() {
+		cancel()
+		for range pods.Updates() {
+		}
+		require.NoError(t, <-ended)
+	}
+}
+
+func tell(u sources.PodUpdate) (text string) {
+	text = string(u.Op)
+	if u.Restored {
+		text += " restored"
+	}
+	for _, pod := range u.Pods {
+		text += " " + pod.Name
+	}
+	return text
+}
+
+// TestRestartWithoutTheServer: an agent that restarts while the API server is away has its pods from the checkpoint, knows
+// that they are, and is told the difference when the server is back.
+func TestRestartWithoutTheServer(t *testing.T) {
+	folder := t.TempDir()
+	s := newFadingServer(t)
+	for _, name := range []string{"a", "b", "c"} {
+		s.create(t, name)
+	}
+	first, stop := s.agent(t, folder)
+	require.Equal(t, "ADD a b c", tell(<-first.Updates()))
+	stop() // a state that has not been written by now is written here
+
+	s.away.Store(true)
+	second, stop := s.agent(t, folder)
+	require.Equal(t, "ADD restored a b c", tell(<-second.Updates()))
+	require.False(t, second.SafeToPrune(sources.APISource))
+	status := second.Status()[0]
+	require.True(t, status.Restored)
+	require.False(t, status.Seen)
+	select {
+	case <-second.Synced():
+		t.Fatal("a checkpoint is not the API server")
+	default:
+	}
+
+	_, err := s.pods.Remove("default", "b")
+	require.NoError(t, err)
+	s.create(t, "d")
+	s.away.Store(false)
+	require.Equal(t, "REMOVE b", tell(<-second.Updates()))
+	require.Equal(t, "ADD d", tell(<-second.Updates()))
+	<-second.Synced()
+	require.Eventually(t, func() bool { return second.SafeToPrune(sources.APISource) }, 10*time.Second, time.Millisecond)
+	require.False(t, second.Status()[0].Restored)
+	stop()
+
+	third, stop := s.agent(t, folder)
+	require.Equal(t, "ADD restored a c d", tell(<-third.Updates()))
+	require.Equal(t, "ADD", tell(<-third.Updates()), "nothing has changed: the first state of the server itself is told all the same")
+	stop()
+}
+
+func TestDamagedCheckpointIsAProblemAndThenReplaced(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "node-1.pods")
+	require.NoError(t, os.WriteFile(path, []byte("TRBPODS\x01 and then nothing of use, but long enough to be looked at"), 0o600))
+	s := newFadingServer(t)
+	s.create(t, "a")
+	s.away.Store(true)
+	pods, stop := s.agent(t, folder)
+	require.Eventually(t, func() bool {
+		for _, problem := range pods.Status()[0].Problems {
+			if problem.Error() == "checkpoint "+path+" is not used: its checksum is wrong: it is cut off or damaged" {
+				return true
+			}
+		}
+		return false
+	}, 10*time.Second, time.Millisecond)
+	s.away.Store(false)
+	require.Equal(t, "ADD a", tell(<-pods.Updates()))
+	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 0 }, 10*time.Second, time.Millisecond)
+	stop()
+}
