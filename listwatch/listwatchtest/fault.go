@@ -67,7 +67,7 @@ func (s *Server) inject(f *Fault, options []FaultOption) *Fault {
 		option(f)
 	}
 	if f.times < 0 {
-		s.t.Fatalf("listwatchtest: %s: Times(%d): a fault strikes at least once", f.name, f.times)
+		s.t.Fatalf("listwatchtest: %s: Times(%d): a fault strikes once at least", f.name, f.times)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

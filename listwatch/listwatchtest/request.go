@@ -43,7 +43,11 @@ type Request struct {
 
 // String is one line for messages, such as `watch pods rv=5 fields=spec.nodeName=n1`.
 func (r Request) String() string {
-	parts := []string{string(r.Verb), r.Resource.Resource}
+	resource := r.Resource.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	parts := []string{string(r.Verb), resource}
 	add := func(label, value string) {
 		if value != "" {
 			parts = append(parts, label+"="+value)

@@ -1,0 +1,67 @@
+package listwatchtest_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// witness is a test that fails without failing this one. Its goroutine ends there, as a real one's does.
+type witness struct {
+	testing.TB
+	message string
+}
+
+func (w *witness) Fatalf(format string, args ...any) {
+	w.message = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// failure is the message with which a use of the fake fails its test.
+func failure(t *testing.T, use func(pods *listwatchtest.Collection[*corev1.Pod])) (message string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{TB: t}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			use(listwatchtest.New(w, watchcache.Pods()))
+		}()
+		<-done
+		message = w.message
+	})
+	return message
+}
+
+func TestMisuseFailsTheTest(t *testing.T) {
+	type collection = listwatchtest.Collection[*corev1.Pod]
+	for want, use := range map[string]func(*collection){
+		`listwatchtest: update Pod "ns/a": pods "a" not found`: func(p *collection) { p.Update(pod("a")) },
+		`listwatchtest: remove Pod "ns/a": pods "a" not found`: func(p *collection) { p.Remove(pod("a")) },
+		`listwatchtest: create Pod "ns/a": pods "a" already exists`: func(p *collection) {
+			p.Create(pod("a"))
+			p.Create(pod("a"))
+		},
+		"listwatchtest: Mute: Times(-1): a fault strikes once at least": func(p *collection) {
+			p.Mute(listwatchtest.Times(-1))
+		},
+		"listwatchtest: waited 6h0m0s for Truncate to strike 3 times; the last requests:\n": func(p *collection) {
+			p.Truncate(listwatchtest.Times(3)).Wait()
+		},
+		"listwatchtest: waited 6h0m0s for 2 watches that stand; the last requests:\n": func(p *collection) {
+			p.Server().AwaitWatches(2)
+		},
+		"listwatchtest: waited 6h0m0s for 1 requests [list], and saw 0; the last requests:\n": func(p *collection) {
+			p.Server().AwaitRequests(1, listwatchtest.List)
+		},
+	} {
+		require.Equal(t, want, failure(t, use))
+	}
+}
