@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-
-	"github.com/tributary-go/tributary/sources/manifest"
 )
 
 // File adds the pods declared by a manifest, or by every manifest of a folder; subfolders are not read. Changes are seen
@@ -41,7 +39,7 @@ type fileSource struct {
 	keeper  keeper
 
 	// Of the goroutine of Run.
-	decoder  manifest.Decoder
+	decode   Decode
 	files    map[string]*file
 	begun    time.Time // when Run was called
 	set      bool      // a state has been set
@@ -67,7 +65,7 @@ func (f *fileSource) Run(ctx context.Context, sink *Sink) error {
 	if sink.likeKubelet {
 		return newKubeletFile(f, sink).run(ctx)
 	}
-	f.decoder = manifest.Decoder{Node: sink.Node(), Source: FileSource}
+	f.decode = decoder(f.options, sink.Node(), FileSource)
 	f.files = map[string]*file{}
 	f.begun = time.Now()
 	watcher := newFileWatch(sink.Log())

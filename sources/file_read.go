@@ -68,7 +68,7 @@ func (f *fileSource) refresh(one *file) (busy, there bool) {
 		one.fail(err)
 		return false, true
 	}
-	one.take(f.decoder.Decode(one.path, data))
+	one.take(f.decode(one.path, data))
 	return false, true
 }
 

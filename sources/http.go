@@ -36,7 +36,7 @@ type httpSource struct {
 	// Of the goroutine of Run.
 	url      *url.URL
 	client   *http.Client
-	decoder  manifest.Decoder
+	decode   Decode
 	entry    entry
 	problems []error // of the last body that was taken
 	accepted answer  // the last one that was taken without a problem, without its body
@@ -62,7 +62,7 @@ func (h *httpSource) Run(ctx context.Context, sink *Sink) error {
 	if sink.likeKubelet {
 		return newKubeletHTTP(h, sink).run(ctx)
 	}
-	h.decoder = manifest.Decoder{Node: sink.Node(), Source: HTTPSource}
+	h.decode = decoder(h.options, sink.Node(), HTTPSource)
 	h.keeper.mode(fmt.Sprintf("poll every %s", h.options.every))
 	for {
 		h.poll(ctx, sink)
@@ -121,7 +121,7 @@ func (h *httpSource) poll(ctx context.Context, sink *Sink) {
 // take brings the pods up to date with a new body. One in which nothing is good changes nothing, and does not count as
 // the source's first state.
 func (h *httpSource) take(sink *Sink, got answer) {
-	pods, rejected := h.decoder.Decode(h.entry.path, got.body)
+	pods, rejected := h.decode(h.entry.path, got.body)
 	h.entry.take(pods, rejected)
 	var all Pods
 	all, h.problems = table([]*entry{&h.entry})

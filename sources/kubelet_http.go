@@ -18,15 +18,16 @@ import (
 // purpose: see LikeKubelet.
 type kubeletHTTP struct {
 	*httpSource
-	sink *Sink
+	decoder manifest.Decoder
+	sink    *Sink
 	// last is of the last body that was not empty, good or not: the same one again is no news.
 	last [sha256.Size]byte
 }
 
 func newKubeletHTTP(h *httpSource, sink *Sink) *kubeletHTTP {
-	h.decoder = manifest.Decoder{Node: sink.Node(), Source: HTTPSource, LikeKubelet: true}
 	h.client.CheckRedirect = nil // ten, to anywhere
-	return &kubeletHTTP{httpSource: h, sink: sink}
+	decoder := manifest.Decoder{Node: sink.Node(), Source: HTTPSource, LikeKubelet: true}
+	return &kubeletHTTP{httpSource: h, decoder: decoder, sink: sink}
 }
 
 func (k *kubeletHTTP) run(ctx context.Context) error {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // SourceOption says how one file or HTTP source works.
@@ -19,6 +21,7 @@ type sourceOptions struct {
 	header    http.Header
 	tokenFile string
 	transport http.RoundTripper
+	decode    Decode // nil: as static pods
 }
 
 const (
@@ -59,6 +62,22 @@ func WithTokenFile(path string) SourceOption {
 func WithTransport(transport http.RoundTripper) SourceOption {
 	return func(o *sourceOptions) { o.transport = transport }
 }
+
+// Decode turns the bytes of a file, or of an answer, into pods. path names what is read, for errors. An error stands for a
+// part that gave no pod, and costs only that: its pods stay as they were last good. Errors must not repeat the content. It
+// is called by one goroutine at a time, and what it returns is the source's.
+type Decode func(path string, data []byte) (pods []*corev1.Pod, rejected []error)
+
+// WithDecode reads files or answers that are not manifests of static pods, which is what both sources read by default
+// (see the package manifest). It has no effect under [LikeKubelet].
+func WithDecode(decode Decode) SourceOption {
+	return func(o *sourceOptions) { o.decode = decode }
+}
+
+// FromKubelet says that a URL is a kubelet's own list of pods (/pods): they are taken as they are, with their names, UIDs,
+// annotations and status, and nothing is added, defaulted or validated. A kubelet asks for a bearer token ([WithTokenFile])
+// and has a certificate of the cluster's CA ([WithTransport]). It has no effect under [LikeKubelet].
+func FromKubelet() SourceOption { return WithDecode(decodePodList) }
 
 func applySource(list []SourceOption) sourceOptions {
 	o := sourceOptions{

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -20,16 +19,14 @@ type entry struct {
 
 // take brings the entry up to date with a manifest that was read. A pod that was there stays when it may be what a
 // rejected part was to declare: a half-written edit must not stop it.
-func (e *entry) take(pods []*corev1.Pod, rejected []*manifest.Error) {
+func (e *entry) take(pods []*corev1.Pod, rejected []error) {
 	e.problems = nil
 	kept := e.pods
 	e.pods = pods
 	if len(rejected) == 0 {
 		return
 	}
-	for _, r := range rejected {
-		e.problems = append(e.problems, r)
-	}
+	e.problems = append(e.problems, rejected...)
 	for _, pod := range kept {
 		if !declares(pods, pod) {
 			e.pods = append(e.pods[:len(e.pods):len(e.pods)], pod)

@@ -24,6 +24,8 @@ type options struct {
 	fileEvery time.Duration
 	httpEvery time.Duration
 	json      bool
+	kubelet   bool   // like it
+	keep      string // folder for a checkpoint
 	length    time.Duration
 	verbosity int
 
@@ -66,6 +68,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.Var(&o.headers, "manifest-url-header", "`NAME:VALUE` of a header for that URL; may be repeated")
 	flags.DurationVar(&o.fileEvery, "file-check-frequency", 20*time.Second, "how often files are looked at, whatever inotify says")
 	flags.DurationVar(&o.httpEvery, "http-check-frequency", 20*time.Second, "how often the URL is read")
+	flags.BoolVar(&o.kubelet, "like-kubelet", false, "do as the kubelet does where it does harm, too")
+	flags.StringVar(&o.keep, "checkpoint", "", "`folder` that keeps the API server's pods for a restart without it")
 	flags.StringVar(&format, "output", "text", "`format`: text, a line per pod and change, or json, a line per update")
 	flags.DurationVar(&o.length, "for", 0, "stop after this long (default: at Ctrl-C)")
 	flags.IntVar(&o.verbosity, "v", 0, "`level` of the log on stderr; 2 shows requests and the sources' status")

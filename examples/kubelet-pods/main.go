@@ -153,6 +153,12 @@ func texts(errs []error) []string {
 // sources are the sources that the flags, or the story, name.
 func (o options) sources(log logr.Logger) []sources.Option {
 	list := []sources.Option{sources.WithLogger(log)}
+	if o.kubelet {
+		list = append(list, sources.LikeKubelet())
+	}
+	if o.keep != "" {
+		list = append(list, sources.Checkpoint(o.keep))
+	}
 	if o.client != nil {
 		list = append(list, sources.APIServer(o.client))
 	}
