@@ -3,6 +3,7 @@ package listwatchtest_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,12 @@ import (
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/watchcache"
 )
+
+// impatient is a fake that does not wait long for versions of the future.
+func impatient(t *testing.T) *listwatchtest.Collection[*corev1.Pod] {
+	t.Helper()
+	return listwatchtest.New(t, watchcache.Pods(), watchcache.WithFreshWait(10*time.Millisecond))
+}
 
 // throughClient is a rig that does all through one client, as a real server's does.
 func throughClient(t *testing.T, pods *listwatchtest.Collection[*corev1.Pod], config *rest.Config, options ...listwatch.Option) listwatchtest.Rig {
@@ -46,7 +53,7 @@ func throughClient(t *testing.T, pods *listwatchtest.Collection[*corev1.Pod], co
 
 func TestConformanceInMemory(t *testing.T) {
 	listwatchtest.Conform(t, func(t *testing.T) listwatchtest.Rig {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := impatient(t)
 		r := throughClient(t, pods, pods.Server().Config())
 		r.Source = func(options ...listwatch.Option) listwatch.ListerWatcher[*corev1.Pod] {
 			return pods.ListerWatcher(options...)
@@ -59,7 +66,7 @@ func TestConformanceOverHTTP(t *testing.T) {
 	for name, options := range map[string][]listwatch.Option{"protobuf": nil, "JSON": {listwatch.WithJSON()}} {
 		t.Run(name, func(t *testing.T) {
 			listwatchtest.Conform(t, func(t *testing.T) listwatchtest.Rig {
-				pods := listwatchtest.New(t, watchcache.Pods())
+				pods := impatient(t)
 				return throughClient(t, pods, pods.Server().Listen(), options...)
 			})
 		})
@@ -69,7 +76,7 @@ func TestConformanceOverHTTP(t *testing.T) {
 // What client-go reads through the adapter of the fake conforms too.
 func TestConformanceThroughClientGo(t *testing.T) {
 	listwatchtest.Conform(t, func(t *testing.T) listwatchtest.Rig {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := impatient(t)
 		r := throughClient(t, pods, pods.Server().Config())
 		r.Source = func(options ...listwatch.Option) listwatch.ListerWatcher[*corev1.Pod] {
 			return listwatch.FromClientGo[*corev1.Pod](listwatch.ToClientGo(pods.ListerWatcher(options...)))

@@ -20,7 +20,8 @@ type Fault struct {
 	name     string
 	resource schema.GroupVersionResource
 	verbs    []Verb // none: all
-	times    int    // zero: until it is lifted
+	times    int    // how often it strikes; once, for waiting, where it does so until it is lifted
+	endless  bool
 	effect   effect
 
 	// Guarded by the server's lock.
@@ -47,10 +48,10 @@ type effect struct {
 type FaultOption func(*Fault)
 
 // Times makes a fault strike n times. The default is once.
-func Times(n int) FaultOption { return func(f *Fault) { f.times = n } }
+func Times(n int) FaultOption { return func(f *Fault) { f.times, f.endless = n, false } }
 
 // UntilLifted makes a fault strike until [Fault.Lift].
-func UntilLifted() FaultOption { return func(f *Fault) { f.times = 0 } }
+func UntilLifted() FaultOption { return func(f *Fault) { f.times, f.endless = 1, true } }
 
 // On narrows a fault to requests of these verbs; none means all verbs, writes included. The default is List and Watch.
 // It does not apply to [Collection.Fail], which names its verb.
@@ -66,7 +67,7 @@ func (s *Server) inject(f *Fault, options []FaultOption) *Fault {
 	for _, option := range options {
 		option(f)
 	}
-	if f.times < 0 {
+	if f.times < 1 {
 		s.t.Fatalf("listwatchtest: %s: Times(%d): a fault strikes once at least", f.name, f.times)
 	}
 	s.mu.Lock()
@@ -109,7 +110,7 @@ func (f *Fault) strikeLocked() {
 	f.server.broadcastLocked()
 }
 
-func (f *Fault) spentLocked() bool { return f.times > 0 && f.struck >= f.times }
+func (f *Fault) spentLocked() bool { return !f.endless && f.struck >= f.times }
 
 // Struck is how often the fault has struck so far.
 func (f *Fault) Struck() int {
@@ -122,8 +123,8 @@ func (f *Fault) Struck() int {
 // test when that takes longer than a minute, or six hours of a bubble's time.
 func (f *Fault) Wait() {
 	f.server.t.Helper()
-	f.server.await(func() string { return fmt.Sprintf("%s to strike %d times", f.name, max(f.times, 1)) }, func() bool {
-		return f.struck >= max(f.times, 1)
+	f.server.await(func() string { return fmt.Sprintf("%s to strike %d times", f.name, f.times) }, func() bool {
+		return f.struck >= f.times
 	})
 }
 
