@@ -3,6 +3,8 @@ package sharing
 import (
 	"bytes"
 	"errors"
+
+	kjson "sigs.k8s.io/json"
 )
 
 // errForm: the input is not of the form that can be taken apart. The plain decoder has the last word on it.
@@ -122,15 +124,19 @@ func (d *document) pass(value []byte) {
 	d.at += len(value)
 }
 
-// key reads a member's key, and the colon. It is errForm where the key has escapes or is not ASCII.
+// key reads a member's key, and the colon.
 func (d *document) key() ([]byte, error) {
 	if d.peek() != '"' {
 		return nil, errForm
 	}
 	raw := d.value()
 	text, ok := plainText(raw)
-	if !ok {
-		return nil, errForm
+	if !ok { // the keys of managedFields have escapes
+		var unquoted string
+		if kjson.UnmarshalCaseSensitivePreserveInts(raw, &unquoted) != nil {
+			return nil, errForm
+		}
+		text = []byte(unquoted)
 	}
 	d.at += len(raw)
 	if !d.take(':') {

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+// scenario is what is measured under one name: several libraries on one input.
+type scenario struct {
+	name    string
+	what    string
+	form    form
+	objects int
+	perSet  int
+	readers []reader
+}
+
+// reader is a library and how it is asked to read. The first one of a scenario is ours; ratios are to the best of
+// client-go's.
+type reader struct{ library, how string }
+
+func (r reader) String() string { return r.library + ", " + r.how }
+
+func (r reader) isClientGo() bool { return r.library == "reflector" || r.library == "informer" }
+
+var (
+	everyone = []reader{{"tributary", "watchlist"}, {"tributary", "list"}, {"tributary-plain", "watchlist"},
+		{"reflector", "watchlist"}, {"reflector", "list"}, {"informer", "watchlist"}, {"informer", "list"}}
+	two = []reader{{"tributary", "watchlist"}, {"reflector", "watchlist"}, {"informer", "watchlist"}}
+)
+
+func scenarios(s settings) []scenario {
+	return []scenario{
+		{"first sync, protobuf", "sync", protobuf, s.pods, s.perSet, everyone},
+		{"first sync, protobuf, 3 pods per ReplicaSet", "sync", protobuf, s.pods, 3, two},
+		{"first sync, JSON", "sync", jsonForm, s.pods, s.perSet, []reader{everyone[0], everyone[1], everyone[3], everyone[4]}},
+		{"first sync, unstructured", "sync", tree, s.widgets, s.perSet, []reader{everyone[0], everyone[1], everyone[3], everyone[4]}},
+		{"relist, 1 % changed, protobuf", "relist", protobuf, s.pods, s.perSet, two},
+		{"watch, protobuf", "watch", protobuf, s.eventPods, s.perSet, two},
+		{"watch, JSON", "watch", jsonForm, s.eventPods, s.perSet, two[:2]},
+	}
+}
+
+// measureAll runs every scenario and prints its table when it is done.
+func measureAll(ctx context.Context, s settings) error {
+	fmt.Printf("%s, %s/%s, %d CPUs, client-go %s, %s, %d repetitions, medians\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU(), clientGoVersion(), time.Now().Format(time.DateOnly), s.repeat)
+	for _, c := range scenarios(s) {
+		if !strings.Contains(c.name, s.only) {
+			continue
+		}
+		if err := c.measure(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	cmd, err := s.start(ctx, "store")
+	if err != nil {
+		return err
+	}
+	cmd.Stdout = os.Stdout
+	return cmd.Run()
+}
+
+func clientGoVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if d.Path == "k8s.io/client-go" {
+				return d.Version
+			}
+		}
+	}
+	return "of unknown version"
+}
+
+func (c scenario) measure(ctx context.Context, s settings) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.perSet = c.perSet
+	s.pods = c.objects
+	server, err := s.start(ctx, "serve")
+	if err != nil {
+		return err
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return err
+	}
+	defer func() { cancel(); _ = server.Wait() }()
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	url = strings.TrimSpace(url)
+	all := make([][]figures, len(c.readers))
+	for range s.repeat {
+		for i, r := range c.readers { // by turns: what else the machine does falls on both sides
+			if err := post(url + "/reset?form=" + string(c.form)); err != nil {
+				return err
+			}
+			f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, What: c.what, Objects: c.objects, Events: s.events})
+			if err != nil {
+				return fmt.Errorf("%s: %w", r, err)
+			}
+			all[i] = append(all[i], f)
+		}
+	}
+	c.print(s, all)
+	return nil
+}
+
+// read runs one measurement in a process of its own.
+func (s settings) read(ctx context.Context, r reading) (f figures, err error) {
+	what, err := json.Marshal(r)
+	if err != nil {
+		return f, err
+	}
+	cmd, err := s.start(ctx, "read", string(what))
+	if err != nil {
+		return f, err
+	}
+	cmd.Env = append(cmd.Env, r.env())
+	return f, output(cmd, &f)
+}
+
+func output(cmd *exec.Cmd, into any) error {
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	return json.Unmarshal(out.Bytes(), into)
+}
+
+func (c scenario) print(s settings, all [][]figures) {
+	per, heading := c.objects, "object"
+	if c.what == "watch" {
+		per, heading = s.events, "event"
+	}
+	fmt.Printf("\n### %s (%d objects)\n\n", c.name, c.objects)
+	fmt.Printf("| | wall s | CPU s | CPU us/%s | peak heap MB | live heap B/object | allocs/%s | shared |\n|---|---|---|---|---|---|---|---|\n", heading, heading)
+	medians := make([]figures, len(all))
+	for i, of := range all {
+		m := figures{
+			Wall: median(of, func(f figures) float64 { return f.Wall }), CPU: median(of, func(f figures) float64 { return f.CPU }),
+			Peak: median(of, func(f figures) float64 { return f.Peak }), Live: median(of, func(f figures) float64 { return f.Live }),
+			Allocs: median(of, func(f figures) float64 { return f.Allocs }), Hits: of[0].Hits,
+		}
+		medians[i] = m
+		fmt.Printf("| %s | %.2f | %.2f | %.1f | %.0f | %.0f | %.1f | %.0f %% |\n", c.readers[i], m.Wall, m.CPU, m.CPU/float64(per)*1e6, m.Peak/1e6,
+			m.Live/float64(c.objects), m.Allocs, 100*m.Hits)
+	}
+	best := func(of func(figures) float64, mine bool) float64 {
+		var values []float64
+		for i, r := range c.readers {
+			if r.isClientGo() != mine && r.library != "tributary-plain" {
+				values = append(values, of(medians[i]))
+			}
+		}
+		return slices.Min(values)
+	}
+	ratio := func(of func(figures) float64) float64 { return best(of, true) / best(of, false) }
+	fmt.Printf("| **best of ours / best of client-go's** | **%.2f** | **%.2f** | | **%.2f** | **%.2f** | **%.2f** | |\n",
+		ratio(func(f figures) float64 { return f.Wall }), ratio(func(f figures) float64 { return f.CPU }), ratio(func(f figures) float64 { return f.Peak }),
+		ratio(func(f figures) float64 { return f.Live }), ratio(func(f figures) float64 { return f.Allocs }))
+}
+
+func median(all []figures, of func(figures) float64) float64 {
+	values := make([]float64, len(all))
+	for i, f := range all {
+		values[i] = of(f)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}

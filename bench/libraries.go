@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+
+// open makes the library's copy.
+func (r reading) open() (copied, error) {
+	config := &rest.Config{Host: r.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: codecOf(r.Form).contentType()}}
+	if r.Library == "reflector" || r.Library == "informer" {
+		return r.clientGo(config)
+	}
+	var options []listwatch.Option
+	if r.Form == jsonForm {
+		options = append(options, listwatch.WithJSON())
+	}
+	if r.How == "list" {
+		options = append(options, listwatch.WithoutWatchList())
+	}
+	if r.Library == "tributary-plain" {
+		options = append(options, listwatch.WithoutSharing())
+	}
+	if r.Form == tree {
+		client, err := listwatch.NewRESTClient(config, widgets.GroupVersion())
+		if err != nil {
+			return nil, err
+		}
+		return newOurs(listwatch.FromClient[unstructured.Unstructured](client, widgets.Resource, options...)), nil
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return newOurs(listwatch.FromClient[corev1.Pod](clients.CoreV1().RESTClient(), "pods", options...)), nil
+}
+
+type ours[T store.Object] struct {
+	source    *listwatch.ListWatch[T]
+	store     *store.Indexer[T]
+	reflector *reflector.Reflector[T]
+}
+
+func newOurs[T store.Object](source *listwatch.ListWatch[T]) *ours[T] {
+	st := store.NewIndexer[T]()
+	return &ours[T]{source: source, store: st, reflector: reflector.New(source, st)}
+}
+
+func (o *ours[T]) run(ctx context.Context) { _ = o.reflector.Run(ctx) }
+func (o *ours[T]) version() string         { return o.store.Snapshot().ResourceVersion() }
+func (o *ours[T]) len() int                { return o.store.Snapshot().Len() }
+func (o *ours[T]) shared() float64 {
+	s := o.source.Sharing()
+	return float64(s.Shared) / float64(max(1, s.Bytes))
+}
+
+// clientGo makes client-go's, of a Reflector into a Store or a SharedIndexInformer.
+func (r reading) clientGo(config *rest.Config) (copied, error) {
+	var source cache.ListerWatcher
+	var example runtime.Object = &corev1.Pod{}
+	if r.Form == tree {
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		example = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}
+		source = &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return client.Resource(widgets).List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return client.Resource(widgets).Watch(ctx, o)
+			},
+		}
+	} else {
+		clients, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		source = cache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "pods", "", fields.Everything())
+	}
+	if r.Library == "informer" {
+		return informer{cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})}, nil
+	}
+	st := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	return clientGoReflector{cache.NewReflectorWithOptions(source, example, st, cache.ReflectorOptions{}), st}, nil
+}
+
+type informer struct{ cache.SharedIndexInformer }
+
+func (i informer) run(ctx context.Context) { i.RunWithContext(ctx) }
+func (i informer) version() string         { return i.LastSyncResourceVersion() }
+func (i informer) len() int                { return len(i.GetStore().ListKeys()) }
+func (i informer) shared() float64         { return 0 }
+
+type clientGoReflector struct {
+	*cache.Reflector
+	store cache.Store
+}
+
+func (c clientGoReflector) run(ctx context.Context) { c.RunWithContext(ctx) }
+func (c clientGoReflector) version() string         { return c.LastSyncResourceVersion() }
+func (c clientGoReflector) len() int                { return len(c.store.ListKeys()) }
+func (c clientGoReflector) shared() float64         { return 0 }
+
+// env is what the process of a reading needs besides its arguments.
+func (r reading) env() string {
+	return fmt.Sprintf("KUBE_FEATURE_WatchListClient=%t", r.How == "watchlist")
+}

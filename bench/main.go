@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+)
+
+// settings say how much is measured.
+type settings struct {
+	pods, perSet, widgets int
+	events, eventPods     int
+	repeat                int
+	only                  string
+}
+
+func main() {
+	var s settings
+	quick := flag.Bool("quick", false, "small sizes and one repetition: shows that everything runs, not how fast")
+	flag.IntVar(&s.pods, "pods", 50_000, "pods of a first sync and of a relist")
+	flag.IntVar(&s.perSet, "per-set", 50, "pods of each ReplicaSet")
+	flag.IntVar(&s.widgets, "widgets", 50_000, "custom resources of a first sync")
+	flag.IntVar(&s.events, "events", 200_000, "events of a watch")
+	flag.IntVar(&s.eventPods, "event-pods", 10_000, "pods that the events are about")
+	flag.IntVar(&s.repeat, "repeat", 3, "repetitions of each measurement")
+	flag.StringVar(&s.only, "only", "", "measure what has this in its name")
+	flag.Parse()
+	if *quick {
+		s.pods, s.widgets, s.events, s.eventPods, s.repeat = 1000, 500, 2000, 200, 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, s, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the command itself, or one of the processes that it starts: its arguments begin with their role.
+func run(ctx context.Context, s settings, args []string) error {
+	switch {
+	case len(args) == 0:
+		return measureAll(ctx, s)
+	case args[0] == "serve":
+		return serve(ctx, s)
+	case args[0] == "store":
+		return measureStores(s)
+	case args[0] == "read" && len(args) == 2:
+		var r reading
+		if err := json.Unmarshal([]byte(args[1]), &r); err != nil {
+			return fmt.Errorf("what to read: %w", err)
+		}
+		return r.measure(ctx)
+	}
+	return fmt.Errorf("unknown role %q: start it without arguments", args[0])
+}
+
+// start prepares a process of this program in another role.
+func (s settings) start(ctx context.Context, role ...string) (*exec.Cmd, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{
+		fmt.Sprint("-pods=", s.pods), fmt.Sprint("-per-set=", s.perSet), fmt.Sprint("-widgets=", s.widgets), fmt.Sprint("-event-pods=", s.eventPods), fmt.Sprint("-events=", s.events),
+		"-only=" + s.only,
+	}, role...)
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stderr = os.Stderr
+	cmd.Env = clean(os.Environ())
+	return cmd, nil
+}
+
+// clean takes away what would give one side other settings than the other.
+func clean(env []string) (kept []string) {
+	for _, e := range env {
+		if !strings.HasPrefix(e, "GOGC=") && !strings.HasPrefix(e, "GOMEMLIMIT=") && !strings.HasPrefix(e, "KUBE_FEATURE_") {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}

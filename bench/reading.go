@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tributary-go/tributary/bench/world"
+)
+
+// reading is one measurement of one library, made by a process of its own.
+type reading struct {
+	URL     string
+	Library string // tributary, tributary-plain, reflector or informer
+	Form    form
+	How     string // watchlist or list
+	What    string // sync, relist or watch
+	Objects int
+	Events  int
+}
+
+// figures are what came of it.
+type figures struct {
+	Wall, CPU  float64 // seconds
+	Peak, Live float64 // bytes of heap; of a relist, Peak is what came on top
+	Allocs     float64 // per object or event
+	Hits       float64 // share of the wire's bytes that were not decoded again
+	Objects    int
+}
+
+// copied is a library's copy of the collection.
+type copied interface {
+	run(ctx context.Context)
+	version() string // of the copy
+	len() int
+	shared() float64
+}
+
+// measure reads and prints what it took.
+func (r reading) measure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	copy, err := r.open()
+	if err != nil {
+		return err
+	}
+	runtime.GC()
+	first := begin()
+	var running sync.WaitGroup
+	running.Go(func() { copy.run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	if err := until(ctx, copy, world.Version(firstVersion)); err != nil {
+		return err
+	}
+	f, err := first.end(r.Objects), error(nil)
+	switch r.What {
+	case "relist":
+		f, err = r.again(ctx, copy, "/change", world.Version(changedVersion), r.Objects)
+	case "watch":
+		f, err = r.again(ctx, copy, "/events", world.Version(eventVersion+r.Events-1), r.Events)
+	}
+	if err != nil {
+		return err
+	}
+	f.Live, f.Hits, f.Objects = live(), copy.shared(), copy.len()
+	if f.Objects != r.Objects {
+		return fmt.Errorf("%s has %d objects, not %d", r.Library, f.Objects, r.Objects)
+	}
+	runtime.KeepAlive(copy)
+	return json.NewEncoder(os.Stdout).Encode(f)
+}
+
+// again measures what the server's next act causes, from the moment at which the server begins to send it: how long a
+// library waits before it lists again is its policy, not its speed.
+func (r reading) again(ctx context.Context, copy copied, act, version string, per int) (figures, error) {
+	before := live()
+	m := begin()
+	if err := post(r.URL + act); err != nil {
+		return figures{}, err
+	}
+	if err := until(ctx, copy, version); err != nil {
+		return figures{}, err
+	}
+	f := m.end(per)
+	response, err := http.Get(r.URL + "/asked")
+	if err != nil {
+		return figures{}, err
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	asked, err := strconv.ParseInt(string(text), 10, 64)
+	f.Wall = time.Since(time.Unix(0, asked)).Seconds()
+	f.Peak -= before
+	return f, err
+}
+
+func post(url string) error {
+	response, err := http.Post(url, "", nil)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// until waits for the copy to reach a version.
+func until(ctx context.Context, copy copied, version string) error {
+	for copy.version() != version {
+		select {
+		case <-ctx.Done():
+			return errors.New("it did not come to the end in time")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// meter measures this process from begin to end.
+type meter struct {
+	wall   time.Time
+	cpu    time.Duration
+	allocs uint64
+	stop   chan struct{}
+	peak   chan uint64
+}
+
+const (
+	heapMetric   = "/memory/classes/heap/objects:bytes"
+	allocsMetric = "/gc/heap/allocs:objects"
+)
+
+func begin() meter {
+	m := meter{wall: time.Now(), cpu: cpu(), allocs: metric(allocsMetric), stop: make(chan struct{}), peak: make(chan uint64)}
+	go func() {
+		peak := uint64(0)
+		for {
+			peak = max(peak, metric(heapMetric))
+			select {
+			case <-m.stop:
+				m.peak <- peak
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	return m
+}
+
+func (m meter) end(per int) figures {
+	f := figures{Wall: time.Since(m.wall).Seconds(), CPU: (cpu() - m.cpu).Seconds(), Allocs: float64(metric(allocsMetric)-m.allocs) / float64(per)}
+	close(m.stop)
+	f.Peak = float64(<-m.peak)
+	return f
+}
+
+// live is the heap after a collection.
+func live() float64 {
+	runtime.GC()
+	runtime.GC()
+	return float64(metric(heapMetric))
+}
+
+func metric(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// cpu is what this process has used, in user and kernel.
+func cpu() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/bench/world"
+)
+
+// server sends prepared bytes. It has one reader at a time, which tells it by POST what to do next.
+type server struct {
+	settings settings
+	contents map[form]*content
+
+	changed atomic.Bool       // the relist's state is served
+	asked   atomic.Int64      // when the state was last asked for, Unix nanoseconds
+	do      chan func(stream) // for the open watch
+}
+
+// content is one collection: the first state, and the one that the relist finds.
+type content struct {
+	codec          codec
+	first, changed [][]byte
+	prepare        sync.Once
+}
+
+type stream struct {
+	w     *bufio.Writer
+	codec codec
+}
+
+// serve prints its address and serves until ctx ends.
+func serve(ctx context.Context, s settings) error {
+	srv := &server{settings: s, contents: map[form]*content{}, do: make(chan func(stream))}
+	for _, f := range []form{protobuf, jsonForm, tree} {
+		srv.contents[f] = &content{codec: codecOf(f)}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/pods", srv.collection)
+	mux.HandleFunc("GET /apis/example.com/v1/widgets", srv.collection)
+	mux.HandleFunc("POST /reset", srv.reset)
+	mux.HandleFunc("POST /change", srv.change)
+	mux.HandleFunc("POST /events", srv.events)
+	mux.HandleFunc("GET /asked", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, srv.asked.Load()) })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("http://%s\n", listener.Addr())
+	hs := &http.Server{Handler: mux, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = hs.Close() })
+	defer stop()
+	_ = hs.Serve(listener)
+	return nil
+}
+
+// reset goes back to the first state and prepares it, so that nobody measures that.
+func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
+	s.changed.Store(false)
+	c := s.contents[form(r.URL.Query().Get("form"))]
+	c.prepare.Do(func() {
+		count := s.settings.pods
+		if c.codec.form == tree {
+			count = s.settings.widgets
+		}
+		c.first = make([][]byte, count)
+		for i := range count {
+			c.first[i] = c.codec.object(s.settings, i, i, 0)
+		}
+		c.changed = slices.Clone(c.first)
+		for i := 0; i < count; i += 100 {
+			c.changed[i] = c.codec.object(s.settings, i, changedOffset+i, 1)
+		}
+	})
+}
+
+func (s *server) collection(w http.ResponseWriter, r *http.Request) {
+	c := s.contents[jsonForm]
+	switch {
+	case strings.Contains(r.URL.Path, "widgets"):
+		c = s.contents[tree]
+	case strings.Contains(r.Header.Get("Accept"), "protobuf"):
+		c = s.contents[protobuf]
+	}
+	items, version := c.first, world.Version(firstVersion)
+	if s.changed.Load() {
+		items, version = c.changed, world.Version(changedVersion)
+	}
+	initial := r.URL.Query().Get("sendInitialEvents") == "true"
+	watching := r.URL.Query().Get("watch") == "true"
+	if initial || !watching {
+		s.asked.Store(time.Now().UnixNano())
+	}
+	w.Header().Set("Content-Type", c.codec.contentType())
+	if watching {
+		w.Header().Set("Content-Type", strings.Replace(c.codec.contentType(), "protobuf", "protobuf;stream=watch", 1))
+	}
+	out := bufio.NewWriterSize(w, 256<<10)
+	if !watching {
+		c.codec.list(items, version, func(b []byte) { _, _ = out.Write(b) })
+		_ = out.Flush()
+		return
+	}
+	if initial {
+		for _, item := range items {
+			_, _ = out.Write(c.codec.event(watch.Added, item))
+		}
+		_, _ = out.Write(c.codec.bookmark(version))
+	}
+	s.follow(w, r, stream{w: out, codec: c.codec})
+}
+
+// follow keeps a watch open and does on it what the reader asks for.
+func (s *server) follow(w http.ResponseWriter, r *http.Request, on stream) {
+	for {
+		_ = on.w.Flush()
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+			return
+		case do := <-s.do:
+			do(on)
+			_ = on.w.Flush()
+			if s.changed.Load() {
+				return
+			}
+		}
+	}
+}
+
+// change makes the reader list again, and find one object in a hundred changed.
+func (s *server) change(_ http.ResponseWriter, _ *http.Request) {
+	s.do <- func(on stream) {
+		s.changed.Store(true)
+		_, _ = on.w.Write(on.codec.expired())
+	}
+}
+
+// events sends the changes: each of them a state of one of the first pods with a version of its own.
+func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
+	s.do <- func(on stream) {
+		states := make([][2][]byte, s.settings.eventPods)
+		for i := range states {
+			states[i] = [2][]byte{on.codec.object(s.settings, i, i, 1), on.codec.object(s.settings, i, i, 2)}
+		}
+		s.asked.Store(time.Now().UnixNano())
+		for n := range s.settings.events {
+			i := n % len(states)
+			object := slices.Clone(states[i][n/len(states)%2])
+			at(object, world.Version(i), world.Version(eventVersion+n))
+			_, _ = on.w.Write(on.codec.event(watch.Modified, object))
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/undelta"
+)
+
+var byNode = store.NewIndex("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+
+// measureStores compares the stores, in this process: no object is decoded.
+func measureStores(s settings) error {
+	sizes := []int{110, 1_000, 10_000, 100_000}
+	if s.pods <= 1000 { // -quick
+		sizes = sizes[:2]
+	}
+	fmt.Print("\n### stores\n\n| | objects | ours | client-go | ours / client-go | bytes, ours | bytes, client-go |\n|---|---|---|---|---|---|---|\n")
+	for _, n := range sizes {
+		pods := barePods(n)
+		x, y := bothIndexers(pods)
+		compare("UndeltaStore update", n, updates(pods, undeltaOf(pods)), updates(pods, theirUndeltaOf(pods)))
+		compare("Indexer update, one index", n, updates(pods, func(p *corev1.Pod) { _ = x.Update(p) }), updates(pods, func(p *corev1.Pod) { _ = y.Update(p) }))
+		compare("Indexer Get", n,
+			func(i int) { x.Snapshot().Get(store.KeyOf(pods[i*7919%n])) },
+			func(i int) { _, _, _ = y.GetByKey(store.KeyOf(pods[i*7919%n])) })
+		compare("Indexer ByIndex, 110 found", n,
+			func(i int) {
+				for range byNode.Objects(x.Snapshot(), pods[i*7919%n].Spec.NodeName) {
+				}
+			},
+			func(i int) { _, _ = y.ByIndex("node", pods[i*7919%n].Spec.NodeName) })
+		compare("Indexer List", n,
+			func(int) {
+				for range x.Snapshot().All() {
+				}
+			},
+			func(int) { _ = y.List() })
+	}
+	n := sizes[len(sizes)-1]
+	pods := barePods(n)
+	x, y := bothIndexers(pods)
+	ours := besideReaders(pods, func(p *corev1.Pod) { _ = x.Update(p) }, func() {
+		for range x.Snapshot().All() {
+		}
+	})
+	theirs := besideReaders(pods, func(p *corev1.Pod) { _ = y.Update(p) }, func() { _ = y.List() })
+	fmt.Printf("\nA writer beside 8 readers that list %d objects, wanted 5,000 writes/s: ours %.0f/s, client-go %.0f/s.\n", n, ours, theirs)
+	return nil
+}
+
+func barePods(n int) []*corev1.Pod {
+	pods := make([]*corev1.Pod, n)
+	for i := range pods {
+		pods[i] = &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("team-", i/200), Name: fmt.Sprint("service-", i/50, "-", i), ResourceVersion: strconv.Itoa(i + 1)},
+			Spec:       corev1.PodSpec{NodeName: fmt.Sprint("node-", i/110)},
+		}
+	}
+	return pods
+}
+
+func bothIndexers(pods []*corev1.Pod) (*store.Indexer[*corev1.Pod], cache.Indexer) {
+	x := store.NewIndexer[*corev1.Pod](byNode)
+	_ = x.Replace(store.Items(pods...), store.At("1"))
+	y := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"node": func(obj any) ([]string, error) {
+		return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
+	}})
+	all := make([]any, len(pods))
+	for i, p := range pods {
+		all[i] = p
+	}
+	_ = y.Replace(all, "1")
+	return x, y
+}
+
+func undeltaOf(pods []*corev1.Pod) func(*corev1.Pod) {
+	st := undelta.New(func(store.Snapshot[*corev1.Pod]) {})
+	_ = st.Replace(store.Items(pods...), store.At("1"))
+	return func(p *corev1.Pod) { _ = st.Update(p) }
+}
+
+func theirUndeltaOf(pods []*corev1.Pod) func(*corev1.Pod) {
+	st := cache.NewUndeltaStore(func([]any) {}, cache.MetaNamespaceKeyFunc)
+	all := make([]any, len(pods))
+	for i, p := range pods {
+		all[i] = p
+	}
+	_ = st.Replace(all, "1")
+	return func(p *corev1.Pod) { _ = st.Update(p) }
+}
+
+// updates writes newer versions of pods, made beforehand: two of each, so that every write changes something.
+func updates(pods []*corev1.Pod, write func(*corev1.Pod)) func(i int) {
+	newer := [2][]*corev1.Pod{}
+	for v := range newer {
+		for i, p := range pods {
+			n := *p
+			n.ResourceVersion = strconv.Itoa(1_000_000*(v+1) + i)
+			newer[v] = append(newer[v], &n)
+		}
+	}
+	return func(i int) { write(newer[i/len(pods)%2][i%len(pods)]) }
+}
+
+// compare prints one row.
+func compare(name string, n int, ours, theirs func(i int)) {
+	measured := func(do func(i int)) testing.BenchmarkResult {
+		return testing.Benchmark(func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				do(i)
+			}
+		})
+	}
+	a, b := measured(ours), measured(theirs)
+	perOp := func(r testing.BenchmarkResult) float64 { return float64(r.T.Nanoseconds()) / float64(r.N) }
+	fmt.Printf("| %s | %d | %.2f us | %.2f us | %.4f | %d | %d |\n", name, n, perOp(a)/1e3, perOp(b)/1e3, perOp(a)/perOp(b), a.AllocedBytesPerOp(), b.AllocedBytesPerOp())
+}
+
+// besideReaders is how many writes a second a writer makes that wants 5,000, beside 8 goroutines that read everything.
+func besideReaders(pods []*corev1.Pod, write func(*corev1.Pod), list func()) float64 {
+	const readers, rate, period = 8, 5000, 3 * time.Second
+	var stop atomic.Bool
+	var running sync.WaitGroup
+	for range readers {
+		running.Go(func() {
+			for !stop.Load() {
+				list()
+			}
+		})
+	}
+	update := updates(pods, write)
+	began, writes := time.Now(), 0
+	for elapsed := time.Duration(0); elapsed < period; elapsed = time.Since(began) {
+		if float64(writes) > rate*elapsed.Seconds() {
+			time.Sleep(100 * time.Microsecond)
+			continue
+		}
+		update(writes)
+		writes++
+	}
+	took := time.Since(began)
+	stop.Store(true)
+	running.Wait()
+	return float64(writes) / took.Seconds()
+}

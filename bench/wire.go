@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/bench/world"
+)
+
+// form is how objects come: an encoding and a kind.
+type form string
+
+const (
+	protobuf form = "protobuf"
+	jsonForm form = "json"
+	tree     form = "unstructured" // JSON too, of a kind that has no Go type
+)
+
+// Versions of the collection; those of the objects are below.
+const (
+	firstVersion   = 2_000_000
+	changedOffset  = 1_000_000 // of an object that the relist finds changed
+	changedVersion = 3_000_000
+	eventVersion   = 4_000_000
+)
+
+// codec makes bodies of objects that are encoded already.
+type codec struct {
+	form      form
+	kind, api string
+}
+
+func codecOf(f form) codec {
+	if f == tree {
+		return codec{f, "Widget", "example.com/v1"}
+	}
+	return codec{f, "Pod", "v1"}
+}
+
+// object is number i, encoded without kind and apiVersion.
+func (c codec) object(s settings, i, version, state int) []byte {
+	var data []byte
+	var err error
+	switch pods := (world.Pods{PerSet: s.perSet}); c.form {
+	case protobuf:
+		data, err = pods.Pod(i, version, state).Marshal()
+	case jsonForm:
+		data, err = json.Marshal(pods.Pod(i, version, state))
+	default:
+		data = world.Widget(i, version, state)
+	}
+	if err != nil {
+		panic(err) // our own objects
+	}
+	return data
+}
+
+func (c codec) contentType() string {
+	if c.form == protobuf {
+		return runtime.ContentTypeProtobuf
+	}
+	return runtime.ContentTypeJSON
+}
+
+// list writes the parts of a LIST one by one.
+func (c codec) list(items [][]byte, version string, write func([]byte)) {
+	if c.form != protobuf {
+		write(fmt.Appendf(nil, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"%s"},"items":[`, c.kind, c.api, version))
+		for i, item := range items {
+			if i > 0 {
+				write([]byte{','})
+			}
+			write(item)
+		}
+		write([]byte("]}\n"))
+		return
+	}
+	meta, _ := (&metav1.ListMeta{ResourceVersion: version}).Marshal()
+	meta = field(1, meta)
+	size := len(meta)
+	for _, item := range items {
+		size += len(head(2, len(item))) + len(item)
+	}
+	write(append(c.envelope("PodList"), head(2, size)...))
+	write(meta)
+	for _, item := range items {
+		write(head(2, len(item)))
+		write(item)
+	}
+	write([]byte{0x1a, 0, 0x22, 0})
+}
+
+// event is one frame of a WATCH.
+func (c codec) event(kind watch.EventType, object []byte) []byte {
+	if c.form != protobuf {
+		return fmt.Appendf(nil, `{"type":"%s","object":{"kind":"%s","apiVersion":"%s",%s}`+"\n", kind, c.kind, c.api, object[1:])
+	}
+	return c.frame(kind, append(c.envelope("Pod"), field(2, object)...))
+}
+
+func (c codec) frame(kind watch.EventType, enveloped []byte) []byte {
+	event := append(field(1, []byte(kind)), field(2, field(1, enveloped))...)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
+}
+
+// bookmark ends the initial events.
+func (c codec) bookmark(version string) []byte {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+	if c.form == protobuf {
+		data, _ := pod.Marshal()
+		return c.event(watch.Bookmark, data)
+	}
+	return c.event(watch.Bookmark, fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%s","annotations":{"%s":"true"}}}`, version, metav1.InitialEventsAnnotationKey))
+}
+
+// expired tells the reader to list again.
+func (c codec) expired() []byte {
+	status := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old"}
+	if c.form == protobuf {
+		data, _ := status.Marshal()
+		return c.frame(watch.Error, append(envelope("v1", "Status"), field(2, data)...))
+	}
+	data, _ := json.Marshal(status)
+	return fmt.Appendf(nil, `{"type":"ERROR","object":%s}`+"\n", data)
+}
+
+func (c codec) envelope(kind string) []byte { return envelope(c.api, kind) }
+
+func envelope(api, kind string) []byte {
+	data, _ := (&runtime.TypeMeta{APIVersion: api, Kind: kind}).Marshal()
+	return append([]byte("k8s\x00"), field(1, data)...)
+}
+
+func head(number, size int) []byte {
+	return binary.AppendUvarint([]byte{byte(number<<3 | 2)}, uint64(size))
+}
+
+func field(number int, value []byte) []byte { return append(head(number, len(value)), value...) }
+
+// at writes another version into an encoded object, which keeps its length.
+func at(object []byte, old, version string) {
+	i := bytes.Index(object, []byte(old))
+	copy(object[i:], version)
+}
