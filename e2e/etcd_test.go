@@ -55,8 +55,8 @@ func (w *world) writable(t testing.TB) {
 	require.Eventually(t, func() bool { return w.annotate(t.Context(), 0) == nil }, time.Minute, 10*time.Millisecond)
 }
 
-// A4: with the default liveness. The API server keeps its watches open when etcd dies, but sends no more bookmarks: the
-// watch is found silent, and goes on from its version afterwards.
+// A4: with the default liveness. The API server keeps its watches open when etcd dies: the watch is found silent, and
+// goes on from its version afterwards.
 func TestEtcdDownForMinutes(t *testing.T) {
 	if !full {
 		t.Skip("takes three minutes of waiting for bookmarks: set TRIBUTARY_E2E_FULL")

@@ -38,10 +38,14 @@ func TestFaultyNetwork(t *testing.T) {
 	} {
 		for _, protocol := range []string{"h2", "http/1.1"} {
 			t.Run(fault.name+" "+protocol, func(t *testing.T) {
+				found := liveness
 				if protocol == "h2" && fault.shown == reflector.Silent {
-					// All requests of a client share one connection, so the next watch goes into the same hole. It is
-					// the transport's ping that ends the connection: after 45 s, or sooner where a client is told so.
-					if fault.within = 50 * time.Second; !full {
+					// All requests of a client share one connection, so the next watch would go into the same hole. It is
+					// the transport's ping that ends the connection: after 45 s, which is within the default liveness, or
+					// sooner where a client is told so.
+					if full {
+						found, fault.shown, fault.within = 90*time.Second, reflector.Disconnected, 50*time.Second
+					} else {
 						fault.within = 2*liveness + 3*time.Second
 						t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "3")
 						t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "3")
@@ -49,7 +53,7 @@ func TestFaultyNetwork(t *testing.T) {
 				}
 				proxy, ended := netfault.Listen(t, c.Server.Address()), &ends{}
 				f := w.followPods(t, speaking(c.Server.ConfigVia(proxy.Address(), cluster.Agent), protocol), nodeName(3), nil,
-					reflector.WithLiveness(liveness), reflector.WithMetrics(ended))
+					reflector.WithLiveness(found), reflector.WithMetrics(ended))
 				requireSynced(t, f, 30*time.Second)
 				w.freshness(t, time.Now(), 5*time.Second, await(f, nodeName(3)))
 				began := time.Now()
