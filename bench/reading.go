@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
+	"runtime/pprof"
 	"strconv"
 	"sync"
 	"syscall"
@@ -55,6 +56,12 @@ func (r reading) measure(ctx context.Context) error {
 		return err
 	}
 	runtime.GC()
+	if to := os.Getenv("BENCH_PROFILE"); to != "" { // of the first sync; "" in ordinary runs
+		if file, err := os.Create(to + "-" + r.Library + "-" + r.How); err == nil {
+			_ = pprof.StartCPUProfile(file)
+			defer pprof.StopCPUProfile()
+		}
+	}
 	first := begin()
 	var running sync.WaitGroup
 	running.Go(func() { copy.run(ctx) })

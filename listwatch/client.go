@@ -40,7 +40,20 @@ func FromClient[O any, T interface {
 		c.decoder.share()
 	}
 	c.acceptList, c.acceptWatch = accepts(c.decoder, c.options.json)
-	return &ListWatch[T]{list: c.list, watch: c.watch, noWatchList: c.options.noWatchList, memo: c.decoder.memo}
+	return c.listWatch()
+}
+
+func (c *clientSource[T]) listWatch() *ListWatch[T] {
+	return &ListWatch[T]{
+		list: c.list, watch: c.watch, noWatchList: c.options.noWatchList, memo: c.decoder.memo,
+		holding: func(held func(key string) (T, bool)) *ListWatch[T] {
+			decoder := *c.decoder
+			decoder.held = held
+			holding := *c
+			holding.decoder = &decoder
+			return holding.listWatch()
+		},
+	}
 }
 
 // NewRESTClient makes a REST client for one group version, for use with [FromClient] where there is no typed

@@ -28,10 +28,11 @@ const (
 // is decided in protobufObject and jsonObject alone. It is safe for concurrent use.
 type decoder[T store.Object] struct {
 	new      func() T
-	kind     string        // what the objects must be; empty: anything
-	protobuf bool          // whether T has generated protobuf code
-	limit    int           // bytes of one object
-	memo     *sharing.Memo // what has been decoded already; nil without sharing
+	kind     string                     // what the objects must be; empty: anything
+	protobuf bool                       // whether T has generated protobuf code
+	limit    int                        // bytes of one object
+	memo     *sharing.Memo              // what has been decoded already; nil without sharing
+	held     func(key string) (T, bool) // the copy that the reader has; nil where it is not known
 }
 
 // errStopped: the consumer left its loop.
@@ -185,6 +186,11 @@ func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind) (T
 	if err := d.check(gvk.Kind); err != nil {
 		return none, err
 	}
+	if d.held != nil {
+		if obj, ok := d.heldAs(protobufIdentity(data)); ok {
+			return obj, nil
+		}
+	}
 	obj := d.new()
 	message, ok := any(obj).(unmarshaler)
 	if !ok {
@@ -209,6 +215,11 @@ func (d *decoder[T]) jsonObject(data []byte, gvk schema.GroupVersionKind) (T, er
 	var none T
 	if len(data) == 0 || data[0] != '{' {
 		return none, errNotObject
+	}
+	if d.held != nil {
+		if obj, ok := d.heldAs(jsonIdentity(data)); ok {
+			return obj, nil
+		}
 	}
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {
 		if err := d.unstructured(u, data, gvk); err != nil {

@@ -68,7 +68,8 @@ type ListWatch[T store.Object] struct {
 	list        func(context.Context, metav1.ListOptions) List[T]
 	watch       func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
 	noWatchList bool
-	memo        *sharing.Memo // nil where nothing is shared
+	memo        *sharing.Memo                                       // nil where nothing is shared
+	holding     func(held func(key string) (T, bool)) *ListWatch[T] // nil where nothing is decoded
 }
 
 // List implements [ListerWatcher].

@@ -29,9 +29,19 @@ type Reflector[T store.Object] struct {
 	open    *openWatch[T] // a watch list that has sent its state and goes on as a watch
 }
 
+// holder is a source that does not decode what the store holds already.
+type holder[T store.Object] interface {
+	Holding(held func(key string) (T, bool)) listwatch.ListerWatcher[T]
+}
+
 // New makes a reflector that will list and watch source into st. Nothing happens before Run.
 func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], optionList ...Option) *Reflector[T] {
 	r := &Reflector[T]{source: source, store: st, options: apply(optionList), random: rand.Float64, synced: make(chan struct{})}
+	if source, ok := source.(holder[T]); ok {
+		if copied, ok := st.(interface{ Snapshot() store.Snapshot[T] }); ok {
+			r.source = source.Holding(func(key string) (T, bool) { return copied.Snapshot().Get(key) })
+		}
+	}
 	r.status.now = Status{Phase: Idle, Class: OK}
 	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
 	r.machine = newMachine(policy{

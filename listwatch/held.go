@@ -1,0 +1,116 @@
+package listwatch
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// Holding returns the same source for a reader that has a copy already: an object whose UID and resource version
+// held's object has too is not decoded again, and held's object is yielded in its place. A list then costs what has
+// changed. By the API's rules an object does not change without its resource version.
+//
+// held is called by whoever ranges over the list or watch, with the object's key, and must not block. A reflector finds
+// this method by type assertion. It has no effect on sources that do not decode.
+func (lw *ListWatch[T]) Holding(held func(key string) (T, bool)) ListerWatcher[T] {
+	if lw.holding == nil {
+		return lw
+	}
+	return lw.holding(held)
+}
+
+// identity is what two states of one object differ in.
+type identity struct {
+	namespace, name, resourceVersion string
+	uid                              types.UID
+}
+
+// heldAs returns the object that is held in just this state.
+func (d *decoder[T]) heldAs(id identity, ok bool) (obj T, found bool) {
+	if !ok || id.uid == "" || id.resourceVersion == "" {
+		return obj, false
+	}
+	obj, found = d.held(store.Key(id.namespace, id.name))
+	if !found || obj.GetUID() != id.uid || obj.GetResourceVersion() != id.resourceVersion {
+		var none T
+		return none, false
+	}
+	return obj, true
+}
+
+// once sets a part of the identity, which must not come a second time.
+func (*identity) once(part *string, value []byte) error {
+	if *part != "" {
+		return errMalformed
+	}
+	*part = string(value)
+	return nil
+}
+
+// Numbers of the fields of ObjectMeta that make an identity.
+const (
+	metadataField  = 1 // of an object
+	nameField      = 1
+	namespaceField = 3
+	uidField       = 5
+	versionField   = 6
+)
+
+// protobufIdentity reads who an object is without decoding it. It is not ok where the metadata is not written as
+// servers write it: in one part, each field once.
+func protobufIdentity(data []byte) (id identity, ok bool) {
+	parts := 0
+	err := eachField(data, metadataField, func(field int, value []byte) error {
+		if field != metadataField {
+			return nil
+		}
+		parts++
+		return eachField(value, versionField, func(field int, value []byte) error {
+			var err error
+			switch field {
+			case nameField:
+				err = id.once(&id.name, value)
+			case namespaceField:
+				err = id.once(&id.namespace, value)
+			case uidField:
+				err = id.once((*string)(&id.uid), value)
+			case versionField:
+				err = id.once(&id.resourceVersion, value)
+			}
+			return err
+		})
+	})
+	return id, err == nil && parts == 1
+}
+
+// jsonIdentity does the same for JSON.
+func jsonIdentity(data []byte) (id identity, ok bool) {
+	parts := 0
+	err := eachMember(data, func(key string, value []byte) error {
+		if key != "metadata" {
+			return nil
+		}
+		parts++
+		return eachMember(value, func(key string, value []byte) error {
+			var into *string
+			switch key {
+			case "name":
+				into = &id.name
+			case "namespace":
+				into = &id.namespace
+			case "uid":
+				into = (*string)(&id.uid)
+			case "resourceVersion":
+				into = &id.resourceVersion
+			default:
+				return nil
+			}
+			text, err := unquote(value)
+			if err != nil {
+				return err
+			}
+			return id.once(into, []byte(text))
+		})
+	})
+	return id, err == nil && parts == 1
+}
