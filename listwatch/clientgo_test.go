@@ -135,9 +135,11 @@ func TestToClientGoPassesErrorsOn(t *testing.T) {
 	gone := apierrors.NewResourceExpired("too old").ErrStatus
 	client := restClient(t, serve(t, answer(http.StatusGone, jsonType, encode(t, jsonType, v1Version, &gone))), v1Version)
 	lw := listwatch.ToClientGo(listwatch.FromClient[corev1.Pod](client, "pods"))
+	//lint:ignore SA1019 the methods without a context are a part of what is adapted to
 	_, err := lw.List(metav1.ListOptions{})
 	require.True(t, apierrors.IsResourceExpired(err))
 
+	//lint:ignore SA1019 as above
 	w, err := lw.Watch(metav1.ListOptions{})
 	require.NoError(t, err)
 	event := <-w.ResultChan()
@@ -151,10 +153,12 @@ func TestToClientGoPassesErrorsOn(t *testing.T) {
 func TestToClientGoReportsADamagedObject(t *testing.T) {
 	server := &cutter{body: damage(t, encode(t, protobufType, v1Version, small()))}
 	lw := listwatch.ToClientGo(listwatch.FromClient[corev1.Pod](server.client(t), "pods"))
+	//lint:ignore SA1019 the methods without a context are a part of what is adapted to
 	_, err := lw.List(metav1.ListOptions{})
 	require.ErrorContains(t, err, "object shop/b cannot be used")
 
 	server.body = frames(t, protobufType, v1Version, watch.Event{Type: "MOVED", Object: pod(0)}, watch.Event{Type: watch.Added, Object: pod(1)})
+	//lint:ignore SA1019 as above
 	w, err := lw.Watch(metav1.ListOptions{})
 	require.NoError(t, err)
 	defer w.Stop()
@@ -166,6 +170,7 @@ func TestToClientGoReportsADamagedObject(t *testing.T) {
 
 func TestToClientGoListsAreLists(t *testing.T) {
 	server := &cutter{body: encode(t, protobufType, v1Version, podList(2))}
+	//lint:ignore SA1019 the methods without a context are a part of what is adapted to
 	list, err := listwatch.ToClientGo(listwatch.FromClient[corev1.Pod](server.client(t), "pods")).List(metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "4711", listMeta(t, list).ResourceVersion)
@@ -177,6 +182,7 @@ func TestToClientGoListsAreLists(t *testing.T) {
 
 func TestStopEndsTheWatchOfToClientGo(t *testing.T) {
 	config, _, gone := dripping(t, frames(t, jsonType, v1Version, podEvents(2)...), nil)
+	//lint:ignore SA1019 the methods without a context are a part of what is adapted to
 	w, err := listwatch.ToClientGo(listwatch.FromClient[corev1.Pod](restClient(t, config, v1Version), "pods")).Watch(metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Equal(t, watch.Added, (<-w.ResultChan()).Type)

@@ -44,7 +44,7 @@ var refusals = map[string]struct {
 	"403":      {apierrors.NewForbidden(corev1.Resource("pods"), "", fmt.Errorf("no")), apierrors.IsForbidden},
 	"404":      {apierrors.NewNotFound(corev1.Resource("pods"), ""), apierrors.IsNotFound},
 	"410":      {apierrors.NewResourceExpired("too old resource version: 1 (2)"), apierrors.IsResourceExpired},
-	"410 gone": {apierrors.NewGone("too old"), apierrors.IsGone},
+	"410 gone": {&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonGone, Code: 410, Message: "too old"}}, apierrors.IsGone},
 	"429": {apierrors.NewTooManyRequests("slow down", 3), func(err error) bool {
 		seconds, ok := apierrors.SuggestsClientDelay(err)
 		return ok && seconds == 3 && apierrors.IsTooManyRequests(err)

@@ -9,7 +9,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -186,7 +186,7 @@ func (c *Collection[T]) validate(obj T) error {
 	if name == "" {
 		errs = append(errs, field.Required(meta.Child("name"), "name or generateName is required"))
 	}
-	for _, problem := range path.IsValidPathSegmentName(name) {
+	for _, problem := range content.IsPathSegmentName(name) {
 		errs = append(errs, field.Invalid(meta.Child("name"), name, problem))
 	}
 	switch {
@@ -195,7 +195,7 @@ func (c *Collection[T]) validate(obj T) error {
 	case !c.resource().ClusterScoped && namespace == "":
 		errs = append(errs, field.Required(meta.Child("namespace"), ""))
 	}
-	for _, problem := range path.IsValidPathSegmentName(namespace) {
+	for _, problem := range content.IsPathSegmentName(namespace) {
 		errs = append(errs, field.Invalid(meta.Child("namespace"), namespace, problem))
 	}
 	if len(errs) > 0 {

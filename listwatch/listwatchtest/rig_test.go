@@ -3,7 +3,6 @@ package listwatchtest_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -151,8 +150,4 @@ func (a *agent) names() (names []string) {
 		names = append(names, p.Name)
 	}
 	return names
-}
-
-func (a *agent) holds(names ...string) func() bool {
-	return func() bool { return slices.Equal(names, a.names()) }
 }
