@@ -88,7 +88,7 @@ func TestServerTimeouts(t *testing.T) {
 }
 
 // A8: nothing happens but bookmarks. They show that the follower and its server are in contact: about one a minute, but
-// the first one after two minutes on a server that has just started, so that the default liveness finds a silence there.
+// the first one as late as after two minutes where the server has just started, which the default liveness calls silence.
 func TestBookmarksOnly(t *testing.T) {
 	if !full {
 		t.Skip("takes three minutes of waiting for bookmarks: set TRIBUTARY_E2E_FULL")
