@@ -1,0 +1,338 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// Handler is one receiver of an informer's events. [Informer.AddHandler] makes it. Its methods are safe for concurrent
+// use.
+//
+// It has a position in the ring of the informer's last changes, and the state at that position. As long as the change
+// at its position is still in the ring, it is told every change; else it is told the difference between its state and
+// the present one. Either way it goes on with the present state, so that nothing is queued for it.
+type Handler[T store.Object] struct {
+	name    string
+	handle  func(Event[T])
+	options handlerOptions
+	metrics Metrics
+	ring    *ring[T]
+	remove  func(*Handler[T])
+
+	halted  chan struct{}
+	halt    func() // closes halted, once
+	synced  chan struct{}
+	done    chan struct{} // closed by whoever delivers; after that, err does not change
+	started bool          // guarded by the informer's lock
+	err     error
+
+	position  atomic.Uint64 // of the next change that the handler has not returned from
+	since     atomic.Int64  // a time of the ring's: nothing that the handler has not returned from is older
+	delivered atomic.Uint64
+	diffs     atomic.Uint64
+
+	// Of the goroutine that delivers.
+	at    view[T]
+	batch []noted[T]
+}
+
+// Lag is how far a handler is behind the store.
+type Lag struct {
+	// Events is the number of changes of which the handler has not been told, or has not returned from yet.
+	Events uint64
+	// Age is how long the oldest of them has been waiting. While the handler is given a difference it is an upper bound.
+	Age time.Duration
+}
+
+// Name is the name of [WithName], or "handler-" and a number.
+func (h *Handler[T]) Name() string { return h.name }
+
+// Synced is closed once the handler has returned from the last event of its initial list. Where Run ends before that,
+// it stays open; see [Handler.WaitSynced].
+func (h *Handler[T]) Synced() <-chan struct{} { return h.synced }
+
+// WaitSynced blocks until [Handler.Synced] is closed. It fails when ctx ends before that, or the handler does; the
+// latter with its panic, or with [ErrStopped].
+func (h *Handler[T]) WaitSynced(ctx context.Context) error {
+	select {
+	case <-h.synced:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("informer: %s: not synced: %w", h.name, context.Cause(ctx))
+	case <-h.done:
+	}
+	select {
+	case <-h.synced: // both were true
+		return nil
+	default:
+	}
+	if h.err != nil {
+		return h.err
+	}
+	return fmt.Errorf("informer: %s: not synced: %w", h.name, ErrStopped)
+}
+
+// Lag is how far the handler is behind now. It does not block.
+func (h *Handler[T]) Lag() Lag {
+	position := h.position.Load()
+	since := time.Duration(h.since.Load())
+	count, at, known := h.ring.after(position)
+	if count == 0 {
+		return Lag{}
+	}
+	if !known {
+		at = since
+	}
+	return Lag{Events: count, Age: h.ring.now() - at}
+}
+
+// Remove ends the handler and waits until it has returned for the last time: after Remove there are no more events.
+// It may be called at any time and more than once. Called by the handler itself it would wait for ever: a handler that
+// has had enough says "go h.Remove()", and may be told a few more events.
+func (h *Handler[T]) Remove() { h.remove(h); <-h.done }
+
+// run tells the handler everything, until it is halted.
+func (h *Handler[T]) run(fail func(error)) {
+	var now Event[T]
+	returned := false
+	defer close(h.done)
+	defer func() {
+		if p := recover(); p != nil || !returned {
+			h.err = &PanicError{Handler: h.name, Type: now.Type, Key: now.Key, Value: p, Stack: debug.Stack()}
+			fail(h.err)
+		}
+	}()
+	for e := range h.events {
+		now = e
+		h.handle(e)
+	}
+	returned = true
+}
+
+// events yields all that the handler is to be told, and blocks in between. It ends when the handler is halted.
+func (h *Handler[T]) events(yield func(Event[T]) bool) {
+	if !h.initial(yield) {
+		return
+	}
+	close(h.synced)
+	var due <-chan time.Time
+	var timer *time.Timer
+	if h.options.redelivery > 0 {
+		timer = time.NewTimer(h.options.redelivery)
+		defer timer.Stop()
+		due = timer.C
+	}
+	var changed <-chan struct{} // set once there was nothing to tell
+	for {
+		told, goOn := h.catchUp(yield)
+		redeliver := false
+		switch {
+		case !goOn:
+			return
+		case told:
+			changed = nil
+			redeliver = h.isDue(due) // also while changes never end
+		case changed == nil:
+			changed = h.ring.changed.wait()
+			continue // look once more, lest a change slip by
+		default:
+			if redeliver, goOn = h.wait(changed, due); !goOn {
+				return
+			}
+			changed = nil
+		}
+		if redeliver {
+			if !h.redeliver(yield) {
+				return
+			}
+			timer.Reset(h.options.redelivery)
+		}
+	}
+}
+
+// wait blocks until something has changed or a redelivery is due; goOn is false when the handler is halted.
+func (h *Handler[T]) wait(changed <-chan struct{}, due <-chan time.Time) (redeliver, goOn bool) {
+	select {
+	case <-changed:
+		return false, true
+	case <-due:
+		return true, true
+	case <-h.halted:
+		return false, false
+	}
+}
+
+func (h *Handler[T]) isDue(due <-chan time.Time) bool {
+	select {
+	case <-due:
+		return true
+	default:
+		return false
+	}
+}
+
+// initial tells the whole state at which the handler begins, once there is one.
+func (h *Handler[T]) initial(yield func(Event[T]) bool) bool {
+	for {
+		changed := h.ring.changed.wait()
+		v, ok := h.ring.begin()
+		if ok {
+			h.since.Store(int64(v.at))
+			h.position.Store(v.next)
+			h.at = v
+			break
+		}
+		select {
+		case <-changed:
+		case <-h.halted:
+			return false
+		}
+	}
+	return h.tellAll(yield, func(key string, obj T) Event[T] {
+		return Event[T]{Key: key, New: obj, Type: Added, Initial: true}
+	})
+}
+
+// redeliver tells everything that the handler knows again.
+func (h *Handler[T]) redeliver(yield func(Event[T]) bool) bool {
+	return h.tellAll(yield, func(key string, obj T) Event[T] {
+		return Event[T]{Key: key, Old: obj, New: obj, Type: Redelivered}
+	})
+}
+
+func (h *Handler[T]) tellAll(yield func(Event[T]) bool, event func(string, T) Event[T]) bool {
+	began := time.Now()
+	count := 0
+	for key, obj := range h.at.state.All() {
+		if h.isHalted() || !yield(event(key, obj)) {
+			return false
+		}
+		count++
+	}
+	h.finished(count, false, began)
+	return true
+}
+
+// catchUp tells what has changed since the handler's position, event by event or as a difference.
+func (h *Handler[T]) catchUp(yield func(Event[T]) bool) (told, goOn bool) {
+	before := h.at
+	events, now, all := h.ring.read(before.next, h.batch[:0])
+	h.at = now // and not the state before, which would keep old objects alive
+	switch {
+	case !all:
+		return true, h.tellDifference(yield, before.state, now)
+	case len(events) == 0:
+		h.since.Store(int64(now.at))
+		return false, !h.isHalted()
+	}
+	h.batch = events
+	return true, h.tellEvents(yield, events, now)
+}
+
+func (h *Handler[T]) tellEvents(yield func(Event[T]) bool, events []noted[T], now view[T]) bool {
+	began := time.Now()
+	position := now.next - uint64(len(events))
+	for i := range events {
+		h.since.Store(int64(events[i].at))
+		if h.isHalted() || !yield(events[i].Event) {
+			return false
+		}
+		position++
+		h.position.Store(position)
+	}
+	h.since.Store(int64(now.at))
+	clear(events) // the objects are not the buffer's to keep
+	h.finished(len(events), false, began)
+	return true
+}
+
+func (h *Handler[T]) tellDifference(yield func(Event[T]) bool, before store.Snapshot[T], now view[T]) bool {
+	h.diffs.Add(1)
+	began := time.Now()
+	count := 0
+	for e := range difference(before, now.state) {
+		if h.isHalted() || !yield(e) {
+			return false
+		}
+		count++
+	}
+	h.position.Store(now.next)
+	h.since.Store(int64(now.at))
+	h.finished(count, true, began)
+	return true
+}
+
+func (h *Handler[T]) finished(count int, difference bool, began time.Time) {
+	h.delivered.Add(uint64(count))
+	if h.metrics != nil && count > 0 {
+		h.metrics.Delivered(DeliveryStats{
+			Handler: h.name, Events: count, Difference: difference, Duration: time.Since(began), Lag: h.Lag(),
+		})
+	}
+}
+
+func (h *Handler[T]) isHalted() bool {
+	select {
+	case <-h.halted:
+		return true
+	default:
+		return false
+	}
+}
+
+// status is read by anybody.
+func (h *Handler[T]) status() HandlerStatus {
+	s := HandlerStatus{Name: h.name, Lag: h.Lag(), Delivered: h.delivered.Load(), Differences: h.diffs.Load()}
+	select {
+	case <-h.synced:
+		s.Synced = true
+	default:
+	}
+	select {
+	case <-h.done:
+		s.Err = h.err
+	default:
+	}
+	return s
+}
+
+// PanicError is a handler that panicked, or that ended its goroutine.
+type PanicError struct {
+	// Handler is the handler's name; Type and Key are of the event that it was handling.
+	Handler string
+	Type    EventType
+	Key     string
+	// Value is what was given to panic; nil where the handler called runtime.Goexit, as testing.T.FailNow does.
+	Value any
+	// Stack is the stack of the goroutine.
+	Stack []byte
+}
+
+// Error names the handler and the event, and quotes the value only where it is an error or a string.
+func (e *PanicError) Error() string {
+	what := fmt.Sprintf("panicked with a %T", e.Value)
+	switch value := e.Value.(type) {
+	case nil:
+		what = "ended its goroutine"
+	case error:
+		what = "panicked: " + value.Error()
+	case string:
+		what = "panicked: " + value
+	}
+	return fmt.Sprintf("informer: handler %q %s (at %s %s)", e.Handler, what, e.Type, e.Key)
+}
+
+// Unwrap returns the value where it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// ErrStopped is the cause of errors after the end of Run.
+var ErrStopped = errors.New("the informer has stopped")

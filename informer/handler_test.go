@@ -1,0 +1,411 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+// recorder is a handler that writes down what it is told.
+type recorder struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *recorder) handle(e podEvent) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, show(e))
+}
+
+// take returns what has come since it was last asked, when everybody in the bubble waits.
+func (r *recorder) take() []string {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := r.lines
+	r.lines = nil
+	return lines
+}
+
+// show is an event in one line, such as "updated ns/a 1>2".
+func show(e podEvent) string {
+	line := fmt.Sprintf("%s %s ", e.Type, e.Key)
+	if e.Old != nil {
+		line += e.Old.ResourceVersion
+	}
+	line += ">"
+	if e.New != nil {
+		line += e.New.ResourceVersion
+	}
+	if e.Initial {
+		line += " initial"
+	}
+	if e.Missed {
+		line += " missed"
+	}
+	return line
+}
+
+func add(t testing.TB, i *informer.Informer[*corev1.Pod], handle func(podEvent), options ...informer.HandlerOption) *podHandler {
+	t.Helper()
+	h, err := i.AddHandler(handle, options...)
+	require.NoError(t, err)
+	return h
+}
+
+func TestEventsOfAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		i := running(t, s)
+		var r recorder
+		h := add(t, i, r.handle)
+		require.NoError(t, h.WaitSynced(t.Context()))
+		s.put("a")
+		s.put("b")
+		s.remove("b")
+		require.Equal(t, []string{
+			"added ns/a >1 initial", "updated ns/a 1>2", "added ns/b >3", "deleted ns/b 4>",
+		}, r.take(), "a deletion has the final state, newer than what was told")
+	})
+}
+
+func TestRecreatedWhileDisconnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("kept", "gone", "again")
+		i := running(t, s)
+		var r recorder
+		add(t, i, r.handle)
+		require.Len(t, r.take(), 3)
+		s.silence()
+		s.remove("gone")
+		s.remove("again")
+		s.put("again")
+		s.put("kept")
+		s.disconnect(true)
+		time.Sleep(5 * time.Second) // of the simulated clock: the reflector backs off
+		require.ElementsMatch(t, []string{
+			"deleted ns/gone 2> missed", "deleted ns/again 3> missed", "added ns/again >6 missed", "updated ns/kept 1>7 missed",
+		}, r.take())
+	})
+}
+
+func TestHandlersBeforeAndAfterRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		i := informer.New[*corev1.Pod](s)
+		var early, unused recorder
+		h := add(t, i, early.handle)
+		add(t, i, unused.handle).Remove()
+		require.Empty(t, early.take())
+		stop := start(t, i)
+		require.Equal(t, []string{"added ns/a >1 initial"}, early.take())
+		<-h.Synced()
+		require.NoError(t, stop())
+		require.Empty(t, unused.take())
+		_, err := i.AddHandler(early.handle)
+		require.ErrorIs(t, err, informer.ErrStopped)
+		require.NoError(t, h.WaitSynced(t.Context()), "it was synced before the end")
+		for range i.Events(t.Context()) {
+			t.Error("an event after the end")
+		}
+		h.Remove()
+		h.Remove()
+	})
+}
+
+func TestBadHandlersNameTheCause(t *testing.T) {
+	i := informer.New[*corev1.Pod](newServer())
+	_, err := i.AddHandler(nil)
+	require.ErrorContains(t, err, "nil")
+	_, err = i.AddHandler(func(podEvent) {}, informer.WithRedelivery(-time.Second))
+	require.ErrorContains(t, err, "WithRedelivery(-1s)")
+}
+
+func TestSyncedIsAfterTheLastReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := running(t, newServer("a", "b"))
+		goOn := make(chan struct{})
+		h := add(t, i, func(podEvent) { <-goOn })
+		for range 2 {
+			synctest.Wait()
+			select {
+			case <-h.Synced():
+				t.Fatal("synced before it had returned")
+			default:
+			}
+			require.False(t, i.Status().Handlers[0].Synced)
+			goOn <- struct{}{}
+		}
+		require.NoError(t, h.WaitSynced(t.Context()))
+		require.True(t, i.Status().Handlers[0].Synced)
+	})
+}
+
+func TestEmptyCollectionIsSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := add(t, running(t, newServer()), func(podEvent) { t.Error("an event") })
+		require.NoError(t, h.WaitSynced(t.Context()))
+	})
+}
+
+func TestWaitSyncedOfAHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := informer.New[*corev1.Pod](newServer("a"))
+		h := add(t, i, func(podEvent) {}, informer.WithName("mine"))
+		require.Equal(t, "mine", h.Name())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := h.WaitSynced(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "mine")
+		h.Remove()
+		require.ErrorIs(t, h.WaitSynced(t.Context()), informer.ErrStopped)
+	})
+}
+
+// TestRemoveWaitsForTheLastReturn: two removals both wait for the handler that is at work, and end when it returns.
+func TestRemoveWaitsForTheLastReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a", "b")
+		i := running(t, s)
+		goOn := make(chan struct{})
+		calls := 0
+		h := add(t, i, func(podEvent) { calls++; <-goOn })
+		synctest.Wait()
+		removed := make(chan struct{})
+		for range 2 {
+			go func() { h.Remove(); removed <- struct{}{} }()
+		}
+		synctest.Wait()
+		require.Empty(t, removed)
+		require.Empty(t, i.Status().Handlers)
+		goOn <- struct{}{}
+		<-removed
+		<-removed
+		s.put("a")
+		synctest.Wait()
+		require.Equal(t, 1, calls)
+	})
+}
+
+func TestRunWaitsForHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := informer.New[*corev1.Pod](newServer("a", "b"))
+		calls := 0
+		add(t, i, func(podEvent) { calls++; time.Sleep(time.Hour) }) // of the simulated clock
+		stop := start(t, i)
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, stop())
+		require.Equal(t, time.Hour, time.Since(began))
+		require.Equal(t, 1, calls, "no event is begun after the end")
+	})
+}
+
+func TestPanicEndsRun(t *testing.T) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		handle func(podEvent)
+		want   string
+	}{
+		"error":  {func(podEvent) { panic(broken) }, `handler "mine" panicked: broken (at added ns/a)`},
+		"string": {func(podEvent) { panic("oh") }, `handler "mine" panicked: oh (at added ns/a)`},
+		"object": {func(e podEvent) { panic(e.New) }, `handler "mine" panicked with a *v1.Pod (at added ns/a)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := informer.New[*corev1.Pod](newServer("a"))
+			h := add(t, i, c.handle, informer.WithName("mine"))
+			err := i.Run(t.Context())
+			require.EqualError(t, err, "informer: "+c.want)
+			var p *informer.PanicError
+			require.ErrorAs(t, err, &p)
+			require.Contains(t, string(p.Stack), "handler_test.go")
+			require.Equal(t, err, h.WaitSynced(t.Context()))
+			if name == "error" {
+				require.ErrorIs(t, err, broken)
+			}
+		})
+	}
+}
+
+// TestGoexitEndsRun: a handler that ends its goroutine, as a failing test assertion in it does, is not forgotten.
+func TestGoexitEndsRun(t *testing.T) {
+	i := informer.New[*corev1.Pod](newServer("a"))
+	inner := &testing.T{}
+	add(t, i, func(podEvent) { inner.SkipNow() })
+	require.ErrorContains(t, i.Run(t.Context()), `handler "handler-1" ended its goroutine`)
+}
+
+func TestPanicLeavesOthersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		i := running(t, s)
+		var r recorder
+		add(t, i, func(podEvent) { panic("oh") }, informer.WithName("bad"), informer.WithIsolation())
+		add(t, i, r.handle)
+		require.Len(t, r.take(), 1)
+		s.put("a")
+		require.Equal(t, []string{"updated ns/a 1>2"}, r.take())
+		require.ErrorContains(t, i.Status().Handlers[0].Err, `"bad" panicked: oh`)
+		require.NoError(t, i.Status().Handlers[1].Err)
+	})
+}
+
+// TestStalledHandlerIsToldTheDifference: a handler that stalls while 1,000 events pass a ring of 4 shows its lag, and is
+// told what it has in hand, then one event per object.
+func TestStalledHandlerIsToldTheDifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a", "b", "c")
+		i := running(t, s, informer.WithRing(4))
+		goOn := make(chan struct{})
+		var r, keeps recorder
+		var last string
+		h := add(t, i, func(e podEvent) { r.handle(e); last = show(e); <-goOn }, informer.WithName("slow"))
+		quick := add(t, i, keeps.handle)
+		for range 3 {
+			goOn <- struct{}{}
+		}
+		require.NoError(t, h.WaitSynced(t.Context()))
+		require.Len(t, r.take(), 3)
+		s.put("a")
+		synctest.Wait()
+		require.Equal(t, "updated ns/a 1>4", last)
+		time.Sleep(time.Minute) // of the simulated clock
+		for range 333 {
+			for _, name := range []string{"a", "b", "d"} {
+				s.put(name)
+				synctest.Wait()
+			}
+		}
+		s.remove("c")
+		synctest.Wait()
+		require.Equal(t, informer.Lag{Events: 1001, Age: time.Minute}, h.Lag())
+		require.Equal(t, informer.Lag{}, quick.Lag())
+		require.Len(t, keeps.take(), 3+1001)
+		require.Equal(t, h.Lag(), i.Status().Handlers[0].Lag)
+		close(goOn)
+		require.Equal(t, "updated ns/a 1>4", r.take()[0])
+		require.Equal(t, informer.Lag{}, h.Lag())
+		status := i.Status()
+		require.Equal(t, informer.HandlerStatus{Name: "slow", Synced: true, Delivered: 3 + 1 + 4, Differences: 1}, status.Handlers[0])
+		require.Equal(t, 3, status.Objects)
+	})
+}
+
+func TestRedelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		var r recorder
+		add(t, running(t, s), r.handle, informer.WithRedelivery(time.Minute))
+		require.Len(t, r.take(), 1)
+		s.put("a")
+		require.Len(t, r.take(), 1)
+		requests := s.requests
+		time.Sleep(time.Minute) // of the simulated clock
+		require.Equal(t, []string{"redelivered ns/a 2>2"}, r.take())
+		s.remove("a")
+		require.Equal(t, []string{"deleted ns/a 3>"}, r.take())
+		time.Sleep(time.Minute)
+		require.Empty(t, r.take())
+		require.Equal(t, requests, s.requests, "the server is not asked")
+	})
+}
+
+func TestEventsIsALoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		i := informer.New[*corev1.Pod](s)
+		var r recorder
+		ended := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			defer close(ended)
+			for e := range i.Events(ctx, informer.WithName("loop")) {
+				r.handle(e)
+			}
+		}()
+		synctest.Wait()
+		start(t, i)
+		synctest.Wait()
+		s.put("a")
+		require.Equal(t, []string{"added ns/a >1 initial", "updated ns/a 1>2"}, r.take())
+		require.Equal(t, "loop", i.Status().Handlers[0].Name)
+		cancel()
+		<-ended
+		require.Empty(t, i.Status().Handlers)
+		for e := range i.Events(t.Context()) {
+			require.Equal(t, "added ns/a >2 initial", show(e), "each loop begins anew")
+			break
+		}
+		require.Empty(t, i.Status().Handlers)
+	})
+}
+
+func TestRunEndsLoops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := informer.New[*corev1.Pod](newServer("a"))
+		stop := start(t, i)
+		for range i.Events(t.Context()) {
+			require.NoError(t, stop())
+		}
+	})
+}
+
+// measured keeps the last batch of a handler.
+type measured chan informer.DeliveryStats
+
+func (m measured) Delivered(s informer.DeliveryStats) { m <- s }
+
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := make(measured, 10)
+		add(t, running(t, newServer("a", "b"), informer.WithMetrics(m)), func(podEvent) { time.Sleep(time.Second) })
+		require.Equal(t, informer.DeliveryStats{Handler: "handler-1", Events: 2, Duration: 2 * time.Second}, <-m)
+	})
+}
+
+func TestRunTwice(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	i := informer.New[*corev1.Pod](newServer())
+	require.NoError(t, i.Run(ctx))
+	require.ErrorContains(t, i.Run(ctx), "called twice")
+}
+
+func TestBadOptionsNameThemselves(t *testing.T) {
+	for want, option := range map[string]informer.Option{
+		"WithRing(0)":           informer.WithRing(0),
+		"WithVerification(-1s)": informer.WithVerification(-time.Second, nil),
+		"WithLiveness(0s)":      informer.WithReflector(reflector.WithLiveness(0)),
+		"WithIndexes": informer.WithIndexes(store.NewIndex("name", func(n *corev1.Node) []string {
+			return []string{n.Name}
+		})),
+	} {
+		require.ErrorContains(t, informer.New[*corev1.Pod](newServer(), option).Run(t.Context()), want)
+	}
+}
+
+func TestIndexesAndHealthPassThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		byName := store.NewIndex("name", func(p *corev1.Pod) []string { return []string{p.Name} })
+		i := informer.New[*corev1.Pod](newServer("a", "b"), informer.WithIndexes(byName))
+		require.Error(t, i.Ready(time.Minute))
+		start(t, i)
+		<-i.Synced()
+		require.Equal(t, 1, byName.Len(i.Snapshot(), "a"))
+		require.NoError(t, i.Ready(time.Minute))
+		require.True(t, i.Status().Synced)
+	})
+}

@@ -1,0 +1,235 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Informer keeps a copy of one collection and tells handlers what changes in it. Make one with [New] and call Run once;
+// the other methods are safe for concurrent use, at any time.
+type Informer[T store.Object] struct {
+	source    listwatch.ListerWatcher[T]
+	options   options
+	optionErr error
+	journal   *journal[T]
+	reflector *reflector.Reflector[T]
+	stopped   chan struct{} // closed when Run ends
+
+	mu       sync.Mutex
+	phase    phase
+	handlers []*Handler[T]
+	numbered int                     // handlers that have been named by number
+	fail     context.CancelCauseFunc // ends Run; set while it runs
+	failure  error                   // the first panic that ended it
+	drift    Drift
+
+	running sync.WaitGroup // what Run waits for; grows under mu only
+}
+
+type phase uint8
+
+const (
+	idle phase = iota
+	running
+	ended
+)
+
+// New makes an informer that will list and watch source. Nothing happens before Run.
+func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option) *Informer[T] {
+	i := &Informer[T]{source: source, options: apply(optionList), stopped: make(chan struct{})}
+	indexes, err := indexesOf[T](i.options)
+	i.optionErr = errors.Join(i.options.validate(), err)
+	i.journal = &journal[T]{objects: store.NewIndexer(indexes...), ring: newRing[T](max(1, i.options.ring))}
+	i.reflector = reflector.New(source, i.journal, i.options.reflector...)
+	return i
+}
+
+// Run keeps the copy and tells the handlers, until ctx ends, which is no error. It blocks, and everything it started has
+// ended when it returns: it waits for a handler that is at work, and after the end of ctx begins no further event. It
+// fails at once on bad options or a second call, with a *[PanicError] on a handler's panic, and otherwise as
+// [reflector.Reflector.Run] does.
+func (i *Informer[T]) Run(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	if err := i.begin(fail); err != nil {
+		return err
+	}
+	if i.options.verify > 0 {
+		i.running.Go(func() { i.verifyRepeatedly(ctx) })
+	}
+	err := i.reflector.Run(ctx)
+	fail(nil)
+	i.end()
+	i.running.Wait()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.failure != nil {
+		return i.failure
+	}
+	return err
+}
+
+func (i *Informer[T]) begin(fail context.CancelCauseFunc) error {
+	if i.optionErr != nil {
+		return i.optionErr
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.phase != idle {
+		return errors.New("informer: Run was called twice: make a new informer for each run")
+	}
+	i.phase = running
+	i.fail = fail
+	for _, h := range i.handlers {
+		if !h.started { // a loop over Events runs by itself
+			i.startLocked(h)
+		}
+	}
+	return nil
+}
+
+func (i *Informer[T]) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.phase = ended
+	for _, h := range i.handlers {
+		h.halt()
+	}
+	close(i.stopped)
+}
+
+// Synced is closed once the store holds a whole state of the server. A handler is told of it later, and has a Synced of
+// its own.
+func (i *Informer[T]) Synced() <-chan struct{} { return i.reflector.Synced() }
+
+// WaitSynced blocks until the store holds a whole state of the server. When ctx ends first, the error says what stood in
+// the way.
+func (i *Informer[T]) WaitSynced(ctx context.Context) error { return i.reflector.WaitSynced(ctx) }
+
+// Ready returns nil when the store holds a whole state of the server and the server was heard from within maxStaleness;
+// else what is wrong. An informer can be given to [reflector.ReadyHandler].
+func (i *Informer[T]) Ready(maxStaleness time.Duration) error { return i.reflector.Ready(maxStaleness) }
+
+// Snapshot is the content of the store now. It takes no lock. It is never behind an event that a handler was told of,
+// and may be ahead.
+func (i *Informer[T]) Snapshot() store.Snapshot[T] { return i.journal.Snapshot() }
+
+// Status is the health of the copy and of its handlers now. It does not block.
+func (i *Informer[T]) Status() Status {
+	s := Status{Status: i.reflector.Status(), Objects: i.Snapshot().Len()}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s.Drift = i.drift
+	for _, h := range i.handlers {
+		s.Handlers = append(s.Handlers, h.status())
+	}
+	return s
+}
+
+// AddHandler has handle told of every object and every change from now on, before Run or while it runs: first of all
+// objects as its initial list, then of what changes. handle is called on one goroutine of its own, one event at a time,
+// and may take its time: nobody else waits for it. After Run has ended, the error is [ErrStopped].
+func (i *Informer[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption) (*Handler[T], error) {
+	h := i.newHandler(optionList)
+	h.handle = handle
+	switch {
+	case handle == nil:
+		return nil, errors.New("informer: add a handler: the function is nil")
+	case h.options.redelivery < 0:
+		return nil, fmt.Errorf("informer: add a handler: WithRedelivery(%s): give a positive duration", h.options.redelivery)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.phase == ended {
+		return nil, fmt.Errorf("informer: add a handler: %w: handlers are added before or while Run runs", ErrStopped)
+	}
+	i.enlistLocked(h)
+	if i.phase == running {
+		i.startLocked(h)
+	}
+	return h, nil
+}
+
+// Events yields what a handler would be told, as a loop: the initial list, then changes. The loop's body is the handler,
+// on the caller's own goroutine; ending it removes the handler. It waits for Run to begin, and ends with ctx or with Run,
+// whose error says why. Each range over it begins anew.
+func (i *Informer[T]) Events(ctx context.Context, optionList ...HandlerOption) iter.Seq[Event[T]] {
+	return func(yield func(Event[T]) bool) {
+		h := i.newHandler(optionList)
+		h.started = true
+		i.mu.Lock()
+		if i.phase == ended {
+			i.mu.Unlock()
+			return
+		}
+		i.enlistLocked(h)
+		i.mu.Unlock()
+		defer i.forget(h)
+		defer close(h.done)
+		defer context.AfterFunc(ctx, h.halt)()
+		h.events(yield)
+	}
+}
+
+func (i *Informer[T]) newHandler(optionList []HandlerOption) *Handler[T] {
+	h := &Handler[T]{
+		ring: i.journal.ring, metrics: i.options.metrics, remove: i.forget,
+		halted: make(chan struct{}), synced: make(chan struct{}), done: make(chan struct{}),
+	}
+	h.halt = sync.OnceFunc(func() { close(h.halted) })
+	for _, option := range optionList {
+		option(&h.options)
+	}
+	return h
+}
+
+func (i *Informer[T]) enlistLocked(h *Handler[T]) {
+	h.name = h.options.name
+	if h.name == "" {
+		i.numbered++
+		h.name = fmt.Sprintf("handler-%d", i.numbered)
+	}
+	i.handlers = append(i.handlers, h)
+}
+
+func (i *Informer[T]) startLocked(h *Handler[T]) {
+	h.started = true
+	i.running.Go(func() {
+		h.run(func(err error) {
+			if !h.options.isolated {
+				i.failed(err)
+			}
+		})
+	})
+}
+
+// forget halts a handler and drops it from the list. It does not wait.
+func (i *Informer[T]) forget(h *Handler[T]) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	h.halt()
+	i.handlers = slices.DeleteFunc(i.handlers, func(other *Handler[T]) bool { return other == h })
+	if !h.started {
+		h.started = true
+		close(h.done)
+	}
+}
+
+// failed ends Run with err, unless another error was first.
+func (i *Informer[T]) failed(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.failure == nil {
+		i.failure = err
+	}
+	i.fail(i.failure)
+}

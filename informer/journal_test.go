@@ -1,0 +1,78 @@
+package informer
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/store/storetest"
+)
+
+// TestJournalConforms also applies what the ring holds to a map, by the ring's own words, and compares.
+func TestJournalConforms(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Rig {
+		j := &journal[*corev1.Pod]{objects: store.NewIndexer[*corev1.Pod](), ring: newRing[*corev1.Pod](64)}
+		j.ring.replace(j.Snapshot(), nil, 0) // whole, and empty
+		at, _ := j.ring.begin()
+		held := map[string]*corev1.Pod{}
+		catchUp := func() {
+			events, now, all := j.ring.read(at.next, nil)
+			if !all {
+				events = nil
+				for e := range difference(at.state, now.state) {
+					events = append(events, noted[*corev1.Pod]{Event: e})
+				}
+			}
+			at = now
+			for _, e := range events {
+				if e.Type == Deleted {
+					delete(held, e.Key)
+				} else {
+					held[e.Key] = e.New
+				}
+			}
+		}
+		return storetest.Rig{
+			Store: j,
+			Objects: func() []*corev1.Pod {
+				catchUp()
+				require.Equal(t, maps.Collect(j.Snapshot().All()), held)
+				return slices.Collect(maps.Values(held))
+			},
+			ResourceVersion: func() string {
+				now, _ := j.ring.begin()
+				return now.state.ResourceVersion()
+			},
+		}
+	})
+}
+
+func TestRingForgets(t *testing.T) {
+	r := newRing[*corev1.Pod](4)
+	var none store.Snapshot[*corev1.Pod]
+	r.replace(none, nil, 0)
+	for n := range uint64(11) {
+		for back := uint64(0); back <= n; back++ {
+			events, v, all := r.read(n-back, nil)
+			require.Equal(t, back <= 4, all, "%d back of %d", back, n)
+			require.Equal(t, n, v.next)
+			if !all {
+				require.Empty(t, events)
+				continue
+			}
+			require.Len(t, events, int(back))
+			for k, e := range events {
+				require.Equal(t, string('a'+rune(n-back)+rune(k)), e.Key)
+			}
+		}
+		r.add(none, Event[*corev1.Pod]{Key: string('a' + rune(n)), Type: Added})
+	}
+	r.replace(none, nil, 5)
+	_, v, all := r.read(11, nil)
+	require.False(t, all, "a list with more differences than the ring holds")
+	require.Equal(t, uint64(16), v.next)
+}

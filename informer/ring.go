@@ -1,0 +1,151 @@
+package informer
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// ring holds the last changes of a store, oldest first, with the state after the last of them. Changes have numbers
+// that never repeat: a reader's position is the number of the next change it wants. It has one writer and any number of
+// readers, who copy what they want and hold nobody up.
+type ring[T store.Object] struct {
+	changed signal    // broadcast after each change of state
+	epoch   time.Time // what noted.at counts from
+
+	mu          sync.RWMutex
+	slots       []noted[T]        // change n is in slot n % len(slots)
+	first, next uint64            // the numbers of the oldest change held, and of the next one to come
+	state       store.Snapshot[T] // after change next-1: the two always agree
+	filled      bool              // the state has been a whole state of the server
+	listing     uint64            // the number of the last list that was begun
+	listed      uint64            // the number of the last list that the state has
+}
+
+// noted is an event with the time it came, counted from the ring's epoch.
+type noted[T store.Object] struct {
+	Event[T]
+	at time.Duration
+}
+
+// view is what a reader knows after a read: it has seen the changes before next, which is state.
+type view[T store.Object] struct {
+	next  uint64
+	state store.Snapshot[T]
+	at    time.Duration
+}
+
+func newRing[T store.Object](capacity int) *ring[T] {
+	return &ring[T]{slots: make([]noted[T], capacity), epoch: time.Now()}
+}
+
+func (r *ring[T]) now() time.Duration { return time.Since(r.epoch) }
+
+// add notes events, which lead to state, over the oldest ones.
+func (r *ring[T]) add(state store.Snapshot[T], events ...Event[T]) {
+	at := r.now()
+	r.mu.Lock()
+	for _, e := range events {
+		r.noteLocked(e, at)
+	}
+	r.state = state
+	r.mu.Unlock()
+	r.changed.broadcast()
+}
+
+// list notes that a list begins.
+func (r *ring[T]) list() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listing++
+}
+
+// lists are the numbers of the last list that was begun, and of the last one that the state has.
+func (r *ring[T]) lists() (listing, listed uint64) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.listing, r.listed
+}
+
+// replace notes that a list made the content state: count changes, of which events are all that the ring could hold.
+func (r *ring[T]) replace(state store.Snapshot[T], events []Event[T], count int) {
+	at := r.now()
+	r.mu.Lock()
+	if len(events) == count {
+		for _, e := range events {
+			r.noteLocked(e, at)
+		}
+	} else {
+		clear(r.slots)
+		r.next += uint64(count)
+		r.first = r.next
+	}
+	r.state = state
+	r.filled = true
+	r.listed = r.listing
+	r.mu.Unlock()
+	r.changed.broadcast()
+}
+
+func (r *ring[T]) noteLocked(e Event[T], at time.Duration) {
+	capacity := uint64(len(r.slots))
+	if r.next-r.first == capacity {
+		r.first++
+	}
+	r.slots[r.next%capacity] = noted[T]{e, at}
+	r.next++
+}
+
+// begin is where a new reader begins; ok is false while there is no whole state.
+func (r *ring[T]) begin() (v view[T], ok bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return view[T]{r.next, r.state, r.now()}, r.filled
+}
+
+// read appends the changes from position on to into. All is false when some are gone: then it appends nothing, and what
+// the reader has not seen is the difference between its state and the view's.
+func (r *ring[T]) read(position uint64, into []noted[T]) (events []noted[T], v view[T], all bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	v = view[T]{r.next, r.state, r.now()}
+	if position < r.first {
+		return into, v, false
+	}
+	if position < r.next {
+		capacity := uint64(len(r.slots))
+		from, to := position%capacity, (r.next-1)%capacity+1
+		if from < to {
+			into = append(into, r.slots[from:to]...)
+		} else {
+			into = append(append(into, r.slots[from:]...), r.slots[:to]...)
+		}
+	}
+	return into, v, true
+}
+
+// after is how many changes there are from position on, and when the first of them came, where that is still known.
+func (r *ring[T]) after(position uint64) (count uint64, at time.Duration, known bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if position >= r.next {
+		return 0, 0, false
+	}
+	if position < r.first {
+		return r.next - position, 0, false
+	}
+	return r.next - position, r.slots[position%uint64(len(r.slots))].at, true
+}
+
+// holds reports whether a change that the ring still holds satisfies match.
+func (r *ring[T]) holds(match func(Event[T]) bool) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for n := r.first; n < r.next; n++ {
+		if match(r.slots[n%uint64(len(r.slots))].Event) {
+			return true
+		}
+	}
+	return false
+}

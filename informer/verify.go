@@ -1,0 +1,184 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Drift is what a verification found: where the copy and the server differ that should be equal.
+type Drift struct {
+	// At is when the server was asked; ResourceVersion is the version of its answer.
+	At              time.Time
+	ResourceVersion string
+	// Objects is how many there were on the server.
+	Objects int
+	// Count is the number of objects that differ. Differences has the first 100 of them.
+	Count       int
+	Differences []Difference
+}
+
+// Difference is one object that the copy holds otherwise than the server does.
+type Difference struct {
+	Key string
+	// Server and Store are the resource versions on either side; empty where the object is missing.
+	Server, Store string
+}
+
+const (
+	maxDifferences = 100             // enough to see what they have in common
+	verifyPage     = 500             // as client-go's lists ask for
+	verifyPatience = 3 * time.Minute // a store without events learns the version from a bookmark, about once a minute
+)
+
+var errIncomparable = errors.New("the server's resource versions cannot be compared, and the copy was not at the version of its answer")
+
+// Verify compares keys and resource versions with a fresh, consistent LIST in pages of 500, and reports what differs. It
+// touches nothing: neither the store, nor any handler. It reports only what is certain: what may be a change under way is
+// not a difference, and if it is one, the next verification finds it. It blocks for the LIST and then until the store
+// has reached its version, up to 3 minutes; a store that does not get there is an error. It holds the keys and versions
+// of the collection meanwhile.
+func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
+	if err := i.WaitSynced(ctx); err != nil {
+		return Drift{}, fmt.Errorf("informer: verify: %w", err)
+	}
+	before := i.Snapshot()
+	d := Drift{At: time.Now()}
+	server, err := i.listVersions(ctx, &d)
+	if err != nil {
+		return d, fmt.Errorf("informer: verify: %w", err)
+	}
+	patient, cancel := context.WithTimeout(ctx, verifyPatience)
+	defer cancel()
+	if _, comparable := reaches(before.ResourceVersion(), d.ResourceVersion); comparable {
+		if err := i.WaitForResourceVersion(patient, d.ResourceVersion); err != nil {
+			return d, fmt.Errorf("informer: verify: the copy does not reach the server's version: %w", err)
+		}
+	} else if i.Snapshot().ResourceVersion() != d.ResourceVersion {
+		return d, fmt.Errorf("informer: verify: %w", errIncomparable)
+	}
+	d.compare(server, versionsOf(before), versionsOf(i.Snapshot()))
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.drift = d
+	return d, nil
+}
+
+func (i *Informer[T]) listVersions(ctx context.Context, d *Drift) (map[string]string, error) {
+	versions := map[string]string{}
+	options := metav1.ListOptions{Limit: verifyPage} // no version: what the server holds now
+	for {
+		list := i.source.List(ctx, options)
+		for obj, err := range list.Items {
+			var unusable *listwatch.DecodeError
+			if errors.As(err, &unusable) {
+				continue // neither side can hold it
+			}
+			if err != nil {
+				return nil, err
+			}
+			versions[store.KeyOf(obj)] = obj.GetResourceVersion()
+		}
+		meta := list.Meta()
+		d.ResourceVersion = meta.ResourceVersion
+		d.Objects = len(versions)
+		if meta.Continue == "" {
+			return versions, nil
+		}
+		options.Continue = meta.Continue
+	}
+}
+
+// versions is a state of the store without its type.
+type versions struct {
+	at   string
+	held func(key string) string // empty where there is none
+	all  func(yield func(key, resourceVersion string) bool)
+}
+
+func versionsOf[T store.Object](s store.Snapshot[T]) versions {
+	return versions{
+		at: s.ResourceVersion(),
+		held: func(key string) string {
+			if obj, ok := s.Get(key); ok {
+				return obj.GetResourceVersion()
+			}
+			return ""
+		},
+		all: func(yield func(key, resourceVersion string) bool) {
+			for key, obj := range s.All() {
+				if !yield(key, obj.GetResourceVersion()) {
+					return
+				}
+			}
+		},
+	}
+}
+
+// compare finds what is certainly different. The server's state is of d.ResourceVersion; after is the store's state when
+// it claims to be complete up to there or further, before is an older state of it.
+//
+//   - Held at another version: a difference when the store's is older than the server's, or when it is newer but should
+//     have been in the answer. Newer than the answer is a change since.
+//   - Missing in the store: deleted since the answer, unless the store did not have it before either, at a time when it
+//     claims to be complete beyond the object's version.
+//   - Missing on the server: created since the answer, unless it is not newer than the answer.
+func (d *Drift) compare(server map[string]string, before, after versions) {
+	for key, version := range server {
+		held := after.held(key)
+		switch {
+		case held == version:
+		case held == "":
+			if certain := atMost(version, before.at); certain && before.held(key) == "" {
+				d.differ(key, version, held)
+			}
+		case atMost(held, d.ResourceVersion):
+			d.differ(key, version, held)
+		}
+	}
+	for key, held := range after.all {
+		if _, there := server[key]; !there && atMost(held, d.ResourceVersion) {
+			d.differ(key, "", held)
+		}
+	}
+}
+
+func (d *Drift) differ(key, server, held string) {
+	d.Count++
+	if len(d.Differences) < maxDifferences {
+		d.Differences = append(d.Differences, Difference{Key: key, Server: server, Store: held})
+	}
+}
+
+// atMost reports whether version a is certainly not newer than b.
+func atMost(a, b string) bool {
+	reached, comparable := reaches(b, a)
+	return a == b || comparable && reached
+}
+
+// verifyRepeatedly verifies until ctx ends.
+func (i *Informer[T]) verifyRepeatedly(ctx context.Context) {
+	timer := time.NewTimer(i.options.verify)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		d, err := i.Verify(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if i.options.report != nil {
+			i.options.report(d, err)
+		}
+		timer.Reset(i.options.verify)
+	}
+}

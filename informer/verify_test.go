@@ -1,0 +1,91 @@
+package informer_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/informer"
+)
+
+func TestVerifyFindsNothingWhileAllIsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a", "b")
+		i := running(t, s)
+		s.put("a")
+		d, err := i.Verify(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, informer.Drift{At: time.Now(), ResourceVersion: "3", Objects: 2}, d)
+		require.Equal(t, d, i.Status().Drift)
+	})
+}
+
+// TestVerifyFindsWhatTheServerNeverTold: three changes that no event tells, and a bookmark that claims otherwise.
+func TestVerifyFindsWhatTheServerNeverTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("stale", "extra", "well")
+		reports := make(chan informer.Drift, 10)
+		i := running(t, s, informer.WithVerification(time.Minute, func(d informer.Drift, err error) {
+			require.NoError(t, err)
+			reports <- d
+		}))
+		s.silence()
+		s.put("stale")
+		s.remove("extra")
+		s.put("missing")
+		s.lose()
+		s.disconnect(false)
+		time.Sleep(10 * time.Second) // of the simulated clock: the reflector backs off
+		s.bookmark()
+		d := <-reports
+		require.Equal(t, 3, d.Count)
+		require.ElementsMatch(t, []informer.Difference{
+			{Key: "ns/stale", Server: "4", Store: "1"}, {Key: "ns/extra", Store: "2"}, {Key: "ns/missing", Server: "6"},
+		}, d.Differences)
+		require.Contains(t, i.Snapshot().ResourceVersion(), "7")
+		_, held := i.Snapshot().Get("ns/missing")
+		require.False(t, held, "the store is not touched")
+	})
+}
+
+func TestVerifyOfAStoreThatIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		i := running(t, s)
+		s.silence()
+		s.put("a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := i.Verify(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "does not reach")
+		require.Zero(t, i.Status().Drift)
+	})
+}
+
+func TestVerifyWhereVersionsHaveNoOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.version = opaque
+		s.put("a")
+		i := running(t, s)
+		d, err := i.Verify(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, d.Count)
+		s.silence()
+		s.put("a")
+		_, err = i.Verify(t.Context())
+		require.ErrorContains(t, err, "cannot be compared")
+	})
+}
+
+func TestVerifyBeforeRun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := informer.New[*corev1.Pod](newServer()).Verify(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+}

@@ -1,0 +1,136 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// WaitFor blocks until the store holds obj, as a write returned it, or something later: a newer version, its deletion, an
+// object created in its place. What is read from a snapshot afterwards has the write in it (read your own writes).
+//
+// Resource versions are compared (KEP-5504): the store holds a write once it is complete up to the write's version. Where
+// the server's versions cannot be compared, WaitFor waits until that very version has been seen, or the object's
+// deletion, among the changes that are remembered ([WithRing]); or until a list has come that began after the call.
+//
+// It blocks until ctx ends, and the error then says what the store has; or until Run ends, with [ErrStopped]. It cannot
+// know that obj belongs to another collection, or to a part of this one that the selectors leave out: within the same
+// resource it then returns with the next later event or bookmark, otherwise what it does means nothing.
+func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
+	w, err := waitFor(i, "wait for", obj)
+	if err != nil {
+		return err
+	}
+	return wait(ctx, i, w.what, func(now store.Snapshot[T]) bool {
+		if reached, comparable := reaches(now.ResourceVersion(), w.resourceVersion); comparable {
+			return reached
+		}
+		return w.seen(i, now)
+	})
+}
+
+// WaitForDeletion blocks until the store no longer holds obj, by its UID: there is nothing under its key, or another
+// object. obj is any version of it that the server returned; a store that has not come as far as that version is waited
+// for first. Otherwise it is as [Informer.WaitFor].
+func (i *Informer[T]) WaitForDeletion(ctx context.Context, obj T) error {
+	w, err := waitFor(i, "wait for the deletion of", obj)
+	if err != nil {
+		return err
+	}
+	return wait(ctx, i, w.what, func(now store.Snapshot[T]) bool {
+		if held, ok := now.Get(w.key); ok && held.GetUID() == obj.GetUID() {
+			return false
+		}
+		if reached, comparable := reaches(now.ResourceVersion(), w.resourceVersion); comparable {
+			return reached
+		}
+		return w.seen(i, now)
+	})
+}
+
+// WaitForResourceVersion blocks until the store is complete up to resourceVersion, as a write or a list of the same
+// resource returned it. With nothing new in the collection it takes until the server's next bookmark, about a minute.
+// Where versions cannot be compared (KEP-5504), it blocks until the store is at that very version: prefer
+// [Informer.WaitFor] there. Errors are as there.
+func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
+	if resourceVersion == "" || resourceVersion == "0" {
+		return fmt.Errorf("informer: wait for resource version %q: it names no state", resourceVersion)
+	}
+	return wait(ctx, i, fmt.Sprintf("wait for resource version %q", resourceVersion), func(now store.Snapshot[T]) bool {
+		reached, comparable := reaches(now.ResourceVersion(), resourceVersion)
+		return reached || !comparable && now.ResourceVersion() == resourceVersion
+	})
+}
+
+// wait blocks until done holds for the present state.
+func wait[T store.Object](ctx context.Context, i *Informer[T], what string, done func(now store.Snapshot[T]) bool) error {
+	for {
+		changed := i.journal.ring.changed.wait()
+		now := i.Snapshot()
+		if done(now) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("informer: %s: %w: the store is at version %q", what, context.Cause(ctx), now.ResourceVersion())
+		case <-i.stopped:
+			return fmt.Errorf("informer: %s: %w at version %q", what, ErrStopped, now.ResourceVersion())
+		}
+	}
+}
+
+// awaited is a version of an object that somebody waits for.
+type awaited[T store.Object] struct {
+	obj                        T
+	key, resourceVersion, what string
+	listing                    uint64 // the last list that had been begun when the wait was
+}
+
+func waitFor[T store.Object](i *Informer[T], what string, obj T) (*awaited[T], error) {
+	var none T
+	switch {
+	case obj == none:
+		return nil, fmt.Errorf("informer: %s: %w", what, errNil)
+	case obj.GetName() == "" || obj.GetResourceVersion() == "":
+		return nil, fmt.Errorf("informer: %s %s: %w", what, store.KeyOf(obj), errNotWritten)
+	}
+	w := &awaited[T]{obj: obj, key: store.KeyOf(obj), resourceVersion: obj.GetResourceVersion()}
+	w.listing, _ = i.journal.ring.lists()
+	w.what = fmt.Sprintf("%s %s at version %q", what, w.key, w.resourceVersion)
+	return w, nil
+}
+
+var (
+	errNil        = errors.New("the object is nil")
+	errNotWritten = errors.New("it has no name or no resource version: give the object that the server returned")
+)
+
+// seen is the fallback where versions cannot be compared.
+func (w *awaited[T]) seen(i *Informer[T], now store.Snapshot[T]) bool {
+	if held, ok := now.Get(w.key); ok && held.GetResourceVersion() == w.resourceVersion {
+		return true
+	}
+	if _, listed := i.journal.ring.lists(); listed > w.listing {
+		return true
+	}
+	return i.journal.ring.holds(func(e Event[T]) bool {
+		if e.Key != w.key || e.Object().GetUID() != w.obj.GetUID() {
+			return false
+		}
+		return e.Type == Deleted || e.Object().GetResourceVersion() == w.resourceVersion
+	})
+}
+
+// reaches reports whether version held includes all effects of version wanted, where that can be known.
+func reaches(held, wanted string) (reached, comparable bool) {
+	if held == "" {
+		return false, true // nothing has come yet
+	}
+	order, err := resourceversion.CompareResourceVersion(held, wanted)
+	return err == nil && order >= 0, err == nil
+}
