@@ -30,7 +30,8 @@ type ListerWatcher[T store.Object] interface {
 // List is one LIST, read while it arrives.
 type List[T store.Object] struct {
 	// Items yields the objects in the server's order; it can be ranged over once. An error ends it, but for a
-	// *DecodeError, which stands for the one object that it names. The objects are the receiver's.
+	// *DecodeError, which stands for the one object that it names. The objects may be kept, but not modified: they may
+	// share memory with others.
 	Items iter.Seq2[T, error]
 	// Meta returns the list's metadata: resource version, continue token. It is complete once Items has ended.
 	Meta func() metav1.ListMeta
@@ -40,8 +41,8 @@ type List[T store.Object] struct {
 type Event[T store.Object] struct {
 	// Type is watch.Added, watch.Modified, watch.Deleted or watch.Bookmark. An ERROR of the server is an error.
 	Type watch.EventType
-	// Object is the object after the change, or its last state for a deletion; nil for a bookmark. It is the
-	// receiver's.
+	// Object is the object after the change, or its last state for a deletion; nil for a bookmark. It may be kept, but
+	// not modified: it may share memory with others.
 	Object T
 	// ResourceVersion is the version from which a later watch goes on after this event.
 	ResourceVersion string

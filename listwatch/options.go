@@ -36,14 +36,15 @@ func Labels(selector labels.Selector) Option {
 }
 
 // WithJSON asks for JSON where the type could be had as protobuf, which is the default: JSON takes four times as
-// long for a list of pods (BenchmarkList). To look at traffic, or against a server whose protobuf is in doubt. It applies to [FromClient].
+// long for a list of pods (docs/benchmarks.md). To look at traffic, or against a server whose protobuf is in doubt. It applies
+// to [FromClient].
 func WithJSON() Option {
 	return func(o *options) { o.json = true }
 }
 
 // WithoutSharing decodes every object into memory of its own. By default, parts of objects that are equal on the wire
-// are decoded once and share memory, which makes a list of pods take a third of the time and of the heap. To turn off
-// for a program that modifies the objects it gets, against the rule, until it does not. It applies to [FromClient].
+// are decoded once and share memory, which leaves 0.3 of the heap of a list of pods (docs/benchmarks.md). For a program
+// that modifies the objects it gets, against the rule, until it does so no longer. It applies to [FromClient].
 func WithoutSharing() Option {
 	return func(o *options) { o.noSharing = true }
 }

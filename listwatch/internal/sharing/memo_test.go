@@ -1,0 +1,113 @@
+package sharing
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func testMemo(t *testing.T, l limits) *Memo {
+	t.Helper()
+	m, err := New()
+	require.NoError(t, err)
+	m.limits = l
+	return m
+}
+
+func configMap(i int) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("object-", i)}, Data: map[string]string{"set": fmt.Sprint("a text longer than a key, number ", i/10)}}
+}
+
+func decode(t *testing.T, m *Memo, in *corev1.ConfigMap) *corev1.ConfigMap {
+	t.Helper()
+	data, err := in.Marshal()
+	require.NoError(t, err)
+	out := &corev1.ConfigMap{}
+	require.NoError(t, m.Unmarshal(data, out))
+	require.Equal(t, in, out)
+	return out
+}
+
+// count recounts what the statistics say.
+func (m *Memo) count() (entries, bytes int) {
+	entries, bytes = len(m.tree.young)+len(m.tree.old), m.tree.bytes
+	for _, v := range m.tree.old {
+		bytes += v.size
+	}
+	for _, s := range m.sites {
+		entries += s.young.len() + s.old.len()
+		bytes += s.young.bytes + s.old.bytes
+	}
+	return entries, bytes
+}
+
+func TestWhatIsUsedIsKeptAndTheRestIsForgotten(t *testing.T) {
+	m := testMemo(t, limits{objects: 20, entries: 1 << 20, bytes: 1 << 30})
+	for i := range 100 {
+		decode(t, m, configMap(i))
+	}
+	data := m.planOf(reflect.TypeFor[corev1.ConfigMap]()).fields[2].whole
+	hits := data.hits
+	decode(t, m, configMap(99))
+	require.Equal(t, hits+1, data.hits, "used by the last generation")
+	decode(t, m, configMap(0))
+	require.Equal(t, hits+1, data.hits, "used by nothing for two generations")
+}
+
+func TestALongListMakesLongGenerations(t *testing.T) {
+	m := testMemo(t, limits{objects: 20, entries: 1 << 20, bytes: 1 << 30})
+	m.Listed(100)
+	for i := range 100 {
+		decode(t, m, configMap(i))
+	}
+	data := m.planOf(reflect.TypeFor[corev1.ConfigMap]()).fields[2].whole
+	hits := data.hits
+	decode(t, m, configMap(0))
+	require.Equal(t, hits+1, data.hits)
+}
+
+func TestTheStatisticsAreTheSumOfWhatIsHeld(t *testing.T) {
+	m := testMemo(t, limits{objects: 50, entries: 100, bytes: 1 << 20})
+	for i := range 2000 {
+		decode(t, m, configMap(i*7%500))
+		_, err := m.UnmarshalTree(fmt.Appendf(nil, `{"metadata":{"name":"object-%d"},"spec":{"set":%d,"list":["a","b"]}}`, i, i/10))
+		require.NoError(t, err)
+		entries, bytes := m.count()
+		require.Equal(t, entries, m.stats.Entries)
+		require.Equal(t, bytes, m.stats.Held)
+		require.Less(t, entries, 2*(100+64*8), "two generations, looked at every 64 objects")
+	}
+}
+
+func TestAPlaceThatFindsNothingRests(t *testing.T) {
+	m := testMemo(t, defaultLimits)
+	for i := range 10 * trial {
+		decode(t, m, configMap(i))
+	}
+	name := m.planOf(reflect.TypeFor[metav1.ObjectMeta]()).fields[1].whole
+	require.Positive(t, name.skip)
+	require.Zero(t, name.young.len())
+}
+
+func TestOneMemoServesManyGoroutines(t *testing.T) {
+	m := testMemo(t, limits{objects: 50, entries: 100, bytes: 1 << 20})
+	var running sync.WaitGroup
+	for g := range 4 {
+		running.Go(func() {
+			for i := range 300 {
+				data, _ := configMap(i).Marshal()
+				out := &corev1.ConfigMap{}
+				if err := m.Unmarshal(data, out); err != nil || out.Data["set"] != configMap(i).Data["set"] {
+					t.Errorf("goroutine %d: %v, %v", g, err, out.Data)
+				}
+				m.Stats()
+			}
+		})
+	}
+	running.Wait()
+}
