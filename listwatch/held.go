@@ -1,8 +1,6 @@
 package listwatch
 
 import (
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -19,19 +17,16 @@ func (lw *ListWatch[T]) Holding(held func(key string) (T, bool)) ListerWatcher[T
 	return lw.holding(held)
 }
 
-// identity is what two states of one object differ in.
-type identity struct {
-	namespace, name, resourceVersion string
-	uid                              types.UID
-}
+// identity is what two states of one object differ in, as it stands in a buffer.
+type identity struct{ namespace, name, resourceVersion, uid []byte }
 
 // heldAs returns the object that is held in just this state.
 func (d *decoder[T]) heldAs(id identity, ok bool) (obj T, found bool) {
-	if !ok || id.uid == "" || id.resourceVersion == "" {
+	if !ok || len(id.uid) == 0 || len(id.resourceVersion) == 0 {
 		return obj, false
 	}
-	obj, found = d.held(store.Key(id.namespace, id.name))
-	if !found || obj.GetUID() != id.uid || obj.GetResourceVersion() != id.resourceVersion {
+	obj, found = d.held(store.Key(string(id.namespace), string(id.name)))
+	if !found || string(obj.GetUID()) != string(id.uid) || obj.GetResourceVersion() != string(id.resourceVersion) {
 		var none T
 		return none, false
 	}
@@ -39,11 +34,11 @@ func (d *decoder[T]) heldAs(id identity, ok bool) (obj T, found bool) {
 }
 
 // once sets a part of the identity, which must not come a second time.
-func (*identity) once(part *string, value []byte) error {
-	if *part != "" {
+func (*identity) once(part *[]byte, value []byte) error {
+	if *part != nil {
 		return errMalformed
 	}
-	*part = string(value)
+	*part = value
 	return nil
 }
 
@@ -73,7 +68,7 @@ func protobufIdentity(data []byte) (id identity, ok bool) {
 			case namespaceField:
 				err = id.once(&id.namespace, value)
 			case uidField:
-				err = id.once((*string)(&id.uid), value)
+				err = id.once(&id.uid, value)
 			case versionField:
 				err = id.once(&id.resourceVersion, value)
 			}
@@ -92,14 +87,14 @@ func jsonIdentity(data []byte) (id identity, ok bool) {
 		}
 		parts++
 		return eachMember(value, func(key string, value []byte) error {
-			var into *string
+			var into *[]byte
 			switch key {
 			case "name":
 				into = &id.name
 			case "namespace":
 				into = &id.namespace
 			case "uid":
-				into = (*string)(&id.uid)
+				into = &id.uid
 			case "resourceVersion":
 				into = &id.resourceVersion
 			default:

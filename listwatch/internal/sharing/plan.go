@@ -48,6 +48,9 @@ func (m *Memo) planOf(t reflect.Type) *plan {
 	}
 	p := &plan{}
 	m.plans[t] = p
+	if !isMessage(t) {
+		return p // without fields: each message of it is decoded plainly
+	}
 	for i := range t.NumField() {
 		number, f := m.fieldOf(t.Field(i))
 		if f == nil {

@@ -12,7 +12,7 @@ const wireBytes = 2
 // afterwards. The error is the generated code's.
 func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 	v := reflect.ValueOf(obj)
-	if v.Kind() != reflect.Pointer || !isMessage(v.Type().Elem()) {
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return obj.Unmarshal(data)
 	}
 	m.mu.Lock()
@@ -23,12 +23,12 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 
 // message decodes one message into dst, which is zero.
 func (m *Memo) message(p *plan, dst reflect.Value, data []byte) error {
-	plain := plainRun{to: dst.Addr().Interface().(unmarshaler), data: data}
+	plain := plainRun{to: dst, data: data}
 	last := 0
 	for at := 0; at < len(data); {
 		number, wire, size := next(data[at:])
 		if size == 0 || number <= last || number >= len(p.fields) || !p.fields[number].takes(wire) {
-			return plain.all(dst)
+			return plain.all()
 		}
 		f := p.fields[number]
 		end := at + size
@@ -38,13 +38,13 @@ func (m *Memo) message(p *plan, dst reflect.Value, data []byte) error {
 				break
 			}
 			if !f.takes(wire) {
-				return plain.all(dst)
+				return plain.all()
 			}
 			end += size
 		}
 		switch err := m.field(f, dst, &plain, at, end); {
 		case err == errForm:
-			return plain.all(dst)
+			return plain.all()
 		case err != nil:
 			return err
 		}
@@ -74,7 +74,7 @@ func (m *Memo) field(f *field, dst reflect.Value, plain *plainRun, at, end int) 
 			return nil
 		}
 	}
-	if err := m.decode(f, into, plain.to, run); err != nil {
+	if err := m.decode(f, into, plain, run); err != nil {
 		return err
 	}
 	if looked {
@@ -84,12 +84,12 @@ func (m *Memo) field(f *field, dst reflect.Value, plain *plainRun, at, end int) 
 }
 
 // decode decodes the run of one field into its place.
-func (m *Memo) decode(f *field, into reflect.Value, around unmarshaler, run []byte) error {
+func (m *Memo) decode(f *field, into reflect.Value, around *plainRun, run []byte) error {
 	if f.shape == leaf {
 		if err := f.checkEntries(run); err != nil {
 			return err
 		}
-		return around.Unmarshal(run)
+		return around.unmarshal(run)
 	}
 	if f.nested == nil {
 		f.nested = m.planOf(f.elem)
@@ -158,7 +158,7 @@ func (f *field) checkEntries(run []byte) error {
 // plainRun collects neighbouring fields that the generated code of their message decodes. That code merges what it is
 // given into what is there, so a message may be given to it in parts.
 type plainRun struct {
-	to   unmarshaler
+	to   reflect.Value
 	data []byte // the whole message
 	from int    // what comes before is decoded
 }
@@ -169,13 +169,17 @@ func (r *plainRun) until(end int) error {
 	}
 	part := r.data[r.from:end]
 	r.from = end
-	return r.to.Unmarshal(part)
+	return r.unmarshal(part)
+}
+
+func (r *plainRun) unmarshal(data []byte) error {
+	return r.to.Addr().Interface().(unmarshaler).Unmarshal(data)
 }
 
 // all decodes the whole message plainly, over whatever has been decoded of it.
-func (r *plainRun) all(dst reflect.Value) error {
-	dst.SetZero()
-	return r.to.Unmarshal(r.data)
+func (r *plainRun) all() error {
+	r.to.SetZero()
+	return r.unmarshal(r.data)
 }
 
 // next reads the field at the beginning of b; size is 0 where it is none that can be taken apart.
