@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/tributary-go/tributary/internal/trie"
 )
@@ -92,45 +93,74 @@ func (x *Index[T, K]) edit(from any) indexEdit[T] {
 type valuesEdit[T Object, K comparable] struct {
 	values func(T) []K
 	index  *trie.Edit[K, trie.Map[string, T]]
-	// open are the values touched so far: a bucket is written into many times by one transaction and frozen once.
-	open map[K]*trie.Edit[string, T]
+	// open are the values touched so far: a bucket is written into many times by one transaction and frozen once. A
+	// single write touches one or two, for which a map would cost more than the writing; place finds them when they
+	// are many.
+	open  []openBucket[T, K]
+	place map[K]int
 }
+
+type openBucket[T Object, K comparable] struct {
+	value K
+	edit  *trie.Edit[string, T]
+}
+
+// fewBuckets is how many open buckets are looked through one by one.
+const fewBuckets = 8
 
 func (e *valuesEdit[T, K]) replace(key string, old, obj T) {
 	var none T
+	var before, after []K
 	if old != none {
-		for _, v := range e.values(old) {
+		before = e.values(old)
+	}
+	if obj != none {
+		after = e.values(obj)
+	}
+	for _, v := range before {
+		if !slices.Contains(after, v) {
 			e.bucket(v).Delete(key)
 		}
 	}
-	if obj != none {
-		for _, v := range e.values(obj) {
-			e.bucket(v).Set(key, obj)
-		}
+	for _, v := range after { // over what is there under an old value that stays
+		e.bucket(v).Set(key, obj)
 	}
 }
 
 func (e *valuesEdit[T, K]) bucket(value K) *trie.Edit[string, T] {
-	b := e.open[value]
-	if b == nil {
-		found, _ := e.index.Get(value)
-		b = found.Edit()
-		if e.open == nil {
-			e.open = map[K]*trie.Edit[string, T]{}
+	if e.place != nil {
+		if i, ok := e.place[value]; ok {
+			return e.open[i].edit
 		}
-		e.open[value] = b
+	} else {
+		for i := range e.open {
+			if e.open[i].value == value {
+				return e.open[i].edit
+			}
+		}
 	}
-	return b
+	found, _ := e.index.Get(value)
+	e.open = append(e.open, openBucket[T, K]{value, found.Edit()})
+	switch last := len(e.open) - 1; {
+	case e.place != nil:
+		e.place[value] = last
+	case len(e.open) > fewBuckets:
+		e.place = make(map[K]int, 2*fewBuckets)
+		for i := range e.open {
+			e.place[e.open[i].value] = i
+		}
+	}
+	return e.open[len(e.open)-1].edit
 }
 
 func (e *valuesEdit[T, K]) commit() any {
-	for value, b := range e.open {
-		if b.Len() == 0 {
-			e.index.Delete(value)
+	for _, b := range e.open {
+		if b.edit.Len() == 0 {
+			e.index.Delete(b.value)
 		} else {
-			e.index.Set(value, b.Map())
+			e.index.Set(b.value, b.edit.Map())
 		}
 	}
-	clear(e.open)
+	e.open, e.place = nil, nil
 	return e.index.Map()
 }
