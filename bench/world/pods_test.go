@@ -17,6 +17,6 @@ func TestAPodHasTheSizeOfARealOne(t *testing.T) {
 			managed += entry.Size()
 		}
 	}
-	require.InDelta(t, 7_800, total/100, 400)
+	require.InDelta(t, 8_200, total/100, 200)
 	require.InDelta(t, 0.45, float64(managed)/float64(total), 0.1)
 }
