@@ -176,6 +176,45 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 }
 
+// BenchmarkAddHandler adds a handler to a running informer of 50,000 pods, until it has returned from the last of them,
+// and removes it.
+func BenchmarkAddHandler(b *testing.B) {
+	const pods = 50_000
+	b.Run("tributary", func(b *testing.B) {
+		i := informer.New[*corev1.Pod](newFeed(pods))
+		start(b, i)
+		require.NoError(b, i.WaitSynced(b.Context()))
+		b.ReportAllocs()
+		for b.Loop() {
+			h := add(b, i, func(podEvent) {})
+			<-h.Synced()
+			h.Remove()
+		}
+	})
+	b.Run("client-go", func(b *testing.B) {
+		i := cache.NewSharedIndexInformer(listwatch.ToClientGo(newFeed(pods)), &corev1.Pod{}, 0, cache.Indexers{})
+		ctx, cancel := context.WithCancel(context.Background())
+		var run sync.WaitGroup
+		run.Go(func() { i.RunWithContext(ctx) })
+		require.True(b, cache.WaitForCacheSync(ctx.Done(), i.HasSynced))
+		b.ReportAllocs()
+		for b.Loop() {
+			told := make(chan struct{})
+			left := pods
+			h, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+				if left--; left == 0 {
+					close(told) // HasSynced is polled elsewhere; this is kinder
+				}
+			}})
+			require.NoError(b, err)
+			<-told
+			require.NoError(b, i.RemoveEventHandler(h))
+		}
+		cancel()
+		run.Wait()
+	})
+}
+
 // BenchmarkStalledHandler is what 200,000 events over 10,000 pods leave on the heap, with one handler that keeps up and
 // one that stalls on its first event after the initial list; and without the latter. Each version of a pod is memory of
 // its own, about 2.5 KB, which is the worst case: versions decoded by listwatch share most of it. Run it with

@@ -30,7 +30,8 @@ type Informer[T store.Object] struct {
 	numbered int                     // handlers that have been named by number
 	fail     context.CancelCauseFunc // ends Run; set while it runs
 	failure  error                   // the first panic that ended it
-	drift    Drift
+	drift    Drift                   // of the last verification that came to a result
+	driftErr error                   // of the last verification
 
 	running sync.WaitGroup // what Run waits for; grows under mu only
 }
@@ -128,7 +129,7 @@ func (i *Informer[T]) Status() Status {
 	s := Status{Status: i.reflector.Status(), Objects: i.Snapshot().Len()}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	s.Drift = i.drift
+	s.Drift, s.DriftErr = i.drift, i.driftErr
 	for _, h := range i.handlers {
 		s.Handlers = append(s.Handlers, h.status())
 	}

@@ -14,8 +14,10 @@ type Status struct {
 	Objects int
 	// Handlers has one entry for each handler and each running loop over Events, in the order in which they came.
 	Handlers []HandlerStatus
-	// Drift is the result of the last verification; its At is zero where there was none.
-	Drift Drift
+	// Drift is the result of the last verification that had one; its At is zero where there was none. DriftErr is why
+	// the last verification had none; nil when it had.
+	Drift    Drift
+	DriftErr error
 }
 
 // HandlerStatus is the health of a handler at one moment.

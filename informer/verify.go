@@ -45,6 +45,16 @@ var errIncomparable = errors.New("the server's resource versions cannot be compa
 // has reached its version, up to 3 minutes; a store that does not get there is an error. It holds the keys and versions
 // of the collection meanwhile.
 func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
+	d, err := i.verify(ctx)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.driftErr = err; err == nil {
+		i.drift = d
+	}
+	return d, err
+}
+
+func (i *Informer[T]) verify(ctx context.Context) (Drift, error) {
 	if err := i.WaitSynced(ctx); err != nil {
 		return Drift{}, fmt.Errorf("informer: verify: %w", err)
 	}
@@ -64,9 +74,6 @@ func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
 		return d, fmt.Errorf("informer: verify: %w", errIncomparable)
 	}
 	d.compare(server, versionsOf(before), versionsOf(i.Snapshot()))
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.drift = d
 	return d, nil
 }
 

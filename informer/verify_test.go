@@ -64,6 +64,7 @@ func TestVerifyOfAStoreThatIsBehind(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "does not reach")
 		require.Zero(t, i.Status().Drift)
+		require.Equal(t, err, i.Status().DriftErr)
 	})
 }
 
