@@ -13,8 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/informer"
-	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/store"
 )
 
 // recorder is a handler that writes down what it is told.
@@ -373,39 +371,5 @@ func TestMetrics(t *testing.T) {
 		m := make(measured, 10)
 		add(t, running(t, newServer("a", "b"), informer.WithMetrics(m)), func(podEvent) { time.Sleep(time.Second) })
 		require.Equal(t, informer.DeliveryStats{Handler: "handler-1", Events: 2, Duration: 2 * time.Second}, <-m)
-	})
-}
-
-func TestRunTwice(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	i := informer.New[*corev1.Pod](newServer())
-	require.NoError(t, i.Run(ctx))
-	require.ErrorContains(t, i.Run(ctx), "called twice")
-}
-
-func TestBadOptionsNameThemselves(t *testing.T) {
-	for want, option := range map[string]informer.Option{
-		"WithRing(0)":           informer.WithRing(0),
-		"WithVerification(-1s)": informer.WithVerification(-time.Second, nil),
-		"WithLiveness(0s)":      informer.WithReflector(reflector.WithLiveness(0)),
-		"WithIndexes": informer.WithIndexes(store.NewIndex("name", func(n *corev1.Node) []string {
-			return []string{n.Name}
-		})),
-	} {
-		require.ErrorContains(t, informer.New[*corev1.Pod](newServer(), option).Run(t.Context()), want)
-	}
-}
-
-func TestIndexesAndHealthPassThrough(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		byName := store.NewIndex("name", func(p *corev1.Pod) []string { return []string{p.Name} })
-		i := informer.New[*corev1.Pod](newServer("a", "b"), informer.WithIndexes(byName))
-		require.Error(t, i.Ready(time.Minute))
-		start(t, i)
-		<-i.Synced()
-		require.Equal(t, 1, byName.Len(i.Snapshot(), "a"))
-		require.NoError(t, i.Ready(time.Minute))
-		require.True(t, i.Status().Synced)
 	})
 }
