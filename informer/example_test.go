@@ -28,8 +28,10 @@ func Example() {
 	web, _ := pods.Snapshot().Get("ns/web")
 	fmt.Println("web is at version", web.ResourceVersion)
 
-	go server.remove("web")
 	for e := range pods.Events(ctx) {
+		if e.Initial && e.Key == "ns/web" {
+			server.remove("web")
+		}
 		if e.Type == informer.Deleted {
 			fmt.Println(e.Key, "is gone, and was last seen at version", e.Old.ResourceVersion)
 			break

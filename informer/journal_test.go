@@ -76,3 +76,25 @@ func TestRingForgets(t *testing.T) {
 	require.False(t, all, "a list with more differences than the ring holds")
 	require.Equal(t, uint64(16), v.next)
 }
+
+// TestAnotherUIDIsAnotherObject: a store that is told of an object under a key where it holds another has missed a
+// deletion; and the final state of another object is not that of the one it holds.
+func TestAnotherUIDIsAnotherObject(t *testing.T) {
+	j := &journal[*corev1.Pod]{objects: store.NewIndexer[*corev1.Pod](), ring: newRing[*corev1.Pod](8)}
+	first, second, third := storetest.Pod("a", 1), storetest.Pod("a", 5), storetest.Pod("a", 9)
+	second.UID, third.UID = "second", "third"
+	require.NoError(t, j.Add(first))
+	require.NoError(t, j.Update(second))
+	require.NoError(t, j.Delete(third))
+	told, _, _ := j.ring.read(0, nil)
+	var events []Event[*corev1.Pod]
+	for _, n := range told {
+		events = append(events, n.Event)
+	}
+	require.Equal(t, []Event[*corev1.Pod]{
+		{Key: "ns/a", New: first, Type: Added},
+		{Key: "ns/a", Old: first, Type: Deleted, Missed: true},
+		{Key: "ns/a", New: second, Type: Added},
+		{Key: "ns/a", Old: second, Type: Deleted, Missed: true},
+	}, events)
+}
