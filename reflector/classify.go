@@ -73,9 +73,12 @@ func (e storeError) Unwrap() error { return e.err }
 
 // classify is the one place that knows what errors look like.
 func classify(err error) Class {
+	if err == nil { // asked of every event: before anything is allocated
+		return OK
+	}
 	var undecodable *listwatch.DecodeError
 	switch {
-	case err == nil, errors.Is(err, errDeadline):
+	case errors.Is(err, errDeadline):
 		return OK
 	case errors.As(err, new(storeError)):
 		return StoreError

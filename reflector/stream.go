@@ -144,8 +144,11 @@ func (g *guard) stop() {
 
 // causeOf puts the reason why ctx was ended in place of the error that its end caused.
 func causeOf(ctx context.Context, err error) error {
+	if err == nil { // asked of every event: before anything is allocated
+		return nil
+	}
 	var unusable *listwatch.DecodeError
-	if err == nil || errors.As(err, &unusable) {
+	if errors.As(err, &unusable) {
 		return err
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errSilent) || errors.Is(cause, errDeadline) {
