@@ -139,7 +139,7 @@ func (h *Handler[T]) events(yield func(Event[T]) bool) {
 			changed = nil
 			redeliver = h.isDue(due) // also while changes never end
 		case changed == nil:
-			changed = h.ring.changed.wait()
+			changed = h.ring.changed.Wait()
 			continue // look once more, lest a change slip by
 		default:
 			if redeliver, goOn = h.wait(changed, due); !goOn {
@@ -180,7 +180,7 @@ func (h *Handler[T]) isDue(due <-chan time.Time) bool {
 // initial tells the whole state at which the handler begins, once there is one.
 func (h *Handler[T]) initial(yield func(Event[T]) bool) bool {
 	for {
-		changed := h.ring.changed.wait()
+		changed := h.ring.changed.Wait()
 		v, ok := h.ring.begin()
 		if ok {
 			h.since.Store(int64(v.at))

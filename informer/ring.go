@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/signal"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -11,8 +12,8 @@ import (
 // that never repeat: a reader's position is the number of the next change it wants. It has one writer and any number of
 // readers, who copy what they want and hold nobody up.
 type ring[T store.Object] struct {
-	changed signal    // broadcast after each change of state
-	epoch   time.Time // what noted.at counts from
+	changed signal.Signal // broadcast after each change of state
+	epoch   time.Time     // what noted.at counts from
 
 	mu          sync.RWMutex
 	slots       []noted[T]        // change n is in slot n % len(slots)
@@ -51,7 +52,7 @@ func (r *ring[T]) add(state store.Snapshot[T], events ...Event[T]) {
 	}
 	r.state = state
 	r.mu.Unlock()
-	r.changed.broadcast()
+	r.changed.Broadcast()
 }
 
 // list notes that a list begins.
@@ -85,7 +86,7 @@ func (r *ring[T]) replace(state store.Snapshot[T], events []Event[T], count int)
 	r.filled = true
 	r.listed = r.listing
 	r.mu.Unlock()
-	r.changed.broadcast()
+	r.changed.Broadcast()
 }
 
 func (r *ring[T]) noteLocked(e Event[T], at time.Duration) {

@@ -69,7 +69,7 @@ func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersio
 // wait blocks until done holds for the present state.
 func wait[T store.Object](ctx context.Context, i *Informer[T], what string, done func(now store.Snapshot[T]) bool) error {
 	for {
-		changed := i.journal.ring.changed.wait()
+		changed := i.journal.ring.changed.Wait()
 		now := i.Snapshot()
 		if done(now) {
 			return nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tributary-go/tributary/internal/signal"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -26,7 +27,7 @@ type Cache[T store.Object] struct {
 	indexes  map[string]*store.Index[T, string]
 	objects  *store.Indexer[T]
 	revision *revision // of the server that writes this cache; nil where a reflector does
-	changed  signal
+	changed  signal.Signal
 	asked    atomic.Uint64 // how often bookmarks were asked for
 
 	writing sync.Mutex // serialises writers
@@ -184,7 +185,7 @@ func (c *Cache[T]) Compact() {
 // SendBookmarks makes every watcher that wants bookmarks send one soon, before its interval is over. It does not wait.
 func (c *Cache[T]) SendBookmarks() {
 	c.asked.Add(1)
-	c.changed.broadcast()
+	c.changed.Broadcast()
 }
 
 // expire forgets everything before version, and ends all watches with a 410.
@@ -195,7 +196,7 @@ func (c *Cache[T]) expire(version uint64) {
 	c.version = max(version, c.version)
 	c.window.clear(c.version, c.state, true)
 	c.mu.Unlock()
-	c.changed.broadcast()
+	c.changed.Broadcast()
 }
 
 func versionOf[T store.Object](obj T) uint64 {

@@ -23,7 +23,7 @@ func (c *Cache[T]) publish(version uint64, changes []*change[T]) {
 	}
 	c.state, c.version, c.filled = after, max(c.version, version), true
 	c.mu.Unlock()
-	c.changed.broadcast()
+	c.changed.Broadcast()
 }
 
 // publishList makes a replaced content visible; the writing lock is held.
@@ -50,7 +50,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 	}
 	c.state, c.version, c.filled = after, version, true
 	c.mu.Unlock()
-	c.changed.broadcast()
+	c.changed.Broadcast()
 }
 
 // changesBetween are the changes from one state to the next, ordered by version. A deletion is at version, the

@@ -45,10 +45,10 @@ func (c *Cache[T]) latest() (view[T], error) {
 func (c *Cache[T]) notOlderThan(ctx context.Context, version uint64) (view[T], error) {
 	var patience <-chan time.Time
 	for {
-		changed := c.changed.wait()
+		changed := c.changed.Wait()
 		var counted <-chan struct{}
 		if c.revision != nil {
-			counted = c.revision.changed.wait()
+			counted = c.revision.changed.Wait()
 		}
 		now, err := c.latest()
 		if err != nil || now.version >= version {

@@ -117,7 +117,7 @@ func (w *watcher[T]) next(ctx context.Context) ([]Event[T], error) {
 		if events := w.initialEvents(); len(events) > 0 {
 			return events, nil
 		}
-		changed := w.cache.changed.wait()
+		changed := w.cache.changed.Wait()
 		complete := w.cache.current() // before reading: what is read then is complete up to it
 		if err := w.read(); err != nil {
 			return nil, err
