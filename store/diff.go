@@ -6,17 +6,29 @@ import (
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
-// Change is one difference between two snapshots: an addition has no Old, a deletion no New (the zero T, nil).
+// Change is what happened under one key: an addition has no Old, a deletion no New (the zero T, nil). A write that
+// changed nothing has the same in both, see [Change.Unchanged].
 type Change[T Object] struct {
 	Key      string
 	Old, New T
 }
 
-// Added reports whether the object was not there before.
-func (c Change[T]) Added() bool { var none T; return c.Old == none }
+// Added reports whether the object is there now and was not before.
+func (c Change[T]) Added() bool { var none T; return c.Old == none && c.New != none }
 
 // Deleted reports whether the object is no longer there; Old is the last state that the store held.
-func (c Change[T]) Deleted() bool { var none T; return c.New == none }
+func (c Change[T]) Deleted() bool { var none T; return c.Old != none && c.New == none }
+
+// Recreated reports whether New is another object than Old under the same key: their UIDs differ, so that one was
+// deleted and another one created. [Diff] tells it as two changes.
+func (c Change[T]) Recreated() bool {
+	var none T
+	return c.Old != none && c.New != none && c.Old != c.New && c.Old.GetUID() != c.New.GetUID()
+}
+
+// Unchanged reports whether the write left the content as it was: a state that the store held already, or the deletion
+// of what was not there.
+func (c Change[T]) Unchanged() bool { return c.Old == c.New }
 
 // Diff yields what turns before into after, in no particular order, each key once. An object whose UID changed
 // under the same key is another object: it comes as a deletion and then an addition. The cost follows the
@@ -24,13 +36,14 @@ func (c Change[T]) Deleted() bool { var none T; return c.New == none }
 func Diff[T Object](before, after Snapshot[T]) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		for c := range trie.Diff(before.objects(), after.objects()) {
-			if c.HadOld && c.HasNew && c.Old.GetUID() != c.New.GetUID() {
+			change := Change[T]{Key: c.Key, Old: c.Old, New: c.New}
+			if change.Recreated() {
 				if !yield(Change[T]{Key: c.Key, Old: c.Old}) || !yield(Change[T]{Key: c.Key, New: c.New}) {
 					return
 				}
 				continue
 			}
-			if !yield(Change[T]{Key: c.Key, Old: c.Old, New: c.New}) {
+			if !yield(change) {
 				return
 			}
 		}

@@ -30,15 +30,23 @@ func NewIndexer[T Object](indexes ...AnyIndex[T]) *Indexer[T] {
 func (x *Indexer[T]) Snapshot() Snapshot[T] { return Snapshot[T]{x.now.Load()} }
 
 // Add stores obj, over whatever is there under its key. It fails on an object without a name.
-func (x *Indexer[T]) Add(obj T) error { return x.put("add", obj) }
+func (x *Indexer[T]) Add(obj T) error { _, err := x.put("add", obj); return err }
 
 // Update does what [Indexer.Add] does.
-func (x *Indexer[T]) Update(obj T) error { return x.put("update", obj) }
+func (x *Indexer[T]) Update(obj T) error { _, err := x.put("update", obj); return err }
 
 // Delete removes what is stored under obj's key; it is no error when nothing is. The snapshot's resource version
 // becomes obj's.
-func (x *Indexer[T]) Delete(obj T) error {
-	return x.change("delete", obj, func(tx *transaction[T], key string) { tx.delete(key) })
+func (x *Indexer[T]) Delete(obj T) error { _, err := x.Remove(obj); return err }
+
+// Put is [Indexer.Add] that tells what it changed, for who passes changes on: Old is what was there, New what is there
+// now. Where obj is the state that the store already holds (equal UID and resource version), that one stays, and the
+// change is [Change.Unchanged]. The change and its effect belong to one instant, whoever else writes.
+func (x *Indexer[T]) Put(obj T) (Change[T], error) { return x.put("put", obj) }
+
+// Remove is [Indexer.Delete] that tells what it changed: Old is what was there, by the store's own account.
+func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
+	return x.change("delete", obj, (*transaction[T]).delete)
 }
 
 // Replace makes items the whole content; see [Store]. An object that the indexer already holds with the same UID
@@ -63,7 +71,8 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	if tx.objects.Len() > len(seen) {
 		for key := range x.Snapshot().All() {
 			if _, ok := seen[key]; !ok {
-				tx.delete(key)
+				var none T
+				tx.delete(key, none)
 			}
 		}
 	}
@@ -83,22 +92,22 @@ func (x *Indexer[T]) Bookmark(resourceVersion string) error {
 	return nil
 }
 
-func (x *Indexer[T]) put(op string, obj T) error {
-	return x.change(op, obj, func(tx *transaction[T], key string) { tx.put(key, obj) })
+func (x *Indexer[T]) put(op string, obj T) (Change[T], error) {
+	return x.change(op, obj, (*transaction[T]).put)
 }
 
-func (x *Indexer[T]) change(op string, obj T, do func(*transaction[T], string)) error {
+func (x *Indexer[T]) change(op string, obj T, do func(tx *transaction[T], key string, obj T) Change[T]) (Change[T], error) {
 	key, err := keyForWrite(op, obj)
 	if err != nil {
-		return err
+		return Change[T]{}, err
 	}
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	tx := x.begin()
-	do(tx, key)
+	done := do(tx, key, obj)
 	tx.resourceVersion = newest(tx.resourceVersion, obj.GetResourceVersion())
 	x.now.Store(tx.commit())
-	return nil
+	return done, nil
 }
 
 // transaction is a version in the making.
@@ -126,26 +135,29 @@ func (x *Indexer[T]) begin() *transaction[T] {
 	return tx
 }
 
-func (tx *transaction[T]) put(key string, obj T) {
+func (tx *transaction[T]) put(key string, obj T) Change[T] {
 	old, held := tx.objects.Get(key)
 	if held && sameVersion(old, obj) {
-		return
+		return Change[T]{Key: key, Old: old, New: old}
 	}
 	tx.objects.Set(key, obj)
 	for _, index := range tx.indexes {
 		index.replace(key, old, obj)
 	}
+	return Change[T]{Key: key, Old: old, New: obj}
 }
 
-func (tx *transaction[T]) delete(key string) {
+// delete removes what is under key; the last state as the server saw it is not needed.
+func (tx *transaction[T]) delete(key string, _ T) Change[T] {
 	old, held := tx.objects.Delete(key)
 	if !held {
-		return
+		return Change[T]{Key: key}
 	}
 	var none T
 	for _, index := range tx.indexes {
 		index.replace(key, old, none)
 	}
+	return Change[T]{Key: key, Old: old}
 }
 
 func (tx *transaction[T]) commit() *version[T] {

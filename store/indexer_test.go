@@ -119,6 +119,41 @@ func TestDiffTellsARecreatedObject(t *testing.T) {
 	require.Equal(t, []string{"ns/a deleted=true added=false", "ns/a deleted=false added=true"}, got)
 }
 
+// TestWritesTellTheirChange: what Put and Remove return is what a reader sees.
+func TestWritesTellTheirChange(t *testing.T) {
+	x := store.NewIndexer(byNode)
+	first, replay, second, recreated := pod("a", 1), pod("a", 1), pod("a", 2), pod("a", 3)
+	recreated.UID = "another"
+	for _, step := range []struct {
+		name                                string
+		do                                  func(*corev1.Pod) (store.Change[*corev1.Pod], error)
+		obj, old, now                       *corev1.Pod
+		added, deleted, recreated, unchange bool
+	}{
+		{name: "new", do: x.Put, obj: first, now: first, added: true},
+		{name: "replay", do: x.Put, obj: replay, old: first, now: first, unchange: true},
+		{name: "newer", do: x.Put, obj: second, old: first, now: second},
+		{name: "another object", do: x.Put, obj: recreated, old: second, now: recreated, recreated: true},
+		{name: "deletion", do: x.Remove, obj: pod("a", 4), old: recreated, deleted: true},
+		{name: "deletion of nothing", do: x.Remove, obj: pod("a", 5), unchange: true},
+	} {
+		c, err := step.do(step.obj)
+		require.NoError(t, err, step.name)
+		require.Equal(t, "ns/a", c.Key, step.name)
+		require.Same(t, step.old, c.Old, step.name)
+		require.Same(t, step.now, c.New, step.name)
+		require.Equal(t, []bool{step.added, step.deleted, step.recreated, step.unchange},
+			[]bool{c.Added(), c.Deleted(), c.Recreated(), c.Unchanged()}, step.name)
+		held, _ := x.Snapshot().Get("ns/a")
+		require.Same(t, step.now, held, step.name)
+		require.Equal(t, step.obj.ResourceVersion, x.Snapshot().ResourceVersion(), step.name)
+	}
+	_, err := x.Put(&corev1.Pod{})
+	require.Error(t, err)
+	_, err = x.Remove(nil)
+	require.Error(t, err)
+}
+
 // TestModel keeps every snapshot of a random history, and compares objects, indexes and differences at the end
 // with plain maps and with a second, dumb computation.
 func TestModel(t *testing.T) {
