@@ -116,6 +116,9 @@ func (i *Informer[T]) Synced() <-chan struct{} { return i.reflector.Synced() }
 // the way.
 func (i *Informer[T]) WaitSynced(ctx context.Context) error { return i.reflector.WaitSynced(ctx) }
 
+// Done is closed once Run ends, whatever ended it: handlers are begun no more, and none can be added.
+func (i *Informer[T]) Done() <-chan struct{} { return i.stopped }
+
 // Ready returns nil when the store holds a whole state of the server and the server was heard from within maxStaleness;
 // else what is wrong. An informer can be given to [reflector.ReadyHandler].
 func (i *Informer[T]) Ready(maxStaleness time.Duration) error { return i.reflector.Ready(maxStaleness) }

@@ -1,0 +1,32 @@
+package clientgo
+
+import (
+	"slices"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Enqueue is a handler, for [informer.Informer.AddHandler], that adds keys to a queue: those of the object before the
+// change and those after it, each once. So what an object belonged to is looked at again when it has moved or is gone.
+// keys may return what the object belongs to or, with [store.KeyOf], its own key; none adds nothing. It is called on the
+// handler's goroutine. A queue that has been shut down takes nothing and says nothing.
+func Enqueue[T store.Object, K comparable](queue workqueue.TypedInterface[K], keys func(obj T) []K) func(informer.Event[T]) {
+	return func(e informer.Event[T]) {
+		var none T
+		var added []K
+		for _, obj := range []T{e.Old, e.New} {
+			if obj == none {
+				continue
+			}
+			for _, key := range keys(obj) {
+				if !slices.Contains(added, key) {
+					added = append(added, key)
+					queue.Add(key)
+				}
+			}
+		}
+	}
+}

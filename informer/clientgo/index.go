@@ -1,0 +1,74 @@
+package clientgo
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// index is kept by the difference between the snapshot of its last query and the newest one.
+type index[T store.Object] struct {
+	values cache.IndexFunc
+
+	mu    sync.RWMutex
+	at    store.Snapshot[T]
+	found map[string]map[string]T // what is found in at: by value, then by key
+}
+
+func (i *index[T]) query(from Snapshotter[T], read func(*index[T]) error) error {
+	i.mu.RLock()
+	if i.at == from.Snapshot() {
+		defer i.mu.RUnlock()
+		return read(i)
+	}
+	i.mu.RUnlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	// The snapshot is taken under the lock, so that an index never goes back in time.
+	if err := i.catchUpLocked(from.Snapshot()); err != nil {
+		i.at, i.found = store.Snapshot[T]{}, nil // half of a difference is worth nothing
+		return err
+	}
+	return read(i)
+}
+
+func (i *index[T]) catchUpLocked(now store.Snapshot[T]) error {
+	if i.found == nil {
+		i.found = map[string]map[string]T{}
+	}
+	for c := range store.Diff(i.at, now) {
+		if !c.Added() {
+			if err := i.edit(c.Key, c.Old, func(bucket map[string]T) { delete(bucket, c.Key) }); err != nil {
+				return err
+			}
+		}
+		if !c.Deleted() {
+			if err := i.edit(c.Key, c.New, func(bucket map[string]T) { bucket[c.Key] = c.New }); err != nil {
+				return err
+			}
+		}
+	}
+	i.at = now
+	return nil
+}
+
+func (i *index[T]) edit(key string, obj T, edit func(bucket map[string]T)) error {
+	values, err := i.values(obj)
+	if err != nil {
+		return fmt.Errorf("the index function fails at %s: %w", key, err)
+	}
+	for _, value := range values {
+		bucket := i.found[value]
+		if bucket == nil {
+			bucket = map[string]T{}
+			i.found[value] = bucket
+		}
+		if edit(bucket); len(bucket) == 0 {
+			delete(i.found, value)
+		}
+	}
+	return nil
+}

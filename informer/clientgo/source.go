@@ -1,0 +1,81 @@
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Object is what an informer holds whose type is not known to the compiler; see [NewInformer].
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// checked is a source of objects of one type, known at run time only, that are transformed first. An object of another
+// type, and one whose transformation fails, is unusable: the reflector counts it and lists again.
+type checked struct {
+	*listwatch.ListWatch[Object]
+	want      reflect.Type // nil: any
+	transform atomic.Pointer[cache.TransformFunc]
+	started   atomic.Bool
+}
+
+func (c *checked) List(ctx context.Context, options metav1.ListOptions) listwatch.List[Object] {
+	list := c.ListWatch.List(ctx, options)
+	return listwatch.List[Object]{Meta: list.Meta, Items: func(yield func(Object, error) bool) {
+		for obj, err := range list.Items {
+			if err == nil {
+				obj, err = c.object("list", "", obj)
+			}
+			if !yield(obj, err) {
+				return
+			}
+		}
+	}}
+}
+
+func (c *checked) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[Object], error] {
+	return func(yield func(listwatch.Event[Object], error) bool) {
+		for event, err := range c.ListWatch.Watch(ctx, options) {
+			if err == nil && event.Type != watch.Bookmark {
+				event.Object, err = c.object("watch", string(event.Type), event.Object)
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
+func (c *checked) object(op, event string, obj Object) (Object, error) {
+	unusable := func(err error) error {
+		return &listwatch.DecodeError{Op: op, Event: event, Object: store.KeyOf(obj), Err: err}
+	}
+	if got := reflect.TypeOf(obj); c.want != nil && got != c.want {
+		return nil, unusable(fmt.Errorf("a %s came in the place of a %s", got, c.want))
+	}
+	transform := c.transform.Load()
+	if transform == nil || *transform == nil {
+		return obj, nil
+	}
+	changed, err := (*transform)(obj)
+	if err != nil {
+		return nil, unusable(fmt.Errorf("the transform fails: %w", err))
+	}
+	object, err := typed[Object](changed)
+	if err != nil {
+		return nil, unusable(fmt.Errorf("the transform: %w", err))
+	}
+	return object, nil
+}
