@@ -17,9 +17,10 @@
 //     operation and one source, in the order of the list that a URL answered, and else by namespace and name.
 //  2. The first state of a source is told even when it is empty, by an ADD of no pods. [Sources.Synced] closes when every
 //     source has been told about, but for [Optional] ones.
-//  3. A source never waits for another one, nor for the reader of Updates. A reader who is no more than 64 states behind
-//     sees each one. For one who is further behind, the states of that source that wait are merged into the newest, so
-//     memory is bounded by the pods: what was added and removed meanwhile is never told.
+//  3. A source never waits for another one, nor for the reader of Updates. A reader keeps up with a source while it has all
+//     that the source set more than 50 ms ago, and no more than 64 states wait; it is told each state, in order. For one
+//     who does not, whatever waits of that source is merged into the newest state at once, and so on until it has read
+//     everything: ADD then REMOVE is nothing, ADD then UPDATE is an ADD of the newer. So memory is bounded by the pods.
 //  4. A manifest that cannot be used costs only itself, and keeps its last good pods; [Sources.Status] names the file,
 //     the URL or the object, and the reason. No manifest's content, header or password is in any message.
 //  5. [Sources.SafeToPrune] is true only while what the reader has been told of a source is whole and fresh.

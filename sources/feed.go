@@ -7,9 +7,14 @@ import (
 	"time"
 )
 
-// maxPending is how many states of a source may wait for the reader before they are merged into the newest. Each costs
-// what it differs from the one before. A reader that is this far behind wants to catch up, not to see every step.
-const maxPending = 64
+const (
+	// keepsUp is how long a state may wait for a reader who keeps up: longer than a reader in a loop is ever off the
+	// processor, and shorter than anybody who acts on pods would notice.
+	keepsUp = 50 * time.Millisecond
+	// maxPending is how many states of a source may wait for the reader even so. Each costs what it differs from the one
+	// before.
+	maxPending = 64
+)
 
 // feed is one source on its way to the merge: the states that it has set and that have not been told.
 type feed struct {
@@ -20,6 +25,8 @@ type feed struct {
 	timer  *time.Timer   // of an optional one's deadline; Sources.mu guards it
 	// merged receives when states were merged, so that a plan made before is given up.
 	merged chan struct{}
+	// patience is keepsUp, or zero where only the number of states counts.
+	patience time.Duration
 
 	optional bool          // Synced does not wait for it beyond the deadline
 	deadline time.Duration // from the beginning of the run; zero is none, or at once for an optional one
@@ -29,7 +36,8 @@ type feed struct {
 	cancel   context.CancelFunc
 	removed  bool // by Remove: when all is told, the feed goes
 	pending  []state
-	telling  bool // a state has been taken from pending, and the reader does not have all of it yet
+	telling  bool      // a state has been taken from pending, and the reader does not have all of it yet
+	oldest   time.Time // when that state was set
 	seen     bool
 	newest   Pods
 	lastSet  time.Time
@@ -45,16 +53,50 @@ func newFeed(source Source) *feed {
 func (f *feed) push(next state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.newest, f.lastSet, f.restored = next.pods, time.Now(), next.restored
-	if len(f.pending) < maxPending {
+	next.at = time.Now()
+	f.newest, f.lastSet, f.restored = next.pods, next.at, next.restored
+	if len(f.pending) < maxPending && !f.lateLocked() {
 		f.pending = append(f.pending, next)
 		return
 	}
 	f.mergeLocked(next)
 }
 
-// mergeLocked makes next all that is to be told.
+// oldestLocked is since when the reader lacks something of the source.
+func (f *feed) oldestLocked() (at time.Time, ok bool) {
+	switch {
+	case f.telling:
+		return f.oldest, true
+	case len(f.pending) > 0:
+		return f.pending[0].at, true
+	}
+	return time.Time{}, false
+}
+
+// lateLocked reports whether the reader does not keep up.
+func (f *feed) lateLocked() bool {
+	oldest, ok := f.oldestLocked()
+	return ok && f.patience > 0 && time.Since(oldest) >= f.patience
+}
+
+// late merges what waits behind a state of which the reader lacks something for too long; it reports whether there is
+// anything, so that the plan for that state is to be given up.
+func (f *feed) late() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.pending) == 0 || !f.lateLocked() {
+		return false
+	}
+	f.mergeLocked(f.pending[len(f.pending)-1])
+	return true
+}
+
+// mergeLocked makes next all that is to be told. It is as old as the first state that is not told for it, so that for a
+// reader who has not come back what comes after it is merged at once.
 func (f *feed) mergeLocked(next state) {
+	if oldest, ok := f.oldestLocked(); ok {
+		next.at = oldest
+	}
 	clear(f.pending)
 	f.pending = append(f.pending[:0], next)
 	select {
@@ -63,17 +105,20 @@ func (f *feed) mergeLocked(next state) {
 	}
 }
 
-// pop takes the oldest state that has not been told.
+// pop takes the oldest state that has not been told; for a reader who does not keep up, the newest in place of all.
 func (f *feed) pop() (state, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.pending) == 0 {
 		return state{}, false
 	}
+	if f.telling = false; len(f.pending) > 1 && f.lateLocked() {
+		f.mergeLocked(f.pending[len(f.pending)-1])
+	}
 	next := f.pending[0]
 	f.pending[0] = state{}
 	f.pending = f.pending[1:]
-	f.telling = true
+	f.telling, f.oldest = true, next.at
 	select {
 	case <-f.merged: // said before this state was taken: it is news no longer
 	default:

@@ -17,7 +17,8 @@ import (
 // kubelet sees. What it takes for a pod, when, and in which updates is the kubelet's; these are not:
 //
 //   - Messages never hold what a manifest, a header or a URL's password says. The kubelet logs some of it.
-//   - A reader that falls behind gets merged states. It would hold up the kubelet's sources.
+//   - A reader that is 64 states behind gets merged ones, however long it takes. The kubelet's channel holds 50 updates, and
+//     then all of its sources wait.
 //   - The pods of an update that the kubelet puts into random order are ordered by namespace and name.
 //   - The API server is followed by this library's reflector, with its shorter delays after an outage.
 //   - UIDs and config.hash are stable hashes of this library's own.

@@ -21,6 +21,7 @@ type state struct {
 	order []*corev1.Pod // nil: by namespace and name
 	// restored: it is from a checkpoint, and the source has not been heard yet.
 	restored bool
+	at       time.Time // since when the reader lacks something of it
 }
 
 // compare orders pods of the state as they are to be told.

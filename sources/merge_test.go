@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -333,20 +334,22 @@ func TestTheEndOfTheContextEndsARunThatNobodyReads(t *testing.T) {
 // and removed pods that were nil.
 func TestTheEndOfTheContextInTheMiddleOfAChange(t *testing.T) {
 	for range 100 {
-		source := newScripted("s")
-		r := start(t, sources.With(source))
-		source.set(t, podOf("p", "v1"))
-		source.set(t, podOf("p", "v2", uid("2")))
-		source.set(t, podOf("p", "v3", uid("3")))
-		source.set(t)
-		r.expect("ADD s p=v1", "REMOVE s p=v1")
-		r.stop()
-		rest := []string{}
-		for u := range r.Updates() {
-			require.NotContains(t, u.Pods, (*corev1.Pod)(nil))
-			rest = append(rest, describe(u))
-		}
-		want := []string{"ADD s p=v2", "REMOVE s p=v2", "ADD s p=v3", "REMOVE s p=v3"}
-		require.Equal(t, want[:len(rest)], rest)
+		synctest.Test(t, func(t *testing.T) { // in which the reader is never late
+			source := newScripted("s")
+			r := start(t, sources.With(source))
+			source.set(t, podOf("p", "v1"))
+			source.set(t, podOf("p", "v2", uid("2")))
+			source.set(t, podOf("p", "v3", uid("3")))
+			source.set(t)
+			r.expect("ADD s p=v1", "REMOVE s p=v1")
+			r.stop()
+			rest := []string{}
+			for u := range r.Updates() {
+				require.NotContains(t, u.Pods, (*corev1.Pod)(nil))
+				rest = append(rest, describe(u))
+			}
+			want := []string{"ADD s p=v2", "REMOVE s p=v2", "ADD s p=v3", "REMOVE s p=v3"}
+			require.Equal(t, want[:len(rest)], rest)
+		})
 	}
 }

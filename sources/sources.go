@@ -68,9 +68,9 @@ func New(node string, options ...Option) *Sources {
 
 func (s *Sources) adopt(f *feed) {
 	if s.likeKubelet {
-		f.merge = newKubeletMerge(f.name, time.Now)
+		f.merge = newKubeletMerge(f.name, time.Now) // who has 50 updates wait, however long
 	} else {
-		f.merge = newMerge(f.name, time.Now)
+		f.merge, f.patience = newMerge(f.name, time.Now), keepsUp
 	}
 }
 
@@ -224,24 +224,35 @@ func (s *Sources) deliver(ctx context.Context) error {
 	}
 }
 
-// tell hands over one state of one source. When the source moves on so far meanwhile that its states were merged, what
-// the reader has not taken yet is planned anew.
+// tell hands over one state of one source. When the source moves on meanwhile and the reader does not keep up, what was not
+// taken yet is planned anew.
 func (s *Sources) tell(ctx context.Context, f *feed, next state) {
 	var sent []PodUpdate
+	late := time.NewTimer(time.Until(next.at.Add(f.patience)))
+	defer late.Stop()
 	for _, update := range f.merge.plan(next) {
 		update.Restored = next.restored
 		if len(update.Pods) == 0 && f.isRemoved() {
 			continue // it never had anything to say
 		}
-		select {
-		case s.updates <- update:
-			sent = append(sent, update)
-			f.merge.sent(update)
-		case <-f.merged:
-			f.merge.interrupted(next, sent)
-			return
-		case <-ctx.Done():
-			return
+		for taken := false; !taken; {
+			select {
+			case s.updates <- update:
+				taken = true
+				sent = append(sent, update)
+				f.merge.sent(update)
+			case <-late.C: // from now on the source says so itself
+				if !f.late() {
+					continue
+				}
+				f.merge.interrupted(next, sent)
+				return
+			case <-f.merged:
+				f.merge.interrupted(next, sent)
+				return
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
 	f.merge.settled(next)
