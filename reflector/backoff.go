@@ -19,15 +19,26 @@ const (
 	absentLimit     = 2 * time.Second
 	slowFloor       = 5 * time.Second
 	refusalPatience = 8 // refusals before they are believed: seven seconds on average
+	toldSpread      = 5 * time.Second
 )
 
 // next counts one failure and returns the delay before the next attempt: the initial delay doubled per failure up
 // to the limit, then full jitter (anything between nothing and that), so that clients that failed together do not
-// return together.
-func (b *backoff) next(class Class) time.Duration {
+// return together. What the server told to wait is waited in full, with jitter on top, since many clients are told the
+// same; but for no longer than it asked for again, or toldSpread where that is longer: it knows best when to come back.
+func (b *backoff) next(class Class, told time.Duration) time.Duration {
+	least, spread := b.after(class)
+	if told > 0 {
+		least, spread = max(least, told), min(spread, max(told, toldSpread))
+	}
+	return least + b.within(spread)
+}
+
+// after counts one failure, and returns the delay in two parts: what is waited in any case, and what jitter is taken of.
+func (b *backoff) after(class Class) (least, spread time.Duration) {
 	if class == Unreachable { // a long outage must not add to the weight of an error that the server starts with
 		b.absences++
-		return b.within(min(b.doubled(b.absences-1), absentLimit))
+		return 0, min(b.doubled(b.absences-1), absentLimit)
 	}
 	b.absences = 0
 	if b.failures == 0 || class != Forbidden && class != NotFound {
@@ -35,13 +46,13 @@ func (b *backoff) next(class Class) time.Duration {
 	}
 	b.failures++
 	if class != Forbidden && class != NotFound {
-		return b.within(b.doubled(b.failures - 1))
+		return 0, b.doubled(b.failures - 1)
 	}
 	if b.refusals++; b.refusals <= refusalPatience {
-		return b.within(min(b.doubled(b.refusals-1), absentLimit))
+		return 0, min(b.doubled(b.refusals-1), absentLimit)
 	}
-	floor := min(b.limit, slowFloor)
-	return floor + b.within(max(b.doubled(b.refusals-1-refusalPatience)-floor, b.initial))
+	least = min(b.limit, slowFloor)
+	return least, max(b.doubled(b.refusals-1-refusalPatience)-least, b.initial)
 }
 
 // doubled is the initial delay doubled n times, up to the limit.

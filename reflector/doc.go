@@ -25,10 +25,26 @@
 //  2. Every change reaches the store once, in order. Across a gap the relist's difference stands in for it.
 //  3. Nothing is silent: every end of a stream has a [Class], which [Status], the log and [Metrics] show. What could
 //     not be decoded, or was refused by the store, is counted and healed by one relist, at most one a minute.
-//  4. A connection over which nothing comes for the liveness period is given up and resumed.
+//  4. A connection over which nothing comes for the liveness period (twice that, before it has brought anything) is given up
+//     and resumed.
 //  5. When Run returns, everything that it started has ended.
+//
+// # Freshness
+//
+// [Status] has three times. LastContact says that the server lives and can be reached: a healthy one is heard about once a
+// minute, by bookmarks if by nothing else. LastEvent says when the collection last changed, or was listed. LastProgress says
+// when the resource version last moved, and is the only one that an API server cannot move by itself: the version comes
+// from etcd, and counts the writes to all that the server stores, not to this collection alone.
+//
+// So a version that stands still while there is contact means one of two things, which a client cannot tell apart: nobody
+// writes anything, or the server does not hear its etcd, and the copy may be stale. Where there are nodes, their leases are
+// written all the time, and the second is the likely one as soon as the server should have learnt of a write: it sends a
+// bookmark a minute, and etcd tells it of writes to other collections every 5 s where kubeadm has set it up, every 10 minutes
+// by etcd's own default (--watch-progress-notify-interval). That gives the bound: [WithProgressWithin] of 3 minutes in the
+// first case, 15 in the second, makes [Reflector.Ready] fail when it is crossed. No bound holds in a cluster without nodes, so
+// there is none by default.
 //
 // # What is not
 //
-// A store is as fresh as the last contact: ask [Status]. Requests wait for the rate limiter of the REST client.
+// Between two contacts the store may be behind without a sign. Requests wait for the rate limiter of the REST client.
 package reflector

@@ -107,6 +107,7 @@ type outcome struct {
 	items     int           // of a list
 	skipped   int           // of a list: objects that could not be decoded
 	lived     time.Duration // from the request to its end
+	due       bool          // a watch: it lasted as long as the server was asked for, about
 	doubtful  bool          // the store's content may differ from the server's
 	at        time.Time     // when it ended
 }
@@ -216,7 +217,7 @@ func (m *machine) watchEnded(class Class, o outcome) Class {
 	if o.contacts > 0 || o.lived >= steadyWatch && class != Silent {
 		m.backoff.failures, m.flaps = 0, 0
 	}
-	if class == OK && o.contacts == 0 && o.lived < shortWatch {
+	if class == OK && o.contacts == 0 && o.lived < shortWatch && !o.due {
 		class = Short
 	}
 	if m.stopsAt(class, o.err) {
@@ -298,8 +299,5 @@ func (m *machine) stopsAt(class Class, err error) bool {
 	return m.final != nil
 }
 
-// wait delays what comes next: at least as long as the server asked, and by the backoff on top of that, since many
-// clients are told the same time.
-func (m *machine) wait(class Class, err error) {
-	m.delay = retryAfter(err) + m.backoff.next(class)
-}
+// wait delays what comes next.
+func (m *machine) wait(class Class, err error) { m.delay = m.backoff.next(class, retryAfter(err)) }

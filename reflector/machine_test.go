@@ -73,7 +73,7 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 	longest := func(class Class, n int) (all []time.Duration) {
 		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
 		for range n {
-			all = append(all, b.next(class))
+			all = append(all, b.next(class, 0))
 		}
 		return all
 	}
@@ -87,25 +87,39 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 
 func TestBackoffForgetsAnOutageOnceTheServerAnswers(t *testing.T) {
 	b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
-	b.next(Disconnected)
+	b.next(Disconnected, 0)
 	for range 100 {
-		b.next(Unreachable)
+		b.next(Unreachable, 0)
 	}
-	require.Equal(t, 1600*time.Millisecond, b.next(ServerError), "the second error of a server that was there")
-	require.Equal(t, 800*time.Millisecond, b.next(Forbidden), "the first refusal")
+	require.Equal(t, 1600*time.Millisecond, b.next(ServerError, 0), "the second error of a server that was there")
+	require.Equal(t, 800*time.Millisecond, b.next(Forbidden, 0), "the first refusal")
 }
 
 func TestBackoffHasFullJitter(t *testing.T) {
 	b := backoff{initial: time.Second, limit: 30 * time.Second, random: func() float64 { return 0 }}
-	require.Zero(t, b.next(ServerError))
+	require.Zero(t, b.next(ServerError, 0))
 	b.random = func() float64 { return 0.25 }
-	require.Equal(t, 500*time.Millisecond, b.next(ServerError), "a quarter of the second delay, 2 s")
+	require.Equal(t, 500*time.Millisecond, b.next(ServerError, 0), "a quarter of the second delay, 2 s")
+}
+
+// A server that names a time is believed: the row of failures may not add half a minute to one second.
+func TestBackoffDoesNotOutweighWhatTheServerSays(t *testing.T) {
+	b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
+	require.Equal(t, 20800*time.Millisecond, b.next(Throttled, 20*time.Second), "the first: told, and all of the initial delay")
+	for range 10 {
+		b.next(Throttled, time.Second)
+	}
+	require.Equal(t, time.Second+toldSpread, b.next(Throttled, time.Second))
+	require.Equal(t, 20*time.Second, b.next(Throttled, 10*time.Second), "as long again, at most")
+	require.Equal(t, 90*time.Second, b.next(Throttled, time.Minute), "nor more than the limit")
+	b.random = func() float64 { return 0 }
+	require.Equal(t, time.Second, b.next(Throttled, time.Second), "never less")
 }
 
 func TestBackoffSurvivesManyFailures(t *testing.T) {
 	b := backoff{initial: time.Second, limit: 30 * time.Second, random: func() float64 { return 1 }}
 	for range 10_000 {
-		require.LessOrEqual(t, b.next(ServerError), 30*time.Second)
+		require.LessOrEqual(t, b.next(ServerError, 0), 30*time.Second)
 	}
 }
 

@@ -18,6 +18,7 @@ type options struct {
 	backoffLimit   time.Duration
 	watchTimeout   time.Duration
 	pageSize       int64
+	progress       time.Duration
 	stopOnFinal    bool
 }
 
@@ -40,8 +41,9 @@ func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log 
 // WithMetrics reports to m. Default: nowhere.
 func WithMetrics(m Metrics) Option { return func(o *options) { o.metrics = m } }
 
-// WithLiveness sets how long a stream may bring nothing before it is given up and resumed. Default 90 s. Lower
-// values suit servers that send bookmarks more often than once a minute; below that they only cost reconnects.
+// WithLiveness sets how long a stream may bring nothing before it is given up and resumed. Default 90 s. A new one gets
+// twice that until its first event or bookmark, since that of a server that has just started is late. Lower values suit
+// collections with many events and servers that send bookmarks more often than once a minute; else they only cost reconnects.
 func WithLiveness(d time.Duration) Option { return func(o *options) { o.liveness = d } }
 
 // WithBackoff sets the delay after the first failure, and the longest one. Each failure doubles it; the actual delay
@@ -57,6 +59,11 @@ func WithWatchTimeout(d time.Duration) Option { return func(o *options) { o.watc
 // WithPageSize lists in pages of n objects at the latest version, and never by a watch list: less memory on an old
 // server, more load on its etcd. Default 0: a watch list, or one LIST from the watch cache.
 func WithPageSize(n int64) Option { return func(o *options) { o.pageSize = n } }
+
+// WithProgressWithin makes Ready fail also when the resource version has not moved for d, which is the only sign of an API
+// server that is cut off from etcd. Default 0: Ready asks for contact alone, since a version also stands still where nobody
+// writes. How long d must be is the cluster's to say: see Freshness in the package's documentation.
+func WithProgressWithin(d time.Duration) Option { return func(o *options) { o.progress = d } }
 
 // WithFinalErrors makes Run return on 401, 403 and 404, which only somebody else can mend. Default: they show in
 // Status and are tried again, slowly.
@@ -78,6 +85,8 @@ func (o options) validate() error {
 		return fmt.Errorf("reflector: WithBackoff(%s, %s): give a positive delay and a limit not below it", o.backoffInitial, o.backoffLimit)
 	case o.watchTimeout < time.Second:
 		return fmt.Errorf("reflector: WithWatchTimeout(%s): give at least a second", o.watchTimeout)
+	case o.progress < 0:
+		return fmt.Errorf("reflector: WithProgressWithin(%s): give a positive duration, or leave the option out", o.progress)
 	case o.pageSize < 0:
 		return fmt.Errorf("reflector: WithPageSize(%d): give 0 or more", o.pageSize)
 	case o.metrics == nil:

@@ -16,16 +16,20 @@ type Readier interface {
 var errNotSynced = errors.New("not synced yet")
 
 // Ready returns nil when the store holds a whole state of the server and the server was heard from within maxStaleness;
-// else what is wrong, with the error behind it. A server sends a bookmark about once a minute, so a bound of less than
-// two is crossed by healthy copies too. It does not block.
+// else what is wrong, with the error behind it. A server sends a bookmark about once a minute, and its first one up to two
+// minutes late, so a bound of less than three is crossed by healthy copies too. With [WithProgressWithin] the resource
+// version must have moved within that time, too. It does not block.
 func (r *Reflector[T]) Ready(maxStaleness time.Duration) error {
 	s := r.Status()
 	var wrong error
-	switch silence := time.Since(s.LastContact); {
+	silence, standstill := time.Since(s.LastContact), time.Since(s.LastProgress)
+	switch within := r.options.progress; {
 	case !s.Synced:
 		wrong = errNotSynced
 	case silence > maxStaleness:
 		wrong = fmt.Errorf("nothing heard for %s, allowed are %s", silence.Round(time.Millisecond), maxStaleness)
+	case within > 0 && standstill > within:
+		wrong = fmt.Errorf("at version %s for %s, allowed are %s", s.ResourceVersion, standstill.Round(time.Millisecond), within)
 	default:
 		return nil
 	}

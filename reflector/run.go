@@ -92,7 +92,7 @@ func (r *Reflector[T]) list(ctx context.Context, s step) outcome {
 	if s.kind == doWatchList {
 		w := r.openWatchList(ctx, s.options)
 		if o = r.replace(w.initial(read), read, w.guard); o.complete {
-			w.guard.allow(r.options.liveness)
+			w.guard.allow(firstPatience * r.options.liveness)
 			r.open = w
 		} else {
 			w.close()
@@ -109,10 +109,11 @@ func (r *Reflector[T]) list(ctx context.Context, s step) outcome {
 }
 
 func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
-	first := false
+	first, now := false, time.Now()
 	r.status.change(func(st *Status) {
 		first = !st.Synced
-		st.Synced, st.ResourceVersion, st.LastContact = true, o.version, time.Now()
+		st.Synced, st.LastContact = true, now
+		st.reached(o.version, now)
 		st.Stale = read.stale
 		if st.Lists == nil {
 			st.Lists = map[Class]int{}
@@ -160,9 +161,10 @@ func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *
 			var unusable *listwatch.DecodeError
 			switch {
 			case err == nil:
-				r.contact(guard)
+				r.contact(guard, true)
 				read.items++
 			case errors.As(err, &unusable):
+				r.contact(guard, true)
 				r.skipped(err)
 				read.skipped++
 				var ok bool
@@ -213,7 +215,7 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	r.status.change(func(st *Status) { st.Watches++ })
 	w := r.open
 	if w == nil {
-		w = r.openWatch(ctx, s.options, r.options.liveness)
+		w = r.openWatch(ctx, s.options, r.untilFirst())
 	}
 	r.open = w
 	defer r.closeOpen()
@@ -226,7 +228,17 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	if o.err == nil {
 		o.err = causeOf(w.ctx, w.ctx.Err()) // a source may end cleanly when its context does
 	}
+	o.due = time.Since(w.opened) >= w.timeout-w.timeout/10
 	return o
+}
+
+// untilFirst is how long a watch may be silent from its start. After one that was silent the next gets no extra time, so
+// that a dead connection does not get it again and again.
+func (r *Reflector[T]) untilFirst() time.Duration {
+	if r.machine.silent > 0 {
+		return r.options.liveness
+	}
+	return firstPatience * r.options.liveness
 }
 
 // take takes in one event, and reports whether the watch goes on.
@@ -234,9 +246,10 @@ func (r *Reflector[T]) take(o *outcome, w *openWatch[T], event listwatch.Event[T
 	if err == nil {
 		if o.contacts == 0 {
 			r.recovered(false)
+			w.guard.allow(r.options.liveness)
 		}
 		o.contacts++
-		r.contact(w.guard)
+		r.contact(w.guard, event.Type != watch.Bookmark)
 		err = r.write(o.version, event)
 	}
 	err = causeOf(w.ctx, err)
@@ -244,6 +257,7 @@ func (r *Reflector[T]) take(o *outcome, w *openWatch[T], event listwatch.Event[T
 	case err == nil:
 	case class == Undecodable, class == StoreError:
 		o.doubtful = true
+		r.contact(w.guard, true)
 		r.skipped(err)
 		if r.machine.lost(time.Now()) {
 			o.err = err
@@ -262,7 +276,7 @@ func (r *Reflector[T]) take(o *outcome, w *openWatch[T], event listwatch.Event[T
 	}
 	o.version = later(o.version, event.ResourceVersion)
 	r.status.change(func(s *Status) {
-		s.ResourceVersion = o.version
+		s.reached(o.version, s.LastContact)
 		if event.Type != watch.Bookmark && err == nil {
 			s.Events++
 		}
@@ -300,11 +314,16 @@ func (r *Reflector[T]) skipped(err error) {
 	r.failing(classify(err), err, time.Now())
 }
 
-// contact notes that the server has been heard.
-func (r *Reflector[T]) contact(g *guard) {
+// contact notes that the server has been heard, and whether it said more than that it lives.
+func (r *Reflector[T]) contact(g *guard, event bool) {
 	now := time.Now()
 	g.heard(now)
-	r.status.change(func(s *Status) { s.LastContact = now })
+	r.status.change(func(s *Status) {
+		s.LastContact = now
+		if event {
+			s.LastEvent = now
+		}
+	})
 }
 
 // watchTimeout is what the server is asked for: between the option and its double.

@@ -29,9 +29,16 @@ type Status struct {
 	Synced bool
 	// ResourceVersion is the newest version whose effects the store holds.
 	ResourceVersion string
-	// LastContact is when the last object, event or bookmark came. A healthy server sends a bookmark about once a
-	// minute, so the copy is at most as old as this plus that.
+	// LastContact is when the last object, event or bookmark came: the server, and the way to it, were alive then. A
+	// healthy server sends a bookmark about once a minute. One that is cut off from etcd goes on sending them, all of one
+	// version: that shows in LastProgress alone.
 	LastContact time.Time
+	// LastEvent is when the last object of a list, or event of a watch, came; bookmarks do not move it. In a quiet
+	// collection it grows old in good health.
+	LastEvent time.Time
+	// LastProgress is when ResourceVersion last moved, by a list, an event or a bookmark: until then the copy is known to
+	// have followed. What it means that it stands still is in the package's documentation, under Freshness.
+	LastProgress time.Time
 
 	// Err is what is wrong now: why the last request ended, or what could not be stored. Nil when all is well.
 	Err error
@@ -75,6 +82,13 @@ func (k *statusKeeper) change(do func(*Status)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	do(&k.now)
+}
+
+// reached notes the newest version whose effects the store holds. The caller holds the lock that change takes.
+func (s *Status) reached(version string, now time.Time) {
+	if version != s.ResourceVersion {
+		s.ResourceVersion, s.LastProgress = version, now
+	}
 }
 
 // read returns a copy that shares nothing.

@@ -19,6 +19,10 @@ const (
 	// watchListPatience is how long a watch list may bring nothing before its bookmark. Servers that know the request
 	// begin to answer within seconds; one that ignores it is silent from then on.
 	watchListPatience = 10 * time.Second
+	// firstPatience is how many liveness periods a watch gets until its first event or bookmark. A server that has just
+	// started has no bookmark to send until it has heard of a write, and looks once a minute: its first one was seen to
+	// come after up to two minutes.
+	firstPatience = 2
 	// overtime is what a server gets to end a watch itself, after the timeout that it was asked for.
 	overtime = 30 * time.Second
 )
@@ -30,18 +34,23 @@ type openWatch[T store.Object] struct {
 	cancel context.CancelFunc
 	events iter.Seq2[listwatch.Event[T], error]
 
+	opened  time.Time
+	timeout time.Duration // what the server was asked for
+
 	// Of a watch list, which is read in two parts: the initial events by the store, the rest by the loop.
 	pull func() (listwatch.Event[T], error, bool)
 	stop func()
 }
 
 func (r *Reflector[T]) openWatch(ctx context.Context, options metav1.ListOptions, silence time.Duration) *openWatch[T] {
-	timeout := r.watchTimeout()
+	timeout := r.watchTimeout().Truncate(time.Second)
 	seconds := int64(timeout / time.Second)
 	options.TimeoutSeconds = &seconds
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout+overtime, errDeadline)
 	ctx, guard := guardSilence(ctx, silence)
-	return &openWatch[T]{ctx: ctx, guard: guard, cancel: cancel, events: r.source.Watch(ctx, options)}
+	return &openWatch[T]{
+		ctx: ctx, guard: guard, cancel: cancel, events: r.source.Watch(ctx, options), opened: time.Now(), timeout: timeout,
+	}
 }
 
 func (r *Reflector[T]) openWatchList(ctx context.Context, options metav1.ListOptions) *openWatch[T] {
@@ -126,6 +135,7 @@ func (g *guard) heard(now time.Time) { g.last.Store(int64(now.Sub(g.began))) }
 func (g *guard) allow(silence time.Duration) {
 	g.silence.Store(int64(silence))
 	g.heard(time.Now())
+	g.timer.Reset(silence) // it may have been set for longer
 }
 
 func (g *guard) check() {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,6 +73,8 @@ func play(t *testing.T, script string) string {
 			options = append(options, WithFinalErrors())
 		case verb == "option" && rest == "pages":
 			options = append(options, WithPageSize(2))
+		case verb == "option" && rest == "brief":
+			options = append(options, WithWatchTimeout(time.Second))
 		case verb == "option" && rest == "store-refuses":
 			server.refuses = "full"
 		case strings.HasSuffix(verb, ":"):
@@ -215,7 +218,8 @@ func (s *scriptedServer) Watch(ctx context.Context, o metav1.ListOptions) iter.S
 }
 
 // say performs one word: NAME@V or +NAME@V added, ~NAME@V modified, -NAME@V deleted, mark@V bookmark, end@V the end of the
-// initial events, wait@D time passes, bad@NAME an undecodable object, eof a clean end, and ways to fail.
+// initial events, wait@D time passes, bad@NAME an undecodable object, eof a clean end, 429@S with a Retry-After, and other ways
+// to fail.
 func (s *scriptedServer) say(ctx context.Context, word string) (event listwatch.Event[*corev1.Pod], err error, end bool) {
 	resource := schema.GroupResource{Resource: "pods"}
 	verb, arg, _ := strings.Cut(word, "@")
@@ -247,8 +251,8 @@ func (s *scriptedServer) say(ctx context.Context, word string) (event listwatch.
 	case "410":
 		return event, apierrors.NewResourceExpired("too old"), true
 	case "429":
-		err := apierrors.NewTooManyRequests("later", 7)
-		return event, err, true
+		seconds, _ := strconv.Atoi(arg)
+		return event, apierrors.NewTooManyRequests("later", seconds), true
 	case "500":
 		return event, apierrors.NewInternalError(fmt.Errorf("etcd is away")), true
 	case "toolarge":

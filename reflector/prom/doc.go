@@ -17,10 +17,13 @@
 //	| tributary_reflector_items_per_watch                | histogram | reflector                    | events per watch                    |
 //	| tributary_reflector_synced                         | gauge     | reflector                    | 1 once the store held a whole state |
 //	| tributary_reflector_last_contact_timestamp_seconds | gauge     | reflector                    | when the server was last heard      |
+//	| tributary_reflector_last_event_timestamp_seconds   | gauge     | reflector                    | when the last object or event came  |
+//	| tributary_reflector_last_progress_timestamp_seconds| gauge     | reflector                    | when the resource version last moved|
 //	| tributary_reflector_failing                        | gauge     | reflector, class             | 1 while something is wrong          |
 //	| tributary_reflector_skipped_objects_total          | counter   | reflector                    | what could not be decoded or stored |
 //	| tributary_reflector_events_total                   | counter   | reflector                    | events received                     |
 //
-// A copy is stale by time() - tributary_reflector_last_contact_timestamp_seconds; a healthy server keeps that below about
-// a minute.
+// time() - tributary_reflector_last_contact_timestamp_seconds is how long the server has not been heard; a healthy one keeps
+// that below about a minute. The same with last_progress is how long the copy has stood still, which also happens where
+// nobody writes: package reflector says under Freshness from when on it means a server that is cut off from etcd.
 package prom

@@ -3,6 +3,7 @@ package prom
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -117,6 +118,8 @@ var (
 	byName      = []string{"reflector"}
 	synced      = describe("synced", "1 once the store has held a whole state of the server.", byName)
 	lastContact = describe("last_contact_timestamp_seconds", "When the server was last heard.", byName)
+	lastEvent   = describe("last_event_timestamp_seconds", "When the last object or event came, bookmarks apart.", byName)
+	progress    = describe("last_progress_timestamp_seconds", "When the resource version last moved.", byName)
 	failing     = describe("failing", "1 while something is wrong; the class says what.", []string{"reflector", "class"})
 	skipped     = describe("skipped_objects_total", "Objects and events that could not be decoded or stored.", byName)
 	received    = describe("events_total", "Events received.", byName)
@@ -128,7 +131,7 @@ func describe(name, help string, labels []string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (s *statuses) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{synced, lastContact, failing, skipped, received} {
+	for _, d := range []*prometheus.Desc{synced, lastContact, lastEvent, progress, failing, skipped, received} {
 		to <- d
 	}
 }
@@ -146,9 +149,14 @@ func (s *statuses) Collect(to chan<- prometheus.Metric) {
 		}
 		status := r.Status()
 		gauge(synced, truth(status.Synced))
-		if !status.LastContact.IsZero() {
-			gauge(lastContact, float64(status.LastContact.UnixMilli())/1000)
+		when := func(d *prometheus.Desc, at time.Time) {
+			if !at.IsZero() {
+				gauge(d, float64(at.UnixMilli())/1000)
+			}
 		}
+		when(lastContact, status.LastContact)
+		when(lastEvent, status.LastEvent)
+		when(progress, status.LastProgress)
 		if status.Err != nil {
 			gauge(failing, 1, string(status.Class))
 		}

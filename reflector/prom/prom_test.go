@@ -30,7 +30,8 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 	forget := metrics.Track("pods", r)
 	names := []string{
 		"tributary_reflector_synced", "tributary_reflector_failing", "tributary_reflector_skipped_objects_total",
-		"tributary_reflector_last_contact_timestamp_seconds", "tributary_reflector_events_total",
+		"tributary_reflector_last_contact_timestamp_seconds", "tributary_reflector_last_event_timestamp_seconds",
+		"tributary_reflector_last_progress_timestamp_seconds", "tributary_reflector_events_total",
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 		# HELP tributary_reflector_events_total Events received.
@@ -45,7 +46,7 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 	`), names...))
 
 	r.status = reflector.Status{
-		Synced: true, LastContact: time.UnixMilli(1500), Err: errors.New("no"), Class: reflector.Forbidden, Skipped: 2, Events: 7,
+		Synced: true, LastContact: time.UnixMilli(1500), LastEvent: time.UnixMilli(1250), LastProgress: time.UnixMilli(1375), Err: errors.New("no"), Class: reflector.Forbidden, Skipped: 2, Events: 7,
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 		# HELP tributary_reflector_events_total Events received.
@@ -57,6 +58,12 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 		# HELP tributary_reflector_last_contact_timestamp_seconds When the server was last heard.
 		# TYPE tributary_reflector_last_contact_timestamp_seconds gauge
 		tributary_reflector_last_contact_timestamp_seconds{reflector="pods"} 1.5
+		# HELP tributary_reflector_last_event_timestamp_seconds When the last object or event came, bookmarks apart.
+		# TYPE tributary_reflector_last_event_timestamp_seconds gauge
+		tributary_reflector_last_event_timestamp_seconds{reflector="pods"} 1.25
+		# HELP tributary_reflector_last_progress_timestamp_seconds When the resource version last moved.
+		# TYPE tributary_reflector_last_progress_timestamp_seconds gauge
+		tributary_reflector_last_progress_timestamp_seconds{reflector="pods"} 1.375
 		# HELP tributary_reflector_skipped_objects_total Objects and events that could not be decoded or stored.
 		# TYPE tributary_reflector_skipped_objects_total counter
 		tributary_reflector_skipped_objects_total{reflector="pods"} 2
