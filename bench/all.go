@@ -59,9 +59,11 @@ func measureAll(ctx context.Context, s settings) error {
 		if !strings.Contains(c.name, s.only) {
 			continue
 		}
-		if err := c.measure(ctx, s); err != nil {
+		medians, err := c.measure(ctx, s)
+		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
+		c.print(s, medians)
 	}
 	cmd, err := s.start(ctx, "store")
 	if err != nil {
@@ -82,43 +84,51 @@ func clientGoVersion() string {
 	return "of unknown version"
 }
 
-func (c scenario) measure(ctx context.Context, s settings) error {
+// measure returns, per reader, its medians.
+func (c scenario) measure(ctx context.Context, s settings) ([]figures, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.perSet = c.perSet
 	s.pods = c.objects
 	server, err := s.start(ctx, "serve")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out, err := server.StdoutPipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := server.Start(); err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { cancel(); _ = server.Wait() }()
 	url, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("server: %w", err)
+		return nil, fmt.Errorf("server: %w", err)
 	}
 	url = strings.TrimSpace(url)
 	all := make([][]figures, len(c.readers))
 	for range s.repeat {
 		for i, r := range c.readers { // by turns: what else the machine does falls on both sides
 			if err := post(url + "/reset?form=" + string(c.form)); err != nil {
-				return err
+				return nil, err
 			}
 			f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, What: c.what, Objects: c.objects, Events: s.events})
 			if err != nil {
-				return fmt.Errorf("%s: %w", r, err)
+				return nil, fmt.Errorf("%s: %w", r, err)
 			}
 			all[i] = append(all[i], f)
 		}
 	}
-	c.print(s, all)
-	return nil
+	medians := make([]figures, len(all))
+	for i, of := range all {
+		medians[i] = figures{
+			Wall: median(of, func(f figures) float64 { return f.Wall }), CPU: median(of, func(f figures) float64 { return f.CPU }),
+			Peak: median(of, func(f figures) float64 { return f.Peak }), Live: median(of, func(f figures) float64 { return f.Live }),
+			Allocs: median(of, func(f figures) float64 { return f.Allocs }), Hits: of[0].Hits,
+		}
+	}
+	return medians, nil
 }
 
 // read runs one measurement in a process of its own.
@@ -144,21 +154,14 @@ func output(cmd *exec.Cmd, into any) error {
 	return json.Unmarshal(out.Bytes(), into)
 }
 
-func (c scenario) print(s settings, all [][]figures) {
+func (c scenario) print(s settings, medians []figures) {
 	per, heading := c.objects, "object"
 	if c.what == "watch" {
 		per, heading = s.events, "event"
 	}
 	fmt.Printf("\n### %s (%d objects)\n\n", c.name, c.objects)
 	fmt.Printf("| | wall s | CPU s | CPU us/%s | peak heap MB | live heap B/object | allocs/%s | shared |\n|---|---|---|---|---|---|---|---|\n", heading, heading)
-	medians := make([]figures, len(all))
-	for i, of := range all {
-		m := figures{
-			Wall: median(of, func(f figures) float64 { return f.Wall }), CPU: median(of, func(f figures) float64 { return f.CPU }),
-			Peak: median(of, func(f figures) float64 { return f.Peak }), Live: median(of, func(f figures) float64 { return f.Live }),
-			Allocs: median(of, func(f figures) float64 { return f.Allocs }), Hits: of[0].Hits,
-		}
-		medians[i] = m
+	for i, m := range medians {
 		fmt.Printf("| %s | %.2f | %.2f | %.1f | %.0f | %.0f | %.1f | %.0f %% |\n", c.readers[i], m.Wall, m.CPU, m.CPU/float64(per)*1e6, m.Peak/1e6,
 			m.Live/float64(c.objects), m.Allocs, 100*m.Hits)
 	}

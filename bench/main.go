@@ -17,6 +17,8 @@ type settings struct {
 	events, eventPods     int
 	repeat                int
 	only                  string
+	curve                 string
+	growth                []int // sizes of the curve
 }
 
 func main() {
@@ -29,8 +31,11 @@ func main() {
 	flag.IntVar(&s.eventPods, "event-pods", 10_000, "pods that the events are about")
 	flag.IntVar(&s.repeat, "repeat", 3, "repetitions of each measurement")
 	flag.StringVar(&s.only, "only", "", "measure what has this in its name")
+	flag.StringVar(&s.curve, "curve", "", "measure growth from 1,000 to 100,000 pods instead, and plot it into this SVG `file`")
 	flag.Parse()
+	s.growth = []int{1_000, 10_000, 50_000, 100_000}
 	if *quick {
+		s.growth = []int{200, 1_000}
 		s.pods, s.widgets, s.events, s.eventPods, s.repeat = 1000, 500, 2000, 200, 1
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -44,6 +49,8 @@ func main() {
 // run is the command itself, or one of the processes that it starts: its arguments begin with their role.
 func run(ctx context.Context, s settings, args []string) error {
 	switch {
+	case len(args) == 0 && s.curve != "":
+		return measureGrowth(ctx, s)
 	case len(args) == 0:
 		return measureAll(ctx, s)
 	case args[0] == "serve":
