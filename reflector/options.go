@@ -44,6 +44,11 @@ func WithMetrics(m Metrics) Option { return func(o *options) { o.metrics = m } }
 // WithLiveness sets how long a stream may bring nothing before it is given up and resumed. Default 90 s. A new one gets
 // twice that until its first event or bookmark, since that of a server that has just started is late. Lower values suit
 // collections with many events and servers that send bookmarks more often than once a minute; else they only cost reconnects.
+//
+// Over HTTP/2 the watches of a client share one connection. Where that is dead, client-go finds it by a ping after 30 s plus
+// 15 s, before the default is over. A shorter liveness finds the silence sooner, but what is asked next goes over the same
+// connection until the ping has ended it: the environment's HTTP2_READ_IDLE_TIMEOUT_SECONDS and HTTP2_PING_TIMEOUT_SECONDS,
+// or HTTP/1.1, make that as short.
 func WithLiveness(d time.Duration) Option { return func(o *options) { o.liveness = d } }
 
 // WithBackoff sets the delay after the first failure, and the longest one. Each failure doubles it; the actual delay
