@@ -105,7 +105,7 @@ func (decades) Ticks(low, high float64) []plot.Tick {
 // write draws the panels as a table.
 func write(path string, panels [][]*plot.Plot) error {
 	canvas := vgsvg.New(12*vg.Inch, 7*vg.Inch)
-	tiles := draw.Tiles{Rows: len(panels), Cols: len(panels[0]), PadX: vg.Points(12), PadY: vg.Points(12), PadTop: vg.Points(6), PadRight: vg.Points(6)}
+	tiles := draw.Tiles{Rows: len(panels), Cols: len(panels[0]), PadX: vg.Points(12), PadY: vg.Points(12), PadTop: vg.Points(6), PadLeft: vg.Points(6), PadRight: vg.Points(6)}
 	for i, row := range plot.Align(panels, tiles, draw.New(canvas)) {
 		for j, at := range row {
 			panels[i][j].Draw(at)
