@@ -17,49 +17,46 @@ type journal[T store.Object] struct {
 func (j *journal[T]) Snapshot() store.Snapshot[T] { return j.objects.Snapshot() }
 
 // Add stores obj and notes what that changed.
-func (j *journal[T]) Add(obj T) error { return j.put(obj, j.objects.Add) }
+func (j *journal[T]) Add(obj T) error { return j.put(obj, false) }
 
-// Update stores obj and notes what that changed.
-func (j *journal[T]) Update(obj T) error { return j.put(obj, j.objects.Update) }
+// Update does what Add does.
+func (j *journal[T]) Update(obj T) error { return j.put(obj, false) }
 
-func (j *journal[T]) put(obj T, write func(T) error) error {
-	before := j.objects.Snapshot()
-	if err := write(obj); err != nil {
+// put stores obj; missed marks what comes of a list and not of a watch.
+func (j *journal[T]) put(obj T, missed bool) error {
+	c, err := j.objects.Put(obj)
+	if err != nil {
 		return err
 	}
 	state := j.objects.Snapshot()
-	key := store.KeyOf(obj)
-	old, held := before.Get(key)
-	if !held {
-		j.ring.add(state, Event[T]{Key: key, New: obj, Type: Added})
-		return nil
-	}
-	switch now, _ := state.Get(key); {
-	case now == old: // a replay
+	switch {
+	case c.Unchanged(): // a replay
 		j.ring.add(state)
-	case old.GetUID() != now.GetUID(): // its deletion was never told
-		j.ring.add(state, Event[T]{Key: key, Old: old, Type: Deleted, Missed: true}, Event[T]{Key: key, New: now, Type: Added})
+	case c.Added():
+		j.ring.add(state, Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed})
+	case c.Recreated(): // its deletion was never told
+		j.ring.add(state, Event[T]{Key: c.Key, Old: c.Old, Type: Deleted, Missed: true},
+			Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed})
 	default:
-		j.ring.add(state, Event[T]{Key: key, Old: old, New: now, Type: Updated})
+		j.ring.add(state, Event[T]{Key: c.Key, Old: c.Old, New: c.New, Type: Updated, Missed: missed})
 	}
 	return nil
 }
 
 // Delete removes what is stored under obj's key; obj is the final state that is noted.
 func (j *journal[T]) Delete(obj T) error {
-	before := j.objects.Snapshot()
-	if err := j.objects.Delete(obj); err != nil {
+	c, err := j.objects.Remove(obj)
+	if err != nil {
 		return err
 	}
-	key := store.KeyOf(obj)
-	old, held := before.Get(key)
-	switch state := j.objects.Snapshot(); {
-	case !held:
+	state := j.objects.Snapshot()
+	switch {
+	case c.Unchanged():
 		j.ring.add(state)
-	case old.GetUID() != obj.GetUID(): // the final state of another object under the key is not this one's
-		j.ring.add(state, Event[T]{Key: key, Old: old, Type: Deleted, Missed: true})
+	case c.Old.GetUID() != obj.GetUID(): // the final state of another object under the key is not this one's
+		j.ring.add(state, Event[T]{Key: c.Key, Old: c.Old, Type: Deleted, Missed: true})
 	default:
-		j.ring.add(state, Event[T]{Key: key, Old: obj, Type: Deleted})
+		j.ring.add(state, Event[T]{Key: c.Key, Old: obj, Type: Deleted})
 	}
 	return nil
 }
