@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -46,7 +47,16 @@ func (x *Indexer[T]) Put(obj T) (Change[T], error) { return x.put("put", obj) }
 
 // Remove is [Indexer.Delete] that tells what it changed: Old is what was there, by the store's own account.
 func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
-	return x.change("delete", obj, (*transaction[T]).delete)
+	key, err := keyForWrite("delete", obj)
+	if err != nil {
+		return Change[T]{}, err
+	}
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	tx := x.begin(0)
+	change := tx.delete(key, trie.HashString(key))
+	x.commit(tx, newest(tx.resourceVersion, obj.GetResourceVersion()))
+	return change, nil
 }
 
 // Replace makes items the whole content; see [Store]. An object that the indexer already holds with the same UID
@@ -55,8 +65,12 @@ func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
 func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	tx := x.begin()
-	seen := make(map[string]struct{}, tx.objects.Len())
+	tx := x.begin(trie.NewOwner())
+	before := x.Snapshot()
+	var seen map[string]struct{} // to find what is gone; nothing is where nothing was
+	if before.Len() > 0 {
+		seen = make(map[string]struct{}, before.Len())
+	}
 	for obj, err := range items {
 		if err != nil {
 			return err
@@ -65,20 +79,20 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 		if err != nil {
 			return err
 		}
-		tx.put(key, obj)
-		seen[key] = struct{}{}
+		tx.put(key, trie.HashString(key), obj)
+		if seen != nil {
+			seen[key] = struct{}{}
+		}
 	}
-	if tx.objects.Len() > len(seen) {
-		for key := range x.Snapshot().All() {
+	if seen != nil && tx.objects.Len() > len(seen) {
+		for key := range before.All() {
 			if _, ok := seen[key]; !ok {
-				var none T
-				tx.delete(key, none)
+				tx.delete(key, trie.HashString(key))
 			}
 		}
 	}
 	// A relist may go back in resource version, after a restore of the server's data: what the server says counts.
-	tx.resourceVersion = resourceVersion()
-	x.now.Store(tx.commit())
+	x.commit(tx, resourceVersion())
 	return nil
 }
 
@@ -86,87 +100,88 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 func (x *Indexer[T]) Bookmark(resourceVersion string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	tx := x.begin()
-	tx.resourceVersion = newest(tx.resourceVersion, resourceVersion)
-	x.now.Store(tx.commit())
+	tx := x.begin(0)
+	x.commit(tx, newest(tx.resourceVersion, resourceVersion))
 	return nil
 }
 
 func (x *Indexer[T]) put(op string, obj T) (Change[T], error) {
-	return x.change(op, obj, (*transaction[T]).put)
-}
-
-func (x *Indexer[T]) change(op string, obj T, do func(tx *transaction[T], key string, obj T) Change[T]) (Change[T], error) {
 	key, err := keyForWrite(op, obj)
 	if err != nil {
 		return Change[T]{}, err
 	}
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	tx := x.begin()
-	done := do(tx, key, obj)
-	tx.resourceVersion = newest(tx.resourceVersion, obj.GetResourceVersion())
-	x.now.Store(tx.commit())
-	return done, nil
+	tx := x.begin(0)
+	change := tx.put(key, trie.HashString(key), obj)
+	x.commit(tx, newest(tx.resourceVersion, obj.GetResourceVersion()))
+	return change, nil
 }
 
-// transaction is a version in the making.
+// transaction is a version in the making. Its indexes are the last version's own until the first of them changes.
 type transaction[T Object] struct {
-	objects         *trie.Edit[string, T]
-	indexes         []indexEdit[T]
-	schema          []AnyIndex[T]
-	resourceVersion string
+	version[T]
+	owner uint64 // of a [trie.Writer]: 0 for a single write
+	own   bool   // indexes is this transaction's
 }
 
-func (x *Indexer[T]) begin() *transaction[T] {
-	tx := &transaction[T]{schema: x.schema, indexes: make([]indexEdit[T], len(x.schema))}
-	now := x.now.Load()
-	if now == nil {
-		now = &version[T]{}
+func (x *Indexer[T]) begin(owner uint64) transaction[T] {
+	tx := transaction[T]{owner: owner}
+	if now := x.now.Load(); now != nil {
+		tx.version = *now
+		return tx
 	}
-	tx.objects, tx.resourceVersion = now.objects.Edit(), now.resourceVersion
+	tx.schema, tx.own = x.schema, true
+	tx.indexes = make([]any, len(x.schema))
 	for i, index := range x.schema {
-		from := index.empty()
-		if now.indexes != nil {
-			from = now.indexes[i]
-		}
-		tx.indexes[i] = index.edit(from)
+		tx.indexes[i] = index.empty()
 	}
 	return tx
 }
 
-func (tx *transaction[T]) put(key string, obj T) Change[T] {
-	old, held := tx.objects.Get(key)
-	if held && sameVersion(old, obj) {
-		return Change[T]{Key: key, Old: old, New: old}
-	}
-	tx.objects.Set(key, obj)
-	for _, index := range tx.indexes {
-		index.replace(key, old, obj)
-	}
-	return Change[T]{Key: key, Old: old, New: obj}
+// commit makes the transaction the content, as of resourceVersion.
+func (x *Indexer[T]) commit(tx transaction[T], resourceVersion string) {
+	tx.resourceVersion = resourceVersion
+	now := tx.version
+	x.now.Store(&now)
 }
 
-// delete removes what is under key; the last state as the server saw it is not needed.
-func (tx *transaction[T]) delete(key string, _ T) Change[T] {
-	old, held := tx.objects.Delete(key)
+func (tx *transaction[T]) objectsWriter() trie.Writer[string, T] {
+	return trie.Writer[string, T]{Hash: trie.HashString, Owner: tx.owner}
+}
+
+func (tx *transaction[T]) put(key string, hash uint64, obj T) Change[T] {
+	there, held := tx.objects.Find(hash, key)
+	if held {
+		key = there.Key
+		if sameVersion(there.Value, obj) {
+			return Change[T]{Key: key, Old: there.Value, New: there.Value}
+		}
+	}
+	tx.objects, _, _ = tx.objectsWriter().Set(tx.objects, hash, key, obj)
+	tx.replace(hash, there.Value, obj)
+	return Change[T]{Key: key, Old: there.Value, New: obj}
+}
+
+func (tx *transaction[T]) delete(key string, hash uint64) Change[T] {
+	now, was, held := tx.objectsWriter().Delete(tx.objects, hash, key)
 	if !held {
 		return Change[T]{Key: key}
 	}
 	var none T
-	for _, index := range tx.indexes {
-		index.replace(key, old, none)
-	}
-	return Change[T]{Key: key, Old: old}
+	tx.objects = now
+	tx.replace(hash, was.Value, none)
+	return Change[T]{Key: was.Key, Old: was.Value}
 }
 
-func (tx *transaction[T]) commit() *version[T] {
-	v := &version[T]{objects: tx.objects.Map(), schema: tx.schema, resourceVersion: tx.resourceVersion}
-	v.indexes = make([]any, len(tx.indexes))
-	for i, index := range tx.indexes {
-		v.indexes[i] = index.commit()
+// replace brings the indexes up to a change.
+func (tx *transaction[T]) replace(hash uint64, old, obj T) {
+	if !tx.own {
+		tx.indexes, tx.own = slices.Clone(tx.indexes), true
 	}
-	return v
+	for i, index := range tx.schema {
+		tx.indexes[i] = index.replaced(tx.indexes[i], tx.owner, hash, old, obj)
+	}
 }
 
 // sameVersion reports whether two objects are the same state of the same object, by the API's own rule: equal UID

@@ -1,63 +1,57 @@
 package trie
 
 import (
-	"errors"
 	"fmt"
-	"math/bits"
 )
 
-// Check verifies the structure of m, for tests: bitmaps agree with slices, entries are where their hash leads,
-// no child could be folded into its parent, and the size is right.
-func (m Map[K, V]) Check() error { return m.check(hashOf[K]) }
-
-func (m Map[K, V]) check(hash func(K) uint64) error {
-	count := 0
-	if m.root != nil {
-		if len(m.root.entries)+len(m.root.children) == 0 {
-			return errors.New("an empty root is not nil")
-		}
-		if err := m.root.check(hash, 0, 0, &count); err != nil {
-			return err
-		}
-	}
-	if count != m.size {
-		return fmt.Errorf("%d entries, but Len is %d", count, m.size)
-	}
-	return nil
-}
-
-func (n *node[K, V]) check(hash func(K) uint64, prefix uint64, shift uint, count *int) error {
-	*count += len(n.entries)
-	if shift >= listAt {
-		if len(n.children) != 0 || len(n.entries) < 2 {
-			return fmt.Errorf("a list has %d children and %d entries", len(n.children), len(n.entries))
-		}
+// Check verifies the structure of m, for tests: each entry is where its hash leads, once, with its tag; what fits into a
+// bucket is one; counts are right.
+func (m Map[K, V]) Check(hash func(K) uint64) error {
+	if m.root == nil {
 		return nil
 	}
-	if n.dataMap&n.childMap != 0 {
-		return fmt.Errorf("slots %032b are both entry and child", n.dataMap&n.childMap)
+	_, err := m.root.check(hash, 0, 0)
+	return err
+}
+
+// check returns how many entries there are in n, whose keys have hashes that end in prefix.
+func (n *node[K, V]) check(hash func(K) uint64, prefix uint64, shift uint) (int, error) {
+	if n.slots == 0 {
+		return int(n.count), n.checkEntries(hash, prefix, shift)
 	}
-	if bits.OnesCount32(n.dataMap) != len(n.entries) || bits.OnesCount32(n.childMap) != len(n.children) {
-		return errors.New("bitmaps and slices disagree")
+	if shift >= listAt {
+		return 0, fmt.Errorf("a branch at depth %d", shift/width)
 	}
-	below := uint64(1)<<shift - 1
-	for i := range n.entries {
-		h := hash(n.entries[i].key)
-		if h&below != prefix || rank(n.dataMap, slotBit(h, shift)) != i || n.dataMap&slotBit(h, shift) == 0 {
+	sum, slot := 0, uint64(0)
+	for _, kid := range n.kids() {
+		for n.slots>>slot&1 == 0 {
+			slot++
+		}
+		count, err := kid.check(hash, prefix|slot<<shift, shift+width)
+		if err != nil {
+			return 0, err
+		}
+		sum += count
+		slot++
+	}
+	if sum != int(n.count) || sum <= bucketMax {
+		return 0, fmt.Errorf("a branch of %d entries says %d", sum, n.count)
+	}
+	return sum, nil
+}
+
+func (n *node[K, V]) checkEntries(hash func(K) uint64, prefix uint64, shift uint) error {
+	if n.count == 0 || n.count > bucketMax && shift < listAt {
+		return fmt.Errorf("a bucket of %d entries at depth %d", n.count, shift/width)
+	}
+	for i, e := range n.entries() {
+		h := hash(e.Key)
+		if shift < listAt && h&(1<<shift-1) != prefix {
 			return fmt.Errorf("an entry at depth %d is not where its hash leads", shift/width)
 		}
-	}
-	i := 0
-	for slots := n.childMap; slots != 0; slots &= slots - 1 {
-		slot := uint64(bits.TrailingZeros32(slots))
-		child := n.children[i]
-		if len(child.entries)+len(child.children) == 0 || len(child.entries) == 1 && len(child.children) == 0 {
-			return errors.New("a child should have been folded into its parent")
+		if n.tag(i) != tagOf(h) || n.position(tagOf(h), e.Key) != i {
+			return fmt.Errorf("entry %d of %d has a wrong tag, or is there twice", i, n.count)
 		}
-		if err := child.check(hash, prefix|slot<<shift, shift+width, count); err != nil {
-			return err
-		}
-		i++
 	}
 	return nil
 }

@@ -13,120 +13,101 @@ type Change[K comparable, V any] struct {
 // difference when after was made from before by edits, since what they share is skipped by pointer.
 func Diff[K, V comparable](before, after Map[K, V]) iter.Seq[Change[K, V]] {
 	return func(yield func(Change[K, V]) bool) {
-		diff(before.root, after.root, 0, yield)
+		diff(before.root, after.root, yield)
 	}
 }
 
 type visit[K comparable, V any] = func(Change[K, V]) bool
 
-func diff[K, V comparable](a, b *node[K, V], shift uint, yield visit[K, V]) bool {
+func diff[K, V comparable](a, b *node[K, V], yield visit[K, V]) bool {
 	switch {
 	case a == b:
 		return true
 	case a == nil:
-		return b.all(func(k K, v V) bool { return yield(added(k, v)) })
+		return b.each(func(entries []Entry[K, V]) bool { return tell(entries, yield, added) })
 	case b == nil:
-		return a.all(func(k K, v V) bool { return yield(gone(k, v)) })
-	case shift >= listAt:
-		return diffLists(a.entries, b.entries, yield)
+		return a.each(func(entries []Entry[K, V]) bool { return tell(entries, yield, gone) })
+	case a.slots == 0:
+		return diffFlat(a, b, yield, gone, added, changed)
+	case b.slots == 0:
+		return diffFlat(b, a, yield, added, gone, func(now, before Entry[K, V]) Change[K, V] { return changed(before, now) })
 	}
-	for slots := a.dataMap | a.childMap | b.dataMap | b.childMap; slots != 0; slots &= slots - 1 {
+	for slots := a.slots | b.slots; slots != 0; slots &= slots - 1 {
 		bit := slots & -slots
-		oldEntry, oldChild := a.slot(bit)
-		newEntry, newChild := b.slot(bit)
-		var goOn bool
-		switch {
-		case oldEntry == nil && newEntry == nil:
-			goOn = diff(oldChild, newChild, shift+width, yield)
-		case oldEntry != nil && newChild != nil:
-			goOn = diffGrown(oldEntry, newChild, yield)
-		case newEntry != nil && oldChild != nil:
-			goOn = diffShrunk(oldChild, newEntry, yield)
-		default:
-			goOn = diffEntries(oldEntry, newEntry, yield)
-		}
-		if !goOn {
+		if !diff(a.kid(bit), b.kid(bit), yield) {
 			return false
 		}
 	}
 	return true
 }
 
-// slot is what a node holds in one slot: an entry, a child, or neither.
-func (n *node[K, V]) slot(bit uint32) (*entry[K, V], *node[K, V]) {
-	switch {
-	case n.dataMap&bit != 0:
-		return &n.entries[rank(n.dataMap, bit)], nil
-	case n.childMap&bit != 0:
-		return nil, n.children[rank(n.childMap, bit)]
+// kid is what a branch holds in one slot, or nil.
+func (n *node[K, V]) kid(bit uint32) *node[K, V] {
+	if n.slots&bit == 0 {
+		return nil
 	}
-	return nil, nil
+	return n.kids()[rank(n.slots, bit)]
 }
 
-// diffEntries compares two entries of one slot, either of which may be missing.
-func diffEntries[K, V comparable](a, b *entry[K, V], yield visit[K, V]) bool {
-	switch {
-	case a != nil && b != nil && a.key == b.key:
-		return a.value == b.value || yield(changed(a.key, a.value, b.value))
-	case a != nil && !yield(gone(a.key, a.value)):
-		return false
+// diffFlat compares a bucket or list with any node of the same place: what is only in flat, only in other, and in both.
+func diffFlat[K, V comparable](flat, other *node[K, V], yield visit[K, V],
+	onlyFlat, onlyOther func(Entry[K, V]) Change[K, V], both func(flat, other Entry[K, V]) Change[K, V],
+) bool {
+	var few [bucketMax]bool
+	entries, met := flat.entries(), few[:]
+	if len(entries) > len(met) {
+		met = make([]bool, len(entries))
 	}
-	return b == nil || yield(added(b.key, b.value))
-}
-
-// diffGrown: one entry became a subtree, which may or may not still hold its key.
-func diffGrown[K, V comparable](a *entry[K, V], b *node[K, V], yield visit[K, V]) bool {
-	kept := false
-	goOn := b.all(func(k K, v V) bool {
-		if k != a.key {
-			return yield(added(k, v))
+	goOn := other.eachTagged(func(tag uint8, e *Entry[K, V]) bool {
+		i := flat.position(tag, e.Key)
+		if i < 0 {
+			return yield(onlyOther(*e))
 		}
-		kept = true
-		return v == a.value || yield(changed(k, a.value, v))
+		met[i] = true
+		return entries[i].Value == e.Value || yield(both(entries[i], *e))
 	})
-	return goOn && (kept || yield(gone(a.key, a.value)))
-}
-
-// diffShrunk: a subtree became one entry.
-func diffShrunk[K, V comparable](a *node[K, V], b *entry[K, V], yield visit[K, V]) bool {
-	kept := false
-	goOn := a.all(func(k K, v V) bool {
-		if k != b.key {
-			return yield(gone(k, v))
-		}
-		kept = true
-		return v == b.value || yield(changed(k, v, b.value))
-	})
-	return goOn && (kept || yield(added(b.key, b.value)))
-}
-
-func diffLists[K, V comparable](a, b []entry[K, V], yield visit[K, V]) bool {
-	old, now := node[K, V]{entries: a}, node[K, V]{entries: b}
-	for i := range a {
-		j := now.find(a[i].key)
-		switch {
-		case j < 0 && !yield(gone(a[i].key, a[i].value)):
-			return false
-		case j >= 0 && a[i].value != b[j].value && !yield(changed(a[i].key, a[i].value, b[j].value)):
-			return false
-		}
+	for i := 0; i < len(entries) && goOn; i++ {
+		goOn = met[i] || yield(onlyFlat(entries[i]))
 	}
-	for i := range b {
-		if old.find(b[i].key) < 0 && !yield(added(b[i].key, b[i].value)) {
+	return goOn
+}
+
+// eachTagged calls visit with each entry and its tag, until it returns false.
+func (n *node[K, V]) eachTagged(visit func(uint8, *Entry[K, V]) bool) bool {
+	if n.slots == 0 {
+		entries := n.entries()
+		for i := range entries {
+			if !visit(n.tag(i), &entries[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, kid := range n.kids() {
+		if !kid.eachTagged(visit) {
 			return false
 		}
 	}
 	return true
 }
 
-func added[K comparable, V any](k K, v V) Change[K, V] {
-	return Change[K, V]{Key: k, New: v, HasNew: true}
+func tell[K comparable, V any](entries []Entry[K, V], yield visit[K, V], as func(Entry[K, V]) Change[K, V]) bool {
+	for i := range entries {
+		if !yield(as(entries[i])) {
+			return false
+		}
+	}
+	return true
 }
 
-func gone[K comparable, V any](k K, v V) Change[K, V] {
-	return Change[K, V]{Key: k, Old: v, HadOld: true}
+func added[K comparable, V any](e Entry[K, V]) Change[K, V] {
+	return Change[K, V]{Key: e.Key, New: e.Value, HasNew: true}
 }
 
-func changed[K comparable, V any](k K, before, after V) Change[K, V] {
-	return Change[K, V]{Key: k, Old: before, New: after, HadOld: true, HasNew: true}
+func gone[K comparable, V any](e Entry[K, V]) Change[K, V] {
+	return Change[K, V]{Key: e.Key, Old: e.Value, HadOld: true}
+}
+
+func changed[K comparable, V any](before, now Entry[K, V]) Change[K, V] {
+	return Change[K, V]{Key: before.Key, Old: before.Value, New: now.Value, HadOld: true, HasNew: true}
 }

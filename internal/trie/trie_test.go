@@ -10,18 +10,33 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hashes are the real one and three bad ones, so that every depth and the collision lists are exercised.
+// hashes are the real one and three bad ones, so that every depth and the lists of collisions are exercised.
 var hashes = map[string]func(int) uint64{
-	"real":        hashOf[int],
-	"six bits":    func(k int) uint64 { return hashOf(k) & 0x3f },
-	"top bits":    func(k int) uint64 { return hashOf(k) &^ (1<<55 - 1) },
+	"real":        Hash[int],
+	"six bits":    func(k int) uint64 { return Hash(k) & 0x3f },
+	"top bits":    func(k int) uint64 { return Hash(k) &^ (1<<55 - 1) },
 	"all collide": func(int) uint64 { return 7 },
 }
 
-func edit(m Map[int, int], hash func(int) uint64) *Edit[int, int] {
-	e := m.Edit()
-	e.hash = hash
-	return e
+// edit is a transaction on a Map, under an owner or, where it has none, by single writes.
+type edit[K comparable, V any] struct {
+	Map[K, V]
+	w Writer[K, V]
+}
+
+func (e *edit[K, V]) set(key K, value V) (old V, had bool) {
+	e.Map, old, had = e.w.Set(e.Map, e.w.Hash(key), key, value)
+	return old, had
+}
+
+func (e *edit[K, V]) delete(key K) (V, bool) {
+	now, old, had := e.w.Delete(e.Map, e.w.Hash(key), key)
+	e.Map = now
+	return old.Value, had
+}
+
+func begin[K comparable, V any]() *edit[K, V] {
+	return &edit[K, V]{w: Writer[K, V]{Hash: Hash[K], Owner: NewOwner()}}
 }
 
 func contents(m Map[int, int]) map[int]int { return maps.Collect(m.All()) }
@@ -41,41 +56,44 @@ func TestModel(t *testing.T) {
 			versions := []version{{want: map[int]int{}}}
 			for range 150 {
 				base := versions[r.IntN(len(versions))]
-				e, want := edit(base.m, hash), maps.Clone(base.want)
+				e, want := &edit[int, int]{base.m, Writer[int, int]{Hash: hash}}, maps.Clone(base.want)
+				if r.IntN(2) == 0 {
+					e.w.Owner = NewOwner()
+				}
 				for range r.IntN(60) {
 					randomEdit(t, r, e, want)
 				}
-				m := e.Map()
-				require.NoError(t, m.check(hash))
+				m := e.Map
+				require.NoError(t, m.Check(hash))
 				requireDiff(t, base.m, m)
 				requireDiff(t, m, versions[r.IntN(len(versions))].m)
 				versions = append(versions, version{m, want})
 			}
 			for _, v := range versions {
-				require.NoError(t, v.m.check(hash))
+				require.NoError(t, v.m.Check(hash))
 				require.Equal(t, v.want, contents(v.m))
 			}
 		})
 	}
 }
 
-func randomEdit(t *testing.T, r *rand.Rand, e *Edit[int, int], want map[int]int) {
+func randomEdit(t *testing.T, r *rand.Rand, e *edit[int, int], want map[int]int) {
 	key := r.IntN(200)
 	before, was := want[key]
 	var old int
 	var had bool
 	if r.IntN(5) < 3 {
 		value := r.IntN(4)
-		old, had = e.Set(key, value)
+		old, had = e.set(key, value)
 		want[key] = value
 	} else {
-		old, had = e.Delete(key)
+		old, had = e.delete(key)
 		delete(want, key)
 	}
 	require.Equal(t, was, had)
 	require.Equal(t, before, old)
 	require.Equal(t, len(want), e.Len())
-	got, ok := e.Get(key)
+	got, ok := e.Get(e.w.Hash(key), key)
 	value, there := want[key]
 	require.Equal(t, there, ok)
 	require.Equal(t, value, got)
@@ -88,14 +106,14 @@ func requireDiff(t *testing.T, before, after Map[int, int]) {
 	a, b := contents(before), contents(after)
 	for k, v := range a {
 		if now, ok := b[k]; !ok {
-			want[k] = gone(k, v)
+			want[k] = Change[int, int]{Key: k, Old: v, HadOld: true}
 		} else if now != v {
-			want[k] = changed(k, v, now)
+			want[k] = Change[int, int]{Key: k, Old: v, New: now, HadOld: true, HasNew: true}
 		}
 	}
 	for k, v := range b {
 		if _, ok := a[k]; !ok {
-			want[k] = added(k, v)
+			want[k] = Change[int, int]{Key: k, New: v, HasNew: true}
 		}
 	}
 	got := map[int]Change[int, int]{}
@@ -106,43 +124,58 @@ func requireDiff(t *testing.T, before, after Map[int, int]) {
 	require.Equal(t, want, got)
 }
 
-func TestEditGoesOnAfterMap(t *testing.T) {
-	e := Map[string, int]{}.Edit()
-	e.Set("a", 1)
-	first := e.Map()
-	e.Set("a", 2)
-	e.Set("b", 3)
-	second := e.Map()
+// TestWritesAloneLeaveTheirBase: without an owner, no write is seen by the Map it began from.
+func TestWritesAloneLeaveTheirBase(t *testing.T) {
+	w := Writer[string, int]{Hash: Hash[string]}
+	first, _, _ := w.Set(Map[string, int]{}, Hash("a"), "a", 1)
+	second, _, _ := w.Set(first, Hash("a"), "a", 2)
+	second, _, _ = w.Set(second, Hash("b"), "b", 3)
 	require.Equal(t, map[string]int{"a": 1}, maps.Collect(first.All()))
 	require.Equal(t, map[string]int{"a": 2, "b": 3}, maps.Collect(second.All()))
 }
 
-func TestEqualContentsHaveEqualOrder(t *testing.T) {
-	up, down := Map[int, int]{}.Edit(), Map[int, int]{}.Edit()
+// TestAnOwnerCopiesOnce: what a transaction has made it changes in place.
+func TestAnOwnerCopiesOnce(t *testing.T) {
+	e := begin[int, int]()
 	for i := range 1000 {
-		up.Set(i, i)
-		down.Set(999-i, 999-i)
+		e.set(i, i)
 	}
-	for i := 1000; i < 1100; i++ {
-		up.Set(i, i)
-		up.Delete(i)
+	require.Zero(t, testing.AllocsPerRun(10, func() { e.set(5, 6) }))
+	e.w.Owner = 0
+	require.NotZero(t, testing.AllocsPerRun(10, func() { e.set(5, 6) }))
+}
+
+// TestSwap places pointers by what they point to, as a store's indexes do.
+func TestSwap(t *testing.T) {
+	w := Writer[*int, struct{}]{Hash: func(p *int) uint64 { return Hash(*p) }}
+	var set Map[*int, struct{}]
+	held := make([]*int, 200)
+	for i := range held {
+		held[i] = &[]int{i}[0]
+		set = w.Swap(set, Hash(i), nil, held[i])
 	}
-	var a, b []int
-	for k := range up.Map().All() {
-		a = append(a, k)
+	before := set
+	for i := range held[:100] {
+		newer := &[]int{i}[0]
+		set = w.Swap(set, Hash(i), held[i], newer)
+		held[i] = newer
 	}
-	for k := range down.Map().All() {
-		b = append(b, k)
+	require.NoError(t, set.Check(w.Hash))
+	require.Equal(t, 200, set.Len())
+	require.ElementsMatch(t, held, slices.Collect(set.Keys()))
+	differences := 0
+	for range Diff(before, set) {
+		differences++
 	}
-	require.True(t, slices.Equal(a, b))
+	require.Equal(t, 200, differences, "a hundred gone, a hundred added")
 }
 
 func TestIterationStopsWhenAsked(t *testing.T) {
-	e := Map[int, int]{}.Edit()
+	e := begin[int, int]()
 	for i := range 100 {
-		e.Set(i, i)
+		e.set(i, i)
 	}
-	m, seen := e.Map(), 0
+	m, seen := e.Map, 0
 	for range m.All() {
 		if seen++; seen == 10 {
 			break
@@ -161,13 +194,14 @@ func TestIterationStopsWhenAsked(t *testing.T) {
 }
 
 func TestDiffSkipsWhatIsShared(t *testing.T) {
-	e := Map[int, *int]{}.Edit()
+	e := begin[int, *int]()
 	for i := range 100_000 {
-		e.Set(i, new(int))
+		e.set(i, new(int))
 	}
-	before := e.Map()
-	e.Set(5, new(int))
-	after := e.Map()
+	e.w.Owner = 0
+	before := e.Map
+	e.set(5, new(int))
+	after := e.Map
 	allocations := testing.AllocsPerRun(10, func() {
 		n := 0
 		for range Diff(before, after) {
@@ -179,20 +213,21 @@ func TestDiffSkipsWhatIsShared(t *testing.T) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	for _, n := range []int{1_000, 100_000} {
+	for _, n := range []int{100, 1_000, 10_000, 100_000} {
 		keys := make([]string, n)
-		e := Map[string, *int]{}.Edit()
+		e := begin[string, *int]()
+		e.w.Hash = HashString
 		plain := map[string]*int{}
 		for i := range keys {
 			keys[i] = fmt.Sprintf("namespace-%d/pod-%d", i%50, i)
-			e.Set(keys[i], new(int))
+			e.set(keys[i], new(int))
 			plain[keys[i]] = new(int)
 		}
-		m := e.Map()
 		order := rand.New(rand.NewPCG(1, 1)).Perm(n)
 		b.Run(fmt.Sprintf("%d/trie", n), func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
-				m.Get(keys[order[i%n]])
+				key := keys[order[i%n]]
+				e.Get(HashString(key), key)
 			}
 		})
 		b.Run(fmt.Sprintf("%d/map", n), func(b *testing.B) {
@@ -202,11 +237,9 @@ func BenchmarkGet(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("%d/set", n), func(b *testing.B) {
 			b.ReportAllocs()
-			m := m
+			e := edit[string, *int]{e.Map, Writer[string, *int]{Hash: HashString}}
 			for i := 0; b.Loop(); i++ {
-				e := m.Edit()
-				e.Set(keys[order[i%n]], new(int))
-				m = e.Map()
+				e.set(keys[order[i%n]], plain[keys[0]])
 			}
 		})
 	}
