@@ -8,7 +8,8 @@
 //	…
 //	for pod := range byNode.Objects(pods.Snapshot(), "node-1") { … }
 //
-// A handler is one function of one [Event]; who prefers a loop ranges over [Informer.Events]. An event has the object
+// A handler is one function of one [Event]; who prefers a loop ranges over [Informer.Events], and learns from [WithSynced]
+// when its initial list is complete. An event has the object
 // before and after, whether it belongs to the handler's initial list, and for a deletion the last state, never nil.
 //
 // # How it works

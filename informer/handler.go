@@ -40,6 +40,7 @@ type Handler[T store.Object] struct {
 	// Of the goroutine that delivers.
 	at    view[T]
 	batch []noted[T]
+	now   Event[T] // what the handler is being told; zero in the function of WithSynced
 }
 
 // Lag is how far a handler is behind the store.
@@ -53,7 +54,8 @@ type Lag struct {
 // Name is the name of [WithName], or "handler-" and a number.
 func (h *Handler[T]) Name() string { return h.name }
 
-// Synced is closed once the handler has returned from the last event of its initial list. Where Run ends before that,
+// Synced is closed once the handler has returned from the last event of its initial list, and the function of
+// [WithSynced] too. Where Run ends before that,
 // it stays open; see [Handler.WaitSynced].
 func (h *Handler[T]) Synced() <-chan struct{} { return h.synced }
 
@@ -99,17 +101,16 @@ func (h *Handler[T]) Remove() { h.remove(h); <-h.done }
 
 // run tells the handler everything, until it is halted.
 func (h *Handler[T]) run(fail func(error)) {
-	var now Event[T]
 	returned := false
 	defer close(h.done)
 	defer func() {
 		if p := recover(); p != nil || !returned {
-			h.err = &PanicError{Handler: h.name, Type: now.Type, Key: now.Key, Value: p, Stack: debug.Stack()}
+			h.err = &PanicError{Handler: h.name, Type: h.now.Type, Key: h.now.Key, Value: p, Stack: debug.Stack()}
 			fail(h.err)
 		}
 	}()
 	for e := range h.events {
-		now = e
+		h.now = e
 		h.handle(e)
 	}
 	returned = true
@@ -119,6 +120,10 @@ func (h *Handler[T]) run(fail func(error)) {
 func (h *Handler[T]) events(yield func(Event[T]) bool) {
 	if !h.initial(yield) {
 		return
+	}
+	if h.options.synced != nil {
+		h.now = Event[T]{}
+		h.options.synced()
 	}
 	close(h.synced)
 	var due <-chan time.Time
@@ -304,7 +309,8 @@ func (h *Handler[T]) status() HandlerStatus {
 
 // PanicError is a handler that panicked, or that ended its goroutine.
 type PanicError struct {
-	// Handler is the handler's name; Type and Key are of the event that it was handling.
+	// Handler is the handler's name; Type and Key are of the event that it was handling, and zero in the function of
+	// [WithSynced].
 	Handler string
 	Type    EventType
 	Key     string
@@ -324,6 +330,9 @@ func (e *PanicError) Error() string {
 		what = "panicked: " + value.Error()
 	case string:
 		what = "panicked: " + value
+	}
+	if e.Type == 0 {
+		return fmt.Sprintf("informer: handler %q %s (when told that it was synced)", e.Handler, what)
 	}
 	return fmt.Sprintf("informer: handler %q %s (at %s %s)", e.Handler, what, e.Type, e.Key)
 }

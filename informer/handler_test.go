@@ -351,6 +351,45 @@ func TestEventsIsALoop(t *testing.T) {
 	})
 }
 
+// TestWithSynced: a loop is told that its initial list is complete after the last object and before the first change,
+// on its own goroutine; that the list is empty, too; and once.
+func TestWithSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a", "b")
+		i := running(t, s)
+		var lines []string // of the loop's goroutine alone
+		whole := func() { lines = append(lines, "whole") }
+		for e := range i.Events(t.Context(), informer.WithSynced(whole), informer.WithRedelivery(time.Minute)) {
+			lines = append(lines, show(e))
+			switch len(lines) {
+			case 2:
+				s.put("b")
+				synctest.Wait() // the change has come before the signal
+			case 4:
+				s.remove("a")
+				s.remove("b")
+			}
+			if e.Type == informer.Deleted && e.Key == "ns/b" {
+				break
+			}
+		}
+		require.Len(t, lines, 6)
+		require.ElementsMatch(t, []string{"added ns/a >1 initial", "added ns/b >2 initial"}, lines[:2])
+		require.Equal(t, []string{"whole", "updated ns/b 2>3", "deleted ns/a 4>", "deleted ns/b 5>"}, lines[2:])
+
+		told := make(chan bool, 1)
+		h := add(t, i, func(podEvent) { t.Error("an event") }, informer.WithSynced(func() { told <- true }))
+		require.NoError(t, h.WaitSynced(t.Context()))
+		require.True(t, <-told, "of an empty collection")
+	})
+}
+
+func TestPanicInWithSynced(t *testing.T) {
+	i := informer.New[*corev1.Pod](newServer("a"))
+	add(t, i, func(podEvent) {}, informer.WithName("mine"), informer.WithSynced(func() { panic("oh") }))
+	require.EqualError(t, i.Run(t.Context()), `informer: handler "mine" panicked: oh (when told that it was synced)`)
+}
+
 func TestRunEndsLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informer.New[*corev1.Pod](newServer("a"))

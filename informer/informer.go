@@ -165,7 +165,7 @@ func (i *Informer[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOpt
 
 // Events yields what a handler would be told, as a loop: the initial list, then changes. The loop's body is the handler,
 // on the caller's own goroutine; ending it removes the handler. It waits for Run to begin, and ends with ctx or with Run,
-// whose error says why. Each range over it begins anew.
+// whose error says why. Each range over it begins anew. [WithSynced] tells a loop that its initial list is complete.
 func (i *Informer[T]) Events(ctx context.Context, optionList ...HandlerOption) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		h := i.newHandler(optionList)

@@ -94,6 +94,7 @@ type HandlerOption func(*handlerOptions)
 type handlerOptions struct {
 	name       string
 	redelivery time.Duration
+	synced     func()
 	isolated   bool
 }
 
@@ -108,6 +109,11 @@ func WithName(name string) HandlerOption { return func(o *handlerOptions) { o.na
 func WithRedelivery(every time.Duration) HandlerOption {
 	return func(o *handlerOptions) { o.redelivery = every }
 }
+
+// WithSynced calls synced between the last event of the initial list and the first change, once, also where the list is
+// empty. It runs where the handler does, for a loop over [Informer.Events] on the loop's own goroutine: what it writes
+// the loop may read, and no event comes before it has returned. A handler that waits elsewhere has [Handler.Synced].
+func WithSynced(synced func()) HandlerOption { return func(o *handlerOptions) { o.synced = synced } }
 
 // WithIsolation lets the informer go on when this handler panics: the handler ends, and its [HandlerStatus] has the
 // error. Default: Run ends with the error. It has no effect on [Informer.Events], whose loop panics where it stands.
