@@ -47,3 +47,18 @@ func TestIndexesAndHealthPassThrough(t *testing.T) {
 		require.True(t, i.Status().Synced)
 	})
 }
+
+// TestUnknownIndexNamesItself: an index that the informer was not made with is a mistake in the program, and says which;
+// in a handler it ends Run with that.
+func TestUnknownIndexNamesItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		byNode := store.NewIndex("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+		i := informer.New[*corev1.Pod](newServer("a"))
+		add(t, i, func(podEvent) { byNode.Len(i.Snapshot(), "n1") }, informer.WithName("mine"))
+		err := i.Run(t.Context())
+		var p *informer.PanicError
+		require.ErrorAs(t, err, &p)
+		require.ErrorContains(t, err, `"mine" panicked`)
+		require.ErrorContains(t, err, `index "node"`)
+	})
+}

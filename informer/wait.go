@@ -17,9 +17,10 @@ import (
 // the server's versions cannot be compared, WaitFor waits until that very version has been seen, or the object's
 // deletion, among the changes that are remembered ([WithRing]); or until a list has come that began after the call.
 //
-// It blocks until ctx ends, and the error then says what the store has; or until Run ends, with [ErrStopped]. It cannot
-// know that obj belongs to another collection, or to a part of this one that the selectors leave out: within the same
-// resource it then returns with the next later event or bookmark, otherwise what it does means nothing.
+// It blocks until ctx ends, and the error then says what the store has; or until Run ends, with [ErrStopped]. An object
+// of another kind than those held is an error at once, where objects carry their kind (unstructured and metadata; Go types
+// see to it otherwise). It cannot know that obj belongs to a part of the resource that the selectors leave out: it then
+// returns with the next later event or bookmark. For an object of another cluster, what it does means nothing.
 func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
 	w, err := waitFor(i, "wait for", obj)
 	if err != nil {
@@ -99,6 +100,9 @@ func waitFor[T store.Object](i *Informer[T], what string, obj T) (*awaited[T], e
 	case obj.GetName() == "" || obj.GetResourceVersion() == "":
 		return nil, fmt.Errorf("informer: %s %s: %w", what, store.KeyOf(obj), errNotWritten)
 	}
+	if err := checkKind(obj, i.Snapshot()); err != nil {
+		return nil, fmt.Errorf("informer: %s %s: %w", what, store.KeyOf(obj), err)
+	}
 	w := &awaited[T]{obj: obj, key: store.KeyOf(obj), resourceVersion: obj.GetResourceVersion()}
 	w.listing, _ = i.journal.ring.lists()
 	w.what = fmt.Sprintf("%s %s at version %q", what, w.key, w.resourceVersion)
@@ -109,6 +113,19 @@ var (
 	errNil        = errors.New("the object is nil")
 	errNotWritten = errors.New("it has no name or no resource version: give the object that the server returned")
 )
+
+// checkKind refuses an object of a kind that is not the collection's, as far as any of its objects says.
+func checkKind[T store.Object](obj T, now store.Snapshot[T]) error {
+	kind := obj.GetObjectKind().GroupVersionKind().GroupKind()
+	for _, held := range now.All() {
+		holds := held.GetObjectKind().GroupVersionKind().GroupKind()
+		if !kind.Empty() && !holds.Empty() && kind != holds {
+			return fmt.Errorf("it is a %s, and this collection holds objects of kind %s", kind, holds)
+		}
+		return nil // all are of one kind
+	}
+	return nil
+}
 
 // seen is the fallback where versions cannot be compared.
 func (w *awaited[T]) seen(i *Informer[T], now store.Snapshot[T]) bool {

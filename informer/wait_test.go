@@ -171,3 +171,20 @@ func TestWaitsNameWhatIsWrong(t *testing.T) {
 		require.ErrorIs(t, <-ended, informer.ErrStopped)
 	})
 }
+
+// TestWaitForAnotherKind: where objects carry their kind, one of another collection is refused at once.
+func TestWaitForAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWidgets(t)
+		a := w.create("a")
+		i := informer.New(w.ListerWatcher())
+		go func() { _ = i.Run(t.Context()) }()
+		require.NoError(t, i.WaitSynced(t.Context()))
+		require.NoError(t, i.WaitFor(t.Context(), a))
+		gadget := a.DeepCopy()
+		gadget.SetKind("Gadget")
+		const want = `ns/a: it is a Gadget.example.com, and this collection holds objects of kind Widget.example.com`
+		require.ErrorContains(t, i.WaitFor(t.Context(), gadget), want)
+		require.ErrorContains(t, i.WaitForDeletion(t.Context(), gadget), want)
+	})
+}
