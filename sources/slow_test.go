@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,10 +188,11 @@ func TestReadersAgainstAModel(t *testing.T) {
 func checkWaiting(t *testing.T, s *Sources) {
 	for _, f := range s.list() {
 		f.mu.Lock()
-		if n := len(f.pending); n > 1 {
-			require.Less(t, f.pending[n-1].at.Sub(f.pending[0].at), keepsUp)
-		}
+		waiting := slices.Clone(f.pending)
 		f.mu.Unlock()
+		if n := len(waiting); n > 1 {
+			require.Less(t, waiting[n-1].at.Sub(waiting[0].at), keepsUp)
+		}
 	}
 }
 
