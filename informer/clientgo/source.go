@@ -25,14 +25,20 @@ type Object interface {
 // checked is a source of objects of one type, known at run time only, that are transformed first. An object of another
 // type, and one whose transformation fails, is unusable: the reflector counts it and lists again.
 type checked struct {
-	*listwatch.ListWatch[Object]
+	// from is not embedded: its Holding would lead past the checks.
+	from      *listwatch.ListWatch[Object]
 	want      reflect.Type // nil: any
 	transform atomic.Pointer[cache.TransformFunc]
 	started   atomic.Bool
 }
 
+// IsWatchListSemanticsUnSupported is what the source says.
+func (c *checked) IsWatchListSemanticsUnSupported() bool {
+	return c.from.IsWatchListSemanticsUnSupported()
+}
+
 func (c *checked) List(ctx context.Context, options metav1.ListOptions) listwatch.List[Object] {
-	list := c.ListWatch.List(ctx, options)
+	list := c.from.List(ctx, options)
 	return listwatch.List[Object]{Meta: list.Meta, Items: func(yield func(Object, error) bool) {
 		for obj, err := range list.Items {
 			if err == nil {
@@ -47,7 +53,7 @@ func (c *checked) List(ctx context.Context, options metav1.ListOptions) listwatc
 
 func (c *checked) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[Object], error] {
 	return func(yield func(listwatch.Event[Object], error) bool) {
-		for event, err := range c.ListWatch.Watch(ctx, options) {
+		for event, err := range c.from.Watch(ctx, options) {
 			if err == nil && event.Type != watch.Bookmark {
 				event.Object, err = c.object("watch", string(event.Type), event.Object)
 			}

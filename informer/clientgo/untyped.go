@@ -259,7 +259,7 @@ func Informer[T store.Object](i *informer.Informer[T]) cache.SharedIndexInformer
 // SetTransform works until it is run. resync is the redelivery of handlers that ask for nothing else; see
 // [informer.WithRedelivery]. It panics where an indexer cannot be added: that is a mistake in the program.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	source := &checked{ListWatch: listwatch.FromClientGo[Object](lw), want: reflect.TypeOf(example)}
+	source := &checked{from: listwatch.FromClientGo[Object](lw), want: reflect.TypeOf(example)}
 	i := informer.New(source)
 	s := &shared[Object]{informer: i, indexer: newIndexer(i), source: source, resync: resync}
 	if err := s.indexer.AddIndexers(indexers); err != nil {

@@ -1,0 +1,318 @@
+package clientgo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+type fakePods = listwatchtest.Collection[*corev1.Pod]
+
+// transcript is what a handler is told, one line a call.
+type transcript struct {
+	mu    sync.Mutex // guards lines
+	lines []string
+}
+
+func (l *transcript) note(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+}
+
+// take returns the lines since the last time.
+func (l *transcript) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
+func (l *transcript) OnAdd(obj any, initial bool) {
+	l.note("add %s initial=%t", describe(obj), initial)
+}
+func (l *transcript) OnUpdate(old, obj any) { l.note("update %s to %s", describe(old), describe(obj)) }
+func (l *transcript) OnDelete(obj any)      { l.note("delete %s", describe(obj)) }
+
+func describe(obj any) string {
+	switch o := obj.(type) {
+	case cache.DeletedFinalStateUnknown:
+		return "tombstone " + o.Key + " of " + describe(o.Obj)
+	case *corev1.Pod:
+		return fmt.Sprintf("%s@%s", o.Name, o.ResourceVersion)
+	}
+	return fmt.Sprintf("a %T", obj)
+}
+
+// implementations are client-go's informer, and ours by both ways.
+var implementations = map[string]func(*fakePods) cache.SharedIndexInformer{
+	"client-go": func(pods *fakePods) cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, cache.Indexers{"node": byNode})
+	},
+	"NewInformer": func(pods *fakePods) cache.SharedIndexInformer {
+		return clientgo.NewInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, cache.Indexers{"node": byNode})
+	},
+	"Informer": func(pods *fakePods) cache.SharedIndexInformer {
+		shared := clientgo.Informer(informer.New(pods.ListerWatcher()))
+		if err := shared.AddIndexers(cache.Indexers{"node": byNode}); err != nil {
+			panic(err)
+		}
+		return shared
+	},
+}
+
+// TestSharedIndexInformer puts each implementation through the same story: what handlers are told must be the same.
+func TestSharedIndexInformer(t *testing.T) {
+	for name, newInformer := range implementations {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pods := listwatchtest.New(t, watchcache.Pods())
+				a := pods.Create(onNode("ns", "a", "n1"))
+				shared := newInformer(pods)
+				early, late, again := &transcript{}, &transcript{}, &transcript{}
+				told := func(l *transcript, want ...string) {
+					t.Helper()
+					time.Sleep(time.Minute) // of the bubble's: client-go may be waiting to try again
+					synctest.Wait()
+					require.Equal(t, want, l.take())
+				}
+				first, err := shared.AddEventHandler(early)
+				require.NoError(t, err)
+				require.False(t, shared.HasSynced() || first.HasSynced() || shared.IsStopped())
+				require.Empty(t, shared.LastSyncResourceVersion())
+
+				stop := running(t, shared.RunWithContext)
+				<-shared.HasSyncedChecker().Done()
+				<-first.HasSyncedChecker().Done()
+				require.NotEmpty(t, first.HasSyncedChecker().Name()+shared.HasSyncedChecker().Name())
+				require.True(t, cache.WaitForCacheSync(t.Context().Done(), shared.HasSynced, first.HasSynced, shared.GetController().HasSynced))
+				told(early, "add a@2 initial=true")
+
+				b := pods.Create(onNode("ns", "b", "n1"))
+				told(early, "add b@3 initial=false")
+				_, err = shared.AddEventHandlerWithResyncPeriod(late, 0)
+				require.NoError(t, err)
+				synctest.Wait()
+				require.Len(t, late.take(), 2)
+				pods.Remove(b)
+				told(early, "delete b@4")
+				told(late, "delete b@4")
+
+				a = a.DeepCopy()
+				a.Labels["changed"] = "yes"
+				a = pods.Update(a)
+				told(early, "update a@2 to a@5")
+				told(late, "update a@2 to a@5")
+				every := time.Hour
+				_, err = shared.AddEventHandlerWithOptions(again, cache.HandlerOptions{ResyncPeriod: &every})
+				require.NoError(t, err)
+				told(again, "add a@5 initial=true")
+
+				found, err := shared.GetIndexer().ByIndex("node", "n1")
+				require.NoError(t, err)
+				require.Equal(t, []any{a}, found)
+				require.Equal(t, []string{"ns/a"}, shared.GetStore().ListKeys())
+				require.Equal(t, "5", shared.LastSyncResourceVersion())
+
+				// A deletion while nobody looks is inferred from a list.
+				down := apierrors.NewServiceUnavailable("not now")
+				noWatch := pods.Fail(listwatchtest.Watch, down, listwatchtest.UntilLifted())
+				noList := pods.Fail(listwatchtest.List, down, listwatchtest.UntilLifted())
+				pods.Disconnect()
+				pods.Remove(a)
+				pods.Expire()
+				noWatch.Lift()
+				noList.Lift()
+				pods.Server().AwaitWatches(1)
+				told(early, "delete tombstone ns/a of a@5")
+				told(late, "delete tombstone ns/a of a@5")
+
+				require.NoError(t, shared.RemoveEventHandler(first))
+				require.NoError(t, shared.RemoveEventHandler(first), "twice")
+				require.NoError(t, cache.ShutDownEventHandler(shared, first))
+				c := pods.Create(onNode("ns", "c", "n2"))
+				told(late, "add "+describe(c)+" initial=false")
+				told(early)
+				stop()
+				require.True(t, shared.IsStopped())
+				_, err = shared.AddEventHandler(early)
+				require.Error(t, err)
+			})
+		})
+	}
+}
+
+// TestResyncPeriod: what client-go calls a resync is a redelivery.
+func TestResyncPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		pods.Create(onNode("ns", "a", "n1"))
+		lw := listwatch.ToClientGo(pods.ListerWatcher())
+		shared := clientgo.NewInformer(lw, &corev1.Pod{}, time.Hour, cache.Indexers{})
+		l, none := &transcript{}, &transcript{}
+		_, err := shared.AddEventHandler(l)
+		require.NoError(t, err)
+		_, err = shared.AddEventHandlerWithResyncPeriod(none, 0)
+		require.NoError(t, err)
+		_, err = shared.AddEventHandlerWithResyncPeriod(none, -1)
+		require.ErrorContains(t, err, "give a positive duration")
+		running(t, shared.RunWithContext)
+		time.Sleep(time.Hour + time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"add a@2 initial=true", "update a@2 to a@2"}, l.take())
+		require.Equal(t, []string{"add a@2 initial=true"}, none.take())
+	})
+}
+
+// TestHandlerRemovesItself: client-go's informers allow it.
+func TestHandlerRemovesItself(t *testing.T) {
+	pods := listwatchtest.New(t, watchcache.Pods())
+	pods.Create(onNode("ns", "a", "n1"))
+	shared := clientgo.Informer(informer.New(pods.ListerWatcher()))
+	var registered cache.ResourceEventHandlerRegistration
+	removed := make(chan error, 1)
+	registered, err := shared.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+		removed <- shared.RemoveEventHandler(registered)
+	}})
+	require.NoError(t, err)
+	running(t, shared.RunWithContext)
+	require.NoError(t, <-removed)
+	require.NoError(t, cache.ShutDownEventHandler(shared, registered))
+}
+
+// TestFactory gives a factory of k8s.io/client-go/informers an informer of ours, which its listers then read.
+func TestFactory(t *testing.T) {
+	pods := listwatchtest.New(t, watchcache.Pods())
+	pods.Create(onNode("ns", "a", "n1"))
+	client, err := kubernetes.NewForConfig(pods.Server().Config())
+	require.NoError(t, err)
+	ours := informer.New(listwatch.FromClient[corev1.Pod](client.CoreV1().RESTClient(), "pods"))
+	factory := informers.NewSharedInformerFactory(client, 0)
+	factory.InformerFor(&corev1.Pod{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
+		return clientgo.Informer(ours)
+	})
+	lister := factory.Core().V1().Pods().Lister()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer factory.Shutdown()
+	defer cancel()
+	factory.Start(ctx.Done())
+	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
+		require.True(t, synced, kind)
+	}
+	all, err := lister.Pods("ns").List(labels.Everything())
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	held, ok := ours.Snapshot().Get("ns/a")
+	require.True(t, ok)
+	require.True(t, all[0] == held)
+}
+
+func TestTransform(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		pods.Create(onNode("ns", "a", "n1"))
+		shared := clientgo.NewInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, cache.Indexers{})
+		require.NoError(t, shared.SetTransform(nil))
+		require.NoError(t, shared.SetTransform(func(obj any) (any, error) {
+			pod := obj.(*corev1.Pod).DeepCopy()
+			switch pod.Name {
+			case "refused":
+				return nil, errors.New("not this one")
+			case "other":
+				return "a string", nil
+			}
+			pod.Labels = nil
+			return pod, nil
+		}))
+		running(t, shared.RunWithContext)
+		pods.Server().AwaitWatches(1)
+		pods.Create(onNode("ns", "refused", "n1"))
+		pods.Create(onNode("ns", "other", "n1"))
+		pods.Create(onNode("ns", "b", "n1"))
+		synctest.Wait()
+		require.ElementsMatch(t, []string{"ns/a", "ns/b"}, shared.GetStore().ListKeys())
+		for _, obj := range shared.GetStore().List() {
+			require.Empty(t, obj.(*corev1.Pod).Labels)
+		}
+		require.ErrorContains(t, shared.SetTransform(nil), "the informer has been started")
+	})
+}
+
+// TestAnotherTypeIsRefused: a lister of the type would panic on it.
+func TestAnotherTypeIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		pods.Create(onNode("ns", "a", "n1"))
+		lw := listwatch.ToClientGo(pods.ListerWatcher())
+		nodes := clientgo.NewInformer(lw, &corev1.Node{}, 0, cache.Indexers{})
+		anything := clientgo.NewInformer(lw, nil, 0, cache.Indexers{})
+		running(t, nodes.RunWithContext)
+		running(t, anything.RunWithContext)
+		synctest.Wait()
+		require.Empty(t, nodes.GetStore().List())
+		require.Len(t, anything.GetStore().List(), 1)
+	})
+}
+
+func TestInformerErrors(t *testing.T) {
+	ours := informer.New(listwatch.FromClientGo[*corev1.Pod](&cache.ListWatch{}))
+	shared, other := clientgo.Informer(ours), clientgo.Informer(informer.New(listwatch.FromClientGo[*corev1.Pod](&cache.ListWatch{})))
+	foreign, err := other.AddEventHandler(&transcript{})
+	require.NoError(t, err)
+	_, isNil := shared.AddEventHandler(nil)
+	for want, err := range map[string]error{
+		"add a handler: it is nil":                   isNil,
+		"the registration is not one of":             shared.RemoveEventHandler(foreign),
+		"the informer was made with its source":      shared.SetTransform(func(any) (any, error) { return nil, nil }),
+		"set a watch error handler: it takes":        shared.SetWatchErrorHandler(nil),
+		"use informer.WithReflector with reflector.": shared.SetWatchErrorHandlerWithContext(nil),
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	require.NoError(t, shared.SetTransform(nil), "which controller-runtime does")
+	require.PanicsWithError(t, `clientgo: add index "x": its function is nil`, func() {
+		clientgo.NewInformer(&cache.ListWatch{}, nil, 0, cache.Indexers{"x": nil})
+	})
+}
+
+// TestRunReports: Run of that interface has no error to return.
+func TestRunReports(t *testing.T) {
+	reported := make(chan error, 8)
+	before := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { reported <- err }}
+	defer func() { utilruntime.ErrorHandlers = before }()
+	pods := listwatchtest.New(t, watchcache.Pods())
+	pods.Create(onNode("ns", "a", "n1"))
+
+	shared := clientgo.Informer(informer.New(pods.ListerWatcher(), informer.WithRing(0)))
+	shared.Run(nil)
+	require.ErrorContains(t, <-reported, "WithRing(0)")
+
+	shared = clientgo.Informer(informer.New(pods.ListerWatcher()))
+	_, err := shared.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic(http.ErrAbortHandler) }})
+	require.NoError(t, err)
+	require.Panics(t, func() { shared.Run(nil) })
+	require.ErrorIs(t, <-reported, http.ErrAbortHandler)
+	require.True(t, shared.IsStopped())
+}
