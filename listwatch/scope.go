@@ -39,8 +39,8 @@ func inOrder(selector string) string {
 // Namespace is the namespace of [InNamespace]; empty for all of them, or cluster scope.
 func (s Scope) Namespace() string { return s.of.namespace }
 
-// String says what is kept, for messages and labels, such as "in ns, fields spec.nodeName=n1, labels app=web"; it is
-// empty for the whole collection.
+// String says what is kept and how it is read, for messages and labels, such as "in ns, fields spec.nodeName=n1, labels
+// app=web". It is empty for the whole collection, read as it is by default.
 func (s Scope) String() string {
 	var parts []string
 	add := func(what, value string) {
@@ -51,5 +51,13 @@ func (s Scope) String() string {
 	add("in", s.of.namespace)
 	add("fields", s.of.fieldSelector)
 	add("labels", s.of.labelSelector)
+	for _, form := range []struct {
+		said bool
+		name string
+	}{{s.of.json, "as JSON"}, {s.of.noSharing, "without sharing"}, {s.of.noWatchList, "without watch list"}} {
+		if form.said {
+			parts = append(parts, form.name)
+		}
+	}
 	return strings.Join(parts, ", ")
 }

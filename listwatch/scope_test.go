@@ -29,12 +29,13 @@ func TestScopesAreEqualWhenTheyKeepTheSame(t *testing.T) {
 	}
 	all := listwatch.ScopeOf()
 	require.Empty(t, all.String())
+	require.Equal(t, "as JSON, without sharing", listwatch.ScopeOf(listwatch.WithoutSharing(), listwatch.WithJSON()).String())
 	require.True(t, all == listwatch.ScopeOf(listwatch.InNamespace(""), listwatch.Fields(fields.Everything()), listwatch.Labels(labels.Everything())))
 	seen := map[listwatch.Scope]string{one: "one", all: "all"}
 	for name, option := range map[string]listwatch.Option{
 		"namespace": listwatch.InNamespace("other"), "field": field("spec.nodeName=n2"), "not": field("spec.nodeName!=n1"),
 		"label": label("app=db"), "the same as label": label("spec.nodeName=n2"), "json": listwatch.WithJSON(), "copies": listwatch.WithoutSharing(),
-		"escaped": field(`spec.nodeName=n2\,status.phase=x`), "two terms": field(`spec.nodeName=n2,status.phase=x`),
+		"escaped": field(`spec.nodeName=n2\,status.phase\=x`), "two terms": field(`spec.nodeName=n2,status.phase=x`),
 	} {
 		scope := listwatch.ScopeOf(option)
 		require.NotContainsf(t, seen, scope, "%s is %s", name, seen[scope])
