@@ -92,6 +92,9 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 		if got := st.Snapshot().ResourceVersion(); status.ResourceVersion != got {
 			t.Errorf("seed %d: Status says version %s, the store %s", seed, status.ResourceVersion, got)
 		}
+		if status.LastEvent.After(status.LastContact) || status.LastProgress.After(status.LastContact) {
+			t.Errorf("seed %d: event or progress without contact: %+v", seed, status)
+		}
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("seed %d: Run returned %v", seed, err)
