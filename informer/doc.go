@@ -39,6 +39,12 @@
 // [Informer.WaitFor], [Informer.WaitForDeletion] and [Informer.WaitForResourceVersion] block until the store has what a
 // write returned, by comparing resource versions (KEP-5504).
 //
+// # Sharing
+//
+// A [Set] shares informers within a process: who needs a collection takes a [Lease] with [Acquire], and all leases of one
+// object type, resource and scope share one copy and one watch. A lease's handlers end with it; the last Close of a
+// copy ends its watch and frees it. One copy's failure is its own.
+//
 // # What is not
 //
 // There is no resync. What that word stands for elsewhere is [WithRedelivery], which asks the server nothing, and

@@ -228,6 +228,22 @@ func (i *Informer[T]) forget(h *Handler[T]) {
 	}
 }
 
+// removeOwned removes the handlers of an owner: it halts them all, then waits for each.
+func (i *Informer[T]) removeOwned(owner any) {
+	i.mu.Lock()
+	var owned []*Handler[T]
+	for _, h := range i.handlers {
+		if h.options.owner == owner {
+			h.halt()
+			owned = append(owned, h)
+		}
+	}
+	i.mu.Unlock()
+	for _, h := range owned {
+		h.Remove()
+	}
+}
+
 // failed ends Run with err, unless another error was first.
 func (i *Informer[T]) failed(err error) {
 	i.mu.Lock()

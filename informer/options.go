@@ -18,6 +18,8 @@ type options struct {
 	metrics   Metrics
 	verify    time.Duration
 	report    func(Drift, error)
+	ofSet     bool   // indexes of other types are for other informers
+	namespace string // the only one of the collection, where that is known
 }
 
 // defaults, with their reasons.
@@ -79,6 +81,9 @@ func indexesOf[T store.Object](o options) ([]store.AnyIndex[T], error) {
 	var all []store.AnyIndex[T]
 	for _, given := range o.indexes {
 		indexes, ok := given.([]store.AnyIndex[T])
+		if !ok && o.ofSet {
+			continue
+		}
 		if !ok {
 			var want T
 			return nil, fmt.Errorf("informer: WithIndexes: the indexes are of another type than the informer's %T", want)
@@ -96,6 +101,7 @@ type handlerOptions struct {
 	redelivery time.Duration
 	synced     func()
 	isolated   bool
+	owner      any // what the handler ends with, besides the informer
 }
 
 // WithName names the handler in errors, [Status] and metrics. Default: "handler-" and a number. Names need not be

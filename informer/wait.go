@@ -19,7 +19,7 @@ import (
 //
 // It blocks until ctx ends, and the error then says what the store has; or until Run ends, with [ErrStopped]. An object
 // of another kind than those held is an error at once, where objects carry their kind (unstructured and metadata; Go types
-// see to it otherwise). It cannot know that obj belongs to a part of the resource that the selectors leave out: it then
+// see to it otherwise), and so is one of another namespace than a [Set]'s copy keeps. It cannot know that obj belongs to a part of the resource that the selectors leave out: it then
 // returns with the next later event or bookmark. For an object of another cluster, what it does means nothing.
 func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
 	w, err := waitFor(i, "wait for", obj)
@@ -102,6 +102,9 @@ func waitFor[T store.Object](i *Informer[T], what string, obj T) (*awaited[T], e
 	}
 	if err := checkKind(obj, i.Snapshot()); err != nil {
 		return nil, fmt.Errorf("informer: %s %s: %w", what, store.KeyOf(obj), err)
+	}
+	if only := i.options.namespace; only != "" && obj.GetNamespace() != only {
+		return nil, fmt.Errorf("informer: %s %s: this collection is that of namespace %s", what, store.KeyOf(obj), only)
 	}
 	w := &awaited[T]{obj: obj, key: store.KeyOf(obj), resourceVersion: obj.GetResourceVersion()}
 	w.listing, _ = i.journal.ring.lists()

@@ -1,0 +1,319 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+var (
+	podsResource  = corev1.SchemeGroupVersion.WithResource("pods")
+	nodesResource = corev1.SchemeGroupVersion.WithResource("nodes")
+)
+
+type fakePods = listwatchtest.Collection[*corev1.Pod]
+
+func newPods(t *testing.T, names ...string) *fakePods {
+	pods := listwatchtest.New(t, watchcache.Pods())
+	for _, name := range names {
+		createPod(pods, "ns", name)
+	}
+	return pods
+}
+
+func createPod(pods *fakePods, namespace, name string) *corev1.Pod {
+	return pods.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+}
+
+// startSet runs a set until stop, which returns what Run did; the test's end stops it too.
+func startSet(t *testing.T, s *informer.Set) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ran
+	})
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+func acquire(t *testing.T, s *informer.Set, options ...listwatch.Option) *informer.Lease[*corev1.Pod] {
+	t.Helper()
+	l, err := informer.Acquire[corev1.Pod](s, podsResource, options...)
+	require.NoError(t, err)
+	return l
+}
+
+// TestLeasesShareOneWatch goes over HTTP and counts at the server: whoever asks for the same, in whatever words, shares one
+// watch; the last Close ends it and frees the copy.
+func TestLeasesShareOneWatch(t *testing.T) {
+	pods := newPods(t, "a", "b")
+	server := pods.Server()
+	set := informer.NewSet(server.Listen())
+	startSet(t, set)
+
+	node := listwatch.Fields(fields.OneTermNotEqualSelector("spec.nodeName", "n9"))
+	first := acquire(t, set, listwatch.InNamespace("ns"), node)
+	second := acquire(t, set, node, listwatch.InNamespace("ns"))
+	require.NoError(t, first.WaitSynced(t.Context()))
+	require.NoError(t, second.WaitSynced(t.Context()))
+	require.Equal(t, 2, first.Snapshot().Len())
+	a, _ := first.Snapshot().Get("ns/a")
+	same, _ := second.Snapshot().Get("ns/a")
+	require.Same(t, a, same)
+	server.AwaitWatches(1)
+
+	other := acquire(t, set)
+	metadata, err := informer.Acquire[metav1.PartialObjectMetadata](set, podsResource, listwatch.InNamespace("ns"), node)
+	require.NoError(t, err)
+	server.AwaitWatches(3)
+	require.Len(t, server.Requests(listwatchtest.Watch), 3, "another scope and another type have watches of their own")
+	var names []string
+	for _, c := range set.Status() {
+		names = append(names, fmt.Sprintf("%d: %s", c.Leases, c.Name))
+	}
+	require.Equal(t, []string{
+		"1: pods/v1 as *v1.PartialObjectMetadata, in ns, fields spec.nodeName!=n9",
+		"1: pods/v1 as *v1.Pod",
+		"2: pods/v1 as *v1.Pod, in ns, fields spec.nodeName!=n9",
+	}, names)
+	require.NoError(t, other.WaitSynced(t.Context()))
+	require.NoError(t, metadata.WaitSynced(t.Context()))
+	require.NoError(t, set.Ready(time.Minute))
+	other.Close()
+	metadata.Close()
+	server.AwaitWatches(1)
+
+	first.Close()
+	first.Close()
+	written := createPod(pods, "ns", "c")
+	require.NoError(t, second.WaitFor(t.Context(), written), "the other lease goes on")
+	server.AwaitWatches(1)
+	require.Len(t, server.Requests(listwatchtest.Watch), 3)
+	held, _ := second.Snapshot().Get("ns/c")
+	object, copied := weak.Make(held), weak.Make(second.Informer)
+	second.Close()
+	<-second.Done()
+	require.NoError(t, second.Err())
+	server.AwaitWatches(0)
+	require.Empty(t, set.Status())
+	first, second, a, same, held = nil, nil, nil, nil, nil
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return object.Value() == nil && copied.Value() == nil
+	}, patience, time.Millisecond, "the memory of the copy is free")
+
+	again := acquire(t, set, listwatch.InNamespace("ns"), node)
+	require.NoError(t, again.WaitSynced(t.Context()))
+	require.Equal(t, 3, again.Snapshot().Len(), "a new lease begins anew")
+	again.Close()
+}
+
+// TestHandlersEndWithTheirLease: those of another lease of the same copy go on.
+func TestHandlersEndWithTheirLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := newPods(t, "a")
+		set := informer.NewSet(pods.Server().Config())
+		stop := startSet(t, set)
+		first, second := acquire(t, set), acquire(t, set)
+		var mine, others, looped recorder
+		h, err := first.AddHandler(mine.handle)
+		require.NoError(t, err)
+		_, err = second.AddHandler(others.handle)
+		require.NoError(t, err)
+		loop := make(chan struct{})
+		go func() {
+			defer close(loop)
+			for e := range first.Events(t.Context()) {
+				looped.handle(e)
+			}
+		}()
+		for _, r := range []*recorder{&mine, &others, &looped} {
+			require.Len(t, r.take(), 1)
+		}
+		first.Close()
+		<-loop
+		require.NoError(t, h.WaitSynced(t.Context()))
+		createPod(pods, "ns", "b")
+		require.Empty(t, mine.take())
+		require.Empty(t, looped.take())
+		require.Len(t, others.take(), 1)
+		_, err = first.AddHandler(mine.handle)
+		require.ErrorContains(t, err, "the lease is closed")
+		for range first.Events(t.Context()) {
+			t.Error("an event after Close")
+		}
+		require.Len(t, set.Status()[0].Handlers, 1)
+
+		require.NoError(t, stop())
+		_, err = informer.Acquire[corev1.Pod](set, podsResource)
+		require.ErrorIs(t, err, informer.ErrStopped)
+		_, err = second.AddHandler(others.handle)
+		require.ErrorIs(t, err, informer.ErrStopped)
+		second.Close()
+	})
+}
+
+// TestFailureOfOneCopyIsItsOwn: a copy that is refused shows that, and the others are as fresh as ever; with final errors
+// its lease says why it ended, and asking again begins anew.
+func TestFailureOfOneCopyIsItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := newPods(t, "a")
+		nodes := listwatchtest.Serve(pods.Server(), watchcache.Resource[*corev1.Node]{
+			Version: "v1", Plural: "nodes", Kind: "Node", ClusterScoped: true,
+		})
+		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
+		list := nodes.Fail(listwatchtest.List, forbidden, listwatchtest.UntilLifted())
+		watch := nodes.Fail(listwatchtest.Watch, forbidden, listwatchtest.UntilLifted())
+		for _, final := range []bool{false, true} {
+			var options []informer.Option
+			if final {
+				options = append(options, informer.WithReflector(reflector.WithFinalErrors()))
+			}
+			set := informer.NewSet(pods.Server().Config(), options...)
+			stop := startSet(t, set)
+			refused, err := informer.Acquire[corev1.Node](set, nodesResource)
+			require.NoError(t, err)
+			healthy := acquire(t, set)
+			require.NoError(t, healthy.WaitSynced(t.Context()))
+			time.Sleep(10 * time.Second) // of the simulated clock
+			require.Equal(t, reflector.Forbidden, refused.Status().Class)
+			require.NoError(t, healthy.Ready(time.Minute))
+			require.ErrorContains(t, set.Ready(time.Minute), "nodes/v1 as *v1.Node: not synced yet (forbidden")
+			require.Equal(t, final, refused.Err() != nil)
+			if final {
+				<-refused.Done()
+				require.True(t, apierrors.IsForbidden(refused.Err()))
+				list.Lift()
+				watch.Lift()
+				again, err := informer.Acquire[corev1.Node](set, nodesResource)
+				require.NoError(t, err)
+				require.NoError(t, again.WaitSynced(t.Context()))
+				refused.Close()
+				require.Len(t, set.Status(), 2, "the end of the old lease is not that of the new one")
+			}
+			require.NoError(t, stop())
+		}
+	})
+}
+
+func TestPanicInALeaseEndsTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := newPods(t, "a")
+		set := informer.NewSet(pods.Server().Config())
+		lease := acquire(t, set)
+		_, err := lease.AddHandler(func(podEvent) { panic("isolated") }, informer.WithIsolation())
+		require.NoError(t, err)
+		ran := make(chan error, 1)
+		go func() { ran <- set.Run(t.Context()) }()
+		synctest.Wait()
+		require.Empty(t, ran)
+		_, err = acquire(t, set, listwatch.InNamespace("ns")).AddHandler(func(podEvent) { panic("oh") }, informer.WithName("mine"))
+		require.NoError(t, err)
+		require.EqualError(t, <-ran, `informer: handler "mine" panicked: oh (at added ns/a)`)
+		require.ErrorContains(t, set.Run(t.Context()), "called twice")
+	})
+}
+
+func TestSetsRefuse(t *testing.T) {
+	set := informer.NewSet(&rest.Config{Host: "http://127.0.0.1:1"}, informer.WithRing(0))
+	_, err := informer.Acquire[corev1.Pod](set, podsResource)
+	require.ErrorContains(t, err, "WithRing(0)")
+	require.ErrorContains(t, set.Run(t.Context()), "WithRing(0)")
+
+	set = informer.NewSet(&rest.Config{Host: "http://127.0.0.1:1"})
+	_, err = informer.Acquire[corev1.Pod](set, schema.GroupVersionResource{Resource: "pods"})
+	require.ErrorContains(t, err, "give a version")
+	unused := acquire(t, set)
+	h, err := unused.AddHandler(func(podEvent) {})
+	require.NoError(t, err)
+	unused.Close() // before Run
+	require.ErrorIs(t, h.WaitSynced(t.Context()), informer.ErrStopped)
+	require.Empty(t, set.Status())
+	lease := acquire(t, set, listwatch.InNamespace("ns"))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "a", ResourceVersion: "1"}}
+	require.ErrorContains(t, lease.WaitFor(t.Context(), pod), "wait for other/a: this collection is that of namespace ns")
+	lease.Close()
+
+	_, err = informer.Acquire[corev1.Pod](informer.NewSet(&rest.Config{Host: "http://a:b:c"}), podsResource)
+	require.ErrorContains(t, err, "acquire pods/v1 as *v1.Pod")
+}
+
+func TestIndexesOfASetGoToTheirType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := newPods(t, "a")
+		byName := store.NewIndex("name", func(p *corev1.Pod) []string { return []string{p.Name} })
+		zones := store.NewIndex("zone", func(n *corev1.Node) []string { return []string{n.Labels["zone"]} })
+		set := informer.NewSet(pods.Server().Config(), informer.WithIndexes(byName), informer.WithIndexes(zones))
+		startSet(t, set)
+		lease := acquire(t, set)
+		require.NoError(t, lease.WaitSynced(t.Context()))
+		require.Equal(t, 1, byName.Len(lease.Snapshot(), "a"))
+	})
+}
+
+// TestLeasesComeAndGo takes and gives leases of a few scopes from many goroutines; no lease ever sees less than the server
+// had, and in the end nothing is left.
+func TestLeasesComeAndGo(t *testing.T) {
+	pods := newPods(t, "a")
+	set := informer.NewSet(pods.Server().Config())
+	stop := startSet(t, set)
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	var work sync.WaitGroup
+	for worker := range uint64(8) {
+		work.Go(func() {
+			random := rand.New(rand.NewPCG(seed, worker))
+			for range 20 {
+				var options []listwatch.Option
+				if random.IntN(2) == 0 {
+					options = append(options, listwatch.InNamespace("ns"))
+				}
+				lease, err := informer.Acquire[corev1.Pod](set, podsResource, options...)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				told := make(chan struct{}, 1)
+				_, err = lease.AddHandler(func(podEvent) { told <- struct{}{} })
+				if err != nil {
+					t.Error(err)
+				}
+				if random.IntN(3) > 0 {
+					<-told
+				}
+				lease.Close()
+			}
+		})
+	}
+	work.Wait()
+	require.Empty(t, set.Status())
+	pods.Server().AwaitWatches(0)
+	require.NoError(t, stop())
+	for _, r := range pods.Server().Requests() {
+		require.True(t, strings.HasPrefix(r.String(), "watch pods"), r.String())
+	}
+}
