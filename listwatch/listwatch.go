@@ -94,14 +94,15 @@ func (lw *ListWatch[T]) Sharing() SharingStats {
 	}
 	s := lw.memo.Stats()
 	return SharingStats{
-		Lookups: s.Lookups, Hits: s.Hits, Bytes: s.Bytes, Shared: s.Shared, Entries: s.Entries, Held: s.Held,
+		Same: s.Same, Lookups: s.Lookups, Hits: s.Hits, Bytes: s.Bytes, Shared: s.Shared, Entries: s.Entries, Held: s.Held,
 	}
 }
 
 // SharingStats says how much of a collection is equal, and what remembering it takes.
 type SharingStats struct {
-	// Lookups is how often a part of an object was looked up, and Hits how often it was found.
-	Lookups, Hits uint64
+	// Same is how often a part of an object was equal in the object before, Lookups how often another was looked up among
+	// all that is remembered, and Hits how often it was found.
+	Same, Lookups, Hits uint64
 	// Bytes is the size of all objects on the wire, and Shared how much of that was not decoded again.
 	Bytes, Shared uint64
 	// Entries is the number of parts remembered now, and Held the bytes of wire that they stand for. An entry takes

@@ -30,7 +30,8 @@ type Rig struct {
 	// Expire makes every resource version and continue token so far too old; it returns when that is so. Nil skips
 	// what needs it.
 	Expire func()
-	// Bookmark makes watches that allow bookmarks send one. Nil waits for the server's own, about a minute.
+	// Bookmark makes watches that allow bookmarks send one. Nil waits for the one that a server sends by itself right before
+	// it ends a watch (KEP-956).
 	Bookmark func()
 }
 

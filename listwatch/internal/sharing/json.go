@@ -89,7 +89,7 @@ func (m *Memo) jsonField(f *jsonField, into reflect.Value, raw []byte) error {
 	looked := f.whole != nil && raw[0] != 'n' && f.whole.wanted()
 	var k key
 	if looked {
-		if k = m.keyOf(raw); m.find(f.whole, k, len(raw), into) {
+		if k = m.keyOf(raw); m.find(f.whole, &f.whole.habit, k, len(raw), into) {
 			m.doc.pass(raw)
 			return nil
 		}
@@ -98,7 +98,7 @@ func (m *Memo) jsonField(f *jsonField, into reflect.Value, raw []byte) error {
 		return err
 	}
 	if looked {
-		m.keep(f.whole, k, len(raw), into)
+		m.keep(f.whole, &f.whole.habit, k, len(raw), into)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (m *Memo) jsonElements(f *jsonField, into reflect.Value) error {
 		looked := f.each.wanted()
 		var k key
 		if looked {
-			if k = m.keyOf(raw); m.find(f.each, k, len(raw), elem) {
+			if k = m.keyOf(raw); m.find(f.each, &f.each.habit, k, len(raw), elem) {
 				m.doc.pass(raw)
 				return nil
 			}
@@ -151,7 +151,7 @@ func (m *Memo) jsonElements(f *jsonField, into reflect.Value) error {
 			return err
 		}
 		if looked {
-			m.keep(f.each, k, len(raw), elem)
+			m.keep(f.each, &f.each.habit, k, len(raw), elem)
 		}
 		return nil
 	})

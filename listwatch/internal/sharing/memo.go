@@ -34,7 +34,8 @@ type Memo struct {
 
 // Stats is what a [Memo] holds, and what it was good for.
 type Stats struct {
-	Lookups, Hits uint64 // fields looked up, and found
+	Same          uint64 // fields that were equal in the object before
+	Lookups, Hits uint64 // others looked up, and found
 	Bytes, Shared uint64 // of all objects on the wire, and those of them that were not decoded again
 	Entries       int    // values held
 	Held          int    // bytes of wire for which they stand
@@ -123,17 +124,19 @@ func (m *Memo) keyOf(b []byte) (k key) {
 	return key(m.hash.Seal(m.sum[:0], m.nonce, nil, b))
 }
 
-// site is one place in a type, and what was decoded there.
+// site is one field of a type, and what was decoded there.
 type site struct {
 	typ        reflect.Type
 	young, old table
-
-	// Of the last look-ups. A site that finds too little is passed over for skip objects, then tried again.
-	tries, hits, skip, pause int
+	habit      // where the place is not known
 }
 
+// habit is how the look-ups of one place went lately. A place that finds too little is passed over for skip objects, then
+// tried again.
+type habit struct{ tries, hits, skip, pause int32 }
+
 const (
-	trial     = 128     // look-ups before a site is judged
+	trial     = 128     // look-ups before a place is judged
 	worth     = 4       // it must find one in so many
 	firstRest = 1 << 11 // how long it rests at first; twice as long each time
 	lastRest  = 1 << 17
@@ -146,18 +149,44 @@ func (m *Memo) newSite(typ reflect.Type) *site {
 }
 
 // wanted reports whether a look-up is worth its price.
-func (s *site) wanted() bool {
-	if s.skip > 0 {
-		s.skip--
+func (h *habit) wanted() bool {
+	if h.skip > 0 {
+		h.skip--
 		return false
 	}
 	return true
 }
 
+// same counts what was equal in the object before. It speaks for the place like a look-up that finds: in another order of
+// objects it would have been one.
+func (h *habit) same() {
+	if h.skip == 0 {
+		h.tries++
+		h.hits++
+	}
+}
+
+// looked counts a look-up, and decides now and then whether to go on, and how long to rest otherwise.
+func (h *habit) looked(found bool) {
+	h.tries++
+	if found {
+		h.hits++
+	}
+	if h.tries < trial {
+		return
+	}
+	if h.hits >= h.tries/worth {
+		h.pause = 0
+	} else {
+		h.pause = min(max(firstRest, 2*h.pause), lastRest)
+		h.skip = h.pause
+	}
+	h.tries, h.hits = 0, 0
+}
+
 // find assigns to dst what was decoded from equal bytes.
-func (m *Memo) find(s *site, k key, size int, dst reflect.Value) bool {
+func (m *Memo) find(s *site, h *habit, k key, size int, dst reflect.Value) bool {
 	m.stats.Lookups++
-	s.tries++
 	i, ok := s.young.index[k]
 	switch {
 	case ok:
@@ -169,46 +198,39 @@ func (m *Memo) find(s *site, k key, size int, dst reflect.Value) bool {
 			s.old.bytes -= size
 			m.stats.Entries--
 			m.stats.Held -= size
-			m.keep(s, k, size, dst)
+			m.keep(s, h, k, size, dst)
 		}
 	}
 	if ok {
-		s.hits++
 		m.stats.Hits++
 		m.stats.Shared += uint64(size)
 	}
-	if s.tries >= trial && !s.judge() {
-		m.stats.Entries -= s.young.len() + s.old.len()
-		m.stats.Held -= s.young.bytes + s.old.bytes
-		s.young, s.old = table{}, table{}
-	}
+	h.looked(ok)
 	return ok
 }
 
-// judge decides whether to go on, and how long to rest otherwise.
-func (s *site) judge() (goOn bool) {
-	goOn = s.hits*worth >= s.tries
-	if goOn {
-		s.pause = 0
-	} else {
-		s.pause = min(max(firstRest, 2*s.pause), lastRest)
-		s.skip = s.pause
-	}
-	s.tries, s.hits = 0, 0
-	return goOn
+// same counts a part that the object before had too.
+func (m *Memo) same(size int) {
+	m.stats.Same++
+	m.stats.Shared += uint64(size)
 }
 
 // keep remembers what was decoded. Slices lose their spare capacity: two objects must not grow into one array.
-func (m *Memo) keep(s *site, k key, size int, value reflect.Value) {
-	if s.skip > 0 {
+func (m *Memo) keep(s *site, h *habit, k key, size int, value reflect.Value) {
+	trim(value)
+	if h.skip > 0 {
 		return // judged by the very look-up that did not find it
-	}
-	if value.Kind() == reflect.Slice && value.Cap() > value.Len() {
-		value.SetCap(value.Len())
 	}
 	s.young.add(s.typ, k, size, value)
 	m.stats.Entries++
 	m.stats.Held += size
+}
+
+// trim takes a slice's spare capacity.
+func trim(value reflect.Value) {
+	if value.Kind() == reflect.Slice && value.Cap() > value.Len() {
+		value.SetCap(value.Len())
+	}
 }
 
 // table holds values of one type by the bytes that they were decoded from. Values stand in one slice and the map has

@@ -10,6 +10,9 @@ import (
 // generators leave, `protobuf:"bytes,2,opt,name=spec"`: there is no code for any type.
 type plan struct {
 	fields []*field // by number; nil where there is none
+	slices []int    // which of the struct's fields are slices that are decoded plainly
+	slots  int      // how many fields are looked up
+	before *before  // where objects are of this type
 }
 
 // field is one field of a message.
@@ -20,6 +23,7 @@ type field struct {
 	shape   shape
 	elem    reflect.Type // of a message
 	nested  *plan        // its plan, when it is first needed
+	slot    int          // among the fields that are looked up
 	whole   *site        // of all occurrences together; nil for a scalar
 	each    *site        // of each occurrence of a repeated message
 }
@@ -57,6 +61,13 @@ func (m *Memo) planOf(t reflect.Type) *plan {
 			continue
 		}
 		f.index = i
+		if f.shape != scalar {
+			f.slot = p.slots
+			p.slots++
+		}
+		if f.shape == leaf && t.Field(i).Type.Kind() == reflect.Slice {
+			p.slices = append(p.slices, i)
+		}
 		for len(p.fields) <= number {
 			p.fields = append(p.fields, nil)
 		}

@@ -18,117 +18,270 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.begin(len(data))
-	return m.message(m.planOf(v.Type().Elem()), v.Elem(), data)
+	p := m.planOf(v.Type().Elem())
+	if p.before == nil {
+		p.before = newBefore(v.Type().Elem(), p)
+	}
+	err := m.message(p, p.before.root, v.Elem(), data, p.before.previous())
+	p.before.set(v.Elem(), data, err)
+	return err
 }
 
-// message decodes one message into dst, which is zero.
-func (m *Memo) message(p *plan, dst reflect.Value, data []byte) error {
-	plain := plainRun{to: dst, data: data}
-	last := 0
-	for at := 0; at < len(data); {
-		number, wire, size := next(data[at:])
-		if size == 0 || number <= last || number >= len(p.fields) || !p.fields[number].takes(wire) {
-			return plain.all()
+// message decodes one message into dst, which is zero or, where that is taken, what was.value is.
+func (m *Memo) message(p *plan, at *place, dst reflect.Value, data []byte, was previous) error {
+	w := walk{m: m, p: p, at: at, dst: dst, was: was, plain: plainRun{to: dst, data: data}}
+	w.begin()
+	for here := 0; here < len(data); {
+		end, err := w.same(here)
+		if err == nil && end < len(data) {
+			end, err = w.run(end)
 		}
-		f := p.fields[number]
-		end := at + size
-		for !f.single && end < len(data) {
-			again, wire, size := next(data[end:])
-			if size == 0 || again != number {
-				break
-			}
-			if !f.takes(wire) {
-				return plain.all()
-			}
-			end += size
-		}
-		switch err := m.field(f, dst, &plain, at, end); {
+		switch {
 		case err == errForm:
-			return plain.all()
+			return w.plain.all()
 		case err != nil:
 			return err
 		}
-		at, last = end, number
+		here = end
 	}
-	return plain.until(len(data))
+	if err := w.plain.until(len(data)); err != nil {
+		return err
+	}
+	w.end()
+	return nil
+}
+
+// walk goes through one message beside the one that stood in its place before.
+type walk struct {
+	m      *Memo
+	p      *plan
+	at     *place // nil: nothing stood here, and nothing is noted
+	dst    reflect.Value
+	was    previous
+	old    []span // of the fields of was that are still to come
+	fields []span
+	last   int // the number of the field before
+	plain  plainRun
+}
+
+// begin takes over the whole struct of the message before: most fields will be equal, and the others are set to zero one by one.
+func (w *walk) begin() {
+	if w.at != nil {
+		w.fields = w.at.spare[:0]
+	}
+	switch {
+	case w.at == nil || !w.at.valid || w.was.data == nil:
+		w.dst.SetZero()
+	default:
+		w.old = w.at.fields
+		if !w.was.taken {
+			w.dst.Set(w.was.value)
+		}
+	}
+	if w.at != nil {
+		w.at.valid = false
+	}
+}
+
+// end notes where the fields are, for the next message in this place.
+func (w *walk) end() {
+	for _, o := range w.old {
+		w.zero(o)
+	}
+	if w.plain.used {
+		for _, i := range w.p.slices {
+			trim(w.dst.Field(i))
+		}
+	}
+	if w.at != nil {
+		w.at.fields, w.at.spare, w.at.valid = w.fields, w.at.fields, true
+	}
+}
+
+func (w *walk) zero(o span) { w.dst.Field(w.p.fields[o.number].index).SetZero() }
+
+// same passes over the runs that stood here in the message before too: their values are in dst already.
+func (w *walk) same(start int) (end int, err error) {
+	here, onlyScalars := start, true
+	for len(w.old) > 0 {
+		f := w.repeats(w.old[0], here)
+		if f == nil {
+			break
+		}
+		o := w.old[0]
+		size := o.end - o.start
+		w.old = w.old[1:]
+		w.note(o.number, here, here+size)
+		here += size
+		if f.shape != scalar {
+			onlyScalars = false
+			w.at.slots[f.slot].whole.same()
+			w.m.same(size)
+		}
+	}
+	if here == start || onlyScalars && w.plain.from < start {
+		return here, nil // scalars are cheaper to decode again than to interrupt what is decoded plainly
+	}
+	err = w.plain.until(start)
+	w.plain.from = here
+	return here, err
+}
+
+// repeats returns the field whose run o stands here too; nil where it does not.
+func (w *walk) repeats(o span, here int) *field {
+	data, end := w.plain.data, here+o.end-o.start
+	if end > len(data) || string(data[here:end]) != string(w.was.data[o.start:o.end]) || o.number <= w.last {
+		return nil
+	}
+	f := w.p.fields[o.number]
+	if !f.single && end < len(data) {
+		if again, _, _ := next(data[end:]); again == o.number {
+			return nil // it goes on
+		}
+	}
+	return f
+}
+
+// run decodes the run of one field, which begins at start, and returns its end.
+func (w *walk) run(start int) (end int, err error) {
+	data := w.plain.data
+	number, wire, size := next(data[start:])
+	if size == 0 || number <= w.last || number >= len(w.p.fields) || !w.p.fields[number].takes(wire) {
+		return 0, errForm
+	}
+	f := w.p.fields[number]
+	end, count := start+size, 1
+	for !f.single && end < len(data) {
+		again, wire, size := next(data[end:])
+		if size == 0 || again != number {
+			break
+		}
+		if !f.takes(wire) {
+			return 0, errForm
+		}
+		end += size
+		count++
+	}
+	was := w.counterpart(f, number)
+	w.note(number, start, end)
+	return end, w.field(f, start, end, count, was)
+}
+
+func (w *walk) note(number, start, end int) {
+	w.last = number
+	if w.at != nil {
+		w.fields = append(w.fields, span{number, start, end})
+	}
+}
+
+// counterpart is the same field of the message before. What dst has taken over of it is set to zero.
+func (w *walk) counterpart(f *field, number int) (was previous) {
+	for len(w.old) > 0 && w.old[0].number < number {
+		w.zero(w.old[0])
+		w.old = w.old[1:]
+	}
+	if len(w.old) > 0 && w.old[0].number == number {
+		o := w.old[0]
+		w.old = w.old[1:]
+		was = previous{value: w.was.value.Field(f.index), data: w.was.data[o.start:o.end]}
+		if was.taken = f.shape == message; !was.taken {
+			w.zero(o)
+		}
+	}
+	return was
 }
 
 // takes reports whether a field of that wire type is one that this code knows. What it leaves to the generated code, that
 // code judges.
 func (f *field) takes(wire int) bool { return f != nil && (wire == wireBytes || f.shape <= leaf) }
 
-// field decodes the run of one field, data[at:end], or leaves it to the plain run.
-func (m *Memo) field(f *field, dst reflect.Value, plain *plainRun, at, end int) error {
-	looked := f.shape != scalar && f.whole.wanted()
-	if !looked && f.shape <= leaf {
-		return f.checkEntries(plain.data[at:end])
+// field decodes the run of one field, data[start:end], or leaves it to the plain run.
+func (w *walk) field(f *field, start, end, count int, was previous) error {
+	if f.shape == scalar {
+		return nil
 	}
-	if err := plain.until(at); err != nil {
+	h := w.at.whole(f)
+	looked := h.wanted()
+	if !looked && f.shape == leaf {
+		return f.checkEntries(w.plain.data[start:end])
+	}
+	if err := w.plain.until(start); err != nil {
 		return err
 	}
-	plain.from = end
-	run, into := plain.data[at:end], dst.Field(f.index)
+	w.plain.from = end
+	run, into := w.plain.data[start:end], w.dst.Field(f.index)
 	var k key
 	if looked {
-		if k = m.keyOf(run); m.find(f.whole, k, len(run), into) {
+		if k = w.m.keyOf(run); w.m.find(f.whole, h, k, len(run), into) {
+			w.at.forget(f)
 			return nil
 		}
 	}
-	if err := m.decode(f, into, plain, run); err != nil {
+	if err := w.decode(f, into, run, count, was); err != nil {
 		return err
 	}
 	if looked {
-		m.keep(f.whole, k, len(run), into)
+		w.m.keep(f.whole, h, k, len(run), into)
 	}
 	return nil
 }
 
 // decode decodes the run of one field into its place.
-func (m *Memo) decode(f *field, into reflect.Value, around *plainRun, run []byte) error {
+func (w *walk) decode(f *field, into reflect.Value, run []byte, count int, was previous) error {
 	if f.shape == leaf {
 		if err := f.checkEntries(run); err != nil {
 			return err
 		}
-		return around.unmarshal(run)
+		return w.plain.unmarshal(run)
 	}
 	if f.nested == nil {
-		f.nested = m.planOf(f.elem)
+		f.nested = w.m.planOf(f.elem)
 	}
 	switch f.shape {
 	case message:
-		return m.message(f.nested, into, payload(run))
+		return w.m.message(f.nested, w.at.below(f, 0), into, payload(run), was.payload())
 	case pointer:
 		into.Set(reflect.New(f.elem))
-		return m.message(f.nested, into.Elem(), payload(run))
+		return w.m.message(f.nested, w.at.below(f, 0), into.Elem(), payload(run), was.pointer())
 	}
-	return m.elements(f, into, run)
+	return w.elements(f, into, run, count, was)
 }
 
 // elements decodes a run of repeated messages.
-func (m *Memo) elements(f *field, into reflect.Value, run []byte) error {
-	count := 0
-	for rest := run; len(rest) > 0; count++ {
-		_, _, size := next(rest)
-		rest = rest[size:]
-	}
+func (w *walk) elements(f *field, into reflect.Value, run []byte, count int, was previous) error {
+	m := w.m
 	into.Grow(count)
 	into.SetLen(count)
+	trim(into)
 	for i := range count {
-		_, _, size := next(run)
-		data, elem := payload(run[:size]), into.Index(i)
-		run = run[size:]
+		whole, elem, old := cut(&run), into.Index(i), previous{}
+		if len(was.data) > 0 && i < was.value.Len() {
+			old = previous{value: was.value.Index(i), data: cut(&was.data)}
+		}
+		below := w.at.below(f, i)
+		h := below.each(f)
+		if old.data != nil && string(whole) == string(old.data) {
+			elem.Set(old.value)
+			h.same()
+			m.same(len(whole))
+			continue
+		}
+		data := payload(whole)
 		var k key
-		looked := f.each.wanted()
+		looked := h.wanted()
 		if looked {
-			if k = m.keyOf(data); m.find(f.each, k, len(data), elem) {
+			if k = m.keyOf(data); m.find(f.each, h, k, len(data), elem) {
+				if below != nil {
+					below.valid = false
+				}
 				continue
 			}
 		}
-		if err := m.message(f.nested, elem, data); err != nil {
+		if err := m.message(f.nested, below, elem, data, old.payload()); err != nil {
 			return err
 		}
 		if looked {
-			m.keep(f.each, k, len(data), elem)
+			m.keep(f.each, h, k, len(data), elem)
 		}
 	}
 	return nil
@@ -161,6 +314,7 @@ type plainRun struct {
 	to   reflect.Value
 	data []byte // the whole message
 	from int    // what comes before is decoded
+	used bool   // something was decoded
 }
 
 func (r *plainRun) until(end int) error {
@@ -168,7 +322,7 @@ func (r *plainRun) until(end int) error {
 		return nil
 	}
 	part := r.data[r.from:end]
-	r.from = end
+	r.from, r.used = end, true
 	return r.unmarshal(part)
 }
 
@@ -212,6 +366,13 @@ func next(b []byte) (number, wire, size int) {
 		return 0, 0, 0
 	}
 	return number, wire, n + size
+}
+
+// cut takes the first field off a run that next has read.
+func cut(run *[]byte) (first []byte) {
+	_, _, size := next(*run)
+	first, *run = (*run)[:size], (*run)[size:]
+	return first
 }
 
 // payload is the value of a length-delimited field that next has read.

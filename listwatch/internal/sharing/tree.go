@@ -21,7 +21,7 @@ type treeValue struct {
 
 // treeSite is a path, such as spec.containers[].env.
 type treeSite struct {
-	site
+	habit
 	members  map[string]*treeSite
 	elements *treeSite // of an array, and of objects that have more different members than there are sites for
 }
@@ -169,7 +169,6 @@ func (s *treeSite) element(m *Memo) *treeSite {
 
 func (m *Memo) findTree(at *treeSite, k key, size int) (any, bool) {
 	m.stats.Lookups++
-	at.tries++
 	found, ok := m.tree.young[k]
 	if !ok {
 		if found, ok = m.tree.old[k]; ok {
@@ -180,13 +179,10 @@ func (m *Memo) findTree(at *treeSite, k key, size int) (any, bool) {
 		}
 	}
 	if ok {
-		at.hits++
 		m.stats.Hits++
 		m.stats.Shared += uint64(size)
 	}
-	if at.tries >= trial {
-		at.judge()
-	}
+	at.looked(ok)
 	return found.value, ok
 }
 

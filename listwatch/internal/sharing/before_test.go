@@ -1,0 +1,105 @@
+package sharing_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// neighbours are pods that differ from the one before in every way that a walk beside it has to see: a field that goes, that
+// comes back, that changes, a list that grows, shrinks, or shifts.
+func neighbours() (all []*corev1.Pod) {
+	container := func(name string, args ...string) corev1.Container {
+		return corev1.Container{Name: name, Image: "registry.example/an-image-of:" + name, Args: args,
+			Env: []corev1.EnvVar{{Name: "A_SETTING", Value: "of a container"}}}
+	}
+	base := func() *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "shop", Labels: map[string]string{"app": "web"}, Finalizers: []string{"one", "two", "three"}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{container("one", "x", "y", "z"), container("two")}, NodeName: "node-1",
+				SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](7), SupplementalGroups: []int64{1, 2, 3}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: 4},
+		}
+	}
+	for i, change := range []func(*corev1.Pod){
+		func(*corev1.Pod) {},
+		func(*corev1.Pod) {},
+		func(p *corev1.Pod) { p.Labels = nil },
+		func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web", "b": "c"} },
+		func(p *corev1.Pod) { p.Spec.SecurityContext = nil },
+		func(p *corev1.Pod) { p.Spec.SecurityContext.SupplementalGroups = []int64{1, 2} },
+		func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsUser = nil },
+		func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, container("three")) },
+		func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[1:] },
+		func(p *corev1.Pod) {
+			p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: "B"})
+		},
+		func(p *corev1.Pod) { p.Spec.Containers[1].Args = []string{"x"} },
+		func(p *corev1.Pod) { p.Spec.Containers = nil },
+		func(p *corev1.Pod) { p.Status.ObservedGeneration = 5 },
+		func(p *corev1.Pod) { p.Status, p.Spec = corev1.PodStatus{}, corev1.PodSpec{} },
+		func(p *corev1.Pod) { p.Finalizers = p.Finalizers[:2] },
+	} {
+		p := base()
+		p.UID = "a"
+		if i%2 == 1 {
+			p.ResourceVersion = fmt.Sprint(i)
+		}
+		change(p)
+		all = append(all, p)
+	}
+	return all
+}
+
+func TestEachObjectIsItsOwnWhateverCameBefore(t *testing.T) {
+	pods := neighbours()
+	memo := newMemo(t)
+	var all []made
+	for _, first := range pods {
+		for _, second := range pods {
+			for _, p := range []*corev1.Pod{first, second} {
+				data, err := p.Marshal()
+				require.NoError(t, err)
+				all = append(all, agree(t, memo, podKind, data)...)
+			}
+		}
+	}
+	for _, m := range all {
+		require.True(t, reflect.DeepEqual(m.plain, m.ours), "an object changed after it was decoded")
+	}
+	require.Positive(t, memo.Stats().Same)
+}
+
+func TestAnObjectThatCannotBeDecodedIsNoOnesNeighbour(t *testing.T) {
+	random := source(t)
+	memo := newMemo(t)
+	for range 30 {
+		for _, p := range neighbours() {
+			data, err := p.Marshal()
+			require.NoError(t, err)
+			agree(t, memo, podKind, mutated(random, data))
+			agree(t, memo, podKind, data)
+		}
+	}
+}
+
+func TestASliceThatIsSharedHasNoRoomToGrowInto(t *testing.T) {
+	memo := newMemo(t)
+	for _, p := range neighbours() {
+		data, err := p.Marshal()
+		require.NoError(t, err)
+		for _, m := range agree(t, memo, podKind, data) {
+			ours := m.ours.(*corev1.Pod)
+			require.Equal(t, len(ours.Finalizers), cap(ours.Finalizers))
+			require.Equal(t, len(ours.Spec.Containers), cap(ours.Spec.Containers))
+			for _, c := range ours.Spec.Containers {
+				require.Equal(t, len(c.Args), cap(c.Args))
+			}
+		}
+	}
+}
