@@ -19,9 +19,9 @@ const (
 	// watchListPatience is how long a watch list may bring nothing before its bookmark. Servers that know the request
 	// begin to answer within seconds; one that ignores it is silent from then on.
 	watchListPatience = 10 * time.Second
-	// firstPatience is how many liveness periods a watch gets until its first event or bookmark. A server that has just
-	// started has no bookmark to send until it has heard of a write, and looks once a minute: its first one was seen to
-	// come after up to two minutes.
+	// firstPatience is how many liveness periods a watch gets until its first event or bookmark. API servers send no bookmark
+	// that is not newer than the version at which the watch began (seen in 1.36.3), and look once a minute: from one that has
+	// just started, where nobody writes, the first was seen to come after up to two minutes.
 	firstPatience = 2
 	// overtime is what a server gets to end a watch itself, after the timeout that it was asked for.
 	overtime = 30 * time.Second
