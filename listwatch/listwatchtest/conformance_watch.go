@@ -43,8 +43,9 @@ func watchFromEachVersion(p *probe) {
 func watchStateFirst(p *probe) {
 	a := p.pod("a")
 	b := p.pod("b")
-	p.listed(metav1.ListOptions{ResourceVersion: b.ResourceVersion}) // now the cache has it
 	for _, version := range []string{"", "0"} {
+		_, latest := p.listed(metav1.ListOptions{})
+		p.listed(metav1.ListOptions{ResourceVersion: latest.ResourceVersion}) // now the cache has it
 		s := p.watch(metav1.ListOptions{ResourceVersion: version})
 		got := []*corev1.Pod{s.next().Object, s.next().Object}
 		require.ElementsMatch(p, []string{a.ResourceVersion, b.ResourceVersion},
