@@ -13,31 +13,39 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// The benchmarks run our Indexer and client-go's on the same pods, one index by node, 110 pods a node.
+// The benchmarks run our Indexer and client-go's on the same pods, 110 pods a node, 200 a namespace.
 
-var sizes = []int{1_000, 10_000, 100_000}
+var sizes = []int{110, 1_000, 10_000, 100_000}
 
 func benchPods(n int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, n)
 	for i := range pods {
 		pods[i] = onNode(pod(fmt.Sprintf("deployment-%d-%d", i/50, i), i+1), fmt.Sprintf("node-%d", i/110))
+		pods[i].Namespace = fmt.Sprintf("team-%d", i/200)
 	}
 	return pods
 }
 
-func ours(pods []*corev1.Pod) *store.Indexer[*corev1.Pod] {
-	x := store.NewIndexer(byNode)
+var byNamespace = store.NewIndex("namespace", func(p *corev1.Pod) []string { return []string{p.Namespace} })
+
+// ours has the first so many of two indexes: by node and by namespace.
+func ours(pods []*corev1.Pod, indexes int) *store.Indexer[*corev1.Pod] {
+	x := store.NewIndexer([]store.AnyIndex[*corev1.Pod]{byNode, byNamespace}[:indexes]...)
 	_ = x.Replace(store.Items(pods...), store.At("1"))
 	return x
 }
 
-func theirs(pods []*corev1.Pod) cache.Indexer {
-	x := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"node": func(obj any) ([]string, error) {
-		return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
-	}})
+func theirs(pods []*corev1.Pod, indexes int) cache.Indexer {
+	x := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	all := make([]any, len(pods))
 	for i, p := range pods {
 		all[i] = p
+	}
+	if indexes > 0 {
+		_ = x.AddIndexers(cache.Indexers{"node": func(obj any) ([]string, error) { return []string{obj.(*corev1.Pod).Spec.NodeName}, nil }})
+	}
+	if indexes > 1 {
+		_ = x.AddIndexers(cache.Indexers{"namespace": cache.MetaNamespaceIndexFunc})
 	}
 	_ = x.Replace(all, "1")
 	return x
@@ -50,7 +58,7 @@ func BenchmarkGet(b *testing.B) {
 		for i, j := range rand.New(rand.NewPCG(1, 1)).Perm(n) {
 			keys[i] = store.KeyOf(pods[j])
 		}
-		x, y := ours(pods), theirs(pods)
+		x, y := ours(pods, 1), theirs(pods, 1)
 		b.Run(fmt.Sprintf("%d/tributary", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
@@ -66,25 +74,54 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
+// BenchmarkUpdate writes newer versions of pods, made beforehand: two of each, so that every write changes something.
 func BenchmarkUpdate(b *testing.B) {
-	newer := func(p *corev1.Pod, i int) *corev1.Pod {
-		next := *p
-		next.ResourceVersion = strconv.Itoa(1_000_000 + i)
-		return &next
-	}
 	for _, n := range sizes {
 		pods := benchPods(n)
-		x, y := ours(pods), theirs(pods)
+		newer := [2][]*corev1.Pod{make([]*corev1.Pod, n), make([]*corev1.Pod, n)}
+		for version := range newer {
+			for i, j := range rand.New(rand.NewPCG(1, 1)).Perm(n) {
+				next := *pods[j]
+				next.ResourceVersion = strconv.Itoa(1_000_000*(version+1) + i)
+				newer[version][i] = &next
+			}
+		}
+		for indexes := range 3 {
+			x, y := ours(pods, indexes), theirs(pods, indexes)
+			b.Run(fmt.Sprintf("%d/indexes=%d/tributary", n, indexes), func(b *testing.B) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					_ = x.Update(newer[i/n%2][i%n])
+				}
+			})
+			b.Run(fmt.Sprintf("%d/indexes=%d/client-go", n, indexes), func(b *testing.B) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					_ = y.Update(newer[i/n%2][i%n])
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkDeleteAdd takes a pod out and puts it back: two writes.
+func BenchmarkDeleteAdd(b *testing.B) {
+	for _, n := range sizes {
+		pods := benchPods(n)
+		order := rand.New(rand.NewPCG(1, 1)).Perm(n)
+		x, y := ours(pods, 1), theirs(pods, 1)
 		b.Run(fmt.Sprintf("%d/tributary", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				_ = x.Update(newer(pods[i*7919%n], i))
+				_ = x.Delete(pods[order[i%n]])
+				_ = x.Add(pods[order[i%n]])
 			}
 		})
 		b.Run(fmt.Sprintf("%d/client-go", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				_ = y.Update(newer(pods[i*7919%n], i))
+				_ = y.Delete(pods[order[i%n]])
+				_ = y.Add(pods[order[i%n]])
 			}
 		})
 	}
@@ -94,7 +131,7 @@ func BenchmarkUpdate(b *testing.B) {
 func BenchmarkByIndex(b *testing.B) {
 	for _, n := range sizes {
 		pods := benchPods(n)
-		x, y := ours(pods), theirs(pods)
+		x, y := ours(pods, 1), theirs(pods, 1)
 		b.Run(fmt.Sprintf("%d/tributary", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
@@ -119,7 +156,7 @@ func BenchmarkByIndex(b *testing.B) {
 func BenchmarkList(b *testing.B) {
 	for _, n := range sizes {
 		pods := benchPods(n)
-		x, y := ours(pods), theirs(pods)
+		x, y := ours(pods, 1), theirs(pods, 1)
 		b.Run(fmt.Sprintf("%d/tributary", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -139,24 +176,36 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkHeap reports what a store of n pods holds beside the pods, per pod.
+// BenchmarkHeap reports what a store of n pods holds beside the pods, per pod: without an index, with one, and with two.
+// What an index costs is the difference.
 func BenchmarkHeap(b *testing.B) {
 	for _, n := range sizes {
 		pods := benchPods(n)
 		measure := func(b *testing.B, fill func() any) {
+			const stores = 8 // so that what else the process holds does not count
 			var before, after runtime.MemStats
+			var kept [stores]any
 			for b.Loop() {
+				clear(kept[:])
 				runtime.GC()
 				runtime.ReadMemStats(&before)
-				kept := fill()
+				for i := range kept {
+					kept[i] = fill()
+				}
 				runtime.GC()
 				runtime.ReadMemStats(&after)
 				runtime.KeepAlive(kept)
 			}
-			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(n), "heap-B/object")
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(n)/stores, "heap-B/object")
 		}
-		b.Run(fmt.Sprintf("%d/tributary", n), func(b *testing.B) { measure(b, func() any { return ours(pods) }) })
-		b.Run(fmt.Sprintf("%d/client-go", n), func(b *testing.B) { measure(b, func() any { return theirs(pods) }) })
+		for indexes := range 3 {
+			b.Run(fmt.Sprintf("%d/indexes=%d/tributary", n, indexes), func(b *testing.B) {
+				measure(b, func() any { return ours(pods, indexes) })
+			})
+			b.Run(fmt.Sprintf("%d/indexes=%d/client-go", n, indexes), func(b *testing.B) {
+				measure(b, func() any { return theirs(pods, indexes) })
+			})
+		}
 		runtime.KeepAlive(pods)
 	}
 }

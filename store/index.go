@@ -77,12 +77,45 @@ func (x *Index[T, K]) in(s Snapshot[T]) indexed[T, K] {
 type AnyIndex[T Object] interface {
 	Name() string
 	empty() any
+	// built is the index of objects.
+	built(objects trie.Map[string, T]) any
 	// replaced is the index in from with the object whose key has the given hash moved from where old was found to where obj
 	// is; the zero T stands for absent. owner is that of a [trie.Writer].
 	replaced(from any, owner, hash uint64, old, obj T) any
 }
 
 func (x *Index[T, K]) empty() any { return indexed[T, K]{} }
+
+func (x *Index[T, K]) built(objects trie.Map[string, T]) any {
+	type bucket struct {
+		value   K
+		members []trie.Entry[T, struct{}]
+		hashes  []uint64
+	}
+	var buckets []bucket
+	place := map[K]int{}
+	for key, obj := range objects.All() {
+		hash, values := trie.HashString(key), x.values(obj)
+		for i, v := range values {
+			if slices.Contains(values[:i], v) {
+				continue
+			}
+			at, ok := place[v]
+			if !ok {
+				at = len(buckets)
+				place[v], buckets = at, append(buckets, bucket{value: v})
+			}
+			b := &buckets[at]
+			b.members, b.hashes = append(b.members, trie.Entry[T, struct{}]{Key: obj}), append(b.hashes, hash)
+		}
+	}
+	entries, hashes := make([]trie.Entry[K, members[T]], len(buckets)), make([]uint64, len(buckets))
+	for i, b := range buckets {
+		entries[i] = trie.Entry[K, members[T]]{Key: b.value, Value: x.members.Build(b.members, b.hashes)}
+		hashes[i] = trie.Hash(b.value)
+	}
+	return x.buckets.Build(entries, hashes)
+}
 
 func (x *Index[T, K]) replaced(from any, owner, hash uint64, old, obj T) any {
 	var none T

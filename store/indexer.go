@@ -66,30 +66,12 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	tx := x.begin(trie.NewOwner())
-	before := x.Snapshot()
-	var seen map[string]struct{} // to find what is gone; nothing is where nothing was
-	if before.Len() > 0 {
-		seen = make(map[string]struct{}, before.Len())
+	fill := tx.overwrite
+	if tx.objects.Len() == 0 {
+		fill = tx.fill
 	}
-	for obj, err := range items {
-		if err != nil {
-			return err
-		}
-		key, err := keyForWrite("replace", obj)
-		if err != nil {
-			return err
-		}
-		tx.put(key, trie.HashString(key), obj)
-		if seen != nil {
-			seen[key] = struct{}{}
-		}
-	}
-	if seen != nil && tx.objects.Len() > len(seen) {
-		for key := range before.All() {
-			if _, ok := seen[key]; !ok {
-				tx.delete(key, trie.HashString(key))
-			}
-		}
+	if err := fill(items); err != nil {
+		return err
 	}
 	// A relist may go back in resource version, after a restore of the server's data: what the server says counts.
 	x.commit(tx, resourceVersion())
@@ -172,6 +154,54 @@ func (tx *transaction[T]) delete(key string, hash uint64) Change[T] {
 	tx.objects = now
 	tx.replace(hash, was.Value, none)
 	return Change[T]{Key: was.Key, Old: was.Value}
+}
+
+// fill makes items the content, where there was none.
+func (tx *transaction[T]) fill(items iter.Seq2[T, error]) error {
+	var entries []trie.Entry[string, T]
+	var hashes []uint64
+	for obj, err := range items {
+		if err != nil {
+			return err
+		}
+		key, err := keyForWrite("replace", obj)
+		if err != nil {
+			return err
+		}
+		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
+	}
+	tx.objects = tx.objectsWriter().Build(entries, hashes)
+	indexes := make([]any, len(tx.schema))
+	for i, index := range tx.schema {
+		indexes[i] = index.built(tx.objects)
+	}
+	tx.indexes = indexes
+	return nil
+}
+
+// overwrite makes items the content, changing what is there where it differs.
+func (tx *transaction[T]) overwrite(items iter.Seq2[T, error]) error {
+	before := tx.objects
+	seen := make(map[string]struct{}, before.Len())
+	for obj, err := range items {
+		if err != nil {
+			return err
+		}
+		key, err := keyForWrite("replace", obj)
+		if err != nil {
+			return err
+		}
+		seen[tx.put(key, trie.HashString(key), obj).Key] = struct{}{}
+	}
+	if tx.objects.Len() == len(seen) {
+		return nil
+	}
+	for key := range before.All() {
+		if _, ok := seen[key]; !ok {
+			tx.delete(key, trie.HashString(key))
+		}
+	}
+	return nil
 }
 
 // replace brings the indexes up to a change.

@@ -34,19 +34,19 @@ func diff[K, V comparable](a, b *node[K, V], yield visit[K, V]) bool {
 	}
 	for slots := a.slots | b.slots; slots != 0; slots &= slots - 1 {
 		bit := slots & -slots
-		if !diff(a.kid(bit), b.kid(bit), yield) {
+		if !diff(a.inSlot(bit), b.inSlot(bit), yield) {
 			return false
 		}
 	}
 	return true
 }
 
-// kid is what a branch holds in one slot, or nil.
-func (n *node[K, V]) kid(bit uint32) *node[K, V] {
+// inSlot is what a branch holds in one slot, or nil.
+func (n *node[K, V]) inSlot(bit uint32) *node[K, V] {
 	if n.slots&bit == 0 {
 		return nil
 	}
-	return n.kids()[rank(n.slots, bit)]
+	return n.kid(rank(n.slots, bit))
 }
 
 // diffFlat compares a bucket or list with any node of the same place: what is only in flat, only in other, and in both.

@@ -41,6 +41,16 @@ func (t Writer[K, V]) Delete(m Map[K, V], hash uint64, key K) (now Map[K, V], ol
 	return now, w.old, w.found
 }
 
+// Build makes a Map of entries, whose keys have the given hashes; of equal keys the last value counts. It takes fewer steps
+// and less memory than as many writes, and what is near in the Map is near in memory. It reorders both slices.
+func (t Writer[K, V]) Build(entries []Entry[K, V], hashes []uint64) Map[K, V] {
+	if len(entries) == 0 {
+		return Map[K, V]{}
+	}
+	w := write[K, V]{Writer: t}
+	return Map[K, V]{w.build(rows[K, V]{entries, hashes}, rows[K, V]{make([]Entry[K, V], len(entries)), make([]uint64, len(entries))}, 0)}
+}
+
 // write is one write on its way down the trie.
 type write[K comparable, V any] struct {
 	Writer[K, V]
@@ -64,7 +74,7 @@ func (w *write[K, V]) own(n *node[K, V]) *node[K, V] {
 	}
 	out := newBucket[K, V](w.Owner, int(n.count))
 	copy(out.entries(), n.entries())
-	copy(out.tags(), n.tags())
+	out.copyTags(n, int(n.count))
 	return out
 }
 
@@ -111,50 +121,95 @@ func (w *write[K, V]) setInBucket(n *node[K, V], shift uint) *node[K, V] {
 	entries := out.entries()
 	copy(entries, n.entries())
 	entries[count] = w.put
-	copy(out.tags(), n.tags())
+	out.copyTags(n, count)
 	out.setTag(count, tagOf(w.hash))
 	return out
 }
 
 // split makes a branch of a full bucket and what is put.
 func (w *write[K, V]) split(n *node[K, V], shift uint) *node[K, V] {
-	var entries [bucketMax + 1]Entry[K, V]
-	var hashes [bucketMax + 1]uint64
+	var entries, spare [bucketMax + 1]Entry[K, V]
+	var hashes, spareHashes [bucketMax + 1]uint64
 	for i, e := range n.entries() {
 		entries[i], hashes[i] = e, w.Hash(e.Key)
 	}
 	entries[bucketMax], hashes[bucketMax] = w.put, w.hash
-	return w.build(entries[:], hashes[:], shift)
+	return w.build(rows[K, V]{entries[:], hashes[:]}, rows[K, V]{spare[:], spareHashes[:]}, shift)
 }
 
-// build makes the node of that depth that holds entries; it reorders both slices.
-func (w *write[K, V]) build(entries []Entry[K, V], hashes []uint64, shift uint) *node[K, V] {
-	if len(entries) <= bucketMax || shift >= listAt {
-		out := newBucket[K, V](w.Owner, len(entries))
-		copy(out.entries(), entries)
-		for i, hash := range hashes {
-			out.setTag(i, tagOf(hash))
-		}
-		return out
+// rows are entries and the hashes of their keys.
+type rows[K comparable, V any] struct {
+	entries []Entry[K, V]
+	hashes  []uint64
+}
+
+func (r rows[K, V]) slice(from, to int) rows[K, V] {
+	return rows[K, V]{r.entries[from:to], r.hashes[from:to]}
+}
+
+// build makes the node of that depth that holds what is in r. It writes over both r and spare, which is as long.
+func (w *write[K, V]) build(r, spare rows[K, V], shift uint) *node[K, V] {
+	if len(r.entries) <= bucketMax || shift >= listAt {
+		return w.buildBucket(r.withoutDuplicates())
+	}
+	var ends [1 << width]int // of each slot's run in spare, which keeps the order
+	for _, hash := range r.hashes {
+		ends[hash>>shift&slotMask]++
 	}
 	slots := uint32(0)
-	for _, hash := range hashes {
-		slots |= slotBit(hash, shift)
-	}
-	out := newBranch[K, V](w.Owner, uint32(len(entries)), slots)
-	for i := range out.kids() {
-		bit, end := slots&-slots, 0
-		for j := range entries { // those of this slot go to the front
-			if slotBit(hashes[j], shift) == bit {
-				entries[end], entries[j] = entries[j], entries[end]
-				hashes[end], hashes[j] = hashes[j], hashes[end]
-				end++
-			}
+	for slot := range ends {
+		if ends[slot] > 0 {
+			slots |= 1 << slot
 		}
-		out.kids()[i] = w.build(entries[:end], hashes[:end], shift+width)
-		slots, entries, hashes = slots&^bit, entries[end:], hashes[end:]
+		if slot > 0 {
+			ends[slot] += ends[slot-1]
+		}
+	}
+	next := [1 << width]int{}
+	copy(next[1:], ends[:])
+	for i, hash := range r.hashes {
+		slot := hash >> shift & slotMask
+		spare.entries[next[slot]], spare.hashes[next[slot]] = r.entries[i], hash
+		next[slot]++
+	}
+	out, from := newBranch[K, V](w.Owner, 0, slots), 0
+	kids := out.kids()
+	for i := range kids {
+		to := ends[bits.TrailingZeros32(slots)]
+		kids[i] = w.build(spare.slice(from, to), r.slice(from, to), shift+width)
+		out.count += kids[i].count
+		from, slots = to, slots&(slots-1)
+	}
+	if out.count <= bucketMax { // many were equal
+		return w.fold(out, 0, kids[0])
 	}
 	return out
+}
+
+func (w *write[K, V]) buildBucket(r rows[K, V]) *node[K, V] {
+	out := newBucket[K, V](w.Owner, len(r.entries))
+	copy(out.entries(), r.entries)
+	for i, hash := range r.hashes {
+		out.setTag(i, tagOf(hash))
+	}
+	return out
+}
+
+// withoutDuplicates has each key once, with its last value.
+func (r rows[K, V]) withoutDuplicates() rows[K, V] {
+	kept := 0
+next:
+	for i, e := range r.entries {
+		for j := range kept {
+			if r.hashes[j] == r.hashes[i] && r.entries[j].Key == e.Key {
+				r.entries[j].Value = e.Value
+				continue next
+			}
+		}
+		r.entries[kept], r.hashes[kept] = e, r.hashes[i]
+		kept++
+	}
+	return r.slice(0, kept)
 }
 
 // delete returns n without the key; nil when nothing is left, n itself when the key was not there.
@@ -212,7 +267,9 @@ func (w *write[K, V]) deleteFromBucket(n *node[K, V]) *node[K, V] {
 // fold makes one bucket of a branch whose i-th child has just become kid, and which has no more than a bucket holds. Its
 // children are buckets, since a branch has more entries than that.
 func (w *write[K, V]) fold(n *node[K, V], i int, kid *node[K, V]) *node[K, V] {
-	out, at := newBucket[K, V](w.Owner, int(n.count)-1), 0
+	var entries [bucketMax]Entry[K, V]
+	var tags [bucketMax]uint8
+	count := 0
 	for j, from := range n.kids() {
 		if j == i {
 			from = kid
@@ -221,10 +278,14 @@ func (w *write[K, V]) fold(n *node[K, V], i int, kid *node[K, V]) *node[K, V] {
 			continue
 		}
 		for k, e := range from.entries() {
-			out.entries()[at] = e
-			out.setTag(at, from.tag(k))
-			at++
+			entries[count], tags[count] = e, from.tag(k)
+			count++
 		}
+	}
+	out := newBucket[K, V](w.Owner, count)
+	copy(out.entries(), entries[:])
+	for j := range count {
+		out.setTag(j, tags[j])
 	}
 	return out
 }

@@ -10,7 +10,7 @@ import (
 // the layout:
 //
 //	branch  head, kids             slots != 0
-//	bucket  head, tags, entries    slots == 0, count <= bucketMax; one byte of tag per entry, in words of eight
+//	bucket  head, tags, entries    slots == 0, count <= bucketMax; a byte of tag per entry: one word up to 8, else four
 //	list    head, tag, []Entry     slots == 0, count > bucketMax; only where the hash is used up, so that all have one tag
 type node[K comparable, V any] struct {
 	owner uint64 // the transaction that may change this node in place; 0 for none
@@ -35,45 +35,86 @@ type list[K comparable, V any] struct {
 	entries []Entry[K, V]
 }
 
-func (n *node[K, V]) body() unsafe.Pointer { return unsafe.Add(unsafe.Pointer(n), unsafe.Sizeof(*n)) }
+const (
+	headBytes = unsafe.Sizeof(node[int, int]{})
+	wordBytes = unsafe.Sizeof(uint64(0))
+	manyWords = bucketMax / 8
+)
+
+func (n *node[K, V]) at(offset uintptr) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(n), offset) }
+
+// kid is the i-th child of a branch, by slot.
+func (n *node[K, V]) kid(i int) *node[K, V] {
+	return *(**node[K, V])(n.at(headBytes + uintptr(i)*unsafe.Sizeof(n)))
+}
 
 // kids are the children of a branch, by slot.
 func (n *node[K, V]) kids() []*node[K, V] {
-	return unsafe.Slice((**node[K, V])(n.body()), bits.OnesCount32(n.slots))
+	return unsafe.Slice((**node[K, V])(n.at(headBytes)), bits.OnesCount32(n.slots))
 }
 
-// tags are those of a bucket, or the one of a list.
-func (n *node[K, V]) tags() []uint64 { return unsafe.Slice((*uint64)(n.body()), n.tagWords()) }
+// isMany reports whether n is a bucket with more than one word of tags.
+func (n *node[K, V]) isMany() bool { return n.count-9 < bucketMax-8 }
 
-func (n *node[K, V]) tagWords() int {
-	if n.count > bucketMax {
-		return 1
-	}
-	return int(n.count+7) / 8
-}
+// few are the first eight tags of a bucket, or of a list, whose entries have all the same.
+func (n *node[K, V]) few() *uint64 { return (*uint64)(n.at(headBytes)) }
+
+// many are the tags of a bucket that isMany.
+func (n *node[K, V]) many() *[manyWords]uint64 { return (*[manyWords]uint64)(n.at(headBytes)) }
 
 func (n *node[K, V]) tag(i int) uint8 {
-	if n.count > bucketMax {
+	switch {
+	case n.isMany():
+		return uint8(n.many()[i/8] >> (i % 8 * 8))
+	case n.count > bucketMax:
 		i = 0
 	}
-	return uint8(n.tags()[i/8] >> (i % 8 * 8))
+	return uint8(*n.few() >> (i * 8))
 }
 
 func (n *node[K, V]) setTag(i int, tag uint8) {
-	if n.count > bucketMax {
-		i = 0
+	word, at := n.few(), i*8
+	switch {
+	case n.isMany():
+		word, at = &n.many()[i/8], i%8*8
+	case n.count > bucketMax:
+		at = 0
 	}
-	word, at := &n.tags()[i/8], i%8*8
 	*word = *word&^(0xff<<at) | uint64(tag)<<at
+}
+
+// copyTags gives n the first count tags of from, where n has room for them.
+func (n *node[K, V]) copyTags(from *node[K, V], count int) {
+	switch {
+	case n.isMany() && from.isMany():
+		*n.many() = *from.many()
+	default:
+		for i := range count {
+			n.setTag(i, from.tag(i))
+		}
+	}
 }
 
 // entries are those of a bucket or a list.
 func (n *node[K, V]) entries() []Entry[K, V] {
-	at := unsafe.Add(n.body(), n.tagWords()*8)
 	if n.count > bucketMax {
-		return *(*[]Entry[K, V])(at)
+		return *(*[]Entry[K, V])(n.at(headBytes + wordBytes))
 	}
-	return unsafe.Slice((*Entry[K, V])(at), n.count)
+	return unsafe.Slice(n.first(), n.count)
+}
+
+// first is the first entry of a bucket.
+func (n *node[K, V]) first() *Entry[K, V] {
+	offset := headBytes + wordBytes
+	if n.isMany() {
+		offset = headBytes + manyWords*wordBytes
+	}
+	return (*Entry[K, V])(n.at(offset))
+}
+
+// entry is the i-th of a bucket.
+func (n *node[K, V]) entry(i int) *Entry[K, V] {
+	return (*Entry[K, V])(unsafe.Add(unsafe.Pointer(n.first()), uintptr(i)*unsafe.Sizeof(Entry[K, V]{})))
 }
 
 // newBranch makes a branch of empty slots.
@@ -97,15 +138,9 @@ func newBucket[K comparable, V any](owner uint64, count int) *node[K, V] {
 
 func branchOf[K comparable, V, Kids any]() *node[K, V] { return &new(branch[K, V, Kids]).node }
 
-func smallOf[K comparable, V, Entries any]() *node[K, V] {
-	return &new(bucket[K, V, [1]uint64, Entries]).node
+func bucketOf[K comparable, V, Tags, Entries any]() *node[K, V] {
+	return &new(bucket[K, V, Tags, Entries]).node
 }
-
-func largeOf[K comparable, V, Entries any]() *node[K, V] {
-	return &new(bucket[K, V, [2]uint64, Entries]).node
-}
-
-// Go has no type whose size is chosen at run time, so that each size is a type.
 
 func allocBranch[K comparable, V any](kids int) *node[K, V] {
 	switch kids {
@@ -140,43 +175,75 @@ func allocBranch[K comparable, V any](kids int) *node[K, V] {
 	case 15:
 		return branchOf[K, V, [15]*node[K, V]]()
 	default:
-		return branchOf[K, V, [1 << width]*node[K, V]]()
+		return branchOf[K, V, [16]*node[K, V]]()
 	}
 }
 
 func allocBucket[K comparable, V any](entries int) *node[K, V] {
 	switch entries {
 	case 1:
-		return smallOf[K, V, [1]Entry[K, V]]()
+		return bucketOf[K, V, [1]uint64, [1]Entry[K, V]]()
 	case 2:
-		return smallOf[K, V, [2]Entry[K, V]]()
+		return bucketOf[K, V, [1]uint64, [2]Entry[K, V]]()
 	case 3:
-		return smallOf[K, V, [3]Entry[K, V]]()
+		return bucketOf[K, V, [1]uint64, [3]Entry[K, V]]()
 	case 4:
-		return smallOf[K, V, [4]Entry[K, V]]()
+		return bucketOf[K, V, [1]uint64, [4]Entry[K, V]]()
 	case 5:
-		return smallOf[K, V, [5]Entry[K, V]]()
+		return bucketOf[K, V, [1]uint64, [5]Entry[K, V]]()
 	case 6:
-		return smallOf[K, V, [6]Entry[K, V]]()
+		return bucketOf[K, V, [1]uint64, [6]Entry[K, V]]()
 	case 7:
-		return smallOf[K, V, [7]Entry[K, V]]()
+		return bucketOf[K, V, [1]uint64, [7]Entry[K, V]]()
 	case 8:
-		return smallOf[K, V, [8]Entry[K, V]]()
+		return bucketOf[K, V, [1]uint64, [8]Entry[K, V]]()
 	case 9:
-		return largeOf[K, V, [9]Entry[K, V]]()
+		return bucketOf[K, V, [4]uint64, [9]Entry[K, V]]()
 	case 10:
-		return largeOf[K, V, [10]Entry[K, V]]()
+		return bucketOf[K, V, [4]uint64, [10]Entry[K, V]]()
 	case 11:
-		return largeOf[K, V, [11]Entry[K, V]]()
+		return bucketOf[K, V, [4]uint64, [11]Entry[K, V]]()
 	case 12:
-		return largeOf[K, V, [12]Entry[K, V]]()
+		return bucketOf[K, V, [4]uint64, [12]Entry[K, V]]()
 	case 13:
-		return largeOf[K, V, [13]Entry[K, V]]()
+		return bucketOf[K, V, [4]uint64, [13]Entry[K, V]]()
 	case 14:
-		return largeOf[K, V, [14]Entry[K, V]]()
+		return bucketOf[K, V, [4]uint64, [14]Entry[K, V]]()
 	case 15:
-		return largeOf[K, V, [15]Entry[K, V]]()
+		return bucketOf[K, V, [4]uint64, [15]Entry[K, V]]()
+	case 16:
+		return bucketOf[K, V, [4]uint64, [16]Entry[K, V]]()
+	case 17:
+		return bucketOf[K, V, [4]uint64, [17]Entry[K, V]]()
+	case 18:
+		return bucketOf[K, V, [4]uint64, [18]Entry[K, V]]()
+	case 19:
+		return bucketOf[K, V, [4]uint64, [19]Entry[K, V]]()
+	case 20:
+		return bucketOf[K, V, [4]uint64, [20]Entry[K, V]]()
+	case 21:
+		return bucketOf[K, V, [4]uint64, [21]Entry[K, V]]()
+	case 22:
+		return bucketOf[K, V, [4]uint64, [22]Entry[K, V]]()
+	case 23:
+		return bucketOf[K, V, [4]uint64, [23]Entry[K, V]]()
+	case 24:
+		return bucketOf[K, V, [4]uint64, [24]Entry[K, V]]()
+	case 25:
+		return bucketOf[K, V, [4]uint64, [25]Entry[K, V]]()
+	case 26:
+		return bucketOf[K, V, [4]uint64, [26]Entry[K, V]]()
+	case 27:
+		return bucketOf[K, V, [4]uint64, [27]Entry[K, V]]()
+	case 28:
+		return bucketOf[K, V, [4]uint64, [28]Entry[K, V]]()
+	case 29:
+		return bucketOf[K, V, [4]uint64, [29]Entry[K, V]]()
+	case 30:
+		return bucketOf[K, V, [4]uint64, [30]Entry[K, V]]()
+	case 31:
+		return bucketOf[K, V, [4]uint64, [31]Entry[K, V]]()
 	default:
-		return largeOf[K, V, [bucketMax]Entry[K, V]]()
+		return bucketOf[K, V, [4]uint64, [32]Entry[K, V]]()
 	}
 }

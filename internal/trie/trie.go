@@ -1,9 +1,8 @@
 // Package trie is a persistent hash trie: an immutable map that is copied in O(1), written by copying
 // the path to the changed entry, and compared with another version at the cost of what differs.
 //
-// Up to 16 entries are one bucket, whatever their hashes; more are a branch, 16 wide by four bits of the hash. So
-// equal contents have equal shapes, what is read or copied is one small object per level, and a write at 100,000
-// entries copies about 700 bytes.
+// Up to 32 entries are one bucket, whatever their hashes; more are a branch, 16 wide by four bits of the hash. So
+// equal contents have equal shapes, and what is read or copied is one object per level: 400 to 1,200 bytes for a write.
 //
 // The hash of a key is the caller's: [Hash], [HashString], or any other function by which equal keys have equal hashes in
 // every version. A set of objects can be placed by their names and still be compared by pointer.
@@ -18,8 +17,8 @@ import (
 const (
 	width     = 4                    // bits of the hash consumed per level
 	slotMask  = uint64(1)<<width - 1 // the bits that choose a slot
-	listAt    = uint(64)             // the depth in bits below which a node is a plain list of colliding keys
-	bucketMax = 16                   // entries of the largest bucket
+	listAt    = uint(64)             // the depth in bits at which the hash is used up
+	bucketMax = 32                   // entries of the largest bucket
 )
 
 // seed is one for the process: Diff relies on equal keys having equal hashes in every Map.
@@ -100,38 +99,54 @@ func (n *node[K, V]) find(hash uint64, key K) *Entry[K, V] {
 		return nil
 	}
 	for rest := hash; n.slots != 0; rest >>= width {
-		bit := slotBit(rest, 0)
+		bit := uint32(1) << (rest & slotMask)
 		if n.slots&bit == 0 {
 			return nil
 		}
-		n = n.kids()[rank(n.slots, bit)]
+		n = n.kid(rank(n.slots, bit))
 	}
-	if i := n.position(tagOf(hash), key); i >= 0 {
-		return &n.entries()[i]
+	if n.count > bucketMax {
+		if i := n.position(0, key); i >= 0 {
+			return &n.entries()[i]
+		}
+		return nil
+	}
+	for same := n.candidates(tagOf(hash)); same != 0; same &= same - 1 {
+		if e := n.entry(bits.TrailingZeros32(same)); e.Key == key {
+			return e
+		}
 	}
 	return nil
 }
 
-// position is where key is in a bucket or a list, or -1. In a bucket, only keys with the same tag are looked at.
+// position is where key is in a bucket or a list, or -1.
 func (n *node[K, V]) position(tag uint8, key K) int {
-	entries := n.entries()
-	if len(entries) > bucketMax {
-		for i := range entries {
-			if entries[i].Key == key {
+	if n.count > bucketMax {
+		for i, e := range n.entries() {
+			if e.Key == key {
 				return i
 			}
 		}
 		return -1
 	}
-	for w, word := range n.tags() {
-		for same := zeroBytes(word ^ spread(tag)); same != 0; same &= same - 1 {
-			i := w*8 + bits.TrailingZeros64(same)/8
-			if i < len(entries) && entries[i].Key == key {
-				return i
-			}
+	for same := n.candidates(tag); same != 0; same &= same - 1 {
+		if i := bits.TrailingZeros32(same); n.entry(i).Key == key {
+			return i
 		}
 	}
 	return -1
+}
+
+// candidates has a bit for each entry of a bucket that has the tag, and perhaps for one above such an entry. All words
+// are looked at: where the loop would end cannot be predicted, and a wrong prediction costs more.
+func (n *node[K, V]) candidates(tag uint8) uint32 {
+	all := uint32(1)<<n.count - 1
+	want := spread(tag)
+	if !n.isMany() {
+		return zeroBytes(*n.few()^want) & all
+	}
+	words := n.many()
+	return (zeroBytes(words[0]^want) | zeroBytes(words[1]^want)<<8 | zeroBytes(words[2]^want)<<16 | zeroBytes(words[3]^want)<<24) & all
 }
 
 // each calls visit with the entries of every bucket, until it returns false.
@@ -161,7 +176,8 @@ func tagOf(hash uint64) uint8 { return uint8(hash >> 56) }
 // spread is tag in each of eight bytes.
 func spread(tag uint8) uint64 { return uint64(tag) * 0x0101_0101_0101_0101 }
 
-// zeroBytes has the top bit set of each byte of x that is zero, and perhaps of one above such a byte.
-func zeroBytes(x uint64) uint64 {
-	return (x - 0x0101_0101_0101_0101) &^ x & 0x8080_8080_8080_8080
+// zeroBytes has a bit for each byte of x that is zero, and perhaps for one above such a byte.
+func zeroBytes(x uint64) uint32 {
+	tops := (x - 0x0101_0101_0101_0101) &^ x & 0x8080_8080_8080_8080
+	return uint32(tops >> 7 * 0x0102_0408_1020_4080 >> 56)
 }

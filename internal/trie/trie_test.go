@@ -145,6 +145,38 @@ func TestAnOwnerCopiesOnce(t *testing.T) {
 	require.NotZero(t, testing.AllocsPerRun(10, func() { e.set(5, 6) }))
 }
 
+// TestBuild: a Map made at once has the shape of one made by writes, the last of equal keys counting.
+func TestBuild(t *testing.T) {
+	for name, hash := range hashes {
+		t.Run(name, func(t *testing.T) {
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			r := rand.New(rand.NewPCG(seed, 2))
+			for _, n := range []int{0, 1, 31, 32, 33, 34, 100, 2000} {
+				for _, different := range []int{1, 20, 40, 300, 1 << 40} {
+					var entries []Entry[int, int]
+					var hashed []uint64
+					want := map[int]int{}
+					w := Writer[int, int]{Hash: hash}
+					var byWrites Map[int, int]
+					for i := range n {
+						key := r.IntN(different)
+						want[key] = i
+						entries, hashed = append(entries, Entry[int, int]{Key: key, Value: i}), append(hashed, hash(key))
+						byWrites, _, _ = w.Set(byWrites, hash(key), key, i)
+					}
+					m := w.Build(entries, hashed)
+					require.NoError(t, m.Check(hash))
+					require.Equal(t, want, contents(m))
+					for c := range Diff(byWrites, m) {
+						require.Fail(t, "a difference", "%v", c)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestSwap places pointers by what they point to, as a store's indexes do.
 func TestSwap(t *testing.T) {
 	w := Writer[*int, struct{}]{Hash: func(p *int) uint64 { return Hash(*p) }}
