@@ -38,11 +38,11 @@
 //
 // So a version that stands still while there is contact means one of two things, which a client cannot tell apart: nobody
 // writes anything, or the server does not hear its etcd, and the copy may be stale. Where there are nodes, their leases are
-// written all the time, and the second is the likely one as soon as the server should have learnt of a write: it sends a
-// bookmark a minute, and etcd tells it of writes to other collections every 5 s where kubeadm has set it up, at the latest
-// every 10 minutes by etcd's own default (--watch-progress-notify-interval). That gives the bound: [WithProgressWithin] of 3 minutes in the
-// first case, 15 in the second, makes [Reflector.Ready] fail when it is crossed. No bound holds in a cluster without nodes, so
-// there is none by default.
+// written all the time, and the second is the likely one as soon as the server should have told of a write. It sends a
+// bookmark a minute; and etcd tells it of writes to other collections every 5 s where kubeadm has set it up, at the latest
+// every 10 minutes by etcd's own default (--watch-progress-notify-interval). That gives the bound: [WithProgressWithin] of
+// 3 minutes in the first case, 15 in the second, makes [Reflector.Ready] fail when it is crossed. No bound holds in a cluster
+// without nodes, so there is none by default.
 //
 // # What is not
 //
