@@ -24,8 +24,9 @@ import (
 // Objects are copied on the way in; what is returned is stored, shared and read-only. Errors are API status
 // errors. All methods are safe for concurrent use.
 type Collection[T store.Object] struct {
-	cache    *Cache[T]
-	revision *revision
+	cache     *Cache[T]
+	revision  *revision
+	ownership *ownership[T]
 }
 
 // Snapshot is the content now. It is O(1).
@@ -100,19 +101,32 @@ const generatedLength = 5
 // and deletion time. The generation grows when the spec changes. Where nothing changes, nothing is written. An
 // object that is being deleted goes when its last finalizer is dropped. Errors: NotFound; Conflict when obj has
 // a resource version or a UID that is not the stored one.
-func (c *Collection[T]) Update(obj T) (T, error) {
+func (c *Collection[T]) Update(obj T) (T, error) { return c.update(obj, unknownManager) }
+
+func (c *Collection[T]) update(obj T, manager string) (T, error) {
 	return c.replace(obj, func(stored, next T) T {
 		status.move(next, stored)
-		return next
+		keepSystemFields(stored, next)
+		return c.ownership.track(stored, next, manager, c.ownership.whole)
 	})
 }
 
 // UpdateStatus replaces the status of an object, and nothing else. Errors are those of [Collection.Update].
-func (c *Collection[T]) UpdateStatus(obj T) (T, error) {
+func (c *Collection[T]) UpdateStatus(obj T) (T, error) { return c.updateStatus(obj, unknownManager) }
+
+func (c *Collection[T]) updateStatus(obj T, manager string) (T, error) {
 	return c.replace(obj, func(stored, next T) T {
 		whole := copyOf(stored)
 		status.move(whole, next)
-		return whole
+		return c.ownership.track(stored, whole, manager, c.ownership.status)
+	})
+}
+
+// put replaces an object but for its status, and takes its managed fields as they are.
+func (c *Collection[T]) put(obj T) (T, error) {
+	return c.replace(obj, func(stored, next T) T {
+		status.move(next, stored)
+		return next
 	})
 }
 
@@ -132,6 +146,7 @@ func (c *Collection[T]) replace(obj T, merge func(stored, next T) T) (result T, 
 			return false, err
 		}
 		next := merge(stored, given)
+		c.resource().setKind(next)
 		keepSystemFields(stored, next)
 		if apiequality.Semantic.DeepEqual(stored, next) {
 			result = stored

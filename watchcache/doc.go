@@ -40,12 +40,13 @@
 //
 // Not modelled: admission, defaulting, validation beyond names, conversion between versions, authentication, RBAC,
 // audit, quota, priority and fairness, the existence of namespaces, garbage collection (propagationPolicy and
-// orphanDependents are ignored), server-side apply and managed fields (415), dryRun (refused with 400),
+// orphanDependents are ignored), server-side apply of a status (415), managed fields before the first apply, dryRun (refused with 400),
 // fieldValidation (ignored), OpenAPI (kubectl create, apply and replace need --validate=false), aggregated discovery
 // (clients fall back), CBOR and YAML, gzip, subresources but status (no eviction, binding, scale, log, exec), the
 // old /watch/ paths.
 //
-// Simpler than there: an update of the status changes nothing else; Create takes a status as given; every kind
+// Simpler than there: server-side apply finds conflicts, takes over by force and removes what its manager no longer
+// applies, but knows no schema, so that it replaces lists as a whole where they have keys; an update of the status changes nothing else; Create takes a status as given; every kind
 // may be updated without a resource version; a new finalizer may be added to an object that is being deleted; a
 // delete answers with the object where its kind is deleted gracefully, with a Status otherwise; lists are ordered by
 // namespace, then name; a watch ends in silence when the server closes.

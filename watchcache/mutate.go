@@ -46,9 +46,9 @@ func (e *resourceEndpoint[T]) serveUpdate(c call) error {
 // write updates what the target names.
 func (e *resourceEndpoint[T]) write(c call, obj T) (T, error) {
 	if c.target.Subresource == status.key {
-		return e.collection.UpdateStatus(obj)
+		return e.collection.updateStatus(obj, manager(c))
 	}
-	return e.collection.Update(obj)
+	return e.collection.update(obj, manager(c))
 }
 
 // serveDelete answers DELETE of one object: with the object where its kind has graceful deletion or where it stays,

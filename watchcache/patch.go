@@ -22,12 +22,15 @@ const (
 	maxPatchOperations = 10000
 )
 
-// servePatch answers PATCH with JSON, merge and strategic merge patches. A patch that names no resource version is
-// made on the latest state.
+// servePatch answers PATCH: a server-side apply, or JSON, merge and strategic merge patches. A patch that names no resource
+// version is made on the latest state.
 func (e *resourceEndpoint[T]) servePatch(c call) error {
 	patch, err := readBody(c)
 	if err != nil {
 		return err
+	}
+	if types.PatchType(bodyType(c)) == types.ApplyYAMLPatchType && c.target.Subresource == "" {
+		return e.serveApply(c, patch)
 	}
 	for attempt := 1; ; attempt++ {
 		stored, err := e.collection.Get(c.target.Namespace, c.target.Name)
@@ -82,6 +85,7 @@ func applyPatch(kind types.PatchType, before, patch []byte, stored runtime.Objec
 	default:
 		return nil, unsupportedMedia(strings.Join([]string{
 			string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType),
+			string(types.ApplyYAMLPatchType),
 		}, ", "))
 	}
 	if err != nil {

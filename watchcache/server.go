@@ -58,6 +58,9 @@ func Serve[T store.Object](s *Server, resource Resource[T]) *Collection[T] {
 	cache.revision = &s.revision
 	cache.startEmpty()
 	c := &Collection[T]{cache: cache, revision: &s.revision}
+	if c.ownership, err = newOwnership(resource); err != nil {
+		panic(err)
+	}
 	s.add(newEndpoint(cache, c))
 	return c
 }

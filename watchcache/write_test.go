@@ -89,7 +89,7 @@ func TestPatches(t *testing.T) {
 		_, err = patch(kind, text)
 		require.True(t, apierrors.IsBadRequest(err), "%s: %v", kind, err)
 	}
-	_, err = patch(types.ApplyYAMLPatchType, `{}`)
+	_, err = patch("text/plain", `{}`)
 	require.True(t, apierrors.IsUnsupportedMediaType(err), "%v", err)
 }
 
