@@ -14,9 +14,9 @@ type before struct {
 	places int // below root
 }
 
-func newBefore(t reflect.Type, p *plan) *before {
+func newBefore(t reflect.Type, slots int) *before {
 	b := &before{value: reflect.New(t).Elem()}
-	b.root = &place{of: b, slots: make([]slot, p.slots)}
+	b.root = &place{of: b, slots: make([]slot, slots)}
 	return b
 }
 
@@ -30,8 +30,8 @@ func (b *before) previous() previous {
 	return previous{value: b.value, data: b.data}
 }
 
-func (b *before) set(value reflect.Value, data []byte, err error) {
-	if err != nil || len(data) > maxBefore {
+func (b *before) set(value reflect.Value, data []byte, ok bool) {
+	if !ok || len(data) > maxBefore {
 		b.root.valid = false
 	}
 	if !b.root.valid {
@@ -57,8 +57,10 @@ type place struct {
 
 // slot is what a place knows of one field, besides its bounds.
 type slot struct {
-	whole  habit
-	nested []*place // by number of the element
+	whole    habit
+	nested   []*place // by number of the element
+	elements []span   // of a JSON array, the brackets included; those of protobuf are found at once
+	spare    []span
 }
 
 // span is the run of one field, counted from the beginning of its message.
@@ -69,42 +71,43 @@ const (
 	maxPlaces   = 1 << 12 // of one type
 )
 
-// below is the place of an element of a field; nil where there are too many.
-func (at *place) below(f *field, i int) *place {
+// below is the place of element i in a slot, a message with that many slots itself; nil where there are too many.
+func (at *place) below(in, i, slots int) *place {
 	if at == nil || i >= maxElements {
 		return nil
 	}
-	s := &at.slots[f.slot]
+	s := &at.slots[in]
 	for len(s.nested) <= i {
 		if at.of.places == maxPlaces {
 			return nil
 		}
 		at.of.places++
-		s.nested = append(s.nested, &place{of: at.of, slots: make([]slot, f.nested.slots)})
+		s.nested = append(s.nested, &place{of: at.of, slots: make([]slot, slots)})
 	}
 	return s.nested[i]
 }
 
 // whole is the habit of looking up a field here.
-func (at *place) whole(f *field) *habit {
+func (at *place) whole(in int, s *site) *habit {
 	if at == nil {
-		return &f.whole.habit
+		return &s.habit
 	}
-	return &at.slots[f.slot].whole
+	return &at.slots[in].whole
 }
 
-// each is the habit of looking up an element of a field, which is here.
-func (at *place) each(f *field) *habit {
+// each is the habit of looking up the element that is here.
+func (at *place) each(s *site) *habit {
 	if at == nil {
-		return &f.each.habit
+		return &s.habit
 	}
 	return &at.element
 }
 
 // forget says that what now stands in a field was not taken apart.
-func (at *place) forget(f *field) {
+func (at *place) forget(in int) {
 	if at != nil {
-		for _, below := range at.slots[f.slot].nested {
+		at.slots[in].elements = at.slots[in].elements[:0]
+		for _, below := range at.slots[in].nested {
 			below.valid = false
 		}
 	}

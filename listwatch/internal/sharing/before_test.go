@@ -1,6 +1,7 @@
 package sharing_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"testing"
@@ -66,6 +67,42 @@ func TestEachObjectIsItsOwnWhateverCameBefore(t *testing.T) {
 				data, err := p.Marshal()
 				require.NoError(t, err)
 				all = append(all, agree(t, memo, podKind, data)...)
+			}
+		}
+	}
+	for _, m := range all {
+		require.True(t, reflect.DeepEqual(m.plain, m.ours), "an object changed after it was decoded")
+	}
+	require.Positive(t, memo.Stats().Same)
+}
+
+// What JSON may do besides: members in another order, with null, of another form, and white space.
+var neighbourSpecs = []string{
+	`{}`, `{"nodeName":"a","priority":1}`, `{"priority":1,"nodeName":"a"}`, `{"priority":12,"nodeName":"a"}`, `{"priority":1, "nodeName":"a"}`, `{"priority":null,"nodeName":null}`,
+	`{"priority":1,"other":{"a":[1]},"nodeName":"a"}`, `{"priority":1,"other":{"a":[1]}}`, `{"securityContext":{"runAsUser":1,"fsGroup":2}}`, `{"securityContext":{"fsGroup":2}}`,
+	`{"securityContext":null}`, `{"securityContext":{}}`, `{"containers":[{"name":"a","image":"b"},{"name":"c"}]}`, `{"containers":[{"name":"a","image":"b"}]}`, `{"containers":null}`,
+	`{"containers":[{"name":"a","image":"b"} ,{"name":"c","resources":{"limits":{"cpu":"1"}}}]}`, `{"containers":[{"image":"b","name":"a","resources":null},{"name":"c","resources":{}}]}`,
+	`{"containers":[]}`, `{"containers":[null]}`, `{"containers":[{"name":"a","name":"b"}]}`, `{"nodeName":"a","priority":1,"priority":1}`, `null`, `7`, `{"nodeName":7}`,
+}
+
+func TestEachObjectOfJSONIsItsOwnWhateverCameBefore(t *testing.T) {
+	memo := newMemo(t)
+	var all []made
+	for _, first := range neighbourSpecs {
+		for _, second := range neighbourSpecs {
+			for _, spec := range []string{first, second} {
+				all = append(all, agreeTyped(t, memo, podKind, fmt.Appendf(nil, `{"kind":"Pod","metadata":{"name":"a"},"spec":%s}`, spec))...)
+				all = append(all, agreeTyped(t, memo, podKind, fmt.Appendf(nil, `{"spec":%s,"metadata":{"name":"b"}}`, spec))...)
+			}
+		}
+	}
+	pods := neighbours()
+	for _, first := range pods {
+		for _, second := range pods {
+			for _, p := range []*corev1.Pod{first, second} {
+				data, err := json.Marshal(p)
+				require.NoError(t, err)
+				all = append(all, agreeTyped(t, memo, podKind, data)...)
 			}
 		}
 	}

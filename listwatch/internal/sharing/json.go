@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -14,19 +15,32 @@ import (
 type jsonPlan struct {
 	usable bool // no rule applies that this code does not know
 	fields map[string]*jsonField
+	list   []*jsonField // by number
+	before *before      // where objects are of this type
 }
 
 // jsonField is one member of an object.
 type jsonField struct {
-	index   []int // in the struct, through embedded ones
-	number  int   // among the plan's fields
-	shape   shape
-	elem    reflect.Type
-	nested  *jsonPlan
-	whole   *site
-	each    *site
-	isPlain bool // a string, boolean or integer without code of its own
+	index  []int // in the struct, through embedded ones
+	number int   // among the plan's fields
+	shape  shape
+	elem   reflect.Type
+	nested *jsonPlan
+	whole  *site
+	each   *site
+	form   form
 }
+
+// form is how a value is decoded that is not taken apart.
+type form int
+
+const (
+	anyForm     form = iota // by sigs.k8s.io/json
+	plainForm               // a string, boolean or integer without code of its own
+	timeForm                // a metav1.Time, or a pointer to one
+	ownForm                 // a type, or a pointer to one, that decodes itself
+	stringsForm             // a map[string]string
+)
 
 // maxJSONFields is how many members an object may have to be taken apart: one bit each. PodSpec has 42.
 const maxJSONFields = 64
@@ -34,6 +48,8 @@ const maxJSONFields = 64
 var (
 	jsonUnmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+	timeType            = reflect.TypeFor[metav1.Time]()
+	stringMapType       = reflect.TypeFor[map[string]string]()
 )
 
 // UnmarshalTyped decodes a JSON object into obj, a pointer to a zero struct, by the rules of sigs.k8s.io/json: names are
@@ -43,148 +59,19 @@ func (m *Memo) UnmarshalTyped(data []byte, obj any) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.begin(len(data))
-	p := m.jsonPlanOf(v.Type())
-	if p.usable && m.doc.scan(data) == nil {
-		if m.jsonObject(p, v) == nil && m.doc.peek() == 0 && m.doc.at == len(data) {
+	if p := m.jsonPlanOf(v.Type()); p.usable {
+		if p.before == nil {
+			p.before = newBefore(v.Type(), len(p.fields))
+		}
+		m.doc.begin(data)
+		ok := m.jsonObject(p, p.before.root, v, p.before.previous()) == nil && m.doc.peek() == 0 && m.doc.at == len(data)
+		p.before.set(v, data, ok)
+		if ok {
 			return nil
 		}
 		v.SetZero()
 	}
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, obj)
-}
-
-// jsonObject decodes the next value, an object, into dst, which is zero. Its only error is errForm.
-func (m *Memo) jsonObject(p *jsonPlan, dst reflect.Value) error {
-	if !p.usable {
-		return errForm
-	}
-	var seen uint64
-	return m.doc.members('{', '}', func() error {
-		name, err := m.doc.key()
-		if err != nil {
-			return err
-		}
-		raw := m.doc.value()
-		if len(raw) == 0 {
-			return errForm
-		}
-		f := p.fields[string(name)]
-		if f == nil {
-			m.doc.pass(raw)
-			if !json.Valid(raw) {
-				return errForm
-			}
-			return nil
-		}
-		if seen&(1<<f.number) != 0 {
-			return errForm // encoding/json decodes the second over the first
-		}
-		seen |= 1 << f.number
-		return m.jsonField(f, dst.FieldByIndex(f.index), raw)
-	})
-}
-
-// jsonField decodes the next value, raw, into its field.
-func (m *Memo) jsonField(f *jsonField, into reflect.Value, raw []byte) error {
-	looked := f.whole != nil && raw[0] != 'n' && f.whole.wanted()
-	var k key
-	if looked {
-		if k = m.keyOf(raw); m.find(f.whole, &f.whole.habit, k, len(raw), into) {
-			m.doc.pass(raw)
-			return nil
-		}
-	}
-	if err := m.jsonDecode(f, into, raw); err != nil {
-		return err
-	}
-	if looked {
-		m.keep(f.whole, &f.whole.habit, k, len(raw), into)
-	}
-	return nil
-}
-
-func (m *Memo) jsonDecode(f *jsonField, into reflect.Value, raw []byte) error {
-	if f.shape > leaf && f.nested == nil {
-		f.nested = m.jsonPlanOf(f.elem)
-	}
-	switch {
-	case f.shape == message && raw[0] == '{':
-		return m.jsonObject(f.nested, into)
-	case f.shape == pointer && raw[0] == '{':
-		into.Set(reflect.New(f.elem))
-		return m.jsonObject(f.nested, into.Elem())
-	case f.shape == messages && raw[0] == '[':
-		return m.jsonElements(f, into)
-	}
-	m.doc.pass(raw)
-	if f.isPlain && setPlain(into, raw) {
-		return nil
-	}
-	if kjson.UnmarshalCaseSensitivePreserveInts(raw, into.Addr().Interface()) != nil {
-		return errForm
-	}
-	return nil
-}
-
-func (m *Memo) jsonElements(f *jsonField, into reflect.Value) error {
-	into.Set(reflect.MakeSlice(into.Type(), 0, 0)) // what an empty array decodes to
-	err := m.doc.members('[', ']', func() error {
-		raw := m.doc.value()
-		if len(raw) == 0 || raw[0] != '{' {
-			return errForm
-		}
-		n := into.Len()
-		if n == into.Cap() {
-			into.Grow(1)
-		}
-		into.SetLen(n + 1)
-		elem := into.Index(n)
-		looked := f.each.wanted()
-		var k key
-		if looked {
-			if k = m.keyOf(raw); m.find(f.each, &f.each.habit, k, len(raw), elem) {
-				m.doc.pass(raw)
-				return nil
-			}
-		}
-		if err := m.jsonObject(f.nested, elem); err != nil {
-			return err
-		}
-		if looked {
-			m.keep(f.each, &f.each.habit, k, len(raw), elem)
-		}
-		return nil
-	})
-	if err == nil && into.Cap() > into.Len() {
-		exact := reflect.MakeSlice(into.Type(), into.Len(), into.Len())
-		reflect.Copy(exact, into)
-		into.Set(exact)
-	}
-	return err
-}
-
-// setPlain decodes the usual forms of strings, booleans and integers.
-func setPlain(into reflect.Value, raw []byte) bool {
-	switch kind := into.Kind(); {
-	case kind == reflect.String:
-		text, ok := plainText(raw)
-		if ok {
-			into.SetString(string(text))
-		}
-		return ok
-	case kind == reflect.Bool:
-		if s := string(raw); s == "true" || s == "false" {
-			into.SetBool(s == "true")
-			return true
-		}
-	case into.CanInt():
-		n, ok := plainInteger(raw)
-		if ok = ok && !into.OverflowInt(n); ok {
-			into.SetInt(n)
-		}
-		return ok
-	}
-	return false
 }
 
 func (m *Memo) jsonPlanOf(t reflect.Type) *jsonPlan {
@@ -222,15 +109,27 @@ func (m *Memo) addFields(p *jsonPlan, t reflect.Type, at []int) bool {
 		if p.fields[name] != nil || len(p.fields) == maxJSONFields {
 			return false
 		}
-		p.fields[name] = m.jsonFieldOf(of.Type, index, len(p.fields))
+		f := m.jsonFieldOf(of.Type, index, len(p.fields))
+		p.fields[name] = f
+		p.list = append(p.list, f)
 	}
 	return true
 }
 
 func (m *Memo) jsonFieldOf(t reflect.Type, index []int, number int) *jsonField {
 	f := &jsonField{index: index, number: number, shape: leaf}
+	pointed := t
+	if t.Kind() == reflect.Pointer {
+		pointed = t.Elem()
+	}
 	switch {
+	case pointed == timeType:
+		f.form = timeForm
+	case reflect.PointerTo(pointed).Implements(jsonUnmarshalerType) && pointed.Name() != "" && pointed.Kind() != reflect.Pointer:
+		f.form = ownForm
 	case hasJSONCode(t):
+	case t == stringMapType:
+		f.form = stringsForm
 	case isJSONObject(t):
 		f.shape, f.elem = message, t
 	case t.Kind() == reflect.Pointer && isJSONObject(t.Elem()):
@@ -239,9 +138,9 @@ func (m *Memo) jsonFieldOf(t reflect.Type, index []int, number int) *jsonField {
 		f.shape, f.elem = messages, t.Elem()
 		f.each = m.newSite(f.elem)
 	case t.Kind() == reflect.String:
-		f.isPlain = true
+		f.form = plainForm
 	case t.Kind() == reflect.Bool || reflect.Zero(t).CanInt():
-		f.isPlain, f.shape = true, scalar
+		f.form, f.shape = plainForm, scalar
 	}
 	if f.shape != scalar {
 		f.whole = m.newSite(t)

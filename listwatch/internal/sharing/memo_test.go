@@ -92,7 +92,7 @@ func TestAPlaceThatFindsNothingRests(t *testing.T) {
 	}
 	p := m.planOf(reflect.TypeFor[corev1.ConfigMap]())
 	meta := m.planOf(reflect.TypeFor[metav1.ObjectMeta]())
-	name := p.before.root.slots[p.fields[1].slot].nested[0].whole(meta.fields[1])
+	name := p.before.root.slots[p.fields[1].slot].nested[0].whole(meta.fields[1].slot, nil)
 	require.Positive(t, name.skip)
 	require.Equal(t, trial-1, meta.fields[1].whole.young.len(), "kept while it was tried")
 }

@@ -20,10 +20,10 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 	m.begin(len(data))
 	p := m.planOf(v.Type().Elem())
 	if p.before == nil {
-		p.before = newBefore(v.Type().Elem(), p)
+		p.before = newBefore(v.Type().Elem(), p.slots)
 	}
 	err := m.message(p, p.before.root, v.Elem(), data, p.before.previous())
-	p.before.set(v.Elem(), data, err)
+	p.before.set(v.Elem(), data, err == nil)
 	return err
 }
 
@@ -200,7 +200,7 @@ func (w *walk) field(f *field, start, end, count int, was previous) error {
 	if f.shape == scalar {
 		return nil
 	}
-	h := w.at.whole(f)
+	h := w.at.whole(f.slot, f.whole)
 	looked := h.wanted()
 	if !looked && f.shape == leaf {
 		return f.checkEntries(w.plain.data[start:end])
@@ -213,7 +213,7 @@ func (w *walk) field(f *field, start, end, count int, was previous) error {
 	var k key
 	if looked {
 		if k = w.m.keyOf(run); w.m.find(f.whole, h, k, len(run), into) {
-			w.at.forget(f)
+			w.at.forget(f.slot)
 			return nil
 		}
 	}
@@ -239,10 +239,10 @@ func (w *walk) decode(f *field, into reflect.Value, run []byte, count int, was p
 	}
 	switch f.shape {
 	case message:
-		return w.m.message(f.nested, w.at.below(f, 0), into, payload(run), was.payload())
+		return w.m.message(f.nested, w.at.below(f.slot, 0, f.nested.slots), into, payload(run), was.payload())
 	case pointer:
 		into.Set(reflect.New(f.elem))
-		return w.m.message(f.nested, w.at.below(f, 0), into.Elem(), payload(run), was.pointer())
+		return w.m.message(f.nested, w.at.below(f.slot, 0, f.nested.slots), into.Elem(), payload(run), was.pointer())
 	}
 	return w.elements(f, into, run, count, was)
 }
@@ -258,8 +258,8 @@ func (w *walk) elements(f *field, into reflect.Value, run []byte, count int, was
 		if len(was.data) > 0 && i < was.value.Len() {
 			old = previous{value: was.value.Index(i), data: cut(&was.data)}
 		}
-		below := w.at.below(f, i)
-		h := below.each(f)
+		below := w.at.below(f.slot, i, f.nested.slots)
+		h := below.each(f.each)
 		if old.data != nil && string(whole) == string(old.data) {
 			elem.Set(old.value)
 			h.same()

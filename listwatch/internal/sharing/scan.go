@@ -10,30 +10,34 @@ import (
 // errForm: the input is not of the form that can be taken apart. The plain decoder has the last word on it.
 var errForm = errors.New("not of the form that is taken apart")
 
-// document is a JSON text with the ends of its objects and arrays, found in one pass, so that any of them can be passed
-// over without being read.
+// document is a JSON text that is read from its beginning. The ends of objects and arrays are found value by value, each
+// at most once, so that any of them can be passed over without being read, and what is equal in the object before is
+// not looked at otherwise.
 type document struct {
-	data []byte
-	at   int   // what comes before is read
-	next int   // the first bracket from at on
-	open []int // brackets that are open, while scanning
+	data  []byte
+	at    int   // what comes before is read
+	depth int   // of the objects and arrays that are being read
+	open  []int // brackets that are open, while scanning
 
-	brackets []bracket // in the order in which they open
+	brackets []bracket // of the value that was scanned last, in the order in which they open
+	next     int       // the first one from at on, or one before that
 }
 
-type bracket struct {
-	end  int // of the value, in data
-	next int // the first bracket after that
-}
+type bracket struct{ start, end int }
 
 // maxDepth is the deepest nesting that is taken apart; encoding/json refuses 10,000.
 const maxDepth = 500
 
-// scan reads data's structure. It looks at brackets and strings only: what is between them, and whether brackets match,
-// is judged when it is read.
-func (d *document) scan(data []byte) error {
-	d.data, d.at, d.next, d.open, d.brackets = data, 0, 0, d.open[:0], d.brackets[:0]
-	for i := 0; i < len(data); i++ {
+func (d *document) begin(data []byte) {
+	d.data, d.at, d.depth, d.next, d.brackets = data, 0, 0, 0, d.brackets[:0]
+}
+
+// scan finds the ends of what begins at d.at. It looks at brackets and strings only: what is between them, and whether
+// brackets match, is judged when it is read.
+func (d *document) scan() error {
+	data := d.data
+	d.open, d.brackets, d.next = d.open[:0], d.brackets[:0], 0
+	for i := d.at; i < len(data); i++ {
 		switch data[i] {
 		case '"':
 			end := stringEnd(data, i)
@@ -46,20 +50,29 @@ func (d *document) scan(data []byte) error {
 				return errForm
 			}
 			d.open = append(d.open, len(d.brackets))
-			d.brackets = append(d.brackets, bracket{})
+			d.brackets = append(d.brackets, bracket{start: i})
 		case '}', ']':
-			if len(d.open) == 0 {
-				return errForm
-			}
 			last := d.open[len(d.open)-1]
 			d.open = d.open[:len(d.open)-1]
-			d.brackets[last] = bracket{end: i + 1, next: len(d.brackets)}
+			d.brackets[last].end = i + 1
+			if len(d.open) == 0 {
+				return nil
+			}
 		}
 	}
-	if len(d.open) > 0 {
-		return errForm
+	return errForm
+}
+
+// bracketed returns the object or array that begins at d.at; nil where it has no end.
+func (d *document) bracketed() []byte {
+	for d.next < len(d.brackets) && d.brackets[d.next].start < d.at {
+		d.next++
 	}
-	return nil
+	if (d.next == len(d.brackets) || d.brackets[d.next].start > d.at) && d.scan() != nil {
+		d.brackets = d.brackets[:0]
+		return nil
+	}
+	return d.data[d.at:d.brackets[d.next].end]
 }
 
 // stringEnd is the end of the string that begins at i; -1 where it has none.
@@ -93,9 +106,6 @@ func (d *document) take(want byte) bool {
 		return false
 	}
 	d.at++
-	if want == '{' || want == '[' {
-		d.next++
-	}
 	return true
 }
 
@@ -103,7 +113,7 @@ func (d *document) take(want byte) bool {
 func (d *document) value() []byte {
 	switch c := d.peek(); c {
 	case '{', '[':
-		return d.data[d.at:d.brackets[d.next].end]
+		return d.bracketed()
 	case '"':
 		return d.data[d.at:max(d.at, stringEnd(d.data, d.at))]
 	}
@@ -115,14 +125,6 @@ func (d *document) value() []byte {
 }
 
 var scalarEnds = []byte(",]} \n\r\t\":{[")
-
-// pass passes over the value that value has returned.
-func (d *document) pass(value []byte) {
-	if value[0] == '{' || value[0] == '[' {
-		d.next = d.brackets[d.next].next
-	}
-	d.at += len(value)
-}
 
 // key reads a member's key, and the colon.
 func (d *document) key() ([]byte, error) {
@@ -147,17 +149,19 @@ func (d *document) key() ([]byte, error) {
 
 // members calls each for every member of an object or element of an array, with the document at it.
 func (d *document) members(open, end byte, each func() error) error {
-	if !d.take(open) {
+	if !d.take(open) || d.depth == maxDepth {
 		return errForm
 	}
 	if d.take(end) {
 		return nil
 	}
+	d.depth++ // an error ends the document
 	for {
 		if err := each(); err != nil {
 			return err
 		}
 		if d.take(end) {
+			d.depth--
 			return nil
 		}
 		if !d.take(',') {

@@ -39,9 +39,10 @@ func (m *Memo) UnmarshalTree(data []byte) (map[string]any, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.begin(len(data))
-	if err := m.doc.scan(data); err == nil {
-		var object map[string]any
-		if object, err = m.treeObject(m.tree.root); err == nil && m.doc.peek() == 0 && m.doc.at == len(data) {
+	m.doc.begin(data)
+	if m.doc.peek() == '{' && m.doc.scan() == nil {
+		object, err := m.treeObject(m.tree.root)
+		if err == nil && m.doc.peek() == 0 && m.doc.at == len(data) {
 			return object, nil
 		}
 	}
@@ -71,7 +72,7 @@ func (m *Memo) treeValue(at *treeSite) (any, error) {
 	}
 	first := raw[0]
 	if first != '"' && first != '{' && first != '[' {
-		m.doc.pass(raw)
+		m.doc.at += len(raw)
 		return treeScalar(raw)
 	}
 	looked := len(raw) >= minShared && at.wanted()
@@ -79,7 +80,7 @@ func (m *Memo) treeValue(at *treeSite) (any, error) {
 	if looked {
 		k = m.keyOf(raw)
 		if value, ok := m.findTree(at, k, len(raw)); ok {
-			m.doc.pass(raw)
+			m.doc.at += len(raw)
 			return value, nil
 		}
 	}
@@ -103,7 +104,7 @@ func (m *Memo) treeDecode(at *treeSite, raw []byte) (any, error) {
 		})
 		return array[:len(array):len(array)], err
 	}
-	m.doc.pass(raw)
+	m.doc.at += len(raw)
 	if text, ok := plainText(raw); ok {
 		return string(text), nil
 	}
