@@ -68,6 +68,7 @@ func (a *apiServer) Report() Report {
 	}
 	if a.saver != nil {
 		if err := a.saver.problem(); err != nil {
+			report.Complete = status.Err == nil // what is saved or not says nothing about what is heard
 			report.Problems = append(report.Problems, err)
 			report.Errors++
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/origin"
 	"github.com/tributary-go/tributary/sources/sourcestest"
 )
 
@@ -21,7 +22,7 @@ func TestFileConforms(t *testing.T) {
 	sourcestest.Run(t, func(t *testing.T) sourcestest.Rig {
 		path := folder(t)
 		return sourcestest.Rig{
-			Source:  sources.SourceOf(sources.File(path, sources.Every(time.Hour))),
+			Source:  sources.SourceOf(sources.File(path, origin.Every(time.Hour))),
 			PodName: onTheNode,
 			Declare: func(names ...string) {
 				wanted := map[string]bool{}
@@ -47,7 +48,7 @@ func TestSingleFileConforms(t *testing.T) {
 	sourcestest.Run(t, func(t *testing.T) sourcestest.Rig {
 		path := filepath.Join(folder(t), "pods.json")
 		return sourcestest.Rig{
-			Source:  sources.SourceOf(sources.File(path, sources.Every(time.Hour))),
+			Source:  sources.SourceOf(sources.File(path, origin.Every(time.Hour))),
 			PodName: onTheNode,
 			Declare: func(names ...string) { put(t, path, listOf(names)) },
 			Break:   func() { put(t, path, "{") },

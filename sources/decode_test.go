@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/origin"
 )
 
 // kubeletPods is what a kubelet answers at /pods: two pods that run, one of them from a manifest.
@@ -45,7 +46,7 @@ func listen(t *testing.T, options ...sources.Option) *sources.Sources {
 func TestKubeletsOwnListIsTakenAsItIs(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, kubeletPods) }))
 	defer server.Close()
-	pods := listen(t, sources.HTTP(server.URL+"/pods", sources.FromKubelet()))
+	pods := listen(t, sources.FromKubelet(server.URL+"/pods"))
 	update := <-pods.Updates()
 	require.Equal(t, "ADD web-5d8 etcd-node-1", tell(update))
 	web := update.Pods[0]
@@ -60,7 +61,7 @@ func TestFromKubeletRefusesAnythingElse(t *testing.T) {
 		_, _ = io.WriteString(w, `{"kind": "Pod", "metadata": {"name": "hunter2"}}`)
 	}))
 	defer server.Close()
-	pods := listen(t, sources.HTTP(server.URL+"/pods", sources.FromKubelet()))
+	pods := listen(t, sources.FromKubelet(server.URL+"/pods"))
 	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 1 }, 10*time.Second, time.Millisecond)
 	require.EqualError(t, pods.Status()[0].Problems[0], server.URL+"/pods: the answer is not a PodList in JSON: is this a kubelet's /pods?")
 	require.False(t, pods.Status()[0].Seen)
@@ -87,12 +88,12 @@ func TestDecodeOfOnesOwn(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, *body.Load()) }))
 	defer server.Close()
-	pods := listen(t, sources.HTTP(server.URL, sources.WithDecode(decode), sources.Every(5*time.Millisecond)))
+	pods := listen(t, sources.From(origin.HTTP(server.URL, decode, origin.Every(5*time.Millisecond))))
 	require.Equal(t, "ADD a b", tell(<-pods.Updates()))
 	answer("b?c_")
 	require.Equal(t, "ADD c", tell(<-pods.Updates()), "a may be what the bad part is about")
 	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 2 }, 10*time.Second, time.Millisecond)
-	require.ErrorContains(t, pods.Status()[0].Problems[1], "item 3: the pod has no name")
+	require.ErrorContains(t, pods.Status()[0].Problems[1], "item 3: it has no name")
 	answer("c")
 	require.Equal(t, "REMOVE a b", tell(<-pods.Updates()))
 }

@@ -38,7 +38,7 @@
 //   - A file that names another pod swaps at once. With the kubelet both run until the period is over.
 //   - Editors' and package managers' leftovers are passed over; FIFOs are never opened.
 //   - File events are followed through folders that are replaced, links that are switched and renames of a single file.
-//   - A folder that has gone away keeps its pods for the time of [Grace].
+//   - A folder that has gone away keeps its pods for the time of [origin.Grace].
 //   - All documents of a file, and the items of lists, are pods; each bad one costs only itself.
 //   - Of a URL, an empty answer is an error, and an answer that was not accepted is not remembered. Requests are
 //     conditional, back off, and are not redirected to other servers.

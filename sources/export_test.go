@@ -1,11 +1,16 @@
 package sources
 
-import "time"
+import (
+	"time"
+
+	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/sources/origin"
+)
 
 // Ticks makes a source that works like the kubelet's take these ticks for its period, so that a test decides when it is
 // over.
-func Ticks(ticks <-chan time.Time) SourceOption {
-	return func(o *sourceOptions) { o.ticks = ticks }
+func Ticks(ticks <-chan time.Time) origin.Option {
+	return func(s *access.Settings) { s.Ticks = ticks }
 }
 
 // SourceOf is the source that an option adds.

@@ -173,11 +173,12 @@ func (f *feed) ready() bool {
 
 // safeToPrune reports whether the reader has the newest state of the source, and that is whole and fresh.
 func (f *feed) safeToPrune() bool {
-	status := f.status()
+	report := f.source.Report()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.seen && !f.telling && len(f.pending) == 0 && len(status.Problems) == 0 &&
-		(status.StaleAfter == 0 || time.Since(status.LastContact) <= status.StaleAfter)
+	return f.seen && !f.restored && f.failed == nil && !f.telling && len(f.pending) == 0 &&
+		(len(report.Problems) == 0 || report.Complete) &&
+		(report.StaleAfter == 0 || time.Since(report.LastContact) <= report.StaleAfter)
 }
 
 func (f *feed) state() Pods {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/origin"
 )
 
 // folder is a new folder of manifests.
@@ -23,8 +24,8 @@ func folder(t *testing.T) string {
 }
 
 // watching starts a file source that nothing but file events can tell of a change.
-func watching(t *testing.T, path string, options ...sources.SourceOption) *rig {
-	return start(t, sources.File(path, append([]sources.SourceOption{sources.Every(time.Hour)}, options...)...))
+func watching(t *testing.T, path string, options ...origin.Option) *rig {
+	return start(t, sources.File(path, append([]origin.Option{origin.Every(time.Hour)}, options...)...))
 }
 
 const fixed = "  uid: 11111111-fixed\n"
@@ -153,7 +154,7 @@ func TestFileThatTurnsBad(t *testing.T) {
 			path := filepath.Join(folder(t), "a.yaml")
 			put(t, path, manifestOf("p", "v1"))
 			var log logLines
-			r := start(t, sources.WithLogger(log.logger()), sources.File(filepath.Dir(path), sources.Every(time.Hour)))
+			r := start(t, sources.WithLogger(log.logger()), sources.File(filepath.Dir(path), origin.Every(time.Hour)))
 			r.expect("ADD file p-node-1=v1")
 			put(t, path, row.content)
 			require.NotContains(t, r.problem(row.problem), secret)
@@ -236,7 +237,7 @@ func TestFilesOfOneName(t *testing.T) {
 	r.expect("ADD file p-node-1=second")
 	put(t, a, manifestOf("p", "first"))
 	r.expect("REMOVE file p-node-1=second", "ADD file p-node-1=first")
-	require.Equal(t, b+": pod default/p-node-1 is declared by "+a+" already and stands by", r.problem("stands by"))
+	require.Equal(t, b+": default/p-node-1 is declared by "+a+" already and stands by", r.problem("stands by"))
 	require.NoError(t, os.Remove(a))
 	r.expect("REMOVE file p-node-1=first", "ADD file p-node-1=second")
 	r.healthy()
@@ -325,7 +326,7 @@ func TestFolderThatGoesAway(t *testing.T) {
 	r := watching(t, path)
 	r.expect("ADD file a-node-1=v1")
 	require.NoError(t, os.Rename(path, path+".away"))
-	r.problem("has gone away: its pods stay for 1m0s")
+	r.problem("has gone away: what it declared stays for 1m0s")
 	require.Equal(t, 1, r.Status()[0].Pods)
 	require.NoError(t, os.Mkdir(path, 0o700))
 	put(t, filepath.Join(path, "b.yaml"), manifestOf("b", "v1"))
@@ -359,7 +360,7 @@ func TestFolderRemovedAndMadeAgain(t *testing.T) {
 func TestGraceEnds(t *testing.T) {
 	path := folder(t)
 	put(t, filepath.Join(path, "a.yaml"), manifestOf("a", "v1"))
-	r := watching(t, path, sources.Grace(50*time.Millisecond))
+	r := watching(t, path, origin.Grace(50*time.Millisecond))
 	r.expect("ADD file a-node-1=v1")
 	require.NoError(t, os.RemoveAll(filepath.Dir(path)))
 	for u := r.next(); u != "REMOVE file a-node-1=v1"; u = r.next() {
@@ -384,13 +385,13 @@ func TestSingleFileWhoseMountIsAway(t *testing.T) {
 
 func TestFileOptions(t *testing.T) {
 	for _, row := range []struct {
-		option sources.SourceOption
+		option origin.Option
 		want   string
 	}{
-		{sources.Every(0), "Every(0s)"},
-		{sources.Grace(-1), "Grace(-1ns)"},
-		{sources.WithTimeout(0), "WithTimeout(0s)"},
-		{sources.WithTransport(nil), "WithTransport(nil)"},
+		{origin.Every(0), "Every(0s)"},
+		{origin.Grace(-1), "Grace(-1ns)"},
+		{origin.WithTimeout(0), "WithTimeout(0s)"},
+		{origin.WithTransport(nil), "WithTransport(nil)"},
 	} {
 		for _, source := range []sources.Option{sources.File(t.TempDir(), row.option), sources.HTTP("http://localhost", row.option)} {
 			require.ErrorContains(t, sources.New("node-1", source).Run(t.Context()), row.want)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/origin"
 )
 
 func TestHTTPAnswersThatAreNone(t *testing.T) {
@@ -121,7 +122,7 @@ func TestHTTPThatTakesTooLong(t *testing.T) {
 				row.answer(w)
 				<-r.Context().Done()
 			})
-			r := polling(t, server.URL, sources.WithTimeout(30*time.Millisecond))
+			r := polling(t, server.URL, origin.WithTimeout(30*time.Millisecond))
 			r.problem("no complete answer within 30ms: context deadline exceeded")
 			server.now(body(manifestOf("p", "v1")))
 			r.expect("ADD http p-node-1=v1")
@@ -163,7 +164,7 @@ func TestHTTPSecretsAreNeverShown(t *testing.T) {
 	address, err := url.Parse(server.URL)
 	require.NoError(t, err)
 	address.User, address.RawQuery, address.Path = url.UserPassword("edge", "hunter2"), "token=hunter2", "/pods"
-	r := start(t, sources.WithLogger(log.logger()), pollingSource(t, address.String(), sources.WithHeader("X-Token", "hunter2")))
+	r := start(t, sources.WithLogger(log.logger()), pollingSource(t, address.String(), origin.WithHeader("X-Token", "hunter2")))
 	for _, answer := range answers {
 		server.now(answer)
 		server.askedAgain(t)

@@ -18,7 +18,9 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/origin"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -26,12 +28,12 @@ import (
 // purpose: see LikeKubelet. There are three truths that need not agree: the pods by name, the names by file, and what was
 // set. Events change single pods, the period replaces them all, and an empty folder is set past them.
 type kubeletFile struct {
-	path    string
-	options sourceOptions
-	keeper  *keeper
-	sink    *Sink
-	log     logr.Logger
-	decoder manifest.Decoder
+	path     string
+	settings access.Settings
+	keeper   access.Keeper
+	sink     *Sink
+	log      logr.Logger
+	decoder  manifest.Decoder
 
 	pods     map[string]*corev1.Pod
 	names    map[string]string // of a file: the key of the pod that it declared when it was last good
@@ -47,16 +49,27 @@ const (
 	pipeLook = 50 * time.Millisecond
 )
 
-func newKubeletFile(f *fileSource, sink *Sink) *kubeletFile {
+func newKubeletFile(path string, options []origin.Option, sink *Sink) *kubeletFile {
 	return &kubeletFile{
-		path: f.path, options: f.options, keeper: &f.keeper, sink: sink, log: sink.Log().WithValues("path", f.path),
+		path: path, settings: settingsOf(options), sink: sink,
 		decoder: manifest.Decoder{Node: sink.Node(), Source: FileSource, LikeKubelet: true},
 		pods:    map[string]*corev1.Pod{}, names: map[string]string{}, problems: map[string]error{},
 	}
 }
 
-func (k *kubeletFile) run(ctx context.Context) error {
-	period, stop := k.options.period()
+func (k *kubeletFile) report() Report { return Report(k.keeper.Read()) }
+
+func (k *kubeletFile) run(ctx context.Context, _ *Sink) error {
+	if err := k.settings.Validate(); err != nil {
+		return err
+	}
+	path, err := filepath.Abs(k.path)
+	if err != nil {
+		return fmt.Errorf("manifest path %q: %w", k.path, err)
+	}
+	k.path, k.log = path, k.sink.Log().WithValues("path", path)
+	k.keeper.StaleAfter(k.settings.Stale())
+	period, stop := k.settings.Period()
 	defer stop()
 	events, missing := make(chan fsnotify.Event, kubeletEvents), make(chan struct{})
 	var watching sync.WaitGroup
@@ -81,14 +94,15 @@ func (k *kubeletFile) run(ctx context.Context) error {
 // without ever bringing anything again.
 func (k *kubeletFile) watch(ctx context.Context, events chan<- fsnotify.Event, missing chan<- struct{}) {
 	delay := kubeletRetry
+	k.keeper.Mode(fmt.Sprintf("poll every %s", k.settings.Every))
 	for {
-		k.keeper.mode(fmt.Sprintf("poll every %s", k.options.every))
 		err := k.follow(ctx, events)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, fs.ErrNotExist):
 			delay = kubeletRetry
+			k.keeper.Mode(access.Polls(k.settings.Every, err))
 			select {
 			case missing <- struct{}{}:
 			case <-ctx.Done():
@@ -96,6 +110,7 @@ func (k *kubeletFile) watch(ctx context.Context, events chan<- fsnotify.Event, m
 			}
 		default:
 			k.log.V(2).Info("The watch has ended", "error", err.Error())
+			k.keeper.Mode(access.Polls(k.settings.Every, err))
 		}
 		timer := time.NewTimer(delay)
 		select {
@@ -121,7 +136,7 @@ func (k *kubeletFile) follow(ctx context.Context, events chan<- fsnotify.Event) 
 	if err := watcher.Add(k.path); err != nil {
 		return err
 	}
-	k.keeper.mode(fileEvents())
+	k.keeper.Mode(access.FileEvents())
 	for {
 		select {
 		case event := <-watcher.Events:
@@ -151,10 +166,10 @@ func (k *kubeletFile) event(ctx context.Context, event fsnotify.Event) {
 			delete(k.names, event.Name)
 			k.set()
 		}
-		k.report()
+		k.note()
 		return
 	}
-	defer k.report()
+	defer k.note()
 	pod, err := k.read(ctx, event.Name)
 	if err != nil {
 		k.problems[event.Name] = err
@@ -168,7 +183,7 @@ func (k *kubeletFile) event(ctx context.Context, event fsnotify.Event) {
 // list looks at everything, as in each period.
 func (k *kubeletFile) list() {
 	clear(k.problems)
-	defer k.report()
+	defer k.note()
 	info, err := os.Stat(k.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -230,7 +245,7 @@ func (k *kubeletFile) read(ctx context.Context, path string) (*corev1.Pod, error
 	if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
 		data, err = readPipe(ctx, path)
 	} else if err == nil {
-		data, err = readBounded(path)
+		data, err = access.ReadFile(path)
 	}
 	if err != nil {
 		return nil, err
@@ -260,13 +275,13 @@ func (k *kubeletFile) set() {
 	k.sink.Set(all.Snapshot())
 }
 
-func (k *kubeletFile) report() {
+func (k *kubeletFile) note() {
 	var problems []error
 	for _, err := range k.problems {
 		problems = append(problems, err)
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	k.keeper.round(k.log, problems, true)
+	k.keeper.Note(k.log, access.Round{Problems: problems, Contact: true})
 }
 
 // readPipe waits, until ctx ends, for somebody to write into a FIFO, and reads all that comes. It opens it without

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/origin"
 )
 
 // The sequences below were observed with the kubelet 1.36.3.
@@ -40,7 +41,7 @@ func likeKubelet(t *testing.T, name string, files ...string) *kubelet {
 		put(t, k.path(files[i]), files[i+1])
 	}
 	k.rig = start(t, sources.LikeKubelet(),
-		sources.File(k.path(name), sources.Every(time.Hour), sources.Ticks(k.ticks)))
+		sources.File(k.path(name), origin.Every(time.Hour), sources.Ticks(k.ticks)))
 	return k
 }
 
@@ -72,6 +73,12 @@ func (k *kubelet) watched() {
 	require.Eventually(k.t, func() bool { return strings.HasPrefix(k.Status()[0].Mode, "inotify") }, patience, time.Millisecond)
 }
 
+// missed waits until the watch has found nothing to watch; it looks again a second later.
+func (k *kubelet) missed() {
+	k.t.Helper()
+	require.Eventually(k.t, func() bool { return strings.Contains(k.Status()[0].Mode, "no such file") }, patience, time.Millisecond)
+}
+
 // nothing wants no update to be on its way: a new pod is the next thing that is told.
 func (k *kubelet) nothing() {
 	k.t.Helper()
@@ -90,6 +97,7 @@ func TestKubeletOnlyBrokenFiles(t *testing.T) {
 func TestKubeletFolderMadeLater(t *testing.T) {
 	k := likeKubelet(t, "sub")
 	k.expect("ADD file")
+	k.missed()
 	require.NoError(t, os.Mkdir(k.path("sub"), 0o700))
 	k.put("sub/a.yaml", podV1)
 	k.watched() // it is looked for each second, but not read
@@ -279,6 +287,7 @@ func TestKubeletSymlinkToAFile(t *testing.T) {
 func TestKubeletFolderRemovedAndMadeAgain(t *testing.T) {
 	k := likeKubelet(t, "sub")
 	k.expect("ADD file")
+	k.missed()
 	require.NoError(t, os.Mkdir(k.path("sub"), 0o700))
 	k.watched()
 	require.NoError(t, os.RemoveAll(k.path("sub")))

@@ -5,42 +5,57 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/origin"
 	"github.com/tributary-go/tributary/store"
 )
 
 // kubeletHTTP reads a URL as the kubelet 1.36 does. What looks like a mistake here is one of the kubelet's, kept on
 // purpose: see LikeKubelet.
 type kubeletHTTP struct {
-	*httpSource
-	decoder manifest.Decoder
-	sink    *Sink
+	address  string
+	settings access.Settings
+	keeper   access.Keeper
+	client   *access.Client
+	decoder  manifest.Decoder
+	sink     *Sink
 	// last is of the last body that was not empty, good or not: the same one again is no news.
 	last [sha256.Size]byte
 }
 
-func newKubeletHTTP(h *httpSource, sink *Sink) *kubeletHTTP {
-	h.client.CheckRedirect = nil // ten, to anywhere
-	decoder := manifest.Decoder{Node: sink.Node(), Source: HTTPSource, LikeKubelet: true}
-	return &kubeletHTTP{httpSource: h, decoder: decoder, sink: sink}
+func newKubeletHTTP(address string, options []origin.Option, sink *Sink) *kubeletHTTP {
+	return &kubeletHTTP{
+		address: address, settings: settingsOf(options), sink: sink,
+		decoder: manifest.Decoder{Node: sink.Node(), Source: HTTPSource, LikeKubelet: true},
+	}
 }
 
-func (k *kubeletHTTP) run(ctx context.Context) error {
-	k.keeper.mode(fmt.Sprintf("poll every %s", k.options.every))
-	period, stop := k.options.period()
+func (k *kubeletHTTP) report() Report { return Report(k.keeper.Read()) }
+
+func (k *kubeletHTTP) run(ctx context.Context, _ *Sink) error {
+	client, err := access.NewClient(k.address, k.settings)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	k.client = client
+	client.FollowAnywhere()
+	k.keeper.StaleAfter(k.settings.Stale())
+	k.keeper.Mode(fmt.Sprintf("poll every %s", k.settings.Every))
+	period, stop := k.settings.Period()
 	defer stop()
 	for {
 		if err := k.poll(ctx); ctx.Err() == nil {
 			var problems []error
 			if err != nil {
-				problems = []error{fmt.Errorf("%s: %w", k.entry.path, err)}
+				problems = []error{fmt.Errorf("%s: %w", client.Shown(), err)}
 			}
-			k.keeper.round(k.sink.Log().WithValues("url", k.entry.path), problems, err == nil)
+			k.keeper.Note(k.sink.Log().WithValues("url", client.Shown()), access.Round{Problems: problems, Contact: err == nil})
 		}
 		select {
 		case <-period:
@@ -63,7 +78,7 @@ func (k *kubeletHTTP) poll(ctx context.Context) error {
 	default:
 		k.last = sum
 	}
-	pods, rejected := k.decoder.Decode(k.entry.path, body)
+	pods, rejected := k.decoder.Decode(k.client.Shown(), body)
 	if len(rejected) > 0 {
 		return rejected[0].Err
 	}
@@ -74,25 +89,16 @@ func (k *kubeletHTTP) poll(ctx context.Context) error {
 }
 
 func (k *kubeletHTTP) get(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.options.timeout)
+	ctx, cancel := context.WithTimeout(ctx, k.settings.Timeout)
 	defer cancel()
-	request, err := k.request(ctx)
+	response, err := k.client.Get(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := k.client.Do(request)
-	if err != nil {
-		return nil, k.cause(err)
-	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, manifest.MaxSize))
-	switch {
-	case err != nil:
-		return nil, k.cause(err)
-	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
-	case len(body) >= manifest.MaxSize:
-		return nil, fmt.Errorf("a body of %d MiB or more is not read", manifest.MaxSize>>20)
+	body, err := k.client.Body(response)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	}
-	return body, nil
+	return body, err
 }

@@ -2,6 +2,7 @@ package sources_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/origin"
 )
 
 func TestSyncedDoesNotWaitForOptionalSources(t *testing.T) {
@@ -95,7 +97,7 @@ func TestSafeToPruneOfTheSourcesOfThisPackage(t *testing.T) {
 	path := filepath.Join(folder(t), "a.yaml")
 	put(t, path, manifestOf("f", "v1"))
 	server := serve(t, body(manifestOf("h", "v1")))
-	r := start(t, sources.APIServer(c.client), sources.File(filepath.Dir(path), sources.Every(time.Hour)), pollingSource(t, server.URL))
+	r := start(t, sources.APIServer(c.client), sources.File(filepath.Dir(path), origin.Every(time.Hour)), pollingSource(t, server.URL))
 	names := []string{sources.APISource, sources.FileSource, sources.HTTPSource}
 	for range names {
 		r.update()
@@ -104,12 +106,75 @@ func TestSafeToPruneOfTheSourcesOfThisPackage(t *testing.T) {
 	for _, name := range names {
 		require.Eventually(t, safe(name), patience, time.Millisecond, name)
 	}
-	put(t, path, "kind: Pod")
 	server.now(status(500))
-	for _, name := range names[1:] {
-		require.Eventually(t, func() bool { return !r.SafeToPrune(name) }, patience, time.Millisecond, name)
-	}
+	require.Eventually(t, func() bool { return !r.SafeToPrune(sources.HTTPSource) }, patience, time.Millisecond)
 	require.True(t, r.SafeToPrune(sources.APISource))
+	require.True(t, r.SafeToPrune(sources.FileSource))
+}
+
+// What was good before and is kept hides nothing. What was never good may be a pod that somebody runs.
+func TestSafeToPruneFilesThatAreWrong(t *testing.T) {
+	path := folder(t)
+	in := func(name string) string { return filepath.Join(path, name) }
+	put(t, in("a.yaml"), manifestOf("a", "v1"))
+	r := watching(t, path)
+	r.expect("ADD file a-node-1=v1")
+	safe := func(want bool, why string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return r.SafeToPrune(sources.FileSource) == want }, patience, time.Millisecond, why)
+	}
+	safe(true, "all is well")
+	put(t, in("a.yaml"), "kind: Pod")
+	r.problem("a.yaml")
+	safe(true, "its pod is kept")
+	put(t, in("a.yaml"), manifestOf("a", "v1")+"---\nkind: Pod\n")
+	r.problem("document 2")
+	safe(true, "the second document has never declared anything since the file was good")
+	put(t, in("b.yaml"), "kind: Pod")
+	r.problem("b.yaml")
+	safe(false, "nobody knows what a new file declares that is no good")
+	put(t, in("b.yaml"), manifestOf("b", "v1")+"---\nkind: Pod\n")
+	r.expect("ADD file b-node-1=v1")
+	safe(false, "nor what its second document does")
+	put(t, in("b.yaml"), manifestOf("b", "v1"))
+	r.healthyBut("a.yaml")
+	safe(true, "only a.yaml is wrong")
+	put(t, in("c.yaml"), manifestOf("a", "v2"))
+	r.problem("stands by")
+	safe(true, "what stands by is listed")
+	require.NoError(t, os.Symlink("nowhere", in("d.yaml")))
+	r.problem("d.yaml")
+	safe(false, "it cannot be read, and never could")
+	require.NoError(t, os.Remove(in("d.yaml")))
+	safe(true, "it is gone")
+	require.NoError(t, os.Rename(path, path+".away"))
+	r.problem("has gone away")
+	safe(false, "nothing can be read")
+}
+
+func TestSafeToPruneItemsThatAreWrong(t *testing.T) {
+	server := serve(t, body(podList(item("a", "v1"), item("b", ""))))
+	r := start(t, pollingSource(t, server.URL))
+	r.expect("ADD http a-node-1=v1")
+	safe := func() bool { return r.SafeToPrune(sources.HTTPSource) }
+	require.False(t, safe(), "b has never been good")
+	server.now(body(podList(item("a", "v1"), item("b", "v1"))))
+	r.expect("ADD http b-node-1=v1")
+	require.Eventually(t, safe, patience, time.Millisecond)
+	server.now(body(podList(item("b", ""))))
+	r.problem("item 1")
+	require.Eventually(t, safe, patience, time.Millisecond, "what may be meant is kept")
+	require.Equal(t, 2, r.Status()[0].Pods)
+}
+
+func TestSafeToPruneLikeTheKubeletWantsNoProblem(t *testing.T) {
+	k := likeKubelet(t, "", "a.yaml", podV1)
+	k.expect("ADD file p-node-1=v1")
+	k.watched()
+	require.Eventually(t, func() bool { return k.SafeToPrune(sources.FileSource) }, patience, time.Millisecond)
+	k.put("a.yaml", noPod)
+	k.problem("a.yaml")
+	require.False(t, k.SafeToPrune(sources.FileSource))
 }
 
 func TestMerged(t *testing.T) {

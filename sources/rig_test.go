@@ -94,10 +94,18 @@ func (r *rig) problem(text string) string {
 // healthy waits until no source has a problem.
 func (r *rig) healthy() {
 	r.t.Helper()
+	r.healthyBut("\x00")
+}
+
+// healthyBut waits until no source has a problem but those with this text.
+func (r *rig) healthyBut(text string) {
+	r.t.Helper()
 	require.Eventually(r.t, func() bool {
 		for _, status := range r.Status() {
-			if len(status.Problems) > 0 {
-				return false
+			for _, problem := range status.Problems {
+				if !strings.Contains(problem.Error(), text) {
+					return false
+				}
 			}
 		}
 		return true

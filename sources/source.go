@@ -2,10 +2,11 @@ package sources
 
 import (
 	"context"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/sources/origin"
 )
 
 // Source declares pods. One source is run once, by one [Sources].
@@ -19,22 +20,8 @@ type Source interface {
 	Report() Report
 }
 
-// Report is the health of one source.
-type Report struct {
-	// Mode is how the source learns of changes, such as "watch", "inotify" or "poll every 20s".
-	Mode string
-	// LastContact is when the source last looked at, or heard from, what it reads, with success.
-	LastContact time.Time
-	// StaleAfter is how long after LastContact what the source has set may be out of date. Zero: never.
-	StaleAfter time.Duration
-	// Problems is what is wrong now, one error per file, URL or object; empty when all is well.
-	Problems []error
-	// Skipped is the number of files that are passed over now for their names: hidden ones, and leftovers of editors and
-	// package managers.
-	Skipped int
-	// Errors counts what went wrong since the start.
-	Errors int
-}
+// Report is the health of one source; [origin.Report] has the fields.
+type Report = origin.Report
 
 // Sink is where a source puts its states.
 type Sink struct {

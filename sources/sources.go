@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Sources are the pod sources of one node and their merge. Make one with [New], call Run once, and read Updates. All
@@ -128,6 +129,9 @@ func (s *Sources) begin(ctx context.Context) error {
 	switch {
 	case s.node == "":
 		return errors.New("sources: the node has no name: give New the name that pods have in spec.nodeName")
+	case len(validation.IsDNS1123Subdomain(s.node)) > 0:
+		return fmt.Errorf("sources: %q is not the name of a node: %s; give New the name that pods have in spec.nodeName",
+			s.node, validation.IsDNS1123Subdomain(s.node)[0])
 	case s.phase != idle:
 		return errors.New("sources: Run was called twice: make new sources for each run")
 	case len(s.feeds) == 0:

@@ -28,6 +28,7 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/origin"
 )
 
 // Exit codes.
@@ -163,12 +164,12 @@ func (o options) sources(log logr.Logger) []sources.Option {
 		list = append(list, sources.APIServer(o.client))
 	}
 	if o.manifests != "" {
-		list = append(list, sources.File(o.manifests, sources.Every(o.fileEvery)))
+		list = append(list, sources.File(o.manifests, origin.Every(o.fileEvery)))
 	}
 	if o.url != "" {
-		url := []sources.SourceOption{sources.Every(o.httpEvery)}
+		url := []origin.Option{origin.Every(o.httpEvery)}
 		for _, h := range o.headers {
-			url = append(url, sources.WithHeader(h.name, h.value))
+			url = append(url, origin.WithHeader(h.name, h.value))
 		}
 		list = append(list, sources.HTTP(o.url, url...))
 	}

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -14,19 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
+// What is written in ten megabytes may take a hundred times that in memory: an empty container, in two or three bytes, is a
+// struct of a kilobyte. So what there is of it is counted before it is decoded.
 const (
 	// maxExpanded bounds what aliases make of a document. The YAML parser bounds how many there are, but not what one
 	// of them stands for.
 	maxExpanded = 4 * MaxSize
-	// maxObjects bounds the structs that a document is decoded into, which take up to a kilobyte for two bytes of it.
-	// No manifest has less than twenty bytes for an object.
+	// maxObjects bounds the structs that a document is decoded into. No manifest has less than twenty bytes for one.
 	maxObjects = MaxSize / 20
 )
 
-var (
-	errKind     = errors.New("apiVersion and kind must be v1 and Pod, PodList or List")
-	errItemKind = errors.New("apiVersion and kind of an item must be v1 and Pod")
-)
+// limits are those that the kubelet has not. Zero is none.
+type limits struct {
+	values int // of any type in a document
+	object int // structs in one object
+}
+
+// ours are generous: the API server takes objects of up to 3 MiB, with some hundred structs in a large pod.
+var ours = limits{values: MaxSize / 10, object: 1 << 14}
+
+var errVersion = errors.New("apiVersion and kind must be a version and a kind, as in v1 and Pod")
 
 var (
 	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
@@ -35,8 +41,8 @@ var (
 )
 
 // openDocument gives a document as JSON, and says what it is.
-func openDocument(data []byte) ([]byte, schema.GroupVersionKind, error) {
-	data, err := toJSON(data)
+func (l limits) openDocument(data []byte) ([]byte, schema.GroupVersionKind, error) {
+	data, err := l.toJSON(data)
 	if err != nil {
 		return nil, schema.GroupVersionKind{}, err
 	}
@@ -46,8 +52,11 @@ func openDocument(data []byte) ([]byte, schema.GroupVersionKind, error) {
 
 // toJSON gives a document as JSON. What begins with a brace is JSON already; all else is read by the rules of
 // YAML 1.1, in which "on" is a boolean and 0600 an octal number.
-func toJSON(data []byte) ([]byte, error) {
+func (l limits) toJSON(data []byte) ([]byte, error) {
 	if !yaml.IsJSONBuffer(data) {
+		if l.values > 0 && yamlMarks(data) > l.values {
+			return nil, ErrTooLarge
+		}
 		var tree any
 		if err := yamlv2.Unmarshal(data, &tree); err != nil {
 			return nil, yamlError(err)
@@ -61,10 +70,52 @@ func toJSON(data []byte) ([]byte, error) {
 			return nil, errors.New("holds a value that JSON has not")
 		}
 	}
-	if bytes.Count(data, []byte("{")) > maxObjects {
+	if structs, values := jsonWeight(data); structs > maxObjects || l.values > 0 && values > l.values {
 		return nil, ErrTooLarge
 	}
 	return data, nil
+}
+
+// checkObject refuses an object, in JSON, that is nothing but structs.
+func (l limits) checkObject(data []byte) error {
+	if structs, _ := jsonWeight(data); l.object > 0 && structs > l.object {
+		return ErrTooLarge
+	}
+	return nil
+}
+
+// yamlMarks counts what a value of a YAML document can begin after. What stands in text counts too, but text is long.
+func yamlMarks(data []byte) (n int) {
+	for i, c := range data {
+		switch c {
+		case '\n', '\r', ',', '[', '{':
+			n++
+		case '-', '?':
+			if i+1 < len(data) && (data[i+1] == ' ' || data[i+1] == '\t') {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// jsonWeight counts, in JSON, what may become a struct, which is an object or a null in a list, and roughly all values.
+func jsonWeight(data []byte) (structs, values int) {
+	text := false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{', c == 'n': // of null
+			structs++
+		case c == ',', c == '[':
+			values++
+		}
+	}
+	return structs, values
 }
 
 // jsonTree makes strings of the keys of all mappings, in place of numbers and booleans, and takes the size of
@@ -137,7 +188,7 @@ func kindOf(data []byte) (schema.GroupVersionKind, error) {
 	}
 	version, err := schema.ParseGroupVersion(meta.APIVersion)
 	if err != nil {
-		return schema.GroupVersionKind{}, errKind
+		return schema.GroupVersionKind{}, errVersion
 	}
 	return version.WithKind(meta.Kind), nil
 }
@@ -161,24 +212,4 @@ func decodeItems(data []byte) ([]json.RawMessage, error) {
 		return nil, jsonError(data, err)
 	}
 	return list.Items, nil
-}
-
-// checkItemKind wants an item to be a pod. In a PodList it need not say so, but it must not say anything else.
-func checkItemKind(data []byte, list schema.GroupVersionKind) error {
-	kind, err := kindOf(data)
-	if err != nil {
-		return err
-	}
-	if list == podListKind {
-		if kind.Version == "" {
-			kind.Version = podKind.Version
-		}
-		if kind.Kind == "" {
-			kind.Kind = podKind.Kind
-		}
-	}
-	if kind != podKind {
-		return errItemKind
-	}
-	return nil
 }

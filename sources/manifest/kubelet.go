@@ -10,27 +10,26 @@ var errKubeletKind = errors.New("apiVersion and kind must be v1 and Pod, or over
 
 // likeKubelet reads a manifest in the kubelet's two steps: as a Pod, and over HTTP, where that failed early enough, as a
 // PodList. What comes after the first document is not looked at.
-func (r *run) likeKubelet(data []byte) {
+func (r *podRun) likeKubelet(data []byte) {
 	at := place{document: &document{number: 1, first: 1, line: 1, data: data}}
-	converted, kind, err := openDocument(data)
+	converted, kind, err := r.limits.openDocument(data)
 	switch {
 	case err == nil && kind == podKind:
-		pod, err := decodePod(converted)
-		r.take(at, pod, err)
+		r.one(at, converted)
 	case r.decoder.Source == SourceHTTP && isProtobuf(data):
 		r.protobufList(data)
 	case err != nil:
-		r.reject(at, nil, err)
+		r.reject(at, "", err)
 	case r.decoder.Source == SourceHTTP && kind == podListKind:
-		r.list(at, kind, converted)
+		r.items(at, kind, converted)
 		r.allOrNothing()
 	default:
-		r.reject(at, nil, errKubeletKind)
+		r.reject(at, "", errKubeletKind)
 	}
 }
 
 // protobufList reads protobuf as the kubelet does, who takes no single Pod in it.
-func (r *run) protobufList(data []byte) {
+func (r *podRun) protobufList(data []byte) {
 	kind, message, err := openProtobuf(data)
 	if err == nil && kind != podListKind {
 		err = errKubeletKind
@@ -43,7 +42,7 @@ func (r *run) protobufList(data []byte) {
 		err = errProtobuf
 	}
 	if err != nil {
-		r.reject(place{}, nil, err)
+		r.reject(place{}, "", err)
 		return
 	}
 	for i := range list.Items {
@@ -53,7 +52,7 @@ func (r *run) protobufList(data []byte) {
 }
 
 // allOrNothing gives up a list for its first bad item.
-func (r *run) allOrNothing() {
+func (r *podRun) allOrNothing() {
 	if len(r.rejected) > 0 {
 		r.pods, r.rejected = nil, r.rejected[:1]
 	}

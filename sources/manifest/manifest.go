@@ -1,9 +1,6 @@
 package manifest
 
-import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // MaxSize bounds a manifest: it may have less than so many bytes. It is the kubelet's limit.
 const MaxSize = 10 << 20
@@ -29,118 +26,51 @@ type Decoder struct {
 // of the file, or the URL without user and query; it gets into UIDs and errors. No pods and no errors are the answer
 // to a list without items. The pods belong to the caller and share nothing with data.
 func (d Decoder) Decode(path string, data []byte) (pods []*corev1.Pod, rejected []*Error) {
-	run := &run{decoder: d, path: path}
+	r := &podRun{run: run{path: path, kind: podKind, list: podListKind}, decoder: d}
+	r.object = func(at place, data []byte) {
+		pod, err := decodePod(data)
+		r.take(at, pod, err)
+	}
+	if !d.LikeKubelet {
+		r.limits = ours
+	}
 	switch {
 	case len(data) >= MaxSize:
-		run.reject(place{}, nil, ErrTooLarge)
+		r.reject(place{}, "", ErrTooLarge)
 	case d.LikeKubelet:
-		run.likeKubelet(data)
+		r.anyItem = true
+		r.likeKubelet(data)
 	case isProtobuf(data):
-		run.protobuf(data)
+		r.protobuf(data)
 	default:
-		run.stream(toUTF8(data))
+		r.stream(toUTF8(data))
 	}
-	return run.pods, run.rejected
+	return r.pods, r.rejected
 }
 
-// run is one call of Decode.
-type run struct {
-	decoder  Decoder
-	path     string
-	pods     []*corev1.Pod
-	rejected []*Error
-}
-
-// place is where in a manifest something stands.
-type place struct {
-	document *document // nil for what is no text
-	item     int       // from 1, or 0 outside of a list
-}
-
-func (r *run) reject(at place, pod *corev1.Pod, err error) {
-	rejection := &Error{Path: r.path, Item: at.item, Pod: podKey(pod), Err: err}
-	if at.document != nil {
-		rejection.Document, rejection.Line = at.document.number, at.document.lineOf(at.item, err)
-	}
-	r.rejected = append(r.rejected, rejection)
+// podRun is one call of Decode.
+type podRun struct {
+	run
+	decoder Decoder
+	pods    []*corev1.Pod
 }
 
 // take admits a decoded pod, or rejects what did not decode.
-func (r *run) take(at place, pod *corev1.Pod, err error) {
+func (r *podRun) take(at place, pod *corev1.Pod, err error) {
 	if err == nil {
 		err = r.decoder.admit(r.path, pod)
 	}
 	if err != nil {
-		r.reject(at, pod, err)
+		r.reject(at, podKey(pod), err)
 		return
 	}
 	r.pods = append(r.pods, pod)
 }
 
-// stream reads all documents of a manifest.
-func (r *run) stream(data []byte) {
-	empty := true
-	documents := splitDocuments(data)
-	if len(documents) > maxPods {
-		r.reject(place{}, nil, ErrTooLarge)
-		return
-	}
-	for _, doc := range documents {
-		if r.document(place{document: &doc}) {
-			empty = false
-		}
-	}
-	if empty {
-		r.reject(place{}, nil, ErrEmpty)
-	}
-}
-
-// document reads one document, and reports whether there is anything in it.
-func (r *run) document(at place) bool {
-	data, kind, err := openDocument(at.document.data)
-	if err == nil && string(data) == "null" {
-		return false
-	}
-	switch {
-	case err != nil:
-		r.reject(at, nil, err)
-	case kind == podKind:
-		pod, err := decodePod(data)
-		r.take(at, pod, err)
-	case kind == podListKind, kind == listKind:
-		r.list(at, kind, data)
-	default:
-		r.reject(at, nil, errKind)
-	}
-	return true
-}
-
-func (r *run) list(at place, kind schema.GroupVersionKind, data []byte) {
-	items, err := decodeItems(data)
-	if err == nil && len(items) > maxPods {
-		err = ErrTooLarge
-	}
-	if err != nil {
-		r.reject(at, nil, err)
-		return
-	}
-	for i, item := range items {
-		at.item = i + 1
-		if !r.decoder.LikeKubelet { // to the kubelet an item is a pod, whatever it calls itself
-			if err := checkItemKind(item, kind); err != nil {
-				r.reject(at, nil, err)
-				continue
-			}
-		}
-		pod, err := decodePod(item)
-		r.take(at, pod, err)
-	}
-}
-
-func (r *run) protobuf(data []byte) {
+func (r *podRun) protobuf(data []byte) {
 	kind, message, err := openProtobuf(data)
 	if err == nil && kind == podKind {
-		pod, err := decodeProtobufPod(message)
+		pod, err := r.limits.decodeProtobufPod(message)
 		r.take(place{}, pod, err)
 		return
 	}
@@ -150,13 +80,13 @@ func (r *run) protobuf(data []byte) {
 	case kind == podListKind:
 		items, err = protobufItems(message)
 	default:
-		err = errKind
+		err = r.wrongKind()
 	}
 	if err != nil {
-		r.reject(place{}, nil, err)
+		r.reject(place{}, "", err)
 	}
 	for i, item := range items {
-		pod, err := decodeProtobufPod(item)
+		pod, err := r.limits.decodeProtobufPod(item)
 		r.take(place{item: i + 1}, pod, err)
 	}
 }

@@ -37,12 +37,45 @@ func openProtobuf(data []byte) (schema.GroupVersionKind, []byte, error) {
 	return schema.FromAPIVersionAndKind(envelope.APIVersion, envelope.Kind), envelope.Raw, nil
 }
 
-func decodeProtobufPod(message []byte) (*corev1.Pod, error) {
+func (l limits) decodeProtobufPod(message []byte) (*corev1.Pod, error) {
+	if l.object > 0 && (len(message) > maxMessage || messageWeight(message, maxDepth) > l.object) {
+		return nil, ErrTooLarge
+	}
 	pod := &corev1.Pod{}
 	if err := pod.Unmarshal(message); err != nil {
 		return nil, errProtobuf
 	}
 	return pod, nil
+}
+
+const (
+	// maxMessage is what an API server takes of one object.
+	maxMessage = 3 << 20
+	// maxDepth is how deep lists of structs are nested in a pod: spec.affinity.nodeAffinity, its terms, their expressions.
+	maxDepth = 6
+)
+
+// messageWeight counts the fields of a message that may be messages, down to a depth. Nothing tells text from a message
+// but that it soon proves to be none.
+func messageWeight(message []byte, depth int) (n int) {
+	for len(message) > 0 {
+		key, size := binary.Uvarint(message)
+		if size <= 0 {
+			return n
+		}
+		length, start, err := fieldSize(key&7, message[size:], size)
+		if err != nil {
+			return n
+		}
+		if key&7 == wireBytes {
+			n++
+			if depth > 0 {
+				n += messageWeight(message[start:start+length], depth-1)
+			}
+		}
+		message = message[start+length:]
+	}
+	return n
 }
 
 // protobufItems finds the items of a PodList without decoding them.

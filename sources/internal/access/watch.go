@@ -1,6 +1,7 @@
-package sources
+package access
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,36 +9,45 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/go-logr/logr"
 )
 
-// fileWatch says that something may have changed where manifests are. What it says is a hint: the files are compared in
-// any case, and the period looks at what no event told of.
-type fileWatch struct {
+// Watch says that something may have changed where manifests are. What it says is a hint: the files are compared in any
+// case, and the period looks at what no event told of.
+type Watch struct {
 	log     logr.Logger
-	watcher *fsnotify.Watcher
-	err     error                  // why there is no watcher
+	skip    func(name string) bool
+	watcher *fsnotify.Watcher      // nil while the system has none to give
 	watched map[string]os.FileInfo // folders, as they were when their watch began
 	places  atomic.Pointer[places]
 	hint    chan struct{}
 	ended   chan struct{}
 }
 
-func newFileWatch(log logr.Logger) *fileWatch {
-	w := &fileWatch{log: log, watched: map[string]os.FileInfo{}, hint: make(chan struct{}, 1), ended: make(chan struct{})}
-	if w.watcher, w.err = fsnotify.NewWatcher(); w.err != nil {
-		close(w.ended)
-		return w
+// NewWatch makes a watch of nothing. What has a name that is to be skipped is not followed where it links to.
+func NewWatch(log logr.Logger, skip func(name string) bool) *Watch {
+	return &Watch{log: log, skip: skip, watched: map[string]os.FileInfo{}, hint: make(chan struct{}, 1), ended: make(chan struct{})}
+}
+
+// begin takes a watcher of the system's, of which there may be none left; then it is tried again at each look.
+func (w *Watch) begin() (err error) {
+	if w.watcher != nil {
+		return nil
+	}
+	if w.watcher, err = fsnotify.NewWatcher(); err != nil {
+		w.watcher = nil
+		return err
 	}
 	go w.forward()
-	return w
+	return nil
 }
 
 // forward turns events, and errors such as an overflow, into one hint that waits.
-func (w *fileWatch) forward() {
+func (w *Watch) forward() {
 	defer close(w.ended)
 	for {
 		select {
@@ -61,29 +71,32 @@ func (w *fileWatch) forward() {
 	}
 }
 
-func (w *fileWatch) changed() <-chan struct{} { return w.hint }
+// Changed receives after changes.
+func (w *Watch) Changed() <-chan struct{} { return w.hint }
 
-func (w *fileWatch) drain() {
+// Drain forgets what Changed holds.
+func (w *Watch) Drain() {
 	select {
 	case <-w.hint:
 	default:
 	}
 }
 
-func (w *fileWatch) close() {
+// Close ends the watch and waits for its end.
+func (w *Watch) Close() {
 	if w.watcher != nil {
 		_ = w.watcher.Close()
+		<-w.ended
 	}
-	<-w.ended
 }
 
-// follow watches the folders that decide what is at path, as things are now, and returns how changes are noticed. It is
-// called before each look, since folders are made, switched and removed.
-func (w *fileWatch) follow(path string, every time.Duration) (mode string) {
-	if w.watcher == nil {
-		return fmt.Sprintf("poll every %s: %v", every, w.err)
+// Follow watches the folders that decide what is at path, as things are now, and returns how changes are noticed. It is
+// called before each look, since folders are made, switched and removed, and limits raised.
+func (w *Watch) Follow(path string, every time.Duration) (mode string) {
+	if err := w.begin(); err != nil {
+		return Polls(every, err)
 	}
-	there := placesOf(path)
+	there := placesOf(path, w.skip)
 	w.places.Store(there)
 	// The inode alone does not tell a folder from one that was made anew in its place: the number is used again at once.
 	// The list of the watcher does, as a watch ends with its folder.
@@ -106,14 +119,32 @@ func (w *fileWatch) follow(path string, every time.Duration) (mode string) {
 		}
 		w.watched[folder] = info
 	}
-	if failed != nil {
-		return fmt.Sprintf("%s and poll every %s: %v", fileEvents(), every, failed)
+	switch {
+	case failed == nil:
+		return FileEvents()
+	case len(w.watched) == 0:
+		return Polls(every, failed)
 	}
-	return fileEvents()
+	return FileEvents() + " and " + Polls(every, failed)
 }
 
-// fileEvents is what the system's file events are called.
-func fileEvents() string {
+// Polls says that files are looked at every period, and why nothing else tells of changes.
+func Polls(every time.Duration, err error) string {
+	mode := fmt.Sprintf("poll every %s: %v", every, err)
+	if runtime.GOOS != "linux" {
+		return mode
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		mode += " (the limit fs.inotify.max_user_watches is reached)"
+	case errors.Is(err, syscall.EMFILE):
+		mode += " (the limit fs.inotify.max_user_instances, or that of open files, is reached)"
+	}
+	return mode
+}
+
+// FileEvents is what the system's file events are called.
+func FileEvents() string {
 	if runtime.GOOS == "linux" {
 		return "inotify"
 	}
@@ -132,7 +163,7 @@ type places struct {
 
 // placesOf finds the places that decide what path leads to: every folder and link on the way to it, and on the way from
 // each link in it if it is a folder.
-func placesOf(path string) *places {
+func placesOf(path string, skip func(string) bool) *places {
 	p := &places{folders: map[string]os.FileInfo{}, names: map[string]bool{}}
 	end, there := p.walk(path)
 	if !there || !p.add(end) {
@@ -141,7 +172,7 @@ func placesOf(path string) *places {
 	p.whole = end
 	names, _ := os.ReadDir(end)
 	for _, name := range names {
-		if name.Type()&os.ModeSymlink != 0 && !isLeftover(name.Name()) {
+		if name.Type()&os.ModeSymlink != 0 && !skip(name.Name()) {
 			p.walk(filepath.Join(end, name.Name()))
 		}
 	}

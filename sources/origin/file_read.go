@@ -1,32 +1,31 @@
-package sources
+package origin
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 
-	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/store"
 )
 
 // file is an entry with what the file looked like when it was read.
-type file struct {
-	entry
+type file[T store.Object] struct {
+	entry[T]
 	info    fs.FileInfo
 	settled bool      // what info shows has been read
 	waiting time.Time // since when it has been found being written; zero when it is not
 }
 
 // read brings the files up to date and forgets those that are gone; again means that one is being written.
-func (f *fileSource) read(paths []string) (entries []*entry, again bool) {
-	now := make(map[string]*file, len(paths))
+func (f *files[T]) read(paths []string) (entries []*entry[T], again bool) {
+	now := make(map[string]*file[T], len(paths))
 	for _, path := range paths {
-		one := f.files[path]
+		one := f.byPath[path]
 		if one == nil {
-			one = &file{entry: entry{path: path}}
+			one = &file[T]{entry: entry[T]{path: path}}
 		}
 		busy, there := f.refresh(one)
 		if !there {
@@ -36,13 +35,13 @@ func (f *fileSource) read(paths []string) (entries []*entry, again bool) {
 		now[path] = one
 		entries = append(entries, &one.entry)
 	}
-	f.files = now
+	f.byPath = now
 	return entries, again
 }
 
 // refresh reads one file if it does not look as it did. It is busy while it is being written, and not there when it was
 // removed after it was listed.
-func (f *fileSource) refresh(one *file) (busy, there bool) {
+func (f *files[T]) refresh(one *file[T]) (busy, there bool) {
 	info, err := os.Stat(one.path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file (%s)", one.path, info.Mode().Type()) // to open a FIFO would block
@@ -58,7 +57,7 @@ func (f *fileSource) refresh(one *file) (busy, there bool) {
 	case isYoung(info):
 		return one.wait(), true
 	}
-	data, err := readBounded(one.path)
+	data, err := access.ReadFile(one.path)
 	after, statErr := os.Stat(one.path)
 	if statErr != nil || !sameFile(info, after) {
 		return one.wait(), true
@@ -73,7 +72,7 @@ func (f *fileSource) refresh(one *file) (busy, there bool) {
 }
 
 // wait leaves a file that is being written as it was, for a later look.
-func (f *file) wait() (busy bool) {
+func (f *file[T]) wait() (busy bool) {
 	f.settled = false
 	if f.waiting.IsZero() {
 		f.waiting = time.Now()
@@ -94,29 +93,4 @@ func isYoung(info fs.FileInfo) bool {
 // sameFile reports whether a file looks untouched: the same inode, size and time of change.
 func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
-}
-
-// readBounded reads a regular file of less than the manifest limit. What is there may have changed since it was looked
-// at, so it is opened in a way that does not wait for the other end of a FIFO.
-func readBounded(path string) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file (%s)", path, info.Mode().Type())
-	case info.Size() >= manifest.MaxSize:
-		return nil, fmt.Errorf("%s: %w: %d MiB or more are not read", path, manifest.ErrTooLarge, manifest.MaxSize>>20)
-	}
-	// The size may be one that a special file system makes up, so that it alone bounds nothing.
-	data, err := io.ReadAll(io.LimitReader(file, manifest.MaxSize))
-	if err == nil && len(data) >= manifest.MaxSize {
-		err = fmt.Errorf("%s: %w: %d MiB or more are not read", path, manifest.ErrTooLarge, manifest.MaxSize>>20)
-	}
-	return data, err
 }

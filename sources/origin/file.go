@@ -1,4 +1,4 @@
-package sources
+package origin
 
 import (
 	"context"
@@ -11,17 +11,21 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/store"
 )
 
-// File adds the pods declared by a manifest, or by every manifest of a folder; subfolders are not read. Changes are seen
-// at once where the system reports them (inotify), and at the latest when the period is over; a file that is being
-// written is waited for. Files whose name begins with a dot, and editors' and package managers' leftovers, are passed
-// over and counted; FIFOs, sockets and devices are never opened.
+// File reads a file, or every file of a folder; subfolders are not read. Changes are seen at once where the system reports
+// them (inotify), and at the latest when the period is over; a file that is being written is waited for. Files whose name
+// begins with a dot, and editors' and package managers' leftovers, are passed over and counted; FIFOs, sockets and devices
+// are never opened.
 //
 // A path that was never there declares nothing, nor does a file that has been removed. A path that has gone away with the
-// folder around it, or is a folder, is a problem, and its pods stay for a while, as mounts come and go: see [Grace].
-func File(path string, options ...SourceOption) Option {
-	return With(&fileSource{path: path, options: applySource(options)})
+// folder around it, or is a folder, is a problem, and its objects stay for a while, as mounts come and go: see [Grace].
+func File[T store.Object](path string, decode Decode[T], options ...Option) *Origin[T] {
+	f := &files[T]{path: path, settings: apply(options), decode: decode, byPath: map[string]*file[T]{}}
+	return &Origin[T]{kind: "file", keeper: &f.keeper, run: f.run}
 }
 
 const (
@@ -33,55 +37,46 @@ const (
 	patience = time.Second
 )
 
-type fileSource struct {
-	path    string
-	options sourceOptions
-	keeper  keeper
+// files is a file, or a folder of them. But for keeper it belongs to the goroutine of Run.
+type files[T store.Object] struct {
+	path     string
+	settings access.Settings
+	decode   Decode[T]
+	keeper   access.Keeper
+	set      func(State[T])
 
-	// Of the goroutine of Run.
-	decode   Decode
-	files    map[string]*file
+	byPath   map[string]*file[T]
 	begun    time.Time // when Run was called
-	set      bool      // a state has been set
+	told     bool      // a state has been set
 	existed  bool
 	folder   bool      // what path is, or was
 	vanished time.Time // when it went away
 }
 
-func (f *fileSource) Name() string { return FileSource }
-
-func (f *fileSource) Report() Report { return f.keeper.read() }
-
-func (f *fileSource) Run(ctx context.Context, sink *Sink) error {
-	if err := f.options.validate(); err != nil {
+func (f *files[T]) run(ctx context.Context, set func(State[T])) error {
+	if err := f.settings.Validate(); err != nil {
 		return err
 	}
 	path, err := filepath.Abs(f.path)
 	if err != nil {
 		return fmt.Errorf("manifest path %q: %w", f.path, err)
 	}
-	f.path = path
-	f.keeper.staleAfter(f.options.stale())
-	if sink.likeKubelet {
-		return newKubeletFile(f, sink).run(ctx)
-	}
-	f.decode = decoder(f.options, sink.Node(), FileSource)
-	f.files = map[string]*file{}
-	f.begun = time.Now()
-	watcher := newFileWatch(sink.Log())
-	defer watcher.close()
+	f.path, f.set, f.begun = path, set, time.Now()
+	f.keeper.StaleAfter(f.settings.Stale())
+	watch := access.NewWatch(f.settings.Log, isLeftover)
+	defer watch.Close()
 	for {
-		f.keeper.mode(watcher.follow(f.path, f.options.every))
-		again := f.look(sink)
-		if !f.pause(ctx, watcher, again) {
+		f.keeper.Mode(watch.Follow(f.path, f.settings.Every))
+		again := f.look()
+		if !f.pause(ctx, watch, again) {
 			return nil
 		}
 	}
 }
 
 // pause waits for a reason to look again: a change, the period, the end of the grace time, or a file that was not quiet.
-func (f *fileSource) pause(ctx context.Context, watcher *fileWatch, again bool) bool {
-	wait := f.options.every
+func (f *files[T]) pause(ctx context.Context, watch *access.Watch, again bool) bool {
+	wait := f.settings.Every
 	if again {
 		wait = min(wait, quiet)
 	}
@@ -95,7 +90,7 @@ func (f *fileSource) pause(ctx context.Context, watcher *fileWatch, again bool) 
 		return false
 	case <-period.C:
 		return true
-	case <-watcher.changed():
+	case <-watch.Changed():
 	}
 	more := time.NewTimer(batch)
 	defer more.Stop()
@@ -104,78 +99,78 @@ func (f *fileSource) pause(ctx context.Context, watcher *fileWatch, again bool) 
 		return false
 	case <-more.C:
 	}
-	watcher.drain()
+	watch.Drain()
 	return true
 }
 
 // look reads what has changed and sets the state; again means that a file is being written.
-func (f *fileSource) look(sink *Sink) (again bool) {
-	log := sink.Log().WithValues("path", f.path)
+func (f *files[T]) look() (again bool) {
+	log := f.settings.Log.WithValues("path", f.path)
 	found, err := f.list()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && (!f.existed || !f.folder && f.removed()):
-		clear(f.files)
+		clear(f.byPath)
 		f.vanished = time.Time{}
-		f.keeper.round(log, nil, true)
-		f.hand(sink, Pods{})
+		f.keeper.Note(log, access.Round{Contact: true})
+		f.hand(State[T]{})
 		return false
 	case err != nil:
-		f.unreadable(sink, log, err)
+		f.unreadable(log, err)
 		return false
 	}
 	f.existed, f.vanished = true, time.Time{}
 	entries, again := f.read(found.paths)
-	pods, wrong := table(entries)
-	log.V(2).Info("Looked at manifests", "files", len(found.paths), "skipped", found.skipped, "pods", pods.Len())
-	f.keeper.skipped(found.skipped)
-	f.keeper.round(log, append(found.problems, wrong...), true)
+	now, wrong := table(entries)
+	log.V(2).Info("Looked at manifests", "files", len(found.paths), "skipped", found.skipped, "objects", now.Objects.Len())
+	f.keeper.Skipped(found.skipped)
+	f.keeper.Note(log, access.Round{Problems: append(found.problems, wrong...), Contact: true, Complete: complete(entries)})
 	switch {
-	case f.set:
+	case f.told:
 	case again && time.Since(f.begun) < patience:
 		return again // the first state is to be complete
-	case !f.folder && len(wrong) > 0 && pods.Len() == 0:
+	case !f.folder && len(wrong) > 0 && now.Objects.Len() == 0:
 		return again // nobody knows what the one manifest declares: to say "nothing" would be a lie
 	}
-	f.hand(sink, pods)
+	f.hand(now)
 	return again
 }
 
-func (f *fileSource) hand(sink *Sink, pods Pods) {
-	f.set = true
-	sink.Set(pods)
+func (f *files[T]) hand(now State[T]) {
+	f.told = true
+	f.set(now)
 }
 
 // removed reports whether the path, and nothing around it, is gone: what is left of a removed file, but not of one whose
 // mount or link target is away.
-func (f *fileSource) removed() bool {
+func (f *files[T]) removed() bool {
 	_, err := os.Lstat(f.path)
 	info, around := os.Stat(filepath.Dir(f.path))
 	return errors.Is(err, fs.ErrNotExist) && around == nil && info.IsDir()
 }
 
-// unreadable keeps the pods: for good where the path is there, and for the grace time where it has gone away.
-func (f *fileSource) unreadable(sink *Sink, log logr.Logger, err error) {
+// unreadable keeps the objects: for good where the path is there, and for the grace time where it has gone away.
+func (f *files[T]) unreadable(log logr.Logger, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if f.vanished.IsZero() {
 			f.vanished = time.Now()
 		}
 		if f.graceLeft() > 0 {
-			err = fmt.Errorf("%s has gone away: its pods stay for %s: %w", f.path, f.options.grace, fs.ErrNotExist)
+			err = fmt.Errorf("%s has gone away: what it declared stays for %s: %w", f.path, f.settings.Grace, fs.ErrNotExist)
 		} else {
-			err = fmt.Errorf("%s has gone away for longer than %s, and its pods with it: %w", f.path, f.options.grace, fs.ErrNotExist)
-			clear(f.files)
-			f.hand(sink, Pods{})
+			err = fmt.Errorf("%s has gone away for longer than %s, and what it declared with it: %w", f.path, f.settings.Grace, fs.ErrNotExist)
+			clear(f.byPath)
+			f.hand(State[T]{})
 		}
 	}
-	f.keeper.round(log, []error{err}, false)
+	f.keeper.Note(log, access.Round{Problems: []error{err}})
 }
 
-// graceLeft is for how long the pods of a path that has gone away stay; zero where none of it is left, or none runs.
-func (f *fileSource) graceLeft() time.Duration {
+// graceLeft is for how long the objects of a path that has gone away stay; zero where none of it is left, or none runs.
+func (f *files[T]) graceLeft() time.Duration {
 	if f.vanished.IsZero() {
 		return 0
 	}
-	return max(0, f.options.grace-time.Since(f.vanished))
+	return max(0, f.settings.Grace-time.Since(f.vanished))
 }
 
 // listing is what a path holds.
@@ -185,7 +180,7 @@ type listing struct {
 	problems []error // what is passed over because it is wrong
 }
 
-func (f *fileSource) list() (listing, error) {
+func (f *files[T]) list() (listing, error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
 		return listing{}, err

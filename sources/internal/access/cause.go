@@ -1,4 +1,4 @@
-package sources
+package access
 
 import (
 	"compress/gzip"
@@ -17,9 +17,9 @@ var errRedirect = errors.New("the server redirects, which is not followed")
 
 // cause says why a request failed, without anything that the address, the headers or the answer holds: net/http puts the
 // whole URL into its errors, and lines that it cannot parse.
-func (h *httpSource) cause(err error) error {
+func (c *Client) cause(err error) error {
 	if isTimeout(err) {
-		return fmt.Errorf("no complete answer within %s: %w", h.options.timeout, context.DeadlineExceeded)
+		return fmt.Errorf("no complete answer within %s: %w", c.settings.Timeout, context.DeadlineExceeded)
 	}
 	var outer *url.Error
 	if errors.As(err, &outer) {

@@ -1,0 +1,119 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/tributary-go/tributary/sources/manifest"
+)
+
+const maxRedirects = 10
+
+// Client makes the requests to one URL. It is not safe for concurrent use.
+type Client struct {
+	url      *url.URL
+	settings Settings
+	http     *http.Client
+	own      connection
+}
+
+// NewClient refuses an address that no request can be made to, without repeating it: it may hold a password.
+func NewClient(address string, settings Settings) (*Client, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		err = errors.New("the manifest URL cannot be parsed")
+	case u.Scheme != "http" && u.Scheme != "https":
+		err = fmt.Errorf("the manifest URL has the scheme %q: give http or https", u.Scheme)
+	case u.Host == "":
+		err = errors.New("the manifest URL has no host")
+	default:
+		err = settings.Validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Transport: settings.Transport, CheckRedirect: stayOnHost}
+	return &Client{url: u, settings: settings, http: client}, nil
+}
+
+// FollowAnywhere follows redirects, ten of them, to any server.
+func (c *Client) FollowAnywhere() { c.http.CheckRedirect = nil }
+
+// Shown is the URL without what may be secret in it: user, password, query and fragment.
+func (c *Client) Shown() string {
+	return (&url.URL{Scheme: c.url.Scheme, Host: c.url.Host, Path: c.url.Path}).String()
+}
+
+// Get makes one request with the headers of the settings and these. The caller closes the body of the answer.
+func (c *Client) Get(ctx context.Context, more http.Header) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.String(), nil)
+	if err != nil {
+		return nil, errors.New("the request cannot be made")
+	}
+	request.Header = c.settings.Header.Clone()
+	request.Host = c.settings.Header.Get("Host")
+	for name, values := range more {
+		request.Header[name] = values
+	}
+	if c.settings.TokenFile != "" {
+		token, err := readToken(c.settings.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	if c.settings.connects() {
+		if c.http.Transport, err = c.own.current(c.settings); err != nil {
+			return nil, err
+		}
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.cause(err)
+	}
+	return response, nil
+}
+
+// Body reads the body of an answer as far as the manifest limit.
+func (c *Client) Body(response *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(response.Body, manifest.MaxSize))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the body was not read: %w", c.cause(err))
+	case len(body) >= manifest.MaxSize:
+		return nil, fmt.Errorf("a body of %d MiB or more is not read", manifest.MaxSize>>20)
+	}
+	return body, nil
+}
+
+// Close closes connections that nobody else can use.
+func (c *Client) Close() { c.own.close() }
+
+// stayOnHost refuses redirects that would carry the headers, and the trust in what is read, to another place.
+func stayOnHost(to *http.Request, via []*http.Request) error {
+	if from := via[0].URL; to.URL.Scheme != from.Scheme || to.URL.Host != from.Host {
+		return fmt.Errorf("%w: to %s://%s, which is another server", errRedirect, to.URL.Scheme, to.URL.Host)
+	}
+	if len(via) >= maxRedirects {
+		return fmt.Errorf("%w: %d times", errRedirect, maxRedirects)
+	}
+	return nil
+}
+
+func readToken(path string) (string, error) {
+	data, err := ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("the token file: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("the token file %s does not hold one word", path)
+	}
+	return token, nil
+}

@@ -1,0 +1,84 @@
+package access
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// Report is origin.Report, which says what the fields are.
+type Report struct {
+	Mode        string
+	LastContact time.Time
+	StaleAfter  time.Duration
+	Problems    []error
+	Complete    bool
+	Skipped     int
+	Errors      int
+}
+
+// Keeper holds the report of one who looks at things in rounds, and logs what changes from one to the next. It is safe for
+// concurrent use.
+type Keeper struct {
+	mu     sync.Mutex // guards report
+	report Report
+}
+
+// Read is the report now.
+func (k *Keeper) Read() Report {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.report
+	r.Problems = slices.Clone(r.Problems)
+	return r
+}
+
+// StaleAfter sets the field of that name.
+func (k *Keeper) StaleAfter(d time.Duration) { k.edit(func(r *Report) { r.StaleAfter = d }) }
+
+// Mode sets the field of that name.
+func (k *Keeper) Mode(mode string) { k.edit(func(r *Report) { r.Mode = mode }) }
+
+// Skipped sets the field of that name.
+func (k *Keeper) Skipped(n int) { k.edit(func(r *Report) { r.Skipped = n }) }
+
+func (k *Keeper) edit(edit func(*Report)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	edit(&k.report)
+}
+
+// Round is how one look went.
+type Round struct {
+	Problems []error // all that is wrong now
+	Contact  bool    // what is read could be
+	Complete bool    // nothing that is declared is missing, in spite of the problems
+}
+
+// Note notes a round. A problem is counted and logged when it is new, and once more when it is gone, not in every round.
+func (k *Keeper) Note(log logr.Logger, round Round) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if round.Contact {
+		k.report.LastContact = time.Now()
+	}
+	for _, p := range round.Problems {
+		if !contains(k.report.Problems, p) {
+			k.report.Errors++
+			log.Info("Problem", "error", p.Error())
+		}
+	}
+	for _, p := range k.report.Problems {
+		if !contains(round.Problems, p) {
+			log.Info("Problem is gone", "error", p.Error())
+		}
+	}
+	k.report.Problems, k.report.Complete = round.Problems, round.Complete
+}
+
+func contains(list []error, err error) bool {
+	return slices.ContainsFunc(list, func(e error) bool { return errors.Is(e, err) || e.Error() == err.Error() })
+}

@@ -1,0 +1,77 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// Settings are what options say; see there.
+type Settings struct {
+	Every, Grace, Timeout time.Duration
+	Ticks                 <-chan time.Time // in place of the period, in tests
+	Log                   logr.Logger
+
+	Header                   http.Header
+	TokenFile                string
+	CAFile                   string
+	CertificateFile, KeyFile string
+	Socket                   string
+	Transport                http.RoundTripper
+}
+
+const (
+	// defaultEvery is the kubelet's fileCheckFrequency and httpCheckFrequency.
+	defaultEvery = 20 * time.Second
+	// defaultTimeout is the kubelet's.
+	defaultTimeout = 10 * time.Second
+	// defaultGrace outlasts a mount that is made again.
+	defaultGrace = time.Minute
+)
+
+// Default is what holds without options.
+func Default() Settings {
+	return Settings{
+		Every: defaultEvery, Grace: defaultGrace, Timeout: defaultTimeout, Log: logr.Discard(),
+		Header: http.Header{}, Transport: http.DefaultTransport,
+	}
+}
+
+// Validate names the option that is wrong.
+func (s Settings) Validate() error {
+	switch {
+	case s.Every <= 0:
+		return fmt.Errorf("Every(%s): give a positive duration", s.Every)
+	case s.Grace < 0:
+		return fmt.Errorf("Grace(%s): give zero or more", s.Grace)
+	case s.Timeout <= 0:
+		return fmt.Errorf("WithTimeout(%s): give a positive duration", s.Timeout)
+	case s.Transport == nil:
+		return errors.New("WithTransport(nil): leave the option out")
+	case s.TokenFile != "" && s.Header.Get("Authorization") != "":
+		return errors.New("WithTokenFile and an Authorization header: give one of them")
+	case (s.CertificateFile == "") != (s.KeyFile == ""):
+		return errors.New("WithClientCertificate: give the file of the certificate and that of its key")
+	case s.connects() && s.Transport != http.DefaultTransport:
+		return errors.New("WithTransport and WithCA, WithClientCertificate or WithUnixSocket: a transport has its own: give one of them")
+	}
+	return nil
+}
+
+// connects reports whether the settings say how to connect, so that a transport of their own is needed.
+func (s Settings) connects() bool { return s.CAFile != "" || s.CertificateFile != "" || s.Socket != "" }
+
+// Stale is when somebody who looks every period is overdue for certain: two looks were missed, each of which may take long.
+func (s Settings) Stale() time.Duration { return 3*s.Every + s.Timeout }
+
+// Period ticks every period, until stop.
+func (s Settings) Period() (ticks <-chan time.Time, stop func()) {
+	if s.Ticks != nil {
+		return s.Ticks, func() {}
+	}
+	ticker := time.NewTicker(s.Every)
+	return ticker.C, ticker.Stop
+}

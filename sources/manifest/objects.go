@@ -1,0 +1,73 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Objects decodes manifests of any other kind, such as config maps or a custom resource: all documents of a stream in JSON or
+// YAML, and the items of a List or of the kind's own list. O is the type, or unstructured.Unstructured. Nothing is
+// defaulted, and nothing validated but that there is a name; unknown fields are dropped. What is rejected costs only
+// itself. Its result is what the package origin reads with; it holds no state.
+func Objects[O any, T interface {
+	*O
+	metav1.Object
+}](kind schema.GroupVersionKind) func(path string, data []byte) (objects []T, rejected []error) {
+	list := kind.GroupVersion().WithKind(kind.Kind + "List")
+	return func(path string, data []byte) (objects []T, rejected []error) {
+		r := &run{path: path, kind: kind, list: list, limits: ours}
+		r.object = func(at place, data []byte) {
+			object := T(new(O))
+			if err := decodeObject(data, object, kind); err != nil {
+				r.reject(at, "", err)
+				return
+			}
+			objects = append(objects, object)
+		}
+		if len(data) >= MaxSize {
+			r.reject(place{}, "", ErrTooLarge)
+		} else {
+			r.stream(toUTF8(data))
+		}
+		for _, err := range r.rejected {
+			rejected = append(rejected, err)
+		}
+		return objects, rejected
+	}
+}
+
+// decodeObject reads an object with keys in their exact case, but for types that read themselves.
+func decodeObject(data []byte, object metav1.Object, kind schema.GroupVersionKind) error {
+	var err error
+	if self, ok := object.(json.Unmarshaler); ok {
+		err = self.UnmarshalJSON(withKind(data, kind))
+	} else {
+		err = utiljson.Unmarshal(data, object)
+	}
+	if err != nil {
+		return jsonError(data, err)
+	}
+	if object.GetName() == "" {
+		return fmt.Errorf("a %s needs a name", kind.Kind)
+	}
+	return nil
+}
+
+// withKind says what an item of a list may leave unsaid.
+func withKind(data []byte, kind schema.GroupVersionKind) []byte {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(data, &object) != nil {
+		return data // the error is its reader's
+	}
+	object["apiVersion"], _ = json.Marshal(kind.GroupVersion().String())
+	object["kind"], _ = json.Marshal(kind.Kind)
+	said, err := json.Marshal(object)
+	if err != nil {
+		return data
+	}
+	return said
+}

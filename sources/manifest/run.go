@@ -1,0 +1,124 @@
+package manifest
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// run is the reading of one manifest of objects of one kind.
+type run struct {
+	path    string
+	kind    schema.GroupVersionKind // what is wanted
+	list    schema.GroupVersionKind // its list, beside a v1 List
+	limits  limits
+	anyItem bool // an item of a list is of the kind whatever it calls itself
+	// object takes one object of the kind, in JSON.
+	object   func(at place, data []byte)
+	rejected []*Error
+}
+
+// place is where in a manifest something stands.
+type place struct {
+	document *document // nil for what is no text
+	item     int       // from 1, or 0 outside of a list
+}
+
+// reject notes that a part gave no object. The key is of the object, if it has gone so far as to have a valid one.
+func (r *run) reject(at place, key string, err error) {
+	rejection := &Error{Path: r.path, Item: at.item, Pod: key, Err: err}
+	if at.document != nil {
+		rejection.Document, rejection.Line = at.document.number, at.document.lineOf(at.item, err)
+	}
+	r.rejected = append(r.rejected, rejection)
+}
+
+// stream reads all documents of a manifest.
+func (r *run) stream(data []byte) {
+	empty := true
+	documents := splitDocuments(data)
+	if len(documents) > maxPods {
+		r.reject(place{}, "", ErrTooLarge)
+		return
+	}
+	for _, doc := range documents {
+		if r.document(place{document: &doc}) {
+			empty = false
+		}
+	}
+	if empty {
+		r.reject(place{}, "", ErrEmpty)
+	}
+}
+
+// document reads one document, and reports whether there is anything in it.
+func (r *run) document(at place) bool {
+	data, kind, err := r.limits.openDocument(at.document.data)
+	if err == nil && string(data) == "null" {
+		return false
+	}
+	switch {
+	case err != nil:
+		r.reject(at, "", err)
+	case kind == r.kind:
+		r.one(at, data)
+	case kind == r.list, kind == listKind:
+		r.items(at, kind, data)
+	default:
+		r.reject(at, "", r.wrongKind())
+	}
+	return true
+}
+
+func (r *run) items(at place, kind schema.GroupVersionKind, data []byte) {
+	items, err := decodeItems(data)
+	if err == nil && len(items) > maxPods {
+		err = ErrTooLarge
+	}
+	if err != nil {
+		r.reject(at, "", err)
+		return
+	}
+	for i, item := range items {
+		at.item = i + 1
+		if !r.anyItem {
+			if err := r.checkItem(item, kind); err != nil {
+				r.reject(at, "", err)
+				continue
+			}
+		}
+		r.one(at, item)
+	}
+}
+
+func (r *run) one(at place, data []byte) {
+	if err := r.limits.checkObject(data); err != nil {
+		r.reject(at, "", err)
+		return
+	}
+	r.object(at, data)
+}
+
+// checkItem wants an item to be of the kind. In a list of the kind it need not say so, but it must not say anything else.
+func (r *run) checkItem(data []byte, list schema.GroupVersionKind) error {
+	kind, err := kindOf(data)
+	if err != nil {
+		return err
+	}
+	if list == r.list {
+		if kind.Group == "" && kind.Version == "" {
+			kind.Group, kind.Version = r.kind.Group, r.kind.Version
+		}
+		if kind.Kind == "" {
+			kind.Kind = r.kind.Kind
+		}
+	}
+	if kind != r.kind {
+		return fmt.Errorf("apiVersion and kind of an item must be %s and %s", r.kind.GroupVersion(), r.kind.Kind)
+	}
+	return nil
+}
+
+func (r *run) wrongKind() error {
+	return fmt.Errorf("apiVersion and kind must be %s and %s, %s or List", r.kind.GroupVersion(), r.kind.Kind, r.list.Kind)
+}

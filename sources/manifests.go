@@ -1,0 +1,136 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/origin"
+)
+
+// File adds the pods declared by a manifest, or by every manifest of a folder, as [origin.File] reads them; a manifest is what
+// the package manifest takes for one. Options are of the package origin.
+func File(path string, options ...origin.Option) Option {
+	return With(&manifests{name: FileSource, start: func(sink *Sink) running {
+		settings := withLog(options, sink)
+		if sink.likeKubelet {
+			return newKubeletFile(path, settings, sink)
+		}
+		return podsOfOrigin(origin.File(path, static(sink, FileSource), settings...))
+	}})
+}
+
+// HTTP adds the pods declared behind a URL, as [origin.HTTP] reads them: a Pod, a PodList or a stream of YAML documents, in
+// JSON, YAML or protobuf. A PodList without items is how to say that there are none. Options are of the package origin.
+func HTTP(address string, options ...origin.Option) Option {
+	return With(&manifests{name: HTTPSource, start: func(sink *Sink) running {
+		settings := withLog(options, sink)
+		if sink.likeKubelet {
+			return newKubeletHTTP(address, settings, sink)
+		}
+		return podsOfOrigin(origin.HTTP(address, static(sink, HTTPSource), settings...))
+	}})
+}
+
+// From adds pods that are read and decoded in a way of the caller's own. They are taken as they are: nothing is defaulted
+// or validated. The source is called "file" or "http", by its kind; see [Named]. [LikeKubelet] does not apply to it.
+func From(pods *origin.Origin[*corev1.Pod]) Option {
+	return With(&manifests{name: pods.Kind(), start: func(*Sink) running { return podsOfOrigin(pods) }})
+}
+
+// FromKubelet adds what a kubelet says at its /pods: all pods of its node as they are, with their names, UIDs, annotations
+// and status. Nothing is added, defaulted or validated. A kubelet asks for a bearer token ([origin.WithTokenFile]) and has a
+// certificate of the cluster's CA ([origin.WithCA]). The source is called "http". [LikeKubelet] does not apply to it.
+func FromKubelet(address string, options ...origin.Option) Option {
+	return With(&manifests{name: HTTPSource, start: func(sink *Sink) running {
+		return podsOfOrigin(origin.HTTP(address, decodePodList, withLog(options, sink)...))
+	}})
+}
+
+// manifests is a source that is made when it is run, for the sink says how.
+type manifests struct {
+	name  string
+	start func(sink *Sink) running
+	now   atomic.Pointer[running]
+}
+
+// running is a source without a name.
+type running interface {
+	run(ctx context.Context, sink *Sink) error
+	report() Report
+}
+
+func (m *manifests) Name() string { return m.name }
+
+func (m *manifests) Run(ctx context.Context, sink *Sink) error {
+	one := m.start(sink)
+	m.now.Store(&one)
+	return one.run(ctx, sink)
+}
+
+func (m *manifests) Report() Report {
+	if one := m.now.Load(); one != nil {
+		return (*one).report()
+	}
+	return Report{}
+}
+
+// fromOrigin runs an origin of pods.
+type fromOrigin struct{ *origin.Origin[*corev1.Pod] }
+
+func podsOfOrigin(pods *origin.Origin[*corev1.Pod]) running { return fromOrigin{pods} }
+
+func (o fromOrigin) report() Report { return o.Report() }
+
+func (o fromOrigin) run(ctx context.Context, sink *Sink) error {
+	return o.Run(ctx, func(now origin.State[*corev1.Pod]) {
+		if o.Kind() == HTTPSource {
+			sink.setInOrder(now.Objects, now.Declared)
+		} else {
+			sink.Set(now.Objects)
+		}
+	})
+}
+
+// withLog gives the source's log to what the options are for.
+func withLog(options []origin.Option, sink *Sink) []origin.Option {
+	return append(options[:len(options):len(options)], origin.WithLogger(sink.Log()))
+}
+
+// settingsOf is what the options say.
+func settingsOf(options []origin.Option) access.Settings {
+	settings := access.Default()
+	for _, option := range options {
+		option(&settings)
+	}
+	return settings
+}
+
+// static reads manifests of static pods.
+func static(sink *Sink, source string) origin.Decode[*corev1.Pod] {
+	decoder := manifest.Decoder{Node: sink.Node(), Source: source}
+	return func(path string, data []byte) (pods []*corev1.Pod, rejected []error) {
+		pods, all := decoder.Decode(path, data)
+		for _, err := range all {
+			rejected = append(rejected, err)
+		}
+		return pods, rejected
+	}
+}
+
+// decodePodList reads a PodList as an API server, or a kubelet, answers it.
+func decodePodList(path string, data []byte) (pods []*corev1.Pod, rejected []error) {
+	var list corev1.PodList
+	if err := json.Unmarshal(data, &list); err != nil || list.Kind != "PodList" {
+		return nil, []error{fmt.Errorf("%s: the answer is not a PodList in JSON: is this a kubelet's /pods?", path)}
+	}
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	return pods, nil
+}

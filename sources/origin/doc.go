@@ -1,0 +1,26 @@
+// Package origin reads Kubernetes objects of any type from where somebody has written them down: a file, a folder of files,
+// or a URL. The pods of the package sources are one use of it.
+//
+//	configs := origin.File("/etc/configs", manifest.Objects[corev1.ConfigMap](kind))
+//	err := configs.Run(ctx, func(now origin.State[*corev1.ConfigMap]) {
+//		fmt.Println(now.Objects.Len(), "config maps")
+//	})
+//
+// [Into] writes the states into any [store.Store] in place of a function: one with indexes, one that an informer follows,
+// one that is served to kubectl.
+//
+// # What is guaranteed
+//
+//  1. Each state is complete. What has not changed is the same object in the next one.
+//  2. A file, a document or an item that cannot be used costs only itself, and what it declared when it was last good stays,
+//     until it is good again or gone. [Origin.Report] names it, and the reason, and never its content.
+//  3. Of two that declare an object of one key, the first counts: by path, then by place in it. The other stands by.
+//  4. Changes of files are seen at once where the system tells of them, and at the latest when the period is over; a file
+//     that is being written is waited for. Editors' and package managers' leftovers are passed over; FIFOs, sockets and
+//     devices are never opened.
+//  5. Of a URL only an answer that was accepted counts. Requests are conditional, back off, and are not redirected to other
+//     servers. No header, token, key or URL password is in any message.
+//  6. When Run returns, all that it started has ended.
+//
+// Files and answers have less than 10 MiB. Objects are shared and read-only.
+package origin

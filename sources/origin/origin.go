@@ -1,0 +1,70 @@
+package origin
+
+import (
+	"context"
+	"time"
+
+	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Decode turns the bytes of a file, or of an answer, into objects. path names what is read, for errors. An error stands for
+// a part that gave no object, and costs only that. Errors must not repeat the content. It is called by one goroutine at a
+// time, and what it returns is the origin's. The package manifest has decoders for API types.
+type Decode[T store.Object] func(path string, data []byte) (objects []T, rejected []error)
+
+// State is everything that an origin declares at one moment. It is read-only.
+type State[T store.Object] struct {
+	Objects store.Snapshot[T]
+	// Declared is the same objects in the order in which they are declared: by path, then by place in it.
+	Declared []T
+}
+
+// Origin reads objects from one place. Make one with [File] or [HTTP], and run it once.
+type Origin[T store.Object] struct {
+	kind   string
+	keeper *access.Keeper
+	run    func(ctx context.Context, set func(State[T])) error
+}
+
+// Kind is "file" or "http".
+func (o *Origin[T]) Kind() string { return o.kind }
+
+// Run reads until ctx ends, which is no error, and hands each state to set: the first one, and then what a change makes of
+// it, but also one that is the same again. set is called on the goroutine of Run. It fails at once on options or an address
+// that cannot be used.
+func (o *Origin[T]) Run(ctx context.Context, set func(State[T])) error { return o.run(ctx, set) }
+
+// Report is the health of the origin now. It is safe for concurrent use.
+func (o *Origin[T]) Report() Report { return Report(o.keeper.Read()) }
+
+// Report is the health of an origin, or of a source of pods.
+type Report struct {
+	// Mode is how changes are learnt of, such as "watch", "inotify" or "poll every 20s", with the reason where it is not the
+	// best one.
+	Mode string
+	// LastContact is when what is read was last looked at, or heard from, with success.
+	LastContact time.Time
+	// StaleAfter is how long after LastContact what was set may be out of date. Zero: never.
+	StaleAfter time.Duration
+	// Problems is what is wrong now, one error per file, URL or object; empty when all is well.
+	Problems []error
+	// Complete: in spite of Problems, nothing is missing from what was set. Each one is about something that was good before
+	// and is kept as it was, or about something that declares nothing. It means nothing where there are no problems.
+	Complete bool
+	// Skipped is the number of files that are passed over now for their names: hidden ones, and leftovers of editors and
+	// package managers.
+	Skipped int
+	// Errors counts what went wrong since the start.
+	Errors int
+}
+
+// Into hands states to a store, for [Origin.Run], by a Replace each. failed is told when the store does not take one, on the
+// goroutine of Run; nil ignores that.
+func Into[T store.Object](st store.Store[T], failed func(error)) func(State[T]) {
+	return func(now State[T]) {
+		if err := st.Replace(store.Items(now.Declared...), store.At("")); err != nil && failed != nil {
+			failed(err)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package origin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/undelta"
+)
+
+const patience = 15 * time.Second
+
+var configMap = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+
+// follow runs an origin until the test ends; it returns what it sets, each state in one line that differs from the last.
+func follow[T store.Object](t *testing.T, o *origin.Origin[T], show func(T) string) (next func() string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	states, done := make(chan string), make(chan error, 1)
+	go func() {
+		last := "none"
+		done <- o.Run(ctx, func(now origin.State[T]) {
+			require.Equal(t, now.Objects.Len(), len(now.Declared))
+			var all []string
+			for _, object := range now.Declared {
+				all = append(all, show(object))
+			}
+			if line := strings.Join(all, " "); line != last {
+				last = line
+				select {
+				case states <- line:
+				case <-ctx.Done():
+				}
+			}
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	return func() string {
+		t.Helper()
+		select {
+		case line := <-states:
+			return line
+		case <-time.After(patience):
+			require.FailNow(t, "no state came", "%+v", o.Report())
+			return ""
+		}
+	}
+}
+
+func shown(c *corev1.ConfigMap) string { return c.Name + "=" + c.Data["key"] }
+
+func mapOf(name, value string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: ns}\ndata: {key: %q}\n", name, value)
+}
+
+// put replaces a file by a rename. It looks old, so that it is taken at once.
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	temporary := filepath.Join(filepath.Dir(path), ".put")
+	require.NoError(t, os.WriteFile(temporary, []byte(content), 0o600))
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(temporary, old, old))
+	require.NoError(t, os.Rename(temporary, path))
+}
+
+func problem(t *testing.T, report func() origin.Report, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, problem := range report().Problems {
+			if strings.Contains(problem.Error(), text) {
+				return true
+			}
+		}
+		return false
+	}, patience, time.Millisecond, text)
+}
+
+func TestFilesOfConfigMaps(t *testing.T) {
+	folder := t.TempDir()
+	a, b := filepath.Join(folder, "a.yaml"), filepath.Join(folder, "b.yaml")
+	put(t, b, mapOf("b", "1"))
+	o := origin.File(folder, manifest.Objects[corev1.ConfigMap](configMap), origin.Every(time.Hour))
+	require.Equal(t, "file", o.Kind())
+	next := follow(t, o, shown)
+	require.Equal(t, "b=1", next())
+	put(t, a, mapOf("a2", "1")+"---\n"+mapOf("a1", "1"))
+	require.Equal(t, "a2=1 a1=1 b=1", next(), "by path, then by place in it")
+	put(t, a, mapOf("a2", "2")+"---\nkind: Secret\n---\n"+mapOf("b", "stands by"))
+	require.Equal(t, "a2=2 b=stands by a1=1", next(), "the first path has b, and a1 is kept")
+	problem(t, o.Report, a+", document 2, line 6: apiVersion and kind must be v1 and ConfigMap, ConfigMapList or List")
+	problem(t, o.Report, b+": ns/b is declared by "+a+" already and stands by")
+	require.True(t, o.Report().Complete)
+	require.NoError(t, os.Remove(a))
+	require.Equal(t, "b=1", next())
+	require.Eventually(t, func() bool { return len(o.Report().Problems) == 0 }, patience, time.Millisecond)
+}
+
+// What does not change is the same object, so that a store tells of nothing.
+func TestObjectsStayTheSame(t *testing.T) {
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, "a.yaml"), mapOf("a", "1"))
+	o := origin.File(folder, manifest.Objects[corev1.ConfigMap](configMap), origin.Every(time.Hour))
+	next := follow(t, o, func(c *corev1.ConfigMap) string { return fmt.Sprintf("%s %p", c.Name, c) })
+	first := next()
+	put(t, filepath.Join(folder, "b.yaml"), mapOf("b", "1"))
+	require.True(t, strings.HasPrefix(next(), first+" b "))
+}
+
+func TestCustomResourcesOfAURL(t *testing.T) {
+	var answer atomic.Value
+	answer.Store(`{"kind": "WidgetList", "apiVersion": "example.com/v1", "metadata": {}, "items": [
+		{"metadata": {"name": "b"}, "spec": {"size": 2}}, {"metadata": {"name": "a"}, "spec": {"size": 1}}]}`)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, answer.Load().(string))
+	}))
+	t.Cleanup(server.Close)
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	o := origin.HTTP(server.URL, manifest.Objects[unstructured.Unstructured](kind), origin.Every(5*time.Millisecond),
+		origin.WithTransport(&http.Transport{DisableKeepAlives: true}))
+	require.Equal(t, "http", o.Kind())
+	next := follow(t, o, func(u *unstructured.Unstructured) string {
+		size, _, _ := unstructured.NestedInt64(u.Object, "spec", "size")
+		return fmt.Sprint(u.GetAPIVersion(), " ", u.GetKind(), " ", u.GetName(), "=", size)
+	})
+	require.Equal(t, "example.com/v1 Widget b=2 example.com/v1 Widget a=1", next())
+	answer.Store("")
+	problem(t, o.Report, "a list without items says that there is nothing")
+	answer.Store(`{"kind": "WidgetList", "apiVersion": "example.com/v1", "items": [{"metadata": {}}, {"kind": "Gadget", "metadata": {"name": "x"}}]}`)
+	problem(t, o.Report, "item 1: a Widget needs a name")
+	problem(t, o.Report, "item 2: apiVersion and kind of an item must be example.com/v1 and Widget")
+	answer.Store(`{"kind": "WidgetList", "apiVersion": "example.com/v1", "items": []}`)
+	require.Equal(t, "", next())
+}
+
+func TestIntoAStore(t *testing.T) {
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, "a.yaml"), mapOf("a", "1"))
+	pushed := make(chan int)
+	ctx, cancel := context.WithCancel(context.Background())
+	st := undelta.New(func(now store.Snapshot[*corev1.ConfigMap]) {
+		select {
+		case pushed <- now.Len():
+		case <-ctx.Done():
+		}
+	})
+	o := origin.File(folder, manifest.Objects[corev1.ConfigMap](configMap), origin.Every(time.Hour))
+	done := make(chan error, 1)
+	go func() { done <- o.Run(ctx, origin.Into(st, nil)) }()
+	require.Equal(t, 1, <-pushed)
+	cancel()
+	require.NoError(t, <-done)
+}
+
+// full is a store that takes nothing.
+type full struct {
+	*store.Indexer[*corev1.ConfigMap]
+}
+
+var errFull = errors.New("full")
+
+func (full) Replace(iter.Seq2[*corev1.ConfigMap, error], func() string) error { return errFull }
+
+func TestIntoAStoreThatRefuses(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := origin.File(t.TempDir(), manifest.Objects[corev1.ConfigMap](configMap))
+	require.NoError(t, o.Run(ctx, origin.Into(full{}, func(err error) {
+		require.ErrorIs(t, err, errFull)
+		cancel()
+	})))
+}
