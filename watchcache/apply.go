@@ -1,6 +1,7 @@
 package watchcache
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -27,6 +28,10 @@ func (e *resourceEndpoint[T]) serveApply(c call, patch []byte) error {
 	for attempt := 1; ; attempt++ {
 		stored, err := e.collection.Get(c.target.Namespace, c.target.Name)
 		code := http.StatusOK
+		if apierrors.IsNotFound(err) && applied.GetUID() != "" {
+			return e.collection.conflict(c.target.Name, fmt.Errorf("the configuration is for the object of UID %s, and there is none",
+				applied.GetUID()))
+		}
 		if apierrors.IsNotFound(err) {
 			stored, code, err = newObject[T](), http.StatusCreated, nil
 		}

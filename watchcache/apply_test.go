@@ -44,6 +44,8 @@ func TestApply(t *testing.T) {
 	data := func(data map[string]string) *applycorev1.ConfigMapApplyConfiguration {
 		return applycorev1.ConfigMap("a", "ns").WithData(data)
 	}
+	_, err := maps.Apply(ctx, data(nil).WithUID("gone"), by("first"))
+	require.True(t, apierrors.IsConflict(err), "what is gone is not made again: %v", err)
 	created, err := maps.Apply(ctx, data(map[string]string{"x": "1", "y": "1"}), by("first"))
 	require.NoError(t, err)
 	require.NotEmpty(t, created.UID)
@@ -52,6 +54,8 @@ func TestApply(t *testing.T) {
 	same, err := maps.Apply(ctx, data(map[string]string{"x": "1", "y": "1"}), by("first"))
 	require.NoError(t, err)
 	require.Equal(t, created.ResourceVersion, same.ResourceVersion, "nothing changes, nothing is written")
+	_, err = maps.Apply(ctx, data(nil).WithUID("another"), by("first"))
+	require.True(t, apierrors.IsConflict(err), "%v", err)
 
 	_, err = maps.Apply(ctx, data(map[string]string{"x": "2"}), by("second"))
 	require.True(t, apierrors.IsConflict(err), "%v", err)

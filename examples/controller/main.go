@@ -1,0 +1,132 @@
+// Command controller is a whole controller, to be copied: it labels each node with the number of its pods.
+//
+// Without flags it starts a small API server of its own, with nodes, and a story in which pods come and go:
+//
+//	go run ./examples/controller
+//
+// With --kubeconfig, or in a cluster, it works on that: it watches pods and nodes, elects a leader by a lease, and applies
+// the label tributary.example/pods to nodes. It needs list and watch of pods and nodes, patch of nodes, and get, create and
+// update of leases in its --namespace.
+//
+// controller.go is the controller, election.go decides which replica works, and serve.go answers /readyz and /metrics.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is main without the process: it returns the exit code, and nothing that it started is left.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(stderr, "controller: %v\n", err)
+		return exitUsage
+	}
+	if err := execute(ctx, o, stdout, stderr); err != nil {
+		fmt.Fprintf(stderr, "controller: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func execute(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	log := funcr.New(func(_, line string) { fmt.Fprintln(stderr, line) },
+		funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly, Verbosity: o.verbosity})
+	ctx = klog.NewContext(ctx, log) // for client-go
+	if o.length > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.length)
+		defer cancel()
+	}
+	play := func(context.Context) error { return nil }
+	if o.config == nil {
+		s, err := startStory(o.beat, stderr)
+		if err != nil {
+			return err
+		}
+		defer s.stop()
+		o.config, play = s.config, s.play
+	}
+	o.config.UserAgent = fieldManager
+	client, err := kubernetes.NewForConfig(o.config)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w", o.listen, err)
+	}
+	registry := prometheus.NewRegistry()
+	c, err := newController(client, registry, log, stdout)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return keep(ctx, o, c, listener, registry, play)
+}
+
+// keep runs all parts until ctx ends, which is no error, or until one of them ends, which is.
+//
+// It stops in the reverse of the order in which it starts: the work in hand is finished and the lease given back while the
+// copies are still being kept, since the work reads them.
+func keep(ctx context.Context, o options, c *controller, listener net.Listener, registry *prometheus.Registry, play func(context.Context) error) error {
+	working, stopWork := context.WithCancelCause(ctx)
+	keeping, stopAll := context.WithCancel(context.WithoutCancel(ctx))
+	var copies, work sync.WaitGroup
+	start := func(group *sync.WaitGroup, ctx context.Context, what string, run func(context.Context) error) {
+		group.Go(func() {
+			if err := run(ctx); err != nil {
+				stopWork(fmt.Errorf("%s: %w", what, err))
+			}
+		})
+	}
+	start(&copies, keeping, "pods", c.pods.Run)
+	start(&copies, keeping, "nodes", c.nodes.Run)
+	start(&copies, keeping, "serve", func(ctx context.Context) error {
+		return serve(ctx, listener, handler(c, registry), c.log)
+	})
+	start(&work, working, "the story", play)
+	start(&work, working, "leader election", func(ctx context.Context) error {
+		return o.election.run(ctx, c.client, c.log, c.work)
+	})
+	work.Wait()
+	failure := context.Cause(working)
+	stopAll()
+	copies.Wait()
+	c.close()
+	if ctx.Err() != nil {
+		return nil // what ends after the end is no failure
+	}
+	return failure
+}
