@@ -197,6 +197,62 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// TestManyUnderOneValue: an index is right where a value has more objects than one node holds, written singly, listed first
+// and listed again.
+func TestManyUnderOneValue(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 4))
+	for name, fill := range map[string]func(*store.Indexer[*corev1.Pod], []*corev1.Pod) error{
+		"written": func(x *store.Indexer[*corev1.Pod], pods []*corev1.Pod) error {
+			for _, p := range pods {
+				if err := x.Add(p); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"listed": func(x *store.Indexer[*corev1.Pod], pods []*corev1.Pod) error {
+			return x.Replace(store.Items(pods...), store.At("1"))
+		},
+		"listed again": func(x *store.Indexer[*corev1.Pod], pods []*corev1.Pod) error {
+			if err := x.Add(pod("gone", 1)); err != nil {
+				return err
+			}
+			return x.Replace(store.Items(pods...), store.At("1"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := store.NewIndexer(byNode, byVersionDigits)
+			want := map[string]*corev1.Pod{}
+			var pods []*corev1.Pod
+			for i := range 600 { // some twice: the last one counts
+				p := onNode(pod(fmt.Sprintf("p%d", random.IntN(500)), i+1), fmt.Sprintf("n%d", random.IntN(2)))
+				pods = append(pods, p)
+				want[store.KeyOf(p)] = p
+			}
+			require.NoError(t, fill(x, pods))
+			check := func() {
+				require.Equal(t, want, maps.Collect(x.Snapshot().All()))
+				requireIndex(t, byNode, x.Snapshot(), func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+				requireIndex(t, byVersionDigits, x.Snapshot(), func(p *corev1.Pod) []rune { return []rune(p.ResourceVersion) })
+			}
+			check()
+			for i := range 1500 {
+				p := onNode(pod(fmt.Sprintf("p%d", random.IntN(500)), 1000+i), fmt.Sprintf("n%d", random.IntN(2)))
+				if random.IntN(3) > 0 {
+					require.NoError(t, x.Delete(p))
+					delete(want, store.KeyOf(p))
+				} else {
+					require.NoError(t, x.Update(p))
+					want[store.KeyOf(p)] = p
+				}
+			}
+			check()
+		})
+	}
+}
+
 // requireIndex computes the index from the objects and compares.
 func requireIndex[K comparable](t *testing.T, index *store.Index[*corev1.Pod, K], s store.Snapshot[*corev1.Pod], values func(*corev1.Pod) []K) {
 	t.Helper()
