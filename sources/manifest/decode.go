@@ -30,7 +30,7 @@ type limits struct {
 }
 
 // ours are generous: the API server takes objects of up to 3 MiB, with some hundred structs in a large pod.
-var ours = limits{values: MaxSize / 10, object: 1 << 14}
+var ours = limits{values: MaxSize / 10, object: 1 << 15}
 
 var errVersion = errors.New("apiVersion and kind must be a version and a kind, as in v1 and Pod")
 

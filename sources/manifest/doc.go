@@ -17,8 +17,9 @@
 //  3. What is rejected costs only itself: one document of a stream, one item of a list.
 //  4. An error never repeats a value of the manifest. It names the place, the field and the reason; the keys of a
 //     map can be part of a field's path, and the pod's name is given once it has proved to be one.
-//  5. No bytes make it panic. A manifest has less than 10 MiB, and limits on aliases, objects, documents and items hold what
-//     it grows into; the worst of JSON takes some thousand times its size for a moment.
+//  5. No bytes make it panic. A manifest has less than 10 MiB, at most 16384 documents or items, and about a million values;
+//     an object has at most 32768 structs, and in protobuf 3 MiB. What has more is refused before it is decoded, so that the
+//     worst known manifest of 10 MiB takes less than 512 MiB for a moment (a test has the worst ones).
 //
 // With Decoder.LikeKubelet the reading of a manifest, as opposed to a pod, is the kubelet's as well: the first document
 // counts and the others are not looked at, a file holds one Pod, a list from a URL is taken whole or not at all, and any
@@ -26,7 +27,8 @@
 //
 //   - The kubelet takes "apiVersion: __internal", a form without defaults that no one writes. It is rejected here.
 //   - UIDs that are not in the manifest are hashes of other bytes than the kubelet's, which change with its version.
-//   - The limits of guarantee 5 beyond the size in bytes are our own.
+//   - More than 524288 structs in a document are refused. The other limits of guarantee 5 beyond the size in bytes do not
+//     hold: like the kubelet, it takes gigabytes for some manifests of 10 MiB.
 //
 // The fields that k8s.io/api has and 1.36 has not are dropped, as the kubelet drops them. Two pods of one name are not
 // this package's business: it sees one manifest at a time.

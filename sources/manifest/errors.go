@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// ErrTooLarge refuses a manifest of MaxSize bytes or more, one that grows beyond any use when it is read, and one of
-	// more than 16384 documents or items.
+	// ErrTooLarge refuses a manifest of MaxSize bytes or more, one that grows beyond any use when it is read, and one that is
+	// beyond another limit of the package.
 	ErrTooLarge = errors.New("manifest is too large")
 	// ErrEmpty refuses a manifest without a document. To say that there are no pods, a PodList without items does.
 	ErrEmpty = errors.New("manifest has no document; a PodList without items says that there are no pods")

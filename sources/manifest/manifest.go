@@ -1,6 +1,10 @@
 package manifest
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // MaxSize bounds a manifest: it may have less than so many bytes. It is the kubelet's limit.
 const MaxSize = 10 << 20
@@ -85,7 +89,12 @@ func (r *podRun) protobuf(data []byte) {
 	if err != nil {
 		r.reject(place{}, "", err)
 	}
+	structs := 0
 	for i, item := range items {
+		if structs += messageWeight(item, maxDepth); structs > maxObjects {
+			r.reject(place{item: i + 1}, "", fmt.Errorf("%w, and what follows is not read", ErrTooLarge))
+			return
+		}
 		pod, err := r.limits.decodeProtobufPod(item)
 		r.take(place{item: i + 1}, pod, err)
 	}

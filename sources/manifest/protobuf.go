@@ -38,7 +38,7 @@ func openProtobuf(data []byte) (schema.GroupVersionKind, []byte, error) {
 }
 
 func (l limits) decodeProtobufPod(message []byte) (*corev1.Pod, error) {
-	if l.object > 0 && (len(message) > maxMessage || messageWeight(message, maxDepth) > l.object) {
+	if l.object > 0 && (len(message) > maxMessage || messageWeight(message, maxDepth) > 2*l.object) {
 		return nil, ErrTooLarge
 	}
 	pod := &corev1.Pod{}
@@ -56,7 +56,7 @@ const (
 )
 
 // messageWeight counts the fields of a message that may be messages, down to a depth. Nothing tells text from a message
-// but that it soon proves to be none.
+// but that it soon proves to be none, so that text is counted as well.
 func messageWeight(message []byte, depth int) (n int) {
 	for len(message) > 0 {
 		key, size := binary.Uvarint(message)

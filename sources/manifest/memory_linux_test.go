@@ -1,0 +1,52 @@
+//go:build !race
+
+package manifest_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tributary-go/tributary/sources/manifest"
+)
+
+// maxPeak is what a process that decodes one manifest may hold at most, itself included; MiB.
+const maxPeak = 512
+
+const growing = "TRIBUTARY_TEST_MANIFEST"
+
+// TestWhatAManifestCosts decodes each of the greedy ones in a process of its own, and looks at its peak.
+func TestWhatAManifestCosts(t *testing.T) {
+	if name := os.Getenv(growing); name != "" {
+		data := greedy[name]()
+		require.Less(t, len(data), manifest.MaxSize)
+		pods, rejected := fromFile.Decode("m.yaml", data)
+		require.NotZero(t, len(pods)+len(rejected))
+		status, err := os.ReadFile("/proc/self/status") // rusage would hold the peak of the parent as well
+		require.NoError(t, err)
+		fmt.Println(regexp.MustCompile(`VmHWM:\s+\d+ kB`).FindString(string(status)))
+		return
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for name := range greedy {
+		t.Run(name, func(t *testing.T) {
+			decode := exec.Command(self, "-test.run=^TestWhatAManifestCosts$")
+			decode.Env = append(os.Environ(), growing+"="+name)
+			output, err := decode.CombinedOutput()
+			require.NoError(t, err, string(output))
+			parts := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(output)
+			require.NotNil(t, parts, string(output))
+			peak, err := strconv.Atoi(string(parts[1]))
+			require.NoError(t, err)
+			peak >>= 10
+			t.Log(peak, "MiB")
+			require.Less(t, peak, maxPeak)
+		})
+	}
+}
