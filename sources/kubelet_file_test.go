@@ -284,6 +284,50 @@ func TestKubeletSymlinkToAFile(t *testing.T) {
 	k.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v2")
 }
 
+// A ConfigMap's ..data is switched: its name begins with a dot, and the file's own link does not change, so that no event
+// counts, and the period sees it.
+func TestKubeletConfigMapSwap(t *testing.T) {
+	k := likeKubelet(t, "")
+	k.expect("ADD file")
+	k.watched()
+	version := func(name, image string) {
+		require.NoError(t, os.Mkdir(k.path(name), 0o700))
+		put(t, k.path(name+"/a.yaml"), manifestOf("p", image))
+		require.NoError(t, os.Symlink(name, k.path("..data_tmp")))
+		require.NoError(t, os.Rename(k.path("..data_tmp"), k.path("..data")))
+	}
+	version("..v1", "v1")
+	require.NoError(t, os.Symlink("..data/a.yaml", k.path("a.yaml")))
+	k.expect("ADD file p-node-1=v1")
+	version("..v2", "v2")
+	k.nothing()
+	k.period()
+	k.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v2")
+}
+
+// The link that is the folder is switched: the watch stays with the old folder for ever, where nothing that happens is any
+// more what it seems to be, and the period sees the new one.
+func TestKubeletFolderSwitched(t *testing.T) {
+	k := likeKubelet(t, "current")
+	k.expect("ADD file")
+	k.missed()
+	for _, name := range []string{"r1", "r2"} {
+		require.NoError(t, os.Mkdir(k.path(name), 0o700))
+	}
+	k.put("r2/b.yaml", manifestOf("b", "v1"))
+	require.NoError(t, os.Symlink("r1", k.path("current")))
+	k.watched()
+	k.put("r1/a.yaml", podV1)
+	k.expect("ADD file p-node-1=v1")
+	require.NoError(t, os.Symlink("r2", k.path("new")))
+	require.NoError(t, os.Rename(k.path("new"), k.path("current")))
+	k.period()
+	k.expect("REMOVE file p-node-1=v1", "ADD file b-node-1=v1")
+	k.put("r2/c.yaml", manifestOf("c", "v1")) // no event ever comes of it
+	k.period()
+	k.expect("ADD file c-node-1=v1")
+}
+
 func TestKubeletFolderRemovedAndMadeAgain(t *testing.T) {
 	k := likeKubelet(t, "sub")
 	k.expect("ADD file")

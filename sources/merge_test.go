@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,6 +273,11 @@ func TestRunRefuses(t *testing.T) {
 	cancel()
 	require.ErrorContains(t, sources.New("node-1").Run(ctx), "no source")
 	require.ErrorContains(t, sources.New("", sources.With(newScripted("s"))).Run(ctx), "no name")
+	for _, name := range []string{"Node-1", "node_1", "../node", "node 1", strings.Repeat("n", 254)} {
+		err := sources.New(name, sources.With(newScripted("s"))).Run(ctx)
+		require.ErrorContains(t, err, fmt.Sprintf("sources: %q is not the name of a node: a lowercase RFC 1123 subdomain must", name)[:60])
+		require.ErrorContains(t, err, "give New the name that pods have in spec.nodeName")
+	}
 	twice := sources.New("node-1", sources.With(newScripted("s")))
 	require.NoError(t, twice.Run(ctx))
 	require.ErrorContains(t, twice.Run(ctx), "twice")

@@ -52,7 +52,8 @@ func With(source Source) Option {
 // nowhere.
 func WithLogger(log logr.Logger) Option { return func(s *Sources) { s.log = log } }
 
-// New joins sources of pods of the node of that name. Nothing happens before Run.
+// New joins sources of pods of the node of that name, which is the name of the Node object: a DNS name in lower case. Nothing
+// happens before Run, which refuses a name that is none.
 func New(node string, options ...Option) *Sources {
 	s := &Sources{
 		node: node, log: logr.Discard(),
@@ -106,7 +107,7 @@ func (s *Sources) Status() []Status {
 }
 
 // Run runs the sources until ctx ends, which is no error. It blocks, closes Updates, and everything it started has
-// ended when it returns. It fails at once without a node or sources, and on a second call. When all sources have ended
+// ended when it returns. It fails at once without a node or sources, on a bad name of the node, and on a second call. When all sources have ended
 // with an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
