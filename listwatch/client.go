@@ -39,8 +39,11 @@ func FromClient[O any, T interface {
 	if !c.options.noSharing {
 		c.decoder.share()
 	}
+	if c.options.dropManaged {
+		c.decoder.dropManagedFields()
+	}
 	c.acceptList, c.acceptWatch = accepts(c.decoder, c.options.json)
-	return c.listWatch()
+	return detected(c.listWatch(), c.options)
 }
 
 func (c *clientSource[T]) listWatch() *ListWatch[T] {

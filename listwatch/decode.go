@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,7 @@ type decoder[T store.Object] struct {
 	limit    int                        // bytes of one object
 	memo     *sharing.Memo              // what has been decoded already; nil without sharing
 	held     func(key string) (T, bool) // the copy that the reader has; nil where it is not known
+	drop     bool                       // managedFields
 }
 
 // errStopped: the consumer left its loop.
@@ -51,6 +53,32 @@ func (d *decoder[T]) share() {
 	if memo, err := sharing.New(); err == nil {
 		d.memo = memo
 	}
+}
+
+// dropManagedFields leaves them out of every object from now on.
+func (d *decoder[T]) dropManagedFields() {
+	d.drop = true
+	if d.memo != nil {
+		d.memo.DropManagedFields()
+	}
+}
+
+// dropped takes them out where they have been decoded all the same. obj is not the reader's yet, but what is in the map of
+// an unstructured object may be shared.
+func (d *decoder[T]) dropped(obj T) T {
+	u, isTree := any(obj).(*unstructured.Unstructured)
+	switch {
+	case !d.drop:
+	case isTree:
+		if metadata, ok := u.Object["metadata"].(map[string]any); ok && metadata["managedFields"] != nil {
+			metadata = maps.Clone(metadata)
+			delete(metadata, "managedFields")
+			u.Object["metadata"] = metadata
+		}
+	default:
+		obj.SetManagedFields(nil)
+	}
+	return obj
 }
 
 // listed tells the memo how large a list was.
@@ -206,7 +234,7 @@ func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind) (T
 	if d.kind == "" {
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
 	}
-	return obj, nil
+	return d.dropped(obj), nil
 }
 
 // jsonObject decodes one object. gvk is what a list said of its items, which may leave it out themselves.
@@ -225,7 +253,7 @@ func (d *decoder[T]) jsonObject(data []byte, gvk schema.GroupVersionKind) (T, er
 		if err := d.unstructured(u, data, gvk); err != nil {
 			return none, err
 		}
-		return obj, nil
+		return d.dropped(obj), nil
 	}
 	if err := d.typed(data, obj); err != nil {
 		return none, withoutValues(err)
@@ -243,7 +271,7 @@ func (d *decoder[T]) jsonObject(data []byte, gvk schema.GroupVersionKind) (T, er
 		gvk = schema.GroupVersionKind{}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	return obj, nil
+	return d.dropped(obj), nil
 }
 
 func (d *decoder[T]) typed(data []byte, obj any) error {

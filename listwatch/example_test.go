@@ -58,3 +58,50 @@ func ExampleFromFuncs() {
 	// Output:
 	// web <nil>
 }
+
+// podServer answers every list with two pods, in JSON. A real program has its rest.Config from the cluster.
+func podServer() *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"42"},"items":[
+			{"metadata":{"namespace":"shop","name":"web","labels":{"app":"web"},"managedFields":[{"manager":"kubectl"}]},"spec":{"nodeName":"node-1"}},
+			{"metadata":{"namespace":"shop","name":"db","labels":{"app":"db"},"managedFields":[{"manager":"kubectl"}]},"spec":{"nodeName":"node-2"}}]}`)
+	}))
+}
+
+// Of each pod only the labels and the node are kept.
+func ExampleProject() {
+	server := podServer()
+	defer server.Close()
+	clientset := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
+
+	whole := listwatch.FromClient[corev1.Pod](clientset.CoreV1().RESTClient(), "pods", listwatch.DropManagedFields())
+	pods := listwatch.Project(whole, func(p *corev1.Pod) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, Labels: p.Labels},
+			Spec:       corev1.PodSpec{NodeName: p.Spec.NodeName},
+		}
+	})
+	for pod, err := range pods.List(context.Background(), metav1.ListOptions{}).Items {
+		fmt.Println(pod.Name, pod.Labels, pod.Spec.NodeName, err)
+	}
+	// Output:
+	// web map[app:web] node-1 <nil>
+	// db map[app:db] node-2 <nil>
+}
+
+// A test learns who writes into what it has read.
+func ExampleWithMutationDetector() {
+	server := podServer()
+	defer server.Close()
+	clientset := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
+
+	pods := listwatch.FromClient[corev1.Pod](clientset.CoreV1().RESTClient(), "pods",
+		listwatch.WithMutationDetector(func(m listwatch.Mutation) { fmt.Println("written into:", m.Object, m.Path) }))
+	for pod := range pods.List(context.Background(), metav1.ListOptions{}).Items {
+		if pod.Name == "web" {
+			pod.Labels["app"] = "mine"
+		}
+	}
+	// Output:
+	// written into: shop/web metadata.labels[app]
+}

@@ -52,7 +52,7 @@ func (f funcSource[T]) listWatch() *ListWatch[T] {
 			return failedWatch[T](errNamespaceOfFuncs)
 		}
 	}
-	return lw
+	return detected(lw, f.options)
 }
 
 func (f funcSource[T]) listAll(ctx context.Context, request metav1.ListOptions) List[T] {

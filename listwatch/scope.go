@@ -54,7 +54,8 @@ func (s Scope) String() string {
 	for _, form := range []struct {
 		said bool
 		name string
-	}{{s.of.json, "as JSON"}, {s.of.noSharing, "without sharing"}, {s.of.noWatchList, "without watch list"}} {
+	}{{s.of.json, "as JSON"}, {s.of.noSharing, "without sharing"}, {s.of.noWatchList, "without watch list"},
+		{s.of.dropManaged, "without managed fields"}, {s.of.mutated != nil, "with a mutation detector"}} {
 		if form.said {
 			parts = append(parts, form.name)
 		}

@@ -21,14 +21,15 @@ type jsonPlan struct {
 
 // jsonField is one member of an object.
 type jsonField struct {
-	index  []int // in the struct, through embedded ones
-	number int   // among the plan's fields
-	shape  shape
-	elem   reflect.Type
-	nested *jsonPlan
-	whole  *site
-	each   *site
-	form   form
+	index   []int // in the struct, through embedded ones
+	number  int   // among the plan's fields
+	shape   shape
+	elem    reflect.Type
+	nested  *jsonPlan
+	whole   *site
+	each    *site
+	form    form
+	dropped bool // it is passed over
 }
 
 // form is how a value is decoded that is not taken apart.
@@ -110,6 +111,7 @@ func (m *Memo) addFields(p *jsonPlan, t reflect.Type, at []int) bool {
 			return false
 		}
 		f := m.jsonFieldOf(of.Type, index, len(p.fields))
+		f.dropped = m.drops(t, of.Name)
 		p.fields[name] = f
 		p.list = append(p.list, f)
 	}

@@ -162,6 +162,13 @@ func bracketsOf(member []byte) []byte {
 // field decodes the next value, which begins with first, into its field.
 func (w *jsonWalk) field(f *jsonField, first byte, was previous) error {
 	m, into := w.m, f.in(w.dst)
+	if f.dropped {
+		raw := m.doc.value()
+		if m.doc.at += len(raw); len(raw) == 0 {
+			return errForm
+		}
+		return nil
+	}
 	if first == 'n' || f.shape == scalar {
 		return w.plain(f, into)
 	}

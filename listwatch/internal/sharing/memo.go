@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"reflect"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Memo remembers what has been decoded. One serves any number of types, and is safe for concurrent use: objects are
@@ -20,6 +22,7 @@ type Memo struct {
 	hash   cipher.AEAD
 	sum    []byte // of hash
 	nonce  []byte
+	drop   bool // managedFields
 
 	plans   map[reflect.Type]*plan
 	structs map[reflect.Type]*jsonPlan
@@ -70,6 +73,17 @@ func New() (*Memo, error) {
 		tree: treeMemo{root: &treeSite{}},
 	}, nil
 }
+
+// DropManagedFields makes objects come without metadata.managedFields, whose bytes are passed over unread. An object that
+// is decoded plainly may still have them. It must be called before the first object is decoded.
+func (m *Memo) DropManagedFields() { m.drop = true }
+
+// drops reports whether a field is passed over.
+func (m *Memo) drops(of reflect.Type, name string) bool {
+	return m.drop && of == objectMetaType && name == "ManagedFields"
+}
+
+var objectMetaType = reflect.TypeFor[metav1.ObjectMeta]()
 
 // Stats is a copy of the counters now.
 func (m *Memo) Stats() Stats {

@@ -20,6 +20,7 @@ type field struct {
 	index   int  // in the struct
 	single  bool // it may stand in a message once only, for its occurrences would be merged
 	entries bool // its values are entries of a map
+	dropped bool // it is passed over
 	shape   shape
 	elem    reflect.Type // of a message
 	nested  *plan        // its plan, when it is first needed
@@ -60,7 +61,7 @@ func (m *Memo) planOf(t reflect.Type) *plan {
 		if f == nil {
 			continue
 		}
-		f.index = i
+		f.index, f.dropped = i, m.drops(t, t.Field(i).Name)
 		if f.shape != scalar {
 			f.slot = p.slots
 			p.slots++

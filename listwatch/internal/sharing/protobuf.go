@@ -200,6 +200,11 @@ func (w *walk) field(f *field, start, end, count int, was previous) error {
 	if f.shape == scalar {
 		return nil
 	}
+	if f.dropped {
+		err := w.plain.until(start)
+		w.plain.from = end
+		return err
+	}
 	h := w.at.whole(f.slot, f.whole)
 	looked := h.wanted()
 	if !looked && f.shape == leaf {

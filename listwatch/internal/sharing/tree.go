@@ -58,6 +58,13 @@ func (m *Memo) treeObject(at *treeSite) (map[string]any, error) {
 			return err
 		}
 		name := m.name(raw)
+		if m.drop && name == "managedFields" && at == m.tree.root.members["metadata"] {
+			raw = m.doc.value()
+			if m.doc.at += len(raw); len(raw) == 0 {
+				return errForm
+			}
+			return nil
+		}
 		object[name], err = m.treeValue(at.member(m, name))
 		return err
 	})

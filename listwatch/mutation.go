@@ -1,0 +1,147 @@
+package listwatch
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// Mutation is a write into an object that was read, found by [WithMutationDetector]. It has no value from the object.
+type Mutation struct {
+	Object          string // "namespace/name" under which it was read
+	ResourceVersion string // at which it was read
+	// Path is the first field that differs, by its names in JSON: metadata.labels[app], spec.containers[0].image. Memory is shared:
+	// the writer may have had another object with the same part.
+	Path string
+}
+
+// detected returns lw as the options want it watched.
+func detected[T store.Object](lw *ListWatch[T], o options) *ListWatch[T] {
+	if o.mutated == nil {
+		return lw
+	}
+	d := &detector[T]{report: o.mutated.tell, read: map[string]readObject[T]{}}
+	return d.watched(lw)
+}
+
+// detector remembers what objects were when they were read: the last state of each, as many as a store has.
+type detector[T store.Object] struct {
+	report func(Mutation)
+
+	mu   sync.Mutex
+	read map[string]readObject[T]
+}
+
+type readObject[T store.Object] struct{ object, copied T }
+
+// checkedPerObject is how many others are compared with each object that comes.
+const checkedPerObject = 2
+
+func (d *detector[T]) watched(lw *ListWatch[T]) *ListWatch[T] {
+	out := *lw
+	out.list = func(ctx context.Context, request metav1.ListOptions) List[T] { return d.list(lw.list(ctx, request)) }
+	out.watch = func(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[T], error] {
+		return d.watch(lw.watch(ctx, request))
+	}
+	if lw.holding != nil {
+		out.holding = func(held func(key string) (T, bool)) *ListWatch[T] { return d.watched(lw.holding(held)) }
+	}
+	return &out
+}
+
+func (d *detector[T]) list(list List[T]) List[T] {
+	items := list.Items
+	list.Items = func(yield func(T, error) bool) {
+		defer d.checkAll()
+		for obj, err := range items {
+			if err == nil {
+				d.remember(obj)
+			}
+			if !yield(obj, err) {
+				return
+			}
+		}
+	}
+	return list
+}
+
+func (d *detector[T]) watch(events iter.Seq2[Event[T], error]) iter.Seq2[Event[T], error] {
+	return func(yield func(Event[T], error) bool) {
+		defer d.checkAll()
+		for event, err := range events {
+			if err == nil && event.Type != watch.Bookmark {
+				d.remember(event.Object)
+			}
+			if event.Type == watch.Deleted {
+				d.forget(event.Object)
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
+// remember copies an object before anybody else has it, having looked once more at the state that it replaces.
+func (d *detector[T]) remember(obj T) {
+	key := store.KeyOf(obj)
+	if key == "" {
+		return // a stand-in of Project
+	}
+	var found []Mutation
+	d.mu.Lock()
+	old, known := d.read[key]
+	if known {
+		found = d.checkLocked(found, key, old)
+	}
+	if !known || old.object != obj {
+		d.read[key] = readObject[T]{obj, obj.DeepCopyObject().(T)}
+	}
+	checked := 0
+	for key, r := range d.read { // in an order that differs each time
+		if found = d.checkLocked(found, key, r); checked == checkedPerObject {
+			break
+		}
+		checked++
+	}
+	d.mu.Unlock()
+	d.tell(found)
+}
+
+func (d *detector[T]) forget(obj T) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.read, store.KeyOf(obj))
+}
+
+func (d *detector[T]) checkAll() {
+	var found []Mutation
+	d.mu.Lock()
+	for key, r := range d.read {
+		found = d.checkLocked(found, key, r)
+	}
+	d.mu.Unlock()
+	d.tell(found)
+}
+
+// checkLocked compares one object with its copy. What has changed is found once: it becomes the copy.
+func (d *detector[T]) checkLocked(found []Mutation, key string, r readObject[T]) []Mutation {
+	path, same := firstDifference(r.copied, r.object)
+	if same {
+		return found
+	}
+	d.read[key] = readObject[T]{r.object, r.object.DeepCopyObject().(T)}
+	return append(found, Mutation{Object: key, ResourceVersion: r.copied.GetResourceVersion(), Path: path})
+}
+
+// tell reports outside the lock.
+func (d *detector[T]) tell(found []Mutation) {
+	for _, m := range found {
+		d.report(m)
+	}
+}

@@ -1,0 +1,122 @@
+package listwatch
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// Project reads a collection of T as one of U: project makes each object into what is kept of it, once for each version
+// of it. U may be T, a smaller API type, or a type of the program's own with metadata and DeepCopyObject.
+//
+// project must keep name, namespace, UID and resource version, by which copies are compared and held objects recognised;
+// where it does not, or returns nil, the object comes as a *[DecodeError]. It must not modify its argument, whose parts other objects
+// share, but may keep parts of it. It is called by whoever ranges over the list or watch and must not block; several lists and watches
+// may run at once.
+//
+// What the reader holds already is neither decoded nor projected again, where source has a method Holding as [ListWatch] has.
+func Project[T, U store.Object](source ListerWatcher[T], project func(T) U) *ListWatch[U] {
+	p := projection[T, U]{source: source, project: project}
+	lw := &ListWatch[U]{list: p.list, watch: p.watch}
+	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
+	lw.noWatchList = ok && refuses.IsWatchListSemanticsUnSupported()
+	if decoding, ok := source.(*ListWatch[T]); ok {
+		lw.memo = decoding.memo
+	}
+	if _, ok := source.(holder[T]); ok {
+		lw.holding = func(held func(key string) (U, bool)) *ListWatch[U] {
+			p := p
+			p.held = held
+			return &ListWatch[U]{list: p.list, watch: p.watch, noWatchList: lw.noWatchList, memo: lw.memo}
+		}
+	}
+	return lw
+}
+
+// holder is a source that does not decode what its reader holds.
+type holder[T store.Object] interface {
+	Holding(held func(key string) (T, bool)) ListerWatcher[T]
+}
+
+type projection[T, U store.Object] struct {
+	source  ListerWatcher[T]
+	project func(T) U
+	held    func(key string) (U, bool) // nil where the reader's copy is not known
+}
+
+var errProjected = errors.New("the projection must keep name, namespace, UID and resource version")
+
+func (p projection[T, U]) list(ctx context.Context, request metav1.ListOptions) List[U] {
+	source, convert := p.begin("list")
+	list := source.List(ctx, request)
+	return List[U]{Meta: list.Meta, Items: func(yield func(U, error) bool) {
+		for obj, err := range list.Items {
+			var projected U
+			if err == nil {
+				projected, err = convert(obj)
+			}
+			if !yield(projected, err) {
+				return
+			}
+		}
+	}}
+}
+
+func (p projection[T, U]) watch(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[U], error] {
+	source, convert := p.begin("watch")
+	return func(yield func(Event[U], error) bool) {
+		var none T
+		for event, err := range source.Watch(ctx, request) {
+			out := Event[U]{Type: event.Type, ResourceVersion: event.ResourceVersion, InitialEventsEnd: event.InitialEventsEnd, kind: event.kind}
+			if err == nil && event.Object != none {
+				out.Object, err = convert(event.Object)
+				if err != nil {
+					err.(*DecodeError).Event = string(event.Type)
+					out = Event[U]{}
+				}
+			}
+			if !yield(out, err) {
+				return
+			}
+		}
+	}
+}
+
+// begin prepares one list or watch. Where the reader's copy is known, the source is told of a stand-in for what is held: a T
+// with the identity of the U in question. When the source yields that very object, the U is what was meant.
+func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert func(T) (U, error)) {
+	if p.held == nil {
+		return p.source, func(obj T) (U, error) { return p.convert(op, obj) }
+	}
+	standIn := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	var meant U
+	source = p.source.(holder[T]).Holding(func(key string) (none T, found bool) {
+		if meant, found = p.held(key); !found {
+			return none, false
+		}
+		standIn.SetUID(meant.GetUID())
+		standIn.SetResourceVersion(meant.GetResourceVersion())
+		return standIn, true
+	})
+	return source, func(obj T) (U, error) {
+		if obj == standIn {
+			return meant, nil
+		}
+		return p.convert(op, obj)
+	}
+}
+
+func (p projection[T, U]) convert(op string, obj T) (U, error) {
+	var none U
+	projected := p.project(obj)
+	if projected == none || projected.GetName() != obj.GetName() || projected.GetNamespace() != obj.GetNamespace() ||
+		projected.GetUID() != obj.GetUID() || projected.GetResourceVersion() != obj.GetResourceVersion() {
+		return none, &DecodeError{Op: op, Object: store.KeyOf(obj), Err: errProjected}
+	}
+	return projected, nil
+}
