@@ -23,7 +23,8 @@
 //     everything: ADD then REMOVE is nothing, ADD then UPDATE is an ADD of the newer. So memory is bounded by the pods.
 //  4. A manifest that cannot be used costs only itself, and keeps its last good pods; [Sources.Status] names the file,
 //     the URL or the object, and the reason. No manifest's content, header or password is in any message.
-//  5. [Sources.SafeToPrune] is true only while what the reader has been told of a source is whole and fresh.
+//  5. [Sources.SafeToPrune] is true only while what the reader has been told of a source is whole and fresh. A problem with
+//     what was good before, and is kept, does not make it less whole.
 //  6. When Run returns, all goroutines have ended, and Updates is closed.
 //
 // # Where it is kinder than the kubelet
@@ -45,6 +46,8 @@
 //   - Updates from the API server carry the whole new object. The kubelet keeps most metadata as it was first seen.
 //
 // # What is not
+//
+// How files and URLs are read is in the package origin, with its options, and for objects of any other type.
 //
 // In Updates, pods of two sources are not compared with each other: one name declared twice is two pods, as it is for the
 // kubelet. [Sources.Merged] joins them. The pods are shared and read-only.
