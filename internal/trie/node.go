@@ -18,20 +18,22 @@ type node[K comparable, V any] struct {
 	slots uint32 // which slots of a branch have a kid
 }
 
+// The fields behind the head have no names: they are found by their offsets.
+
 type branch[K comparable, V, Kids any] struct {
 	node[K, V]
-	kids Kids
+	_ Kids
 }
 
 type bucket[K comparable, V, Tags, Entries any] struct {
 	node[K, V]
-	tags    Tags
-	entries Entries
+	_ Tags
+	_ Entries
 }
 
 type list[K comparable, V any] struct {
 	node[K, V]
-	tag     uint64
+	_       uint64 // the tag
 	entries []Entry[K, V]
 }
 
