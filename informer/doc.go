@@ -45,6 +45,8 @@
 // object type, resource and scope share one copy and one watch. A lease's handlers end with it; the last Close of a
 // copy ends its watch and frees it. One copy's failure is its own.
 //
+// A [Union] keeps several parts of one resource, such as some namespaces, as one collection, whose members come and go.
+//
 // # What is not
 //
 // There is no resync. What that word stands for elsewhere is [WithRedelivery], which asks the server nothing, and

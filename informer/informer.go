@@ -17,12 +17,14 @@ import (
 // Informer keeps a copy of one collection and tells handlers what changes in it. Make one with [New] and call Run once;
 // the other methods are safe for concurrent use, at any time.
 type Informer[T store.Object] struct {
-	source    listwatch.ListerWatcher[T]
+	source    listwatch.ListerWatcher[T] // nil in a union
 	options   options
 	optionErr error
 	journal   *journal[T]
-	reflector *reflector.Reflector[T]
-	stopped   chan struct{} // closed when Run ends
+	copier    copier
+	// complete is up to which resource version the store is complete, and who is at that.
+	complete func() (resourceVersion, who string)
+	stopped  chan struct{} // closed when Run ends
 
 	mu       sync.Mutex
 	phase    phase
@@ -36,6 +38,15 @@ type Informer[T store.Object] struct {
 	running sync.WaitGroup // what Run waits for; grows under mu only
 }
 
+// copier writes into the journal: a reflector, or those of a union.
+type copier interface {
+	Run(context.Context) error
+	Synced() <-chan struct{}
+	WaitSynced(context.Context) error
+	Ready(maxStaleness time.Duration) error
+	Status() reflector.Status
+}
+
 type phase uint8
 
 const (
@@ -46,11 +57,18 @@ const (
 
 // New makes an informer that will list and watch source. Nothing happens before Run.
 func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option) *Informer[T] {
-	i := &Informer[T]{source: source, options: apply(optionList), stopped: make(chan struct{})}
+	i := newInformer[T](optionList)
+	i.source = source
+	i.copier = reflector.New(source, i.journal, i.options.reflector...)
+	i.complete = func() (string, string) { return i.Snapshot().ResourceVersion(), "the store" }
+	return i
+}
+
+func newInformer[T store.Object](optionList []Option) *Informer[T] {
+	i := &Informer[T]{options: apply(optionList), stopped: make(chan struct{})}
 	indexes, err := indexesOf[T](i.options)
 	i.optionErr = errors.Join(i.options.validate(), err)
 	i.journal = &journal[T]{objects: store.NewIndexer(indexes...), ring: newRing[T](max(1, i.options.ring))}
-	i.reflector = reflector.New(source, i.journal, i.options.reflector...)
 	return i
 }
 
@@ -67,7 +85,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	if i.options.verify > 0 {
 		i.running.Go(func() { i.verifyRepeatedly(ctx) })
 	}
-	err := i.reflector.Run(ctx)
+	err := i.copier.Run(ctx)
 	fail(nil)
 	i.end()
 	i.running.Wait()
@@ -110,18 +128,18 @@ func (i *Informer[T]) end() {
 
 // Synced is closed once the store holds a whole state of the server. A handler is told of it later, and has a Synced of
 // its own.
-func (i *Informer[T]) Synced() <-chan struct{} { return i.reflector.Synced() }
+func (i *Informer[T]) Synced() <-chan struct{} { return i.copier.Synced() }
 
 // WaitSynced blocks until the store holds a whole state of the server. When ctx ends first, the error says what stood in
 // the way.
-func (i *Informer[T]) WaitSynced(ctx context.Context) error { return i.reflector.WaitSynced(ctx) }
+func (i *Informer[T]) WaitSynced(ctx context.Context) error { return i.copier.WaitSynced(ctx) }
 
 // Done is closed once Run ends, whatever ended it: handlers are begun no more, and none can be added.
 func (i *Informer[T]) Done() <-chan struct{} { return i.stopped }
 
 // Ready returns nil when the store holds a whole state of the server and the server was heard from within maxStaleness;
 // else what is wrong. An informer can be given to [reflector.ReadyHandler].
-func (i *Informer[T]) Ready(maxStaleness time.Duration) error { return i.reflector.Ready(maxStaleness) }
+func (i *Informer[T]) Ready(maxStaleness time.Duration) error { return i.copier.Ready(maxStaleness) }
 
 // Snapshot is the content of the store now. It takes no lock. It is never behind an event that a handler was told of,
 // and may be ahead.
@@ -129,7 +147,7 @@ func (i *Informer[T]) Snapshot() store.Snapshot[T] { return i.journal.Snapshot()
 
 // Status is the health of the copy and of its handlers now. It does not block.
 func (i *Informer[T]) Status() Status {
-	s := Status{Status: i.reflector.Status(), Objects: i.Snapshot().Len()}
+	s := Status{Status: i.copier.Status(), Objects: i.Snapshot().Len()}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s.Drift, s.DriftErr = i.drift, i.driftErr

@@ -7,7 +7,8 @@ import (
 )
 
 // journal is the [store.Store] that an informer's reflector writes into: an indexer, and a ring of its last changes.
-// The indexer always goes first, so that whoever is told of a change finds it in the snapshot. It has one writer.
+// The indexer always goes first, so that whoever is told of a change finds it in the snapshot. It has one writer
+// at a time.
 type journal[T store.Object] struct {
 	objects *store.Indexer[T]
 	ring    *ring[T]
@@ -58,6 +59,16 @@ func (j *journal[T]) Delete(obj T) error {
 	default:
 		j.ring.add(state, Event[T]{Key: c.Key, Old: obj, Type: Deleted})
 	}
+	return nil
+}
+
+// drop removes what is stored under key, in the state that is stored.
+func (j *journal[T]) drop(obj T, missed bool) error {
+	c, err := j.objects.Remove(obj)
+	if err != nil {
+		return err
+	}
+	j.ring.add(j.objects.Snapshot(), Event[T]{Key: c.Key, Old: c.Old, Type: Deleted, Missed: missed})
 	return nil
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // ring holds the last changes of a store, oldest first, with the state after the last of them. Changes have numbers
-// that never repeat: a reader's position is the number of the next change it wants. It has one writer and any number of
-// readers, who copy what they want and hold nobody up.
+// that never repeat: a reader's position is the number of the next change it wants. It has one writer at a time, and any
+// number of readers, who copy what they want and hold nobody up.
 type ring[T store.Object] struct {
 	changed signal.Signal // broadcast after each change of state
 	epoch   time.Time     // what noted.at counts from
@@ -51,6 +51,14 @@ func (r *ring[T]) add(state store.Snapshot[T], events ...Event[T]) {
 		r.noteLocked(e, at)
 	}
 	r.state = state
+	r.mu.Unlock()
+	r.changed.Broadcast()
+}
+
+// fill notes that the state is one that readers may begin with.
+func (r *ring[T]) fill() {
+	r.mu.Lock()
+	r.filled = true
 	r.mu.Unlock()
 	r.changed.Broadcast()
 }

@@ -37,13 +37,15 @@ const (
 	verifyPatience = 3 * time.Minute // a store without events learns the version from a bookmark, about once a minute
 )
 
+var errUnionVerify = errors.New("the members of a union are at versions of their own: verify an informer of one of them")
+
 var errIncomparable = errors.New("the server's resource versions cannot be compared, and the copy was not at the version of its answer")
 
 // Verify compares keys and resource versions with a fresh, consistent LIST in pages of 500, and reports what differs. It
 // touches nothing: neither the store, nor any handler. It reports only what is certain: what may be a change under way is
 // not a difference, and if it is one, the next verification finds it. It blocks for the LIST and then until the store
 // has reached its version, up to 3 minutes; a store that does not get there is an error. It holds the keys and versions
-// of the collection meanwhile.
+// of the collection meanwhile. A [Union] cannot be verified.
 func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
 	d, err := i.verify(ctx)
 	i.mu.Lock()
@@ -55,6 +57,9 @@ func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
 }
 
 func (i *Informer[T]) verify(ctx context.Context) (Drift, error) {
+	if i.source == nil {
+		return Drift{}, fmt.Errorf("informer: verify: %w", errUnionVerify)
+	}
 	if err := i.WaitSynced(ctx); err != nil {
 		return Drift{}, fmt.Errorf("informer: verify: %w", err)
 	}

@@ -26,8 +26,13 @@ func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
 	if err != nil {
 		return err
 	}
-	return wait(ctx, i, w.what, func(now store.Snapshot[T]) bool {
-		if reached, comparable := reaches(now.ResourceVersion(), w.resourceVersion); comparable {
+	return wait(ctx, i, w.what, func(now store.Snapshot[T], complete string) bool {
+		if held, ok := now.Get(w.key); ok && held.GetUID() == obj.GetUID() {
+			if reached, _ := reaches(held.GetResourceVersion(), w.resourceVersion); reached {
+				return true // in a union, other members need not have come so far
+			}
+		}
+		if reached, comparable := reaches(complete, w.resourceVersion); comparable {
 			return reached
 		}
 		return w.seen(i, now)
@@ -42,11 +47,11 @@ func (i *Informer[T]) WaitForDeletion(ctx context.Context, obj T) error {
 	if err != nil {
 		return err
 	}
-	return wait(ctx, i, w.what, func(now store.Snapshot[T]) bool {
+	return wait(ctx, i, w.what, func(now store.Snapshot[T], complete string) bool {
 		if held, ok := now.Get(w.key); ok && held.GetUID() == obj.GetUID() {
 			return false
 		}
-		if reached, comparable := reaches(now.ResourceVersion(), w.resourceVersion); comparable {
+		if reached, comparable := reaches(complete, w.resourceVersion); comparable {
 			return reached
 		}
 		return w.seen(i, now)
@@ -61,26 +66,26 @@ func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersio
 	if resourceVersion == "" || resourceVersion == "0" {
 		return fmt.Errorf("informer: wait for resource version %q: it names no state", resourceVersion)
 	}
-	return wait(ctx, i, fmt.Sprintf("wait for resource version %q", resourceVersion), func(now store.Snapshot[T]) bool {
-		reached, comparable := reaches(now.ResourceVersion(), resourceVersion)
-		return reached || !comparable && now.ResourceVersion() == resourceVersion
+	return wait(ctx, i, fmt.Sprintf("wait for resource version %q", resourceVersion), func(_ store.Snapshot[T], complete string) bool {
+		reached, comparable := reaches(complete, resourceVersion)
+		return reached || !comparable && complete == resourceVersion
 	})
 }
 
-// wait blocks until done holds for the present state.
-func wait[T store.Object](ctx context.Context, i *Informer[T], what string, done func(now store.Snapshot[T]) bool) error {
+// wait blocks until done holds for the present state and a version up to which that is complete.
+func wait[T store.Object](ctx context.Context, i *Informer[T], what string, done func(now store.Snapshot[T], complete string) bool) error {
 	for {
 		changed := i.journal.ring.changed.Wait()
-		now := i.Snapshot()
-		if done(now) {
+		complete, who := i.complete() // before the state, which may then be newer
+		if done(i.Snapshot(), complete) {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("informer: %s: %w: the store is at version %q", what, context.Cause(ctx), now.ResourceVersion())
+			return fmt.Errorf("informer: %s: %w: %s is at version %q", what, context.Cause(ctx), who, complete)
 		case <-i.stopped:
-			return fmt.Errorf("informer: %s: %w at version %q", what, ErrStopped, now.ResourceVersion())
+			return fmt.Errorf("informer: %s: %w at version %q", what, ErrStopped, complete)
 		}
 	}
 }

@@ -1,0 +1,290 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Union is an informer of several parts of one resource, such as some namespaces or selectors, as one collection: one
+// store, one set of indexes, one stream of events. Members come and go while it runs; each has a reflector, a resource
+// version and a health of its own. Make one with [NewUnion]; all methods are safe for concurrent use.
+//
+//	pods := informer.NewUnion[*corev1.Pod](informer.WithIndexes(byNode))
+//	m, err := pods.Add("team-a", listwatch.FromClient[corev1.Pod](client, "pods", listwatch.InNamespace("team-a")))
+//	go pods.Run(ctx)
+//	…
+//	m.Remove() // its objects are told as Deleted
+//
+// Its members must be of one resource of one server, since their versions are compared. Members may overlap: an object is
+// there once, in the newest version that any of them has told, until none has it. What an informer guarantees holds with
+// these differences:
+//
+//   - Events are in the server's order within a member, not between them. An object that moves from one to another may be
+//     told as Deleted and Added. No object goes back in time: what a slow member tells late of an object that another one
+//     has told the end of is passed over, as long as that was among the last 1024 ends.
+//   - A member's list comes in object by object, and what it adds while the union runs is Added, not Initial.
+//   - A handler's initial list is the state once each member of the beginning is synced or has failed once, so that a
+//     refused member holds nobody up. [Union.WaitSynced] and [Union.Ready] ask for all of them, and name who is not.
+//   - The snapshot's resource version is the newest of any member. WaitFor returns once the object is there, or all members
+//     have come as far; WaitForDeletion and WaitForResourceVersion wait for all members.
+//   - [Informer.Status] sums up; its error is the first failing member's. [Union.Members] has each.
+//
+// A member costs a reflector, and a trie of the objects that it holds, which are shared with the store.
+type Union[T store.Object] struct {
+	*Informer[T]
+	members *members[T]
+}
+
+// NewUnion makes a union without members. Options are an informer's; those of [WithReflector] are for each member's
+// reflector. [WithVerification] does not apply.
+func NewUnion[T store.Object](optionList ...Option) *Union[T] {
+	i := newInformer[T](optionList)
+	if i.options.verify > 0 {
+		i.optionErr = errors.Join(i.optionErr, fmt.Errorf("informer: WithVerification: %w", errUnionVerify))
+	}
+	all := &members[T]{journal: i.journal, options: i.options.reflector, synced: make(chan struct{}), lost: newObituaries()}
+	i.copier, i.complete = all, all.complete
+	return &Union[T]{Informer: i, members: all}
+}
+
+// Add makes source a member under a name of its own, before Run or while it runs. It does not block: what the source has
+// is told as it comes. It fails on a name that is taken, and with [ErrStopped] after the end of Run.
+func (u *Union[T]) Add(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
+	return u.members.add(name, source)
+}
+
+// Members is the health of each member now, in the order in which they came. It does not block.
+func (u *Union[T]) Members() []MemberStatus {
+	var all []MemberStatus
+	for _, m := range u.members.list() {
+		all = append(all, m.Status())
+	}
+	return all
+}
+
+// MemberStatus is the health of a member of a [Union] at one moment.
+type MemberStatus struct {
+	// Name is the name that it was added under.
+	Name string
+	// Objects is the number of objects that the member has, which other members may have too.
+	Objects int
+	// Status is that of its reflector.
+	reflector.Status
+}
+
+// members is the copier of a union.
+type members[T store.Object] struct {
+	journal *journal[T]
+	options []reflector.Option
+	synced  chan struct{} // closed once all members are
+
+	mu      sync.Mutex // guards what follows, and writing into the journal
+	phase   phase
+	start   func(*Member[T]) // set while Run runs
+	all     []*Member[T]
+	whole   bool // synced is closed
+	filled  bool // handlers may begin
+	lost    *obituaries
+	running sync.WaitGroup
+}
+
+// Run runs the members until ctx ends. A member that ends by itself ends alone.
+func (u *members[T]) Run(ctx context.Context) error {
+	// Options are one reflector's to judge: this one ends before it asks anything.
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := reflector.New[T](nil, u.journal, u.options...).Run(over); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	u.phase = running
+	u.start = func(m *Member[T]) {
+		own, stop := context.WithCancel(ctx)
+		m.stop = stop
+		u.running.Go(func() {
+			defer close(m.done)
+			defer stop()
+			_ = m.reflector.Run(own) // which its Status keeps
+		})
+	}
+	for _, m := range u.all {
+		u.start(m)
+	}
+	u.settleLocked()
+	u.mu.Unlock()
+	<-ctx.Done()
+	u.mu.Lock()
+	u.phase = ended
+	u.mu.Unlock()
+	u.running.Wait()
+	return nil
+}
+
+func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
+	if source == nil {
+		return nil, fmt.Errorf("informer: add member %q: the source is nil", name)
+	}
+	m := &Member[T]{name: name, union: u, done: make(chan struct{}), gone: make(chan struct{})}
+	m.reflector = reflector.New[T](observed[T]{source, m.failed}, &part[T]{m}, u.options...)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.phase == ended {
+		return nil, fmt.Errorf("informer: add member %q: %w", name, ErrStopped)
+	}
+	for _, other := range u.all {
+		if other.name == name {
+			return nil, fmt.Errorf("informer: add member %q: the union has a member of that name: remove it first", name)
+		}
+	}
+	u.all = append(u.all, m)
+	if u.phase == running {
+		u.start(m)
+	}
+	return m, nil
+}
+
+func (u *members[T]) list() []*Member[T] {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return append([]*Member[T](nil), u.all...)
+}
+
+// settleLocked finds out whether handlers may begin, and whether all members are synced; it wakes who waits for either.
+func (u *members[T]) settleLocked() {
+	answered, synced := u.phase != idle, u.phase != idle
+	for _, m := range u.all {
+		answered = answered && (m.listed || m.failedOnce || m.leaving)
+		synced = synced && (m.listed || m.leaving)
+	}
+	if answered && !u.filled {
+		u.filled = true
+		u.journal.ring.fill()
+	}
+	if synced && !u.whole {
+		u.whole = true
+		close(u.synced)
+	}
+	u.journal.ring.changed.Broadcast()
+}
+
+// putLocked takes in a state of an object that a member told, unless it is older than what is known.
+func (u *members[T]) putLocked(obj T, missed bool) error {
+	key := store.KeyOf(obj)
+	held, ok := u.journal.Snapshot().Get(key)
+	if ok && older(obj.GetResourceVersion(), held.GetResourceVersion()) || !ok && u.lost.covers(key, obj.GetResourceVersion()) {
+		return nil
+	}
+	return u.journal.put(obj, missed)
+}
+
+// dropLocked takes in that a member no longer has last; final is its final state where the server told one. What another
+// member has stays, and so does another object under the key.
+func (u *members[T]) dropLocked(from *Member[T], last, final T, missed bool) error {
+	key := store.KeyOf(last)
+	held, ok := u.journal.Snapshot().Get(key)
+	if !ok {
+		return nil
+	}
+	for _, m := range u.all {
+		if m == from && m.leaving {
+			continue
+		}
+		if also, has := m.held.Snapshot().Get(key); has && also.GetUID() == held.GetUID() {
+			return nil
+		}
+	}
+	var none T
+	if final != none && final.GetUID() == held.GetUID() && !older(final.GetResourceVersion(), held.GetResourceVersion()) {
+		u.lost.note(key, final.GetResourceVersion(), false)
+		return u.journal.Delete(final)
+	}
+	// A list without the object means that there is, or was, a later version of the state that the member had: that one is
+	// over, too. One that leaves with its member goes on elsewhere.
+	over := final == none && missed && held.GetResourceVersion() == last.GetResourceVersion()
+	u.lost.note(key, held.GetResourceVersion(), over)
+	return u.journal.drop(held, missed)
+}
+
+// complete is the version that all members have reached, and who is at that.
+func (u *members[T]) complete() (resourceVersion, who string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	who = "the union"
+	first := true
+	for _, m := range u.all {
+		if m.leaving || !first && m.version != "" && !older(m.version, resourceVersion) {
+			continue
+		}
+		first = false
+		if resourceVersion, who = m.version, fmt.Sprintf("member %q", m.name); m.version == "" {
+			break
+		}
+	}
+	return resourceVersion, who
+}
+
+func (u *members[T]) Synced() <-chan struct{} { return u.synced }
+
+// WaitSynced blocks until all members that there are have synced.
+func (u *members[T]) WaitSynced(ctx context.Context) error {
+	select {
+	case <-u.synced:
+	case <-ctx.Done():
+	}
+	for _, m := range u.list() {
+		if err := m.WaitSynced(ctx); err != nil && !errors.Is(err, errRemoved) {
+			return err
+		}
+	}
+	select {
+	case <-u.synced:
+		return nil
+	default:
+		return fmt.Errorf("informer: union: not synced: %w", context.Cause(ctx))
+	}
+}
+
+func (u *members[T]) Ready(maxStaleness time.Duration) error {
+	var all []error
+	for _, m := range u.list() {
+		if err := m.reflector.Ready(maxStaleness); err != nil {
+			all = append(all, fmt.Errorf("member %q: %w", m.name, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// Status sums up: well is who is well in all members.
+func (u *members[T]) Status() reflector.Status {
+	sum := reflector.Status{Phase: reflector.Idle, Synced: true, Class: reflector.OK, Lists: map[reflector.Class]int{}}
+	sum.ResourceVersion, _ = u.complete()
+	for k, m := range u.list() {
+		s := m.reflector.Status()
+		if k == 0 || sum.Phase == reflector.Watching {
+			sum.Phase = s.Phase
+		}
+		sum.Synced = sum.Synced && s.Synced
+		if k == 0 || s.LastContact.Before(sum.LastContact) {
+			sum.LastContact = s.LastContact
+		}
+		if sum.Err == nil && s.Err != nil {
+			sum.Err, sum.Class, sum.Since, sum.Attempts = fmt.Errorf("member %q: %w", m.name, s.Err), s.Class, s.Since, s.Attempts
+		}
+		for class, n := range s.Lists {
+			sum.Lists[class] += n
+		}
+		sum.Watches += s.Watches
+		sum.Events += s.Events
+		sum.Failures += s.Failures
+		sum.Skipped += s.Skipped
+		sum.Stale += s.Stale
+	}
+	return sum
+}
