@@ -1,6 +1,8 @@
 package listwatch
 
 import (
+	"errors"
+
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -78,34 +80,42 @@ func protobufIdentity(data []byte) (id identity, ok bool) {
 	return id, err == nil && parts == 1
 }
 
-// jsonIdentity does the same for JSON.
+// jsonIdentity does the same for JSON. It stops when it knows enough, which is at the beginning of what servers write: a UID is
+// of one object only, so that what stands behind cannot make it another's.
 func jsonIdentity(data []byte) (id identity, ok bool) {
-	parts := 0
-	err := eachMember(data, func(key string, value []byte) error {
-		if key != "metadata" {
+	err := eachMember(data, func(key, value []byte) error {
+		if string(key) != "metadata" {
 			return nil
 		}
-		parts++
-		return eachMember(value, func(key string, value []byte) error {
-			var into *[]byte
-			switch key {
-			case "name":
-				into = &id.name
-			case "namespace":
-				into = &id.namespace
-			case "uid":
-				into = &id.uid
-			case "resourceVersion":
-				into = &id.resourceVersion
-			default:
-				return nil
-			}
-			text, err := unquote(value)
-			if err != nil {
-				return err
-			}
-			return id.once(into, []byte(text))
-		})
+		err := eachMember(value, id.read)
+		if err == nil {
+			err = errKnown
+		}
+		return err
 	})
-	return id, err == nil && parts == 1
+	return id, err == errKnown
+}
+
+// errKnown ends the search.
+var errKnown = errors.New("known")
+
+// read takes one member of the metadata.
+func (id *identity) read(key, value []byte) (err error) {
+	var into *[]byte
+	switch string(key) {
+	case "name":
+		into = &id.name
+	case "namespace":
+		into = &id.namespace
+	case "uid":
+		into = &id.uid
+	case "resourceVersion":
+		into = &id.resourceVersion
+	default:
+		return nil
+	}
+	if *into, err = unquote(value); err == nil && id.name != nil && id.uid != nil && id.resourceVersion != nil {
+		err = errKnown
+	}
+	return err
 }

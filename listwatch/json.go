@@ -86,10 +86,12 @@ func (d *decoder[T]) jsonFrames(r *bufio.Reader) func() (frame, error) {
 			return frame{}, unexpected(err)
 		}
 		f := frame{json: true}
-		err = eachMember(data, func(key string, value []byte) (err error) {
-			switch key {
+		err = eachMember(data, func(key, value []byte) (err error) {
+			switch string(key) {
 			case "type":
-				f.event, err = unquote(value)
+				var event []byte
+				event, err = unquote(value)
+				f.event = string(event)
 			case "object":
 				f.object = value
 			default:
@@ -102,7 +104,7 @@ func (d *decoder[T]) jsonFrames(r *bufio.Reader) func() (frame, error) {
 }
 
 // eachMember takes an object in memory apart without copying the values.
-func eachMember(data []byte, do func(key string, value []byte) error) error {
+func eachMember(data []byte, do func(key, value []byte) error) error {
 	next := func(want byte) bool {
 		data = bytes.TrimLeft(data, " \n\r\t")
 		if len(data) == 0 || data[0] != want {
@@ -137,12 +139,21 @@ func eachMember(data []byte, do func(key string, value []byte) error) error {
 	return nil
 }
 
-// unquote decodes a string; null is none.
-func unquote(value []byte) (s string, err error) {
-	if len(value) == 0 || value[0] != '"' || kjson.UnmarshalCaseSensitivePreserveInts(value, &s) != nil {
-		return "", errNotJSON
+// unquote decodes a string, in place where it can; null is none.
+func unquote(value []byte) ([]byte, error) {
+	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
+		return nil, errNotJSON
 	}
-	return s, nil
+	for _, c := range value[1 : len(value)-1] {
+		if c < ' ' || c >= 0x7f || c == '\\' {
+			var s string
+			if kjson.UnmarshalCaseSensitivePreserveInts(value, &s) != nil {
+				return nil, errNotJSON
+			}
+			return []byte(s), nil
+		}
+	}
+	return value[1 : len(value)-1], nil
 }
 
 func valid(value []byte) error {
@@ -199,7 +210,7 @@ func (j *jsonReader) object(field func(key string) error) error {
 		if err := j.expect(':'); err != nil {
 			return err
 		}
-		return field(key)
+		return field(string(key))
 	})
 }
 
@@ -361,14 +372,20 @@ func (s *jsonScanner) feed(b []byte) (n int, done bool) {
 // bytes.IndexByte gained only a tenth here on a list of pods, whose strings are short.
 func (s *jsonScanner) string(b []byte, i int) (last int, ended bool) {
 	for ; i < len(b); i++ {
-		switch {
-		case s.escaped:
+		if s.escaped {
 			s.escaped = false
-		case b[i] == '\\':
-			s.escaped = true
+			continue
+		}
+		for i < len(b) && b[i] != '"' && b[i] != '\\' {
+			i++
+		}
+		switch {
+		case i == len(b):
 		case b[i] == '"':
 			s.inString = false
 			return i, true
+		default:
+			s.escaped = true
 		}
 	}
 	return len(b) - 1, false
