@@ -5,7 +5,7 @@
 //
 // A [ListerWatcher] is what a reflector drives. Most programs make one with [FromClient] and hand it over; the
 // package has three more doors: [FromFuncs] for a typed client's List and Watch methods, [FromClientGo] and
-// [ToClientGo] for code written against client-go's cache package.
+// [ToClientGo] for code written against client-go's cache package. [Project] keeps of each object what a program needs.
 //
 // # What is guaranteed
 //
@@ -20,7 +20,8 @@
 //  5. No error of [FromClient] carries a response body, a header or a value from an object: names and kinds at most.
 //     What the functions behind [FromFuncs] and [FromClientGo] put into their errors is passed on.
 //  6. What is equal on the wire is decoded once: objects of [FromClient] share memory with each other, and are read-only.
-//     They are deeply equal to what client-go makes of the same bytes; nothing is dropped. [WithoutSharing] turns it off.
+//     They are deeply equal to what client-go makes of the same bytes; nothing is dropped. [WithoutSharing] turns it off,
+//     and [WithMutationDetector] finds in tests who writes into what is shared.
 //  7. A stream holds one object at a time. One of more than 32 MiB ends it, and a length that lies costs no memory.
 //
 // # Cost

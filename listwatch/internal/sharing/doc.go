@@ -3,13 +3,14 @@
 // deeply equal to what the plain decoders make.
 //
 // An object is taken apart into the fields of its messages (protobuf) or its members (JSON). The bytes of a field, all
-// its occurrences together, are looked up in a [Memo]; where they were seen before, the Go value of that time is assigned.
-// Otherwise a message is taken apart in turn and anything else goes through the plain decoder, and the result is kept.
+// its occurrences together, are held beside those that stood in the same place of the object before; where they are equal,
+// so is the Go value. Otherwise they are looked up in a [Memo], and where they were seen before, the Go value of that time is
+// assigned. What is not found is taken apart in turn, or goes through the plain decoder, and is kept.
 //
 //  1. Only what has the form that API servers write is taken apart: known fields of the declared wire type, in ascending
 //     order, each in one run. A message of any other form is decoded plainly, as a whole.
-//  2. Which fields are worth a look-up is not declared but learned: one that is rarely found again is passed over for a
-//     while, then tried anew.
+//  2. Which fields are worth a look-up is not declared but learned, for each place in an object: one that is rarely found
+//     again is passed over for a while, then tried anew.
 //  3. Different bytes are never taken for equal: up to 15 bytes are compared themselves, longer ones by 128 bits of a
 //     polynomial hash (GMAC) under a key that never leaves the process. For two inputs of n bytes that were chosen without the
 //     key, the chance of one hash is below n/2^124, by proof and not by experience.
