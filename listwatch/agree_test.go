@@ -95,6 +95,11 @@ func TestTypedObjectsAreThoseOfTheClientset(t *testing.T) {
 	}
 }
 
+// noMutations fails the test when something writes into what was read, the decoder itself not excepted.
+func noMutations(t *testing.T) listwatch.Option {
+	return listwatch.WithMutationDetector(func(m listwatch.Mutation) { t.Errorf("written into: %+v", m) })
+}
+
 // agreeTyped compares FromClient with a typed client of the same server.
 func agreeTyped[O any, L runtime.Object, T interface {
 	*O
@@ -104,7 +109,7 @@ func agreeTyped[O any, L runtime.Object, T interface {
 	watchFrom func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) {
 	t.Helper()
-	lw := listwatch.FromClient[O, T](cs.CoreV1().RESTClient(), resource)
+	lw := listwatch.FromClient[O, T](cs.CoreV1().RESTClient(), resource, noMutations(t))
 	theirs, err := list(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	got, meta, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
@@ -153,7 +158,7 @@ func agreeUnstructured(t *testing.T, gv schema.GroupVersion, resource string, li
 	config := serve(t, answerBoth(jsonType, list, stream))
 	peer, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	lw := listwatch.FromClient[unstructured.Unstructured](restClient(t, config, gv), resource)
+	lw := listwatch.FromClient[unstructured.Unstructured](restClient(t, config, gv), resource, noMutations(t))
 
 	want, err := peer.Resource(gv.WithResource(resource)).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
