@@ -207,7 +207,7 @@ func (w *walk) field(f *field, start, end, count int, was previous) error {
 	}
 	h := w.at.whole(f.slot, f.whole)
 	looked := h.wanted()
-	if !looked && f.shape == leaf {
+	if !looked && f.shape == leaf && !f.strings {
 		return f.checkEntries(w.plain.data[start:end])
 	}
 	if err := w.plain.until(start); err != nil {
@@ -233,6 +233,9 @@ func (w *walk) field(f *field, start, end, count int, was previous) error {
 
 // decode decodes the run of one field into its place.
 func (w *walk) decode(f *field, into reflect.Value, run []byte, count int, was previous) error {
+	if f.strings {
+		return w.m.strings(into, run, was)
+	}
 	if f.shape == leaf {
 		if err := f.checkEntries(run); err != nil {
 			return err
@@ -310,6 +313,33 @@ func (f *field) checkEntries(run []byte) error {
 		}
 		run = run[size:]
 	}
+	return nil
+}
+
+// strings decodes a map of strings. Its names are shared with all others, its values with the map of the object before.
+func (m *Memo) strings(into reflect.Value, run []byte, was previous) error {
+	var old map[string]string
+	if was.data != nil {
+		old = was.value.Interface().(map[string]string)
+	}
+	set := make(map[string]string, len(old))
+	for len(run) > 0 {
+		entry := payload(cut(&run))
+		var parts [3][]byte // by number of the field
+		for last := 0; len(entry) > 0; {
+			number, wire, size := next(entry)
+			if size == 0 || number <= last || number > 2 || wire != wireBytes {
+				return errForm
+			}
+			parts[number], entry, last = payload(entry[:size]), entry[size:], number
+		}
+		value, known := old[string(parts[1])]
+		if !known || value != string(parts[2]) {
+			value = string(parts[2])
+		}
+		set[m.name(parts[1])] = value
+	}
+	into.Set(reflect.ValueOf(set))
 	return nil
 }
 

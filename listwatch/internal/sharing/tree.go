@@ -30,7 +30,8 @@ const (
 	maxTreeSites = 1 << 12 // of a memo: schemas have some hundreds of paths
 	maxMembers   = 1 << 8  // of an object: more are data, not a schema
 	maxNames     = 1 << 14
-	minShared    = 3 // bytes: "" and {} cost nothing, small numbers neither
+	maxName      = 1 << 9 // bytes: a label's has 317 at most
+	minShared    = 3      // bytes: "" and {} cost nothing, small numbers neither
 )
 
 // UnmarshalTree decodes a JSON object as unstructured.Unstructured has it: objects are map[string]any, whole numbers
@@ -142,6 +143,9 @@ func (m *Memo) name(raw []byte) string {
 		m.tree.names = map[string]string{}
 	}
 	name := string(raw)
+	if len(name) > maxName {
+		return name
+	}
 	m.tree.names[name] = name
 	return name
 }
