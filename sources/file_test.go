@@ -127,6 +127,17 @@ func TestFileWithAUIDOfItsOwn(t *testing.T) {
 	r.expect("REMOVE file p-node-1=v2")
 }
 
+// What was copied from an API server has a version, which no edit of a file changes.
+func TestFileWithAVersionOfItsOwn(t *testing.T) {
+	path := filepath.Join(folder(t), "a.yaml")
+	version := "  resourceVersion: \"7\"\n"
+	put(t, path, manifestOf("p", "v1", fixed, version))
+	r := watching(t, filepath.Dir(path))
+	r.expect("ADD file p-node-1=v1")
+	put(t, path, manifestOf("p", "v2", fixed, version))
+	r.expect("UPDATE file p-node-1=v2")
+}
+
 func TestFileEditsThatAreNone(t *testing.T) {
 	path := filepath.Join(folder(t), "a.yaml")
 	put(t, path, manifestOf("p", "v1"))

@@ -11,8 +11,8 @@ import (
 
 // Objects decodes manifests of any other kind, such as config maps or a custom resource: all documents of a stream in JSON or
 // YAML, and the items of a List or of the kind's own list. O is the type, or unstructured.Unstructured. Nothing is
-// defaulted, and nothing validated but that there is a name; unknown fields are dropped. What is rejected costs only
-// itself. Its result is what the package origin reads with; it holds no state.
+// defaulted, and nothing validated but that there is a name; unknown fields are dropped, and so is a resource version: it
+// would stay the same through all edits, which stores take for the same state. What is rejected costs only itself. Its result is what the package origin reads with; it holds no state.
 func Objects[O any, T interface {
 	*O
 	metav1.Object
@@ -54,6 +54,7 @@ func decodeObject(data []byte, object metav1.Object, kind schema.GroupVersionKin
 	if object.GetName() == "" {
 		return fmt.Errorf("a %s needs a name", kind.Kind)
 	}
+	object.SetResourceVersion("")
 	return nil
 }
 

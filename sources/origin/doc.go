@@ -6,8 +6,7 @@
 //		fmt.Println(now.Objects.Len(), "config maps")
 //	})
 //
-// [Into] writes the states into any [store.Store] in place of a function: one with indexes, one that an informer follows,
-// one that is served to kubectl.
+// [Into] writes the states into any [store.Store] in place of a function, such as one with indexes, or one that pushes.
 //
 // # What is guaranteed
 //

@@ -2,6 +2,7 @@ package origin
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tributary-go/tributary/sources/internal/access"
@@ -10,7 +11,8 @@ import (
 
 // Decode turns the bytes of a file, or of an answer, into objects. path names what is read, for errors. An error stands for
 // a part that gave no object, and costs only that. Errors must not repeat the content. It is called by one goroutine at a
-// time, and what it returns is the origin's. The package manifest has decoders for API types.
+// time, and what it returns is the origin's. Objects that go into a store should have no resource version, or one that
+// changes with them. The package manifest has decoders for API types.
 type Decode[T store.Object] func(path string, data []byte) (objects []T, rejected []error)
 
 // State is everything that an origin declares at one moment. It is read-only.
@@ -30,10 +32,18 @@ type Origin[T store.Object] struct {
 // Kind is "file" or "http".
 func (o *Origin[T]) Kind() string { return o.kind }
 
-// Run reads until ctx ends, which is no error, and hands each state to set: the first one, and then what a change makes of
-// it, but also one that is the same again. set is called on the goroutine of Run. It fails at once on options or an address
-// that cannot be used.
-func (o *Origin[T]) Run(ctx context.Context, set func(State[T])) error { return o.run(ctx, set) }
+// Run reads until ctx ends, which is no error, and hands states to set, on the goroutine of Run: the first one, and then
+// each for which something was read anew or has gone. It fails at once on options or an address that cannot be used.
+func (o *Origin[T]) Run(ctx context.Context, set func(State[T])) error {
+	told, last := false, State[T]{}
+	return o.run(ctx, func(now State[T]) {
+		if told && slices.Equal(last.Declared, now.Declared) {
+			return
+		}
+		told, last = true, now
+		set(now)
+	})
+}
 
 // Report is the health of the origin now. It is safe for concurrent use.
 func (o *Origin[T]) Report() Report { return Report(o.keeper.Read()) }

@@ -153,21 +153,32 @@ func TestCustomResourcesOfAURL(t *testing.T) {
 	require.Equal(t, "", next())
 }
 
+// The objects have a UID and a version, as copied from an API server. An edit changes neither, and must not be lost.
 func TestIntoAStore(t *testing.T) {
 	folder := t.TempDir()
-	put(t, filepath.Join(folder, "a.yaml"), mapOf("a", "1"))
-	pushed := make(chan int)
+	copied := func(value string) string {
+		return strings.Replace(mapOf("a", value), "name: a", `name: a, uid: u, resourceVersion: "7"`, 1)
+	}
+	put(t, filepath.Join(folder, "a.yaml"), copied("1"))
+	pushed := make(chan string)
 	ctx, cancel := context.WithCancel(context.Background())
 	st := undelta.New(func(now store.Snapshot[*corev1.ConfigMap]) {
 		select {
-		case pushed <- now.Len():
+		case pushed <- shown(now.Sorted()[0]):
 		case <-ctx.Done():
 		}
 	})
-	o := origin.File(folder, manifest.Objects[corev1.ConfigMap](configMap), origin.Every(time.Hour))
+	o := origin.File(folder, manifest.Objects[corev1.ConfigMap](configMap), origin.Every(time.Millisecond))
 	done := make(chan error, 1)
 	go func() { done <- o.Run(ctx, origin.Into(st, nil)) }()
-	require.Equal(t, 1, <-pushed)
+	require.Equal(t, "a=1", <-pushed)
+	put(t, filepath.Join(folder, "a.yaml"), copied("2"))
+	select {
+	case now := <-pushed: // and not the same state again, though it was looked at many times
+		require.Equal(t, "a=2", now)
+	case <-time.After(patience):
+		require.FailNow(t, "the edit is lost")
+	}
 	cancel()
 	require.NoError(t, <-done)
 }
