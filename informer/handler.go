@@ -293,7 +293,7 @@ func (h *Handler[T]) isHalted() bool {
 
 // status is read by anybody.
 func (h *Handler[T]) status() HandlerStatus {
-	s := HandlerStatus{Name: h.name, Lag: h.Lag(), Delivered: h.delivered.Load(), Differences: h.diffs.Load()}
+	s := HandlerStatus{Name: h.name, Unnamed: h.options.name == "", Lag: h.Lag(), Delivered: h.delivered.Load(), Differences: h.diffs.Load()}
 	select {
 	case <-h.synced:
 		s.Synced = true

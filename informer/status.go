@@ -22,8 +22,9 @@ type Status struct {
 
 // HandlerStatus is the health of a handler at one moment.
 type HandlerStatus struct {
-	// Name is the name of [WithName].
-	Name string
+	// Name is the name of [WithName]; Unnamed says that there was none, and the name is "handler-" and a number.
+	Name    string
+	Unnamed bool
 	// Synced says that the handler has returned from its whole initial list.
 	Synced bool
 	// Lag is how far the handler is behind.

@@ -18,14 +18,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/watchcache"
 )
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard()) // client-go's, of the failures that tests make
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 
@@ -221,7 +219,9 @@ func TestReplicas(t *testing.T) {
 		second, _ := w.controller(t)
 		lead := func(c *controller, identity string, ended chan<- error) func(context.Context) {
 			e := election{namespace: "ns", name: "lease", identity: identity, duration: 15 * time.Second, deadline: 10 * time.Second, retry: 2 * time.Second}
-			return func(stop context.Context) { ended <- e.run(stop, c.client, logr.Discard(), c.work) }
+			return func(stop context.Context) {
+				ended <- e.run(logr.NewContext(stop, logr.Discard()), c.client, logr.Discard(), c.work)
+			}
 		}
 		firstEnded, secondEnded := make(chan error, 1), make(chan error, 1)
 		stopFirst := w.run(t, first, lead(first, "first", firstEnded))

@@ -24,10 +24,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 )
 
 // Exit codes.
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func execute(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	log := funcr.New(func(_, line string) { fmt.Fprintln(stderr, line) },
 		funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly, Verbosity: o.verbosity})
-	ctx = klog.NewContext(ctx, log) // for client-go
+	ctx = logr.NewContext(ctx, log) // for client-go
 	if o.length > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.length)

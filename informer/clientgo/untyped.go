@@ -280,14 +280,18 @@ func (s *shared[T]) AddEventHandler(handler cache.ResourceEventHandler) (cache.R
 	return s.AddEventHandlerWithResyncPeriod(handler, s.resync)
 }
 
-func (s *shared[T]) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+func (s *shared[T]) AddEventHandlerWithOptions(
+	handler cache.ResourceEventHandler, o cache.HandlerOptions,
+) (cache.ResourceEventHandlerRegistration, error) {
 	if o.ResyncPeriod == nil {
 		return s.AddEventHandler(handler)
 	}
 	return s.AddEventHandlerWithResyncPeriod(handler, *o.ResyncPeriod)
 }
 
-func (s *shared[T]) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, every time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+func (s *shared[T]) AddEventHandlerWithResyncPeriod(
+	handler cache.ResourceEventHandler, every time.Duration,
+) (cache.ResourceEventHandlerRegistration, error) {
 	if handler == nil {
 		return nil, errNilFunc
 	}
