@@ -140,3 +140,41 @@ func TestASliceThatIsSharedHasNoRoomToGrowInto(t *testing.T) {
 		}
 	}
 }
+
+// A place that rests leaves its field to the generated code, whose slices have room.
+func TestASliceThatIsNotLookedUpHasNoRoomEither(t *testing.T) {
+	memo := newMemo(t)
+	for i := range 300 {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{fmt.Sprint("a", i), "b", "c"}}}
+		data, err := p.Marshal()
+		require.NoError(t, err)
+		ours := &corev1.Pod{}
+		require.NoError(t, memo.Unmarshal(data, ours))
+		require.Equal(t, len(ours.Finalizers), cap(ours.Finalizers), "object %d", i)
+	}
+	require.Less(t, memo.Stats().Lookups, uint64(600), "it rests")
+}
+
+func TestManagedFieldsArePassedOverUnread(t *testing.T) {
+	memo := newMemo(t)
+	memo.DropManagedFields()
+	for i := range 3 {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("a", i), Generation: 1, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: fmt.Sprint("m", i)}}}}
+		want := p.DeepCopy()
+		want.ManagedFields = nil
+		data, err := p.Marshal()
+		require.NoError(t, err)
+		text, err := json.Marshal(p)
+		require.NoError(t, err)
+
+		ours := &corev1.Pod{}
+		require.NoError(t, memo.Unmarshal(data, ours))
+		require.Equal(t, want, ours)
+		ours = &corev1.Pod{}
+		require.NoError(t, memo.UnmarshalTyped(text, ours))
+		require.Equal(t, want, ours)
+		tree, err := memo.UnmarshalTree(text)
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"name": fmt.Sprint("a", i), "generation": int64(1)}, tree["metadata"])
+	}
+}
