@@ -9,6 +9,7 @@ type backoff struct {
 	failures       int // in a row; zero again once there is life
 	absences       int // the last ones in a row in which there was no server; not part of failures
 	refusals       int // of the failures, the last ones in a row that an operator must mend
+	told           int // of the failures, the last ones in a row in which the server named a time
 }
 
 // Limits of the delay by what happened. A server that is not there costs nothing to ask, and agents want to be back
@@ -25,11 +26,16 @@ const (
 // next counts one failure and returns the delay before the next attempt: the initial delay doubled per failure up
 // to the limit, then full jitter (anything between nothing and that), so that clients that failed together do not
 // return together. What the server told to wait is waited in full, with jitter on top, since many clients are told the
-// same; but for no longer than it asked for again, or toldSpread where that is longer: it knows best when to come back.
+// same; but for no longer than it asked for again, or toldSpread where that is longer: it knows best when to come back. What
+// failed before that has no part in it: a server that starts refuses connections, then permission, and then says "in 1 s".
 func (b *backoff) next(class Class, told time.Duration) time.Duration {
+	if b.failures == 0 || told == 0 {
+		b.told = 0
+	}
 	least, spread := b.after(class)
 	if told > 0 {
-		least, spread = max(least, told), min(spread, max(told, toldSpread))
+		b.told++
+		least, spread = max(least, told), min(b.doubled(b.told-1), max(told, toldSpread))
 	}
 	return least + b.within(spread)
 }

@@ -112,6 +112,10 @@ func TestBackoffDoesNotOutweighWhatTheServerSays(t *testing.T) {
 	require.Equal(t, time.Second+toldSpread, b.next(Throttled, time.Second))
 	require.Equal(t, 20*time.Second, b.next(Throttled, 10*time.Second), "as long again, at most")
 	require.Equal(t, 90*time.Second, b.next(Throttled, time.Minute), "nor more than the limit")
+	for range 5 {
+		b.next(Forbidden, 0)
+	}
+	require.Equal(t, 1800*time.Millisecond, b.next(Throttled, time.Second), "what failed before has no part in it")
 	b.random = func() float64 { return 0 }
 	require.Equal(t, time.Second, b.next(Throttled, time.Second), "never less")
 }
