@@ -24,6 +24,7 @@ const shownWithin = 100 * time.Millisecond
 
 // A5: what only an operator can mend shows in Status with its cause, and is recovered from without a restart.
 func TestAccess(t *testing.T) {
+	t.Parallel() // like all that mostly wait, with a control plane of their own
 	c := cluster.Start(t)
 	w := newWorld(t, c)
 	w.fill(nodes)

@@ -15,6 +15,7 @@ import (
 
 // The suite that the fake passes is passed by what it stands for.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	c := cluster.Start(t)
 	w := newWorld(t, c)
 	listwatchtest.Conform(t, func(t *testing.T) listwatchtest.Rig { return w.rig(t, nil) })

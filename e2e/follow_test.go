@@ -22,6 +22,7 @@ type follower interface {
 	name() string
 	status() reflector.Status
 	waitSynced(ctx context.Context) error
+	ready(maxStaleness time.Duration) error
 	sent() *wire
 	account() account
 	// version is the store's.
@@ -72,6 +73,7 @@ type following[T store.Object] struct {
 func (f *following[T]) name() string                         { return f.title }
 func (f *following[T]) status() reflector.Status             { return f.reflector.Status() }
 func (f *following[T]) waitSynced(ctx context.Context) error { return f.reflector.WaitSynced(ctx) }
+func (f *following[T]) ready(stale time.Duration) error      { return f.reflector.Ready(stale) }
 func (f *following[T]) sent() *wire                          { return f.wire }
 func (f *following[T]) account() account                     { return f.history.account() }
 func (f *following[T]) version() string                      { return f.history.Snapshot().ResourceVersion() }
