@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,8 +16,15 @@ import (
 type file[T store.Object] struct {
 	entry[T]
 	info    fs.FileInfo
-	settled bool      // what info shows has been read
-	waiting time.Time // since when it has been found being written; zero when it is not
+	settled bool              // what info shows has been read
+	sum     [sha256.Size]byte // of what the entry was made of; zero where that is not what was read last
+	waiting time.Time         // since when it has been found being written; zero when it is not
+}
+
+// fail keeps everything: the file could not be read.
+func (f *file[T]) fail(err error) {
+	f.sum = [sha256.Size]byte{}
+	f.entry.fail(err)
 }
 
 // read brings the files up to date and forgets those that are gone; again means that one is being written.
@@ -52,7 +60,7 @@ func (f *files[T]) refresh(one *file[T]) (busy, there bool) {
 		one.settled, one.waiting = false, time.Time{}
 		one.fail(err)
 		return false, !errors.Is(gone, fs.ErrNotExist)
-	case one.settled && sameFile(one.info, info):
+	case one.settled && tellsChanges && sameFile(one.info, info):
 		return false, true
 	case isYoung(info):
 		return one.wait(), true
@@ -67,7 +75,11 @@ func (f *files[T]) refresh(one *file[T]) (busy, there bool) {
 		one.fail(err)
 		return false, true
 	}
-	one.take(f.decode(one.path, data))
+	// What only looks different is not decoded again: its objects stay the same ones.
+	if sum := sha256.Sum256(data); sum != one.sum {
+		one.sum = sum
+		one.take(f.decode(one.path, data))
+	}
 	return false, true
 }
 
@@ -90,7 +102,7 @@ func isYoung(info fs.FileInfo) bool {
 	return age >= 0 && age < quiet
 }
 
-// sameFile reports whether a file looks untouched: the same inode, size and time of change.
+// sameFile reports whether a file looks untouched: the same inode, size and times.
 func sameFile(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && changed(a).Equal(changed(b))
 }

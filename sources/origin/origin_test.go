@@ -127,6 +127,24 @@ func TestObjectsStayTheSame(t *testing.T) {
 	require.True(t, strings.HasPrefix(next(), first+" b "))
 }
 
+// A tool that writes in place may set the time of modification back, and what it writes may be as long as what was there.
+func TestEditThatLooksLikeNone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	put(t, path, mapOf("a", "1"))
+	before, err := os.Stat(path)
+	require.NoError(t, err)
+	o := origin.File(filepath.Dir(path), manifest.Objects[corev1.ConfigMap](configMap), origin.Every(20*time.Millisecond))
+	next := follow(t, o, func(c *corev1.ConfigMap) string { return fmt.Sprintf("%s %p", shown(c), c) })
+	first := next()
+	require.Contains(t, first, "a=1 ")
+	require.NoError(t, os.Chmod(path, 0o640))
+	put(t, filepath.Join(filepath.Dir(path), "b.yaml"), mapOf("b", "1"))
+	require.True(t, strings.HasPrefix(next(), first+" b=1 "), "what only looks different is the same object")
+	require.NoError(t, os.WriteFile(path, []byte(mapOf("a", "2")), 0o600))
+	require.NoError(t, os.Chtimes(path, before.ModTime(), before.ModTime()))
+	require.Contains(t, next(), "a=2 ")
+}
+
 func TestCustomResourcesOfAURL(t *testing.T) {
 	var answer atomic.Value
 	answer.Store(`{"kind": "WidgetList", "apiVersion": "example.com/v1", "metadata": {}, "items": [
