@@ -35,6 +35,7 @@ type figures struct {
 	Wall, CPU  float64 // seconds
 	Peak, Live float64 // bytes of heap; of a relist, Peak is what came on top
 	Allocs     float64 // per object or event
+	Bytes      float64 // allocated, per object or event
 	Hits       float64 // share of the wire's bytes that were not decoded again
 	Objects    int
 }
@@ -137,6 +138,7 @@ type meter struct {
 	wall   time.Time
 	cpu    time.Duration
 	allocs uint64
+	bytes  uint64
 	stop   chan struct{}
 	peak   chan uint64
 }
@@ -144,10 +146,11 @@ type meter struct {
 const (
 	heapMetric   = "/memory/classes/heap/objects:bytes"
 	allocsMetric = "/gc/heap/allocs:objects"
+	bytesMetric  = "/gc/heap/allocs:bytes"
 )
 
 func begin() meter {
-	m := meter{wall: time.Now(), cpu: cpu(), allocs: metric(allocsMetric), stop: make(chan struct{}), peak: make(chan uint64)}
+	m := meter{wall: time.Now(), cpu: cpu(), allocs: metric(allocsMetric), bytes: metric(bytesMetric), stop: make(chan struct{}), peak: make(chan uint64)}
 	go func() {
 		peak := uint64(0)
 		for {
@@ -164,7 +167,10 @@ func begin() meter {
 }
 
 func (m meter) end(per int) figures {
-	f := figures{Wall: time.Since(m.wall).Seconds(), CPU: (cpu() - m.cpu).Seconds(), Allocs: float64(metric(allocsMetric)-m.allocs) / float64(per)}
+	f := figures{
+		Wall: time.Since(m.wall).Seconds(), CPU: (cpu() - m.cpu).Seconds(),
+		Allocs: float64(metric(allocsMetric)-m.allocs) / float64(per), Bytes: float64(metric(bytesMetric)-m.bytes) / float64(per),
+	}
 	close(m.stop)
 	f.Peak = float64(<-m.peak)
 	return f

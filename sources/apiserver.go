@@ -41,7 +41,7 @@ func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", sink.Node())))
 	push := sink.Set
 	if sink.checkpoints != "" && !sink.likeKubelet {
-		a.saver = newSaver(newCheckpoint(sink.checkpoints, sink.Node()), sink.Log())
+		a.saver = newSaver(newCheckpoint(sink.checkpoints, sink.Node(), sink.name), sink.Log())
 		if restored := a.saver.restore(); restored.Len() > 0 {
 			sink.set(state{pods: restored, restored: true})
 		}

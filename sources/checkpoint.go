@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -16,7 +17,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// A checkpoint is the last complete state of the API server source on disk: one file per node, written beside its final
+// A checkpoint is the last complete state of one API server source on disk: a file of its own, written beside its final
 // name, synced and renamed into place, so that whatever ends the process leaves the old state or the new one.
 //
 //	magic, 8 bytes | length of the node's name, 4 bytes | name | length of the list, 8 bytes | list, a protobuf v1.PodList |
@@ -30,15 +31,20 @@ const (
 	checkpointMinimum = len(checkpointMagic) + 4 + 8 + checkpointSum
 )
 
-// checkpoint is the file of one node's pods.
+// checkpoint is the file of the pods that one source has of a node.
 type checkpoint struct {
 	path string
 	node string
 }
 
-// newCheckpoint names the file in a folder; a node's name is a DNS name, and so a good file name.
-func newCheckpoint(folder, node string) checkpoint {
-	return checkpoint{path: filepath.Join(folder, node+".pods"), node: node}
+// newCheckpoint names the file in a folder. A node's name is a DNS name, and so a good file name, and has no underscore; that of a
+// source may be anything.
+func newCheckpoint(folder, node, source string) checkpoint {
+	name := node
+	if source != APISource {
+		name += "_" + url.QueryEscape(source)
+	}
+	return checkpoint{path: filepath.Join(folder, name+".pods"), node: node}
 }
 
 // save writes a state. When it fails, what was there before is still there.

@@ -37,7 +37,7 @@ func requireState(t *testing.T, got Pods, n, version int) {
 }
 
 func TestCheckpointKeepsTheState(t *testing.T) {
-	c := newCheckpoint(t.TempDir(), "node-1")
+	c := newCheckpoint(t.TempDir(), "node-1", APISource)
 	_, err := c.load()
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	for version, n := range []int{3, 0, 200} {
@@ -55,7 +55,7 @@ func TestCheckpointKeepsTheState(t *testing.T) {
 // TestCheckpointCutAtEveryByte: a process that ends while it writes leaves a part of the new state beside the old one, at
 // any byte. What is loaded is the old state; and a part in the place of the file is refused.
 func TestCheckpointCutAtEveryByte(t *testing.T) {
-	c := newCheckpoint(t.TempDir(), "node-1")
+	c := newCheckpoint(t.TempDir(), "node-1", APISource)
 	require.NoError(t, c.save(podsAt(t, 2, 1)))
 	whole, err := c.encode(podsAt(t, 3, 2))
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestCheckpointCutAtEveryByte(t *testing.T) {
 }
 
 func TestCheckpointDamagedAtEveryByte(t *testing.T) {
-	c := newCheckpoint(t.TempDir(), "node-1")
+	c := newCheckpoint(t.TempDir(), "node-1", APISource)
 	whole, err := c.encode(podsAt(t, 3, 2))
 	require.NoError(t, err)
 	for i := range whole {
@@ -88,9 +88,9 @@ func TestCheckpointDamagedAtEveryByte(t *testing.T) {
 
 func TestCheckpointRefusesWhatIsForeign(t *testing.T) {
 	folder := t.TempDir()
-	other := newCheckpoint(folder, "node-2")
+	other := newCheckpoint(folder, "node-2", APISource)
 	require.NoError(t, other.save(podsAt(t, 1, 1)))
-	c := newCheckpoint(folder, "node-1")
+	c := newCheckpoint(folder, "node-1", APISource)
 	for want, prepare := range map[string]func() error{
 		`it is of node "node-2"`: func() error { return os.Rename(other.path, c.path) },
 		"it is not a checkpoint": func() error { return os.WriteFile(c.path, make([]byte, 1000), 0o600) },
@@ -105,7 +105,7 @@ func TestCheckpointRefusesWhatIsForeign(t *testing.T) {
 }
 
 func TestCheckpointSaysWhereItFails(t *testing.T) {
-	c := newCheckpoint(filepath.Join(t.TempDir(), "missing"), "node-1")
+	c := newCheckpoint(filepath.Join(t.TempDir(), "missing"), "node-1", APISource)
 	require.ErrorContains(t, c.save(podsAt(t, 1, 1)), c.path)
 }
 
@@ -115,7 +115,7 @@ func TestCheckpointSurvivesKill(t *testing.T) {
 	if folder := os.Getenv("TRIBUTARY_TEST_SAVE_FOREVER"); folder != "" {
 		saveForever(t, folder)
 	}
-	c := newCheckpoint(t.TempDir(), "node-1")
+	c := newCheckpoint(t.TempDir(), "node-1", APISource)
 	for range 10 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCheckpointSurvivesKill$")
 		cmd.Env = append(os.Environ(), "TRIBUTARY_TEST_SAVE_FOREVER="+filepath.Dir(c.path))
@@ -139,7 +139,7 @@ func TestCheckpointSurvivesKill(t *testing.T) {
 }
 
 func saveForever(t *testing.T, folder string) {
-	c := newCheckpoint(folder, "node-1")
+	c := newCheckpoint(folder, "node-1", APISource)
 	for version := 1; ; version++ {
 		if err := c.save(podsAt(t, version%100, version)); err != nil {
 			os.Exit(1)

@@ -17,7 +17,7 @@ func Named(name string, sources ...Option) Option {
 
 // Add adds sources, while Run runs or before. The option is what New takes to add one: APIServer, File, HTTP or With.
 // Their first state is told like that of the others; where Synced has not been closed yet, it waits for them too. It fails
-// once Run has ended, and on an option that adds no source.
+// once Run has ended, on an option that adds no source, and where two API servers of one name would share a checkpoint.
 func (s *Sources) Add(option Option) error {
 	given := &Sources{}
 	option(given)
@@ -29,7 +29,11 @@ func (s *Sources) Add(option Option) error {
 	if s.phase == over {
 		return errors.New("sources: Run has ended: make new sources for another run")
 	}
-	s.feeds = append(slices.Clone(s.feeds), given.feeds...)
+	all := append(slices.Clone(s.feeds), given.feeds...)
+	if err := s.checkCheckpoints(all); err != nil {
+		return err
+	}
+	s.feeds = all
 	for _, f := range given.feeds {
 		s.adopt(f)
 		if s.phase == runs {

@@ -2,6 +2,7 @@ package sources
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"sync"
 	"time"
@@ -9,7 +10,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Checkpoint keeps the last complete state of the API server source in a folder, in a file of mode 0600 per node. After a
+// Checkpoint keeps the last complete state of each API server source in a folder, in a file of mode 0600 per node and name of
+// the source (several need names: see [Named]). After a
 // restart, with the API server away, its pods are told from there at once, as [PodUpdate].Restored; what the API server
 // says later is told as the difference. A restored state does not count as read: Synced waits on, and SafeToPrune is
 // false. A file that is not whole, or of another node, is not used, and is a problem of the source until the next save.
@@ -18,6 +20,24 @@ import (
 // change, and when Run ends. Default: no checkpoint. Under [LikeKubelet] there is none.
 func Checkpoint(folder string) Option {
 	return func(s *Sources) { s.checkpoints = folder }
+}
+
+// checkCheckpoints refuses API servers that would write into one file.
+func (s *Sources) checkCheckpoints(feeds []*feed) error {
+	if s.checkpoints == "" || s.likeKubelet {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, f := range feeds {
+		if _, ok := f.source.(*apiServer); !ok || f.isRemoved() {
+			continue
+		}
+		if names[f.name] {
+			return fmt.Errorf("sources: two API servers are named %q, and a checkpoint has the pods of one: tell them apart with Named", f.name)
+		}
+		names[f.name] = true
+	}
+	return nil
 }
 
 // saveEvery bounds how often a state is written: a node's pods change in bursts.

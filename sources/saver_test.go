@@ -120,6 +120,42 @@ func TestRestartWithoutTheServer(t *testing.T) {
 	stop()
 }
 
+// TestCheckpointsOfTwoServers: the pods of one server are never taken for those of the other.
+func TestCheckpointsOfTwoServers(t *testing.T) {
+	folder := t.TempDir()
+	east, west := newFadingServer(t), newFadingServer(t)
+	east.create(t, "e")
+	west.create(t, "w")
+	often := reflector.WithBackoff(time.Millisecond, 10*time.Millisecond)
+	run := func() (told []string) {
+		pods := sources.New("node-1", sources.Checkpoint(folder),
+			sources.APIServer(east.client, often), sources.Named("../west", sources.APIServer(west.client, often)))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- pods.Run(ctx) }()
+		for range 2 {
+			u := <-pods.Updates()
+			told = append(told, u.Source+" "+tell(u))
+		}
+		require.ErrorContains(t, pods.Add(sources.APIServer(west.client)), `two API servers are named "api"`)
+		cancel()
+		for range pods.Updates() {
+		}
+		require.NoError(t, <-ended)
+		return told
+	}
+	require.ElementsMatch(t, []string{"api ADD e", "../west ADD w"}, run())
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(folder, "node-1.pods"), filepath.Join(folder, "node-1_..%2Fwest.pods")}, files)
+	east.away.Store(true)
+	west.away.Store(true)
+	require.ElementsMatch(t, []string{"api ADD restored e", "../west ADD restored w"}, run())
+
+	twins := sources.New("node-1", sources.Checkpoint(folder), sources.APIServer(east.client), sources.APIServer(west.client))
+	require.ErrorContains(t, twins.Run(t.Context()), "tell them apart with Named")
+}
+
 func TestDamagedCheckpointIsAProblemAndThenReplaced(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "node-1.pods")

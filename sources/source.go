@@ -26,6 +26,7 @@ type Report = origin.Report
 // Sink is where a source puts its states.
 type Sink struct {
 	node string
+	name string // of the source, in this run
 	log  logr.Logger
 	// likeKubelet: the sources of this package are to do as the kubelet does, harm included.
 	likeKubelet bool

@@ -107,8 +107,8 @@ func (s *Sources) Status() []Status {
 }
 
 // Run runs the sources until ctx ends, which is no error. It blocks, closes Updates, and everything it started has
-// ended when it returns. It fails at once without a node or sources, on a bad name of the node, and on a second call. When all sources have ended
-// with an error, so does Run.
+// ended when it returns. It fails at once without a node or sources, on a bad name of the node, on a second call, and
+// where two API servers of one name would share a checkpoint. When all sources have ended with an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -137,6 +137,9 @@ func (s *Sources) begin(ctx context.Context) error {
 		return errors.New("sources: Run was called twice: make new sources for each run")
 	case len(s.feeds) == 0:
 		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP and With")
+	}
+	if err := s.checkCheckpoints(s.feeds); err != nil {
+		return err
 	}
 	s.phase = runs
 	s.launch = func(f *feed) { s.startLocked(ctx, f) }
@@ -180,7 +183,7 @@ func (s *Sources) list() []*feed {
 // runSource runs one source; its end never ends another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
 	log := s.log.WithValues("source", f.name)
-	sink := &Sink{node: s.node, log: log, likeKubelet: s.likeKubelet, checkpoints: s.checkpoints, set: func(next state) {
+	sink := &Sink{node: s.node, name: f.name, log: log, likeKubelet: s.likeKubelet, checkpoints: s.checkpoints, set: func(next state) {
 		f.push(next)
 		s.look()
 	}}

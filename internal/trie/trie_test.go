@@ -3,6 +3,7 @@ package trie
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -153,7 +154,7 @@ func TestBuild(t *testing.T) {
 			t.Logf("seed %d", seed)
 			r := rand.New(rand.NewPCG(seed, 2))
 			for _, n := range []int{0, 1, 31, 32, 33, 34, 100, 2000} {
-				for _, different := range []int{1, 20, 40, 300, 1 << 40} {
+				for _, different := range []int{1, 20, 40, 300, math.MaxInt} {
 					var entries []Entry[int, int]
 					var hashed []uint64
 					want := map[int]int{}

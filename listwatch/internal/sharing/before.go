@@ -87,22 +87,6 @@ func (at *place) below(in, i, slots int) *place {
 	return s.nested[i]
 }
 
-// whole is the habit of looking up a field here.
-func (at *place) whole(in int, s *site) *habit {
-	if at == nil {
-		return &s.habit
-	}
-	return &at.slots[in].whole
-}
-
-// each is the habit of looking up the element that is here.
-func (at *place) each(s *site) *habit {
-	if at == nil {
-		return &s.habit
-	}
-	return &at.element
-}
-
 // forget says that what now stands in a field was not taken apart.
 func (at *place) forget(in int) {
 	if at != nil {

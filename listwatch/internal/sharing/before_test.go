@@ -178,3 +178,12 @@ func TestManagedFieldsArePassedOverUnread(t *testing.T) {
 		require.Equal(t, map[string]any{"name": fmt.Sprint("a", i), "generation": int64(1)}, tree["metadata"])
 	}
 }
+
+// What is no map of strings on the wire is for the generated code to refuse.
+func TestLabelsOfAnotherWireTypeAreRefused(t *testing.T) {
+	memo := newMemo(t)
+	metadata := []byte{11 << 3, 0} // labels, as a varint
+	data := append([]byte{1<<3 | 2, byte(len(metadata))}, metadata...)
+	require.Error(t, (&corev1.Pod{}).Unmarshal(data))
+	require.Error(t, memo.Unmarshal(data, &corev1.Pod{}))
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
@@ -16,7 +17,6 @@ type jsonPlan struct {
 	usable bool // no rule applies that this code does not know
 	fields map[string]*jsonField
 	list   []*jsonField // by number
-	before *before      // where objects are of this type
 }
 
 // jsonField is one member of an object.
@@ -25,7 +25,7 @@ type jsonField struct {
 	number  int   // among the plan's fields
 	shape   shape
 	elem    reflect.Type
-	nested  *jsonPlan
+	nested  atomic.Pointer[jsonPlan]
 	whole   *site
 	each    *site
 	form    form
@@ -57,16 +57,13 @@ var (
 // case-sensitive. The error is that package's.
 func (m *Memo) UnmarshalTyped(data []byte, obj any) error {
 	v := reflect.ValueOf(obj).Elem()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.begin(len(data))
 	if p := m.jsonPlanOf(v.Type()); p.usable {
-		if p.before == nil {
-			p.before = newBefore(v.Type(), len(p.fields))
-		}
-		m.doc.begin(data)
-		ok := m.jsonObject(p, p.before.root, v, p.before.previous()) == nil && m.doc.peek() == 0 && m.doc.at == len(data)
-		p.before.set(v, data, ok)
+		d := m.take(len(data))
+		before := d.beforeOf(p, v.Type(), len(p.fields))
+		d.doc.begin(data)
+		ok := d.jsonObject(p, before.root, v, before.previous()) == nil && d.doc.peek() == 0 && d.doc.at == len(data)
+		before.set(v, data, ok)
+		d.giveBack()
 		if ok {
 			return nil
 		}
@@ -76,6 +73,8 @@ func (m *Memo) UnmarshalTyped(data []byte, obj any) error {
 }
 
 func (m *Memo) jsonPlanOf(t reflect.Type) *jsonPlan {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if p := m.structs[t]; p != nil {
 		return p
 	}

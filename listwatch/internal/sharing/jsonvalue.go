@@ -102,7 +102,7 @@ func setOwn(into reflect.Value, raw []byte) bool {
 }
 
 // setStrings decodes the next value, a map of strings. The names are shared.
-func (m *Memo) setStrings(into reflect.Value) bool {
+func (m *decoder) setStrings(into reflect.Value) bool {
 	set, d := map[string]string{}, &m.doc
 	err := d.members('{', '}', func() error {
 		name, err := d.key()

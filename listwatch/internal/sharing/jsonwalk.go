@@ -8,7 +8,7 @@ import (
 
 // jsonWalk goes through one object beside the one that stood in its place before.
 type jsonWalk struct {
-	m       *Memo
+	m       *decoder
 	p       *jsonPlan
 	at      *place // nil: nothing stood here, and nothing is noted
 	dst     reflect.Value
@@ -23,7 +23,7 @@ const unknownMember = -1
 
 // jsonObject decodes the next value, an object, into dst, which is zero or, where that is taken, what was.value is. Its only
 // error is errForm.
-func (m *Memo) jsonObject(p *jsonPlan, at *place, dst reflect.Value, was previous) error {
+func (m *decoder) jsonObject(p *jsonPlan, at *place, dst reflect.Value, was previous) error {
 	w := jsonWalk{m: m, p: p, at: at, dst: dst, was: was, base: m.doc.at}
 	w.begin()
 	if !p.usable {
@@ -172,7 +172,7 @@ func (w *jsonWalk) field(f *jsonField, first byte, was previous) error {
 	if first == 'n' || f.shape == scalar {
 		return w.plain(f, into)
 	}
-	h := w.at.whole(f.number, f.whole)
+	h := m.whole(w.at, f.number, f.whole)
 	if !h.wanted() {
 		return w.decode(f, first, into, was)
 	}
@@ -195,12 +195,14 @@ func (w *jsonWalk) field(f *jsonField, first byte, was previous) error {
 
 func (w *jsonWalk) decode(f *jsonField, first byte, into reflect.Value, was previous) error {
 	m := w.m
-	if f.shape > leaf && f.nested == nil {
-		f.nested = m.jsonPlanOf(f.elem)
+	nested := f.nested.Load()
+	if f.shape > leaf && nested == nil {
+		nested = m.jsonPlanOf(f.elem)
+		f.nested.Store(nested)
 	}
 	switch {
 	case f.shape == message && first == '{':
-		return m.jsonObject(f.nested, w.at.below(f.number, 0, len(f.nested.fields)), into, was)
+		return m.jsonObject(nested, w.at.below(f.number, 0, len(nested.fields)), into, was)
 	case f.shape == pointer && first == '{':
 		if was.data != nil && was.value.IsNil() {
 			was.data = nil
@@ -209,7 +211,7 @@ func (w *jsonWalk) decode(f *jsonField, first byte, into reflect.Value, was prev
 			was.value = was.value.Elem()
 		}
 		into.Set(reflect.New(f.elem))
-		return m.jsonObject(f.nested, w.at.below(f.number, 0, len(f.nested.fields)), into.Elem(), was)
+		return m.jsonObject(nested, w.at.below(f.number, 0, len(nested.fields)), into.Elem(), was)
 	case f.shape == messages && first == '[':
 		return w.elements(f, into, was)
 	}
@@ -266,9 +268,9 @@ func (w *jsonWalk) elements(f *jsonField, into reflect.Value, was previous) erro
 }
 
 func (w *jsonWalk) element(f *jsonField, i int, elem reflect.Value, was previous) error {
-	m, d := w.m, &w.m.doc
-	below := w.at.below(f.number, i, len(f.nested.fields))
-	h := below.each(f.each)
+	m, d, nested := w.m, &w.m.doc, f.nested.Load()
+	below := w.at.below(f.number, i, len(nested.fields))
+	h := m.each(below, f.each)
 	if end := d.at + len(was.data); was.data != nil && end < len(d.data) && string(d.data[d.at:end]) == string(was.data) {
 		elem.Set(was.value)
 		h.same()
@@ -280,7 +282,7 @@ func (w *jsonWalk) element(f *jsonField, i int, elem reflect.Value, was previous
 		return errForm
 	}
 	if !h.wanted() {
-		return m.jsonObject(f.nested, below, elem, was)
+		return m.jsonObject(nested, below, elem, was)
 	}
 	raw := d.value()
 	if len(raw) == 0 {
@@ -294,7 +296,7 @@ func (w *jsonWalk) element(f *jsonField, i int, elem reflect.Value, was previous
 		d.at += len(raw)
 		return nil
 	}
-	if err := m.jsonObject(f.nested, below, elem, was); err != nil {
+	if err := m.jsonObject(nested, below, elem, was); err != nil {
 		return err
 	}
 	m.keep(f.each, h, k, len(raw), elem)

@@ -10,25 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Memo remembers what has been decoded. One serves any number of types, and is safe for concurrent use: objects are
-// decoded one at a time.
+// Memo remembers what has been decoded. One serves any number of types, and is safe for concurrent use: each object is
+// decoded by a [decoder] of its own, and what they share is under one lock, held for a look-up at a time.
 //
 // It forgets by generations, which are counted in objects and not in time: an entry lives on while one of the objects of
 // this generation or the last one has used it. A generation is twice as long as the longest list, so that what a living
 // collection shares outlasts a quiet day, and what only deleted objects had goes as others come.
 type Memo struct {
-	mu     sync.Mutex
 	limits limits
 	hash   cipher.AEAD
-	sum    []byte // of hash
 	nonce  []byte
 	drop   bool // managedFields
 
+	mu      sync.Mutex
 	plans   map[reflect.Type]*plan
 	structs map[reflect.Type]*jsonPlan
 	sites   []*site
 	tree    treeMemo
-	doc     document // the one that is being read
+	idle    []*decoder // the one used last comes last
 
 	objects int // decoded in this generation
 	longest int // objects of the longest list lately
@@ -68,9 +67,8 @@ func New() (*Memo, error) {
 		return nil, err
 	}
 	return &Memo{
-		limits: defaultLimits, hash: hash, nonce: make([]byte, hash.NonceSize()), sum: make([]byte, 0, hash.Overhead()),
+		limits: defaultLimits, hash: hash, nonce: make([]byte, hash.NonceSize()),
 		plans: map[reflect.Type]*plan{}, structs: map[reflect.Type]*jsonPlan{},
-		tree: treeMemo{root: &treeSite{}},
 	}, nil
 }
 
@@ -99,8 +97,8 @@ func (m *Memo) Listed(objects int) {
 	m.longest = max(objects, m.longest-m.longest/8)
 }
 
-// begin counts an object that is about to be decoded, and ends the generation when it is full.
-func (m *Memo) begin(size int) {
+// beginLocked counts an object that is about to be decoded, and ends the generation when it is full.
+func (m *Memo) beginLocked(size int) {
 	m.objects++
 	m.stats.Bytes += uint64(size)
 	entries, bytes := len(m.tree.young), m.tree.bytes
@@ -111,12 +109,12 @@ func (m *Memo) begin(size int) {
 		}
 	}
 	if m.objects > max(m.limits.objects, 2*m.longest) || entries > m.limits.entries || bytes > m.limits.bytes {
-		m.age()
+		m.ageLocked()
 	}
 }
 
-// age begins a new generation.
-func (m *Memo) age() {
+// ageLocked begins a new generation.
+func (m *Memo) ageLocked() {
 	m.objects = 0
 	m.stats.Entries, m.stats.Held = m.tree.age()
 	for _, s := range m.sites {
@@ -129,7 +127,7 @@ func (m *Memo) age() {
 // key stands for bytes: the bytes themselves and their number when they are few, else their hash.
 type key [16]byte
 
-func (m *Memo) keyOf(b []byte) (k key) {
+func (m *decoder) keyOf(b []byte) (k key) {
 	if len(b) < len(k) {
 		copy(k[:], b)
 		k[len(k)-1] = byte(len(b))
@@ -142,7 +140,6 @@ func (m *Memo) keyOf(b []byte) (k key) {
 type site struct {
 	typ        reflect.Type
 	young, old table
-	habit      // where the place is not known
 }
 
 // habit is how the look-ups of one place went lately. A place that finds too little is passed over for skip objects, then
@@ -156,6 +153,7 @@ const (
 	lastRest  = 1 << 17
 )
 
+// newSite is called with the lock held.
 func (m *Memo) newSite(typ reflect.Type) *site {
 	s := &site{typ: typ}
 	m.sites = append(m.sites, s)
@@ -200,6 +198,7 @@ func (h *habit) looked(found bool) {
 
 // find assigns to dst what was decoded from equal bytes.
 func (m *Memo) find(s *site, h *habit, k key, size int, dst reflect.Value) bool {
+	m.mu.Lock()
 	m.stats.Lookups++
 	i, ok := s.young.index[k]
 	switch {
@@ -212,21 +211,16 @@ func (m *Memo) find(s *site, h *habit, k key, size int, dst reflect.Value) bool 
 			s.old.bytes -= size
 			m.stats.Entries--
 			m.stats.Held -= size
-			m.keep(s, h, k, size, dst)
+			m.keepLocked(s, k, size, dst)
 		}
 	}
 	if ok {
 		m.stats.Hits++
 		m.stats.Shared += uint64(size)
 	}
+	m.mu.Unlock()
 	h.looked(ok)
 	return ok
-}
-
-// same counts a part that the object before had too.
-func (m *Memo) same(size int) {
-	m.stats.Same++
-	m.stats.Shared += uint64(size)
 }
 
 // keep remembers what was decoded. Slices lose their spare capacity: two objects must not grow into one array.
@@ -235,6 +229,14 @@ func (m *Memo) keep(s *site, h *habit, k key, size int, value reflect.Value) {
 	if h.skip > 0 {
 		return // judged by the very look-up that did not find it
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := s.young.index[k]; !known { // to another decoder, by now
+		m.keepLocked(s, k, size, value)
+	}
+}
+
+func (m *Memo) keepLocked(s *site, k key, size int, value reflect.Value) {
 	s.young.add(s.typ, k, size, value)
 	m.stats.Entries++
 	m.stats.Held += size

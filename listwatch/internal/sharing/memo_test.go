@@ -92,7 +92,8 @@ func TestAPlaceThatFindsNothingRests(t *testing.T) {
 	}
 	p := m.planOf(reflect.TypeFor[corev1.ConfigMap]())
 	meta := m.planOf(reflect.TypeFor[metav1.ObjectMeta]())
-	name := p.before.root.slots[p.fields[1].slot].nested[0].whole(meta.fields[1].slot, nil)
+	require.Len(t, m.idle, 1, "who decodes alone has one decoder")
+	name := m.idle[0].before[p].root.slots[p.fields[1].slot].nested[0].slots[meta.fields[1].slot].whole
 	require.Positive(t, name.skip)
 	require.Equal(t, trial-1, meta.fields[1].whole.young.len(), "kept while it was tried")
 }
@@ -108,9 +109,22 @@ func TestOneMemoServesManyGoroutines(t *testing.T) {
 				if err := m.Unmarshal(data, out); err != nil || out.Data["set"] != configMap(i).Data["set"] {
 					t.Errorf("goroutine %d: %v, %v", g, err, out.Data)
 				}
+				text := fmt.Appendf(nil, `{"metadata":{"name":"n"},"data":{"set":"a text longer than a key, number %d"}}`, i/10)
+				typed := &corev1.ConfigMap{}
+				if err := m.UnmarshalTyped(text, typed); err != nil || typed.Data["set"] != configMap(i).Data["set"] {
+					t.Errorf("goroutine %d: %v, %v", g, err, typed.Data)
+				}
+				tree, err := m.UnmarshalTree(text)
+				if err != nil || tree["data"].(map[string]any)["set"] != configMap(i).Data["set"] {
+					t.Errorf("goroutine %d: %v, %v", g, err, tree)
+				}
 				m.Stats()
 			}
 		})
 	}
 	running.Wait()
+	entries, bytes := m.count()
+	require.Equal(t, entries, m.stats.Entries)
+	require.Equal(t, bytes, m.stats.Held)
+	require.LessOrEqual(t, len(m.idle), maxIdle)
 }

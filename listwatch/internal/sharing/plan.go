@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // plan says how one type's protobuf messages are taken apart. It is made once per type from the struct tags that the
@@ -12,7 +13,6 @@ type plan struct {
 	fields []*field // by number; nil where there is none
 	slices []int    // which of the struct's fields are slices that are decoded plainly
 	slots  int      // how many fields are looked up
-	before *before  // where objects are of this type
 }
 
 // field is one field of a message.
@@ -23,11 +23,11 @@ type field struct {
 	strings bool // it is a map[string]string
 	dropped bool // it is passed over
 	shape   shape
-	elem    reflect.Type // of a message
-	nested  *plan        // its plan, when it is first needed
-	slot    int          // among the fields that are looked up
-	whole   *site        // of all occurrences together; nil for a scalar
-	each    *site        // of each occurrence of a repeated message
+	elem    reflect.Type         // of a message
+	nested  atomic.Pointer[plan] // its plan, when it is first needed
+	slot    int                  // among the fields that are looked up
+	whole   *site                // of all occurrences together; nil for a scalar
+	each    *site                // of each occurrence of a repeated message
 }
 
 type shape int
@@ -49,6 +49,8 @@ var unmarshalerType = reflect.TypeFor[unmarshaler]()
 const highest = 1 << 10
 
 func (m *Memo) planOf(t reflect.Type) *plan {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if p := m.plans[t]; p != nil {
 		return p
 	}

@@ -15,20 +15,17 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return obj.Unmarshal(data)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.begin(len(data))
 	p := m.planOf(v.Type().Elem())
-	if p.before == nil {
-		p.before = newBefore(v.Type().Elem(), p.slots)
-	}
-	err := m.message(p, p.before.root, v.Elem(), data, p.before.previous())
-	p.before.set(v.Elem(), data, err == nil)
+	d := m.take(len(data))
+	before := d.beforeOf(p, v.Type().Elem(), p.slots)
+	err := d.message(p, before.root, v.Elem(), data, before.previous())
+	before.set(v.Elem(), data, err == nil)
+	d.giveBack()
 	return err
 }
 
 // message decodes one message into dst, which is zero or, where that is taken, what was.value is.
-func (m *Memo) message(p *plan, at *place, dst reflect.Value, data []byte, was previous) error {
+func (m *decoder) message(p *plan, at *place, dst reflect.Value, data []byte, was previous) error {
 	w := walk{m: m, p: p, at: at, dst: dst, was: was, plain: plainRun{to: dst, data: data}}
 	w.begin()
 	for here := 0; here < len(data); {
@@ -53,7 +50,7 @@ func (m *Memo) message(p *plan, at *place, dst reflect.Value, data []byte, was p
 
 // walk goes through one message beside the one that stood in its place before.
 type walk struct {
-	m      *Memo
+	m      *decoder
 	p      *plan
 	at     *place // nil: nothing stood here, and nothing is noted
 	dst    reflect.Value
@@ -193,7 +190,9 @@ func (w *walk) counterpart(f *field, number int) (was previous) {
 
 // takes reports whether a field of that wire type is one that this code knows. What it leaves to the generated code, that
 // code judges.
-func (f *field) takes(wire int) bool { return f != nil && (wire == wireBytes || f.shape <= leaf) }
+func (f *field) takes(wire int) bool {
+	return f != nil && (wire == wireBytes || f.shape <= leaf && !f.strings)
+}
 
 // field decodes the run of one field, data[start:end], or leaves it to the plain run.
 func (w *walk) field(f *field, start, end, count int, was previous) error {
@@ -205,7 +204,7 @@ func (w *walk) field(f *field, start, end, count int, was previous) error {
 		w.plain.from = end
 		return err
 	}
-	h := w.at.whole(f.slot, f.whole)
+	h := w.m.whole(w.at, f.slot, f.whole)
 	looked := h.wanted()
 	if !looked && f.shape == leaf && !f.strings {
 		return f.checkEntries(w.plain.data[start:end])
@@ -242,21 +241,23 @@ func (w *walk) decode(f *field, into reflect.Value, run []byte, count int, was p
 		}
 		return w.plain.unmarshal(run)
 	}
-	if f.nested == nil {
-		f.nested = w.m.planOf(f.elem)
+	nested := f.nested.Load()
+	if nested == nil {
+		nested = w.m.planOf(f.elem)
+		f.nested.Store(nested)
 	}
 	switch f.shape {
 	case message:
-		return w.m.message(f.nested, w.at.below(f.slot, 0, f.nested.slots), into, payload(run), was.payload())
+		return w.m.message(nested, w.at.below(f.slot, 0, nested.slots), into, payload(run), was.payload())
 	case pointer:
 		into.Set(reflect.New(f.elem))
-		return w.m.message(f.nested, w.at.below(f.slot, 0, f.nested.slots), into.Elem(), payload(run), was.pointer())
+		return w.m.message(nested, w.at.below(f.slot, 0, nested.slots), into.Elem(), payload(run), was.pointer())
 	}
-	return w.elements(f, into, run, count, was)
+	return w.elements(f, nested, into, run, count, was)
 }
 
 // elements decodes a run of repeated messages.
-func (w *walk) elements(f *field, into reflect.Value, run []byte, count int, was previous) error {
+func (w *walk) elements(f *field, nested *plan, into reflect.Value, run []byte, count int, was previous) error {
 	m := w.m
 	into.Grow(count)
 	into.SetLen(count)
@@ -266,8 +267,8 @@ func (w *walk) elements(f *field, into reflect.Value, run []byte, count int, was
 		if len(was.data) > 0 && i < was.value.Len() {
 			old = previous{value: was.value.Index(i), data: cut(&was.data)}
 		}
-		below := w.at.below(f.slot, i, f.nested.slots)
-		h := below.each(f.each)
+		below := w.at.below(f.slot, i, nested.slots)
+		h := m.each(below, f.each)
 		if old.data != nil && string(whole) == string(old.data) {
 			elem.Set(old.value)
 			h.same()
@@ -285,7 +286,7 @@ func (w *walk) elements(f *field, into reflect.Value, run []byte, count int, was
 				continue
 			}
 		}
-		if err := m.message(f.nested, below, elem, data, old.payload()); err != nil {
+		if err := m.message(nested, below, elem, data, old.payload()); err != nil {
 			return err
 		}
 		if looked {
@@ -317,7 +318,7 @@ func (f *field) checkEntries(run []byte) error {
 }
 
 // strings decodes a map of strings. Its names are shared with all others, its values with the map of the object before.
-func (m *Memo) strings(into reflect.Value, run []byte, was previous) error {
+func (m *decoder) strings(into reflect.Value, run []byte, was previous) error {
 	var old map[string]string
 	if was.data != nil {
 		old = was.value.Interface().(map[string]string)

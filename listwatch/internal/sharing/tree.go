@@ -7,11 +7,8 @@ import (
 // treeMemo is what has been decoded into unstructured values. Their meaning does not depend on where they stand, so there
 // is one table for all; which places are worth a look-up is learned by path.
 type treeMemo struct {
-	root       *treeSite
-	sites      int
 	young, old map[key]treeValue
 	bytes      int // of young
-	names      map[string]string
 }
 
 type treeValue struct {
@@ -27,7 +24,7 @@ type treeSite struct {
 }
 
 const (
-	maxTreeSites = 1 << 12 // of a memo: schemas have some hundreds of paths
+	maxTreeSites = 1 << 12 // of a decoder: schemas have some hundreds of paths
 	maxMembers   = 1 << 8  // of an object: more are data, not a schema
 	maxNames     = 1 << 14
 	maxName      = 1 << 9 // bytes: a label's has 317 at most
@@ -37,21 +34,26 @@ const (
 // UnmarshalTree decodes a JSON object as unstructured.Unstructured has it: objects are map[string]any, whole numbers
 // int64, others float64. The map is the caller's; what is in it is shared. The error is that of sigs.k8s.io/json.
 func (m *Memo) UnmarshalTree(data []byte) (map[string]any, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.begin(len(data))
-	m.doc.begin(data)
-	if m.doc.peek() == '{' && m.doc.scan() == nil {
-		object, err := m.treeObject(m.tree.root)
-		if err == nil && m.doc.peek() == 0 && m.doc.at == len(data) {
-			return object, nil
-		}
+	d := m.take(len(data))
+	object, ok := d.wholeTree(data)
+	d.giveBack()
+	if ok {
+		return object, nil
 	}
-	var object map[string]any
+	object = nil
 	return object, kjson.UnmarshalCaseSensitivePreserveInts(data, &object)
 }
 
-func (m *Memo) treeObject(at *treeSite) (map[string]any, error) {
+func (m *decoder) wholeTree(data []byte) (object map[string]any, ok bool) {
+	m.doc.begin(data)
+	if m.doc.peek() != '{' || m.doc.scan() != nil {
+		return nil, false
+	}
+	object, err := m.treeObject(&m.root)
+	return object, err == nil && m.doc.peek() == 0 && m.doc.at == len(data)
+}
+
+func (m *decoder) treeObject(at *treeSite) (map[string]any, error) {
 	object := map[string]any{}
 	err := m.doc.members('{', '}', func() error {
 		raw, err := m.doc.key()
@@ -59,7 +61,7 @@ func (m *Memo) treeObject(at *treeSite) (map[string]any, error) {
 			return err
 		}
 		name := m.name(raw)
-		if m.drop && name == "managedFields" && at == m.tree.root.members["metadata"] {
+		if m.drop && name == "managedFields" && at == m.root.members["metadata"] {
 			raw = m.doc.value()
 			if m.doc.at += len(raw); len(raw) == 0 {
 				return errForm
@@ -73,7 +75,7 @@ func (m *Memo) treeObject(at *treeSite) (map[string]any, error) {
 }
 
 // treeValue decodes the next value, or finds it.
-func (m *Memo) treeValue(at *treeSite) (any, error) {
+func (m *decoder) treeValue(at *treeSite) (any, error) {
 	raw := m.doc.value()
 	if len(raw) == 0 {
 		return nil, errForm
@@ -99,7 +101,7 @@ func (m *Memo) treeValue(at *treeSite) (any, error) {
 	return value, err
 }
 
-func (m *Memo) treeDecode(at *treeSite, raw []byte) (any, error) {
+func (m *decoder) treeDecode(at *treeSite, raw []byte) (any, error) {
 	switch raw[0] {
 	case '{':
 		return m.treeObject(at)
@@ -135,51 +137,52 @@ func plainValue(raw []byte) (value any, err error) {
 }
 
 // name is a member's name, which objects share.
-func (m *Memo) name(raw []byte) string {
-	if name, ok := m.tree.names[string(raw)]; ok {
+func (m *decoder) name(raw []byte) string {
+	if name, ok := m.names[string(raw)]; ok {
 		return name
 	}
-	if len(m.tree.names) >= maxNames || m.tree.names == nil {
-		m.tree.names = map[string]string{}
+	if len(m.names) >= maxNames || m.names == nil {
+		m.names = map[string]string{}
 	}
 	name := string(raw)
 	if len(name) > maxName {
 		return name
 	}
-	m.tree.names[name] = name
+	m.names[name] = name
 	return name
 }
 
 // member is the site of a member. Where there are too many they have one together.
-func (s *treeSite) member(m *Memo, name string) *treeSite {
+func (s *treeSite) member(m *decoder, name string) *treeSite {
 	if next := s.members[name]; next != nil {
 		return next
 	}
-	if len(s.members) >= maxMembers || m.tree.sites >= maxTreeSites {
+	if len(s.members) >= maxMembers || m.treeSites >= maxTreeSites {
 		return s.element(m)
 	}
 	if s.members == nil {
 		s.members = map[string]*treeSite{}
 	}
-	m.tree.sites++
+	m.treeSites++
 	next := &treeSite{}
 	s.members[name] = next
 	return next
 }
 
-func (s *treeSite) element(m *Memo) *treeSite {
+func (s *treeSite) element(m *decoder) *treeSite {
 	switch {
 	case s.elements != nil:
-	case m.tree.sites >= maxTreeSites:
+	case m.treeSites >= maxTreeSites:
 		return s
 	default:
-		m.tree.sites++
+		m.treeSites++
 		s.elements = &treeSite{}
 	}
 	return s.elements
 }
 
-func (m *Memo) findTree(at *treeSite, k key, size int) (any, bool) {
+func (m *decoder) findTree(at *treeSite, k key, size int) (any, bool) {
+	m.mu.Lock()
 	m.stats.Lookups++
 	found, ok := m.tree.young[k]
 	if !ok {
@@ -187,18 +190,27 @@ func (m *Memo) findTree(at *treeSite, k key, size int) (any, bool) {
 			delete(m.tree.old, k)
 			m.stats.Entries--
 			m.stats.Held -= size
-			m.keepTree(k, found.value, size)
+			m.keepTreeLocked(k, found.value, size)
 		}
 	}
 	if ok {
 		m.stats.Hits++
 		m.stats.Shared += uint64(size)
 	}
+	m.mu.Unlock()
 	at.looked(ok)
 	return found.value, ok
 }
 
 func (m *Memo) keepTree(k key, value any, size int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.tree.young[k]; !known { // to another decoder, by now
+		m.keepTreeLocked(k, value, size)
+	}
+}
+
+func (m *Memo) keepTreeLocked(k key, value any, size int) {
 	if m.tree.young == nil {
 		m.tree.young = map[key]treeValue{}
 	}
