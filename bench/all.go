@@ -65,6 +65,12 @@ func measureAll(ctx context.Context, s settings) error {
 		}
 		c.print(s, medians)
 	}
+	if err := measureInformers(ctx, s); err != nil {
+		return err
+	}
+	if !strings.Contains("stores", s.only) {
+		return nil
+	}
 	cmd, err := s.start(ctx, "store")
 	if err != nil {
 		return err

@@ -98,18 +98,18 @@ func (r reading) clientGo(config *rest.Config) (copied, error) {
 		source = cache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "pods", "", fields.Everything())
 	}
 	if r.Library == "informer" {
-		return informer{cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})}, nil
+		return clientGoInformer{cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})}, nil
 	}
 	st := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	return clientGoReflector{cache.NewReflectorWithOptions(source, example, st, cache.ReflectorOptions{}), st}, nil
 }
 
-type informer struct{ cache.SharedIndexInformer }
+type clientGoInformer struct{ cache.SharedIndexInformer }
 
-func (i informer) run(ctx context.Context) { i.RunWithContext(ctx) }
-func (i informer) version() string         { return i.LastSyncResourceVersion() }
-func (i informer) len() int                { return len(i.GetStore().ListKeys()) }
-func (i informer) shared() float64         { return 0 }
+func (i clientGoInformer) run(ctx context.Context) { i.RunWithContext(ctx) }
+func (i clientGoInformer) version() string         { return i.LastSyncResourceVersion() }
+func (i clientGoInformer) len() int                { return len(i.GetStore().ListKeys()) }
+func (i clientGoInformer) shared() float64         { return 0 }
 
 type clientGoReflector struct {
 	*cache.Reflector

@@ -63,6 +63,12 @@ func run(ctx context.Context, s settings, args []string) error {
 			return fmt.Errorf("what to read: %w", err)
 		}
 		return r.measure(ctx)
+	case args[0] == "inform" && len(args) == 2:
+		var m informing
+		if err := json.Unmarshal([]byte(args[1]), &m); err != nil {
+			return fmt.Errorf("what to inform of: %w", err)
+		}
+		return m.measure(ctx)
 	}
 	return fmt.Errorf("unknown role %q: start it without arguments", args[0])
 }

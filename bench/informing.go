@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// informing is one measurement of one library's informer, made by a process of its own. It prints a map of figures by name.
+type informing struct {
+	Library  string // tributary, client-go, or source: what the input alone costs
+	What     string // deliver, add, read or stall
+	Handlers int
+	Indexes  int
+	Pods     int
+	Events   int
+	Stalled  bool
+	Read     string // ByIndex or List
+}
+
+// measure measures and prints.
+func (m informing) measure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	what := map[string]func(context.Context) (map[string]float64, error){"deliver": m.deliver, "add": m.add, "read": m.read, "stall": m.stall}[m.What]
+	if what == nil {
+		return fmt.Errorf("unknown measurement of informers %q", m.What)
+	}
+	f, err := what(ctx)
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", m.What, m.Library, err)
+	}
+	return json.NewEncoder(os.Stdout).Encode(f)
+}
+
+// counted is a handler that counts, and says when it has come to its goal.
+type counted struct {
+	told, goal int
+	reached    *sync.WaitGroup
+}
+
+func (c *counted) handle(p *corev1.Pod) {
+	if c.told += touch(p); c.told == c.goal {
+		c.reached.Done()
+	}
+}
+
+// deliver is updates from the source until the last of the handlers has returned from them. They come in bursts of 1,000, which
+// is within our ring: every handler is told every one, and the process fails otherwise.
+func (m informing) deliver(ctx context.Context) (map[string]float64, error) {
+	const burst = 1000
+	f := newFeed(m.Pods)
+	if m.Library == "source" {
+		all := begin()
+		for range m.Events {
+			f.update()
+		}
+		return m.perEvent(all), nil
+	}
+	var reached sync.WaitGroup
+	reached.Add(m.Handlers)
+	handlers := make([]*counted, m.Handlers)
+	handles := make([]func(*corev1.Pod), m.Handlers)
+	for k := range handlers {
+		handlers[k] = &counted{goal: m.Pods, reached: &reached}
+		handles[k] = handlers[k].handle
+	}
+	_, stop, err := launch(ctx, m.Library, f, m.Indexes, handles...)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	reached.Wait() // the initial lists
+	runtime.GC()
+	all := begin()
+	for done := 0; done < m.Events; {
+		n := min(burst, m.Events-done)
+		done += n
+		reached.Add(m.Handlers)
+		for _, h := range handlers { // all are idle
+			h.goal += n
+		}
+		f.next <- n
+		reached.Wait()
+	}
+	figures := m.perEvent(all)
+	figures["live"] = live() / 1e6
+	return figures, nil
+}
+
+func (m informing) perEvent(from meter) map[string]float64 {
+	f := from.end(m.Events)
+	return map[string]float64{
+		"wall": f.Wall / float64(m.Events) * 1e6, "cpu": f.CPU / float64(m.Events) * 1e6, "allocs": f.Allocs, "bytes": f.Bytes,
+		"deliveries": float64(m.Events*m.Handlers) / f.Wall,
+	}
+}
+
+// add is a handler that is added to a running informer, until it has been told all objects: the mean of ten.
+func (m informing) add(ctx context.Context) (map[string]float64, error) {
+	const times = 10
+	i, stop, err := launch(ctx, m.Library, newFeed(m.Pods), m.Indexes)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	before := live()
+	all := begin()
+	var took time.Duration
+	for range times {
+		var reached sync.WaitGroup
+		reached.Add(1)
+		began := time.Now()
+		remove, err := i.add((&counted{goal: m.Pods, reached: &reached}).handle)
+		if err != nil {
+			return nil, err
+		}
+		reached.Wait()
+		took += time.Since(began)
+		remove()
+	}
+	f := all.end(times)
+	return map[string]float64{
+		"wall": took.Seconds() / times * 1e3, "cpu": f.CPU / times * 1e3, "allocs": f.Allocs, "bytes": f.Bytes / 1e6, "peak": (f.Peak - before) / 1e6,
+	}, nil
+}
+
+// read is four readers beside a writer that wants to bring 5,000 updates a second.
+func (m informing) read(ctx context.Context) (map[string]float64, error) {
+	const readers, rate, period = 4, 5000, time.Second
+	f := newFeed(m.Pods)
+	i, stop, err := launch(ctx, m.Library, f, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	read := func(int) int { return i.list() }
+	if m.Read == "ByIndex" {
+		read = func(k int) int { return i.byNode(fmt.Sprint("node-", k%(m.Pods/110))) }
+	}
+	var reads, found atomic.Int64
+	var over atomic.Bool
+	var running sync.WaitGroup
+	runtime.GC()
+	all := begin()
+	for k := range readers {
+		running.Go(func() {
+			for n := k; !over.Load(); n += 7919 {
+				found.Add(int64(read(n)))
+				reads.Add(1)
+			}
+		})
+	}
+	began, writes := time.Now(), 0
+	for elapsed := time.Duration(0); elapsed < period; elapsed = time.Since(began) {
+		due := int(rate*elapsed.Seconds()) - writes
+		if due < 1 {
+			time.Sleep(100 * time.Microsecond)
+			continue
+		}
+		for range min(due, 50) {
+			f.next <- 1
+			writes++
+		}
+	}
+	took := time.Since(began).Seconds()
+	over.Store(true)
+	running.Wait()
+	if found.Load() == 0 {
+		return nil, errors.New("the readers found nothing")
+	}
+	count := float64(reads.Load())
+	figures := all.end(int(max(1, reads.Load())))
+	return map[string]float64{
+		"reads": count / took, "writes": float64(writes) / took, "cpu": figures.CPU / count * 1e6, "bytes": figures.Bytes, "peak": figures.Peak / 1e6,
+	}, nil
+}
+
+// stall is updates while one handler keeps up and, where Stalled, another one sleeps through them all; then it wakes and must
+// come to know the newest version of every pod.
+func (m informing) stall(ctx context.Context) (map[string]float64, error) {
+	f := newFeed(m.Pods)
+	f.deep = true
+	last := fmt.Sprint(m.Pods + m.Events)
+	var listed, reached sync.WaitGroup
+	reached.Add(1)
+	handlers := []func(*corev1.Pod){func(p *corev1.Pod) {
+		if p.ResourceVersion == last {
+			reached.Done()
+		}
+	}}
+	asleep, wake, knows := make(chan struct{}), make(chan struct{}), make(chan int, 1)
+	known, unknown := map[string]string{}, map[string]string{} // the handler's, but while it sleeps
+	if m.Stalled {
+		listed.Add(1)
+		count := 0
+		handlers = append(handlers, func(p *corev1.Pod) {
+			known[p.Name] = p.ResourceVersion
+			switch count++; {
+			case count == m.Pods:
+				listed.Done()
+			case count == m.Pods+1:
+				close(asleep)
+				<-wake
+			case count > m.Pods && unknown[p.Name] == p.ResourceVersion:
+				if delete(unknown, p.Name); len(unknown) == 0 {
+					knows <- count - m.Pods
+				}
+			}
+		})
+	} else {
+		close(asleep)
+	}
+	_, stop, err := launch(ctx, m.Library, f, 0, handlers...)
+	if err != nil {
+		return nil, err
+	}
+	listed.Wait()
+	before := live()
+	all := begin()
+	f.next <- 1
+	<-asleep
+	f.next <- m.Events - 1
+	reached.Wait()
+	figures := map[string]float64{"live": (live() - before) / 1e6}
+	spent := all.end(m.Events)
+	figures["peak"], figures["wall"] = (spent.Peak-before)/1e6, spent.Wall
+	for _, p := range f.pods {
+		if p.ResourceVersion != known[p.Name] {
+			unknown[p.Name] = p.ResourceVersion
+		}
+	}
+	close(wake)
+	if m.Stalled {
+		began := time.Now()
+		select {
+		case told := <-knows:
+			figures["told"], figures["after"] = float64(told), time.Since(began).Seconds()*1e3
+		case <-ctx.Done():
+			return nil, errors.New("the handler that slept does not come to know the newest versions")
+		}
+	}
+	stop()
+	return figures, nil
+}
