@@ -2,10 +2,12 @@ package sources_test
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,9 +46,23 @@ func listen(t *testing.T, options ...sources.Option) *sources.Sources {
 }
 
 func TestKubeletsOwnListIsTakenAsItIs(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, kubeletPods) }))
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/pods" || r.Header.Get("Authorization") != "Bearer hunter2" {
+			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+			return
+		}
+		_, _ = io.WriteString(w, kubeletPods)
+	}))
 	defer server.Close()
-	pods := listen(t, sources.FromKubelet(server.URL+"/pods"))
+	token, ca := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "ca.pem")
+	put(t, token, "old\n")
+	put(t, ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	pods := listen(t, sources.FromKubelet(server.URL+"/pods", origin.WithTokenFile(token), origin.WithCA(ca), origin.Every(5*time.Millisecond)))
+	require.Eventually(t, func() bool {
+		problems := pods.Status()[0].Problems
+		return len(problems) == 1 && problems[0].Error() == server.URL+"/pods: the server answered 401 Unauthorized"
+	}, patience, time.Millisecond)
+	put(t, token, "hunter2\n")
 	update := <-pods.Updates()
 	require.Equal(t, "ADD web-5d8 etcd-node-1", tell(update))
 	web := update.Pods[0]

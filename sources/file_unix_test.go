@@ -29,11 +29,18 @@ func TestFIFOsAndSocketsAreNeverOpened(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Close()
 	r.problem("socket is not a regular file")
+	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(path, "device")))
+	r.problem("device is not a regular file")
 	put(t, filepath.Join(path, "z.yaml"), manifestOf("z", "v1"))
 	r.expect("ADD file z-node-1=v1")
 	// Nobody waits at the other end: a writer that does not want to wait is refused.
 	_, err = os.OpenFile(filepath.Join(path, "late"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	require.ErrorIs(t, err, syscall.ENXIO)
+	for _, name := range []string{"early", "socket", "device"} {
+		alone := watching(t, filepath.Join(path, name))
+		alone.problem(name + " is not a regular file")
+		require.False(t, alone.Status()[0].Seen)
+	}
 }
 
 func TestConfigMapSwap(t *testing.T) {
@@ -117,21 +124,6 @@ func TestSymlinkLoop(t *testing.T) {
 	loop := start(t, sources.File(filepath.Join(path, "a.yaml"), origin.Every(time.Hour)))
 	loop.problem("too many levels of symbolic links")
 	require.False(t, loop.Status()[0].Seen)
-}
-
-func TestFileThatMayNotBeRead(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may read everything")
-	}
-	path := filepath.Join(folder(t), "a.yaml")
-	put(t, path, manifestOf("p", "v1"))
-	r := watching(t, filepath.Dir(path))
-	r.expect("ADD file p-node-1=v1")
-	put(t, path, manifestOf("p", "v2"))
-	require.NoError(t, os.Chmod(path, 0))
-	r.problem("permission denied")
-	require.NoError(t, os.Chmod(path, 0o600))
-	r.healthy()
 }
 
 // A file of which the system reads nothing, for root too.

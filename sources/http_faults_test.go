@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -164,15 +165,22 @@ func TestHTTPSecretsAreNeverShown(t *testing.T) {
 	address, err := url.Parse(server.URL)
 	require.NoError(t, err)
 	address.User, address.RawQuery, address.Path = url.UserPassword("edge", "hunter2"), "token=hunter2", "/pods"
-	r := start(t, sources.WithLogger(log.logger()), pollingSource(t, address.String(), origin.WithHeader("X-Token", "hunter2")))
+	token := filepath.Join(t.TempDir(), "token")
+	put(t, token, "hunter2")
+	r := start(t, sources.WithLogger(log.logger()), pollingSource(t, address.String(), origin.WithHeader("X-Token", "hunter2")),
+		sources.Named("token", pollingSource(t, server.URL, origin.WithTokenFile(token))))
 	for _, answer := range answers {
 		server.now(answer)
 		server.askedAgain(t)
-		require.NotContains(t, fmt.Sprintf("%+v %q", r.Status(), r.Status()[0].Problems), "hunter2")
+		server.askedAgain(t) // by both
+		require.NotContains(t, fmt.Sprintf("%+v %q %q", r.Status(), r.Status()[0].Problems, r.Status()[1].Problems), "hunter2")
 	}
-	user, password, _ := server.asked()[0].BasicAuth()
-	require.Equal(t, "edge hunter2", user+" "+password)
-	require.Equal(t, "hunter2", server.asked()[0].Header.Get("X-Token"))
+	sent := map[string]bool{}
+	for _, request := range server.asked() {
+		sent[request.Header.Get("Authorization")] = true
+		sent[request.Header.Get("X-Token")] = true
+	}
+	require.Equal(t, map[string]bool{"Basic ZWRnZTpodW50ZXIy": true, "Bearer hunter2": true, "hunter2": true, "": true}, sent)
 	require.Contains(t, log.text(), "Problem")
 	require.NotContains(t, log.text(), "hunter2")
 }

@@ -116,6 +116,17 @@ func TestHTTPBodies(t *testing.T) {
 	}
 }
 
+// The kubelet does not look at the type either: servers of plain files know no better.
+func TestHTTPTypeOfTheContentDoesNotCount(t *testing.T) {
+	for _, kind := range []string{"text/html; charset=utf-8", "application/octet-stream", "hunter2"} {
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			body(manifestOf("p", "v1"))(w, r)
+		})
+		polling(t, server.URL).expect("ADD http p-node-1=v1")
+	}
+}
+
 func TestHTTPChanges(t *testing.T) {
 	server := serve(t, body(podList(item("a", "v1"), item("b", "v1"))))
 	r := polling(t, server.URL)
