@@ -63,9 +63,12 @@ func DropManagedFields() Option {
 // WithMutationDetector finds who writes into an object that was read: objects are read-only and share memory, so that one
 // such write shows in many of them. report is called once for each such object, by whoever ranges over a list or watch, and must
 // not block. For tests: it keeps a copy of every object, and compares them all when a list or watch ends and some
-// with each object that comes. Default: no one looks.
+// with each object that comes. Default, and nil: no one looks.
 func WithMutationDetector(report func(Mutation)) Option {
-	r := &mutationReport{report}
+	var r *mutationReport
+	if report != nil {
+		r = &mutationReport{report}
+	}
 	return func(o *options) { o.mutated = r }
 }
 

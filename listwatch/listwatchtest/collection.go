@@ -57,8 +57,11 @@ func (c *Collection[T]) Server() *Server { return c.server }
 
 // ListerWatcher reads the collection through the door in memory, for a reflector; narrow it as one made from a client.
 // For client-go's reflectors and informers, pass it through [listwatch.ToClientGo].
+//
+// Who writes into an object that was read fails the test, with the object and the field: what a reflector reads is read-only and
+// shared. listwatch.WithMutationDetector has another be told, or nobody (nil). In a benchmark no one looks.
 func (c *Collection[T]) ListerWatcher(options ...listwatch.Option) *listwatch.ListWatch[T] {
-	return c.read(options...)
+	return c.read(append([]listwatch.Option{c.server.mutations}, options...)...)
 }
 
 // Origin is the collection behind the fake: writes that are expected to fail, Get and Snapshot.

@@ -32,14 +32,14 @@
 //     strike, exactly as often as it was told to. What was struck is what a network or a server does: bytes that stop
 //     coming, a connection that ends early, a Status. No error is made up in the client.
 //  4. What a client has been given is its own: nothing is shared with the fake, so that code which modifies what it
-//     reads spoils no other reader's copy.
+//     reads spoils no other client's copy. Where it read through [Collection.ListerWatcher], it fails the test.
 //  5. Nothing is left running: what a request has started has ended when its body is closed, all else with the test.
 //
 // # What is not
 //
 // What package watchcache does not model, this fake does not have: admission, defaulting, validation beyond names,
 // conversion, authentication, RBAC (say Fail(List, apierrors.NewForbidden(…)) for what it looks like), quota, priority and
-// fairness (Throttle is its look), garbage collection, server-side apply, OpenAPI, dry runs, subresources but status.
+// fairness (Throttle is its look), garbage collection, OpenAPI, dry runs, subresources but status.
 // Namespaces need not exist. The kubelet does not run: a bound pod that is deleted stays, marked, until
 // [Collection.Remove].
 //

@@ -1,6 +1,7 @@
 package listwatchtest_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/watchcache"
@@ -18,6 +20,8 @@ type witness struct {
 	testing.TB
 	message string
 }
+
+func (w *witness) Errorf(format string, args ...any) { w.message = fmt.Sprintf(format, args...) }
 
 func (w *witness) Fatalf(format string, args ...any) {
 	w.message = fmt.Sprintf(format, args...)
@@ -48,6 +52,14 @@ func TestMisuseFailsTheTest(t *testing.T) {
 		`listwatchtest: create Pod "ns/a": pods "a" already exists`: func(p *collection) {
 			p.Create(pod("a"))
 			p.Create(pod("a"))
+		},
+		`listwatchtest: metadata.labels was written into: "ns/a", read at version 2. Objects that are read are shared: copy before you change one`: func(p *collection) {
+			p.Create(pod("a"))
+			for a, err := range p.ListerWatcher().List(context.Background(), metav1.ListOptions{}).Items {
+				if err == nil {
+					a.Labels = map[string]string{"mine": "yes"}
+				}
+			}
 		},
 		"listwatchtest: Mute: Times(0): a fault strikes once at least": func(p *collection) {
 			p.Mute(listwatchtest.Times(0))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmd "k8s.io/client-go/tools/clientcmd/api/v1"
 
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/watchcache"
 )
 
@@ -33,6 +34,8 @@ type Server struct {
 	end    context.CancelFunc
 
 	listen func() *rest.Config // once
+
+	mutations listwatch.Option // has writes into what was read fail the test
 
 	mu       sync.Mutex // guards what follows
 	requests []Request
@@ -54,11 +57,34 @@ func NewServer(t testing.TB, options ...watchcache.Option) *Server {
 	s := &Server{t: t, options: options, origin: origin, underWay: map[*exchange]struct{}{}}
 	s.closed, s.end = context.WithCancel(context.Background())
 	s.listen = sync.OnceValue(s.startListening)
+	s.mutations = listwatch.WithMutationDetector(s.reporter())
 	t.Cleanup(func() {
 		s.end()
 		origin.Close()
 	})
 	return s
+}
+
+// reporter fails the test for each mutation that is found before its end; nil in a benchmark, where the search would be measured.
+func (s *Server) reporter() func(listwatch.Mutation) {
+	if _, ok := s.t.(*testing.B); ok {
+		return nil
+	}
+	var mu sync.Mutex // a test that has ended must not be failed
+	var ended bool
+	s.t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+	})
+	return func(m listwatch.Mutation) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			s.t.Errorf("listwatchtest: %s was written into: %q, read at version %s. Objects that are read are shared: copy before you change one",
+				m.Path, m.Object, m.ResourceVersion)
+		}
+	}
 }
 
 // Config is the door in memory: a client made from it talks to the fake without a network, so that it works inside a
