@@ -17,11 +17,10 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Sizes of what one stream may hold at a time. A list is read in larger steps than a watch, since there are few
-// lists and, in a process with many reflectors, many watches.
+// Sizes of what one stream may hold at a time, beside what it reads ahead: a list all the time, and a watch while something
+// comes, since there are few lists and, in a process with many reflectors, many watches.
 const (
 	maxObject   = 32 << 20 // an API server takes no object over 3 MiB
-	listBuffer  = 64 << 10
 	watchBuffer = 4 << 10
 )
 
@@ -90,7 +89,8 @@ func (d *decoder[T]) listed(objects int) {
 
 // list decodes the body of a LIST.
 func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.ListMeta, error) {
-	r := bufio.NewReaderSize(body, listBuffer)
+	r := largeReader(body)
+	defer putLargeReader(r)
 	start, err := r.Peek(len(protobufMagic))
 	switch {
 	case string(start) == protobufMagic && !d.protobuf:
@@ -105,12 +105,23 @@ func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.Lis
 	return metav1.ListMeta{}, errNeitherEncoding
 }
 
-// frame is one event of a watch before its object is decoded. raw is valid until the next frame is read.
+// frame is one event of a watch before its object is decoded.
 type frame struct {
 	event     string
-	object    []byte
+	object    []byte // as it came: in an envelope, where it is protobuf
 	json      bool
 	malformed error // why it could not be taken apart, though the frames around it are whole
+
+	kind    schema.GroupVersionKind // of the envelope, and what is in it
+	message []byte
+	sealed  error // why it could not be opened
+}
+
+// frames are those of one stream. What next returns is valid until it is called while nothing waits.
+type frames interface {
+	next() (frame, error)
+	waits() bool // whether the next one has come already
+	close()
 }
 
 // watch decodes the body of a WATCH until it ends; nil is a clean end between two frames.
@@ -120,7 +131,7 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 	if err != nil {
 		return atBoundary(err)
 	}
-	frames := d.jsonFrames(r)
+	var frames frames = &jsonFrames{jsonReader{r: r, limit: d.limit}}
 	switch {
 	case isJSONStart(start):
 	case start[0] > ' ': // text, or a frame of more than 512 MiB
@@ -128,20 +139,26 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 	case !d.protobuf:
 		return errNoProtobuf
 	default:
-		frames = d.protobufFrames(r)
+		frames = &protobufFrames{own: r, r: r, limit: d.limit}
 	}
-	for {
-		f, err := frames()
-		if err != nil {
-			return atBoundary(err)
-		}
-		event, err := d.event(f)
+	defer frames.close()
+	events := round[frame, Event[T]]{decode: d.event, known: d.heldEvent, yield: func(event Event[T], err error) error {
 		var unusable *DecodeError
 		if err != nil && !errors.As(err, &unusable) {
 			return err
 		}
 		if !yield(event, err) {
 			return errStopped
+		}
+		return nil
+	}}
+	for {
+		f, err := frames.next()
+		if err != nil {
+			return atBoundary(err)
+		}
+		if err := events.take(f, frames.waits()); err != nil {
+			return err
 		}
 	}
 }
@@ -166,28 +183,24 @@ func (d *decoder[T]) event(f frame) (Event[T], error) {
 	default:
 		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Object: d.keyIn(f.object, f.json), Err: errUnknownEvent}
 	}
-	obj, err := d.object(f.object, f.json)
+	obj, err := d.object(f)
 	if err != nil {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: f.event, Object: d.keyIn(f.object, f.json), Err: err}
 	}
 	return newEvent(kind, obj), nil
 }
 
-// object decodes one object in the envelope that a watch sends it in.
-func (d *decoder[T]) object(data []byte, json bool) (T, error) {
-	if json {
-		return d.jsonObject(data, schema.GroupVersionKind{})
-	}
-	gvk, raw, err := openEnvelope(data)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	if gvk.Kind == "" {
-		var none T
+// object decodes the object of an event.
+func (d *decoder[T]) object(f frame) (none T, err error) {
+	switch {
+	case f.json:
+		return d.jsonObject(f.object, schema.GroupVersionKind{})
+	case f.sealed != nil:
+		return none, f.sealed
+	case f.kind.Kind == "":
 		return none, errNoKind
 	}
-	return d.protobufObject(raw, gvk)
+	return d.protobufObject(f.message, f.kind)
 }
 
 // status decodes the Status of an ERROR event.
@@ -196,11 +209,8 @@ func (d *decoder[T]) status(f frame) error {
 	var err error
 	if f.json {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(f.object, &status)
-	} else {
-		var raw []byte
-		if _, raw, err = openEnvelope(f.object); err == nil {
-			err = status.Unmarshal(raw)
-		}
+	} else if err = f.sealed; err == nil {
+		err = status.Unmarshal(f.message)
 	}
 	if err != nil {
 		return errUndecodableStatus
@@ -214,21 +224,18 @@ func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind) (T
 	if err := d.check(gvk.Kind); err != nil {
 		return none, err
 	}
-	if d.held != nil {
-		if obj, ok := d.heldAs(protobufIdentity(data)); ok {
-			return obj, nil
-		}
-	}
 	obj := d.new()
 	message, ok := any(obj).(unmarshaler)
 	if !ok {
 		return none, errNoProtobuf
 	}
-	unmarshal := message.Unmarshal
+	var err error
 	if d.memo != nil {
-		unmarshal = func(data []byte) error { return d.memo.Unmarshal(data, message) }
+		err = d.memo.Unmarshal(data, message)
+	} else {
+		err = message.Unmarshal(data)
 	}
-	if err := unmarshal(data); err != nil {
+	if err != nil {
 		return none, errMalformed
 	}
 	if d.kind == "" {
@@ -243,11 +250,6 @@ func (d *decoder[T]) jsonObject(data []byte, gvk schema.GroupVersionKind) (T, er
 	var none T
 	if len(data) == 0 || data[0] != '{' {
 		return none, errNotObject
-	}
-	if d.held != nil {
-		if obj, ok := d.heldAs(jsonIdentity(data)); ok {
-			return obj, nil
-		}
 	}
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {
 		if err := d.unstructured(u, data, gvk); err != nil {
@@ -326,7 +328,7 @@ func (d *decoder[T]) keyIn(data []byte, json bool) string {
 		_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &head)
 		return store.KeyOf(&head)
 	}
-	if _, raw, err := openEnvelope(data); err == nil {
+	if _, raw, err := new(envelopes).open(data); err == nil {
 		data = raw
 	}
 	_ = head.Unmarshal(data)

@@ -3,6 +3,9 @@ package listwatch
 import (
 	"errors"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -21,6 +24,31 @@ func (lw *ListWatch[T]) Holding(held func(key string) (T, bool)) ListerWatcher[T
 
 // identity is what two states of one object differ in, as it stands in a buffer.
 type identity struct{ namespace, name, resourceVersion, uid []byte }
+
+// heldItem returns what is held of an item of a protobuf list.
+func (d *decoder[T]) heldItem(data []byte, gvk schema.GroupVersionKind) (obj T, found bool) {
+	if d.held == nil || d.check(gvk.Kind) != nil {
+		return obj, false
+	}
+	return d.heldAs(protobufIdentity(data))
+}
+
+// heldEvent returns the event whose object is held.
+func (d *decoder[T]) heldEvent(f frame) (event Event[T], found bool) {
+	kind := watch.EventType(f.event)
+	var obj T
+	switch {
+	case d.held == nil || f.malformed != nil || kind != watch.Added && kind != watch.Modified && kind != watch.Deleted:
+	case f.json:
+		obj, found = d.heldAs(jsonIdentity(f.object))
+	case f.sealed == nil && f.kind.Kind != "":
+		obj, found = d.heldItem(f.message, f.kind)
+	}
+	if found {
+		event = newEvent(kind, obj)
+	}
+	return event, found
+}
 
 // heldAs returns the object that is held in just this state.
 func (d *decoder[T]) heldAs(id identity, ok bool) (obj T, found bool) {

@@ -63,7 +63,14 @@ func (d *decoder[T]) jsonItem(in *jsonReader, list metav1.TypeMeta, yield func(T
 	if gvk.Kind == "" {
 		gvk.Kind = d.kind
 	}
-	obj, err := d.jsonObject(data, gvk)
+	var obj T
+	held := false
+	if d.held != nil {
+		obj, held = d.heldAs(jsonIdentity(data))
+	}
+	if !held {
+		obj, err = d.jsonObject(data, gvk)
+	}
 	if err != nil {
 		var none T
 		obj, err = none, &DecodeError{Op: "list", Object: d.keyIn(data, true), Err: err}
@@ -74,33 +81,37 @@ func (d *decoder[T]) jsonItem(in *jsonReader, list metav1.TypeMeta, yield func(T
 	return nil
 }
 
-// jsonFrames returns the reader of the events of a watch.
-func (d *decoder[T]) jsonFrames(r *bufio.Reader) func() (frame, error) {
-	in := &jsonReader{r: r, limit: d.limit}
-	return func() (frame, error) {
-		if _, err := in.next(); err != nil {
-			return frame{}, err
-		}
-		data, err := in.value()
-		if err != nil {
-			return frame{}, unexpected(err)
-		}
-		f := frame{json: true}
-		err = eachMember(data, func(key, value []byte) (err error) {
-			switch string(key) {
-			case "type":
-				var event []byte
-				event, err = unquote(value)
-				f.event = string(event)
-			case "object":
-				f.object = value
-			default:
-				err = valid(value)
-			}
-			return err
-		})
-		return f, err
+// jsonFrames are the events of a watch.
+type jsonFrames struct{ in jsonReader }
+
+// waits is never true: whether a value has come whole cannot be seen without scanning it, which is a good part of the work.
+func (*jsonFrames) waits() bool { return false }
+
+func (*jsonFrames) close() {}
+
+func (j *jsonFrames) next() (frame, error) {
+	if _, err := j.in.next(); err != nil {
+		return frame{}, err
 	}
+	data, err := j.in.value()
+	if err != nil {
+		return frame{}, unexpected(err)
+	}
+	f := frame{json: true}
+	err = eachMember(data, func(key, value []byte) (err error) {
+		switch string(key) {
+		case "type":
+			var event []byte
+			event, err = unquote(value)
+			f.event = eventName(event)
+		case "object":
+			f.object = value
+		default:
+			err = valid(value)
+		}
+		return err
+	})
+	return f, err
 }
 
 // eachMember takes an object in memory apart without copying the values.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Kubernetes' protobuf, as it is on the wire (API concepts, "Kubernetes Protobuf encoding"):
@@ -38,6 +39,7 @@ const (
 )
 
 const (
+	maxHead   = 1 << 8    // bytes of a TypeMeta that is remembered
 	wireBytes = 2         // the wire type of strings, bytes and messages
 	maxField  = 1<<29 - 1 // the highest field number of protobuf
 )
@@ -88,6 +90,16 @@ func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, 
 	}
 	in.end = in.read + size
 	defer func() { in.end = math.MaxUint64 }()
+	items := round[[]byte, T]{
+		decode: func(data []byte) (T, error) { return d.protobufItem(data, gvk) },
+		known:  func(data []byte) (T, bool) { return d.heldItem(data, gvk) },
+		yield: func(obj T, err error) error {
+			if !yield(obj, err) {
+				return errStopped
+			}
+			return nil
+		},
+	}
 	for in.read < in.end {
 		field, wire, err := in.tag(listFields)
 		switch {
@@ -100,7 +112,7 @@ func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, 
 		case field == itemField:
 			var data []byte
 			if data, err = in.bytes(); err == nil {
-				err = d.yieldItem(data, gvk, yield)
+				err = items.take(data, in.itemWaits())
 			}
 		default:
 			err = in.skip(wire)
@@ -115,35 +127,64 @@ func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, 
 	return nil
 }
 
-func (d *decoder[T]) yieldItem(data []byte, gvk schema.GroupVersionKind, yield func(T, error) bool) error {
+func (d *decoder[T]) protobufItem(data []byte, gvk schema.GroupVersionKind) (T, error) {
 	obj, err := d.protobufObject(data, gvk)
 	if err != nil {
 		var none T
-		obj, err = none, &DecodeError{Op: "list", Object: d.keyIn(data, false), Err: err}
+		return none, &DecodeError{Op: "list", Object: d.keyIn(data, false), Err: err}
 	}
-	if !yield(obj, err) {
-		return errStopped
-	}
-	return nil
+	return obj, nil
 }
 
-// protobufFrames returns the reader of the frames of a watch.
-func (d *decoder[T]) protobufFrames(r *bufio.Reader) func() (frame, error) {
-	var head [4]byte
-	var buffer []byte
-	return func() (f frame, err error) {
-		if _, err = io.ReadFull(r, head[:]); err != nil {
-			return f, err
-		}
-		size := binary.BigEndian.Uint32(head[:])
-		if uint64(size) > uint64(d.limit) {
-			return f, tooLarge(d.limit)
-		}
-		if buffer, err = readInto(r, buffer, int(size)); err != nil {
-			return f, err
-		}
-		f.event, f.object, f.malformed = openWatchEvent(buffer)
-		return f, nil
+// protobufFrames are the frames of a watch.
+type protobufFrames struct {
+	own       *bufio.Reader
+	r         *bufio.Reader // own, or a large one that reads from it while more comes than fits there
+	limit     int
+	head      [4]byte
+	buffer    []byte // of a frame that is too large for a reader
+	envelopes envelopes
+}
+
+func (p *protobufFrames) next() (f frame, err error) {
+	if p.r.Buffered() == 0 {
+		p.close()
+	}
+	if _, err = io.ReadFull(p.r, p.head[:]); err != nil {
+		return f, err
+	}
+	size := binary.BigEndian.Uint32(p.head[:])
+	if uint64(size) > uint64(p.limit) {
+		return f, tooLarge(p.limit)
+	}
+	if p.r == p.own && int(size) > p.own.Buffered() {
+		p.r = largeReader(p.own)
+	}
+	data, err := part(p.r, &p.buffer, int(size))
+	if err != nil {
+		return f, err
+	}
+	f.event, f.object, f.malformed = openWatchEvent(data)
+	if f.malformed == nil {
+		f.kind, f.message, f.sealed = p.envelopes.open(f.object)
+	}
+	return f, nil
+}
+
+func (p *protobufFrames) waits() bool {
+	if p.r.Buffered() < len(p.head) {
+		return false
+	}
+	head, _ := p.r.Peek(len(p.head))
+	size := uint64(binary.BigEndian.Uint32(head))
+	return size <= uint64(p.limit) && size <= uint64(p.r.Buffered()-len(p.head))
+}
+
+// close gives the large reader back, in which nothing is.
+func (p *protobufFrames) close() {
+	if p.r != p.own {
+		putLargeReader(p.r)
+		p.r = p.own
 	}
 }
 
@@ -152,7 +193,7 @@ func openWatchEvent(data []byte) (event string, object []byte, err error) {
 	err = eachField(data, eventFields, func(field int, value []byte) error {
 		switch field {
 		case eventField:
-			event = string(value)
+			event = eventName(value)
 		case objectField:
 			return eachField(value, rawFields, func(field int, value []byte) error {
 				if field == rawField {
@@ -166,17 +207,41 @@ func openWatchEvent(data []byte) (event string, object []byte, err error) {
 	return event, object, err
 }
 
-// openEnvelope takes an envelope apart without copying the message.
-func openEnvelope(data []byte) (gvk schema.GroupVersionKind, message []byte, err error) {
+// eventName is the name of an event, without a string for each.
+func eventName(name []byte) string {
+	for _, known := range []watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
+		if string(name) == string(known) {
+			return string(known)
+		}
+	}
+	return string(name)
+}
+
+// envelopes are those of one stream, most of which name the same kind.
+type envelopes struct {
+	last []byte // head, on the wire
+	head runtime.TypeMeta
+}
+
+// open takes an envelope apart without copying the message.
+func (e *envelopes) open(data []byte) (gvk schema.GroupVersionKind, message []byte, err error) {
 	if len(data) < len(protobufMagic) || string(data[:len(protobufMagic)]) != protobufMagic {
 		return gvk, nil, errMalformed
 	}
 	var head runtime.TypeMeta
+	heads := 0
 	err = eachField(data[len(protobufMagic):], envelopeFields, func(field int, value []byte) error {
 		switch field {
 		case typeMetaField:
+			if heads++; heads == 1 && string(value) == string(e.last) {
+				head = e.head
+				return nil
+			}
 			if head.Unmarshal(value) != nil {
 				return errMalformed
+			}
+			if heads == 1 && len(value) <= maxHead {
+				e.last, e.head = append(e.last[:0], value...), head
 			}
 		case messageField:
 			message = value
@@ -279,7 +344,7 @@ func (w *wireReader) allows(size uint64) error {
 	return nil
 }
 
-// bytes reads a length-delimited value; it is valid until the next call.
+// bytes reads a length-delimited value; it is valid until something is read that r has not buffered.
 func (w *wireReader) bytes() ([]byte, error) {
 	size, err := w.varint()
 	if err != nil {
@@ -288,9 +353,20 @@ func (w *wireReader) bytes() ([]byte, error) {
 	if err := w.allows(size); err != nil {
 		return nil, err
 	}
-	w.buffer, err = readInto(w.r, w.buffer, int(size))
+	data, err := part(w.r, &w.buffer, int(size))
 	w.read += size
-	return w.buffer, err
+	return data, err
+}
+
+// itemWaits reports whether the next field of a list is an item that has come already.
+func (w *wireReader) itemWaits() bool {
+	window, _ := w.r.Peek(min(w.r.Buffered(), 1+binary.MaxVarintLen64))
+	if len(window) < 2 || window[0] != itemField<<3|wireBytes {
+		return false
+	}
+	size, n := binary.Uvarint(window[1:])
+	whole := size + uint64(1+n)
+	return n > 0 && size <= uint64(w.limit) && whole <= uint64(w.r.Buffered()) && w.read <= w.end && whole <= w.end-w.read
 }
 
 func (w *wireReader) typeMeta(into *runtime.TypeMeta) error {
