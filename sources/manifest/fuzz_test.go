@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	machinery "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/tributary-go/tributary/sources/manifest"
 )
@@ -22,7 +23,7 @@ const (
 )
 
 // FuzzDecode proves that no bytes make a Decoder panic or allocate out of proportion, and that what it gives are pods that
-// the API machinery can write and read again without a difference, and that it would accept itself.
+// the API machinery can write and read again without a difference. What the kubelet would accept, the API machinery accepts.
 func FuzzDecode(f *testing.F) {
 	inputs, err := filepath.Glob("testdata/manifests/*")
 	require.NoError(f, err)
@@ -49,8 +50,23 @@ func FuzzDecode(f *testing.F) {
 			for _, pod := range pods {
 				checkPod(t, codec, decoder, pod)
 			}
+			if decoder.LikeKubelet && len(rejected) == 0 {
+				require.NoError(t, refused(codec, data), "accepted, and the API machinery refuses it")
+			}
 		}
 	})
+}
+
+// refused says why the API machinery would not decode a manifest, nor what its YAML is in JSON.
+func refused(codec machinery.Decoder, data []byte) error {
+	if _, _, err := codec.Decode(data, nil, nil); err == nil {
+		return nil
+	}
+	converted, err := yaml.ToJSON(data)
+	if err == nil {
+		_, _, err = codec.Decode(converted, nil, nil)
+	}
+	return err
 }
 
 func checkPod(t *testing.T, codec machinery.Decoder, decoder manifest.Decoder, pod *corev1.Pod) {
