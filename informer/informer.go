@@ -55,14 +55,20 @@ const (
 	ended
 )
 
-// New makes an informer that will list and watch source. Nothing happens before Run.
+// New makes an informer that will list and watch source. Nothing happens before Run, which also reports what is wrong with
+// the source and the options.
 func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option) *Informer[T] {
 	i := newInformer[T](optionList)
+	if source == nil {
+		i.optionErr = errors.Join(i.optionErr, errNoSource)
+	}
 	i.source = source
 	i.copier = reflector.New(source, i.journal, i.options.reflector...)
 	i.complete = func() (string, string) { return i.Snapshot().ResourceVersion(), "the store" }
 	return i
 }
+
+var errNoSource = errors.New("informer: the source is nil")
 
 func newInformer[T store.Object](optionList []Option) *Informer[T] {
 	i := &Informer[T]{options: apply(optionList), stopped: make(chan struct{})}

@@ -68,13 +68,20 @@ type leased struct {
 
 // NewSet makes a set whose informers read from the server of config, one REST client per group version. The options are
 // for each of its informers; of indexes, each takes those of its own object type: declare here all that the program uses.
+// What is wrong with either is an error of [Acquire] and of Run.
 func NewSet(config *rest.Config, optionList ...Option) *Set {
+	err := apply(optionList).validate()
+	if config == nil {
+		err = errors.Join(err, errNoConfig)
+	}
 	return &Set{
 		config: config, options: append(slices.Clone(optionList), func(o *options) { o.ofSet = true }),
-		optionErr: apply(optionList).validate(),
+		optionErr: err,
 		copies:    map[copyKey]*leased{}, clients: map[schema.GroupVersion]rest.Interface{},
 	}
 }
+
+var errNoConfig = errors.New("informer: NewSet: the config is nil")
 
 // Run runs the informers that are leased, now and later, until ctx ends, which is no error. It blocks, and everything it
 // started has ended when it returns. It fails at once on bad options or a second call, and with a *[PanicError] on the

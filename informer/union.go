@@ -55,7 +55,7 @@ func NewUnion[T store.Object](optionList ...Option) *Union[T] {
 }
 
 // Add makes source a member under a name of its own, before Run or while it runs. It does not block: what the source has
-// is told as it comes. It fails on a name that is taken, and with [ErrStopped] after the end of Run.
+// is told as it comes. It fails on a name that is empty or taken, on a source that is nil, and with [ErrStopped] after the end of Run.
 func (u *Union[T]) Add(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
 	return u.members.add(name, source)
 }
@@ -128,7 +128,10 @@ func (u *members[T]) Run(ctx context.Context) error {
 }
 
 func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
-	if source == nil {
+	switch {
+	case name == "":
+		return nil, errors.New("informer: add a member: give it a name")
+	case source == nil:
 		return nil, fmt.Errorf("informer: add member %q: the source is nil", name)
 	}
 	m := &Member[T]{name: name, union: u, done: make(chan struct{}), gone: make(chan struct{})}

@@ -57,7 +57,10 @@ func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
 }
 
 func (i *Informer[T]) verify(ctx context.Context) (Drift, error) {
-	if i.source == nil {
+	switch {
+	case i.optionErr != nil: // it will never run
+		return Drift{}, fmt.Errorf("informer: verify: %w", i.optionErr)
+	case i.source == nil:
 		return Drift{}, fmt.Errorf("informer: verify: %w", errUnionVerify)
 	}
 	if err := i.WaitSynced(ctx); err != nil {

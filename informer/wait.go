@@ -19,7 +19,8 @@ import (
 //
 // It blocks until ctx ends, and the error then says what the store has; or until Run ends, with [ErrStopped]. An object
 // of another kind than those held is an error at once, where objects carry their kind (unstructured and metadata; Go types
-// see to it otherwise), and so is one of another namespace than a [Set]'s copy keeps. It cannot know that obj belongs to a part of the resource that the selectors leave out: it then
+// see to it otherwise), so is one of another namespace than a [Set]'s copy keeps, and so is one with a namespace where none of the
+// objects has one, or the reverse. It cannot know that obj belongs to a part of the resource that the selectors leave out: it then
 // returns with the next later event or bookmark. For an object of another cluster, what it does means nothing.
 func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
 	w, err := waitFor(i, "wait for", obj)
@@ -122,13 +123,19 @@ var (
 	errNotWritten = errors.New("it has no name or no resource version: give the object that the server returned")
 )
 
-// checkKind refuses an object of a kind that is not the collection's, as far as any of its objects says.
+// checkKind refuses an object that is not of the collection's kind and scope, as far as any of its objects says.
 func checkKind[T store.Object](obj T, now store.Snapshot[T]) error {
 	kind := obj.GetObjectKind().GroupVersionKind().GroupKind()
 	for _, held := range now.All() {
 		holds := held.GetObjectKind().GroupVersionKind().GroupKind()
 		if !kind.Empty() && !holds.Empty() && kind != holds {
 			return fmt.Errorf("it is a %s, and this collection holds objects of kind %s", kind, holds)
+		}
+		if obj.GetNamespace() == "" && held.GetNamespace() != "" {
+			return errors.New("it has no namespace, and the objects of this collection have")
+		}
+		if obj.GetNamespace() != "" && held.GetNamespace() == "" {
+			return errors.New("it has a namespace, and the objects of this collection have none")
 		}
 		return nil // all are of one kind
 	}
