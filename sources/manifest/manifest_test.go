@@ -91,6 +91,8 @@ func TestDecodeStream(t *testing.T) {
 			[]string{"document 1, line 1: apiVersion and kind must be v1 and Pod, PodList or List"}},
 		{"no name", strings.Replace(yamlPod("a"), "name: a", "generateName: a", 1), []string{},
 			[]string{"document 1, line 1: a static pod needs a name, and a generateName is none"}},
+		{"slashes in the name", yamlPod("a/../b"), []string{},
+			[]string{"document 1, line 4: invalid pod: metadata.name: Invalid value: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"}},
 		{"reference", yamlPod("a") + "  serviceAccountName: x\n", []string{},
 			[]string{"document 1, line 1: pod default/a-node-1: a static pod cannot refer to an object of the API, and this one refers to a service account"}},
 		{"path in the UID", strings.Replace(yamlPod("a"), "name: a", "name: a\n  uid: ../x", 1), []string{},
@@ -340,21 +342,28 @@ func TestDecodeBombs(t *testing.T) {
 	for i := 1; i < 10; i++ {
 		fmt.Fprintf(&laughs, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
 	}
-	for name, bomb := range map[string]string{
-		"aliases of aliases": laughs.String(),
-		"aliases of a text":  "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,x,", 5000) + "]\n",
-		"objects":            `{"apiVersion":"v1","kind":"Pod","spec":{"containers":[` + strings.Repeat("{},", 1<<20) + `{}]}}`,
-		"documents":          strings.Repeat("---\na\n", 1<<15),
-		"items":              `{"apiVersion":"v1","kind":"PodList","items":[` + strings.Repeat("{},", 1<<15) + `{}]}`,
-		"deep JSON":          strings.Repeat(`{"a":`, 1<<16),
-		"deep YAML":          "a: " + strings.Repeat("[", 1<<16),
-		"deep pairs":         strings.Repeat("- ", 1<<16),
+	for _, row := range []struct{ name, bomb, want, kubelet string }{
+		{"aliases of aliases", laughs.String(), ", document 1, line 1: not valid YAML: document contains excessive aliasing", ""},
+		{"aliases of a text", "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,x,", 5000) + "]\n", ", document 1, line 1: manifest is too large", ""},
+		{"objects", `{"apiVersion":"v1","kind":"Pod","spec":{"containers":[` + strings.Repeat("{},", 1<<20) + `{}]}}`, ", document 1, line 1: manifest is too large", ""},
+		{"documents", strings.Repeat("---\na\n", 1<<15), ": manifest is too large",
+			", document 1, line 1: a string cannot be a value of type struct"},
+		{"items", `{"apiVersion":"v1","kind":"PodList","items":[` + strings.Repeat("{},", 1<<15) + `{}]}`,
+			", document 1, line 1: manifest is too large", ", document 1, line 1: apiVersion and kind must be v1 and Pod, or over HTTP PodList"},
+		{"deep JSON", strings.Repeat(`{"a":`, 1<<16), ", document 1, line 1: not valid JSON", ""},
+		{"deep JSON that is closed", strings.Repeat(`{"a":`, 1<<14) + "1" + strings.Repeat("}", 1<<14), ", document 1, line 1: not valid JSON", ""},
+		{"deep YAML", "a: " + strings.Repeat("[", 1<<16), ", document 1, line 1: not valid YAML: exceeded max depth of 10000", ""},
+		{"deep pairs", strings.Repeat("- ", 1<<16), ", document 1, line 1: not valid YAML: exceeded max depth of 10000", ""},
 	} {
 		for _, decoder := range []manifest.Decoder{fromFile, likeKubelet(fromFile)} {
-			pods, rejected := decoder.Decode("m.yaml", []byte(bomb))
-			require.Empty(t, pods, name)
-			require.Len(t, rejected, 1, name)
-			require.Less(t, len(rejected[0].Error()), 1000, name)
+			pods, rejected := decoder.Decode("m.yaml", []byte(row.bomb))
+			require.Empty(t, pods, row.name)
+			require.Len(t, rejected, 1, row.name)
+			want := row.want
+			if decoder.LikeKubelet && row.kubelet != "" {
+				want = row.kubelet
+			}
+			require.EqualError(t, rejected[0], "m.yaml"+want, row.name)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -11,15 +12,16 @@ import (
 
 // Objects decodes manifests of any other kind, such as config maps or a custom resource: all documents of a stream in JSON or
 // YAML, and the items of a List or of the kind's own list. O is the type, or unstructured.Unstructured. Nothing is
-// defaulted, and nothing validated but that there is a name; unknown fields are dropped, and so is a resource version: it
-// would stay the same through all edits, which stores take for the same state. What is rejected costs only itself. Its result is what the package origin reads with; it holds no state.
+// defaulted, and nothing validated but that there is a name, and no slash in it or in the namespace; unknown fields are dropped,
+// and so is a resource version: it would stay the same through all edits, which stores take for the same state. What is
+// rejected costs only itself. Its result is what the package origin reads with; it holds no state.
 func Objects[O any, T interface {
 	*O
 	metav1.Object
 }](kind schema.GroupVersionKind) func(path string, data []byte) (objects []T, rejected []error) {
 	list := kind.GroupVersion().WithKind(kind.Kind + "List")
-	return func(path string, data []byte) (objects []T, rejected []error) {
-		r := &run{path: path, kind: kind, list: list, limits: ours}
+	return func(from string, data []byte) (objects []T, rejected []error) {
+		r := &run{path: from, kind: kind, list: list, limits: ours}
 		r.object = func(at place, data []byte) {
 			object := T(new(O))
 			if err := decodeObject(data, object, kind); err != nil {
@@ -54,6 +56,12 @@ func decodeObject(data []byte, object metav1.Object, kind schema.GroupVersionKin
 	if object.GetName() == "" {
 		return fmt.Errorf("a %s needs a name", kind.Kind)
 	}
+	// The API server's rule for names of any kind. Keys are made of both.
+	for field, name := range map[string]string{"name": object.GetName(), "namespace": object.GetNamespace()} {
+		if wrong := path.IsValidPathSegmentName(name); len(wrong) > 0 {
+			return fmt.Errorf("metadata.%s %s", field, wrong[0])
+		}
+	}
 	object.SetResourceVersion("")
 	return nil
 }
@@ -61,7 +69,7 @@ func decodeObject(data []byte, object metav1.Object, kind schema.GroupVersionKin
 // withKind says what an item of a list may leave unsaid.
 func withKind(data []byte, kind schema.GroupVersionKind) []byte {
 	var object map[string]json.RawMessage
-	if json.Unmarshal(data, &object) != nil {
+	if json.Unmarshal(data, &object) != nil || object == nil {
 		return data // the error is its reader's
 	}
 	object["apiVersion"], _ = json.Marshal(kind.GroupVersion().String())
