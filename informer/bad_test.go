@@ -92,6 +92,7 @@ func TestLeaseAfterClose(t *testing.T) {
 		set := informer.NewSet(pods.Server().Config())
 		stop := startSet(t, set)
 		lease := acquire(t, set)
+		require.EqualError(t, lease.Run(t.Context()), "informer: a lease is run by its set: call Set.Run")
 		require.NoError(t, lease.WaitSynced(t.Context()))
 		a, _ := lease.Snapshot().Get("ns/a")
 		closed := make(chan struct{}, 2)

@@ -9,7 +9,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Lease is a share in an informer of a [Set]. It has the methods of the [Informer] but Run, which is the set's to call.
+// Lease is a share in an informer of a [Set]. It has the methods of the [Informer], but that Run is the set's to call.
 // Close it when it is no longer needed, and drop it then, since it holds the copy's memory.
 type Lease[T store.Object] struct {
 	*Informer[T]
@@ -22,6 +22,11 @@ type Lease[T store.Object] struct {
 	// closed ends with Close. It is a context so that those of loops can be joined with it.
 	closed context.Context
 }
+
+// Run fails: [Set.Run] runs what is leased.
+func (l *Lease[T]) Run(context.Context) error { return errLeased }
+
+var errLeased = errors.New("informer: a lease is run by its set: call Set.Run")
 
 var errClosed = errors.New("informer: add a handler: the lease is closed")
 

@@ -21,5 +21,9 @@
 //	| tributary_informer_handler_differences_total| counter | informer, handler | how often one fell behind the ring               |
 //	| tributary_informer_handlers_failed          | gauge   | informer, handler | handlers that have ended with a panic            |
 //
-// A handler in trouble is one whose lag_seconds grows. With it go the series of reflector/prom under the same name.
+// A handler in trouble is one whose lag_seconds grows. Both counters are those of the handlers that there are: they fall when
+// one of several of a name is removed, which rate and increase take for a restart.
+//
+// [Metrics.Track] shows the reflector, too, under the same name in the series of reflector/prom. The copies of a set have
+// only what the set's [Metrics.Option] counts, for all of them under one name; whether each is fresh is in [informer.Set.Ready].
 package prom
