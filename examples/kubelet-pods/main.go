@@ -138,7 +138,8 @@ func reportStatus(ctx context.Context, pods *sources.Sources, log logr.Logger) {
 		}
 		for _, s := range pods.Status() {
 			log.V(2).Info("Status", "source", s.Source, "seen", s.Seen, "pods", s.Pods, "mode", s.Mode,
-				"lastContact", s.LastContact.Format(time.TimeOnly), "errors", s.Errors, "problems", texts(s.Problems))
+				"lastContact", s.LastContact.Format(time.TimeOnly), "restored", s.Restored, "skipped", s.Skipped,
+				"safeToPrune", pods.SafeToPrune(s.Source), "errors", s.Errors, "problems", texts(s.Problems))
 		}
 	}
 }

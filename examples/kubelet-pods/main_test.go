@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -152,6 +153,35 @@ func TestRealSourcesTurnTheStoryOff(t *testing.T) {
 	require.Equal(t, exitOK, stop())
 	require.NotContains(t, stderr.String(), "hunter2")
 	require.NotContains(t, stderr.String(), "#", "no story")
+}
+
+// TestLikeKubelet has a folder with a pod and a backup of it: to the kubelet that is a manifest like any other. The health of
+// each source is in the log.
+func TestLikeKubelet(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(static("a", "", "image:1", "")), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "b.yaml.bak"), []byte(static("b", "", "image:1", "")), 0o600))
+	for _, row := range []struct {
+		flags  []string
+		added  []string
+		status string
+	}{
+		{nil, []string{"a"}, `"skipped"=1 "safeToPrune"=true`},
+		{[]string{"--like-kubelet"}, []string{"a", "b"}, `"skipped"=0 "safeToPrune"=true`},
+	} {
+		t.Run(strings.Join(row.flags, " "), func(t *testing.T) {
+			t.Parallel()
+			stdout, stderr, stop := start(t, time.Hour, append(row.flags, "--node", "node-1", "--manifests", folder, "-v", "2")...)
+			eventually(t, func() bool { return strings.Contains(stderr.String(), `"msg"="Status"`) }, stderr.String)
+			require.Equal(t, exitOK, stop())
+			require.Equal(t, len(row.added), strings.Count(stdout.String(), "\n"), stdout.String())
+			for _, name := range row.added {
+				require.Regexp(t, `(?m)ADD +file +kube-system/`+name+`-node-1 +Pending +new, image:1$`, stdout.String())
+			}
+			require.Regexp(t, `"msg"="Status" "source"="file" "seen"=true "pods"=`+strconv.Itoa(len(row.added)), stderr.String())
+			require.Contains(t, stderr.String(), row.status)
+		})
+	}
 }
 
 func TestBadFlags(t *testing.T) {
