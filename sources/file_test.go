@@ -53,7 +53,8 @@ func TestFileFirstState(t *testing.T) {
 		{"leftovers and hidden files", map[string]string{
 			".hidden.yaml": manifestOf("h", "v1"), "a.yaml~": manifestOf("a", "v1"), "#a.yaml#": manifestOf("a", "v1"),
 			"a.yaml.bak": manifestOf("a", "v1"), "a.yaml.swp": "b0VIM", "a.yaml.rpmnew": manifestOf("n", "v1"),
-			"a.yaml.dpkg-old": manifestOf("o", "v1"),
+			"a.yaml.dpkg-old": manifestOf("o", "v1"), "a.yaml.orig": manifestOf("o", "v1"), "a.yaml.tmp": manifestOf("o", "v1"),
+			"a.yaml.pacnew": manifestOf("o", "v1"),
 		}, "ADD file"},
 		{"two files, one name: the first path wins", map[string]string{"a.yaml": manifestOf("p", "v1"), "b.yaml": manifestOf("p", "v2")},
 			"ADD file p-node-1=v1"},

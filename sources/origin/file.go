@@ -216,7 +216,8 @@ func isLeftover(name string) bool {
 	}
 	switch filepath.Ext(name) {
 	case ".bak", ".old", ".orig", ".rej", ".save", ".swp", ".swo", ".swx", ".tmp", ".part",
-		".rpmnew", ".rpmsave", ".rpmorig", ".dpkg-new", ".dpkg-old", ".dpkg-dist", ".dpkg-tmp", ".ucf-dist", ".ucf-new", ".ucf-old":
+		".rpmnew", ".rpmsave", ".rpmorig", ".dpkg-new", ".dpkg-old", ".dpkg-dist", ".dpkg-tmp", ".dpkg-bak",
+		".ucf-dist", ".ucf-new", ".ucf-old", ".pacnew", ".pacsave", ".pacorig", ".apk-new":
 		return true
 	}
 	return false
