@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,26 @@ func TestHTTPConforms(t *testing.T) {
 			PodName: onTheNode,
 			Declare: func(names ...string) { server.now(body(listOf(names))) },
 			Break:   func() { server.now(status(http.StatusInternalServerError)) },
+		}
+	})
+}
+
+func TestKubeletsOwnListConforms(t *testing.T) {
+	listed := func(names ...string) http.HandlerFunc {
+		var items []string
+		for _, name := range names {
+			items = append(items, strings.Replace(item(name, "v1"), `{"name":`, `{"namespace":"default","name":`, 1))
+		}
+		return body(podList(items...))
+	}
+	sourcestest.Run(t, func(t *testing.T) sourcestest.Rig {
+		server := serve(t, listed())
+		transport := &http.Transport{}
+		t.Cleanup(transport.CloseIdleConnections)
+		return sourcestest.Rig{
+			Source:  sources.SourceOf(sources.FromKubelet(server.URL, origin.Every(5*time.Millisecond), origin.WithTransport(transport))),
+			Declare: func(names ...string) { server.now(listed(names...)) },
+			Break:   func() { server.now(status(http.StatusUnauthorized)) },
 		}
 	})
 }

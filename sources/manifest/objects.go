@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -58,7 +58,7 @@ func decodeObject(data []byte, object metav1.Object, kind schema.GroupVersionKin
 	}
 	// The API server's rule for names of any kind. Keys are made of both.
 	for field, name := range map[string]string{"name": object.GetName(), "namespace": object.GetNamespace()} {
-		if wrong := path.IsValidPathSegmentName(name); len(wrong) > 0 {
+		if wrong := content.IsPathSegmentName(name); len(wrong) > 0 {
 			return fmt.Errorf("metadata.%s %s", field, wrong[0])
 		}
 	}
