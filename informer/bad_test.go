@@ -36,8 +36,9 @@ func TestPanicLeavesTheOthersWhole(t *testing.T) {
 		const want = `informer: handler "bad" panicked: oh (at deleted ns/a)`
 		require.EqualError(t, <-ran, want)
 		all := []string{"deleted ns/a 3>", "updated ns/b 2>4"}
-		told := r.take()
-		require.Equal(t, all[:len(told)], told)
+		for k, line := range r.take() { // how much of it is a matter of scheduling
+			require.Equal(t, all[k], line)
+		}
 		require.NoError(t, i.Status().Handlers[0].Err)
 		require.EqualError(t, i.Status().Handlers[1].Err, want)
 		pod, ok := i.Snapshot().Get("ns/b")

@@ -165,7 +165,8 @@ func (i *Informer[T]) Status() Status {
 
 // AddHandler has handle told of every object and every change from now on, before Run or while it runs: first of all
 // objects as its initial list, then of what changes. handle is called on one goroutine of its own, one event at a time,
-// and may take its time: nobody else waits for it. After Run has ended, the error is [ErrStopped].
+// and may take its time: nobody else waits for it. AddHandler does not block. It fails on a function that is nil and on bad
+// options, and with [ErrStopped] after Run has ended.
 func (i *Informer[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption) (*Handler[T], error) {
 	h := i.newHandler(optionList)
 	h.handle = handle
