@@ -304,3 +304,41 @@ func TestWithoutWatchListIsDeclared(t *testing.T) {
 	require.False(t, listwatch.FromClient[corev1.Pod](client, "pods").IsWatchListSemanticsUnSupported())
 	require.True(t, listwatch.FromClient[corev1.Pod](client, "pods", listwatch.WithoutWatchList()).IsWatchListSemanticsUnSupported())
 }
+
+func TestRequestEndsInTheMiddleOfWhatWasReadAhead(t *testing.T) {
+	body := frames(t, protobufType, v1Version, podEvents(100)...)
+	ended := make(chan struct{}, 2)
+	cs := clientset(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		answer(http.StatusOK, protobufType, body)(w, r)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		ended <- struct{}{}
+	}))
+	lw := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods")
+
+	seen := 0
+	for event, err := range lw.Watch(t.Context(), metav1.ListOptions{}) {
+		require.NoError(t, err)
+		require.Equal(t, pod(seen).Name, event.Object.Name)
+		if seen++; seen == 10 {
+			break
+		}
+	}
+	<-ended
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	seen = 0
+	var last error
+	for _, err := range lw.Watch(ctx, metav1.ListOptions{}) {
+		require.NoError(t, last, "nothing comes behind the error")
+		if last = err; err == nil {
+			seen++
+		}
+		if seen == 10 {
+			cancel()
+		}
+	}
+	require.ErrorIs(t, last, context.Canceled)
+	<-ended
+}

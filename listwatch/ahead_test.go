@@ -1,0 +1,349 @@
+package listwatch
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// manyCores lets rounds be decoded by several goroutines on any machine.
+func manyCores(t *testing.T) {
+	before := runtime.GOMAXPROCS(maxDecode)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+func seeded(t *testing.T) *rand.Rand {
+	seed := time.Now().UnixNano()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
+	return rand.New(rand.NewSource(seed))
+}
+
+// somePod has parts that others have too, and some of its own.
+func somePod(i, size int) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", i), Namespace: "shop", UID: types.UID(fmt.Sprint("uid-", i)),
+			ResourceVersion: fmt.Sprint(100 + i), Labels: map[string]string{"app": "web", "half": fmt.Sprint(i / 2)}},
+		Spec: corev1.PodSpec{NodeName: fmt.Sprint("node-", i%3), Containers: []corev1.Container{
+			{Name: "web", Image: "registry.example/web:1", Args: []string{strings.Repeat("x", size)}},
+			{Name: "sidecar", Image: fmt.Sprint("registry.example/sidecar:", i%5)}}},
+	}
+}
+
+func marshalled(t *testing.T, obj interface{ Marshal() ([]byte, error) }) []byte {
+	t.Helper()
+	data, err := obj.Marshal()
+	require.NoError(t, err)
+	return data
+}
+
+func envelopeOf(apiVersion, kind string, message []byte) []byte {
+	head := append(field(1, []byte(apiVersion)), field(2, []byte(kind))...)
+	return append([]byte(protobufMagic), append(field(typeMetaField, head), field(messageField, message)...)...)
+}
+
+func frameOf(event string, envelope []byte) []byte {
+	inner := append(field(eventField, []byte(event)), field(objectField, field(rawField, envelope))...)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(inner))), inner...)
+}
+
+func podFrame(t *testing.T, event watch.EventType, p *corev1.Pod) []byte {
+	return frameOf(string(event), envelopeOf("v1", "Pod", marshalled(t, p)))
+}
+
+// randomWatch is the body of a watch of n frames, some of them faulty.
+func randomWatch(t *testing.T, random *rand.Rand, n int) []byte {
+	var body []byte
+	for i := range n {
+		kind := []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark}[random.Intn(4)]
+		data := marshalled(t, somePod(i, random.Intn(300)))
+		switch random.Intn(60) {
+		case 0:
+			body = append(body, 0, 0, 0, 3, 0xff, 0xff, 0xff)
+		case 1:
+			body = append(body, frameOf("MOVED", envelopeOf("v1", "Pod", data))...)
+		case 2:
+			body = append(body, frameOf(string(kind), envelopeOf("v1", "Node", data))...)
+		case 3:
+			body = append(body, frameOf(string(kind), envelopeOf("v1", "Pod", data[:len(data)-2]))...)
+		case 4:
+			body = append(body, frameOf(string(kind), []byte("no envelope"))...)
+		case 5:
+			body = append(body, podFrame(t, kind, somePod(i, maxRound+random.Intn(1000)))...) // no reader has room for it
+		case 6:
+			if random.Intn(4) == 0 {
+				status := marshalled(t, &metav1.Status{Status: "Failure", Code: 410, Reason: metav1.StatusReasonExpired})
+				body = append(body, frameOf("ERROR", envelopeOf("v1", "Status", status))...)
+			}
+		case 7:
+			if random.Intn(4) == 0 {
+				body = append(body, 0xff, 0xff, 0xff, 0xff)
+			}
+		default:
+			body = append(body, frameOf(string(kind), envelopeOf("v1", "Pod", data))...)
+		}
+	}
+	return cutAnywhere(random, body)
+}
+
+// randomList is the body of a list, some of its items faulty.
+func randomList(t *testing.T, random *rand.Rand, n int) []byte {
+	message := field(listMetaField, field(2, []byte("4711")))
+	for i := range n {
+		data := marshalled(t, somePod(i, random.Intn(300)))
+		switch random.Intn(60) {
+		case 0:
+			data = data[:len(data)-2]
+		case 1:
+			message = append(message, field(itemField+100, []byte("unknown"))...)
+		case 2:
+			data = nil
+		case 3:
+			data = marshalled(t, somePod(i, maxRound+random.Intn(1000)))
+		case 4:
+			if random.Intn(4) == 0 {
+				message = append(message, itemField<<3) // of another wire type
+			}
+		}
+		message = append(message, field(itemField, data)...)
+	}
+	body := envelopeOf("v1", "PodList", message)
+	if random.Intn(4) == 0 {
+		body = append(body, field(3, nil)...) // behind the list
+	}
+	if random.Intn(8) == 0 {
+		body = append(body, field(messageField, nil)...) // which looks like an item, and must not come
+	}
+	return cutAnywhere(random, body)
+}
+
+func cutAnywhere(random *rand.Rand, body []byte) []byte {
+	if random.Intn(3) == 0 {
+		return body[:random.Intn(len(body)+1)]
+	}
+	return body
+}
+
+// inPieces hands out what it reads in pieces of any size.
+type inPieces struct {
+	r      io.Reader
+	random *rand.Rand
+}
+
+func (p inPieces) Read(b []byte) (int, error) {
+	return p.r.Read(b[:min(len(b), 1+p.random.Intn([]int{10, 3000, 100_000, 1_000_000}[p.random.Intn(4)]))])
+}
+
+// outcome is one step of a stream.
+type outcome struct {
+	event Event[*corev1.Pod]
+	err   string
+}
+
+func outcomes(t *testing.T, read func(d *decoder[*corev1.Pod], step func(Event[*corev1.Pod], error) bool) error) (all []outcome) {
+	t.Helper()
+	d := podDecoder(maxObject)
+	err := read(d, func(event Event[*corev1.Pod], err error) bool {
+		all = append(all, outcome{event: event, err: fmt.Sprint(err)})
+		return true
+	})
+	return append(all, outcome{err: fmt.Sprint("end: ", err)})
+}
+
+// One byte at a time nothing ever waits, so that everything is decoded as it comes: that is the judge.
+func TestWhatIsReadAheadIsWhatIsReadAsItComes(t *testing.T) {
+	manyCores(t)
+	random := seeded(t)
+	broken := errors.New("connection reset")
+	for range 15 {
+		watched, listed := randomWatch(t, random, 10+random.Intn(150)), randomList(t, random, 10+random.Intn(150))
+		end := iotest.ErrReader([]error{io.EOF, broken}[random.Intn(2)])
+		ways := []func(body []byte) io.Reader{
+			func(body []byte) io.Reader { return iotest.OneByteReader(io.MultiReader(bytes.NewReader(body), end)) },
+			func(body []byte) io.Reader { return inPieces{io.MultiReader(bytes.NewReader(body), end), random} },
+			func(body []byte) io.Reader { return iotest.DataErrReader(io.MultiReader(bytes.NewReader(body), end)) },
+		}
+		var events, items []outcome
+		for i, way := range ways {
+			gotEvents := outcomes(t, func(d *decoder[*corev1.Pod], step func(Event[*corev1.Pod], error) bool) error {
+				return d.watch(way(watched), step)
+			})
+			gotItems := outcomes(t, func(d *decoder[*corev1.Pod], step func(Event[*corev1.Pod], error) bool) error {
+				meta, err := d.list(way(listed), func(obj *corev1.Pod, err error) bool { return step(Event[*corev1.Pod]{Object: obj}, err) })
+				step(Event[*corev1.Pod]{ResourceVersion: meta.ResourceVersion}, nil)
+				return err
+			})
+			if i == 0 {
+				events, items = gotEvents, gotItems
+				continue
+			}
+			require.Equal(t, events, gotEvents)
+			require.Equal(t, items, gotItems)
+		}
+	}
+}
+
+// byTwos is a round whose decoding goes on only while two objects are being decoded.
+func byTwos(yield func(int, error) error) *round[int, int] {
+	var mu sync.Mutex
+	met := sync.NewCond(&mu)
+	inside := 0
+	return &round[int, int]{
+		known: func(i int) (int, bool) { return -i, i%100 == 99 },
+		yield: yield,
+		decode: func(i int) (int, error) {
+			if i >= 2*neighbours { // those before are decoded by whoever is first, alone or not
+				return i, nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			inside++
+			met.Broadcast()
+			for i%neighbours == 0 && inside < 2 {
+				met.Wait()
+			}
+			return i, nil
+		},
+	}
+}
+
+func TestRoundsAreDecodedTogetherAndHandedOnInOrder(t *testing.T) {
+	manyCores(t)
+	synctest.Test(t, func(t *testing.T) { // in which a round that is decoded by one goroutine is a deadlock
+		var got []int
+		r := byTwos(func(i int, err error) error { got = append(got, i); return err })
+		for i := range 20 {
+			require.NoError(t, r.take(i, i != 19))
+			require.Equal(t, i == 19, len(got) > 0)
+		}
+		require.NoError(t, r.take(98, true))
+		require.NoError(t, r.take(99, true)) // known, which ends the round
+		require.Equal(t, []int{98, -99}, got[20:])
+		for i := range 20 {
+			require.Equal(t, i, got[i])
+		}
+	})
+}
+
+func TestNothingBehindAnErrorIsHandedOn(t *testing.T) {
+	manyCores(t)
+	stop := errors.New("stop")
+	var got []int
+	r := byTwos(func(i int, _ error) error {
+		got = append(got, i)
+		if i == 5 {
+			return stop
+		}
+		return nil
+	})
+	for i := range 12 {
+		require.NoError(t, r.take(i, true))
+	}
+	require.ErrorIs(t, r.take(12, false), stop)
+	require.Equal(t, []int{0, 1, 2, 3, 4, 5}, got)
+}
+
+// What is complete does not wait for what is not.
+func TestEventThatComesAloneIsHandedOnAtOnce(t *testing.T) {
+	for _, size := range []int{10, 2 * watchBuffer, 2 * maxRound} {
+		first, second := podFrame(t, watch.Added, somePod(1, size)), podFrame(t, watch.Added, somePod(2, size))
+		from, to := io.Pipe()
+		names := make(chan string, 2)
+		var running sync.WaitGroup
+		running.Go(func() {
+			_ = podDecoder(maxObject).watch(from, func(event Event[*corev1.Pod], _ error) bool {
+				names <- event.Object.Name
+				return true
+			})
+		})
+		for cut := range 3 {
+			body := append(bytes.Clone(first), second[:cut*3]...)
+			_, err := to.Write(body)
+			require.NoError(t, err)
+			require.Equal(t, "pod-1", <-names)
+			_, err = to.Write(second[cut*3:])
+			require.NoError(t, err)
+			require.Equal(t, "pod-2", <-names)
+		}
+		require.NoError(t, to.Close())
+		running.Wait()
+	}
+}
+
+// A watch on which little comes does not hold the room for much.
+func TestLargeReaderIsGivenBack(t *testing.T) {
+	body := append(podFrame(t, watch.Added, somePod(1, 2*watchBuffer)), podFrame(t, watch.Added, somePod(2, 10))...)
+	own := bufio.NewReaderSize(bytes.NewReader(body), watchBuffer)
+	frames := &protobufFrames{own: own, r: own, limit: maxObject}
+	_, err := frames.next()
+	require.NoError(t, err)
+	require.NotSame(t, own, frames.r, "it has read ahead")
+	require.True(t, frames.waits())
+	_, err = frames.next()
+	require.NoError(t, err)
+	require.False(t, frames.waits())
+	_, err = frames.next()
+	require.ErrorIs(t, err, io.EOF)
+	require.Same(t, own, frames.r)
+}
+
+func TestWhatIsHeldKeepsItsPlaceInARound(t *testing.T) {
+	manyCores(t)
+	var message, stream []byte
+	held := map[string]*corev1.Pod{}
+	for i := range 200 {
+		p := somePod(i, 10)
+		message = append(message, field(itemField, marshalled(t, p))...)
+		stream = append(stream, podFrame(t, watch.Modified, p)...)
+		if i%17 == 3 || i > 180 {
+			held["shop/"+p.Name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}
+		}
+	}
+	d := podDecoder(maxObject)
+	d.held = func(key string) (*corev1.Pod, bool) { p, ok := held[key]; return p, ok }
+	check := func(got []*corev1.Pod) {
+		require.Len(t, got, 200)
+		for i, p := range got {
+			require.Equal(t, fmt.Sprint("pod-", i), p.Name)
+			if want, ok := held["shop/"+p.Name]; ok {
+				require.Same(t, want, p)
+			} else {
+				require.Equal(t, somePod(i, 10), p)
+			}
+		}
+	}
+	var items, objects []*corev1.Pod
+	_, err := d.list(bytes.NewReader(envelopeOf("v1", "PodList", message)), func(p *corev1.Pod, err error) bool {
+		require.NoError(t, err)
+		items = append(items, p)
+		return true
+	})
+	require.NoError(t, err)
+	check(items)
+	require.NoError(t, d.watch(bytes.NewReader(stream), func(event Event[*corev1.Pod], err error) bool {
+		require.NoError(t, err)
+		objects = append(objects, event.Object)
+		return true
+	}))
+	check(objects)
+}
