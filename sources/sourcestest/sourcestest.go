@@ -21,6 +21,9 @@ const Node = "node-1"
 // patience is how long the suite waits for what must come.
 const patience = 20 * time.Second
 
+// moment is how long a source that has noticed that it is broken has to do something wrong.
+const moment = 50 * time.Millisecond
+
 // Rig is a new source, and the hand that changes what it reads.
 type Rig struct {
 	// Source is what is tested. It must notice a change within 20 seconds.
@@ -138,7 +141,8 @@ func (r *run) expect(names ...string) {
 		select {
 		case <-r.news:
 		case <-timeout:
-			require.Equal(r, want, got, "the newest state: %+v", r.Source.Report())
+			_, set := r.newest()
+			require.FailNow(r, "the state does not follow", "declared: %v; set: %v (%t); report: %+v", want, got, set, r.Source.Report())
 		}
 	}
 }
@@ -179,6 +183,7 @@ func breaks(r *run) {
 	r.expect("a", "b")
 	r.Break()
 	r.broken(true)
+	<-time.After(moment)
 	r.expect("a", "b")
 	r.Declare("b")
 	r.expect("b")
@@ -193,6 +198,7 @@ func brokenFirst(r *run) {
 	r.Break()
 	r.start()
 	r.broken(true)
+	<-time.After(moment)
 	_, ok := r.newest()
 	require.False(r, ok, "a state was set, but nothing could be read")
 	r.Declare("a")
