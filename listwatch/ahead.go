@@ -8,10 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// What has come already need not be decoded one by one: where complete objects wait in the reader's buffer, a round of them is
+// What has come of a watch already need not be decoded one by one: where complete objects wait in the reader's buffer, a round of them is
 // decoded by several goroutines at once, and handed on in order by the one that ranges, which also reads. What comes
 // alone is decoded by that one and waits for nobody. The goroutines of a round have ended before its first object is handed
-// on, so that there is none to stop and nothing is decoded that stands behind an error.
+// on, so that there is none to stop, and nothing is handed on that stands behind an error. A list is decoded by one: two made it
+// no faster (docs/design.md).
 
 const (
 	maxRound   = 256 << 10 // bytes that are read ahead, and with them the objects of a round

@@ -11,7 +11,8 @@
 //
 //  1. A LIST is decoded object by object while its body arrives; the body is never held whole. It ends without an
 //     error only when all of it has come: a body that was cut short, or is no list, is never a shorter collection.
-//  2. A WATCH is read by the goroutine that ranges over it: no goroutine, no channel, no copy per event.
+//  2. A WATCH is read by the goroutine that ranges over it: no goroutine, no channel, no copy per event. Protobuf events that
+//     have come already are decoded by up to four goroutines at once, which have ended before the first of them is yielded.
 //  3. Protobuf and JSON are told apart by what comes, not by what was asked for, since servers may answer either.
 //     Typed objects come without apiVersion and kind, as from a typed clientset; *unstructured.Unstructured and
 //     *metav1.PartialObjectMetadata keep them.
@@ -22,7 +23,7 @@
 //  6. What is equal on the wire is decoded once: objects of [FromClient] share memory with each other, and are read-only.
 //     They are deeply equal to what client-go makes of the same bytes; nothing is dropped. [WithoutSharing] turns it off,
 //     and [WithMutationDetector] finds in tests who writes into what is shared.
-//  7. A stream holds one object at a time. One of more than 32 MiB ends it, and a length that lies costs no memory.
+//  7. A stream holds one object at a time, and up to 256 KiB of what has come behind it. One of more than 32 MiB ends it, and a length that lies costs no memory.
 //
 // # Cost
 //

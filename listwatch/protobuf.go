@@ -90,16 +90,6 @@ func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, 
 	}
 	in.end = in.read + size
 	defer func() { in.end = math.MaxUint64 }()
-	items := round[[]byte, T]{
-		decode: func(data []byte) (T, error) { return d.protobufItem(data, gvk) },
-		known:  func(data []byte) (T, bool) { return d.heldItem(data, gvk) },
-		yield: func(obj T, err error) error {
-			if !yield(obj, err) {
-				return errStopped
-			}
-			return nil
-		},
-	}
 	for in.read < in.end {
 		field, wire, err := in.tag(listFields)
 		switch {
@@ -112,7 +102,7 @@ func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, 
 		case field == itemField:
 			var data []byte
 			if data, err = in.bytes(); err == nil {
-				err = items.take(data, in.itemWaits())
+				err = d.yieldItem(data, gvk, yield)
 			}
 		default:
 			err = in.skip(wire)
@@ -127,13 +117,19 @@ func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, 
 	return nil
 }
 
-func (d *decoder[T]) protobufItem(data []byte, gvk schema.GroupVersionKind) (T, error) {
-	obj, err := d.protobufObject(data, gvk)
+func (d *decoder[T]) yieldItem(data []byte, gvk schema.GroupVersionKind, yield func(T, error) bool) (err error) {
+	obj, held := d.heldItem(data, gvk)
+	if !held {
+		obj, err = d.protobufObject(data, gvk)
+	}
 	if err != nil {
 		var none T
-		return none, &DecodeError{Op: "list", Object: d.keyIn(data, false), Err: err}
+		obj, err = none, &DecodeError{Op: "list", Object: d.keyIn(data, false), Err: err}
 	}
-	return obj, nil
+	if !yield(obj, err) {
+		return errStopped
+	}
+	return nil
 }
 
 // protobufFrames are the frames of a watch.
@@ -356,17 +352,6 @@ func (w *wireReader) bytes() ([]byte, error) {
 	data, err := part(w.r, &w.buffer, int(size))
 	w.read += size
 	return data, err
-}
-
-// itemWaits reports whether the next field of a list is an item that has come already.
-func (w *wireReader) itemWaits() bool {
-	window, _ := w.r.Peek(min(w.r.Buffered(), 1+binary.MaxVarintLen64))
-	if len(window) < 2 || window[0] != itemField<<3|wireBytes {
-		return false
-	}
-	size, n := binary.Uvarint(window[1:])
-	whole := size + uint64(1+n)
-	return n > 0 && size <= uint64(w.limit) && whole <= uint64(w.r.Buffered()) && w.read <= w.end && whole <= w.end-w.read
 }
 
 func (w *wireReader) typeMeta(into *runtime.TypeMeta) error {
