@@ -39,7 +39,7 @@ func Labels(selector labels.Selector) Option {
 	return func(o *options) { o.labelSelector = selector.String() }
 }
 
-// WithJSON asks for JSON where the type could be had as protobuf, which is the default: JSON takes four times as
+// WithJSON asks for JSON where the type could be had as protobuf, which is the default: JSON takes twice as
 // long for a list of pods (docs/benchmarks.md). To look at traffic, or against a server whose protobuf is in doubt. It applies
 // to [FromClient].
 func WithJSON() Option {
