@@ -72,7 +72,13 @@ func (w *world) freshness(t testing.TB, since time.Time, limit time.Duration, co
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()
 	for left := len(copies); left > 0; <-ticker.C {
-		require.Less(t, time.Since(since), limit, "%d copies are not fresh", left)
+		var late []string
+		for i, c := range copies {
+			if took[i] == 0 {
+				late = append(late, c.name)
+			}
+		}
+		require.Less(t, time.Since(since), limit, "not fresh: %q", late)
 		for i, c := range copies {
 			if took[i] == 0 && c.holds(keys[i]) {
 				took[i] = time.Since(since)
