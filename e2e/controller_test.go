@@ -38,7 +38,7 @@ const (
 func TestControllerReplicas(t *testing.T) {
 	c := cluster.Start(t)
 	w := newWorld(t, c)
-	w.permit(cluster.AgentUser,
+	w.permit("counts-pods", cluster.AgentUser,
 		rbacv1.PolicyRule{Verbs: []string{"patch"}, APIGroups: []string{""}, Resources: []string{"nodes"}},
 		rbacv1.PolicyRule{Verbs: []string{"get", "create", "update"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}})
 	for i := range 5 {
@@ -242,18 +242,4 @@ func assertEventually(condition func() bool, limit time.Duration) bool {
 		}
 	}
 	return true
-}
-
-// permit gives a user rules of its own.
-func (w *world) permit(user string, rules ...rbacv1.PolicyRule) {
-	w.t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("rules-of-%s", user)}, Rules: rules}
-	_, err := w.client.RbacV1().ClusterRoles().Create(w.t.Context(), role, metav1.CreateOptions{})
-	require.NoError(w.t, err)
-	_, err = w.client.RbacV1().ClusterRoleBindings().Create(w.t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-	}, metav1.CreateOptions{})
-	require.NoError(w.t, err)
 }

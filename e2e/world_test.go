@@ -185,8 +185,13 @@ const reads = "reads-all"
 // grant lets a user list and watch every resource.
 func (w *world) grant(user string) {
 	w.t.Helper()
-	rules := []rbacv1.PolicyRule{{Verbs: []string{"list", "watch"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reads + "-" + user}, Rules: rules}
+	w.permit(reads+"-"+user, user, rbacv1.PolicyRule{Verbs: []string{"list", "watch"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
+}
+
+// permit gives a user a cluster role of this name.
+func (w *world) permit(name, user string, rules ...rbacv1.PolicyRule) {
+	w.t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 	_, err := w.client.RbacV1().ClusterRoles().Create(w.t.Context(), role, metav1.CreateOptions{})
 	require.NoError(w.t, err)
 	_, err = w.client.RbacV1().ClusterRoleBindings().Create(w.t.Context(), &rbacv1.ClusterRoleBinding{
