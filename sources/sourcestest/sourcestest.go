@@ -67,8 +67,14 @@ type run struct {
 	over    atomic.Bool
 
 	mu     sync.Mutex // guards states
-	states []sources.Pods
+	states []state
 	news   chan struct{}
+}
+
+// state is what was set, and its pods as they were then, by key.
+type state struct {
+	pods   sources.Pods
+	copies []*corev1.Pod
 }
 
 // start runs the source until the test ends, and then checks how it ended.
@@ -96,9 +102,13 @@ func (r *run) set(pods sources.Pods) {
 	if r.over.Load() {
 		r.Error("Set is called after Run has returned")
 	}
+	now := state{pods: pods}
+	for _, pod := range pods.Sorted() {
+		now.copies = append(now.copies, pod.DeepCopy())
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.states = append(r.states, pods)
+	r.states = append(r.states, now)
 	select {
 	case r.news <- struct{}{}:
 	default:
@@ -111,7 +121,7 @@ func (r *run) newest() (pods sources.Pods, ok bool) {
 	if len(r.states) == 0 {
 		return pods, false
 	}
-	return r.states[len(r.states)-1], true
+	return r.states[len(r.states)-1].pods, true
 }
 
 // expect waits until the newest state is of these pods alone.
@@ -247,14 +257,15 @@ func leavesAlone(r *run) {
 	r.Declare("a", "b")
 	r.start()
 	r.expect("a", "b")
-	state, _ := r.newest()
-	var before []*corev1.Pod
-	for _, pod := range state.Sorted() {
-		before = append(before, pod.DeepCopy())
-	}
 	r.Declare("a")
 	r.expect("a")
 	r.Declare("a", "b")
 	r.expect("a", "b")
-	require.Equal(r, before, state.Sorted(), "a pod was modified after it had been set")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, then := range r.states {
+		for i, pod := range then.pods.Sorted() {
+			require.Equal(r, then.copies[i], pod, "a pod was modified after it had been set")
+		}
+	}
 }
