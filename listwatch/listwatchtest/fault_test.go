@@ -1,6 +1,7 @@
 package listwatchtest_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"testing"
@@ -203,6 +204,20 @@ func TestDelayHoldsAnswersAndEventsBack(t *testing.T) {
 		f.require(t, "ADDED b@3", "ADDED c@4")
 		require.Equal(t, time.Minute, time.Since(began))
 		require.Equal(t, 1, fault.Struck())
+	})
+}
+
+// TestAnswerInTheMomentOfGivingUp: which of the two comes first must not decide whether the request ends.
+func TestAnswerInTheMomentOfGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		d := door{pods, pods.ListerWatcher()}
+		for range 100 {
+			pods.Delay(time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, _, _ = d.names(ctx, latest)
+			cancel()
+		}
 	})
 }
 

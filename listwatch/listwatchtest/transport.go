@@ -17,17 +17,19 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, pipe := io.Pipe()
 	w := &memoryWriter{header: http.Header{}, pipe: pipe, ready: make(chan struct{}), done: make(chan struct{})}
 	go w.serve(m.server, incoming(ctx, r))
+	giveUp := func(err error) (*http.Response, error) {
+		cancel()
+		_ = body.Close() // which an answer in that very moment would wait for
+		<-w.done
+		return nil, err
+	}
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
-		cancel()
-		<-w.done
-		return nil, context.Cause(ctx)
+		return giveUp(context.Cause(ctx))
 	}
 	if w.failure != nil {
-		cancel()
-		<-w.done
-		return nil, w.failure
+		return giveUp(w.failure)
 	}
 	unhook := context.AfterFunc(ctx, func() { pipe.CloseWithError(context.Cause(ctx)) })
 	return &http.Response{
