@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -113,9 +114,9 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 	}
 	if initial {
 		for _, item := range items {
-			_, _ = out.Write(c.codec.event(watch.Added, item))
+			c.codec.write(out, watch.Added, item)
 		}
-		_, _ = out.Write(c.codec.bookmark(version))
+		c.codec.bookmark(out, version)
 	}
 	s.follow(w, r, stream{w: out, codec: c.codec})
 }
@@ -149,16 +150,24 @@ func (s *server) change(_ http.ResponseWriter, _ *http.Request) {
 // events sends the changes: each of them a state of one of the first pods with a version of its own.
 func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
 	s.do <- func(on stream) {
-		states := make([][2][]byte, s.settings.eventPods)
+		states := make([][2]state, s.settings.eventPods)
 		for i := range states {
-			states[i] = [2][]byte{on.codec.object(s.settings, i, i, 1), on.codec.object(s.settings, i, i, 2)}
+			states[i] = [2]state{stateOf(on.codec.object(s.settings, i, i, 1), i), stateOf(on.codec.object(s.settings, i, i, 2), i)}
 		}
 		s.asked.Store(time.Now().UnixNano())
 		for n := range s.settings.events {
-			i := n % len(states)
-			object := slices.Clone(states[i][n/len(states)%2])
-			at(object, world.Version(i), world.Version(eventVersion+n))
-			_, _ = on.w.Write(on.codec.event(watch.Modified, object))
+			now := states[n%len(states)][n/len(states)%2]
+			copy(now.version, world.Version(eventVersion+n))
+			on.codec.write(on.w, watch.Modified, now.object)
 		}
 	}
+}
+
+// state is an encoded object, in which its version can be exchanged for another one of equal length.
+type state struct{ object, version []byte }
+
+func stateOf(object []byte, version int) state {
+	text := world.Version(version)
+	at := bytes.Index(object, []byte(text))
+	return state{object, object[at : at+len(text)]}
 }

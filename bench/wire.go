@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,27 +97,42 @@ func (c codec) list(items [][]byte, version string, write func([]byte)) {
 	write([]byte{0x1a, 0, 0x22, 0})
 }
 
-// event is one frame of a WATCH.
-func (c codec) event(kind watch.EventType, object []byte) []byte {
+// event is what stands before and behind an object in a frame of a WATCH.
+func (c codec) event(kind watch.EventType, object []byte) (before, after []byte) {
 	if c.form != protobuf {
-		return fmt.Appendf(nil, `{"type":"%s","object":{"kind":"%s","apiVersion":"%s",%s}`+"\n", kind, c.kind, c.api, object[1:])
+		return fmt.Appendf(nil, `{"type":"%s","object":{"kind":"%s","apiVersion":"%s",`, kind, c.kind, c.api), []byte("}\n")
 	}
-	return c.frame(kind, append(c.envelope("Pod"), field(2, object)...))
+	return frame(kind, append(c.envelope("Pod"), head(2, len(object))...), len(object)), nil
 }
 
-func (c codec) frame(kind watch.EventType, enveloped []byte) []byte {
-	event := append(field(1, []byte(kind)), field(2, field(1, enveloped))...)
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
+// write writes an event without copying its object: the server must not be what is measured.
+func (c codec) write(w io.Writer, kind watch.EventType, object []byte) {
+	before, after := c.event(kind, object)
+	_, _ = w.Write(before)
+	if c.form != protobuf {
+		object = object[1:] // the brace is written already
+	}
+	_, _ = w.Write(object)
+	_, _ = w.Write(after)
+}
+
+// frame is the head of a frame that begins with these bytes of an envelope; rest more are to follow.
+func frame(kind watch.EventType, enveloped []byte, rest int) []byte {
+	raw := append(head(1, len(enveloped)+rest), enveloped...)
+	object := append(head(2, len(raw)+rest), raw...)
+	event := append(field(1, []byte(kind)), object...)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event)+rest)), event...)
 }
 
 // bookmark ends the initial events.
-func (c codec) bookmark(version string) []byte {
+func (c codec) bookmark(w io.Writer, version string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 	if c.form == protobuf {
 		data, _ := pod.Marshal()
-		return c.event(watch.Bookmark, data)
+		c.write(w, watch.Bookmark, data)
+		return
 	}
-	return c.event(watch.Bookmark, fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%s","annotations":{"%s":"true"}}}`, version, metav1.InitialEventsAnnotationKey))
+	c.write(w, watch.Bookmark, fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%s","annotations":{"%s":"true"}}}`, version, metav1.InitialEventsAnnotationKey))
 }
 
 // expired tells the reader to list again.
@@ -125,7 +140,7 @@ func (c codec) expired() []byte {
 	status := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old"}
 	if c.form == protobuf {
 		data, _ := status.Marshal()
-		return c.frame(watch.Error, append(envelope("v1", "Status"), field(2, data)...))
+		return frame(watch.Error, append(envelope("v1", "Status"), field(2, data)...), 0)
 	}
 	data, _ := json.Marshal(status)
 	return fmt.Appendf(nil, `{"type":"ERROR","object":%s}`+"\n", data)
@@ -143,9 +158,3 @@ func head(number, size int) []byte {
 }
 
 func field(number int, value []byte) []byte { return append(head(number, len(value)), value...) }
-
-// at writes another version into an encoded object, which keeps its length.
-func at(object []byte, old, version string) {
-	i := bytes.Index(object, []byte(old))
-	copy(object[i:], version)
-}
