@@ -5,14 +5,13 @@ import (
 	"io"
 	"runtime"
 	"sync"
-	"sync/atomic"
 )
 
 // What has come of a watch already need not be decoded one by one: where complete objects wait in the reader's buffer, a round of them is
-// decoded by several goroutines at once, and handed on in order by the one that ranges, which also reads. What comes
-// alone is decoded by that one and waits for nobody. The goroutines of a round have ended before its first object is handed
-// on, so that there is none to stop, and nothing is handed on that stands behind an error. A list is decoded by one: two made it
-// no faster (docs/design.md).
+// decoded by several goroutines at once. They are handed on in order, each as soon as those before it are, by the goroutine that
+// ranges, which also reads, and decodes while the next one is not ready. What comes alone is decoded by that one and
+// waits for nobody. The others have ended before it reads on and before the range ends, so that there is none to stop, and nothing
+// is handed on that stands behind an error. A list is decoded by one: two made it no faster (docs/design.md).
 
 const (
 	maxRound   = 256 << 10 // bytes that are read ahead, and with them the objects of a round
@@ -51,40 +50,113 @@ func (r *round[In, Out]) take(in In, more bool) error {
 }
 
 // end decodes what waits and hands it on.
-func (r *round[In, Out]) end() error {
+func (r *round[In, Out]) end() (err error) {
 	if n := min(len(r.waits)/neighbours, runtime.GOMAXPROCS(0), maxDecode); n > 1 {
-		r.together(n)
+		err = r.together(n)
 	} else {
 		r.some(0, len(r.waits))
+		err = r.handOn(0, len(r.waits))
 	}
-	for i := range r.waits {
+	clear(r.waits)
+	r.waits = r.waits[:0]
+	return err
+}
+
+// together decodes with n goroutines, this one among them.
+func (r *round[In, Out]) together(n int) error {
+	var others sync.WaitGroup
+	defer others.Wait()
+	parts := newParts((len(r.waits) + neighbours - 1) / neighbours)
+	defer parts.stop()
+	decode := func(part int) {
+		r.some(part*neighbours, min((part+1)*neighbours, len(r.waits)))
+		parts.ready(part)
+	}
+	for range n - 1 {
+		others.Go(func() {
+			for part, ok := parts.take(); ok; part, ok = parts.take() {
+				decode(part)
+			}
+		})
+	}
+	for part := range parts.isReady {
+		for !parts.look(part) {
+			if next, ok := parts.take(); ok {
+				decode(next)
+			} else {
+				parts.await(part)
+			}
+		}
+		if err := r.handOn(part*neighbours, min((part+1)*neighbours, len(r.waits))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handOn yields what has been decoded.
+func (r *round[In, Out]) handOn(from, to int) error {
+	for i := from; i < to; i++ {
 		if err := r.yield(r.waits[i].out, r.waits[i].err); err != nil {
 			return err
 		}
 	}
-	clear(r.waits)
-	r.waits = r.waits[:0]
 	return nil
 }
 
-// together decodes with n goroutines, this one among them.
-func (r *round[In, Out]) together(n int) {
-	var taken atomic.Int64
-	decode := func() {
-		for {
-			to := int(taken.Add(neighbours))
-			if to-neighbours >= len(r.waits) {
-				return
-			}
-			r.some(to-neighbours, min(to, len(r.waits)))
-		}
+// parts are those of a round, some neighbours each.
+type parts struct {
+	mu      sync.Mutex
+	change  sync.Cond // of isReady
+	taken   int       // how many are decoded or being decoded
+	isReady []bool
+}
+
+func newParts(n int) *parts {
+	p := &parts{isReady: make([]bool, n)}
+	p.change.L = &p.mu
+	return p
+}
+
+// take returns the next part that nobody decodes yet.
+func (p *parts) take() (part int, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken == len(p.isReady) {
+		return 0, false
 	}
-	var others sync.WaitGroup
-	for range n - 1 {
-		others.Go(decode)
+	p.taken++
+	return p.taken - 1, true
+}
+
+// stop makes take return nothing from now on.
+func (p *parts) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken = len(p.isReady)
+}
+
+func (p *parts) ready(part int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isReady[part] = true
+	p.change.Signal()
+}
+
+// look reports whether a part is ready.
+func (p *parts) look(part int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.isReady[part]
+}
+
+// await waits for it.
+func (p *parts) await(part int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.isReady[part] {
+		p.change.Wait()
 	}
-	decode()
-	others.Wait()
 }
 
 func (r *round[In, Out]) some(from, to int) {
