@@ -76,7 +76,11 @@ func randomWatch(t *testing.T, random *rand.Rand, n int) []byte {
 	var body []byte
 	for i := range n {
 		kind := []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark}[random.Intn(4)]
-		data := marshalled(t, somePod(i, random.Intn(300)))
+		p := somePod(i, random.Intn(300))
+		if kind == watch.Modified {
+			p.UID = types.UID(fmt.Sprint("changing-", i%3))
+		}
+		data := marshalled(t, p)
 		switch random.Intn(60) {
 		case 0:
 			body = append(body, 0, 0, 0, 3, 0xff, 0xff, 0xff)

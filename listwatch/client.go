@@ -34,7 +34,7 @@ func FromClient[O any, T interface {
 }](client rest.Interface, resource string, optionList ...Option) *ListWatch[T] {
 	c := &clientSource[T]{
 		client: client, resource: resource, options: apply(optionList),
-		decoder: newDecoder(func() T { return new(O) }),
+		decoder: newDecoder[O, T](),
 	}
 	if !c.options.noSharing {
 		c.decoder.share()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"strings"
+	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +29,7 @@ const (
 // is decided in protobufObject and jsonObject alone. It is safe for concurrent use.
 type decoder[T store.Object] struct {
 	new      func() T
+	weak     func(T) func() any         // a weak pointer: nil once nobody keeps the object
 	kind     string                     // what the objects must be; empty: anything
 	protobuf bool                       // whether T has generated protobuf code
 	limit    int                        // bytes of one object
@@ -42,9 +44,22 @@ var errStopped = errors.New("stopped")
 // unmarshaler is the generated protobuf code of an API type.
 type unmarshaler interface{ Unmarshal(data []byte) error }
 
-func newDecoder[T store.Object](newObject func() T) *decoder[T] {
-	_, protobuf := any(newObject()).(unmarshaler)
-	return &decoder[T]{new: newObject, kind: kindOf[T](), protobuf: protobuf, limit: maxObject}
+func newDecoder[O any, T interface {
+	*O
+	store.Object
+}]() *decoder[T] {
+	_, protobuf := any(T(new(O))).(unmarshaler)
+	return &decoder[T]{new: func() T { return new(O) }, weak: weakly[O, T], kind: kindOf[T](), protobuf: protobuf, limit: maxObject}
+}
+
+func weakly[O any, T ~*O](obj T) func() any {
+	pointer := weak.Make((*O)(obj))
+	return func() any {
+		if obj := pointer.Value(); obj != nil {
+			return obj
+		}
+		return nil
+	}
 }
 
 // share begins to decode equal parts once. A process that may not hash in the way that makes this safe does without.
@@ -200,7 +215,7 @@ func (d *decoder[T]) object(f frame) (none T, err error) {
 	case f.kind.Kind == "":
 		return none, errNoKind
 	}
-	return d.protobufObject(f.message, f.kind)
+	return d.protobufObject(f.message, f.kind, watch.EventType(f.event) == watch.Modified)
 }
 
 // status decodes the Status of an ERROR event.
@@ -218,8 +233,9 @@ func (d *decoder[T]) status(f frame) error {
 	return statusError(&status)
 }
 
-// protobufObject decodes one message. data may be reused afterwards: generated code copies what it keeps.
-func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind) (T, error) {
+// protobufObject decodes one message. data may be reused afterwards: generated code copies what it keeps. An object that has
+// changed is decoded beside its last state.
+func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind, changed bool) (T, error) {
 	var none T
 	if err := d.check(gvk.Kind); err != nil {
 		return none, err
@@ -229,11 +245,16 @@ func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind) (T
 	if !ok {
 		return none, errNoProtobuf
 	}
+	var change sharing.Change
 	var err error
-	if d.memo != nil {
-		err = d.memo.Unmarshal(data, message)
-	} else {
+	switch {
+	case d.memo == nil:
 		err = message.Unmarshal(data)
+	case changed:
+		id, _ := protobufIdentity(data)
+		change, err = d.memo.UnmarshalChange(id.uid, data, message)
+	default:
+		err = d.memo.Unmarshal(data, message)
 	}
 	if err != nil {
 		return none, errMalformed
@@ -241,7 +262,11 @@ func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind) (T
 	if d.kind == "" {
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
 	}
-	return d.dropped(obj), nil
+	obj = d.dropped(obj)
+	if changed {
+		change.Keep(d.weak(obj))
+	}
+	return obj, nil
 }
 
 // jsonObject decodes one object. gvk is what a list said of its items, which may leave it out themselves.

@@ -17,7 +17,7 @@ import (
 const mebibyte = 1 << 20
 
 func podDecoder(limit int) *decoder[*corev1.Pod] {
-	d := newDecoder(func() *corev1.Pod { return new(corev1.Pod) })
+	d := newDecoder[corev1.Pod]()
 	d.share()
 	d.limit = limit
 	return d
@@ -159,7 +159,7 @@ func TestDeepNesting(t *testing.T) {
 			require.ErrorAs(t, errs[0], &unusable)
 		}
 	}
-	u := newDecoder(func() *unstructured.Unstructured { return new(unstructured.Unstructured) })
+	u := newDecoder[unstructured.Unstructured]()
 	body := `{"items":[{"kind":"K","apiVersion":"v1","x":` + strings.Repeat(`{"a":`, 20_000) + `1` + strings.Repeat(`}`, 20_000) + `}]}`
 	var errs []error
 	_, err := u.list(strings.NewReader(body), func(_ *unstructured.Unstructured, err error) bool {

@@ -1,12 +1,17 @@
 package listwatch_test
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 	"unsafe"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/listwatch"
 )
@@ -39,6 +44,55 @@ func TestEqualPartsShareMemory(t *testing.T) {
 			require.Positive(t, stats.Held)
 		})
 	}
+}
+
+// changesOf are states of pods that do not resemble each other, by turns.
+func changesOf(pods, states int) (all []watch.Event) {
+	for state := range states {
+		for i := range pods {
+			all = append(all, watch.Event{Type: watch.Modified, Object: &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", i), UID: types.UID(fmt.Sprint("uid-", i)), ResourceVersion: fmt.Sprint(state, i)},
+				Spec:       corev1.PodSpec{NodeName: fmt.Sprint("a node that no other pod is on: ", i)},
+				Status:     corev1.PodStatus{ObservedGeneration: int64(state)},
+			}})
+		}
+	}
+	return all
+}
+
+// TestAChangedObjectSharesMemoryWithItsLastState: of so many pods without equal parts, the memo soon looks none up.
+func TestAChangedObjectSharesMemoryWithItsLastState(t *testing.T) {
+	const pods, states = 200, 5
+	cs := clientset(t, serve(t, answer(200, protobufType, frames(t, protobufType, v1Version, changesOf(pods, states)...))))
+	lw := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods")
+	events, errs := readWatch(lw.Watch(t.Context(), metav1.ListOptions{}))
+	require.Empty(t, errs)
+	shared := 0
+	for i, event := range events[pods:] {
+		require.EqualValues(t, i/pods+1, event.Object.Status.ObservedGeneration)
+		require.Equal(t, fmt.Sprint("a node that no other pod is on: ", i%pods), event.Object.Spec.NodeName)
+		if sameMemory(events[i].Object.Spec.NodeName, event.Object.Spec.NodeName) {
+			shared++
+		}
+	}
+	require.Greater(t, shared, pods*(states-1)/2)
+}
+
+// TestStatesThatAreNotKeptAreFreed: following changes must not hold what the reader has let go, or made something else of.
+func TestStatesThatAreNotKeptAreFreed(t *testing.T) {
+	cs := clientset(t, serve(t, answer(200, protobufType, frames(t, protobufType, v1Version, changesOf(2, 20)...))))
+	lw := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods")
+	var seen []weak.Pointer[corev1.Pod]
+	for event, err := range lw.Watch(t.Context(), metav1.ListOptions{}) {
+		require.NoError(t, err)
+		seen = append(seen, weak.Make(event.Object))
+	}
+	runtime.GC()
+	for _, p := range seen {
+		require.Nil(t, p.Value())
+	}
+	require.Len(t, seen, 40)
+	runtime.KeepAlive(lw)
 }
 
 func TestWithoutSharingEveryObjectHasItsOwnMemory(t *testing.T) {

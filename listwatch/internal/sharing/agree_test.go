@@ -71,15 +71,23 @@ func filler(random *rand.Rand) func(obj any) {
 // made is an object that a memo has made, with what it must be for as long as it lives.
 type made struct{ ours, plain runtime.Object }
 
-// agree decodes data twice with the memo and compares both with the generated code.
+// agree decodes data twice with the memo, then once more as a change of the last object of this kind, and compares all with the
+// generated code.
 func agree(t *testing.T, memo *sharing.Memo, gvk schema.GroupVersionKind, data []byte) []made {
 	t.Helper()
 	plain := newObject(t, gvk).(message)
 	plainErr := plain.Unmarshal(slices.Clone(data))
 	var all []made
-	for range 2 {
+	for i := range 3 {
 		ours, input := newObject(t, gvk).(message), slices.Clone(data)
-		err := memo.Unmarshal(input, ours)
+		var err error
+		if i < 2 {
+			err = memo.Unmarshal(input, ours)
+		} else {
+			var change sharing.Change
+			change, err = memo.UnmarshalChange([]byte(gvk.String()), input, ours)
+			change.Keep(func() any { return ours })
+		}
 		for i := range input {
 			input[i] = 0xff // the buffer is the caller's again
 		}

@@ -55,12 +55,20 @@ type place struct {
 	slots         []slot
 }
 
+// invalid says that what now stands here was not taken apart.
+func (at *place) invalid() {
+	if at != nil {
+		at.valid = false
+	}
+}
+
 // slot is what a place knows of one field, besides its bounds.
 type slot struct {
-	whole    habit
-	nested   []*place // by number of the element
-	elements []span   // of a JSON array, the brackets included; those of protobuf are found at once
-	spare    []span
+	whole     habit
+	ownHabits *ownHabits // nil until needed
+	nested    []*place   // by number of the element
+	elements  []span     // of a JSON array, the brackets included; those of protobuf are found at once
+	spare     []span
 }
 
 // span is the run of one field, counted from the beginning of its message.

@@ -8,6 +8,7 @@ type decoder struct {
 	*Memo
 	before map[any]*before // by plan
 	far    map[*site]*habit
+	trace  trace
 	doc    document
 	sum    []byte // of hash
 	names  map[string]string

@@ -27,6 +27,7 @@ type Memo struct {
 	structs map[reflect.Type]*jsonPlan
 	sites   []*site
 	tree    treeMemo
+	changes changes
 	idle    []*decoder // the one used last comes last
 
 	objects int // decoded in this generation

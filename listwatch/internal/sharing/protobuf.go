@@ -17,16 +17,23 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 	}
 	p := m.planOf(v.Type().Elem())
 	d := m.take(len(data))
-	before := d.beforeOf(p, v.Type().Elem(), p.slots)
-	err := d.message(p, before.root, v.Elem(), data, before.previous())
-	before.set(v.Elem(), data, err == nil)
+	err := d.object(p, v.Elem(), data, traced{})
 	d.giveBack()
 	return err
 }
 
+// object decodes a whole object.
+func (m *decoder) object(p *plan, into reflect.Value, data []byte, own traced) error {
+	before := m.beforeOf(p, into.Type(), p.slots)
+	err := m.message(p, before.root, into, data, before.previous(), own)
+	before.set(into, data, err == nil)
+	return err
+}
+
 // message decodes one message into dst, which is zero or, where that is taken, what was.value is.
-func (m *decoder) message(p *plan, at *place, dst reflect.Value, data []byte, was previous) error {
-	w := walk{m: m, p: p, at: at, dst: dst, was: was, plain: plainRun{to: dst, data: data}}
+func (m *decoder) message(p *plan, at *place, dst reflect.Value, data []byte, was previous, own traced) error {
+	w := walk{m: m, p: p, at: at, dst: dst, was: was, own: own, plain: plainRun{to: dst, data: data}}
+	parts := own.mark()
 	w.begin()
 	for here := 0; here < len(data); {
 		end, err := w.same(here)
@@ -35,6 +42,7 @@ func (m *decoder) message(p *plan, at *place, dst reflect.Value, data []byte, wa
 		}
 		switch {
 		case err == errForm:
+			own.forget(parts)
 			return w.plain.all()
 		case err != nil:
 			return err
@@ -55,6 +63,7 @@ type walk struct {
 	at     *place // nil: nothing stood here, and nothing is noted
 	dst    reflect.Value
 	was    previous
+	own    traced
 	old    []span // of the fields of was that are still to come
 	fields []span
 	last   int // the number of the field before
@@ -161,7 +170,7 @@ func (w *walk) run(start int) (end int, err error) {
 	}
 	was := w.counterpart(f, number)
 	w.note(number, start, end)
-	return end, w.field(f, start, end, count, was)
+	return end, w.field(f, number, start, end, count, was)
 }
 
 func (w *walk) note(number, start, end int) {
@@ -195,7 +204,7 @@ func (f *field) takes(wire int) bool {
 }
 
 // field decodes the run of one field, data[start:end], or leaves it to the plain run.
-func (w *walk) field(f *field, start, end, count int, was previous) error {
+func (w *walk) field(f *field, number, start, end, count int, was previous) error {
 	if f.shape == scalar {
 		return nil
 	}
@@ -204,24 +213,33 @@ func (w *walk) field(f *field, start, end, count int, was previous) error {
 		w.plain.from = end
 		return err
 	}
+	run, into := w.plain.data[start:end], w.dst.Field(f.index)
+	k, keyed, found := w.unchanged(f, number, run)
 	h := w.m.whole(w.at, f.slot, f.whole)
-	looked := h.wanted()
-	if !looked && f.shape == leaf && !f.strings {
-		return f.checkEntries(w.plain.data[start:end])
+	looked := !found && h.wanted()
+	if !found && !looked && f.shape == leaf && !f.strings {
+		return f.checkEntries(run)
 	}
 	if err := w.plain.until(start); err != nil {
 		return err
 	}
 	w.plain.from = end
-	run, into := w.plain.data[start:end], w.dst.Field(f.index)
-	var k key
+	if found {
+		into.Set(w.own.was.Field(f.index))
+		w.m.same(len(run))
+		w.at.forget(f.slot)
+		return nil
+	}
 	if looked {
-		if k = w.m.keyOf(run); w.m.find(f.whole, h, k, len(run), into) {
+		if !keyed {
+			k = w.m.keyOf(run)
+		}
+		if w.m.find(f.whole, h, k, len(run), into) {
 			w.at.forget(f.slot)
 			return nil
 		}
 	}
-	if err := w.decode(f, into, run, count, was); err != nil {
+	if err := w.decode(f, number, into, run, count, was); err != nil {
 		return err
 	}
 	if looked {
@@ -231,7 +249,7 @@ func (w *walk) field(f *field, start, end, count int, was previous) error {
 }
 
 // decode decodes the run of one field into its place.
-func (w *walk) decode(f *field, into reflect.Value, run []byte, count int, was previous) error {
+func (w *walk) decode(f *field, number int, into reflect.Value, run []byte, count int, was previous) error {
 	if f.strings {
 		return w.m.strings(into, run, was)
 	}
@@ -248,16 +266,16 @@ func (w *walk) decode(f *field, into reflect.Value, run []byte, count int, was p
 	}
 	switch f.shape {
 	case message:
-		return w.m.message(nested, w.at.below(f.slot, 0, nested.slots), into, payload(run), was.payload())
+		return w.m.message(nested, w.at.below(f.slot, 0, nested.slots), into, payload(run), was.payload(), w.own.below(f, number))
 	case pointer:
 		into.Set(reflect.New(f.elem))
-		return w.m.message(nested, w.at.below(f.slot, 0, nested.slots), into.Elem(), payload(run), was.pointer())
+		return w.m.message(nested, w.at.below(f.slot, 0, nested.slots), into.Elem(), payload(run), was.pointer(), w.own.below(f, number))
 	}
-	return w.elements(f, nested, into, run, count, was)
+	return w.elements(f, number, nested, into, run, count, was)
 }
 
 // elements decodes a run of repeated messages.
-func (w *walk) elements(f *field, nested *plan, into reflect.Value, run []byte, count int, was previous) error {
+func (w *walk) elements(f *field, number int, nested *plan, into reflect.Value, run []byte, count int, was previous) error {
 	m := w.m
 	into.Grow(count)
 	into.SetLen(count)
@@ -276,17 +294,25 @@ func (w *walk) elements(f *field, nested *plan, into reflect.Value, run []byte, 
 			continue
 		}
 		data := payload(whole)
-		var k key
+		own := w.own.element(f, number, i)
+		k, keyed, found := w.unchangedElement(f, own, data)
+		if found {
+			elem.Set(own.was)
+			m.same(len(whole))
+			below.invalid()
+			continue
+		}
 		looked := h.wanted()
 		if looked {
-			if k = m.keyOf(data); m.find(f.each, h, k, len(data), elem) {
-				if below != nil {
-					below.valid = false
-				}
+			if !keyed {
+				k = m.keyOf(data)
+			}
+			if m.find(f.each, h, k, len(data), elem) {
+				below.invalid()
 				continue
 			}
 		}
-		if err := m.message(nested, below, elem, data, old.payload()); err != nil {
+		if err := m.message(nested, below, elem, data, old.payload(), own); err != nil {
 			return err
 		}
 		if looked {

@@ -1,0 +1,182 @@
+package sharing_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/listwatch/internal/sharing"
+)
+
+// changing is a pod of its own that no other pod resembles, in one of its states.
+func changing(i, state int) *corev1.Pod {
+	own := func(what string) string { return fmt.Sprintf("%s-of-pod-%d-and-of-no-other", what, i) }
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: own("name"), UID: types.UID(own("uid")), ResourceVersion: fmt.Sprint(state), Annotations: map[string]string{own("key"): own("value")}},
+		Spec:       corev1.PodSpec{NodeName: own("node"), Containers: []corev1.Container{{Name: "c", Image: own("image"), Args: []string{own("argument")}}}},
+	}
+	for _, c := range []string{"a", "b"} {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: c, ContainerID: own("container " + c), RestartCount: int32(state),
+			VolumeMounts: []corev1.VolumeMountStatus{{Name: own("mount"), MountPath: own("path")}}})
+	}
+	return pod
+}
+
+// follower decodes changes and keeps the last state of each object.
+type follower struct {
+	memo *sharing.Memo
+	mu   sync.Mutex
+	last map[types.UID]*corev1.Pod
+}
+
+func (f *follower) decode(t *testing.T, want *corev1.Pod) *corev1.Pod {
+	data, err := want.Marshal()
+	require.NoError(t, err)
+	got := &corev1.Pod{}
+	change, err := f.memo.UnmarshalChange([]byte(want.UID), data, got)
+	require.NoError(t, err)
+	clear(data)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last[want.UID] = got
+	change.Keep(func() any {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.last[want.UID] != got {
+			return nil
+		}
+		return got
+	})
+	return got
+}
+
+func sameMap(a, b map[string]string) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+func TestAChangeTakesOverWhatIsTheObjectsOwn(t *testing.T) {
+	f := &follower{memo: newMemo(t), last: map[types.UID]*corev1.Pod{}}
+	const pods, states = 50, 20
+	for i := range 10_000 { // by which the memo learns that nothing of one is found in another, and looks no more
+		data, err := changing(i, 0).Marshal()
+		require.NoError(t, err)
+		require.NoError(t, f.memo.Unmarshal(data, &corev1.Pod{}))
+	}
+	taken := 0
+	before := map[int]*corev1.Pod{}
+	for state := range states {
+		for i := range pods {
+			want := changing(i, state)
+			got := f.decode(t, want)
+			require.Equal(t, want, got)
+			if was := before[i]; was != nil && sameMap(was.Annotations, got.Annotations) && &was.Spec.Containers[0] == &got.Spec.Containers[0] &&
+				&was.Status.ContainerStatuses[1].VolumeMounts[0] == &got.Status.ContainerStatuses[1].VolumeMounts[0] {
+				taken++
+			}
+			before[i] = got
+		}
+	}
+	require.Greater(t, taken, pods*states*3/4, "of all changes, one in eight is decoded in full")
+	for i, got := range before {
+		require.Equal(t, changing(i, states-1), got, "a state was changed after it had been decoded")
+	}
+}
+
+// TestAStateThatNobodyKeepsIsNotUsed: there is nothing to take over, and the memo soon asks no more.
+func TestAStateThatNobodyKeepsIsNotUsed(t *testing.T) {
+	memo := newMemo(t)
+	asked := 0
+	for state := range 1000 {
+		want, got := changing(1, state), &corev1.Pod{}
+		data, err := want.Marshal()
+		require.NoError(t, err)
+		change, err := memo.UnmarshalChange([]byte(want.UID), data, got)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		change.Keep(func() any { asked++; return nil })
+	}
+	require.Positive(t, asked)
+	require.Less(t, asked, 200)
+}
+
+// TestPartsOfAnotherFormAreForgotten: where a message turns out to be decoded as a whole, what was noted of it before that means
+// nothing.
+func TestPartsOfAnotherFormAreForgotten(t *testing.T) {
+	field := func(number byte, of interface{ Marshal() ([]byte, error) }) []byte {
+		data, err := of.Marshal()
+		require.NoError(t, err)
+		return slices.Concat(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(data))), data)
+	}
+	spec := func(node string) []byte { return field(2, &corev1.PodSpec{NodeName: node}) }
+	head := field(1, &metav1.ObjectMeta{Name: "a"})
+	usual := slices.Concat(head, spec("a node with a name that is worth a key"))
+	memo := newMemo(t)
+	for i := range 4 {
+		for _, data := range [][]byte{usual, slices.Concat(spec("a node with a name that is worth a key"), head, spec("another one"))} {
+			plain, ours := &corev1.Pod{}, &corev1.Pod{}
+			require.NoError(t, plain.Unmarshal(data))
+			change, err := memo.UnmarshalChange([]byte("the one"), data, ours)
+			require.NoError(t, err)
+			require.Equal(t, plain, ours, i)
+			change.Keep(func() any { return ours })
+		}
+	}
+}
+
+// TestStatesOfOneObjectAtOnce: a round of a watch may have several states of one object, which end in any order.
+func TestStatesOfOneObjectAtOnce(t *testing.T) {
+	f := &follower{memo: newMemo(t), last: map[types.UID]*corev1.Pod{}}
+	var all sync.WaitGroup
+	for worker := range 4 {
+		all.Go(func() {
+			random := rand.New(rand.NewSource(int64(worker)))
+			for range 300 {
+				want := changing(random.Intn(3), random.Intn(5))
+				require.Equal(t, want, f.decode(t, want))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestChangesAgreeWhateverTheirForm: states follow each other whose bytes are in another form, or damaged, from one to the next.
+func TestChangesAgreeWhateverTheirForm(t *testing.T) {
+	random := source(t)
+	memo := newMemo(t)
+	var all []made
+	pods := neighbours()
+	for range 2000 {
+		data, err := pods[random.Intn(len(pods))].Marshal()
+		require.NoError(t, err)
+		switch random.Intn(3) {
+		case 0:
+			data = rewritten(random, data, 0)
+		case 1:
+			data = damaged(random, data)
+		}
+		plain, ours := &corev1.Pod{}, &corev1.Pod{}
+		plainErr := plain.Unmarshal(slices.Clone(data))
+		change, err := memo.UnmarshalChange([]byte("the one"), data, ours)
+		require.Equal(t, plainErr == nil, err == nil)
+		if err != nil {
+			continue
+		}
+		requireSame(t, podKind, plain, ours)
+		change.Keep(func() any { return ours })
+		all = append(all, made{ours, plain})
+	}
+	for _, m := range all {
+		require.True(t, reflect.DeepEqual(m.plain, m.ours), "an object changed after it was decoded")
+	}
+	require.Greater(t, len(all), 1000)
+}
