@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -147,13 +148,16 @@ func (s *server) change(_ http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// events sends the changes: each of them a state of one of the first pods with a version of its own.
+// events sends the changes: each of them a state of one of the first pods with a version of its own. The pods change by turns, in no
+// order that would help anybody.
 func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
 	s.do <- func(on stream) {
 		states := make([][2]state, s.settings.eventPods)
 		for i := range states {
 			states[i] = [2]state{stateOf(on.codec.object(s.settings, i, i, 1), i), stateOf(on.codec.object(s.settings, i, i, 2), i)}
 		}
+		random := rand.New(rand.NewPCG(1, 2))
+		random.Shuffle(len(states), func(i, j int) { states[i], states[j] = states[j], states[i] })
 		s.asked.Store(time.Now().UnixNano())
 		for n := range s.settings.events {
 			now := states[n%len(states)][n/len(states)%2]

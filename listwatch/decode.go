@@ -130,6 +130,9 @@ type frame struct {
 	kind    schema.GroupVersionKind // of the envelope, and what is in it
 	message []byte
 	sealed  error // why it could not be opened
+
+	identity   identity // of the message
+	identified bool
 }
 
 // frames are those of one stream. What next returns is valid until it is called while nothing waits.
@@ -172,6 +175,7 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 		if err != nil {
 			return atBoundary(err)
 		}
+		f.identity, f.identified = protobufIdentity(f.message)
 		if err := events.take(f, frames.waits()); err != nil {
 			return err
 		}
@@ -215,7 +219,10 @@ func (d *decoder[T]) object(f frame) (none T, err error) {
 	case f.kind.Kind == "":
 		return none, errNoKind
 	}
-	return d.protobufObject(f.message, f.kind, watch.EventType(f.event) == watch.Modified)
+	if watch.EventType(f.event) == watch.Modified {
+		return d.protobufObject(f.message, f.kind, f.identity.uid)
+	}
+	return d.protobufObject(f.message, f.kind, nil)
 }
 
 // status decodes the Status of an ERROR event.
@@ -233,9 +240,9 @@ func (d *decoder[T]) status(f frame) error {
 	return statusError(&status)
 }
 
-// protobufObject decodes one message. data may be reused afterwards: generated code copies what it keeps. An object that has
-// changed is decoded beside its last state.
-func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind, changed bool) (T, error) {
+// protobufObject decodes one message. data may be reused afterwards: generated code copies what it keeps. changed is the UID of an
+// object that was there before: it is decoded beside its last state.
+func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind, changed []byte) (T, error) {
 	var none T
 	if err := d.check(gvk.Kind); err != nil {
 		return none, err
@@ -250,9 +257,8 @@ func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind, ch
 	switch {
 	case d.memo == nil:
 		err = message.Unmarshal(data)
-	case changed:
-		id, _ := protobufIdentity(data)
-		change, err = d.memo.UnmarshalChange(id.uid, data, message)
+	case len(changed) > 0:
+		change, err = d.memo.UnmarshalChange(changed, data, message)
 	default:
 		err = d.memo.Unmarshal(data, message)
 	}
@@ -263,7 +269,7 @@ func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind, ch
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
 	}
 	obj = d.dropped(obj)
-	if changed {
+	if len(changed) > 0 {
 		change.Keep(d.weak(obj))
 	}
 	return obj, nil

@@ -41,8 +41,8 @@ func (d *decoder[T]) heldEvent(f frame) (event Event[T], found bool) {
 	case d.held == nil || f.malformed != nil || kind != watch.Added && kind != watch.Modified && kind != watch.Deleted:
 	case f.json:
 		obj, found = d.heldAs(jsonIdentity(f.object))
-	case f.sealed == nil && f.kind.Kind != "":
-		obj, found = d.heldItem(f.message, f.kind)
+	case f.sealed == nil && f.kind.Kind != "" && d.check(f.kind.Kind) == nil:
+		obj, found = d.heldAs(f.identity, f.identified)
 	}
 	if found {
 		event = newEvent(kind, obj)

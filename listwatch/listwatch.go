@@ -94,13 +94,13 @@ func (lw *ListWatch[T]) Sharing() SharingStats {
 	}
 	s := lw.memo.Stats()
 	return SharingStats{
-		Same: s.Same, Lookups: s.Lookups, Hits: s.Hits, Bytes: s.Bytes, Shared: s.Shared, Entries: s.Entries, Held: s.Held,
+		Same: s.Same, Lookups: s.Lookups, Hits: s.Hits, Bytes: s.Bytes, Shared: s.Shared, Entries: s.Entries, Held: s.Held, Changing: s.Changing,
 	}
 }
 
 // SharingStats says how much of a collection is equal, and what remembering it takes.
 type SharingStats struct {
-	// Same is how often a part of an object was equal in the object before, Lookups how often another was looked up among
+	// Same is how often a part of an object was equal in the object before, or in its own last state, Lookups how often another was looked up among
 	// all that is remembered, and Hits how often it was found.
 	Same, Lookups, Hits uint64
 	// Bytes is the size of all objects on the wire, and Shared how much of that was not decoded again.
@@ -108,6 +108,8 @@ type SharingStats struct {
 	// Entries is the number of parts remembered now, and Held the bytes of wire that they stand for. An entry takes
 	// some 50 bytes beside the part itself, which usually belongs to a living object.
 	Entries, Held int
+	// Changing is the number of objects whose last change is remembered, at less than 1 KiB each.
+	Changing int
 }
 
 // failed is a list that is nothing but an error.

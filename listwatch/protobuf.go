@@ -120,7 +120,7 @@ func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, 
 func (d *decoder[T]) yieldItem(data []byte, gvk schema.GroupVersionKind, yield func(T, error) bool) (err error) {
 	obj, held := d.heldItem(data, gvk)
 	if !held {
-		obj, err = d.protobufObject(data, gvk, false)
+		obj, err = d.protobufObject(data, gvk, nil)
 	}
 	if err != nil {
 		var none T

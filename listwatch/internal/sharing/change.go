@@ -38,7 +38,8 @@ const (
 	maxTraced  = 1<<step - 2 // elements that a path can tell apart
 
 	minTraced  = 32      // bytes: less is decoded sooner than hashed
-	maxChanged = 1 << 14 // objects of a generation: 300 bytes of parts each, usually
+	maxParts   = 256     // of an object; a pod has some 30, of 24 bytes
+	maxChanged = 1 << 14 // objects of a generation
 	inFull     = 8       // one change in so many is decoded in full, so that the memo sees what living objects share
 )
 
@@ -97,7 +98,7 @@ func (c Change) Keep(state func() any) {
 // UnmarshalChange is Unmarshal for an object that was there before, in another state.
 func (m *Memo) UnmarshalChange(uid []byte, data []byte, obj unmarshaler) (c Change, err error) {
 	v := reflect.ValueOf(obj)
-	if len(uid) == 0 || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return c, m.Unmarshal(data, obj)
 	}
 	was, ok := m.latestOf(uid)
@@ -139,6 +140,9 @@ type trace struct{ old, now []part }
 
 // repeats notes a part, and reports whether the last state had the same.
 func (t *trace) repeats(at path, k key) bool {
+	if len(t.now) == maxParts {
+		return false
+	}
 	t.now = append(t.now, part{at, k})
 	for len(t.old) > 0 && t.old[0].path < at {
 		t.old = t.old[1:]

@@ -92,6 +92,33 @@ func TestAChangeTakesOverWhatIsTheObjectsOwn(t *testing.T) {
 	}
 }
 
+// TestChangesAreBounded: neither an object of very many parts nor very many objects are followed whole.
+func TestChangesAreBounded(t *testing.T) {
+	memo := newMemo(t)
+	large := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "large"}}
+	for i := range 3000 {
+		large.Spec.Volumes = append(large.Spec.Volumes, corev1.Volume{Name: fmt.Sprintf("a volume of its own, number %d of very many", i)})
+	}
+	for state := range 3 {
+		large.ResourceVersion, large.Spec.NodeName = fmt.Sprint(state), fmt.Sprint(state)
+		data, err := large.Marshal()
+		require.NoError(t, err)
+		got := &corev1.Pod{}
+		change, err := memo.UnmarshalChange([]byte("large"), data, got)
+		require.NoError(t, err)
+		require.Equal(t, large, got)
+		change.Keep(func() any { return got })
+	}
+	small := &corev1.Pod{}
+	for i := range 40_000 {
+		change, err := memo.UnmarshalChange(fmt.Appendf(nil, "small-%d", i), nil, small)
+		require.NoError(t, err)
+		change.Keep(func() any { return small })
+	}
+	require.LessOrEqual(t, memo.Stats().Changing, 2<<14)
+	require.Greater(t, memo.Stats().Changing, 1<<14)
+}
+
 // TestAStateThatNobodyKeepsIsNotUsed: there is nothing to take over, and the memo soon asks no more.
 func TestAStateThatNobodyKeepsIsNotUsed(t *testing.T) {
 	memo := newMemo(t)

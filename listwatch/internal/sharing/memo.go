@@ -37,11 +37,12 @@ type Memo struct {
 
 // Stats is what a [Memo] holds, and what it was good for.
 type Stats struct {
-	Same          uint64 // fields that were equal in the object before
+	Same          uint64 // fields that were equal in the object before, or in the last state
 	Lookups, Hits uint64 // others looked up, and found
 	Bytes, Shared uint64 // of all objects on the wire, and those of them that were not decoded again
 	Entries       int    // values held
 	Held          int    // bytes of wire for which they stand
+	Changing      int    // objects whose last change is noted
 }
 
 type limits struct {
@@ -88,7 +89,9 @@ var objectMetaType = reflect.TypeFor[metav1.ObjectMeta]()
 func (m *Memo) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.stats
+	stats := m.stats
+	stats.Changing = len(m.changes.young) + len(m.changes.old)
+	return stats
 }
 
 // Listed tells the memo how many objects a list had, by which it sizes its generations.
