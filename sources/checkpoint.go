@@ -37,12 +37,18 @@ type checkpoint struct {
 	node string
 }
 
+// maxFileName leaves room for what writing adds, where file systems take 255 bytes.
+const maxFileName = 200
+
 // newCheckpoint names the file in a folder. A node's name is a DNS name, and so a good file name, and has no underscore; that of a
-// source may be anything.
+// source may be anything. The end of a long one is a hash.
 func newCheckpoint(folder, node, source string) checkpoint {
 	name := node
 	if source != APISource {
 		name += "_" + url.QueryEscape(source)
+	}
+	if len(name) > maxFileName {
+		name = fmt.Sprintf("%s_%x", name[:maxFileName-2*sha256.Size-1], sha256.Sum256([]byte(name)))
 	}
 	return checkpoint{path: filepath.Join(folder, name+".pods"), node: node}
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,6 +108,19 @@ func TestCheckpointRefusesWhatIsForeign(t *testing.T) {
 func TestCheckpointSaysWhereItFails(t *testing.T) {
 	c := newCheckpoint(filepath.Join(t.TempDir(), "missing"), "node-1", APISource)
 	require.ErrorContains(t, c.save(podsAt(t, 1, 1)), c.path)
+}
+
+func TestCheckpointOfLongNames(t *testing.T) {
+	folder := t.TempDir()
+	node := strings.Repeat("a.very.long.name.", 15)[:253] // as long as a node's can be
+	for i, source := range []string{APISource, "other", strings.Repeat("ö", 200), strings.Repeat("ö", 200) + "!"} {
+		require.NoError(t, newCheckpoint(folder, node, source).save(podsAt(t, 1, i+1)))
+	}
+	for i, source := range []string{APISource, "other", strings.Repeat("ö", 200), strings.Repeat("ö", 200) + "!"} {
+		pods, err := newCheckpoint(folder, node, source).load()
+		require.NoError(t, err)
+		require.Equal(t, podsAt(t, 1, i+1).ResourceVersion(), pods.ResourceVersion())
+	}
 }
 
 // TestCheckpointSurvivesKill kills a process that saves one state after the other, at random moments: what is loaded then
