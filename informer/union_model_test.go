@@ -35,6 +35,7 @@ type unionModel struct {
 	members map[int]*modelMember // by scope
 	held    map[string]*corev1.Pod
 	newest  map[string]int // by key: the newest version told of it
+	cuts    []*listwatchtest.Fault
 }
 
 type modelMember struct {
@@ -104,7 +105,7 @@ func (m *unionModel) step() {
 		member.goOn()
 		member.goOn = nil
 	case p < 36:
-		m.pods.Disconnect(listwatchtest.On(listwatchtest.Watch))
+		m.cuts = append(m.cuts, m.pods.Disconnect(listwatchtest.On(listwatchtest.Watch)))
 	case p < 37:
 		m.pods.Expire()
 	case p < 40:
@@ -149,6 +150,10 @@ func (m *unionModel) settle() {
 			member.goOn = nil
 		}
 	}
+	for _, cut := range m.cuts { // those that have met no watch yet would be met one after the other
+		cut.Lift()
+	}
+	m.cuts = nil
 	time.Sleep(5 * time.Minute) // of the simulated clock: more than any backoff and the liveness period
 	synctest.Wait()
 }
