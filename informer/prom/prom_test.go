@@ -116,7 +116,7 @@ func TestAHandlerThatHangsShows(t *testing.T) {
 	set := informer.NewSet(pods.Server().Config(), metrics.Option("set"))
 	forget, forgetSet := metrics.Track("pods", i), metrics.TrackSet(set)
 	began, goOn := make(chan struct{}, 2), make(chan struct{})
-	_, err := i.AddHandler(func(informer.Event[*corev1.Pod]) { began <- struct{}{}; <-goOn }, informer.WithName("slow"))
+	slow, err := i.AddHandler(func(informer.Event[*corev1.Pod]) { began <- struct{}{}; <-goOn }, informer.WithName("slow"))
 	require.NoError(t, err)
 	lease, err := informer.Acquire[corev1.Pod](set, corev1.SchemeGroupVersion.WithResource("pods"))
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestAHandlerThatHangsShows(t *testing.T) {
 	ended := make(chan error, 2)
 	go func() { ended <- i.Run(ctx) }()
 	go func() { ended <- set.Run(ctx) }()
-	require.NoError(t, i.WaitSynced(t.Context()))
+	require.NoError(t, slow.WaitSynced(t.Context())) // else its initial list might have the first pod already
 	require.NoError(t, lease.WaitSynced(t.Context()))
 
 	create("a")
