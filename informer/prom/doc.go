@@ -24,6 +24,6 @@
 // A handler in trouble is one whose lag_seconds grows. Both counters are those of the handlers that there are: they fall when
 // one of several of a name is removed, which rate and increase take for a restart.
 //
-// [Metrics.Track] shows the reflector, too, under the same name in the series of reflector/prom. The copies of a set have
-// only what the set's [Metrics.Option] counts, for all of them under one name; whether each is fresh is in [informer.Set.Ready].
+// [Metrics.Track] and [Metrics.TrackSet] show the reflectors, too, under the same names in the series of reflector/prom that are
+// read from Status. What those count as lists and watches end is counted by [Metrics.Option]; for all copies of a set, under one name.
 package prom

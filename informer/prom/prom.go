@@ -64,13 +64,21 @@ func (m *Metrics) Track(name string, i Tracked) (forget func()) {
 	}
 }
 
-// TrackSet shows each copy that is leased of a set under the copy's own name, from its first lease to its last. The result
-// removes them.
+// TrackSet shows each copy that is leased of a set, and its reflector, under the copy's own name, from its first lease to its
+// last. The result removes them.
 func (m *Metrics) TrackSet(s *informer.Set) (forget func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sets[s] = struct{}{}
+	forgetReflectors := m.reflectors.TrackEach(func(yield func(string, reflector.Status) bool) {
+		for _, c := range s.Status() {
+			if !yield(c.Name, c.Status.Status) {
+				return
+			}
+		}
+	})
 	return func() {
+		forgetReflectors()
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.sets, s)

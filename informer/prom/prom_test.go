@@ -143,11 +143,14 @@ func TestAHandlerThatHangsShows(t *testing.T) {
 		# HELP tributary_reflector_synced 1 once the store has held a whole state of the server.
 		# TYPE tributary_reflector_synced gauge
 		tributary_reflector_synced{reflector="pods"} 1
+		tributary_reflector_synced{reflector="pods/v1 as *v1.Pod"} 1
 	`), "tributary_informer_handler_lag_events", "tributary_informer_objects", "tributary_reflector_synced"))
 	lease.Close()
-	n, err := testutil.GatherAndCount(registry, "tributary_informer_objects")
-	require.NoError(t, err)
-	require.Equal(t, 1, n, "a copy that nobody leases has no series")
+	for _, name := range []string{"tributary_informer_objects", "tributary_reflector_synced"} {
+		n, err := testutil.GatherAndCount(registry, name)
+		require.NoError(t, err)
+		require.Equal(t, 1, n, "a copy that nobody leases has no series")
+	}
 
 	cancel()
 	close(goOn)

@@ -2,6 +2,7 @@ package prom
 
 import (
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -18,8 +19,9 @@ type Metrics struct {
 	listSeconds, watchSeconds    *prometheus.HistogramVec
 	itemsPerList, eventsPerWatch *prometheus.HistogramVec
 
-	mu      sync.Mutex // guards tracked
+	mu      sync.Mutex // guards what follows
 	tracked map[string]Tracked
+	groups  map[*iter.Seq2[string, reflector.Status]]struct{}
 }
 
 // Tracked is a reflector of any type.
@@ -39,6 +41,7 @@ func New(registerer prometheus.Registerer) (*Metrics, error) {
 		watchSeconds:   histogram("watch_duration_seconds", "How long a watch lasted.", seconds),
 		eventsPerWatch: histogram("items_per_watch", "Events per watch.", counts),
 		tracked:        map[string]Tracked{},
+		groups:         map[*iter.Seq2[string, reflector.Status]]struct{}{},
 	}
 	for _, c := range []prometheus.Collector{m.lists, m.listSeconds, m.itemsPerList, m.watches, m.watchSeconds, m.eventsPerWatch, (*statuses)(m)} {
 		if err := registerer.Register(c); err != nil {
@@ -111,6 +114,20 @@ func (m *Metrics) forget(name string, r Tracked) {
 	}
 }
 
+// TrackEach shows reflectors that come and go, by name, as they are at each scrape. A name that [Metrics.Track] has, or that came
+// before, is passed over. The result removes them. each must not block, nor call Metrics.
+func (m *Metrics) TrackEach(each iter.Seq2[string, reflector.Status]) (forget func()) {
+	group := &each
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.groups[group] = struct{}{}
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.groups, group)
+	}
+}
+
 // statuses collects what is read from Status.
 type statuses Metrics
 
@@ -140,29 +157,44 @@ func (s *statuses) Describe(to chan<- *prometheus.Desc) {
 func (s *statuses) Collect(to chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, r := range s.tracked {
-		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{name}, labels...)...)
+	shown := map[string]bool{}
+	show := func(name string, status reflector.Status) {
+		if !shown[name] { // two series of one name are an error of the whole scrape
+			shown[name] = true
+			collect(to, name, status)
 		}
-		count := func(d *prometheus.Desc, value int) {
-			to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), name)
-		}
-		status := r.Status()
-		gauge(synced, truth(status.Synced))
-		when := func(d *prometheus.Desc, at time.Time) {
-			if !at.IsZero() {
-				gauge(d, float64(at.UnixMilli())/1000)
-			}
-		}
-		when(lastContact, status.LastContact)
-		when(lastEvent, status.LastEvent)
-		when(progress, status.LastProgress)
-		if status.Err != nil {
-			gauge(failing, 1, string(status.Class))
-		}
-		count(skipped, status.Skipped)
-		count(received, status.Events)
 	}
+	for name, r := range s.tracked {
+		show(name, r.Status())
+	}
+	for each := range s.groups {
+		for name, status := range *each {
+			show(name, status)
+		}
+	}
+}
+
+func collect(to chan<- prometheus.Metric, name string, status reflector.Status) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{name}, labels...)...)
+	}
+	count := func(d *prometheus.Desc, value int) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), name)
+	}
+	when := func(d *prometheus.Desc, at time.Time) {
+		if !at.IsZero() {
+			gauge(d, float64(at.UnixMilli())/1000)
+		}
+	}
+	gauge(synced, truth(status.Synced))
+	when(lastContact, status.LastContact)
+	when(lastEvent, status.LastEvent)
+	when(progress, status.LastProgress)
+	if status.Err != nil {
+		gauge(failing, 1, string(status.Class))
+	}
+	count(skipped, status.Skipped)
+	count(received, status.Events)
 }
 
 func truth(b bool) float64 {

@@ -100,6 +100,35 @@ func TestReflectorReports(t *testing.T) {
 	require.Zero(t, count, "no series outlives its reflector")
 }
 
+func TestReflectorsThatComeAndGo(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	metrics, err := prom.New(registry)
+	require.NoError(t, err)
+	metrics.Track("pods", &tracked{reflector.Status{Synced: true}})
+	there := []string{"nodes", "pods", "nodes"}
+	forget := metrics.TrackEach(func(yield func(string, reflector.Status) bool) {
+		for _, name := range there {
+			if !yield(name, reflector.Status{}) {
+				return
+			}
+		}
+	})
+	const head = "# HELP tributary_reflector_synced 1 once the store has held a whole state of the server.\n# TYPE tributary_reflector_synced gauge\n"
+	const pods = `tributary_reflector_synced{reflector="pods"} 1` + "\n"
+	for _, step := range []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"each name once, and Track's own", func() {}, `tributary_reflector_synced{reflector="nodes"} 0` + "\n" + pods},
+		{"as they are now", func() { there = []string{"leases"} }, `tributary_reflector_synced{reflector="leases"} 0` + "\n" + pods},
+		{"none any more", forget, pods},
+	} {
+		step.do()
+		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(head+step.want), "tributary_reflector_synced"), step.what)
+	}
+}
+
 func TestRegisteringTwiceFails(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	_, err := prom.New(registry)
