@@ -212,9 +212,13 @@ func (t traced) repeats(at path, k key, h *habit) bool {
 	return found
 }
 
-// unchanged looks for the run of a field in the last state of the same object. Its key is returned where it was made.
-func (w *walk) unchanged(f *field, number int, run []byte) (k key, keyed, found bool) {
-	if w.own.trace == nil || w.at == nil || len(run) < minTraced {
+// unchanged looks for the run of a field in the last state of the same object. Its key is returned where it was made. A text is
+// compared itself: it is what stands on the wire.
+func (w *walk) unchanged(f *field, number int, run []byte, count int) (k key, keyed, found bool) {
+	if f.text && w.own.was.IsValid() {
+		return k, false, count == 1 && run[0]&7 == wireBytes && w.own.was.Field(f.index).String() == string(payload(run))
+	}
+	if w.own.trace == nil || w.at == nil || f.text || len(run) < minTraced {
 		return k, false, false
 	}
 	h := &w.at.slots[f.slot].own().whole

@@ -160,6 +160,21 @@ func TestPartsOfAnotherFormAreForgotten(t *testing.T) {
 	}
 }
 
+// TestATextOfAnotherWireTypeIsRefused as generated code does, also where its last bytes look like the text of the last state.
+func TestATextOfAnotherWireTypeIsRefused(t *testing.T) {
+	memo := newMemo(t)
+	for _, row := range []struct {
+		data []byte
+		ok   bool
+	}{{[]byte{0x1a, 0}, true}, {[]byte{0x1a, 0}, true}, {[]byte{0x18, 0}, false}, {[]byte{0x1a, 0}, true}} {
+		plain, ours := &metav1.ListMeta{}, &metav1.ListMeta{}
+		require.Equal(t, row.ok, plain.Unmarshal(row.data) == nil)
+		change, err := memo.UnmarshalChange([]byte("the one"), row.data, ours)
+		require.Equal(t, row.ok, err == nil)
+		change.Keep(func() any { return ours })
+	}
+}
+
 // TestStatesOfOneObjectAtOnce: a round of a watch may have several states of one object, which end in any order.
 func TestStatesOfOneObjectAtOnce(t *testing.T) {
 	f := &follower{memo: newMemo(t), last: map[types.UID]*corev1.Pod{}}

@@ -21,6 +21,7 @@ type field struct {
 	single  bool // it may stand in a message once only, for its occurrences would be merged
 	entries bool // its values are entries of a map
 	strings bool // it is a map[string]string
+	text    bool // it is a string
 	dropped bool // it is passed over
 	shape   shape
 	elem    reflect.Type         // of a message
@@ -104,7 +105,7 @@ func (m *Memo) fieldOf(of reflect.StructField) (number int, f *field) {
 	case t.Kind() >= reflect.Bool && t.Kind() <= reflect.Float64:
 		f.shape = scalar
 	default:
-		f.shape, f.entries, f.strings = leaf, t.Kind() == reflect.Map, t == stringMapType
+		f.shape, f.entries, f.strings, f.text = leaf, t.Kind() == reflect.Map, t == stringMapType, t.Kind() == reflect.String
 	}
 	if f.shape != scalar {
 		f.whole = m.newSite(t)

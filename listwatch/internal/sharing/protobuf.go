@@ -214,7 +214,7 @@ func (w *walk) field(f *field, number, start, end, count int, was previous) erro
 		return err
 	}
 	run, into := w.plain.data[start:end], w.dst.Field(f.index)
-	k, keyed, found := w.unchanged(f, number, run)
+	k, keyed, found := w.unchanged(f, number, run, count)
 	h := w.m.whole(w.at, f.slot, f.whole)
 	looked := !found && h.wanted()
 	if !found && !looked && f.shape == leaf && !f.strings {
