@@ -38,7 +38,7 @@ const (
 	maxTraced  = 1<<step - 2 // elements that a path can tell apart
 
 	minTraced  = 32      // bytes: less is decoded sooner than hashed
-	maxParts   = 256     // of an object; a pod has some 30, of 24 bytes
+	maxParts   = 256     // of an object; a pod has some 20, of 24 bytes
 	maxChanged = 1 << 14 // objects of a generation
 	inFull     = 8       // one change in so many is decoded in full, so that the memo sees what living objects share
 )

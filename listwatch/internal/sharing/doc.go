@@ -15,7 +15,8 @@
 //     polynomial hash (GMAC) under a key that never leaves the process. For two inputs of n bytes that were chosen without the
 //     key, the chance of one hash is below n/2^124, by proof and not by experience.
 //  4. A Memo is bounded, in entries and in bytes, and forgets what the last two generations of objects did not use.
-//  5. Of objects that change, the last state of each is such an object before too, by the keys of its fields; it is held weakly.
+//  5. Of objects that change, the last state of each is such an object before too, by its texts and the keys of its other fields; it
+//     is held weakly.
 //
 // Objects that a Memo has made share memory with each other and must not be modified.
 package sharing
