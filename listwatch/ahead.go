@@ -68,8 +68,9 @@ func (r *round[In, Out]) together(n int) error {
 	defer others.Wait()
 	parts := newParts((len(r.waits) + neighbours - 1) / neighbours)
 	defer parts.stop()
+	bounds := func(part int) (from, to int) { return part * neighbours, min((part+1)*neighbours, len(r.waits)) }
 	decode := func(part int) {
-		r.some(part*neighbours, min((part+1)*neighbours, len(r.waits)))
+		r.some(bounds(part))
 		parts.ready(part)
 	}
 	for range n - 1 {
@@ -80,14 +81,10 @@ func (r *round[In, Out]) together(n int) error {
 		})
 	}
 	for part := range parts.isReady {
-		for !parts.look(part) {
-			if next, ok := parts.take(); ok {
-				decode(next)
-			} else {
-				parts.await(part)
-			}
+		for other, ok := parts.meanwhile(part); ok; other, ok = parts.meanwhile(part) {
+			decode(other)
 		}
-		if err := r.handOn(part*neighbours, min((part+1)*neighbours, len(r.waits))); err != nil {
+		if err := r.handOn(bounds(part)); err != nil {
 			return err
 		}
 	}
@@ -122,11 +119,28 @@ func newParts(n int) *parts {
 func (p *parts) take() (part int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.takeLocked()
+}
+
+func (p *parts) takeLocked() (part int, ok bool) {
 	if p.taken == len(p.isReady) {
 		return 0, false
 	}
 	p.taken++
 	return p.taken - 1, true
+}
+
+// meanwhile takes another part while this one is not ready, and waits where there is none; ok is false once it is.
+func (p *parts) meanwhile(part int) (other int, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.isReady[part] {
+		if other, ok := p.takeLocked(); ok {
+			return other, true
+		}
+		p.change.Wait()
+	}
+	return 0, false
 }
 
 // stop makes take return nothing from now on.
@@ -141,22 +155,6 @@ func (p *parts) ready(part int) {
 	defer p.mu.Unlock()
 	p.isReady[part] = true
 	p.change.Signal()
-}
-
-// look reports whether a part is ready.
-func (p *parts) look(part int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.isReady[part]
-}
-
-// await waits for it.
-func (p *parts) await(part int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for !p.isReady[part] {
-		p.change.Wait()
-	}
 }
 
 func (r *round[In, Out]) some(from, to int) {
