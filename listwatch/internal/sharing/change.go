@@ -203,49 +203,49 @@ func (t traced) forget(mark int) {
 
 func (t traced) path(number int) path { return t.at | path(number)<<t.shift }
 
-// repeats looks a part up whose habit is h. Its value is in the last state where it was there.
-func (t traced) repeats(at path, k key, h *habit) bool {
-	found := t.trace.repeats(at, k) && t.was.IsValid()
-	if t.was.IsValid() {
-		h.looked(found)
-	}
-	return found
-}
-
 // unchanged looks for the run of a field in the last state of the same object. Its key is returned where it was made. A text is
 // compared itself: it is what stands on the wire.
 func (w *walk) unchanged(f *field, number int, run []byte, count int) (k key, keyed, found bool) {
-	if f.text && w.own.was.IsValid() {
-		return k, false, count == 1 && run[0]&7 == wireBytes && w.own.was.Field(f.index).String() == string(payload(run))
+	if f.text {
+		was := w.own.was
+		return k, false, was.IsValid() && count == 1 && run[0]&7 == wireBytes && was.Field(f.index).String() == string(payload(run))
 	}
-	if w.own.trace == nil || w.at == nil || f.text || len(run) < minTraced {
-		return k, false, false
+	if h := w.ownHabits(f); h != nil {
+		return w.m.lookBack(w.own, w.own.path(number), &h.whole, run)
 	}
-	h := &w.at.slots[f.slot].own().whole
-	if !h.wanted() {
-		return k, false, false
-	}
-	k = w.m.keyOf(run)
-	return k, true, w.own.repeats(w.own.path(number), k, h)
+	return k, false, false
 }
 
 // unchangedElement does the same for an element of a field.
 func (w *walk) unchangedElement(f *field, own traced, data []byte) (k key, keyed, found bool) {
-	if own.trace == nil || w.at == nil || len(data) < minTraced {
+	if h := w.ownHabits(f); h != nil && own.trace != nil {
+		return w.m.lookBack(own, own.at, &h.each, data)
+	}
+	return k, false, false
+}
+
+// lookBack looks a part up whose habit is h. Its value is in the last state where it was there.
+func (m *decoder) lookBack(own traced, at path, h *habit, data []byte) (k key, keyed, found bool) {
+	if len(data) < minTraced || !h.wanted() {
 		return k, false, false
 	}
-	h := &w.at.slots[f.slot].own().each
-	if !h.wanted() {
-		return k, false, false
+	k = m.keyOf(data)
+	found = own.trace.repeats(at, k) && own.was.IsValid()
+	if own.was.IsValid() {
+		h.looked(found)
 	}
-	k = w.m.keyOf(data)
-	return k, true, own.repeats(own.at, k, h)
+	return k, true, found
 }
 
 // ownHabits are those of looking for a field in the last state of the same object: for all of it, and for its elements.
 type ownHabits struct{ whole, each habit }
 
-func (s *slot) own() *ownHabits {
+// ownHabits are those of a field; nil where it is not looked for.
+func (w *walk) ownHabits(f *field) *ownHabits {
+	if w.own.trace == nil || w.at == nil {
+		return nil
+	}
+	s := &w.at.slots[f.slot]
 	if s.ownHabits == nil {
 		s.ownHabits = &ownHabits{}
 	}
