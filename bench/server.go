@@ -115,7 +115,7 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 	}
 	if initial {
 		for _, item := range items {
-			c.codec.write(out, watch.Added, item)
+			c.codec.event(out, watch.Added, item)
 		}
 		c.codec.bookmark(out, version)
 	}
@@ -162,7 +162,7 @@ func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
 		for n := range s.settings.events {
 			now := states[n%len(states)][n/len(states)%2]
 			copy(now.version, world.Version(eventVersion+n))
-			on.codec.write(on.w, watch.Modified, now.object)
+			on.codec.event(on.w, watch.Modified, now.object)
 		}
 	}
 }

@@ -97,23 +97,16 @@ func (c codec) list(items [][]byte, version string, write func([]byte)) {
 	write([]byte{0x1a, 0, 0x22, 0})
 }
 
-// event is what stands before and behind an object in a frame of a WATCH.
-func (c codec) event(kind watch.EventType, object []byte) (before, after []byte) {
+// event is one frame of a WATCH. The object is written without copying it: the server must not be what is measured.
+func (c codec) event(w io.Writer, kind watch.EventType, object []byte) {
 	if c.form != protobuf {
-		return fmt.Appendf(nil, `{"type":"%s","object":{"kind":"%s","apiVersion":"%s",`, kind, c.kind, c.api), []byte("}\n")
+		fmt.Fprintf(w, `{"type":"%s","object":{"kind":"%s","apiVersion":"%s",`, kind, c.kind, c.api)
+		_, _ = w.Write(object[1:])
+		_, _ = w.Write([]byte("}\n"))
+		return
 	}
-	return frame(kind, append(c.envelope("Pod"), head(2, len(object))...), len(object)), nil
-}
-
-// write writes an event without copying its object: the server must not be what is measured.
-func (c codec) write(w io.Writer, kind watch.EventType, object []byte) {
-	before, after := c.event(kind, object)
-	_, _ = w.Write(before)
-	if c.form != protobuf {
-		object = object[1:] // the brace is written already
-	}
+	_, _ = w.Write(frame(kind, append(c.envelope("Pod"), head(2, len(object))...), len(object)))
 	_, _ = w.Write(object)
-	_, _ = w.Write(after)
 }
 
 // frame is the head of a frame that begins with these bytes of an envelope; rest more are to follow.
@@ -129,10 +122,10 @@ func (c codec) bookmark(w io.Writer, version string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 	if c.form == protobuf {
 		data, _ := pod.Marshal()
-		c.write(w, watch.Bookmark, data)
+		c.event(w, watch.Bookmark, data)
 		return
 	}
-	c.write(w, watch.Bookmark, fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%s","annotations":{"%s":"true"}}}`, version, metav1.InitialEventsAnnotationKey))
+	c.event(w, watch.Bookmark, fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%s","annotations":{"%s":"true"}}}`, version, metav1.InitialEventsAnnotationKey))
 }
 
 // expired tells the reader to list again.
