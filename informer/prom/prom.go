@@ -122,14 +122,19 @@ func (s *statuses) Describe(to chan<- *prometheus.Desc) {
 func (s *statuses) Collect(to chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	shown := map[string]bool{}
+	show := func(name string, status informer.Status) {
+		if !shown[name] { // as in reflector/prom: two sets may have copies of one name
+			shown[name] = true
+			collect(to, name, status)
+		}
+	}
 	for name, i := range s.tracked {
-		collect(to, name, i.Status())
+		show(name, i.Status())
 	}
 	for set := range s.sets {
 		for _, c := range set.Status() {
-			if _, taken := s.tracked[c.Name]; !taken {
-				collect(to, c.Name, c.Status)
-			}
+			show(c.Name, c.Status)
 		}
 	}
 }

@@ -162,3 +162,21 @@ func TestAHandlerThatHangsShows(t *testing.T) {
 	metrics.Reflectors().Track("set", none{})() // the reports of the set's reflectors
 	require.Zero(t, count(t, registry))
 }
+
+// TestSetsWithCopiesOfOneName show one of them: two series of one name would cost the whole scrape.
+func TestSetsWithCopiesOfOneName(t *testing.T) {
+	registry, metrics := newMetrics(t)
+	config := listwatchtest.New(t, watchcache.Pods()).Server().Config()
+	for range 2 {
+		set := informer.NewSet(config)
+		t.Cleanup(metrics.TrackSet(set))
+		lease, err := informer.Acquire[corev1.Pod](set, corev1.SchemeGroupVersion.WithResource("pods"))
+		require.NoError(t, err)
+		t.Cleanup(lease.Close)
+	}
+	for _, name := range []string{"tributary_informer_objects", "tributary_reflector_synced"} {
+		n, err := testutil.GatherAndCount(registry, name)
+		require.NoError(t, err)
+		require.Equal(t, 1, n, name)
+	}
+}
