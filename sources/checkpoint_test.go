@@ -113,10 +113,11 @@ func TestCheckpointSaysWhereItFails(t *testing.T) {
 func TestCheckpointOfLongNames(t *testing.T) {
 	folder := t.TempDir()
 	node := strings.Repeat("a.very.long.name.", 15)[:253] // as long as a node's can be
-	for i, source := range []string{APISource, "other", strings.Repeat("ö", 200), strings.Repeat("ö", 200) + "!"} {
+	names := []string{APISource, "other", strings.Repeat("ö", 200), strings.Repeat("ö", 200) + "!"}
+	for i, source := range names {
 		require.NoError(t, newCheckpoint(folder, node, source).save(podsAt(t, 1, i+1)))
 	}
-	for i, source := range []string{APISource, "other", strings.Repeat("ö", 200), strings.Repeat("ö", 200) + "!"} {
+	for i, source := range names {
 		pods, err := newCheckpoint(folder, node, source).load()
 		require.NoError(t, err)
 		require.Equal(t, podsAt(t, 1, i+1).ResourceVersion(), pods.ResourceVersion())
