@@ -253,6 +253,7 @@ func TestSlowMemberBringsNothingBack(t *testing.T) {
 		add(t, u.Informer, r.handle)
 		start(t, u.Informer)
 		require.NoError(t, u.WaitSynced(t.Context()))
+		require.Empty(t, r.take())
 
 		goOn := slow.holdUp()
 		a := createPod(pods, "ns", "a")
