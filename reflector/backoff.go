@@ -6,9 +6,9 @@ import "time"
 type backoff struct {
 	initial, limit time.Duration
 	random         func() float64
-	failures       int // in a row; zero again once there is life
+	failures       int // in a row, of a server that was there and did not refuse; zero again once there is life
 	absences       int // the last ones in a row in which there was no server; not part of failures
-	refusals       int // of the failures, the last ones in a row that an operator must mend
+	refusals       int // the last ones in a row that an operator must mend; not part of failures
 	told           int // of the failures, the last ones in a row in which the server named a time
 }
 
@@ -29,7 +29,7 @@ const (
 // same; but for no longer than it asked for again, or toldSpread where that is longer: it knows best when to come back. What
 // failed before that has no part in it: a server that starts refuses connections, then permission, and then says "in 1 s".
 func (b *backoff) next(class Class, told time.Duration) time.Duration {
-	if b.failures == 0 || told == 0 {
+	if told == 0 {
 		b.told = 0
 	}
 	least, spread := b.after(class)
@@ -42,16 +42,15 @@ func (b *backoff) next(class Class, told time.Duration) time.Duration {
 
 // after counts one failure, and returns the delay in two parts: what is waited in any case, and what jitter is taken of.
 func (b *backoff) after(class Class) (least, spread time.Duration) {
-	if class == Unreachable { // a long outage must not add to the weight of an error that the server starts with
+	// A server that starts is not there, then refuses, then may fail: none of them adds to the weight of what comes next.
+	if class == Unreachable {
 		b.absences++
 		return 0, min(b.doubled(b.absences-1), absentLimit)
 	}
 	b.absences = 0
-	if b.failures == 0 || class != Forbidden && class != NotFound {
-		b.refusals = 0
-	}
-	b.failures++
 	if class != Forbidden && class != NotFound {
+		b.refusals = 0
+		b.failures++
 		return 0, b.doubled(b.failures - 1)
 	}
 	if b.refusals++; b.refusals <= refusalPatience {
@@ -59,6 +58,14 @@ func (b *backoff) after(class Class) (least, spread time.Duration) {
 	}
 	least = min(b.limit, slowFloor)
 	return least, max(b.doubled(b.refusals-1-refusalPatience)-least, b.initial)
+}
+
+// alive takes in a sign of life. flaps counts the last lists in a row that no live watch followed: those are no life.
+func (b *backoff) alive(flaps int) {
+	b.failures = flaps
+	if flaps == 0 {
+		b.absences, b.refusals, b.told = 0, 0, 0
+	}
 }
 
 // doubled is the initial delay doubled n times, up to the limit.

@@ -176,7 +176,7 @@ func (m *machine) listEnded(kind stepKind, class Class, o outcome) {
 		m.incomplete, m.tooLarge, m.silent = 0, 0, 0
 		m.healed(o)
 		// A list is life, but lists that no watch follows must not go round and round.
-		m.backoff.failures = m.flaps
+		m.backoff.alive(m.flaps)
 		m.flaps++
 		return
 	}
@@ -215,7 +215,8 @@ func (m *machine) watchEnded(class Class, o outcome) Class {
 		m.silent, m.tooLarge = 0, 0
 	}
 	if o.contacts > 0 || o.lived >= steadyWatch && class != Silent {
-		m.backoff.failures, m.flaps = 0, 0
+		m.flaps = 0
+		m.backoff.alive(0)
 	}
 	if class == OK && o.contacts == 0 && o.lived < shortWatch && !o.due {
 		class = Short
@@ -228,7 +229,7 @@ func (m *machine) watchEnded(class Class, o outcome) Class {
 	case Expired:
 		m.relist(class)
 		if m.flaps > 0 { // the version came from a list a moment ago; what else failed since then has no part in that
-			m.backoff.failures = m.flaps - 1
+			m.backoff.alive(m.flaps - 1)
 			m.wait(class, o.err)
 		}
 	case Silent:

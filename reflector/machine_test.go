@@ -93,6 +93,22 @@ func TestBackoffForgetsAnOutageOnceTheServerAnswers(t *testing.T) {
 	}
 	require.Equal(t, 1600*time.Millisecond, b.next(ServerError, 0), "the second error of a server that was there")
 	require.Equal(t, 800*time.Millisecond, b.next(Forbidden, 0), "the first refusal")
+	for range 100 {
+		b.next(NotFound, 0)
+	}
+	require.Equal(t, 3200*time.Millisecond, b.next(Disconnected, 0), "the third of a server that does not refuse")
+}
+
+func TestBackoffForgetsOnceThereIsLife(t *testing.T) {
+	for class, want := range map[Class]time.Duration{Unreachable: 2000, Forbidden: 2000, ServerError: 3200} {
+		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
+		for flaps, want := range []time.Duration{800, 1600, want} {
+			b.alive(flaps)
+			require.Equal(t, want*time.Millisecond, b.next(class, 0), "%s after %d lists in a row that no watch followed", class, flaps)
+		}
+		b.alive(0)
+		require.Equal(t, 800*time.Millisecond, b.next(class, 0), "%s after a live watch", class)
+	}
 }
 
 func TestBackoffHasFullJitter(t *testing.T) {
