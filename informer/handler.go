@@ -101,18 +101,28 @@ func (h *Handler[T]) Remove() { h.remove(h); <-h.done }
 
 // run tells the handler everything, until it is halted.
 func (h *Handler[T]) run(fail func(error)) {
-	returned := false
 	defer close(h.done)
+	guarded(func() {
+		for e := range h.events {
+			h.now = e
+			h.handle(e)
+		}
+	}, func(p PanicError) {
+		p.Handler, p.Type, p.Key = h.name, h.now.Type, h.now.Key
+		h.err = &p
+		fail(h.err)
+	})
+}
+
+// guarded calls f, and broke where f did not return but panicked or ended the goroutine.
+func guarded(f func(), broke func(PanicError)) {
+	returned := false
 	defer func() {
 		if p := recover(); p != nil || !returned {
-			h.err = &PanicError{Handler: h.name, Type: h.now.Type, Key: h.now.Key, Value: p, Stack: debug.Stack()}
-			fail(h.err)
+			broke(PanicError{Value: p, Stack: debug.Stack()})
 		}
 	}()
-	for e := range h.events {
-		h.now = e
-		h.handle(e)
-	}
+	f()
 	returned = true
 }
 
@@ -307,10 +317,10 @@ func (h *Handler[T]) status() HandlerStatus {
 	return s
 }
 
-// PanicError is a handler that panicked, or that ended its goroutine.
+// PanicError is a handler, or the function of [WithVerification], that panicked or ended its goroutine.
 type PanicError struct {
-	// Handler is the handler's name; Type and Key are of the event that it was handling, and zero in the function of
-	// [WithSynced].
+	// Handler is the handler's name, empty for the function of [WithVerification]; Type and Key are of the event that it was
+	// handling, and zero in the function of [WithSynced].
 	Handler string
 	Type    EventType
 	Key     string
@@ -330,6 +340,9 @@ func (e *PanicError) Error() string {
 		what = "panicked: " + value.Error()
 	case string:
 		what = "panicked: " + value
+	}
+	if e.Handler == "" {
+		return "informer: the function given to WithVerification " + what
 	}
 	if e.Type == 0 {
 		return fmt.Sprintf("informer: handler %q %s (when told that it was synced)", e.Handler, what)

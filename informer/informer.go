@@ -80,8 +80,8 @@ func newInformer[T store.Object](optionList []Option) *Informer[T] {
 
 // Run keeps the copy and tells the handlers, until ctx ends, which is no error. It blocks, and everything it started has
 // ended when it returns: it waits for a handler that is at work, and after the end of ctx begins no further event. It
-// fails at once on bad options or a second call, with a *[PanicError] on a handler's panic, and otherwise as
-// [reflector.Reflector.Run] does.
+// fails at once on bad options or a second call, with a *[PanicError] on a panic of a handler or of the function given to
+// [WithVerification], and otherwise as [reflector.Reflector.Run] does.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -192,7 +192,7 @@ func (i *Informer[T]) verifyRepeatedly(ctx context.Context) {
 			return
 		}
 		if i.options.report != nil {
-			i.options.report(d, err)
+			guarded(func() { i.options.report(d, err) }, func(p PanicError) { i.failed(&p) })
 		}
 		timer.Reset(i.options.verify)
 	}

@@ -2,6 +2,7 @@ package informer_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,19 @@ func TestVerifyFindsWhatTheServerNeverTold(t *testing.T) {
 		_, held := i.Snapshot().Get("ns/missing")
 		require.False(t, held, "the store is not touched")
 	})
+}
+
+// TestPanicInAReportEndsRun: it ends Run, as a handler's does, and not the process.
+func TestPanicInAReportEndsRun(t *testing.T) {
+	for what, report := range map[string]func(){
+		"panicked: oh":        func() { panic("oh") },
+		"ended its goroutine": runtime.Goexit,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			i := informer.New[*corev1.Pod](newServer("a"), informer.WithVerification(time.Minute, func(informer.Drift, error) { report() }))
+			require.EqualError(t, i.Run(t.Context()), "informer: the function given to WithVerification "+what)
+		})
+	}
 }
 
 func TestVerifyOfAStoreThatIsBehind(t *testing.T) {
