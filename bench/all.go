@@ -52,10 +52,18 @@ func scenarios(s settings) []scenario {
 	}
 }
 
+// repetitions says what a figure is made of.
+func (s settings) repetitions() string {
+	if s.repeat == 1 {
+		return "1 repetition"
+	}
+	return fmt.Sprintf("%d repetitions, medians", s.repeat)
+}
+
 // measureAll runs every scenario and prints its table when it is done.
 func measureAll(ctx context.Context, s settings) error {
-	fmt.Printf("%s, %s/%s, %d CPUs, client-go %s, %s, %d repetitions, medians\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.NumCPU(), clientGoVersion(), time.Now().Format(time.DateOnly), s.repeat)
+	fmt.Printf("%s, %s/%s, %d CPUs, client-go %s, %s, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU(), clientGoVersion(), time.Now().Format(time.DateOnly), s.repetitions())
 	for _, c := range scenarios(s) {
 		if !strings.Contains(c.name, s.only) {
 			continue
@@ -171,7 +179,7 @@ func (c scenario) print(s settings, medians []figures) {
 		per, heading, size = s.events, "event", fmt.Sprintf("%d events over %d objects", s.events, c.objects)
 	}
 	if c.rarely {
-		size += fmt.Sprintf(", %d repetitions", s.repeat)
+		size += ", " + s.repetitions()
 	}
 	fmt.Printf("\n### %s (%s)\n\n", c.name, size)
 	fmt.Printf("| | wall s | CPU s | CPU us/%s | peak heap MB | live heap B/object | allocs/%s | shared |\n|---|---|---|---|---|---|---|---|\n", heading, heading)
