@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -286,7 +287,9 @@ func TestHeldUpStoreFallsOutOfTheWindow(t *testing.T) {
 	w.change(4000) // 30 MB: more than sockets buffer
 	close(st.open)
 	w.requireEqual(pods, r)
-	require.Equal(t, map[reflector.Class]int{reflector.OK: 1, reflector.Expired: 1}, r.Status().Lists)
+	require.EventuallyWithT(t, func(t *assert.CollectT) { // the store has a list's state before the list is counted
+		assert.Equal(t, map[reflector.Class]int{reflector.OK: 1, reflector.Expired: 1}, r.Status().Lists)
+	}, 20*time.Second, 2*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ended)
 }
