@@ -40,6 +40,7 @@ type feed struct {
 	oldest   time.Time // when that state was set
 	seen     bool
 	newest   Pods
+	sets     int // states that the source has set
 	lastSet  time.Time
 	restored bool  // newest is from a checkpoint
 	failed   error // the source has ended with this
@@ -54,6 +55,7 @@ func (f *feed) push(next state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next.at = time.Now()
+	f.sets++
 	f.newest, f.lastSet, f.restored = next.pods, next.at, next.restored
 	if len(f.pending) < maxPending && !f.lateLocked() {
 		f.pending = append(f.pending, next)
@@ -171,14 +173,21 @@ func (f *feed) ready() bool {
 	return f.seen || f.removed || f.optional && time.Since(f.begun) >= f.deadline
 }
 
-// safeToPrune reports whether the reader has the newest state of the source, and that is whole and fresh.
+// safeToPrune reports whether the reader has the newest state of the source, and that is whole and fresh. The report counts
+// where nothing was set around it: it might be of another state.
 func (f *feed) safeToPrune() bool {
+	before, told := f.allTold()
 	report := f.source.Report()
+	after, _ := f.allTold()
+	return told && before == after && (len(report.Problems) == 0 || report.Complete) &&
+		(report.StaleAfter == 0 || time.Since(report.LastContact) <= report.StaleAfter)
+}
+
+// allTold reports whether the reader has all of the states that the source has set, the first of them included.
+func (f *feed) allTold() (sets int, told bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.seen && !f.restored && f.failed == nil && !f.telling && len(f.pending) == 0 &&
-		(len(report.Problems) == 0 || report.Complete) &&
-		(report.StaleAfter == 0 || time.Since(report.LastContact) <= report.StaleAfter)
+	return f.sets, f.seen && !f.restored && f.failed == nil && !f.telling && len(f.pending) == 0
 }
 
 func (f *feed) state() Pods {

@@ -188,7 +188,7 @@ func (k *kubeletFile) list() {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		k.problems[k.path] = err
-		k.sink.Set(Pods{}) // but what is known stays known
+		k.hand(Pods{}) // but what is known stays known
 	case err != nil:
 		k.problems[k.path] = err
 	case info.IsDir():
@@ -232,7 +232,7 @@ func (k *kubeletFile) listFolder() {
 		pods = append(pods, pod)
 	}
 	if len(pods) == 0 {
-		k.sink.Set(Pods{}) // but what is known stays known
+		k.hand(Pods{}) // but what is known stays known
 		return
 	}
 	k.replace(pods)
@@ -272,16 +272,22 @@ func (k *kubeletFile) set() {
 	for _, pod := range k.pods {
 		_ = all.Add(pod) // it cannot fail: a manifest's pods have names
 	}
-	k.sink.Set(all.Snapshot())
+	k.hand(all.Snapshot())
 }
 
-func (k *kubeletFile) note() {
+func (k *kubeletFile) hand(now Pods) {
+	k.keeper.Hand(k.log, k.round(), func() { k.sink.Set(now) })
+}
+
+func (k *kubeletFile) note() { k.keeper.Note(k.log, k.round()) }
+
+func (k *kubeletFile) round() access.Round {
 	var problems []error
 	for _, err := range k.problems {
 		problems = append(problems, err)
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	k.keeper.Note(k.log, access.Round{Problems: problems, Contact: true})
+	return access.Round{Problems: problems, Contact: true}
 }
 
 // readPipe waits, until ctx ends, for somebody to write into a FIFO, and reads all that comes. It opens it without

@@ -50,12 +50,12 @@ func (k *kubeletHTTP) run(ctx context.Context, _ *Sink) error {
 	period, stop := k.settings.Period()
 	defer stop()
 	for {
-		if err := k.poll(ctx); ctx.Err() == nil {
+		if hand, err := k.poll(ctx); ctx.Err() == nil {
 			var problems []error
 			if err != nil {
 				problems = []error{fmt.Errorf("%s: %w", client.Shown(), err)}
 			}
-			k.keeper.Note(k.sink.Log().WithValues("url", client.Shown()), access.Round{Problems: problems, Contact: err == nil})
+			k.keeper.Hand(k.sink.Log().WithValues("url", client.Shown()), access.Round{Problems: problems, Contact: err == nil}, hand)
 		}
 		select {
 		case <-period:
@@ -65,27 +65,27 @@ func (k *kubeletHTTP) run(ctx context.Context, _ *Sink) error {
 	}
 }
 
-func (k *kubeletHTTP) poll(ctx context.Context) error {
+// poll reads the URL once; hand hands over what is new, with an error too.
+func (k *kubeletHTTP) poll(ctx context.Context) (hand func(), err error) {
+	hand = func() {}
 	body, err := k.get(ctx)
 	switch sum := sha256.Sum256(body); {
 	case err != nil:
-		return err
+		return hand, err
 	case len(body) == 0:
-		k.sink.Set(Pods{}) // but it is not what the next body is compared with
-		return errors.New("the body is empty")
+		return func() { k.sink.Set(Pods{}) }, errors.New("the body is empty") // which the next body is not compared with
 	case sum == k.last:
-		return nil
+		return hand, nil
 	default:
 		k.last = sum
 	}
 	pods, rejected := k.decoder.Decode(k.client.Shown(), body)
 	if len(rejected) > 0 {
-		return rejected[0].Err
+		return hand, rejected[0].Err
 	}
 	var all store.Indexer[*corev1.Pod]
 	_ = all.Replace(store.Items(pods...), store.At("")) // it cannot fail: a manifest's pods have names
-	k.sink.setInOrder(all.Snapshot(), pods)
-	return nil
+	return func() { k.sink.setInOrder(all.Snapshot(), pods) }, nil
 }
 
 func (k *kubeletHTTP) get(ctx context.Context) ([]byte, error) {

@@ -16,7 +16,8 @@ type Source interface {
 	// Run finds the pods and hands over each complete state with sink.Set, until ctx ends, which is no error. It waits
 	// for everything that it started. An error ends this source alone, and shows in Status.
 	Run(ctx context.Context, sink *Sink) error
-	// Report is the source's health now. It is called at any time and by any goroutine.
+	// Report is the source's health now. It is called at any time and by any goroutine. What may be missing in a state shows
+	// there before the state is set, and that nothing is only afterwards: [Sources.SafeToPrune] relies on it.
 	Report() Report
 }
 

@@ -102,6 +102,7 @@ func TestCAFileThatChanges(t *testing.T) {
 	problem(t, o.Report, "certificate signed by unknown authority")
 	put(t, path, string(other)+string(ca))
 	require.Equal(t, "client=nobody", next())
+	well(t, o.Report)
 	put(t, path, string(other)) // it is trusted no longer, though the connection would do
 	problem(t, o.Report, "certificate signed by unknown authority")
 	require.False(t, o.Report().Complete)

@@ -111,8 +111,7 @@ func (f *files[T]) look() (again bool) {
 	case errors.Is(err, fs.ErrNotExist) && (!f.existed || !f.folder && f.removed()):
 		clear(f.byPath)
 		f.vanished = time.Time{}
-		f.keeper.Note(log, access.Round{Contact: true})
-		f.hand(State[T]{})
+		f.hand(log, access.Round{Contact: true}, State[T]{})
 		return false
 	case err != nil:
 		f.unreadable(log, err)
@@ -123,21 +122,20 @@ func (f *files[T]) look() (again bool) {
 	now, wrong := table(entries)
 	log.V(2).Info("Looked at manifests", "files", len(found.paths), "skipped", found.skipped, "objects", now.Objects.Len())
 	f.keeper.Skipped(found.skipped)
-	f.keeper.Note(log, access.Round{Problems: append(found.problems, wrong...), Contact: true, Complete: complete(entries)})
-	switch {
-	case f.told:
-	case again && time.Since(f.begun) < patience:
-		return again // the first state is to be complete
-	case !f.folder && len(wrong) > 0 && now.Objects.Len() == 0:
-		return again // nobody knows what the one manifest declares: to say "nothing" would be a lie
+	round := access.Round{Problems: append(found.problems, wrong...), Contact: true, Complete: complete(entries)}
+	// The first state is to be complete; and nobody knows what a single manifest declares that is wrong: to say "nothing"
+	// would be a lie.
+	if !f.told && (again && time.Since(f.begun) < patience || !f.folder && len(wrong) > 0 && now.Objects.Len() == 0) {
+		f.keeper.Note(log, round)
+		return again
 	}
-	f.hand(now)
+	f.hand(log, round, now)
 	return again
 }
 
-func (f *files[T]) hand(now State[T]) {
+func (f *files[T]) hand(log logr.Logger, round access.Round, now State[T]) {
 	f.told = true
-	f.set(now)
+	f.keeper.Hand(log, round, func() { f.set(now) })
 }
 
 // removed reports whether the path, and nothing around it, is gone: what is left of a removed file, but not of one whose
@@ -159,7 +157,8 @@ func (f *files[T]) unreadable(log logr.Logger, err error) {
 		} else {
 			err = fmt.Errorf("%s has gone away for longer than %s, and what it declared with it: %w", f.path, f.settings.Grace, fs.ErrNotExist)
 			clear(f.byPath)
-			f.hand(State[T]{})
+			f.hand(log, access.Round{Problems: []error{err}}, State[T]{})
+			return
 		}
 	}
 	f.keeper.Note(log, access.Round{Problems: []error{err}})

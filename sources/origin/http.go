@@ -83,27 +83,29 @@ func (u *url[T]) poll(ctx context.Context) {
 		return
 	}
 	u.failures = 0
+	hand := func() {}
 	if got.body != nil {
-		u.take(got)
+		hand = u.take(got)
 	}
-	u.keeper.Note(log, access.Round{Problems: u.problems, Contact: true, Complete: u.entry.known})
+	u.keeper.Hand(log, access.Round{Problems: u.problems, Contact: true, Complete: u.entry.known}, hand)
 	log.V(2).Info("Read manifests", "bytes", len(got.body), "changed", got.body != nil, "objects", len(u.entry.objects))
 }
 
-// take brings the objects up to date with a new body. One in which nothing is good changes nothing, and does not count as
-// the first state.
-func (u *url[T]) take(got answer) {
+// take brings the objects up to date with a new body; hand hands them over. One in which nothing is good changes nothing, and
+// does not count as the first state.
+func (u *url[T]) take(got answer) (hand func()) {
 	objects, rejected := u.decode(u.entry.path, got.body)
 	good := u.entry.take(objects, rejected)
-	var now State[T]
-	now, u.problems = table([]*entry[T]{&u.entry})
-	u.accepted = answer{}
+	now, problems := table([]*entry[T]{&u.entry})
+	u.problems, u.accepted = problems, answer{}
 	if len(u.entry.problems) == 0 {
 		u.accepted = got
 		u.accepted.body = nil
 	}
-	if good > 0 || len(u.entry.problems) == 0 {
-		u.set(now)
+	return func() {
+		if good > 0 || len(u.entry.problems) == 0 {
+			u.set(now)
+		}
 	}
 }
 

@@ -96,6 +96,12 @@ func problem(t *testing.T, report func() origin.Report, text string) {
 	}, patience, time.Millisecond, text)
 }
 
+// well waits until nothing is wrong: that shows after the state.
+func well(t *testing.T, report func() origin.Report) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(report().Problems) == 0 }, patience, time.Millisecond)
+}
+
 func TestFilesOfConfigMaps(t *testing.T) {
 	folder := t.TempDir()
 	a, b := filepath.Join(folder, "a.yaml"), filepath.Join(folder, "b.yaml")
@@ -113,7 +119,7 @@ func TestFilesOfConfigMaps(t *testing.T) {
 	require.True(t, o.Report().Complete)
 	require.NoError(t, os.Remove(a))
 	require.Equal(t, "b=1", next())
-	require.Eventually(t, func() bool { return len(o.Report().Problems) == 0 }, patience, time.Millisecond)
+	well(t, o.Report)
 }
 
 // What does not change is the same object, so that a store tells of nothing.
@@ -217,4 +223,42 @@ func TestIntoAStoreThatRefuses(t *testing.T) {
 		require.ErrorIs(t, err, errFull)
 		cancel()
 	})))
+}
+
+// TestReportPromisesNoMoreThanWasSet: what may be missing in a state is in the report before it is set, and that nothing is
+// only afterwards.
+func TestReportPromisesNoMoreThanWasSet(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "folder", "a.yaml")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, path) }))
+	t.Cleanup(server.Close)
+	often := origin.Every(5 * time.Millisecond)
+	for name, o := range map[string]*origin.Origin[*corev1.ConfigMap]{
+		"file": origin.File(filepath.Dir(path), manifest.Objects[corev1.ConfigMap](configMap), often, origin.Grace(time.Nanosecond)),
+		"http": polling(server.URL),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			put(t, path, mapOf("a", "1")+"---\nkind: Secret\n")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var promised []bool
+			require.NoError(t, o.Run(ctx, func(now origin.State[*corev1.ConfigMap]) {
+				promised = append(promised, len(o.Report().Problems) == 0 || o.Report().Complete)
+				switch {
+				case now.Objects.Len() == 1:
+					put(t, path, mapOf("a", "1")+"---\n"+mapOf("b", "1"))
+				case now.Objects.Len() == 2 && name == "file":
+					require.NoError(t, os.RemoveAll(filepath.Dir(path)))
+				default:
+					cancel()
+				}
+			}))
+			if name == "file" {
+				require.Equal(t, []bool{false, false, false}, promised, "one is bad, it is mended, the folder goes away")
+			} else {
+				require.Equal(t, []bool{false, false}, promised, "one is bad, it is mended")
+				require.Empty(t, o.Report().Problems)
+			}
+		})
+	}
 }

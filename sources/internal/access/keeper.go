@@ -79,6 +79,19 @@ func (k *Keeper) Note(log logr.Logger, round Round) {
 	k.report.Problems, k.report.Complete = round.Problems, round.Complete
 }
 
+// Hand notes a round and calls hand, which hands over what the round found: the round first where something may be missing
+// in that, and last where nothing is. So the report never promises more of what was handed over than is true.
+func (k *Keeper) Hand(log logr.Logger, round Round, hand func()) {
+	whole := round.Contact && (len(round.Problems) == 0 || round.Complete)
+	if !whole {
+		k.Note(log, round)
+	}
+	hand()
+	if whole {
+		k.Note(log, round)
+	}
+}
+
 func contains(list []error, err error) bool {
 	return slices.ContainsFunc(list, func(e error) bool { return errors.Is(e, err) || e.Error() == err.Error() })
 }
