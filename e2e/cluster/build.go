@@ -9,7 +9,10 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // binaries are the paths of the built servers.
@@ -23,19 +26,7 @@ const (
 // build returns the servers from the cache, or builds them into it: about six minutes on two cores. Processes that
 // build at the same time wait for each other.
 func build(logf func(string, ...any)) (binaries, error) {
-	module, err := serversModule()
-	if err != nil {
-		return binaries{}, err
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return binaries{}, fmt.Errorf("find the cache folder: %w", err)
-	}
-	cache = filepath.Join(cache, "tributary-e2e")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return binaries{}, fmt.Errorf("make the cache folder: %w", err)
-	}
-	unlock, err := lock(filepath.Join(cache, "lock"))
+	module, cache, unlock, err := workshop()
 	if err != nil {
 		return binaries{}, err
 	}
@@ -46,6 +37,38 @@ func build(logf func(string, ...any)) (binaries, error) {
 	}
 	apiServer, err := buildOne(module, cache, apiServerPackage, "k8s.io/kubernetes", logf)
 	return binaries{etcd: etcd, apiServer: apiServer}, err
+}
+
+// PodSource builds the command in servers/podsource, the kubelet's own pod sources, and returns its path. It takes minutes the
+// first time, and skips the test under -short.
+func PodSource(t testing.TB) (binary string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds a part of the kubelet: not under -short")
+	}
+	module, _, unlock, err := workshop()
+	require.NoError(t, err)
+	defer unlock()
+	binary = filepath.Join(t.TempDir(), "podsource")
+	_, err = goCommand(module, "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./podsource")
+	require.NoError(t, err, "build the kubelet's pod sources")
+	return binary
+}
+
+// workshop is the module to build from, and the folder to build into, which is the caller's until unlock.
+func workshop() (module, cache string, unlock func(), err error) {
+	if module, err = serversModule(); err != nil {
+		return "", "", nil, err
+	}
+	if cache, err = os.UserCacheDir(); err != nil {
+		return "", "", nil, fmt.Errorf("find the cache folder: %w", err)
+	}
+	cache = filepath.Join(cache, "tributary-e2e")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", "", nil, fmt.Errorf("make the cache folder: %w", err)
+	}
+	unlock, err = lock(filepath.Join(cache, "lock"))
+	return module, cache, unlock, err
 }
 
 // buildOne builds a package of the given module unless the cache has it. What is in the cache is whole: it is renamed

@@ -1,0 +1,171 @@
+// Package kubelet_test holds the decoder of static pods beside the kubelet's own pod sources: the same manifests, with the same
+// outcome.
+package kubelet_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/e2e/cluster"
+	"github.com/tributary-go/tributary/sources/manifest"
+)
+
+// kubelet is the kubelet's own pod sources, in a process of their own.
+type kubelet struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startKubelet(t *testing.T) *kubelet {
+	t.Helper()
+	command := exec.Command(cluster.PodSource(t)) // it ends with its input
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	require.NoError(t, err)
+	out, err := command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		require.NoError(t, in.Close())
+		require.NoError(t, command.Wait())
+	})
+	return &kubelet{in, bufio.NewReader(out)}
+}
+
+// outcome is what became of a manifest.
+type outcome struct {
+	Rejected string            `json:"rejected"`
+	Pods     []json.RawMessage `json:"pods"`
+}
+
+func (k *kubelet) ask(t *testing.T, source string, data []byte) (o outcome) {
+	question, err := json.Marshal(map[string]any{"source": source, "manifest": data})
+	require.NoError(t, err)
+	_, err = k.in.Write(append(question, '\n'))
+	require.NoError(t, err)
+	line, err := k.out.ReadBytes('\n')
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(line, &o))
+	return o
+}
+
+func ours(t *testing.T, source string, data []byte) (o outcome) {
+	pods, rejected := manifest.Decoder{Node: "node-1", Source: source, LikeKubelet: true}.Decode("/manifests/pod", data)
+	for _, pod := range pods {
+		data, err := json.Marshal(pod)
+		require.NoError(t, err)
+		o.Pods = append(o.Pods, data)
+	}
+	for _, err := range rejected {
+		o.Rejected += err.Error()
+	}
+	return o
+}
+
+// differs says how ours is not the kubelet's; empty where it is.
+func differs(t *testing.T, kubelet, ours outcome) string {
+	if (kubelet.Rejected == "") != (ours.Rejected == "") || len(kubelet.Pods) != len(ours.Pods) {
+		return fmt.Sprintf("%d pods, rejected %q; the kubelet: %d pods, rejected %q", len(ours.Pods), ours.Rejected, len(kubelet.Pods), clip(kubelet.Rejected))
+	}
+	if want, got := fieldPaths(kubelet.Rejected), fieldPaths(ours.Rejected); !slices.Equal(want, got) {
+		return fmt.Sprintf("the rejection names %q; the kubelet's %q: %q; the kubelet: %q", got, want, ours.Rejected, clip(kubelet.Rejected))
+	}
+	for i := range ours.Pods {
+		if want, got := comparable(t, kubelet.Pods[i]), comparable(t, ours.Pods[i]); want != got {
+			return fmt.Sprintf("pod %d is\n%s\nthe kubelet's\n%s", i+1, got, want)
+		}
+	}
+	return ""
+}
+
+func clip(s string) string { return s[:min(len(s), 1500)] }
+
+// fieldPath finds metadata.x and spec.x[0].y in the text of a rejection, and behind the type that a decoder names.
+var fieldPath = regexp.MustCompile(`(?:^|[ \[(]|field [A-Za-z]+\.)((?:metadata|spec)\.[A-Za-z0-9.\[\]{}]*[A-Za-z0-9\]])`)
+
+// details are what a rejection says besides: bodies, values, names and advice, which may look like fields.
+var details = regexp.MustCompile(strings.Join([]string{
+	`(?s:received '.*but couldn't parse as)`, `(?s:is missing in '.*)`, `(?s:invalid pod: &core\..*)`, // all that was read
+	`field label not supported: \S+`, `names in pod\.spec\.\S+`, "`[^`]*`", `"(?:\\.|[^"\\])*"`, `pod \S+:`,
+}, "|"))
+
+func fieldPaths(reason string) (paths []string) {
+	for _, found := range fieldPath.FindAllStringSubmatch(details.ReplaceAllString(reason, ""), -1) {
+		paths = append(paths, found[1])
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// comparable drops from a pod what differs from run to run, and what is only written in another way.
+func comparable(t *testing.T, data []byte) string {
+	var pod corev1.Pod
+	require.NoError(t, json.Unmarshal(data, &pod))
+	pod.UID = ""
+	for _, key := range []string{manifest.HashAnnotation, manifest.SeenAnnotation, manifest.SourceAnnotation} {
+		delete(pod.Annotations, key)
+	}
+	canonical, err := json.Marshal(&pod)
+	require.NoError(t, err)
+	return string(canonical)
+}
+
+var sources = []string{manifest.SourceFile, manifest.SourceHTTP}
+
+// TestCorpusIsTheKubelets: the recorded outcomes are those of the kubelet that is asked here.
+func TestCorpusIsTheKubelets(t *testing.T) {
+	k := startKubelet(t)
+	for _, path := range corpus(t) {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, source := range sources {
+			if difference := differs(t, k.ask(t, source, data), ours(t, source, data)); difference != "" {
+				t.Errorf("%s as %s: %s", filepath.Base(path), source, difference)
+			}
+		}
+	}
+}
+
+// TestLikeTheKubelet: manifests that nobody has thought of. TRIBUTARY_KUBELET_SEED=n replays a run, TRIBUTARY_KUBELET_RUNS=n
+// sets how many manifests there are.
+func TestLikeTheKubelet(t *testing.T) {
+	seed, runs := uint64(time.Now().UnixNano()), 5000
+	if n, err := strconv.ParseUint(os.Getenv("TRIBUTARY_KUBELET_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	if n, err := strconv.Atoi(os.Getenv("TRIBUTARY_KUBELET_RUNS")); err == nil {
+		runs = n
+	}
+	t.Logf("seed %d", seed)
+	k, g := startKubelet(t), newGenerator(t, seed)
+	accepted, different := 0, 0
+	for i := range runs {
+		data, source := g.manifest(), sources[i%len(sources)]
+		theirs := k.ask(t, source, data)
+		if theirs.Rejected == "" {
+			accepted++
+		}
+		if difference := differs(t, theirs, ours(t, source, data)); difference != "" {
+			if different++; different <= 20 {
+				t.Errorf("manifest %d as %s, of seed %d:\n%s\n%s", i, source, seed, clip(string(data)), difference)
+			}
+		}
+	}
+	t.Logf("%d manifests, of which the kubelet accepted %d; %d differ", runs, accepted, different)
+	require.Greater(t, accepted, runs/10, "the manifests are too bad to tell")
+	require.Less(t, accepted, runs*9/10, "the manifests are too good to tell")
+}

@@ -1,0 +1,72 @@
+// Command podsource asks the kubelet's own pod sources what they make of manifests. Each line of its input is a [question], the
+// line of output that follows its [answer].
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/capabilities"
+)
+
+// question is a manifest as a file or at a URL.
+type question struct {
+	Source   string `json:"source"` // file or http
+	Manifest []byte `json:"manifest"`
+}
+
+// answer is what the source emitted, or why it emitted nothing.
+type answer struct {
+	Rejected string        `json:"rejected,omitempty"`
+	Pods     []*corev1.Pod `json:"pods,omitempty"`
+}
+
+const node = "node-1"
+
+func main() {
+	if err := run(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "podsource:", err)
+		os.Exit(1)
+	}
+}
+
+func run(in io.Reader, out io.Writer) error {
+	capabilities.Initialize(capabilities.Capabilities{AllowPrivileged: true}) // as the kubelet does when it starts
+	folder, err := os.MkdirTemp("", "podsource")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	file := &fileSource{folder: folder}
+	url := newURLSource()
+	lines, answers := bufio.NewReader(in), json.NewEncoder(out)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var q question
+		if err := json.Unmarshal(line, &q); err != nil {
+			return err
+		}
+		ask := file.ask
+		if q.Source == "http" {
+			ask = url.ask
+		}
+		a, err := ask(q.Manifest)
+		if err != nil {
+			return err
+		}
+		if err := answers.Encode(a); err != nil {
+			return err
+		}
+	}
+}
