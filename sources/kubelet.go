@@ -21,6 +21,7 @@ import (
 //     then all of its sources wait.
 //   - The pods of an update that the kubelet puts into random order are ordered by namespace and name.
 //   - The API server is followed by this library's reflector, with its shorter delays after an outage.
+//   - Two states of a pod that differ in the spelling of a quantity alone, or in an empty list or map where the other has none, are one.
 //   - UIDs and config.hash are stable hashes of this library's own.
 //   - Run ends, even while the file source hangs on a FIFO.
 //   - At each event, a file is read as it is when the event is looked at: which states of a file that is written in pieces
@@ -43,23 +44,34 @@ func newKubeletMerge(source string, now func() time.Time) *kubeletMerge {
 }
 
 func (m *kubeletMerge) plan(next state) []PodUpdate {
-	ops := map[Op][]*corev1.Pod{}
 	pods := next.order
 	if pods == nil {
 		pods = next.pods.Sorted()
 	}
-	names, kept := map[string]bool{}, map[types.UID]bool{}
+	ops := map[Op][]*corev1.Pod{}
+	// now has the pods that are told of already, as they become. Where two of a state have one UID, the second is a change of
+	// the first, and both are told in their last form.
+	names, now := map[string]bool{}, map[types.UID]*corev1.Pod{}
 	for _, pod := range pods {
 		if names[store.KeyOf(pod)] {
 			continue // of two with one name, the first counts
 		}
-		names[store.KeyOf(pod)], kept[pod.UID] = true, true
-		if op, now := m.change(pod); op != "" {
-			ops[op] = append(ops[op], now)
+		names[store.KeyOf(pod)] = true
+		known, ok := m.told[pod.UID]
+		if !ok {
+			ops[Add] = append(ops[Add], m.added(pod))
+			continue
+		}
+		if now[pod.UID] == nil {
+			now[pod.UID] = new(corev1.Pod)
+			*now[pod.UID] = *known
+		}
+		if op := change(now[pod.UID], pod); op != "" {
+			ops[op] = append(ops[op], now[pod.UID])
 		}
 	}
 	for uid, pod := range m.told {
-		if !kept[uid] {
+		if now[uid] == nil {
 			ops[Remove] = append(ops[Remove], pod)
 		}
 	}
@@ -76,31 +88,31 @@ func (m *kubeletMerge) plan(next state) []PodUpdate {
 	return plan
 }
 
-// change is what the source's pod means beside what was told under its UID, and how it is told.
-func (m *kubeletMerge) change(pod *corev1.Pod) (Op, *corev1.Pod) {
-	known, ok := m.told[pod.UID]
-	if !ok {
-		now := *pod
-		now.Annotations = withOwn(pod.Annotations, map[string]string{
-			SourceAnnotation: m.source, SeenAnnotation: m.now().Format(time.RFC3339Nano),
-		})
-		return Add, &now
+func (m *kubeletMerge) added(pod *corev1.Pod) *corev1.Pod {
+	now := *pod
+	now.Annotations = withOwn(pod.Annotations, map[string]string{
+		SourceAnnotation: m.source, SeenAnnotation: m.now().Format(time.RFC3339Nano),
+	})
+	return &now
+}
+
+// change makes of known what the kubelet makes of it when it sees pod, and returns what that means.
+func change(known, pod *corev1.Pod) Op {
+	same := sameIntent(known, pod)
+	if same && apiequality.Semantic.DeepEqual(known.Status, pod.Status) {
+		return ""
 	}
-	now := *known
-	now.Status = pod.Status
-	if sameIntent(known, pod) {
-		if apiequality.Semantic.DeepEqual(known.Status, pod.Status) {
-			return "", nil
-		}
-		return Reconcile, &now
+	known.Status = pod.Status
+	if same {
+		return Reconcile
 	}
-	now.Spec, now.Labels = pod.Spec, pod.Labels
-	now.DeletionTimestamp, now.DeletionGracePeriodSeconds = pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds
-	now.Annotations = withOwn(pod.Annotations, known.Annotations)
+	known.Spec, known.Labels, known.Generation = pod.Spec, pod.Labels, pod.Generation
+	known.DeletionTimestamp, known.DeletionGracePeriodSeconds = pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds
+	known.Annotations = withOwn(pod.Annotations, known.Annotations)
 	if pod.DeletionTimestamp != nil {
-		return Delete, &now
+		return Delete
 	}
-	return Update, &now
+	return Update
 }
 
 // withOwn is annotations with those that are a node's own notes from elsewhere.

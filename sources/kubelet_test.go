@@ -119,3 +119,21 @@ func TestKubeletAPIServer(t *testing.T) {
 	empty := start(t, sources.LikeKubelet(), sources.APIServer(newCluster(t).client))
 	empty.expect("ADD api")
 }
+
+// TestKubeletMerge: of a pod that the kubelet knows it takes over some fields, and two pods of one UID are one to it.
+func TestKubeletMerge(t *testing.T) {
+	source := newScripted("s")
+	r := start(t, sources.LikeKubelet(), sources.With(source))
+	generation := func(p *corev1.Pod) { p.Generation, p.ResourceVersion = 2, "9" }
+	source.set(t, podOf("p", "v1"))
+	r.expect("ADD s p=v1")
+	source.set(t, podOf("p", "v2", generation))
+	u := r.update()
+	require.Equal(t, "UPDATE s p=v2", describe(u))
+	require.EqualValues(t, 2, u.Pods[0].Generation)
+	require.Empty(t, u.Pods[0].ResourceVersion, "it stays as it was first seen")
+	source.set(t, podOf("p", "v3"), podOf("q", "v2", uid("uid-p")))
+	r.expect("UPDATE s p=v2 p=v2") // to v3, and back
+	source.set(t)
+	r.expect("REMOVE s p=v2")
+}

@@ -14,16 +14,18 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 )
 
-// question is a manifest as a file or at a URL.
+// question is a manifest as a file or at a URL, or the states of sources one after the other.
 type question struct {
-	Source   string `json:"source"` // file or http
-	Manifest []byte `json:"manifest"`
+	Source   string  `json:"source"` // file or http
+	Manifest []byte  `json:"manifest"`
+	States   []state `json:"states"`
 }
 
-// answer is what the source emitted, or why it emitted nothing.
+// answer is what the source emitted, or why it emitted nothing; of states, the updates that came of them.
 type answer struct {
 	Rejected string        `json:"rejected,omitempty"`
 	Pods     []*corev1.Pod `json:"pods,omitempty"`
+	Updates  []update      `json:"updates,omitempty"`
 }
 
 const node = "node-1"
@@ -57,11 +59,15 @@ func run(in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(line, &q); err != nil {
 			return err
 		}
-		ask := file.ask
-		if q.Source == "http" {
-			ask = url.ask
+		var a answer
+		switch {
+		case len(q.States) > 0:
+			a.Updates = merge(q.States)
+		case q.Source == "http":
+			a = url.ask(q.Manifest)
+		default:
+			a, err = file.ask(q.Manifest)
 		}
-		a, err := ask(q.Manifest)
 		if err != nil {
 			return err
 		}

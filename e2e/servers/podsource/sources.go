@@ -113,13 +113,13 @@ func (s *fileSource) ask(manifest []byte) (a answer, err error) {
 type urlSource struct {
 	results
 	gets      chan chan []byte
-	questions chan question
+	questions chan []byte
 	answers   chan answer
 	server    *httptest.Server
 }
 
 func newURLSource() *urlSource {
-	s := &urlSource{results: newResults(config.NewSourceURL), gets: make(chan chan []byte), questions: make(chan question), answers: make(chan answer)}
+	s := &urlSource{results: newResults(config.NewSourceURL), gets: make(chan chan []byte), questions: make(chan []byte), answers: make(chan answer)}
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		get := make(chan []byte)
 		s.gets <- get
@@ -130,9 +130,9 @@ func newURLSource() *urlSource {
 	return s
 }
 
-func (s *urlSource) ask(manifest []byte) (answer, error) {
-	s.questions <- question{Manifest: manifest}
-	return <-s.answers, nil
+func (s *urlSource) ask(manifest []byte) answer {
+	s.questions <- manifest
+	return <-s.answers
 }
 
 // none makes the source forget what it has read: the same manifest once more is no news to it.
@@ -151,14 +151,14 @@ func (s *urlSource) serve() {
 	get := next()
 	for {
 		select {
-		case q := <-s.questions:
+		case manifest := <-s.questions:
 			get <- none
 			get = next()
 			a = answer{}
-			get <- q.Manifest
+			get <- manifest
 			get = next()
 			s.answers <- a
-		default:
+		default: // it would give up waiting
 			get <- none
 			get = next()
 		}
