@@ -74,17 +74,16 @@ func (w *world) freshness(t testing.TB, since time.Time, limit time.Duration, co
 	for left := len(copies); left > 0; <-ticker.C {
 		var late []string
 		for i, c := range copies {
-			if took[i] == 0 {
+			switch {
+			case took[i] > 0:
+			case c.holds(keys[i]):
+				took[i] = time.Since(since)
+				left--
+			default:
 				late = append(late, c.name)
 			}
 		}
 		require.Less(t, time.Since(since), limit, "not fresh: %q", late)
-		for i, c := range copies {
-			if took[i] == 0 && c.holds(keys[i]) {
-				took[i] = time.Since(since)
-				left--
-			}
-		}
 	}
 	return took
 }
