@@ -63,13 +63,20 @@ func issue(t *testing.T, by *authority, name string) (certificate, key []byte, m
 // serveTLS serves a config map whose value is the name in the client's certificate. It asks for one that clients signed.
 func serveTLS(t *testing.T, by, clients *authority) *httptest.Server {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return serveTLSAt(t, listener, by, clients)
+}
+
+func serveTLSAt(t *testing.T, listener net.Listener, by, clients *authority) *httptest.Server {
+	t.Helper()
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := "nobody"
 		if len(r.TLS.PeerCertificates) > 0 {
 			name = r.TLS.PeerCertificates[0].Subject.CommonName
 		}
 		_, _ = io.WriteString(w, mapOf("client", name))
-	}))
+	})}}
 	certificate, key, _ := issue(t, by, "server")
 	pair, err := tls.X509KeyPair(certificate, key)
 	require.NoError(t, err)
@@ -141,11 +148,16 @@ func TestClientCertificateThatIsRenewed(t *testing.T) {
 	require.Equal(t, "client=four", next())
 }
 
-func TestUnixSocket(t *testing.T) {
-	folder, err := os.MkdirTemp("", "s") // the path of a socket must be short
+// socket is a path for one, which must be short.
+func socket(t *testing.T) (path string) {
+	folder, err := os.MkdirTemp("", "s")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	path := filepath.Join(folder, "socket")
+	return filepath.Join(folder, "socket")
+}
+
+func TestUnixSocket(t *testing.T) {
+	path := socket(t)
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	o := polling("http://manifests.example/configs", origin.WithUnixSocket(path))
 	next := follow(t, o, shown)
@@ -177,4 +189,28 @@ func TestConnectionOptionsThatExcludeEachOther(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.True(t, strings.HasPrefix(err.Error(), "With"))
 	}
+}
+
+// TestTLSOverAUnixSocket: the certificates count as they do elsewhere, and the server's is for the URL's host.
+func TestTLSOverAUnixSocket(t *testing.T) {
+	path := socket(t)
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Skip(err)
+	}
+	ca, _, by := issue(t, nil, "ca")
+	certificate, key, _ := issue(t, by, "agent")
+	serveTLSAt(t, listener, by, by)
+	folder := t.TempDir()
+	put(t, filepath.Join(folder, "ca.pem"), string(ca))
+	put(t, filepath.Join(folder, "tls.crt"), string(certificate))
+	put(t, filepath.Join(folder, "tls.key"), string(key))
+	asking := func(host string) *origin.Origin[*corev1.ConfigMap] {
+		return polling("https://"+host+"/configs", origin.WithUnixSocket(path), origin.WithCA(filepath.Join(folder, "ca.pem")),
+			origin.WithClientCertificate(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")))
+	}
+	require.Equal(t, "client=agent", follow(t, asking("localhost"), shown)())
+	stranger := asking("manifests.example")
+	follow(t, stranger, shown)
+	problem(t, stranger.Report, "certificate is valid for localhost, not manifests.example")
 }
