@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// generator makes manifests that are nearly good: those of the corpus, with parts of each other, parts left out, parts that the
+// generator makes manifests that are nearly good: those of the corpus and of testdata, which has what is rare, with parts of each other, parts left out, parts that the
 // types have and the corpus does not, and values that somebody may have got wrong.
 type generator struct {
 	random *rand.Rand
@@ -26,7 +26,10 @@ type generator struct {
 
 func newGenerator(t *testing.T, seed uint64) *generator {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), parts: map[string][]any{}}
-	for _, path := range corpus(t) {
+	more, err := filepath.Glob("testdata/*")
+	require.NoError(t, err)
+	require.NotEmpty(t, more)
+	for _, path := range append(corpus(t), more...) {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		if len(data) > 1<<16 {

@@ -108,7 +108,7 @@ var fieldPath = regexp.MustCompile(`(?:^|[ \[(]|field [A-Za-z]+\.)((?:metadata|s
 // details are what a rejection says besides: bodies, values, names and advice, which may look like fields.
 var details = regexp.MustCompile(strings.Join([]string{
 	`(?s:received '.*but couldn't parse as)`, `(?s:is missing in '.*)`, `(?s:invalid pod: &core\..*)`, // all that was read
-	`field label (?:not supported|does not support subscript): \S+`, `names in pod\.spec\.\S+`, "`[^`]*`", `"(?:\\.|[^"\\])*"`, `pod \S+:`,
+	`field label (?:not supported|does not support subscript): \S+`, `names in pod\.spec\.\S+`, "`[^`]*`", `"(?:\\.|[^"\\])*"`, `pod \S+/\S+:`,
 }, "|"))
 
 func fieldPaths(reason string) (paths []string) {
