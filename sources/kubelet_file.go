@@ -165,14 +165,15 @@ func (k *kubeletFile) event(ctx context.Context, event fsnotify.Event) {
 			delete(k.pods, name)
 			delete(k.names, event.Name)
 			k.set()
+			return
 		}
 		k.note()
 		return
 	}
-	defer k.note()
 	pod, err := k.read(ctx, event.Name)
 	if err != nil {
 		k.problems[event.Name] = err
+		k.note()
 		return
 	}
 	delete(k.problems, event.Name)
@@ -183,35 +184,41 @@ func (k *kubeletFile) event(ctx context.Context, event fsnotify.Event) {
 // list looks at everything, as in each period.
 func (k *kubeletFile) list() {
 	clear(k.problems)
-	defer k.note()
 	info, err := os.Stat(k.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	missing := errors.Is(err, fs.ErrNotExist)
+	var pods []*corev1.Pod
+	if err == nil {
+		pods, err = k.readAll(info)
+	}
+	if err != nil {
 		k.problems[k.path] = err
+	}
+	switch {
+	case missing, err == nil && len(pods) == 0:
 		k.hand(Pods{}) // but what is known stays known
 	case err != nil:
-		k.problems[k.path] = err
-	case info.IsDir():
-		k.listFolder()
-	case info.Mode().IsRegular():
-		pod, err := k.read(context.Background(), k.path)
-		if err != nil {
-			k.problems[k.path] = err
-			return
-		}
-		k.replace([]*corev1.Pod{pod})
+		k.note()
 	default:
-		k.problems[k.path] = fmt.Errorf("%s is neither a folder nor a file", k.path)
+		k.replace(pods)
 	}
 }
 
-func (k *kubeletFile) listFolder() {
+func (k *kubeletFile) readAll(info fs.FileInfo) ([]*corev1.Pod, error) {
+	switch {
+	case info.IsDir():
+		return k.readFolder()
+	case info.Mode().IsRegular():
+		pod, err := k.read(context.Background(), k.path)
+		return []*corev1.Pod{pod}, err
+	}
+	return nil, fmt.Errorf("%s is neither a folder nor a file", k.path)
+}
+
+func (k *kubeletFile) readFolder() (pods []*corev1.Pod, err error) {
 	names, err := os.ReadDir(k.path)
 	if err != nil {
-		k.problems[k.path] = err
-		return
+		return nil, err
 	}
-	var pods []*corev1.Pod
 	for _, name := range names {
 		path := filepath.Join(k.path, name.Name())
 		if strings.HasPrefix(name.Name(), ".") {
@@ -231,11 +238,7 @@ func (k *kubeletFile) listFolder() {
 		}
 		pods = append(pods, pod)
 	}
-	if len(pods) == 0 {
-		k.hand(Pods{}) // but what is known stays known
-		return
-	}
-	k.replace(pods)
+	return pods, nil
 }
 
 // read gives the pod of a file. On a FIFO it hangs until somebody writes.
