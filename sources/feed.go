@@ -178,8 +178,8 @@ func (f *feed) ready() bool {
 func (f *feed) safeToPrune() bool {
 	before, told := f.allTold()
 	report := f.source.Report()
-	after, _ := f.allTold()
-	return told && before == after && (len(report.Problems) == 0 || report.Complete) &&
+	after, still := f.allTold()
+	return told && still && before == after && (len(report.Problems) == 0 || report.Complete) &&
 		(report.StaleAfter == 0 || time.Since(report.LastContact) <= report.StaleAfter)
 }
 
