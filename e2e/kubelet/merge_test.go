@@ -138,10 +138,12 @@ func randomStates(random *rand.Rand) (states []state) {
 		}
 		next := state{Source: source, Pods: []*corev1.Pod{}}
 		for _, name := range slices.Sorted(maps.Keys(pods)) {
+			pod := pods[name]
 			if len(states) == 11 { // a UID that is there twice is news each time
-				pods[name].UID = types.UID(name)
+				pod = pod.DeepCopy() // which is in earlier states, too
+				pod.UID = types.UID(name)
 			}
-			next.Pods = append(next.Pods, pods[name])
+			next.Pods = append(next.Pods, pod)
 		}
 		states = append(states, next)
 	}
