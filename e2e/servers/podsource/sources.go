@@ -40,7 +40,7 @@ func (r results) start(constructor any, arguments ...any) {
 }
 
 // either waits for the next result, or for get; it reports whether it was a result.
-func (r results) either(a *answer, get reflect.Value) (asked reflect.Value, isResult bool) {
+func (r results) either(a *answer, get reflect.Value) (value reflect.Value, isResult bool) {
 	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: r.updates}, {Dir: reflect.SelectRecv, Chan: reflect.ValueOf(r.failures)}}
 	if get.IsValid() {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: get})
@@ -53,7 +53,7 @@ func (r results) either(a *answer, get reflect.Value) (asked reflect.Value, isRe
 	default:
 		return value, false
 	}
-	return asked, true
+	return reflect.Value{}, true
 }
 
 // complaints is a log that keeps the errors.
@@ -109,23 +109,22 @@ func (s *fileSource) ask(manifest []byte) (a answer, err error) {
 	return a, nil
 }
 
-// urlSource is the kubelet's URL source, and the server that it asks.
+// urlSource is the kubelet's URL source; the server that it asks ends with the process.
 type urlSource struct {
 	results
 	gets      chan chan []byte
 	questions chan []byte
 	answers   chan answer
-	server    *httptest.Server
 }
 
 func newURLSource() *urlSource {
 	s := &urlSource{results: newResults(config.NewSourceURL), gets: make(chan chan []byte), questions: make(chan []byte), answers: make(chan answer)}
-	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		get := make(chan []byte)
 		s.gets <- get
 		_, _ = w.Write(<-get)
 	}))
-	s.start(config.NewSourceURL, s.server.URL, http.Header{}, node, period)
+	s.start(config.NewSourceURL, server.URL, http.Header{}, node, period)
 	go s.serve()
 	return s
 }
