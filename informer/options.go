@@ -52,8 +52,8 @@ func WithMetrics(m Metrics) Option { return func(o *options) { o.metrics = m } }
 
 // WithVerification verifies the copy against the server every so often, counted from the end of the last one, and calls
 // report with each result, on a goroutine of Run that waits for it; its panic ends Run with a *[PanicError]. report may be
-// nil: [Informer.Status] has the last result and error too. Each costs the server a LIST; see [Informer.Verify]. Default: never. A reflector needs no such help; this
-// is for those who want to prove it.
+// nil: [Informer.Status] has the last result and error too. Each costs the server a LIST; see [Informer.Verify]. Default:
+// never. A reflector needs no such help; this is for those who want to prove it.
 func WithVerification(every time.Duration, report func(Drift, error)) Option {
 	return func(o *options) { o.verify, o.report = every, report }
 }
