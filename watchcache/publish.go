@@ -20,6 +20,7 @@ func (c *Cache[T]) publish(version uint64, changes []*change[T]) {
 		ch.version = max(ch.version, c.version)
 		ch.state, ch.complete = after, ch.version
 		c.window.add(ch)
+		c.observeLocked(ch)
 	}
 	c.state, c.version, c.filled = after, max(c.version, version), true
 	c.mu.Unlock()
