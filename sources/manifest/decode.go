@@ -1,9 +1,11 @@
 package manifest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
-	"strconv"
+	"io"
+	"strings"
 
 	yamlv2 "go.yaml.in/yaml/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +29,8 @@ const (
 type limits struct {
 	values int // of any type in a document
 	object int // structs in one object
+	// anyTwin: of two keys that are one in JSON, either counts.
+	anyTwin bool
 }
 
 // ours are generous: the API server takes objects of up to 3 MiB, with some hundred structs in a large pod.
@@ -41,8 +45,8 @@ var (
 )
 
 // openDocument gives a document as JSON, and says what it is.
-func (l limits) openDocument(data []byte) ([]byte, schema.GroupVersionKind, error) {
-	data, err := l.toJSON(data)
+func (l limits) openDocument(d *document) ([]byte, schema.GroupVersionKind, error) {
+	data, err := l.toJSON(d)
 	if err != nil {
 		return nil, schema.GroupVersionKind{}, err
 	}
@@ -50,28 +54,51 @@ func (l limits) openDocument(data []byte) ([]byte, schema.GroupVersionKind, erro
 	return data, kind, err
 }
 
-// toJSON gives a document as JSON. What begins with a brace is JSON already; all else is read by the rules of
-// YAML 1.1, in which "on" is a boolean and 0600 an octal number.
-func (l limits) toJSON(data []byte) ([]byte, error) {
-	if !yaml.IsJSONBuffer(data) {
-		if l.values > 0 && yamlMarks(data) > l.values {
-			return nil, ErrTooLarge
-		}
-		var tree any
-		if err := yamlv2.Unmarshal(data, &tree); err != nil {
-			return nil, yamlError(err)
-		}
-		budget := maxExpanded
-		tree, err := jsonTree(tree, &budget)
-		if err != nil {
+// toJSON gives a document as JSON. A manifest that begins with a brace begins with JSON; all else is read by the rules of
+// YAML 1.1, in which "on" is a boolean and 0600 an octal number. A brace after a marker begins YAML too, as for the kubelet,
+// and may be JSON that YAML does not read: half a surrogate pair.
+func (l limits) toJSON(d *document) ([]byte, error) {
+	data := d.data
+	if brace := yaml.IsJSONBuffer(data); !brace || d.first > 1 {
+		converted, err := l.fromYAML(d)
+		switch {
+		case err == nil:
+			data = converted
+		case !brace || !json.Valid(data):
 			return nil, err
-		}
-		if data, err = json.Marshal(tree); err != nil {
-			return nil, errors.New("holds a value that JSON has not")
 		}
 	}
 	if structs, values := jsonWeight(data); structs > maxObjects || l.values > 0 && values > l.values {
 		return nil, ErrTooLarge
+	}
+	return data, nil
+}
+
+// fromYAML converts the first value of a document, and notes whether something follows it.
+func (l limits) fromYAML(d *document) ([]byte, error) {
+	if l.values > 0 && yamlMarks(d.data) > l.values {
+		return nil, ErrTooLarge
+	}
+	parser := yamlv2.NewDecoder(bytes.NewReader(d.data))
+	var tree any
+	if err := parser.Decode(&tree); err != nil && !errors.Is(err, io.EOF) {
+		return nil, yamlError(err)
+	}
+	converter := jsonConverter{budget: maxExpanded, anyTwin: l.anyTwin}
+	tree, err := converter.convert(tree)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(tree)
+	if err != nil {
+		return nil, errors.New("holds a value that JSON has not")
+	}
+	var more any
+	if err := parser.Decode(&more); !errors.Is(err, io.EOF) {
+		d.rest = &syntaxError{line: yamlErrorLine(err), why: "what follows the object is not read: begin a document with ---"}
+		if d.rest.line > 0 && strings.Contains(err.Error(), "<document start>") {
+			d.rest.line++ // the parser counts lines from 0, other than its scanner
+		}
 	}
 	return data, nil
 }
@@ -116,65 +143,6 @@ func jsonWeight(data []byte) (structs, values int) {
 		}
 	}
 	return structs, values
-}
-
-// jsonTree makes strings of the keys of all mappings, in place of numbers and booleans, and takes the size of
-// every value from the budget.
-func jsonTree(node any, budget *int) (any, error) {
-	*budget--
-	if *budget < 0 {
-		return nil, ErrTooLarge
-	}
-	switch node := node.(type) {
-	case string:
-		*budget -= len(node)
-		return node, nil
-	case []any:
-		for i := range node {
-			item, err := jsonTree(node[i], budget)
-			if err != nil {
-				return nil, err
-			}
-			node[i] = item
-		}
-		return node, nil
-	case map[any]any:
-		object := make(map[string]any, len(node))
-		for key, value := range node {
-			name, err := jsonKey(key)
-			if err != nil {
-				return nil, err
-			}
-			*budget -= len(name)
-			if object[name], err = jsonTree(value, budget); err != nil {
-				return nil, err
-			}
-		}
-		return object, nil
-	default:
-		return node, nil
-	}
-}
-
-func jsonKey(key any) (string, error) {
-	switch key := key.(type) {
-	case string:
-		return key, nil
-	case int:
-		return strconv.Itoa(key), nil
-	case int64:
-		return strconv.FormatInt(key, 10), nil
-	case bool:
-		return strconv.FormatBool(key), nil
-	case float64:
-		text := strconv.FormatFloat(key, 'g', -1, 32)
-		if special, ok := map[string]string{"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}[text]; ok {
-			return special, nil
-		}
-		return text, nil
-	default:
-		return "", errors.New("the key of a mapping must be a string")
-	}
 }
 
 // kindOf reads the type of a document, with keys in upper or lower case as the API machinery has it.

@@ -34,7 +34,10 @@
 // this package's business: it sees one manifest at a time.
 //
 // YAML is read by go.yaml.in/yaml/v2, which the kubelet's rules come from: version 1.1 with its booleans and octal numbers,
-// and the last of two equal keys. A rejected document is read again by go.yaml.in/yaml/v3, which knows line numbers.
+// and the last of two equal keys. A brace at the beginning of a manifest begins JSON; one behind a
+// marker (---) begins YAML, of which JSON is a part. Text that follows the object of a document is an
+// error, and the object stands. Keys that are one in JSON, such as 1 and "1", are an error too; with
+// LikeKubelet the text counts, where the kubelet takes either at random. A rejected document is read again by go.yaml.in/yaml/v3, which knows line numbers.
 //
 // The pairs under testdata are manifests and what the kubelet 1.36.3 made of them, from a file and from a URL.
 package manifest

@@ -13,11 +13,12 @@ const byteOrderMark = "\uFEFF"
 // document is one document of a YAML stream.
 type document struct {
 	number int    // from 1
-	first  int    // the line of the manifest, from 1, at which data begins
+	first  int    // the line of the manifest, from 1, at which data begins; 1 only if data begins the manifest
 	line   int    // the line at which its content begins
 	data   []byte // a part of the manifest, without the marker before it
 
-	outline *outline // made for the first rejection
+	rest    *syntaxError // if text follows the document's value, which YAML allows nowhere; known once it is read
+	outline *outline     // made for the first rejection
 }
 
 // lineOf gives the line of the manifest at which a fault is to be seen: its own if that can be found out, or that of

@@ -91,7 +91,7 @@ func (f fieldFaults) firstField() string {
 
 // typeFault is a field that holds a value of another type.
 type typeFault struct {
-	field string // without indexes, and empty for the document itself
+	field string // empty for the document itself; without indexes if the JSON decoder names it
 	why   string
 }
 
@@ -121,15 +121,23 @@ var (
 
 // yamlError keeps the line and the reason of a parser's complaint, and drops the reason where it quotes the text.
 func yamlError(err error) error {
-	why, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
-	if place := yamlLine.FindStringSubmatch(why); place != nil {
-		line, _ = strconv.Atoi(place[1])
-		why = strings.TrimPrefix(why, place[0])
-	}
+	why, line := strings.TrimPrefix(err.Error(), "yaml: "), yamlErrorLine(err)
+	why = strings.TrimPrefix(why, fmt.Sprintf("line %d: ", line))
 	if yamlQuoted.MatchString(why) || strings.Contains(why, "\n") {
 		why = "a value does not fit its tag, or an alias its anchor"
 	}
 	return &syntaxError{line: line, why: "not valid YAML: " + why}
+}
+
+// yamlErrorLine is the line that a parser names, and 0 if it names none.
+func yamlErrorLine(err error) (line int) {
+	if err == nil {
+		return 0
+	}
+	if place := yamlLine.FindStringSubmatch(err.Error()); place != nil {
+		line, _ = strconv.Atoi(place[1])
+	}
+	return line
 }
 
 // jsonError says which field of a document has the wrong type, and not what stands in it.

@@ -12,7 +12,7 @@ var errKubeletKind = errors.New("apiVersion and kind must be v1 and Pod, or over
 // PodList. What comes after the first document is not looked at.
 func (r *podRun) likeKubelet(data []byte) {
 	at := place{document: &document{number: 1, first: 1, line: 1, data: data}}
-	converted, kind, err := r.limits.openDocument(data)
+	converted, kind, err := r.limits.openDocument(at.document)
 	switch {
 	case err == nil && kind == podKind:
 		r.one(at, converted)

@@ -66,10 +66,14 @@ var greedy = map[string]func() []byte{
 	"YAML, empty containers in a block": filled("apiVersion: v1\nkind: Pod\nspec:\n  containers:\n", "  - {}\n", ""),
 	"YAML, nothing in a block":          filled("apiVersion: v1\nkind: Pod\nspec:\n  containers:\n", "  -\n", ""),
 	"YAML, flow":                        filled("apiVersion: v1\nkind: Pod\nspec: {containers: [{}", ",{}", "]}\n"),
-	"YAML, lists in lists":              filled("", strings.Repeat("- ", 5000)+"\n", ""),
-	"YAML, documents":                   filled("", "---\n{}\n", ""),
-	"YAML, commas in text":              filled("a: \"", ",", "\""),
-	"YAML, as much as is parsed":        func() []byte { return []byte(strings.Repeat("-\n", manifest.MaxSize/10-1)) },
+	"YAML behind a marker, JSON":        filled("---\n"+podJSON+"{}", ",{}", "]}}"),
+	"YAML behind a marker, as much as is parsed": func() []byte {
+		return []byte("---\n{apiVersion: v1, kind: Pod, spec: {containers: [{}" + strings.Repeat(",{}", manifest.MaxSize/20-9) + "]}}\n")
+	},
+	"YAML, lists in lists":       filled("", strings.Repeat("- ", 5000)+"\n", ""),
+	"YAML, documents":            filled("", "---\n{}\n", ""),
+	"YAML, commas in text":       filled("a: \"", ",", "\""),
+	"YAML, as much as is parsed": func() []byte { return []byte(strings.Repeat("-\n", manifest.MaxSize/10-1)) },
 	"as many arguments as there may be": func() []byte {
 		return []byte(podJSON + `{"name":"a","image":"a","args":[""` + strings.Repeat(`,""`, manifest.MaxSize/10-9) + "]}]}}")
 	},

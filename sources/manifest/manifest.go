@@ -35,8 +35,9 @@ func (d Decoder) Decode(path string, data []byte) (pods []*corev1.Pod, rejected 
 		pod, err := decodePod(data)
 		r.take(at, pod, err)
 	}
-	if !d.LikeKubelet {
-		r.limits = ours
+	r.limits = ours
+	if d.LikeKubelet {
+		r.limits = limits{anyTwin: true}
 	}
 	switch {
 	case len(data) >= MaxSize:

@@ -53,9 +53,12 @@ func (r *run) stream(data []byte) {
 
 // document reads one document, and reports whether there is anything in it.
 func (r *run) document(at place) bool {
-	data, kind, err := r.limits.openDocument(at.document.data)
+	data, kind, err := r.limits.openDocument(at.document)
 	if err == nil && string(data) == "null" {
 		return false
+	}
+	if err == nil && at.document.rest != nil {
+		r.reject(at, "", at.document.rest)
 	}
 	switch {
 	case err != nil:
