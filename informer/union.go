@@ -287,6 +287,7 @@ func (u *members[T]) Status() reflector.Status {
 		sum.Events += s.Events
 		sum.Failures += s.Failures
 		sum.Skipped += s.Skipped
+		sum.Unplaced += s.Unplaced
 		sum.Stale += s.Stale
 	}
 	return sum

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -52,6 +53,8 @@ const (
 	Incomplete Class = "incomplete"
 	// Undecodable is an object or event that could not be used.
 	Undecodable Class = "undecodable"
+	// Unplaced is an event whose resource version contradicts the versions of the stream.
+	Unplaced Class = "unplaced"
 	// StoreError is a change that the store did not take.
 	StoreError Class = "store error"
 	// Unknown is an error of another kind, from a ListerWatcher that is not backed by an API server.
@@ -61,7 +64,6 @@ const (
 var (
 	errSilent     = errors.New("nothing came within the liveness period")
 	errDeadline   = errors.New("the server did not end the watch at its timeout")
-	errDoubtful   = errors.New("an event was lost earlier, and the relist that heals it may be made now")
 	errIncomplete = errors.New("the watch list went on or ended without the bookmark that ends its initial events")
 )
 
@@ -71,19 +73,31 @@ type storeError struct{ err error }
 func (e storeError) Error() string { return "the store refused a change: " + e.err.Error() }
 func (e storeError) Unwrap() error { return e.err }
 
+// doubtError ends a watch whose copy was put in doubt earlier.
+type doubtError struct{ class Class }
+
+func (doubtError) Error() string {
+	return "an event was lost or did not fit earlier, and the relist that heals it may be made now"
+}
+
 // classify is the one place that knows what errors look like.
 func classify(err error) Class {
 	if err == nil { // asked of every event: before anything is allocated
 		return OK
 	}
 	var undecodable *listwatch.DecodeError
+	var doubt doubtError
 	switch {
 	case errors.Is(err, errDeadline):
 		return OK
 	case errors.As(err, new(storeError)):
 		return StoreError
-	case errors.As(err, &undecodable), errors.Is(err, errDoubtful):
+	case errors.As(err, &undecodable):
 		return Undecodable
+	case errors.As(err, &doubt):
+		return cmp.Or(doubt.class, Undecodable)
+	case errors.Is(err, errUnplaced):
+		return Unplaced
 	case errors.Is(err, errSilent):
 		return Silent
 	case errors.Is(err, errIncomplete):

@@ -22,9 +22,11 @@
 // # What is guaranteed
 //
 //  1. The store holds states that the server had; after a relist nothing is older than before.
-//  2. Every change reaches the store once, in order. Across a gap the relist's difference stands in for it.
+//  2. Every change reaches the store once, in order. Across a gap the relist's difference stands in for it. An event whose
+//     resource version does not fit those before it is judged by the object that the store holds: it is never a reason to
+//     go back, is counted in [Status] as unplaced, and is settled by one relist.
 //  3. Nothing is silent: every end of a stream has a [Class], which [Status], the log and [Metrics] show. What could
-//     not be decoded, or was refused by the store, is counted and healed by one relist, at most one a minute.
+//     not be decoded or placed, or was refused by the store, is counted and healed by one relist, at most one a minute.
 //  4. A connection over which nothing comes for the liveness period (twice that, before it has brought anything) is given up
 //     and resumed.
 //  5. When Run returns, everything that it started has ended.

@@ -39,6 +39,7 @@ type machine struct {
 	silent    int // silent watches in a row
 
 	doubtful  bool          // something was lost, and a relist is due once healAt has come
+	doubt     Class         // of what was lost last
 	healAt    time.Time     // before this, no further relist of that kind
 	healDelay time.Duration // between them; it grows while lists do not heal
 
@@ -244,13 +245,13 @@ func (m *machine) watchEnded(class Class, o outcome) Class {
 	case NotFound:
 		m.relist(class) // what comes back may be another resource under the same name
 		m.wait(class, o.err)
-	case Undecodable, StoreError:
+	case Undecodable, StoreError, Unplaced:
 	default:
 		m.wait(class, o.err)
 	}
 	if m.mayHeal(o.at) {
 		m.healAt = o.at.Add(max(m.healDelay, healEvery))
-		m.relist(cmp.Or(lostBy(class), Undecodable))
+		m.relist(cmp.Or(lostBy(class), m.doubt, Undecodable))
 	}
 	return class
 }
@@ -268,7 +269,7 @@ func (m *machine) healed(o outcome) {
 
 // lostBy is the class of a loss, if it is one.
 func lostBy(class Class) Class {
-	if class == Undecodable || class == StoreError {
+	if class == Undecodable || class == StoreError || class == Unplaced {
 		return class
 	}
 	return ""
@@ -277,9 +278,9 @@ func lostBy(class Class) Class {
 // mayHeal reports whether a relist for the sake of lost events is due.
 func (m *machine) mayHeal(now time.Time) bool { return m.doubtful && !now.Before(m.healAt) }
 
-// lost is told that an event has just been lost: true means to end the watch.
-func (m *machine) lost(now time.Time) (heal bool) {
-	m.doubtful = true
+// lost is told that an event has just been lost, or put the copy in doubt. If it was lost, true means to end the watch.
+func (m *machine) lost(now time.Time, class Class) (heal bool) {
+	m.doubtful, m.doubt = true, class
 	return m.mayHeal(now)
 }
 

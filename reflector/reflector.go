@@ -27,6 +27,9 @@ type Reflector[T store.Object] struct {
 	// Of the goroutine of Run.
 	machine *machine
 	open    *openWatch[T] // a watch list that has sent its state and goes on as a watch
+	// held is what the store has under a key; nil if the store has no snapshots.
+	held      func(key string) (T, bool)
+	unordered bool // the newest list came without a version
 }
 
 // holder is a source that does not decode what the store holds already.
@@ -37,9 +40,10 @@ type holder[T store.Object] interface {
 // New makes a reflector that will list and watch source into st. Nothing happens before Run.
 func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], optionList ...Option) *Reflector[T] {
 	r := &Reflector[T]{source: source, store: st, options: apply(optionList), random: rand.Float64, synced: make(chan struct{})}
-	if source, ok := source.(holder[T]); ok {
-		if copied, ok := st.(interface{ Snapshot() store.Snapshot[T] }); ok {
-			r.source = source.Holding(func(key string) (T, bool) { return copied.Snapshot().Get(key) })
+	if copied, ok := st.(interface{ Snapshot() store.Snapshot[T] }); ok {
+		r.held = func(key string) (T, bool) { return copied.Snapshot().Get(key) }
+		if source, ok := source.(holder[T]); ok {
+			r.source = source.Holding(r.held)
 		}
 	}
 	r.status.now = Status{Phase: Idle, Class: OK}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/listwatch"
@@ -109,6 +108,7 @@ func (r *Reflector[T]) list(ctx context.Context, s step) outcome {
 }
 
 func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
+	r.unordered = o.version == "" || o.version == "0"
 	first, now := false, time.Now()
 	r.status.change(func(st *Status) {
 		first = !st.Synced
@@ -219,12 +219,14 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	}
 	r.open = w
 	defer r.closeOpen()
-	o := outcome{version: s.options.ResourceVersion}
+	o := outcome{}
+	p := position{at: s.options.ResourceVersion, before: s.options.ResourceVersion, unordered: r.unordered}
 	for event, err := range w.events {
-		if !r.take(&o, w, event, err) {
+		if !r.take(&o, &p, w, event, err) {
 			break
 		}
 	}
+	o.version = p.at
 	if o.err == nil {
 		o.err = causeOf(w.ctx, w.ctx.Err()) // a source may end cleanly when its context does
 	}
@@ -242,7 +244,8 @@ func (r *Reflector[T]) untilFirst() time.Duration {
 }
 
 // take takes in one event, and reports whether the watch goes on.
-func (r *Reflector[T]) take(o *outcome, w *openWatch[T], event listwatch.Event[T], err error) (goOn bool) {
+func (r *Reflector[T]) take(o *outcome, p *position, w *openWatch[T], event listwatch.Event[T], err error) (goOn bool) {
+	var where verdict
 	if err == nil {
 		if o.contacts == 0 {
 			r.recovered(false)
@@ -250,16 +253,16 @@ func (r *Reflector[T]) take(o *outcome, w *openWatch[T], event listwatch.Event[T
 		}
 		o.contacts++
 		r.contact(w.guard, event.Type != watch.Bookmark)
-		err = r.write(o.version, event)
+		where, err = r.write(p, event)
 	}
 	err = causeOf(w.ctx, err)
 	switch class := classify(err); {
 	case err == nil:
-	case class == Undecodable, class == StoreError:
+	case lostBy(class) != "":
 		o.doubtful = true
 		r.contact(w.guard, true)
 		r.skipped(err)
-		if r.machine.lost(time.Now()) {
+		if r.machine.lost(time.Now(), class) {
 			o.err = err
 			return false
 		}
@@ -270,24 +273,33 @@ func (r *Reflector[T]) take(o *outcome, w *openWatch[T], event listwatch.Event[T
 	if event.Type == watch.Bookmark {
 		o.bookmarks++
 		if r.machine.mayHeal(time.Now()) { // a lost event is still to be healed, and now it may
-			o.err = errDoubtful
+			o.err = doubtError{r.machine.doubt}
 			return false
 		}
 	}
-	o.version = later(o.version, event.ResourceVersion)
 	r.status.change(func(s *Status) {
-		s.reached(o.version, s.LastContact)
-		if event.Type != watch.Bookmark && err == nil {
+		s.reached(p.at, s.LastContact)
+		if event.Type != watch.Bookmark && err == nil && (where == placed || where == displaced) {
 			s.Events++
 		}
 	})
 	return true
 }
 
-// write passes one event to the store. An event that is older than what the store holds is a replay (invariant 1).
-func (r *Reflector[T]) write(version string, event listwatch.Event[T]) error {
-	if later(version, event.ResourceVersion) != event.ResourceVersion {
-		return nil
+// write judges one event and passes it to the store.
+func (r *Reflector[T]) write(p *position, event listwatch.Event[T]) (verdict, error) {
+	where := r.place(p, event)
+	switch {
+	case where == unplaced:
+		return where, errUnplaced
+	case where == repeated:
+		return where, nil
+	case where == displaced, where == replayed:
+		r.machine.lost(time.Now(), Unplaced) // the relist may wait for the next bookmark: no object is missing
+		r.skipped(errUnplaced)
+		if where == replayed || event.Type == watch.Bookmark {
+			return where, nil
+		}
 	}
 	var err error
 	switch event.Type {
@@ -303,15 +315,22 @@ func (r *Reflector[T]) write(version string, event listwatch.Event[T]) error {
 		}
 	}
 	if err != nil {
-		return storeError{err}
+		return where, storeError{err}
 	}
-	return nil
+	return where, nil
 }
 
-// skipped counts what could not be used and shows it.
+// skipped counts an event or object that puts the copy in doubt, and shows it.
 func (r *Reflector[T]) skipped(err error) {
-	r.status.change(func(s *Status) { s.Skipped++ })
-	r.failing(classify(err), err, time.Now())
+	class := classify(err)
+	r.status.change(func(s *Status) {
+		if class == Unplaced {
+			s.Unplaced++
+		} else {
+			s.Skipped++
+		}
+	})
+	r.failing(class, err, time.Now())
 }
 
 // contact notes that the server has been heard, and whether it said more than that it lives.
@@ -329,17 +348,6 @@ func (r *Reflector[T]) contact(g *guard, event bool) {
 // watchTimeout is what the server is asked for: between the option and its double.
 func (r *Reflector[T]) watchTimeout() time.Duration {
 	return r.options.watchTimeout + time.Duration(r.random()*float64(r.options.watchTimeout))
-}
-
-// later is the newer of two versions; came where they cannot be compared (KEP-5504).
-func later(held, came string) string {
-	if came == "" {
-		return held
-	}
-	if order, err := resourceversion.CompareResourceVersion(held, came); err == nil && order > 0 {
-		return held
-	}
-	return came
 }
 
 // sleep reports whether the time passed before ctx ended.

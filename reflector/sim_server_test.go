@@ -28,7 +28,8 @@ var (
 	requestFaults = []string{"400", "401", "403", "404", "410", "429", "429 later", "500", "503", "unreachable", "timeout", "slow", "mute", "restored"}
 	listFaults    = []string{"cut", "reset", "undecodable item", "mute"}
 	watchFaults   = []string{"end", "EOF", "cut", "reset", "410 inside", "500 inside", "undecodable event", "wrong type",
-		"unknown event type", "duplicate", "replay", "bookmark", "mute", "slow", "restart"}
+		"unknown event type", "duplicate", "replay", "bookmark", "mute", "slow", "restart",
+		"future version", "near future", "other backend", "no version"}
 	allFaults = slices.Concat(requestFaults, listFaults, watchFaults, []string{"stale server", "store refuses", "continue expired", "watch list ends early"})
 )
 
@@ -281,6 +282,10 @@ func (m *model) change(ctx context.Context, next moment, yield events) bool {
 		if old.event != 0 && !yield(event(old.event, old.name, old.object), nil) {
 			return false
 		}
+	case "future version", "near future", "other backend", "no version":
+		if !yield(m.strange(fault, next), nil) {
+			return false
+		}
 	case "bookmark":
 		if !yield(bookmark(next.version-1, false), nil) {
 			return false
@@ -291,4 +296,21 @@ func (m *model) change(ctx context.Context, next moment, yield events) bool {
 		}
 	}
 	return yield(event(next.event, next.name, next.object), nil)
+}
+
+// strange is an event whose version does not fit: the store may differ from then on, until a list.
+func (m *model) strange(fault string, next moment) listwatch.Event[*corev1.Pod] {
+	m.lossy = true
+	uid, _, _ := strings.Cut(next.object, "@")
+	switch fault {
+	case "future version":
+		return event(next.event, next.name, uid+"@99999999999999999999")
+	case "near future":
+		m.wentBack = true // the list that follows is older than the version that is believed until then
+		return event(next.event, next.name, fmt.Sprintf("%s@%d", uid, next.version+1000))
+	case "other backend":
+		names := []string{next.name, "pod-0", "pod-of-the-other"}
+		return event("+~-"[m.random.IntN(3)], names[m.random.IntN(3)], fmt.Sprintf("other@%d", max(1, next.version-1-m.random.IntN(100))))
+	}
+	return event(next.event, next.name, uid+"@")
 }

@@ -27,7 +27,8 @@ type Status struct {
 	Phase Phase
 	// Synced: the store has held a whole state of the server since some time.
 	Synced bool
-	// ResourceVersion is the newest version whose effects the store holds.
+	// ResourceVersion is the newest version whose effects the store holds, and from which a watch is resumed. A version
+	// from the future, which no server could have reached by writes, does not move it.
 	ResourceVersion string
 	// LastContact is when the last object, event or bookmark came: the server, and the way to it, were alive then. A
 	// healthy server sends a bookmark about once a minute. One that is cut off from etcd goes on sending them, all of one
@@ -52,12 +53,16 @@ type Status struct {
 	Lists map[Class]int
 	// Watches counts the watches that were begun.
 	Watches int
-	// Events counts what watches brought, bookmarks apart.
+	// Events counts the events of watches that were written to the store.
 	Events int
 	// Failures counts what has gone wrong since the start: failed requests and everything skipped.
 	Failures int
 	// Skipped counts objects and events that could not be decoded or that the store refused.
 	Skipped int
+	// Unplaced counts events whose resource version contradicts the stream's: from another backend, replayed, or from
+	// the future. Each is written if the object that it concerns allows it, and one relist settles all, at once if an
+	// event could not be written, else at the next bookmark or end of the watch; at most one a minute.
+	Unplaced int
 	// Stale counts objects that were kept in their last good state, since the newest list had them undecodable.
 	Stale int
 }

@@ -91,7 +91,8 @@ func play(t *testing.T, script string) string {
 	err := r.Run(ctx)
 	server.log.line("Run returned %v", err)
 	status := r.Status()
-	server.log.line("Status: synced=%t version=%q class=%q skipped=%d stale=%d err=%v", status.Synced, status.ResourceVersion, status.Class, status.Skipped, status.Stale, status.Err)
+	server.log.line("Status: synced=%t version=%q class=%q skipped=%d unplaced=%d stale=%d events=%d err=%v", status.Synced,
+		status.ResourceVersion, status.Class, status.Skipped, status.Unplaced, status.Stale, status.Events, status.Err)
 	require.Empty(t, server.answers, "answers that were never asked for")
 	return server.log.String()
 }

@@ -8,8 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
+	"github.com/tributary-go/tributary/internal/rv"
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
@@ -83,7 +82,7 @@ func (x *Indexer[T]) Bookmark(resourceVersion string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	tx := x.begin(0)
-	x.commit(tx, newest(tx.resourceVersion, resourceVersion))
+	x.commit(tx, rv.Later(tx.resourceVersion, resourceVersion))
 	return nil
 }
 
@@ -221,16 +220,13 @@ func sameVersion[T Object](a, b T) bool {
 		a.GetUID() != "" && a.GetUID() == b.GetUID()
 }
 
-// newest keeps a resource version from going back (invariant 1). Versions that cannot be compared (KEP-5504) are
-// taken as they come.
+// newest keeps a resource version from going back (invariant 1), and from being taken from an object
+// with a version from the future. Versions that cannot be compared (KEP-5504) are taken as they come.
 func newest(held, came string) string {
-	if came == "" {
+	if rv.Leaps(held, came) {
 		return held
 	}
-	if order, err := resourceversion.CompareResourceVersion(held, came); err == nil && order > 0 {
-		return held
-	}
-	return came
+	return rv.Later(held, came)
 }
 
 func keyForWrite[T Object](op string, obj T) (string, error) {

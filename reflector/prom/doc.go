@@ -21,6 +21,7 @@
 //	| tributary_reflector_last_progress_timestamp_seconds| gauge     | reflector                    | when the resource version last moved|
 //	| tributary_reflector_failing                        | gauge     | reflector, class             | 1 while something is wrong          |
 //	| tributary_reflector_skipped_objects_total          | counter   | reflector                    | what could not be decoded or stored |
+//	| tributary_reflector_unplaced_events_total          | counter   | reflector                    | events whose version did not fit    |
 //	| tributary_reflector_events_total                   | counter   | reflector                    | events received                     |
 //
 // time() - tributary_reflector_last_contact_timestamp_seconds is how long the server has not been heard; a healthy one keeps

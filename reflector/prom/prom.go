@@ -139,6 +139,7 @@ var (
 	progress    = describe("last_progress_timestamp_seconds", "When the resource version last moved.", byName)
 	failing     = describe("failing", "1 while something is wrong; the class says what.", []string{"reflector", "class"})
 	skipped     = describe("skipped_objects_total", "Objects and events that could not be decoded or stored.", byName)
+	unplaced    = describe("unplaced_events_total", "Events whose resource version contradicts the stream's.", byName)
 	received    = describe("events_total", "Events received.", byName)
 )
 
@@ -148,7 +149,7 @@ func describe(name, help string, labels []string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (s *statuses) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{synced, lastContact, lastEvent, progress, failing, skipped, received} {
+	for _, d := range []*prometheus.Desc{synced, lastContact, lastEvent, progress, failing, skipped, unplaced, received} {
 		to <- d
 	}
 }
@@ -194,6 +195,7 @@ func collect(to chan<- prometheus.Metric, name string, status reflector.Status) 
 		gauge(failing, 1, string(status.Class))
 	}
 	count(skipped, status.Skipped)
+	count(unplaced, status.Unplaced)
 	count(received, status.Events)
 }
 

@@ -1,0 +1,32 @@
+package rv
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLater(t *testing.T) {
+	for _, c := range []struct{ held, came, want string }{
+		{"5", "7", "7"}, {"7", "5", "7"}, {"9", "10", "10"}, {"", "5", "5"}, {"5", "", "5"}, {"5", "v2", "v2"}, {"v2", "5", "5"},
+	} {
+		require.Equal(t, c.want, Later(c.held, c.came), "%q, then %q", c.held, c.came)
+	}
+}
+
+func TestLeaps(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"100", "99999999999999999999", true},
+		{"9999999999", "100000000000", true},
+		{"100", "1000000100", false},           // etcdutl snapshot restore --bump-revision 1000000000
+		{"99999999999", "100000000000", false}, // one digit more
+		{"1700000000000000000", "9", false},    // back
+		{"", "1700000000000000000", false},     // a first version
+		{"1700000000000000000", "1800000000000000000", false},
+	} {
+		require.Equal(t, c.want, Leaps(c.from, c.to), "%q, then %q", c.from, c.to)
+	}
+}

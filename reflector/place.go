@@ -1,0 +1,103 @@
+package reflector
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/internal/rv"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// position is how far a watch has come. A later watch is resumed from at.
+type position struct {
+	at string
+	// before is the version before at. An event between the two has not been in this stream, so that
+	// the server has gone on below at.
+	before string
+	// unordered: the list came without a version, so that versions say nothing of the stream's order.
+	unordered bool
+}
+
+// verdict says what becomes of an event.
+type verdict uint8
+
+const (
+	// placed: the event is in order, or its object says where it belongs.
+	placed verdict = iota
+	// displaced: the event is written, and its version contradicts the stream's. A relist must confirm it.
+	displaced
+	// replayed: the store holds a newer state of the object. The event is not written, and a relist must
+	// confirm that it was a replay.
+	replayed
+	// unplaced: nothing says where the event belongs. It is not written, and a relist must replace it.
+	unplaced
+	// repeated: the store agrees with the event already.
+	repeated
+)
+
+var errUnplaced = errors.New("an event's resource version does not fit the versions before it: another backend, a replay, " +
+	"or a version from the future")
+
+// place judges an event and moves the position. A stream in order asks the store nothing; the object
+// that the store holds decides about an event that is older than the position (invariant 1).
+func (r *Reflector[T]) place(p *position, event listwatch.Event[T]) verdict {
+	version := event.ResourceVersion
+	bookmark := event.Type == watch.Bookmark
+	if version == "" && !bookmark {
+		version = event.Object.GetResourceVersion()
+	}
+	if version == "" {
+		return placed
+	}
+	order, err := resourceversion.CompareResourceVersion(p.at, version)
+	switch {
+	case err != nil || p.unordered:
+		p.at, p.before = version, version
+		return placed
+	case order < 0 && rv.Leaps(p.at, version):
+		return displaced // and the position stays: nothing could be watched from a version of the future
+	case order <= 0 && bookmark: // all events up to there have come
+		p.at, p.before = version, version
+		return placed
+	case order < 0:
+		p.at, p.before = version, p.at
+		return placed
+	case order == 0:
+		return placed
+	case bookmark:
+		return repeated
+	}
+	return r.placeByObject(p, event, version)
+}
+
+// placeByObject judges an event that is older than the position.
+func (r *Reflector[T]) placeByObject(p *position, event listwatch.Event[T], version string) verdict {
+	goesOn := false // below the newest version, which was from the future then
+	if order, err := resourceversion.CompareResourceVersion(version, p.before); err == nil && order > 0 {
+		goesOn = true
+	}
+	if r.held != nil {
+		held, ok := r.held(store.KeyOf(event.Object))
+		order := -1
+		if ok {
+			order, _ = resourceversion.CompareResourceVersion(held.GetResourceVersion(), version)
+		}
+		switch {
+		case !ok && event.Type == watch.Deleted && !goesOn:
+			return repeated
+		case !ok && !goesOn:
+			return unplaced
+		case ok && order > 0:
+			return replayed
+		case ok && order == 0 && held.GetResourceVersion() == version:
+			return placed // the state that is held, or its deletion
+		}
+	}
+	if goesOn {
+		p.at = version
+	}
+	return displaced
+}
