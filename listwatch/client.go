@@ -33,7 +33,7 @@ func FromClient[O any, T interface {
 	store.Object
 }](client rest.Interface, resource string, optionList ...Option) *ListWatch[T] {
 	c := &clientSource[T]{
-		client: client, resource: resource, options: apply(optionList),
+		client: boundErrors(client), resource: resource, options: apply(optionList),
 		decoder: newDecoder[O, T](),
 	}
 	if !c.options.noSharing {

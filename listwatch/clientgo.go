@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/store"
 )
@@ -30,7 +31,8 @@ func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...Option) 
 
 // ToClientGo lets client-go's reflectors and informers read from a [ListerWatcher]. Lists are collected whole, and
 // each watch has a goroutine and a channel, as that interface demands. Objects that cannot be decoded end a list
-// with their error, and come through a watch as an ERROR event.
+// with their error, and come through a watch as an ERROR event. An object without a name is logged
+// and left out.
 func ToClientGo[T store.Object](lw ListerWatcher[T]) cache.ListerWatcher {
 	refuses, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool })
 	return &clientGoAdapter[T]{lw: lw, noWatchList: ok && refuses.IsWatchListSemanticsUnSupported()}
@@ -55,6 +57,9 @@ func (a *clientGoAdapter[T]) ListWithContext(ctx context.Context, options metav1
 	list := a.lw.List(ctx, options)
 	all := &objectList[T]{}
 	for obj, err := range list.Items {
+		if nameless(ctx, err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -71,6 +76,9 @@ func (a *clientGoAdapter[T]) WatchWithContext(ctx context.Context, options metav
 		defer close(w.events)
 		defer cancel()
 		for event, err := range a.lw.Watch(ctx, options) {
+			if nameless(ctx, err) {
+				continue
+			}
 			select {
 			case w.events <- untyped(event, err):
 			case <-ctx.Done():
@@ -79,6 +87,16 @@ func (a *clientGoAdapter[T]) WatchWithContext(ctx context.Context, options metav
 		}
 	}()
 	return w, nil
+}
+
+// nameless reports whether an object is left out since it has no name. Client-go keeps such an
+// object under an empty key, by which nobody can ask for it.
+func nameless(ctx context.Context, err error) bool {
+	if !errors.Is(err, errNoName) {
+		return false
+	}
+	klog.FromContext(ctx).Error(err, "An object is left out: the server must give it a name")
+	return true
 }
 
 // clientGoWatch is one running watch; its goroutine ends with Stop, with the context, or with the stream.

@@ -203,6 +203,9 @@ func (d *decoder[T]) event(f frame) (Event[T], error) {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Object: d.keyIn(f.object, f.json), Err: errUnknownEvent}
 	}
 	obj, err := d.object(f)
+	if err == nil && kind != watch.Bookmark {
+		err = named(obj)
+	}
 	if err != nil {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: f.event, Object: d.keyIn(f.object, f.json), Err: err}
 	}

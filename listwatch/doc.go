@@ -17,9 +17,12 @@
 //     Typed objects come without apiVersion and kind, as from a typed clientset; *unstructured.Unstructured and
 //     *metav1.PartialObjectMetadata keep them.
 //  4. An error that the server sent is an apierrors.StatusError, wherever in the exchange it came. An object that
-//     cannot be decoded, or is of another kind, is a [DecodeError] and costs only itself: the sequence goes on.
+//     cannot be decoded, is of another kind or has no name, is a [DecodeError] and costs only itself: the sequence goes on.
 //  5. No error of [FromClient] carries a response body, a header or a value from an object: names and kinds at most.
 //     What the functions behind [FromFuncs] and [FromClientGo] put into their errors is passed on.
+//     The texts of a Status are cut to 512 bytes, everywhere. Of the body of an error answer 64 KiB
+//     are read, if the client is a *rest.RESTClient: no other rest.Interface shows its transport.
+//     Functions read such bodies themselves.
 //  6. What is equal on the wire is decoded once: objects of [FromClient] share memory with each other, and are read-only.
 //     They are deeply equal to what client-go makes of the same bytes; nothing is dropped. [WithoutSharing] turns it off,
 //     and [WithMutationDetector] finds in tests who writes into what is shared.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,7 +50,17 @@ var (
 	errUnknownEvent      = errors.New("only ADDED, MODIFIED, DELETED, BOOKMARK and ERROR are defined")
 	errUndecodableStatus = errors.New("the server reported an error that cannot be decoded")
 	errMalformed         = errors.New("malformed protobuf")
+	errNoName            = errors.New("the object has no name")
 )
+
+// named refuses an object without a name: no key can be made of it, so that a store would refuse
+// the whole list.
+func named(obj metav1.Object) error {
+	if obj.GetName() == "" {
+		return errNoName
+	}
+	return nil
+}
 
 // tooLarge says which bound was passed, and what to suspect.
 func tooLarge(limit int) error {
@@ -61,15 +72,22 @@ func wrongKind(got, want string) error {
 	return fmt.Errorf("the object is a %s, not a %s", got, want)
 }
 
-// withoutBody replaces the errors that quote what the server sent: the one that client-go makes of an answer that is
-// no Status, of which code, reason and Retry-After stay, and those of net/http about an answer that is not HTTP.
+// withoutBody removes response bodies from errors, and cuts the texts of a Status. Of an answer
+// that is no Status, code, reason and Retry-After stay. Some errors of net/http quote an answer
+// that is not HTTP.
 func withoutBody(err error) error {
 	var sent *url.Error
 	if errors.As(err, &sent) && quotes(sent.Err.Error()) {
 		return &url.Error{Op: sent.Op, URL: sent.URL, Err: errNotHTTP}
 	}
 	var status *apierrors.StatusError
-	if !errors.As(err, &status) || !apierrors.IsUnexpectedServerError(err) {
+	if !errors.As(err, &status) {
+		return err
+	}
+	if !apierrors.IsUnexpectedServerError(err) {
+		if short := bounded(status.ErrStatus); short != nil {
+			return &apierrors.StatusError{ErrStatus: *short}
+		}
 		return err
 	}
 	code := int(status.ErrStatus.Code)
@@ -113,5 +131,52 @@ func statusError(status *metav1.Status) error {
 	if status.Status == "" && status.Code == 0 && status.Reason == "" {
 		return errors.New("the server reported an error without saying which")
 	}
+	if short := bounded(*status); short != nil {
+		status = short
+	}
 	return &apierrors.StatusError{ErrStatus: *status}
+}
+
+// Bounds of a Status in an error: errors are logged, and kept in the status of a reflector.
+const (
+	maxMessage = 512 // bytes of a message; an API server's are shorter
+	maxWord    = 253 // bytes of a reason, a name or a field: those of the API are DNS names at most
+	maxCauses  = 16
+)
+
+// bounded returns a copy of a Status that is larger than its bounds, and nil for any other. The
+// copy keeps nothing of the original's memory.
+func bounded(status metav1.Status) *metav1.Status {
+	s := status.DeepCopy()
+	s.ListMeta = metav1.ListMeta{}
+	long := cut(&s.Message, maxMessage)
+	long = cut(&s.Status, maxWord) || long
+	long = cut((*string)(&s.Reason), maxWord) || long
+	if d := s.Details; d != nil {
+		for _, word := range []*string{&d.Name, &d.Group, &d.Kind, (*string)(&d.UID)} {
+			long = cut(word, maxWord) || long
+		}
+		if len(d.Causes) > maxCauses {
+			d.Causes, long = slices.Clone(d.Causes[:maxCauses]), true
+		}
+		for i := range d.Causes {
+			cause := &d.Causes[i]
+			long = cut((*string)(&cause.Type), maxWord) || long
+			long = cut(&cause.Message, maxMessage) || long
+			long = cut(&cause.Field, maxWord) || long
+		}
+	}
+	if !long {
+		return nil
+	}
+	return s
+}
+
+// cut shortens a text to its first bytes, and says how long it was.
+func cut(text *string, limit int) bool {
+	if len(*text) <= limit {
+		return false
+	}
+	*text = fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8((*text)[:limit], ""), len(*text))
+	return true
 }

@@ -71,6 +71,9 @@ func (f funcSource[T]) listAll(ctx context.Context, request metav1.ListOptions) 
 				err := &DecodeError{Op: "list", Object: keyOfAny(item), Err: wrongType[T](item)}
 				return stopUnless(yield(none, err))
 			}
+			if err := named(obj); err != nil {
+				return stopUnless(yield(none, &DecodeError{Op: "list", Object: keyOfAny(item), Err: err}))
+			}
 			return stopUnless(yield(obj, nil))
 		})
 		if err == nil {
@@ -149,6 +152,9 @@ func typedEvent[T store.Object](came watch.Event) (Event[T], error) {
 	if !ok {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: string(came.Type), Object: keyOfAny(came.Object),
 			Err: wrongType[T](came.Object)}
+	}
+	if err := named(obj); err != nil && came.Type != watch.Bookmark {
+		return Event[T]{}, &DecodeError{Op: "watch", Event: string(came.Type), Object: keyOfAny(came.Object), Err: err}
 	}
 	return newEvent(came.Type, obj), nil
 }

@@ -69,7 +69,9 @@ func (d *decoder[T]) jsonItem(in *jsonReader, list metav1.TypeMeta, yield func(T
 		obj, held = d.heldAs(jsonIdentity(data))
 	}
 	if !held {
-		obj, err = d.jsonObject(data, gvk)
+		if obj, err = d.jsonObject(data, gvk); err == nil {
+			err = named(obj)
+		}
 	}
 	if err != nil {
 		var none T

@@ -120,7 +120,9 @@ func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, 
 func (d *decoder[T]) yieldItem(data []byte, gvk schema.GroupVersionKind, yield func(T, error) bool) (err error) {
 	obj, held := d.heldItem(data, gvk)
 	if !held {
-		obj, err = d.protobufObject(data, gvk, nil)
+		if obj, err = d.protobufObject(data, gvk, nil); err == nil {
+			err = named(obj)
+		}
 	}
 	if err != nil {
 		var none T

@@ -191,9 +191,10 @@ func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *
 // pages yields a LIST and the pages that follow it, all of one resource version.
 func (r *Reflector[T]) pages(ctx context.Context, options metav1.ListOptions, read *listRead) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		for {
-			list := r.source.List(ctx, options)
+		for count := (pageCount{}); ; {
+			list, items := r.source.List(ctx, options), 0
 			for obj, err := range list.Items {
+				items++
 				if !yield(obj, causeOf(ctx, err)) {
 					return
 				}
@@ -201,6 +202,11 @@ func (r *Reflector[T]) pages(ctx context.Context, options metav1.ListOptions, re
 			meta := list.Meta()
 			read.version = meta.ResourceVersion
 			if meta.Continue == "" {
+				return
+			}
+			if err := count.next(meta.Continue, items); err != nil {
+				var none T
+				yield(none, err)
 				return
 			}
 			options.Continue = meta.Continue

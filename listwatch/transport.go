@@ -1,0 +1,58 @@
+package listwatch
+
+import (
+	"io"
+	"net/http"
+	"reflect"
+
+	"k8s.io/client-go/rest"
+)
+
+// maxErrorBody is how much of an answer is read that is not 2xx. A Status takes some hundred bytes;
+// client-go reads such a body to its end, whatever its size.
+const maxErrorBody = 64 << 10
+
+// boundErrors returns the client with a bound on the bodies of its error answers. A rest.Interface
+// of another type than client-go's own does not show its HTTP client, and stays as it is.
+func boundErrors(client rest.Interface) rest.Interface {
+	own, ok := client.(*rest.RESTClient)
+	if !ok || own == nil {
+		return client
+	}
+	// The copy keeps address, rate limiter and warning handler, which no constructor of client-go
+	// takes together. It is made by reflection since the struct counts, in an atomic, refusals of
+	// CBOR requests with a body: we send none.
+	bound := reflect.New(reflect.TypeOf(own).Elem())
+	bound.Elem().Set(reflect.ValueOf(own).Elem())
+	out := bound.Interface().(*rest.RESTClient)
+	sender := *http.DefaultClient
+	if own.Client != nil {
+		sender = *own.Client
+	}
+	sender.Transport = &errorBound{sender.Transport}
+	out.Client = &sender
+	return out
+}
+
+// errorBound cuts the bodies of error answers.
+type errorBound struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b *errorBound) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.WrappedRoundTripper().RoundTrip(request)
+	if err == nil && response.Body != nil && (response.StatusCode < 200 || response.StatusCode > 299) {
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(response.Body, maxErrorBody), response.Body}
+	}
+	return response, err
+}
+
+// WrappedRoundTripper returns the transport that sends; apimachinery finds it by this name.
+func (b *errorBound) WrappedRoundTripper() http.RoundTripper {
+	if b.next == nil {
+		return http.DefaultTransport
+	}
+	return b.next
+}

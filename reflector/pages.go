@@ -1,0 +1,43 @@
+package reflector
+
+import "fmt"
+
+// Bounds of one LIST in pages: a server, or a proxy that drops the continue parameter, may answer
+// pages for ever.
+const (
+	maxEmptyPages = 1_000   // in a row; 500,000 objects, if a server filters its pages of 500 afterwards
+	maxPages      = 100_000 // of one list; 50 million objects in pages of 500
+)
+
+// pageCount follows the continue tokens of one list. Of the tokens it keeps one, and keeps another
+// each time that the number of pages has doubled: so a cycle of any length is found within three
+// times the pages before its first repetition.
+type pageCount struct {
+	pages, empty int
+	kept         string
+	keptAt       int
+}
+
+// next takes in a page and the token that follows it. Its error ends the list.
+func (p *pageCount) next(token string, items int) error {
+	p.pages++
+	p.empty++
+	if items > 0 {
+		p.empty = 0
+	}
+	switch {
+	case token == p.kept:
+		return fmt.Errorf("the list has no end: the continue token of page %d came again after page %d: %s", p.keptAt, p.pages, endless)
+	case p.empty == maxEmptyPages:
+		return fmt.Errorf("the list has no end: %d pages in a row are empty and have a continue token: %s", p.empty, endless)
+	case p.pages == maxPages:
+		return fmt.Errorf("the list has no end: %d pages, and another continue token: %s", p.pages, endless)
+	}
+	if p.pages >= 2*p.keptAt {
+		p.kept, p.keptAt = token, p.pages
+	}
+	return nil
+}
+
+// endless says what to look at.
+const endless = "see whether the server, or a proxy before it, obeys the parameter continue"
