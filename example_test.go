@@ -17,13 +17,14 @@ import (
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/undelta"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // cluster starts an API server with two pods and returns its core/v1 client, which in a program comes from
 // clientset.CoreV1().RESTClient() or listwatch.NewRESTClient(config, corev1.SchemeGroupVersion).
 func cluster() (client rest.Interface, stop func()) {
-	api, _ := watchcache.NewServer()
-	pods := watchcache.Serve(api, watchcache.Pods())
+	api, _ := apiserver.NewServer()
+	pods := apiserver.Serve(api, watchcache.Pods())
 	for i, name := range []string{"web-0", "web-1"} {
 		_, _ = pods.Create(&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},

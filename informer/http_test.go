@@ -15,6 +15,7 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // patience is for what crosses a real connection.
@@ -23,9 +24,9 @@ const patience = 20 * time.Second
 // TestOverHTTP follows the pods of one node on a real server by a real client: a pod that leaves the node is gone, writes
 // are read back, and an expired watch is healed.
 func TestOverHTTP(t *testing.T) {
-	s, err := watchcache.NewServer(watchcache.WithBookmarkInterval(20 * time.Millisecond))
+	s, err := apiserver.NewServer(watchcache.WithBookmarkInterval(20 * time.Millisecond))
 	require.NoError(t, err)
-	collection := watchcache.Serve(s, watchcache.Pods())
+	collection := apiserver.Serve(s, watchcache.Pods())
 	listener := httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.Close()

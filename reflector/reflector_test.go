@@ -26,6 +26,8 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -171,7 +173,7 @@ func TestAStoreThatDoesNotReadTheListIsNotSynced(t *testing.T) {
 type world struct {
 	t       *testing.T
 	random  *rand.Rand
-	pods    *watchcache.Collection[*corev1.Pod]
+	pods    *collection.Collection[*corev1.Pod]
 	client  rest.Interface
 	padding string // makes events as large as a test needs
 }
@@ -179,9 +181,9 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	api, err := watchcache.NewServer(watchcache.WithBookmarkInterval(50*time.Millisecond), watchcache.WithWindow(64))
+	api, err := apiserver.NewServer(watchcache.WithBookmarkInterval(50*time.Millisecond), watchcache.WithWindow(64))
 	require.NoError(t, err)
-	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 4)), pods: watchcache.Serve(api, watchcache.Pods())}
+	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 4)), pods: apiserver.Serve(api, watchcache.Pods())}
 	server := httptest.NewServer(api)
 	t.Cleanup(func() { api.Close(); server.Close() })
 	w.client, err = listwatch.NewRESTClient(&rest.Config{Host: server.URL, QPS: -1}, corev1.SchemeGroupVersion)

@@ -20,15 +20,16 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // TestManyReflectorsShareConnectionsAndStopTogether: a thousand reflectors with one client over HTTP/2 need as few
 // connections as their number of streams asks for, and leave none open.
 func TestManyReflectorsShareConnectionsAndStopTogether(t *testing.T) {
 	const many = 1000
-	api, err := watchcache.NewServer()
+	api, err := apiserver.NewServer()
 	require.NoError(t, err)
-	collection := watchcache.Serve(api, watchcache.Pods())
+	collection := apiserver.Serve(api, watchcache.Pods())
 	for i := range 10 {
 		_, err := collection.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("pod-%d", i)}})
 		require.NoError(t, err)

@@ -16,21 +16,23 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
 // cluster is an API server with pods.
 type cluster struct {
 	t      *testing.T
-	pods   *watchcache.Collection[*corev1.Pod]
+	pods   *collection.Collection[*corev1.Pod]
 	client rest.Interface
 	refuse atomic.Int32 // the status that every request gets, unless zero
 	cut    func()       // cuts all connections
 }
 
 func newCluster(t *testing.T) *cluster {
-	server, err := watchcache.NewServer()
+	server, err := apiserver.NewServer()
 	require.NoError(t, err)
-	c := &cluster{t: t, pods: watchcache.Serve(server, watchcache.Pods())}
+	c := &cluster{t: t, pods: apiserver.Serve(server, watchcache.Pods())}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code := int(c.refuse.Load()); code != 0 {
 			http.Error(w, "refused", code)

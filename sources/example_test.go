@@ -15,6 +15,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // A folder of manifests: what is there at the start, an edit, and a removal.
@@ -55,11 +56,11 @@ func Example() {
 
 // The pods of a node from all three places. The API server here is one of the package watchcache.
 func ExampleNew() {
-	api, err := watchcache.NewServer()
+	api, err := apiserver.NewServer()
 	if err != nil {
 		panic(err)
 	}
-	_, err = watchcache.Serve(api, watchcache.Pods()).Create(&corev1.Pod{
+	_, err = apiserver.Serve(api, watchcache.Pods()).Create(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "job"},
 		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main", Image: "busybox"}}},
 	})

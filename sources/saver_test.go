@@ -19,19 +19,21 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
 // fadingServer is an API server that can be away: it cuts every connection then.
 type fadingServer struct {
-	pods   *watchcache.Collection[*corev1.Pod]
+	pods   *collection.Collection[*corev1.Pod]
 	client rest.Interface
 	away   atomic.Bool
 }
 
 func newFadingServer(t *testing.T) *fadingServer {
-	api, err := watchcache.NewServer()
+	api, err := apiserver.NewServer()
 	require.NoError(t, err)
-	s := &fadingServer{pods: watchcache.Serve(api, watchcache.Pods())}
+	s := &fadingServer{pods: apiserver.Serve(api, watchcache.Pods())}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.away.Load() {
 			panic(http.ErrAbortHandler)

@@ -2,17 +2,13 @@ package watchcache_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/watchcache"
 )
 
 // BenchmarkFanOut is one write and its delivery to every watcher.
@@ -23,7 +19,7 @@ func BenchmarkFanOut(b *testing.B) {
 			require.NoError(b, c.Replace(store.Items[*corev1.Pod](), store.At("1")))
 			follows := make([]*follow, watchers)
 			for i := range follows {
-				follows[i] = start(b, c.Watch(b.Context(), watchcache.WatchOptions{ResourceVersion: "1"}))
+				follows[i] = start(b, c.Watch(b.Context(), metav1.ListOptions{ResourceVersion: "1"}))
 			}
 			b.ReportAllocs()
 			version := 1
@@ -33,7 +29,7 @@ func BenchmarkFanOut(b *testing.B) {
 					b.Fatal(err)
 				}
 				for _, f := range follows {
-					if _, err, _ := f.pull(); err != nil {
+					if _, err, _ := f.Pull(); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -41,57 +37,4 @@ func BenchmarkFanOut(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*watchers), "ns/watcher")
 		})
 	}
-}
-
-// BenchmarkList is a list of 1000 pods over HTTP, read to the end.
-func BenchmarkList(b *testing.B) {
-	s, err := watchcache.NewServer()
-	require.NoError(b, err)
-	pods := watchcache.Serve(s, watchcache.Pods())
-	for i := range 1000 {
-		create(b, pods, realistic(i))
-	}
-	listener := httptest.NewServer(s)
-	defer listener.Close()
-	const meta = ";g=meta.k8s.io;v=v1"
-	for name, accept := range map[string]string{
-		"json": wireJSON, "protobuf": wireProtobuf,
-		"table": wireJSON + ";as=Table" + meta, "metadata": wireProtobuf + ";as=PartialObjectMetadataList" + meta,
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				b.SetBytes(download(b, listener.URL+"/api/v1/pods", accept))
-			}
-		})
-	}
-	b.Run("protobuf of one node", func(b *testing.B) {
-		for b.Loop() {
-			download(b, listener.URL+"/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-7", wireProtobuf)
-		}
-	})
-}
-
-func download(b *testing.B, url, accept string) int64 {
-	request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil)
-	require.NoError(b, err)
-	request.Header.Set("Accept", accept)
-	answer, err := http.DefaultClient.Do(request)
-	require.NoError(b, err)
-	defer answer.Body.Close()
-	size, err := io.Copy(io.Discard, answer.Body)
-	require.NoError(b, err)
-	return size
-}
-
-// realistic is a pod of the usual size, on one of 50 nodes.
-func realistic(i int) *corev1.Pod {
-	p := pod(fmt.Sprintf("web-%d", i), onNode(fmt.Sprintf("node-%d", i%50)), labelled("app", "web"))
-	c := &p.Spec.Containers[0]
-	for j := range 10 {
-		c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", j), Value: "value"})
-	}
-	c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
-	p.Status.Phase = corev1.PodRunning
-	return p
 }

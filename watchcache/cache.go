@@ -12,8 +12,8 @@ import (
 )
 
 // Cache is a [store.Store] that remembers its last changes, so that any number of watchers can follow it. A
-// reflector fills it with a copy of a server's collection, under that server's resource versions; a [Collection]
-// is one that is written here.
+// reflector fills it with a copy of a server's collection, under that server's resource versions; a
+// collection.Collection is one that is written here.
 //
 // What happens on a write: the new state is committed to the indexer; its difference to the old state goes into
 // the window as changes; watchers that wait are woken. Nothing is done per watcher.
@@ -26,7 +26,7 @@ type Cache[T store.Object] struct {
 	fields   map[string]func(T) string
 	indexes  map[string]*store.Index[T, string]
 	objects  *store.Indexer[T]
-	revision *revision // of the server that writes this cache; nil where a reflector does
+	revision *Revision // of the server that writes this cache; nil if a reflector does
 	changed  signal.Signal
 	asked    atomic.Uint64 // how often bookmarks were asked for
 
@@ -50,7 +50,9 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	if err := resource.validate(); err != nil {
 		return nil, err
 	}
-	c := &Cache[T]{resource: resource, config: config, window: newWindow[T](config.window)}
+	c := &Cache[T]{
+		resource: resource, config: config, revision: config.revision, window: newWindow[T](config.window),
+	}
 	c.fields = map[string]func(T) string{nameField: func(obj T) string { return obj.GetName() }}
 	if !resource.ClusterScoped {
 		c.fields[namespaceField] = func(obj T) string { return obj.GetNamespace() }
@@ -66,14 +68,15 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 		}
 	}
 	c.objects = store.NewIndexer(schema...)
+	if c.revision != nil { // an origin is known to be empty, from the first version on
+		c.version, c.filled = 1, true
+		c.window.clear(1, store.Snapshot[T]{}, false)
+	}
 	return c, nil
 }
 
-// startEmpty makes the cache one that is known to be empty, from the first version on.
-func (c *Cache[T]) startEmpty() {
-	c.version, c.filled = 1, true
-	c.window.clear(1, store.Snapshot[T]{}, false)
-}
+// Resource is the description that the cache was made with.
+func (c *Cache[T]) Resource() Resource[T] { return c.resource }
 
 // Snapshot is the content now. It is O(1).
 func (c *Cache[T]) Snapshot() store.Snapshot[T] { return c.objects.Snapshot() }
@@ -189,8 +192,8 @@ func (c *Cache[T]) SendBookmarks() {
 	c.changed.Broadcast()
 }
 
-// expire forgets everything before version, and ends all watches with a 410.
-func (c *Cache[T]) expire(version uint64) {
+// Expire forgets everything before version, and ends all watches with a 410.
+func (c *Cache[T]) Expire(version uint64) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	c.mu.Lock()

@@ -6,22 +6,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
-// Event is what a watcher gets.
-type Event[T store.Object] struct {
-	// Type is Added, Modified, Deleted or Bookmark, as the watcher's selectors see it.
-	Type watch.EventType
-	// Object is the new state. In a Deleted event it is the last state that the selectors matched, under the
-	// resource version of the deletion. It is nil in a Bookmark. It is shared and read-only.
-	Object T
-	// ResourceVersion is where a watch goes on after this event.
-	ResourceVersion string
-	// InitialEventsEnd marks the bookmark after the last of the events that SendInitialEvents asked for.
-	InitialEventsEnd bool
-
-	of *change[T] // what it is a view of; nil for initial events and bookmarks
+// Delivery is an event on its way to one watcher. A deletion has the last state that the watcher's selectors
+// matched, under the resource version of the deletion.
+type Delivery[T store.Object] struct {
+	listwatch.Event[T]
+	of *change[T] // the change that it is a view of; nil for initial events and bookmarks
 }
 
 // change is one event in the window, before any selector: all watchers share it, its copies and its encodings.
@@ -45,27 +39,27 @@ type change[T store.Object] struct {
 // frame is an event in the bytes of one format.
 type frame struct {
 	event  watch.EventType
-	format format
+	format any
 	bytes  []byte
 }
 
 // seenBy turns a change into the event that a selection sees; ok is false when it sees none.
-func (c *change[T]) seenBy(keep *selection[T]) (e Event[T], ok bool) {
+func (c *change[T]) seenBy(keep *selection[T]) (d Delivery[T], ok bool) {
 	var none T
 	was := c.old != none && keep.matches(c.old)
 	is := c.now != none && keep.matches(c.now)
-	e = Event[T]{Object: c.now, ResourceVersion: c.text, of: c}
+	d = Delivery[T]{Event: listwatch.Event[T]{Object: c.now, ResourceVersion: c.text}, of: c}
 	switch {
 	case was && is:
-		e.Type = watch.Modified
+		d.Type = watch.Modified
 	case is:
-		e.Type = watch.Added
+		d.Type = watch.Added
 	case was:
-		e.Type, e.Object = watch.Deleted, c.departed()
+		d.Type, d.Object = watch.Deleted, c.departed()
 	default:
-		return e, false
+		return d, false
 	}
-	return e, true
+	return d, true
 }
 
 // departed is the old state under the version of the change.
@@ -74,27 +68,28 @@ func (c *change[T]) departed() T {
 	defer c.mu.Unlock()
 	var none T
 	if c.gone == none {
-		c.gone = copyOf(c.old)
+		c.gone = object.Copy(c.old)
 		c.gone.SetResourceVersion(c.text)
 	}
 	return c.gone
 }
 
-// encoded is the event in one format; encode makes it for the first watcher that asks, the others share it.
-func (e Event[T]) encoded(f format, encode func(format, Event[T]) ([]byte, error)) ([]byte, error) {
-	if e.of == nil {
-		return encode(f, e)
+// Encoded is the event in the bytes of one format, any comparable value. The first watcher that asks has encode make
+// them, and the others share them: they are read-only.
+func (d Delivery[T]) Encoded(format any, encode func(listwatch.Event[T]) ([]byte, error)) ([]byte, error) {
+	if d.of == nil {
+		return encode(d.Event)
 	}
-	e.of.mu.Lock()
-	defer e.of.mu.Unlock()
-	for _, known := range e.of.frames {
-		if known.event == e.Type && known.format == f {
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
+	for _, known := range d.of.frames {
+		if known.event == d.Type && known.format == format {
 			return known.bytes, nil
 		}
 	}
-	bytes, err := encode(f, e)
+	bytes, err := encode(d.Event)
 	if err == nil {
-		e.of.frames = append(e.of.frames, frame{event: e.Type, format: f, bytes: bytes})
+		d.of.frames = append(d.of.frames, frame{event: d.Type, format: format, bytes: bytes})
 	}
 	return bytes, err
 }

@@ -1,10 +1,7 @@
 package watchcache
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,41 +35,4 @@ func pageExpired(fresh string) error {
 
 func notFilled(resource schema.GroupResource) error {
 	return apierrors.NewTooManyRequests(fmt.Sprintf("the cache of %s has not been filled yet: try again", resource), 1)
-}
-
-func badRequest(format string, args ...any) error {
-	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
-}
-
-// refused is an error with an HTTP status for which apierrors has no constructor.
-func refused(code int, reason metav1.StatusReason, message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
-	}}
-}
-
-func notAcceptable(accepted string) error {
-	return refused(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
-		"only the following media types are accepted: "+accepted)
-}
-
-func unsupportedMedia(accepted string) error {
-	return refused(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
-		"the body of the request was in an unknown format: accepted media types include "+accepted)
-}
-
-// statusOf is what an error looks like to a client.
-func statusOf(err error) *metav1.Status {
-	var known apierrors.APIStatus
-	var status metav1.Status
-	switch {
-	case errors.As(err, &known):
-		status = known.Status()
-	case errors.Is(err, context.Canceled):
-		status = apierrors.NewServiceUnavailable("the server is shutting down, or the client has gone").ErrStatus
-	default:
-		status = apierrors.NewInternalError(err).ErrStatus
-	}
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	return &status
 }

@@ -1,160 +1,181 @@
 package watchcache
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"net/http"
-	"strings"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 )
 
-// serveList answers with a list, written object by object.
-func (e *resourceEndpoint[T]) serveList(c call, o listOptions, keep *selection[T]) error {
+// Request is a LIST, a WATCH or a GET of a part of a collection, with its selectors parsed. The options mean what
+// they mean in metav1.ListOptions. The zero value keeps everything, at any version.
+type Request struct {
+	// Namespace keeps the objects of one namespace; empty keeps all.
+	Namespace string
+	// Name keeps the objects of one name; empty keeps all.
+	Name string
+
+	internalversion.ListOptions
+}
+
+// requestOf parses the selectors of options.
+func requestOf(options metav1.ListOptions) (r Request, err error) {
+	err = internalversion.Convert_v1_ListOptions_To_internalversion_ListOptions(&options, &r.ListOptions, nil)
+	if err != nil {
+		return r, apierrors.NewBadRequest(err.Error())
+	}
+	return r, nil
+}
+
+// Validate checks a request by the API server's rules. Errors: 422 if options contradict each other, 400 if one of
+// them has no meaning.
+func (r Request) Validate() error {
+	_, err := r.version()
+	return err
+}
+
+// version validates a request and reads its resource version; zero means any.
+func (r Request) version() (uint64, error) {
+	if errs := validation.ValidateListOptions(&r.ListOptions, true); len(errs) > 0 {
+		return 0, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	}
+	version := uint64(0)
+	if r.ResourceVersion != "" {
+		var err error
+		if version, err = strconv.ParseUint(r.ResourceVersion, 10, 64); err != nil {
+			return 0, apierror.BadRequest("invalid resource version: %q is not a decimal number", r.ResourceVersion)
+		}
+	}
+	if r.Continue != "" && version != 0 {
+		return 0, apierror.BadRequest("specifying resource version is not allowed when using continue")
+	}
+	if r.Limit < 0 {
+		return 0, apierror.BadRequest("limit must not be negative")
+	}
+	return version, r.checkName()
+}
+
+// checkName: the name of the request and the one in its field selector may not differ.
+func (r Request) checkName() error {
+	if r.Name == "" || r.FieldSelector == nil || r.FieldSelector.Empty() {
+		return nil
+	}
+	if selected, ok := r.FieldSelector.RequiresExactMatch(nameField); !ok || selected != r.Name {
+		return apierror.BadRequest("fieldSelector metadata.name doesn't match requested name")
+	}
+	return nil
+}
+
+// List implements [listwatch.ListerWatcher]. The objects are those of one snapshot, and errors are API status
+// errors; see [Cache.Page].
+func (c *Cache[T]) List(ctx context.Context, options metav1.ListOptions) listwatch.List[T] {
+	var meta metav1.ListMeta
+	return listwatch.List[T]{
+		Items: func(yield func(T, error) bool) {
+			var page Page[T]
+			r, err := requestOf(options)
+			if err == nil {
+				page, err = c.Page(ctx, r)
+			}
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			meta = page.Meta
+			for _, obj := range page.Objects {
+				if !yield(obj, nil) {
+					return
+				}
+			}
+		},
+		Meta: func() metav1.ListMeta { return meta },
+	}
+}
+
+// Page answers a LIST from one snapshot, in the order of namespace, then name. It waits until the cache has reached
+// the version of the request, but no longer than [WithFreshWait]. Errors are API status errors: 400 and 422 for bad
+// options, 410 for a version that is forgotten, 429 while the cache is empty, 504 for a version that is not reached.
+func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
+	version, err := r.version()
+	if err != nil {
+		return Page[T]{}, err
+	}
+	keep, err := c.bind(r)
+	if err != nil {
+		return Page[T]{}, err
+	}
 	var from *pageToken
-	if o.Continue != "" {
-		token, err := parseToken(o.Continue)
+	if r.Continue != "" {
+		token, err := parseToken(r.Continue)
 		if err != nil {
-			return badRequest("invalid continue token: %v", err)
+			return Page[T]{}, apierror.BadRequest("invalid continue token: %v", err)
 		}
 		from = &token
 	}
-	state, err := e.stateFor(c.request.Context(), o, from)
+	state, err := c.stateFor(ctx, r, version, from)
 	if err != nil {
-		return err
+		return Page[T]{}, err
 	}
-	if o.ResourceVersion == "0" {
-		o.Limit = 0 // a list at any version comes whole, as out of the API server's cache
+	if r.ResourceVersion == "0" {
+		r.Limit = 0 // a list at any version comes whole, as out of the API server's cache
 	}
-	p := cut(sorted(keep.in(state.state)), state.version, from, o.Limit)
-	header := metav1.ListMeta{ResourceVersion: formatVersion(p.version), Continue: p.next}
-	if remaining := int64(p.remaining); remaining > 0 && !keep.selective() {
-		header.RemainingItemCount = &remaining
+	p, remaining := cut(sorted(keep.in(state.state)), state.version, from, r.Limit)
+	if left := int64(remaining); left > 0 && !keep.selective() {
+		p.Meta.RemainingItemCount = &left
 	}
-	return e.respondList(c, header, p.objects)
+	return p, nil
 }
 
+// Get answers a GET of the object that the request names, at the latest version or not older than the request's.
+// Errors: NotFound, and those of [Cache.Page].
+func (c *Cache[T]) Get(ctx context.Context, r Request) (obj T, err error) {
+	version, err := r.version()
+	if err != nil {
+		return obj, err
+	}
+	now, err := c.notOlderThan(ctx, version)
+	if err != nil {
+		return obj, err
+	}
+	obj, ok := now.state.Get(c.resource.Key(r.Namespace, r.Name))
+	if !ok {
+		return obj, apierrors.NewNotFound(c.resource.GroupResource(), r.Name)
+	}
+	return obj, nil
+}
+
+// ResourceVersion is the version up to which the cache is complete now: that of its last write, or of the last write
+// to any cache of its [Revision].
+func (c *Cache[T]) ResourceVersion() string { return formatVersion(c.current()) }
+
 // stateFor is the state that a list shows.
-func (e *resourceEndpoint[T]) stateFor(ctx context.Context, o listOptions, from *pageToken) (view[T], error) {
+func (c *Cache[T]) stateFor(ctx context.Context, r Request, version uint64, from *pageToken) (view[T], error) {
 	switch {
 	case from != nil && from.Version == latestVersion:
-		return e.cache.latest()
+		return c.latest()
 	case from != nil:
-		state, err := e.cache.exactly(ctx, uint64(from.Version))
+		state, err := c.exactly(ctx, uint64(from.Version))
 		if apierrors.IsResourceExpired(err) {
 			fresh := *from
 			fresh.Version = latestVersion
 			return state, pageExpired(fresh.String())
 		}
 		return state, err
-	case o.version == 0:
-		return e.cache.latest()
-	case o.ResourceVersionMatch == metav1.ResourceVersionMatchExact,
-		o.ResourceVersionMatch == "" && o.Limit > 0: // before there was a match parameter, pages were exact
-		return e.cache.exactly(ctx, o.version)
+	case version == 0:
+		return c.latest()
+	case r.ResourceVersionMatch == metav1.ResourceVersionMatchExact,
+		r.ResourceVersionMatch == "" && r.Limit > 0: // before there was a match parameter, pages were exact
+		return c.exactly(ctx, version)
 	}
-	return e.cache.notOlderThan(ctx, o.version)
+	return c.notOlderThan(ctx, version)
 }
 
-// respondList writes a list.
-func (e *resourceEndpoint[T]) respondList(c call, header metav1.ListMeta, objects []T) error {
-	if err := c.request.Context().Err(); err != nil {
-		return err
-	}
-	c.Header().Set("Content-Type", c.format.contentType(false))
-	c.Header().Set("Cache-Control", "no-cache, private")
-	w := bufio.NewWriterSize(c, writeBuffer)
-	write := e.writeJSON
-	if c.format.protobuf {
-		write = e.writeProtobuf
-	}
-	err := write(w, c.format, header, objects)
-	if err == nil {
-		err = w.Flush()
-	}
-	if err != nil {
-		// The status has been sent: a connection that breaks off is all that is left to say that this is no list.
-		panic(http.ErrAbortHandler)
-	}
-	return nil
-}
-
-// writeBuffer holds what is written before the connection sees it.
-const writeBuffer = 32 << 10
-
-func (e *resourceEndpoint[T]) listKind(f format) metav1.TypeMeta {
-	kind, apiVersion := f.kindOr(e.cache.resource.Kind, e.cache.resource.apiVersion())
-	if f.view != asTable {
-		kind += "List"
-	}
-	return typeMeta(kind, apiVersion)
-}
-
-// writeJSON writes {"kind":…,"apiVersion":…,"metadata":…,"items":[…]}; a table has columns and rows instead.
-func (e *resourceEndpoint[T]) writeJSON(w *bufio.Writer, f format, header metav1.ListMeta, objects []T) error {
-	opening := struct {
-		metav1.TypeMeta   `json:",inline"`
-		metav1.ListMeta   `json:"metadata"`
-		ColumnDefinitions []metav1.TableColumnDefinition `json:"columnDefinitions,omitempty"`
-	}{TypeMeta: e.listKind(f), ListMeta: header}
-	items := `,"items":[`
-	if f.view == asTable {
-		opening.ColumnDefinitions, items = e.codec.definitions(), `,"rows":[`
-	}
-	doc, err := json.Marshal(opening)
-	if err != nil {
-		return err
-	}
-	// bufio.Writer keeps its first error: Flush returns it.
-	_, _ = w.WriteString(strings.TrimSuffix(string(doc), "}") + items)
-	for i, obj := range objects {
-		if i > 0 {
-			_ = w.WriteByte(',')
-		}
-		doc, err := e.codec.item(f, obj)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(doc); err != nil {
-			return err
-		}
-	}
-	_, err = w.WriteString("]}\n")
-	return err
-}
-
-// writeProtobuf goes over the objects twice: the envelope comes first and tells the length of what follows.
-func (e *resourceEndpoint[T]) writeProtobuf(w *bufio.Writer, f format, header metav1.ListMeta, objects []T) error {
-	head := binary.AppendUvarint([]byte{listMeta}, uint64(header.Size()))
-	head, err := marshalInto(head, &header)
-	if err != nil {
-		return err
-	}
-	total := len(head)
-	for _, obj := range objects {
-		size := e.codec.message(f, obj).Size()
-		total += 1 + len(binary.AppendUvarint(nil, uint64(size))) + size
-	}
-	_, _ = w.Write(envelope(e.listKind(f), total))
-	_, _ = w.Write(head)
-	var buffer []byte
-	for _, obj := range objects {
-		m := e.codec.message(f, obj)
-		buffer = binary.AppendUvarint(append(buffer[:0], listItems), uint64(m.Size()))
-		if buffer, err = marshalInto(buffer, m); err != nil {
-			return err
-		}
-		if _, err := w.Write(buffer); err != nil {
-			return err
-		}
-		total -= len(buffer)
-	}
-	if total != len(head) {
-		return errors.New("watchcache: an object changed while it was listed: stored objects are read-only")
-	}
-	return nil
-}
+var _ listwatch.ListerWatcher[*metav1.PartialObjectMetadata] = (*Cache[*metav1.PartialObjectMetadata])(nil)

@@ -9,39 +9,33 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/internal/cachetest"
 )
 
 // selections are what watchers of the model keep, said twice. All of them keep the sentinel.
 var selections = []struct {
-	watchcache.Selection
-	keeps func(*corev1.Pod) bool
+	options metav1.ListOptions
+	keeps   func(*corev1.Pod) bool
 }{
-	{watchcache.Selection{}, func(*corev1.Pod) bool { return true }},
-	{watchcache.Selection{Namespace: "ns"}, func(p *corev1.Pod) bool { return p.Namespace == "ns" }},
+	{metav1.ListOptions{}, func(*corev1.Pod) bool { return true }},
+	{metav1.ListOptions{FieldSelector: "metadata.namespace=ns"}, func(p *corev1.Pod) bool { return p.Namespace == "ns" }},
+	{metav1.ListOptions{LabelSelector: "app=1"}, func(p *corev1.Pod) bool { return p.Labels["app"] == "1" }},
+	{metav1.ListOptions{FieldSelector: "spec.nodeName=n1"}, func(p *corev1.Pod) bool { return p.Spec.NodeName == "n1" }},
 	{
-		watchcache.Selection{Labels: labels.SelectorFromSet(labels.Set{"app": "1"})},
-		func(p *corev1.Pod) bool { return p.Labels["app"] == "1" },
-	},
-	{
-		watchcache.Selection{Fields: fields.OneTermEqualSelector("spec.nodeName", "n1")},
-		func(p *corev1.Pod) bool { return p.Spec.NodeName == "n1" },
-	},
-	{
-		watchcache.Selection{Namespace: "ns", Fields: fields.OneTermNotEqualSelector("spec.nodeName", "n0")},
+		metav1.ListOptions{FieldSelector: "metadata.namespace=ns,spec.nodeName!=n0"},
 		func(p *corev1.Pod) bool { return p.Namespace == "ns" && p.Spec.NodeName != "n0" },
 	},
 }
 
 // replica is a watcher with the state that its events add up to.
 type replica struct {
-	*follow
+	*cachetest.Follow
 	selection int
 	rest      int // it reads once in so many steps
 	held      map[string]string
@@ -132,7 +126,7 @@ func (m *model) writeSentinel() {
 
 // catchUp reads until the sentinel and compares; a watcher that has expired starts again.
 func (m *model) catchUp(r *replica) {
-	if r.follow == nil || !m.read(r) {
+	if r.Follow == nil || !m.read(r) {
 		m.restart(r)
 		require.True(m.t, m.read(r), "a watcher that has just started")
 	}
@@ -146,16 +140,14 @@ func (m *model) catchUp(r *replica) {
 }
 
 func (m *model) restart(r *replica) {
-	r.follow = start(m.t, m.cache.Watch(m.t.Context(), watchcache.WatchOptions{
-		Selection: selections[r.selection].Selection,
-	}))
+	r.Follow = start(m.t, m.cache.Watch(m.t.Context(), selections[r.selection].options))
 	r.held = map[string]string{}
 }
 
 // read applies events up to the newest sentinel; false means that the watcher has expired.
 func (m *model) read(r *replica) bool {
 	for r.held["ns/sentinel"] != strconv.Itoa(m.version) {
-		e, err, ok := r.pull()
+		e, err, ok := r.Pull()
 		require.True(m.t, ok)
 		if apierrors.IsResourceExpired(err) {
 			m.expired++
@@ -178,7 +170,7 @@ func (m *model) read(r *replica) bool {
 	}
 	// Initial events come in the order of names: the sentinel is not always the last.
 	for len(r.held) < m.kept(r.selection) {
-		e, err, ok := r.pull()
+		e, err, ok := r.Pull()
 		require.NoError(m.t, err)
 		require.True(m.t, ok)
 		r.held[store.KeyOf(e.Object)] = e.Object.ResourceVersion

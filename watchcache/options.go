@@ -13,6 +13,7 @@ type config struct {
 	window           int
 	bookmarkInterval time.Duration
 	freshWait        time.Duration
+	revision         *Revision
 }
 
 func newConfig(options []Option) (config, error) {
@@ -59,3 +60,13 @@ func WithBookmarkInterval(d time.Duration) Option {
 // answers 504 "Too large resource version". The default is three seconds, as the API server has it; zero
 // answers at once.
 func WithFreshWait(d time.Duration) Option { return func(c *config) { c.freshWait = d } }
+
+// WithRevision makes a cache the origin of its objects: it starts empty and complete, and its versions are counted
+// by r, together with those of every other cache of r. Write to it within [Revision.Write] only.
+func WithRevision(r *Revision) Option { return func(c *config) { c.revision = r } }
+
+// Validate reports an option that is out of range, before there is a cache to give it to.
+func Validate(options ...Option) error {
+	_, err := newConfig(options)
+	return err
+}

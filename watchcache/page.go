@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sort"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -42,26 +44,24 @@ func (t pageToken) String() string {
 	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
-// page is a part of a list.
-type page[T store.Object] struct {
-	objects   []T
-	version   uint64
-	next      string // the continue token; empty on the last page
-	remaining int
+// Page is a LIST's answer: the objects, shared and read-only, and the metadata of the list.
+type Page[T store.Object] struct {
+	Objects []T
+	Meta    metav1.ListMeta
 }
 
 // cut takes at most limit of the sorted objects, from the one after the token on; a limit of zero takes all.
-func cut[T store.Object](objects []T, version uint64, from *pageToken, limit int64) page[T] {
+func cut[T store.Object](objects []T, version uint64, from *pageToken, limit int64) (p Page[T], remaining int) {
 	if from != nil {
 		objects = objects[sort.Search(len(objects), func(i int) bool {
 			return compareKeys(objects[i].GetNamespace(), objects[i].GetName(), from.Namespace, from.Name) > 0
 		}):]
 	}
-	p := page[T]{objects: objects, version: version}
+	p = Page[T]{Objects: objects, Meta: metav1.ListMeta{ResourceVersion: formatVersion(version)}}
 	if limit > 0 && limit < int64(len(objects)) {
-		p.objects, p.remaining = objects[:limit], len(objects)-int(limit)
-		last := p.objects[limit-1]
-		p.next = pageToken{Version: int64(version), Namespace: last.GetNamespace(), Name: last.GetName()}.String()
+		p.Objects, remaining = objects[:limit], len(objects)-int(limit)
+		last := p.Objects[limit-1]
+		p.Meta.Continue = pageToken{Version: int64(version), Namespace: last.GetNamespace(), Name: last.GetName()}.String()
 	}
-	return p
+	return p, remaining
 }

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
 // Resource describes a collection: under which names it is served, which of its fields can be selected, how it is
@@ -51,17 +53,18 @@ func Core[T store.Object](plural, kind string) Resource[T] {
 	return Resource[T]{Version: "v1", Plural: plural, Kind: kind}
 }
 
-func (r Resource[T]) groupResource() schema.GroupResource {
+// GroupResource names the resource, as errors do.
+func (r Resource[T]) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.Group, Resource: r.Plural}
 }
 
-func (r Resource[T]) groupVersionKind() schema.GroupVersionKind {
+// GroupVersionKind is the kind of one object.
+func (r Resource[T]) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-func (r Resource[T]) apiVersion() string { return r.groupVersionKind().GroupVersion().String() }
-
-func (r Resource[T]) key(namespace, name string) string {
+// Key is the store key of an object. The namespace of a cluster-scoped one is ignored.
+func (r Resource[T]) Key(namespace, name string) string {
 	if r.ClusterScoped {
 		namespace = ""
 	}
@@ -83,23 +86,46 @@ func (r Resource[T]) validate() error {
 	return nil
 }
 
-// setKind gives obj the type information that a stored object has: the kind of the resource where the object is
-// nothing but a document, none in Go types, which know what they are (as decoded protobuf has none).
-func (r Resource[T]) setKind(obj T) {
+// SetKind gives obj the type information that a stored object has. A document gets the kind of the resource. A Go
+// type gets none: it knows what it is, and decoded protobuf has none either.
+func (r Resource[T]) SetKind(obj T) {
 	kind := schema.GroupVersionKind{}
 	if _, ok := any(obj).(runtime.Unstructured); ok {
-		kind = r.groupVersionKind()
+		kind = r.GroupVersionKind()
 	}
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 }
 
-// bookmark is an object that carries nothing but a resource version.
-func (r Resource[T]) bookmark(resourceVersion string, initialEventsEnd bool) T {
-	obj := newObject[T]()
-	r.setKind(obj)
+// Bookmark is an object that carries nothing but a resource version, as a BOOKMARK event has it on the wire.
+func (r Resource[T]) Bookmark(resourceVersion string, initialEventsEnd bool) T {
+	obj := object.New[T]()
+	r.SetKind(obj)
 	obj.SetResourceVersion(resourceVersion)
 	if initialEventsEnd {
 		obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
 	return obj
+}
+
+// HasStatus reports whether objects have a status that is written apart. A document may always have one.
+func (r Resource[T]) HasStatus() bool {
+	obj := object.New[T]()
+	_, isDocument := any(obj).(runtime.Unstructured)
+	_, ok := object.Status.Of(obj)
+	return ok || isDocument
+}
+
+// Place puts an object without a namespace into the given one. Another namespace of its own is a 400 error.
+func (r Resource[T]) Place(namespace string, obj T) error {
+	if r.ClusterScoped {
+		return nil
+	}
+	if obj.GetNamespace() == "" {
+		obj.SetNamespace(namespace)
+	}
+	if obj.GetNamespace() != namespace {
+		return apierror.BadRequest("the namespace of the object (%s) does not match the namespace on the URL (%s)",
+			obj.GetNamespace(), namespace)
+	}
+	return nil
 }

@@ -7,16 +7,28 @@ import (
 	"github.com/tributary-go/tributary/internal/signal"
 )
 
-// revision counts the writes of a server, over all its collections, as etcd's revision does.
-type revision struct {
+// Revision counts the writes of a server over all its collections, as etcd's revision does. Make one with
+// [NewRevision]; its methods are safe for concurrent use.
+type Revision struct {
 	current atomic.Uint64
 	changed signal.Signal
 
 	writing sync.Mutex // held over a whole write, so that versions become visible in order
 }
 
-// write makes one write at the next version; the version counts once the write is visible, if it is one.
-func (r *revision) write(do func(version string) (written bool, err error)) error {
+// NewRevision starts at 1, as an empty etcd does: zero means "any version".
+func NewRevision() *Revision {
+	r := &Revision{}
+	r.current.Store(1)
+	return r
+}
+
+// Current is the version of the last write.
+func (r *Revision) Current() uint64 { return r.current.Load() }
+
+// Write makes one write at the next version. Writers wait for each other. The version counts only if do reports
+// that it has written, and has no error.
+func (r *Revision) Write(do func(version string) (written bool, err error)) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	version := r.current.Load() + 1

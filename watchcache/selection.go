@@ -7,63 +7,54 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 )
-
-// Selection narrows a collection. The zero value keeps everything.
-type Selection struct {
-	// Namespace keeps the objects of one namespace; empty keeps all.
-	Namespace string
-	// Name keeps the objects of that name.
-	Name string
-	// Labels keeps the objects whose labels match.
-	Labels labels.Selector
-	// Fields keeps the objects whose fields match: metadata.name, metadata.namespace and the resource's own.
-	Fields fields.Selector
-}
 
 const (
 	nameField      = "metadata.name"
 	namespaceField = "metadata.namespace"
 )
 
-// selection is a Selection that is bound to a collection.
+// selection is what a request selects of a collection.
 type selection[T store.Object] struct {
-	Selection
-	cache *Cache[T]
-	// byLabels and byFields say whether there is more than name and namespace to look at.
-	byLabels, byFields bool
+	cache           *Cache[T]
+	namespace, name string
+	labels          labels.Selector // nil keeps all
+	fields          fields.Selector // nil keeps all
 }
 
-// bind checks a selection: an unknown field label is a 400 error.
-func (c *Cache[T]) bind(s Selection) (*selection[T], error) {
-	bound := &selection[T]{Selection: s, cache: c}
-	bound.byLabels = s.Labels != nil && !s.Labels.Empty()
-	bound.byFields = s.Fields != nil && !s.Fields.Empty()
-	if !bound.byFields {
+// bind checks what a request selects: an unknown field label is a 400 error.
+func (c *Cache[T]) bind(r Request) (*selection[T], error) {
+	bound := &selection[T]{cache: c, namespace: r.Namespace, name: r.Name}
+	if r.LabelSelector != nil && !r.LabelSelector.Empty() {
+		bound.labels = r.LabelSelector
+	}
+	if r.FieldSelector == nil || r.FieldSelector.Empty() {
 		return bound, nil
 	}
-	for _, requirement := range s.Fields.Requirements() {
+	bound.fields = r.FieldSelector
+	for _, requirement := range bound.fields.Requirements() {
 		if _, ok := c.fields[requirement.Field]; !ok {
-			return nil, badRequest("field label not supported: %s", requirement.Field)
+			return nil, apierror.BadRequest("field label not supported: %s", requirement.Field)
 		}
 	}
-	if name, ok := s.Fields.RequiresExactMatch(nameField); ok && bound.Name == "" {
-		bound.Name = name
+	if name, ok := bound.fields.RequiresExactMatch(nameField); ok && bound.name == "" {
+		bound.name = name
 	}
-	if namespace, ok := s.Fields.RequiresExactMatch(namespaceField); ok && bound.Namespace == "" {
-		bound.Namespace = namespace
+	if namespace, ok := bound.fields.RequiresExactMatch(namespaceField); ok && bound.namespace == "" {
+		bound.namespace = namespace
 	}
 	return bound, nil
 }
 
 // selective reports whether anything but the namespace is selected by.
-func (s *selection[T]) selective() bool { return s.Name != "" || s.byLabels || s.byFields }
+func (s *selection[T]) selective() bool { return s.name != "" || s.labels != nil || s.fields != nil }
 
 func (s *selection[T]) matches(obj T) bool {
-	return (s.Namespace == "" || s.Namespace == obj.GetNamespace()) &&
-		(s.Name == "" || s.Name == obj.GetName()) &&
-		(!s.byLabels || s.Labels.Matches(labels.Set(obj.GetLabels()))) &&
-		(!s.byFields || s.Fields.Matches(fieldsOf[T]{s.cache.fields, obj}))
+	return (s.namespace == "" || s.namespace == obj.GetNamespace()) &&
+		(s.name == "" || s.name == obj.GetName()) &&
+		(s.labels == nil || s.labels.Matches(labels.Set(obj.GetLabels()))) &&
+		(s.fields == nil || s.fields.Matches(fieldsOf[T]{s.cache.fields, obj}))
 }
 
 // in yields what matches in a state, in no particular order.
@@ -79,15 +70,15 @@ func (s *selection[T]) in(state store.Snapshot[T]) iter.Seq[T] {
 
 // candidates yields what may match, by the cheapest way there is.
 func (s *selection[T]) candidates(state store.Snapshot[T]) iter.Seq[T] {
-	if s.Name != "" && (s.Namespace != "" || s.cache.resource.ClusterScoped) {
-		if obj, ok := state.Get(s.cache.resource.key(s.Namespace, s.Name)); ok {
+	if s.name != "" && (s.namespace != "" || s.cache.resource.ClusterScoped) {
+		if obj, ok := state.Get(s.cache.resource.Key(s.namespace, s.name)); ok {
 			return func(yield func(T) bool) { yield(obj) }
 		}
 		return func(func(T) bool) {}
 	}
-	if s.byFields {
+	if s.fields != nil {
 		for label, index := range s.cache.indexes {
-			if value, ok := s.Fields.RequiresExactMatch(label); ok {
+			if value, ok := s.fields.RequiresExactMatch(label); ok {
 				return index.Objects(state, value)
 			}
 		}

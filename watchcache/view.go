@@ -36,7 +36,7 @@ func (c *Cache[T]) latest() (view[T], error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if !c.filled {
-		return view[T]{}, notFilled(c.resource.groupResource())
+		return view[T]{}, notFilled(c.resource.GroupResource())
 	}
 	return view[T]{state: c.state, version: max(counted, c.version), next: c.window.next}, nil
 }

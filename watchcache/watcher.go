@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -16,8 +17,10 @@ const (
 	lastBookmark = 2 * time.Second
 )
 
-// watcher is one watcher's position and filter. Not safe for concurrent use.
-type watcher[T store.Object] struct {
+// Watcher is a position in the changes of a [Cache], and what is kept of them: the pull side of a watch, in batches.
+// [Cache.Watcher] makes one. It is not safe for concurrent use, and needs no end: one that is not asked any more
+// costs its memory alone.
+type Watcher[T store.Object] struct {
 	cache *Cache[T]
 	keep  *selection[T]
 
@@ -39,18 +42,20 @@ type watcher[T store.Object] struct {
 	asked     uint64    // how often bookmarks had been asked for when the last one was sent
 	deadline  time.Time // zero: none
 
-	batch   []*change[T] // the changes last read
-	events  []Event[T]   // what was to be seen of them
-	pending []Event[T]   // for Watch: what it has not yet yielded
+	batch   []*change[T]  // the changes last read
+	events  []Delivery[T] // what was to be seen of them
+	pending []Delivery[T] // for Watch: what it has not yet yielded
 }
 
-// watcher makes a watcher and places it, unless it must wait for its state.
-func (c *Cache[T]) watcher(o WatchOptions) (*watcher[T], error) {
-	version, err := o.version()
+// Watcher makes a watcher for a request. Its position is fixed by the call, unless it must wait for its state. Errors
+// are those of [Cache.Watch].
+func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
+	r.Watch = true
+	version, err := r.version()
 	if err != nil {
 		return nil, err
 	}
-	keep, err := c.bind(o.Selection)
+	keep, err := c.bind(r)
 	if err != nil {
 		return nil, err
 	}
@@ -58,16 +63,16 @@ func (c *Cache[T]) watcher(o WatchOptions) (*watcher[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher[T]{
-		cache: c, keep: keep, bookmarks: o.Bookmarks, sendState: o.wantsState(version),
+	w := &Watcher[T]{
+		cache: c, keep: keep, bookmarks: r.AllowWatchBookmarks, sendState: r.wantsState(version),
 		batch: make([]*change[T], 0, batchSize), asked: c.asked.Load(),
 	}
 	now := time.Now()
-	if o.Timeout > 0 {
-		w.deadline = now.Add(o.Timeout)
+	if r.TimeoutSeconds != nil && *r.TimeoutSeconds > 0 {
+		w.deadline = now.Add(time.Duration(*r.TimeoutSeconds) * time.Second)
 	}
 	w.scheduleBookmark(now)
-	w.endMark = w.sendState && o.SendInitialEvents != nil && o.Bookmarks
+	w.endMark = w.sendState && r.SendInitialEvents != nil && r.AllowWatchBookmarks
 	switch {
 	case w.sendState && present.version < version:
 		w.minimum = version
@@ -80,7 +85,7 @@ func (c *Cache[T]) watcher(o WatchOptions) (*watcher[T], error) {
 }
 
 // placeAt starts at a present state, with it as initial events where they are wanted.
-func (w *watcher[T]) placeAt(present view[T]) {
+func (w *Watcher[T]) placeAt(present view[T]) {
 	if w.sendState {
 		w.initial = sorted(w.keep.in(present.state))
 	}
@@ -88,7 +93,7 @@ func (w *watcher[T]) placeAt(present view[T]) {
 }
 
 // placeAfter starts after a version, which may be one of the future.
-func (w *watcher[T]) placeAfter(version uint64) error {
+func (w *Watcher[T]) placeAfter(version uint64) error {
 	w.cache.mu.RLock()
 	defer w.cache.mu.RUnlock()
 	position, ok := w.cache.window.after(version)
@@ -100,9 +105,9 @@ func (w *watcher[T]) placeAfter(version uint64) error {
 	return nil
 }
 
-// next waits for the next events. None and no error mean that the watch is over. The slice is valid until the next
+// Next waits for the next events. None and no error mean that the watch is over. The slice is valid until the next
 // call.
-func (w *watcher[T]) next(ctx context.Context) ([]Event[T], error) {
+func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 	if !w.placed {
 		present, err := w.cache.notOlderThan(ctx, w.minimum)
 		if ctx.Err() != nil {
@@ -140,10 +145,10 @@ func (w *watcher[T]) next(ctx context.Context) ([]Event[T], error) {
 	return nil, nil
 }
 
-func (w *watcher[T]) over(now time.Time) bool { return !w.deadline.IsZero() && !now.Before(w.deadline) }
+func (w *Watcher[T]) over(now time.Time) bool { return !w.deadline.IsZero() && !now.Before(w.deadline) }
 
 // initialEvents are the next initial events, or the bookmark after the last of them.
-func (w *watcher[T]) initialEvents() []Event[T] {
+func (w *Watcher[T]) initialEvents() []Delivery[T] {
 	if len(w.initial) == 0 {
 		if w.endMark {
 			w.endMark = false
@@ -154,7 +159,9 @@ func (w *watcher[T]) initialEvents() []Event[T] {
 	n := min(len(w.initial), batchSize)
 	w.events = w.events[:0]
 	for _, obj := range w.initial[:n] {
-		w.events = append(w.events, Event[T]{Type: watch.Added, Object: obj, ResourceVersion: obj.GetResourceVersion()})
+		w.events = append(w.events, Delivery[T]{Event: listwatch.Event[T]{
+			Type: watch.Added, Object: obj, ResourceVersion: obj.GetResourceVersion(),
+		}})
 	}
 	w.initial = w.initial[n:]
 	if len(w.initial) == 0 {
@@ -164,7 +171,7 @@ func (w *watcher[T]) initialEvents() []Event[T] {
 }
 
 // read takes the next changes out of the window into batch, and what is to be seen of them into events.
-func (w *watcher[T]) read() error {
+func (w *Watcher[T]) read() error {
 	clear(w.batch[:cap(w.batch)])
 	clear(w.events)
 	w.events = w.events[:0]
@@ -189,15 +196,15 @@ func (w *watcher[T]) read() error {
 	return nil
 }
 
-func (w *watcher[T]) bookmark(version uint64, initialEventsEnd bool) []Event[T] {
-	w.events = append(w.events[:0], Event[T]{
+func (w *Watcher[T]) bookmark(version uint64, initialEventsEnd bool) []Delivery[T] {
+	w.events = append(w.events[:0], Delivery[T]{Event: listwatch.Event[T]{
 		Type: watch.Bookmark, ResourceVersion: formatVersion(version), InitialEventsEnd: initialEventsEnd,
-	})
+	}})
 	return w.events
 }
 
 // bookmarkDue reports whether the time of a bookmark has come, or somebody asks for one.
-func (w *watcher[T]) bookmarkDue(now time.Time) bool {
+func (w *Watcher[T]) bookmarkDue(now time.Time) bool {
 	asked := w.cache.asked.Load()
 	if !w.bookmarks || asked == w.asked && now.Before(w.mark) {
 		return false
@@ -207,7 +214,7 @@ func (w *watcher[T]) bookmarkDue(now time.Time) bool {
 }
 
 // scheduleBookmark sets when the next bookmark is due: after the interval, or shortly before the deadline.
-func (w *watcher[T]) scheduleBookmark(now time.Time) {
+func (w *Watcher[T]) scheduleBookmark(now time.Time) {
 	w.mark = now.Add(w.cache.config.bookmarkInterval)
 	last := w.deadline.Add(-lastBookmark)
 	if !w.deadline.IsZero() && now.Before(last) && last.Before(w.mark) {
@@ -216,7 +223,7 @@ func (w *watcher[T]) scheduleBookmark(now time.Time) {
 }
 
 // sleep waits for a change, a bookmark to send, the deadline or the end of ctx.
-func (w *watcher[T]) sleep(ctx context.Context, changed <-chan struct{}, now time.Time) {
+func (w *Watcher[T]) sleep(ctx context.Context, changed <-chan struct{}, now time.Time) {
 	var until time.Time
 	if w.bookmarks {
 		until = w.mark

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
 // story is the embedded default: an API server with nodes, pods and leases, and a play in which pods come and go. Nothing
@@ -23,9 +25,9 @@ import (
 type story struct {
 	beat    time.Duration // between two steps
 	config  *rest.Config
-	pods    *watchcache.Collection[*corev1.Pod]
-	nodes   *watchcache.Collection[*corev1.Node]
-	api     *watchcache.Server
+	pods    *collection.Collection[*corev1.Pod]
+	nodes   *collection.Collection[*corev1.Node]
+	api     *apiserver.Server
 	server  *http.Server
 	serving sync.WaitGroup
 	stderr  io.Writer
@@ -37,12 +39,12 @@ func startStory(beat time.Duration, stderr io.Writer) (*story, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.api, err = watchcache.NewServer(); err != nil {
+	if s.api, err = apiserver.NewServer(); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	s.pods = watchcache.Serve(s.api, watchcache.Pods())
-	s.nodes = watchcache.Serve(s.api, nodeResource())
-	watchcache.Serve(s.api, leaseResource())
+	s.pods = apiserver.Serve(s.api, watchcache.Pods())
+	s.nodes = apiserver.Serve(s.api, nodeResource())
+	apiserver.Serve(s.api, leaseResource())
 	s.config = &rest.Config{Host: "http://" + listener.Addr().String(), QPS: -1}
 	s.server = &http.Server{Handler: s.api, ReadHeaderTimeout: 10 * time.Second}
 	s.serving.Go(func() { _ = s.server.Serve(listener) })

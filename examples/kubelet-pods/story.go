@@ -20,6 +20,8 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
 // story is the embedded default: an API server with pods, a folder of manifests and a manifest URL, and a play in which
@@ -31,9 +33,9 @@ type story struct {
 	folder string // of manifests
 	url    string // of manifests
 
-	pods     *watchcache.Collection[*corev1.Pod]
+	pods     *collection.Collection[*corev1.Pod]
 	manifest atomic.Pointer[string] // what url answers
-	api      *watchcache.Server
+	api      *apiserver.Server
 	server   *http.Server
 	serving  sync.WaitGroup
 	narrate  func(format string, args ...any)
@@ -48,14 +50,14 @@ func startStory(o options, stderr io.Writer) (*story, error) {
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
-		s.api, err = watchcache.NewServer()
+		s.api, err = apiserver.NewServer()
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.folder))
 	}
 	address := "http://" + listener.Addr().String()
 	s.url = address + "/story/manifests.yaml"
-	s.pods = watchcache.Serve(s.api, watchcache.Pods())
+	s.pods = apiserver.Serve(s.api, watchcache.Pods())
 	mux := http.NewServeMux()
 	mux.Handle("/", s.api)
 	mux.HandleFunc("/story/manifests.yaml", func(w http.ResponseWriter, _ *http.Request) {

@@ -9,6 +9,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
 // Collection is a fake collection on a server: it is written under the API server's rules, listed and watched as there,
@@ -20,7 +22,7 @@ import (
 type Collection[T store.Object] struct {
 	server   *Server
 	resource watchcache.Resource[T]
-	origin   *watchcache.Collection[T]
+	origin   *collection.Collection[T]
 	read     func(options ...listwatch.Option) *listwatch.ListWatch[T]
 }
 
@@ -45,7 +47,7 @@ func Serve[T interface {
 		s.t.Fatalf("listwatchtest: %v", err)
 	}
 	return &Collection[T]{
-		server: s, resource: resource, origin: watchcache.Serve(s.origin, resource),
+		server: s, resource: resource, origin: apiserver.Serve(s.origin, resource),
 		read: func(options ...listwatch.Option) *listwatch.ListWatch[T] {
 			return listwatch.FromClient[O, T](client, resource.Plural, options...)
 		},
@@ -65,28 +67,28 @@ func (c *Collection[T]) ListerWatcher(options ...listwatch.Option) *listwatch.Li
 }
 
 // Origin is the collection behind the fake: writes that are expected to fail, Get and Snapshot.
-func (c *Collection[T]) Origin() *watchcache.Collection[T] { return c.origin }
+func (c *Collection[T]) Origin() *collection.Collection[T] { return c.origin }
 
-// Create stores a new object; see [watchcache.Collection.Create].
+// Create stores a new object; see [collection.Collection.Create].
 func (c *Collection[T]) Create(obj T) T {
 	c.server.t.Helper()
 	return must(c, "create", obj, func() (T, error) { return c.origin.Create(obj) })
 }
 
-// Update replaces an object but for its status; see [watchcache.Collection.Update].
+// Update replaces an object but for its status; see [collection.Collection.Update].
 func (c *Collection[T]) Update(obj T) T {
 	c.server.t.Helper()
 	return must(c, "update", obj, func() (T, error) { return c.origin.Update(obj) })
 }
 
-// UpdateStatus replaces the status of an object; see [watchcache.Collection.UpdateStatus].
+// UpdateStatus replaces the status of an object; see [collection.Collection.UpdateStatus].
 func (c *Collection[T]) UpdateStatus(obj T) T {
 	c.server.t.Helper()
 	return must(c, "update the status of", obj, func() (T, error) { return c.origin.UpdateStatus(obj) })
 }
 
 // Delete asks for the end of an object, as a client does: one with finalizers or a grace period stays, marked. See
-// [watchcache.Collection.Delete]. Of obj, namespace and name count.
+// [collection.Collection.Delete]. Of obj, namespace and name count.
 func (c *Collection[T]) Delete(obj T) T {
 	c.server.t.Helper()
 	return must(c, "delete", obj, func() (T, error) {

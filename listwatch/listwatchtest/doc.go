@@ -24,7 +24,7 @@
 // # What is guaranteed
 //
 //  1. Writes obey the API server's rules for resource versions, UIDs, generations, conflicts, finalizers and graceful
-//     deletion: those of [watchcache.Collection].
+//     deletion: those of [collection.Collection].
 //  2. Lists and watches keep the promises of package watchcache: selectors, exact and not-older-than versions, pages
 //     of one state, watch lists, bookmarks, a bounded window, and the API server's errors where it would answer
 //     with them. [Conform] checks them on this fake through both doors, and on a real server.

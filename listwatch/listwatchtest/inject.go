@@ -13,6 +13,7 @@ import (
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // The faults by name, as methods of the collection that is to fail.
@@ -123,9 +124,9 @@ func permitsPast(x *exchange) bool {
 }
 
 // freeze makes a server that stays what the collection is now.
-func (c *Collection[T]) freeze() *watchcache.Server {
+func (c *Collection[T]) freeze() *apiserver.Server {
 	c.server.t.Helper()
-	past, err := watchcache.NewServer(c.server.options...)
+	past, err := apiserver.NewServer(c.server.options...)
 	if err != nil {
 		c.server.t.Fatalf("listwatchtest: Stale: %v", err)
 	}
@@ -138,7 +139,7 @@ func (c *Collection[T]) freeze() *watchcache.Server {
 	if err != nil {
 		c.server.t.Fatalf("listwatchtest: Stale: %v", err)
 	}
-	watchcache.ServeCache(past, content)
+	apiserver.ServeCache(past, content)
 	return past
 }
 

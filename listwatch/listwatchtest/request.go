@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // Verb is what a request does, in the words of the API.
@@ -32,7 +32,7 @@ type Request struct {
 	// Verb is what was asked for. A watch list is a Watch whose Options have SendInitialEvents.
 	Verb Verb
 	// Target is the resource, namespace, name and subresource in the path.
-	watchcache.Target
+	apiserver.Target
 	// Options are the parameters of a List, Watch or DeleteCollection.
 	Options metav1.ListOptions
 	// UserAgent says who asked.
@@ -82,7 +82,7 @@ var (
 // readRequest says what a request is; ok is false for what is not about a resource.
 func readRequest(r *http.Request) (request Request, ok bool) {
 	request = Request{UserAgent: r.UserAgent(), Time: time.Now()}
-	if request.Target, ok = watchcache.ParseTarget(r.URL.Path); !ok {
+	if request.Target, ok = apiserver.ParseTarget(r.URL.Path); !ok {
 		return request, false
 	}
 	request.Verb = collectionVerbs[r.Method]

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // Server is a fake API server: the collections that [Serve] puts on it, under one count of resource versions, behind
@@ -27,7 +28,7 @@ import (
 type Server struct {
 	t       testing.TB
 	options []watchcache.Option
-	origin  *watchcache.Server
+	origin  *apiserver.Server
 
 	// closed ends with the test. It is a context so that those of requests can be joined with it.
 	closed context.Context
@@ -50,7 +51,7 @@ type Server struct {
 // Inside a testing/synctest bubble, make it with the bubble's own t.
 func NewServer(t testing.TB, options ...watchcache.Option) *Server {
 	t.Helper()
-	origin, err := watchcache.NewServer(options...)
+	origin, err := apiserver.NewServer(options...)
 	if err != nil {
 		t.Fatalf("listwatchtest: %v", err)
 	}

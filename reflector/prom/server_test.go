@@ -9,11 +9,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 func server(t *testing.T) (rest.Interface, func()) {
-	api, err := watchcache.NewServer()
+	api, err := apiserver.NewServer()
 	require.NoError(t, err)
 	listening := httptest.NewServer(api)
 	client, err := listwatch.NewRESTClient(&rest.Config{Host: listening.URL}, corev1.SchemeGroupVersion)

@@ -1,0 +1,130 @@
+package apiserver
+
+import (
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/collection"
+	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+	"github.com/tributary-go/tributary/watchcache/internal/object"
+)
+
+// resourceEndpoint serves one resource.
+type resourceEndpoint[T store.Object] struct {
+	cache      *watchcache.Cache[T]
+	collection *collection.Collection[T] // nil: read-only
+	codec      codec[T]
+}
+
+func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection.Collection[T]) *resourceEndpoint[T] {
+	return &resourceEndpoint[T]{
+		cache: cache, collection: written,
+		codec: codec[T]{resource: cache.Resource(), columns: tableColumns(cache.Resource())},
+	}
+}
+
+// writer is the collection for the writes of the client that asks.
+func (e *resourceEndpoint[T]) writer(c call) *collection.Collection[T] {
+	return e.collection.As(manager(c))
+}
+
+func (e *resourceEndpoint[T]) protobuf() bool { return speaksProtobuf[T]() }
+
+func (e *resourceEndpoint[T]) groupVersionResource() schema.GroupVersionResource {
+	return e.cache.Resource().GroupResource().WithVersion(e.cache.Resource().Version)
+}
+
+func (e *resourceEndpoint[T]) describe() []metav1.APIResource {
+	r := e.cache.Resource()
+	main := metav1.APIResource{
+		Name: r.Plural, SingularName: strings.ToLower(r.Kind), ShortNames: r.ShortNames,
+		Namespaced: !r.ClusterScoped, Kind: r.Kind, Verbs: metav1.Verbs{"get", "list", "watch"},
+	}
+	if e.collection == nil {
+		return []metav1.APIResource{main}
+	}
+	main.Verbs = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	if !e.cache.Resource().HasStatus() {
+		return []metav1.APIResource{main}
+	}
+	return []metav1.APIResource{main, {
+		Name: r.Plural + "/" + object.Status.Name(), Namespaced: !r.ClusterScoped, Kind: r.Kind,
+		Verbs: metav1.Verbs{"get", "patch", "update"},
+	}}
+}
+
+// serve routes a request by method and target.
+func (e *resourceEndpoint[T]) serve(c call) error {
+	if c.target.Namespace != "" && e.cache.Resource().ClusterScoped {
+		return notFound(c.request.URL.Path)
+	}
+	if c.target.Subresource != "" && (c.target.Subresource != object.Status.Name() || !e.cache.Resource().HasStatus()) {
+		return notFound(c.request.URL.Path)
+	}
+	if c.request.Method == http.MethodGet {
+		return e.serveRead(c)
+	}
+	if e.collection == nil {
+		return e.notAllowed(c)
+	}
+	if c.query("dryRun") != "" {
+		return apierror.BadRequest("dryRun is not supported")
+	}
+	named, main := c.target.Name != "", c.target.Subresource == ""
+	switch {
+	case c.request.Method == http.MethodPost && !named:
+		return e.serveCreate(c)
+	case c.request.Method == http.MethodPut && named:
+		return e.serveUpdate(c)
+	case c.request.Method == http.MethodPatch && named:
+		return e.servePatch(c)
+	case c.request.Method == http.MethodDelete && named && main:
+		return e.serveDelete(c)
+	case c.request.Method == http.MethodDelete && !named:
+		return e.serveDeleteCollection(c)
+	}
+	return e.notAllowed(c)
+}
+
+func (e *resourceEndpoint[T]) notAllowed(c call) error {
+	return apierror.Refused(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		"the server does not allow "+c.request.Method+" on "+e.cache.Resource().Plural)
+}
+
+// serveRead answers GET: one object, a list or a watch.
+func (e *resourceEndpoint[T]) serveRead(c call) error {
+	r, err := readRequest(c)
+	switch {
+	case err != nil:
+		return err
+	case r.Watch:
+		return e.serveWatch(c, r)
+	case c.target.Name != "":
+		return e.serveGet(c, r)
+	}
+	return e.serveList(c, r)
+}
+
+// serveGet answers with one object, at the latest version or, as the API server does, no older than asked for.
+func (e *resourceEndpoint[T]) serveGet(c call, r watchcache.Request) error {
+	obj, err := e.cache.Get(c.request.Context(), r)
+	if err != nil {
+		return err
+	}
+	return e.respond(c, http.StatusOK, obj)
+}
+
+// respond answers with one object.
+func (e *resourceEndpoint[T]) respond(c call, code int, obj T) error {
+	doc, err := e.codec.object(c.format, obj)
+	if err != nil {
+		return err
+	}
+	respondBytes(c, c.format.contentType(false), code, doc)
+	return nil
+}

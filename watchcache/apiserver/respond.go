@@ -1,0 +1,43 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// respondError answers with a Status. Nothing may have been written yet.
+func respondError(w http.ResponseWriter, f format, err error) {
+	status := statusOf(err)
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	respondStatus(w, f, status)
+}
+
+func respondStatus(w http.ResponseWriter, f format, status *metav1.Status) {
+	doc, err := statusDocument(f, status)
+	if err != nil {
+		http.Error(w, "the status could not be encoded", http.StatusInternalServerError)
+		return
+	}
+	respondBytes(w, f.contentType(false), int(status.Code), doc)
+}
+
+func respondJSON(w http.ResponseWriter, contentType string, value any) {
+	doc, err := json.Marshal(value)
+	if err != nil {
+		respondError(w, format{}, err)
+		return
+	}
+	respondBytes(w, contentType, http.StatusOK, doc)
+}
+
+func respondBytes(w http.ResponseWriter, contentType string, code int, doc []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-cache, private")
+	w.WriteHeader(code)
+	_, _ = w.Write(doc) // the client has gone: there is nobody to tell
+}

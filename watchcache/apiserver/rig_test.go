@@ -1,0 +1,103 @@
+package apiserver_test
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/collection"
+	"github.com/tributary-go/tributary/watchcache/internal/cachetest"
+)
+
+const (
+	wireJSON     = "application/json"
+	wireProtobuf = "application/vnd.kubernetes.protobuf"
+)
+
+// rig is a server with pods and config maps behind a real listener.
+type rig struct {
+	*apiserver.Server
+	pods       *collection.Collection[*corev1.Pod]
+	configMaps *collection.Collection[*corev1.ConfigMap]
+	url        string
+}
+
+func newRig(t testing.TB, options ...watchcache.Option) *rig {
+	t.Helper()
+	s, err := apiserver.NewServer(options...)
+	require.NoError(t, err)
+	r := &rig{
+		Server:     s,
+		pods:       apiserver.Serve(s, watchcache.Pods()),
+		configMaps: apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap")),
+	}
+	r.url = listen(t, s)
+	return r
+}
+
+// listen puts a server behind a listener until the test ends, and returns its URL.
+func listen(t testing.TB, s *apiserver.Server) string {
+	t.Helper()
+	listener := httptest.NewServer(s)
+	t.Cleanup(func() {
+		s.Close()
+		listener.Close()
+	})
+	return listener.URL
+}
+
+func (r *rig) config(t testing.TB, contentType string) *rest.Config {
+	t.Helper()
+	config := &rest.Config{Host: r.url, QPS: -1}
+	config.ContentType = contentType
+	config.AcceptContentTypes = contentType
+	return config
+}
+
+func (r *rig) client(t testing.TB, contentType string) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(r.config(t, contentType))
+	require.NoError(t, err)
+	return client
+}
+
+var (
+	pod      = cachetest.Pod
+	onNode   = cachetest.OnNode
+	labelled = cachetest.Labelled
+
+	inNamespace = cachetest.InNamespace
+)
+
+func (r *rig) create(t testing.TB, pods ...*corev1.Pod) (last *corev1.Pod) {
+	t.Helper()
+	for _, p := range pods {
+		created, err := r.pods.Create(p)
+		require.NoError(t, err)
+		last = created
+	}
+	return last
+}
+
+// newCache is a copy of pods, to be filled.
+func newCache(t testing.TB) *watchcache.Cache[*corev1.Pod] {
+	t.Helper()
+	c, err := watchcache.NewCache(watchcache.Pods())
+	require.NoError(t, err)
+	return c
+}
+
+// listed is a list in short: "a@2".
+func listed(list corev1.PodList) []string {
+	names := []string{}
+	for _, p := range list.Items {
+		names = append(names, p.Name+"@"+p.ResourceVersion)
+	}
+	return names
+}

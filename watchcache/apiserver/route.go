@@ -1,0 +1,60 @@
+package apiserver
+
+import (
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Target is what the path of a request names.
+type Target struct {
+	// Resource is the collection.
+	Resource schema.GroupVersionResource
+	// Namespace is empty for all namespaces, and for cluster scope.
+	Namespace string
+	// Name is empty for the collection as a whole.
+	Name string
+	// Subresource is the part of the object that is meant, such as "status"; empty for all of it.
+	Subresource string
+}
+
+// ParseTarget reads a path of the form /api/v1/… or /apis/GROUP/VERSION/…; ok is false for other paths. It is for
+// handlers around a [Server], which log or refuse what passes.
+func ParseTarget(path string) (t Target, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		t.Resource.Version, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		t.Resource.Group, t.Resource.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return t, false
+	}
+	// namespaces/NS/pods is in a namespace, namespaces/NS is the namespace itself.
+	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+		if parts[1] == "" {
+			return t, false
+		}
+		t.Namespace, parts = parts[1], parts[2:]
+	}
+	for i, into := range []*string{&t.Resource.Resource, &t.Name, &t.Subresource} {
+		if i < len(parts) {
+			if parts[i] == "" {
+				return t, false
+			}
+			*into = parts[i]
+		}
+	}
+	return t, len(parts) <= 3
+}
+
+// call is one request to one resource.
+type call struct {
+	http.ResponseWriter
+	request *http.Request // its context also ends when the server closes
+	target  Target
+	format  format
+}
+
+func (c call) query(name string) string { return c.request.URL.Query().Get(name) }

@@ -1,0 +1,126 @@
+package apiserver
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/collection"
+	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+)
+
+// Server is an [http.Handler] that serves collections to Kubernetes clients: kubectl, client-go, and whatever
+// speaks to an API server. [Serve] and [ServeCache] add collections, at any time. It starts no goroutines.
+//
+// There is no authentication and no authorization: wrap the handler, or listen where only friends can reach it.
+type Server struct {
+	options  []watchcache.Option
+	revision *watchcache.Revision
+
+	mu        sync.RWMutex // guards what follows
+	resources []endpoint   // in the order of registration
+
+	// closed ends with Close. It is a context so that those of requests can be joined with it.
+	closed context.Context
+	close  context.CancelFunc
+}
+
+// endpoint is one served resource, whatever its Go type.
+type endpoint interface {
+	describe() []metav1.APIResource
+	groupVersionResource() schema.GroupVersionResource
+	serve(call) error
+	protobuf() bool
+}
+
+// NewServer makes a server without collections. Options are for its collections; it fails on one out of range.
+func NewServer(options ...watchcache.Option) (*Server, error) {
+	if err := watchcache.Validate(options...); err != nil {
+		return nil, err
+	}
+	s := &Server{options: options, revision: watchcache.NewRevision()}
+	s.closed, s.close = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Serve adds an empty collection that is written through the server and through what it returns. It panics when
+// the description is incomplete or the resource is served already: that is a mistake in the program.
+func Serve[T store.Object](s *Server, resource watchcache.Resource[T]) *collection.Collection[T] {
+	c, err := collection.New(resource, s.revision, s.options...)
+	if err != nil {
+		panic(err)
+	}
+	s.add(newEndpoint(c.Cache(), c))
+	return c
+}
+
+// ServeCache adds a collection that is read-only over HTTP, and that a reflector fills. While it is empty, requests
+// get a 429 and come again. It panics as [Serve] does.
+func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T]) {
+	s.add(newEndpoint(cache, nil))
+}
+
+func (s *Server) add(e endpoint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, other := range s.resources {
+		if other.groupVersionResource() == e.groupVersionResource() {
+			panic("apiserver: " + e.groupVersionResource().String() + " is served already")
+		}
+	}
+	s.resources = append(s.resources, e)
+}
+
+// Close ends all watches and refuses new requests with 503. It does not wait: the http.Server's Shutdown does,
+// and returns soon once Close has been called. Collections stay usable from Go.
+func (s *Server) Close() { s.close() }
+
+// ServeHTTP answers a request. A list that breaks off in the middle panics with [http.ErrAbortHandler], which
+// net/http turns into a connection that ends too early, for the client to notice.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.closed, cancel)()
+	r = r.WithContext(ctx)
+	if s.closed.Err() != nil {
+		respondError(w, format{}, s.closed.Err())
+		return
+	}
+	s.mu.RLock()
+	resources := slices.Clone(s.resources)
+	s.mu.RUnlock()
+	t, ok := ParseTarget(r.URL.Path)
+	if !ok {
+		serveDiscovery(w, r, resources)
+		return
+	}
+	for _, e := range resources {
+		if e.groupVersionResource() == t.Resource {
+			serveResource(w, r, e, t)
+			return
+		}
+	}
+	respondError(w, format{}, notFound(r.URL.Path))
+}
+
+func serveResource(w http.ResponseWriter, r *http.Request, e endpoint, t Target) {
+	f, err := negotiate(r, e.protobuf())
+	if err == nil {
+		err = e.serve(call{ResponseWriter: w, request: r, target: t, format: f})
+	}
+	if err != nil {
+		respondError(w, f, err)
+	}
+}
+
+func notFound(path string) error {
+	return apierror.Refused(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"the server could not find the requested resource: "+strings.TrimSpace(path))
+}

@@ -1,0 +1,57 @@
+package apiserver
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// nameColumn shows the name; every table starts with it.
+func nameColumn[T store.Object]() watchcache.Column[T] {
+	return watchcache.Column[T]{Name: "Name", Value: func(obj T) any { return obj.GetName() }}
+}
+
+// tableColumns are all columns of a resource.
+func tableColumns[T store.Object](resource watchcache.Resource[T]) []watchcache.Column[T] {
+	columns := []watchcache.Column[T]{nameColumn[T]()}
+	if len(resource.Columns) == 0 {
+		return append(columns, watchcache.AgeColumn[T]())
+	}
+	return append(columns, resource.Columns...)
+}
+
+func (c codec[T]) definitions() []metav1.TableColumnDefinition {
+	definitions := make([]metav1.TableColumnDefinition, 0, len(c.columns))
+	for i, column := range c.columns {
+		d := metav1.TableColumnDefinition{Name: column.Name, Type: "string"}
+		if i == 0 {
+			d.Format = "name"
+		}
+		if column.Wide {
+			d.Priority = 1
+		}
+		definitions = append(definitions, d)
+	}
+	return definitions
+}
+
+func (c codec[T]) row(f format, obj T) (metav1.TableRow, error) {
+	row := metav1.TableRow{Cells: make([]any, 0, len(c.columns))}
+	for _, column := range c.columns {
+		row.Cells = append(row.Cells, column.Value(obj))
+	}
+	carried := format{}
+	switch f.rows {
+	case metav1.IncludeNone:
+		return row, nil
+	case metav1.IncludeMetadata:
+		carried.view = asMetadata
+	}
+	doc, err := c.object(carried, obj)
+	row.Object = runtime.RawExtension{Raw: json.RawMessage(doc)}
+	return row, err
+}

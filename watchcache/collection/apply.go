@@ -1,0 +1,77 @@
+package collection
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+	"github.com/tributary-go/tributary/watchcache/internal/object"
+)
+
+// Apply is a server-side apply (KEP-555) of a configuration in YAML or JSON, by the manager of [Collection.As]. The
+// object is created, or gets the fields that are applied and loses those that its manager applied before and no longer
+// does. Force takes fields over that other managers own. See ownership for what is simpler than in the API server.
+// Errors: Conflict with another manager, or with a resource version or UID in the configuration; those of
+// [Collection.Create] and [Collection.Update].
+func (c *Collection[T]) Apply(namespace, name string, configuration []byte, force bool) (obj T, created bool, err error) {
+	applied, err := readApplied(name, configuration)
+	if err != nil {
+		return obj, false, err
+	}
+	for attempt := 1; ; attempt++ {
+		stored, err := c.Get(namespace, name)
+		created := apierrors.IsNotFound(err)
+		if created && applied.GetUID() != "" {
+			return obj, false, c.conflict(name, fmt.Errorf("the configuration is for the object of UID %s, and there is none",
+				applied.GetUID()))
+		}
+		if created {
+			stored, err = object.New[T](), nil
+		}
+		if err != nil {
+			return obj, false, err
+		}
+		next, err := c.ownership.apply(stored, applied.DeepCopy(), c.manager, force)
+		if err == nil {
+			err = c.resource().Place(namespace, next)
+		}
+		if err != nil {
+			return obj, false, err
+		}
+		write := c.put
+		if created {
+			write = c.Create
+		}
+		written, err := write(next)
+		// A version of the configuration's own is a precondition: its conflict is final.
+		again := apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && applied.GetResourceVersion() == ""
+		if !again || attempt == patchAttempts {
+			return written, created, err
+		}
+	}
+}
+
+// readApplied reads a configuration for the object of the given name.
+func readApplied(name string, configuration []byte) (*unstructured.Unstructured, error) {
+	doc, err := yaml.YAMLToJSON(configuration)
+	content := map[string]any{}
+	if err == nil {
+		err = utiljson.Unmarshal(doc, &content)
+	}
+	if err != nil {
+		return nil, apierror.BadRequest("the applied configuration is not a YAML or JSON object") // the error quotes it
+	}
+	applied := &unstructured.Unstructured{Object: content}
+	if applied.GetName() == "" {
+		applied.SetName(name)
+	}
+	if applied.GetName() != name {
+		return nil, apierror.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", applied.GetName(), name)
+	}
+	delete(content, object.Status.Name()) // an update of the object leaves it alone
+	return applied, nil
+}
