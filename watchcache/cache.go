@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tributary-go/tributary/internal/signal"
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -30,8 +31,8 @@ type Cache[T store.Object] struct {
 	changed  signal.Signal
 	asked    atomic.Uint64 // how often bookmarks were asked for
 
-	writing  sync.Mutex     // serialises writers
-	observer func(Event[T]) // of [Cache.OnChange]; guarded by writing
+	writing  sync.Mutex               // serialises writers
+	observer func(listwatch.Event[T]) // of [Cache.OnChange]; guarded by writing
 
 	mu      sync.RWMutex // guards what follows
 	window  window[T]

@@ -1,10 +1,12 @@
 package watchcache
 
+import "github.com/tributary-go/tributary/listwatch"
+
 // OnChange has f told of every change that a write makes, in order, before any watcher sees it. It
 // misses nothing, unlike a watch, which a small window or [Cache.Compact] can end. A Replace is not
 // a write. f runs under the cache's locks: it must return soon and must not call the cache. Call
 // OnChange once, before the first write.
-func (c *Cache[T]) OnChange(f func(Event[T])) {
+func (c *Cache[T]) OnChange(f func(listwatch.Event[T])) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	c.observer = f
@@ -16,9 +18,6 @@ func (c *Cache[T]) observeLocked(ch *change[T]) {
 		return
 	}
 	if e, ok := ch.seenBy(&selection[T]{cache: c}); ok {
-		c.observer(e)
+		c.observer(e.Event)
 	}
 }
-
-// OnChange has f told of every write; see [Cache.OnChange].
-func (c *Collection[T]) OnChange(f func(Event[T])) { c.cache.OnChange(f) }

@@ -68,6 +68,9 @@ func (c *Collection[T]) Watch(ctx context.Context, options metav1.ListOptions) i
 	return c.cache.Watch(ctx, options)
 }
 
+// OnChange has f told of every write; see [watchcache.Cache.OnChange].
+func (c *Collection[T]) OnChange(f func(listwatch.Event[T])) { c.cache.OnChange(f) }
+
 // Compact forgets the history, as a compaction and a restart of a real server do: see [watchcache.Cache.Compact].
 func (c *Collection[T]) Compact() { c.cache.Compact() }
 

@@ -1,4 +1,4 @@
-package watchcache_test
+package collection_test
 
 import (
 	"fmt"
@@ -7,15 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 )
 
 // TestOnChangeMissesNothing: neither the window nor a compaction makes the observer skip a change.
 func TestOnChangeMissesNothing(t *testing.T) {
-	_, pods := newPods(t, watchcache.WithWindow(1))
+	pods := newPods(t, watchcache.WithWindow(1))
 	var told []string
-	pods.OnChange(func(e watchcache.Event[*corev1.Pod]) {
+	pods.OnChange(func(e listwatch.Event[*corev1.Pod]) {
 		told = append(told, fmt.Sprintf("%s %s %s", e.Type, store.KeyOf(e.Object), e.ResourceVersion))
 	})
 	var want []string
