@@ -36,11 +36,14 @@ type kubeletMerge struct {
 	source string
 	now    func() time.Time
 	told   map[types.UID]*corev1.Pod // as the reader got them
-	begun  bool
+	// first is the source's own object that each of told was made of. The kubelet changes that object, so that it is not
+	// what its manifest says any more, and is never a change of itself.
+	first map[types.UID]*corev1.Pod
+	begun bool
 }
 
 func newKubeletMerge(source string, now func() time.Time) *kubeletMerge {
-	return &kubeletMerge{source: source, now: now, told: map[types.UID]*corev1.Pod{}}
+	return &kubeletMerge{source: source, now: now, told: map[types.UID]*corev1.Pod{}, first: map[types.UID]*corev1.Pod{}}
 }
 
 func (m *kubeletMerge) plan(next state) []PodUpdate {
@@ -60,11 +63,15 @@ func (m *kubeletMerge) plan(next state) []PodUpdate {
 		known, ok := m.told[pod.UID]
 		if !ok {
 			ops[Add] = append(ops[Add], m.added(pod))
+			m.first[pod.UID] = pod // of two with one UID, the last
 			continue
 		}
 		if now[pod.UID] == nil {
 			now[pod.UID] = new(corev1.Pod)
 			*now[pod.UID] = *known
+		}
+		if pod == m.first[pod.UID] {
+			continue
 		}
 		if op := change(now[pod.UID], pod); op != "" {
 			ops[op] = append(ops[op], now[pod.UID])
@@ -134,6 +141,7 @@ func (m *kubeletMerge) sent(u PodUpdate) {
 	for _, pod := range u.Pods {
 		if u.Op == Remove {
 			delete(m.told, pod.UID)
+			delete(m.first, pod.UID)
 		} else {
 			m.told[pod.UID] = pod
 		}

@@ -215,15 +215,18 @@ func (k *kubeletFile) readAll(info fs.FileInfo) ([]*corev1.Pod, error) {
 }
 
 func (k *kubeletFile) readFolder() (pods []*corev1.Pod, err error) {
-	names, err := os.ReadDir(k.path)
+	// A folder with a glob character in its path is a pattern for other folders, and one that cannot be read is empty.
+	paths, err := filepath.Glob(filepath.Join(k.path, "[^.]*"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: the kubelet reads the path as a pattern: %w", k.path, err)
 	}
-	for _, name := range names {
-		path := filepath.Join(k.path, name.Name())
-		if strings.HasPrefix(name.Name(), ".") {
-			continue
-		}
+	if folder, err := os.Open(k.path); err != nil {
+		k.problems[k.path] = err
+	} else {
+		folder.Close()
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err == nil && !info.Mode().IsRegular() {
 			err = fmt.Errorf("%s is not a regular file", path)

@@ -236,6 +236,61 @@ func TestKubeletTwoFilesOneUID(t *testing.T) {
 	k.nothing()
 }
 
+// The kubelet's merge writes into the source's own object, which is no change of itself then.
+func TestKubeletSecondFileOfOneUIDWins(t *testing.T) {
+	k := likeKubelet(t, "", "z.yaml", manifestOf("z", "v1", fixed))
+	k.expect("ADD file z-node-1=v1")
+	k.watched()
+	k.put("a.yaml", manifestOf("a", "v2", fixed))
+	k.expect("UPDATE file z-node-1=v2")
+	k.nothing()
+}
+
+// The kubelet reads the path of a folder as a pattern, and watches it by its name.
+func TestKubeletFolderIsAPattern(t *testing.T) {
+	for name, last := range map[string]string{"m[1]": "found", "m?": "named", "m*": "found"} { // of one pod, the last file counts
+		t.Run(name, func(t *testing.T) {
+			k := &kubelet{rig: &rig{t: t}, folder: folder(t), ticks: make(chan time.Time)}
+			for folder, image := range map[string]string{name: "named", "m1": "found"} {
+				require.NoError(t, os.Mkdir(k.path(folder), 0o700))
+				k.put(folder+"/a.yaml", manifestOf("p", image))
+			}
+			k.rig = start(t, sources.LikeKubelet(), sources.File(k.path(name), origin.Every(time.Hour), sources.Ticks(k.ticks)))
+			k.expect("ADD file p-node-1=" + last)
+			k.watched()
+			k.put(name+"/b.yaml", manifestOf("q", "v1"))
+			k.expect("ADD file q-node-1=v1")
+
+			start(t, sources.File(k.path(name), origin.Every(time.Hour))).
+				expect("ADD file p-node-1=named q-node-1=v1") // by its name alone
+		})
+	}
+}
+
+func TestKubeletFolderIsABadPattern(t *testing.T) {
+	k := &kubelet{rig: &rig{t: t}, folder: folder(t), ticks: make(chan time.Time)}
+	require.NoError(t, os.Mkdir(k.path("m["), 0o700))
+	k.put("m[/a.yaml", podV1)
+	k.rig = start(t, sources.LikeKubelet(), sources.File(k.path("m["), origin.Every(time.Hour), sources.Ticks(k.ticks)))
+	k.problem("syntax error in pattern")
+	start(t, sources.File(k.path("m["), origin.Every(time.Hour))).expect("ADD file p-node-1=v1")
+}
+
+// The kubelet's glob finds nothing in a folder that may not be read.
+func TestKubeletUnreadableFolderIsEmpty(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	k := likeKubelet(t, "", "a.yaml", podV1)
+	k.expect("ADD file p-node-1=v1")
+	k.watched()
+	require.NoError(t, os.Chmod(k.folder, 0o100))
+	t.Cleanup(func() { _ = os.Chmod(k.folder, 0o700) })
+	k.period()
+	k.expect("REMOVE file p-node-1=v1")
+	k.problem("permission denied")
+}
+
 func TestKubeletFileNamesAnotherPod(t *testing.T) {
 	k := likeKubelet(t, "", "a.yaml", podV1)
 	k.expect("ADD file p-node-1=v1")

@@ -47,8 +47,6 @@ func (k *kubeletHTTP) run(ctx context.Context, _ *Sink) error {
 	client.FollowAnywhere()
 	k.keeper.StaleAfter(k.settings.Stale())
 	k.keeper.Mode(fmt.Sprintf("poll every %s", k.settings.Every))
-	period, stop := k.settings.Period()
-	defer stop()
 	for {
 		if hand, err := k.poll(ctx); ctx.Err() == nil {
 			var problems []error
@@ -57,9 +55,13 @@ func (k *kubeletHTTP) run(ctx context.Context, _ *Sink) error {
 			}
 			k.keeper.Hand(k.sink.Log().WithValues("url", client.Shown()), access.Round{Problems: problems, Contact: err == nil}, hand)
 		}
+		period, stop := k.settings.Pause()
 		select {
 		case <-period:
 		case <-ctx.Done():
+		}
+		stop()
+		if ctx.Err() != nil {
 			return nil
 		}
 	}

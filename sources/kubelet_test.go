@@ -1,9 +1,12 @@
 package sources_test
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/origin"
 )
 
 // TestKubeletURL runs the sequences for a URL.
@@ -119,6 +123,39 @@ func TestKubeletAPIServer(t *testing.T) {
 	empty := start(t, sources.LikeKubelet(), sources.APIServer(newCluster(t).client))
 	empty.expect("ADD api")
 }
+
+// TestURLWaitsThePeriodAfterEachAnswer: a server that answers slowly is not asked back to back.
+func TestURLWaitsThePeriodAfterEachAnswer(t *testing.T) {
+	for name, options := range map[string][]sources.Option{"like the kubelet": {sources.LikeKubelet()}, "by default": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var asked []time.Duration
+				slow := roundTripper(func(*http.Request) (*http.Response, error) {
+					asked = append(asked, time.Since(began))
+					time.Sleep(9 * time.Second)
+					answer := httptest.NewRecorder()
+					answer.WriteString(podList())
+					return answer.Result(), nil
+				})
+				options := append(options, sources.HTTP("http://pods", origin.Every(5*time.Second), origin.WithTransport(slow)))
+				s := sources.New("node-1", options...)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- s.Run(ctx) }()
+				<-s.Updates()
+				time.Sleep(30*time.Second + time.Millisecond)
+				cancel()
+				require.NoError(t, <-ended)
+				require.Equal(t, []time.Duration{0, 14 * time.Second, 28 * time.Second}, asked)
+			})
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestKubeletMerge: of a pod that the kubelet knows it takes over some fields, and two pods of one UID are one to it.
 func TestKubeletMerge(t *testing.T) {

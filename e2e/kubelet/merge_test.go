@@ -24,6 +24,14 @@ import (
 type state struct {
 	Source string        `json:"source"`
 	Pods   []*corev1.Pod `json:"pods"`
+	Same   []place       `json:"same"`
+}
+
+// place says that a pod of a state is the same object as one of an earlier state.
+type place struct {
+	Pod   int `json:"pod"`
+	State int `json:"state"`
+	As    int `json:"as"`
 }
 
 // TestMergeLikeTheKubelet: random states of a source, and the updates that come of them.
@@ -120,7 +128,8 @@ func show(t *testing.T, updates []sources.PodUpdate) (lines []string) {
 	return lines
 }
 
-// randomStates is twelve states of a source, each with some changes to the one before. In the last one each UID is there once.
+// randomStates is twelve states of a source, each with some changes to the one before; what has not changed is mostly the same
+// object. In the last one each UID is there once.
 func randomStates(random *rand.Rand) (states []state) {
 	source, pods := []string{"api", "file"}[random.IntN(2)], map[string]*corev1.Pod{}
 	for len(states) < 12 {
@@ -139,6 +148,16 @@ func randomStates(random *rand.Rand) (states []state) {
 		next := state{Source: source, Pods: []*corev1.Pod{}}
 		for _, name := range slices.Sorted(maps.Keys(pods)) {
 			pod := pods[name]
+			if random.IntN(4) == 0 {
+				pod = pod.DeepCopy() // read again
+				pods[name] = pod
+			}
+			for i, earlier := range states {
+				if as := slices.Index(earlier.Pods, pod); as >= 0 && len(states) < 11 {
+					next.Same = append(next.Same, place{len(next.Pods), i, as})
+					break
+				}
+			}
 			if len(states) == 11 { // a UID that is there twice is news each time
 				pod = pod.DeepCopy() // which is in earlier states, too
 				pod.UID = types.UID(name)

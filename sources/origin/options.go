@@ -12,7 +12,8 @@ import (
 // Option says how an origin is read. One that does not apply to files, or to URLs, is ignored there.
 type Option func(*access.Settings)
 
-// Every sets how often files are looked at again, whatever inotify says, and how often a URL is read. Default 20 s.
+// Every sets how often files are looked at again, whatever inotify says, and how long after an answer a URL is
+// read again. Default 20 s.
 func Every(d time.Duration) Option { return func(s *access.Settings) { s.Every = d } }
 
 // Grace sets how long the objects of a path that has gone away stay: a folder, or a file with the folder around it. Zero

@@ -14,11 +14,12 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 )
 
-// question is a manifest as a file or at a URL, or the states of sources one after the other.
+// question is a manifest as a file or at a URL, the states of sources one after the other, or a story of files.
 type question struct {
 	Source   string  `json:"source"` // file or http
 	Manifest []byte  `json:"manifest"`
 	States   []state `json:"states"`
+	Folder   *folder `json:"folder"`
 }
 
 // answer is what the source emitted, or why it emitted nothing; of states, the updates that came of them.
@@ -63,6 +64,8 @@ func run(in io.Reader, out io.Writer) error {
 		switch {
 		case len(q.States) > 0:
 			a.Updates = merge(q.States)
+		case q.Folder != nil:
+			a.Updates, err = q.Folder.play()
 		case q.Source == "http":
 			a = url.ask(q.Manifest)
 		default:

@@ -16,6 +16,16 @@ import (
 type state struct {
 	Source string        `json:"source"`
 	Pods   []*corev1.Pod `json:"pods"`
+	// Same has, for each of the pods that is the same object as one of an earlier state, its place there; a source that
+	// keeps its objects hands them over again, and the merge writes into them.
+	Same []place `json:"same"`
+}
+
+// place is a pod of an earlier state, both from 0.
+type place struct {
+	Pod   int `json:"pod"` // which pod of this state
+	State int `json:"state"`
+	As    int `json:"as"` // which pod of that state it is
 }
 
 // update is a types.PodUpdate.
@@ -33,7 +43,10 @@ func merge(states []state) (updates []update) {
 	merged := config.NewPodConfig(&record.FakeRecorder{}, startup{})
 	last := states[len(states)-1]
 	// Who takes the last state once more is done with the one before, and it is no news.
-	for _, s := range append(states, state{last.Source, copies(last.Pods)}) {
+	for _, s := range append(states, state{Source: last.Source, Pods: copies(last.Pods)}) {
+		for _, same := range s.Same {
+			s.Pods[same.Pod] = states[same.State].Pods[same.As]
+		}
 		channel := reflect.ValueOf(merged.Channel(ctx, s.Source))
 		next := reflect.New(channel.Type().Elem()).Elem()
 		next.FieldByName("Pods").Set(reflect.ValueOf(s.Pods))

@@ -67,6 +67,15 @@ func (s Settings) connects() bool { return s.CAFile != "" || s.CertificateFile !
 // Stale is when somebody who looks every period is overdue for certain: two looks were missed, each of which may take long.
 func (s Settings) Stale() time.Duration { return 3*s.Every + s.Timeout }
 
+// Pause fires once, a period from now, or never after stop.
+func (s Settings) Pause() (over <-chan time.Time, stop func()) {
+	if s.Ticks != nil {
+		return s.Ticks, func() {}
+	}
+	timer := time.NewTimer(s.Every)
+	return timer.C, func() { timer.Stop() }
+}
+
 // Period ticks every period, until stop.
 func (s Settings) Period() (ticks <-chan time.Time, stop func()) {
 	if s.Ticks != nil {
