@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,7 +22,13 @@ import (
 //	lw := listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch)
 //
 // A list is held whole by the function that returns it, and a watch costs the goroutine and the channel of the
-// client behind it: [FromClient] has neither cost. With client-go's fake clientsets, say [WithoutWatchList].
+// client behind it: [FromClient] has neither cost.
+//
+// The functions of client-go's fake clientsets take the request for a watch list and send nothing.
+// So a watch list over functions ends with an error if its initial state is not complete after half
+// a second, and a reflector then lists. The watches of client-go's real clients
+// (*watch.StreamWatcher) have no such limit, since a server may be slow. [WithoutWatchList] spares
+// a test the half second.
 func FromFuncs[T store.Object, L runtime.Object](
 	list func(context.Context, metav1.ListOptions) (L, error),
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error),
@@ -115,8 +123,12 @@ func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions
 			return
 		}
 		defer w.Stop()
+		late := initialLimit(request, w)
 		for {
 			select {
+			case <-late:
+				yield(Event[T]{}, fmt.Errorf("watch: %w", errNoWatchList))
+				return
 			case <-ctx.Done():
 				yield(Event[T]{}, fmt.Errorf("watch: %w", ctx.Err()))
 				return
@@ -128,12 +140,37 @@ func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions
 					return
 				}
 				event, err := typedEvent[T](came)
+				if event.InitialEventsEnd {
+					late = nil
+				}
 				if !yield(event, err) || came.Type == watch.Error {
 					return
 				}
 			}
 		}
 	}
+}
+
+// maxInitial is how long a watch that is not a server's may take for its initial state: it has it
+// in memory.
+const maxInitial = 500 * time.Millisecond
+
+// errNoWatchList is what a server answers that does not know the request: a reflector lists at
+// once.
+var errNoWatchList error = apierrors.NewBadRequest("the functions do not answer a watch list: " +
+	"its initial state was not complete after " + maxInitial.String() + "; say WithoutWatchList")
+
+// initialLimit tells when a watch list is late. It is nil for other watches, and for those that may
+// wait for a server.
+func initialLimit(request metav1.ListOptions, w watch.Interface) <-chan time.Time {
+	if request.SendInitialEvents == nil || !*request.SendInitialEvents {
+		return nil
+	}
+	switch w.(type) {
+	case *watch.StreamWatcher, *clientGoWatch:
+		return nil
+	}
+	return time.After(maxInitial)
 }
 
 func typedEvent[T store.Object](came watch.Event) (Event[T], error) {
