@@ -35,7 +35,7 @@ func newInformed(library string, f *feed, indexes int) (informed, error) {
 		if indexes > 0 {
 			declared["node"] = func(obj any) ([]string, error) { return []string{obj.(*corev1.Pod).Spec.NodeName}, nil }
 		}
-		return theirInformer{cache.NewSharedIndexInformer(listwatch.ToClientGo(f), &corev1.Pod{}, 0, declared)}, nil
+		return theirInformer{cache.NewSharedIndexInformer(listwatch.ToClientGo(f, listwatch.ReadOnly()), &corev1.Pod{}, 0, declared)}, nil
 	}
 	return nil, fmt.Errorf("no informer of %q", library)
 }

@@ -48,7 +48,7 @@ func FromClient[O any, T interface {
 
 func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	return &ListWatch[T]{
-		list: c.list, watch: c.watch, noWatchList: c.options.noWatchList, memo: c.decoder.memo,
+		list: c.list, watch: c.watch, noWatchList: c.options.noWatchList, memo: c.decoder.memo, private: c.decoder.memo == nil,
 		holding: func(held func(key string) (T, bool)) *ListWatch[T] {
 			decoder := *c.decoder
 			decoder.held = held

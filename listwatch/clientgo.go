@@ -26,24 +26,38 @@ func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...Option) 
 	if refuses, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool }); ok {
 		f.options.noWatchList = f.options.noWatchList || refuses.IsWatchListSemanticsUnSupported()
 	}
-	return f.listWatch()
+	read := f.listWatch()
+	if adapter, ok := lw.(interface{ sharesMemory() bool }); ok && adapter.sharesMemory() {
+		read.private = false
+	}
+	return read
 }
 
 // ToClientGo lets client-go's reflectors and informers read from a [ListerWatcher]. Lists are collected whole, and
-// each watch has a goroutine and a channel, as that interface demands. Objects that cannot be decoded end a list
+// each watch has a goroutine and a channel, as that interface demands. Each object is a copy, since
+// client-go lets a transform write into it; with [ReadOnly] objects share memory. Objects that
+// cannot be decoded end a list
 // with their error, and come through a watch as an ERROR event. An object without a name is logged
 // and left out.
-func ToClientGo[T store.Object](lw ListerWatcher[T]) cache.ListerWatcher {
+func ToClientGo[T store.Object](lw ListerWatcher[T], optionList ...Option) cache.ListerWatcher {
+	readOnly, err := reading(optionList)
 	refuses, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool })
-	return &clientGoAdapter[T]{lw: lw, noWatchList: ok && refuses.IsWatchListSemanticsUnSupported()}
+	return &clientGoAdapter[T]{
+		lw: lw, copier: copierFor(lw, readOnly), private: !readOnly, err: err, noWatchList: ok && refuses.IsWatchListSemanticsUnSupported(),
+	}
 }
 
 type clientGoAdapter[T store.Object] struct {
 	lw          ListerWatcher[T]
+	copier      copier[T]
+	private     bool  // who reads may write
+	err         error // of the options
 	noWatchList bool
 }
 
 func (a *clientGoAdapter[T]) IsWatchListSemanticsUnSupported() bool { return a.noWatchList }
+
+func (a *clientGoAdapter[T]) sharesMemory() bool { return !a.private }
 
 func (a *clientGoAdapter[T]) List(options metav1.ListOptions) (runtime.Object, error) {
 	return a.ListWithContext(context.Background(), options)
@@ -54,6 +68,9 @@ func (a *clientGoAdapter[T]) Watch(options metav1.ListOptions) (watch.Interface,
 }
 
 func (a *clientGoAdapter[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
 	list := a.lw.List(ctx, options)
 	all := &objectList[T]{}
 	for obj, err := range list.Items {
@@ -63,13 +80,16 @@ func (a *clientGoAdapter[T]) ListWithContext(ctx context.Context, options metav1
 		if err != nil {
 			return nil, err
 		}
-		all.Items = append(all.Items, obj)
+		all.Items = append(all.Items, a.copier.copied(obj))
 	}
 	all.ListMeta = list.Meta()
 	return all, nil
 }
 
 func (a *clientGoAdapter[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &clientGoWatch{events: make(chan watch.Event), stop: cancel}
 	go func() {
@@ -78,6 +98,9 @@ func (a *clientGoAdapter[T]) WatchWithContext(ctx context.Context, options metav
 		for event, err := range a.lw.Watch(ctx, options) {
 			if nameless(ctx, err) {
 				continue
+			}
+			if err == nil && event.Type != watch.Bookmark {
+				event.Object = a.copier.copied(event.Object)
 			}
 			select {
 			case w.events <- untyped(event, err):

@@ -25,7 +25,8 @@
 //     Functions read such bodies themselves.
 //  6. What is equal on the wire is decoded once: objects of [FromClient] share memory with each other, and are read-only.
 //     They are deeply equal to what client-go makes of the same bytes; nothing is dropped. [WithoutSharing] turns it off,
-//     and [WithMutationDetector] finds in tests who writes into what is shared.
+//     and [WithMutationDetector] finds in tests who writes into what is shared. What leaves through [ToClientGo], and what
+//     the function of [Project] gets, is a copy: there a program may write, unless it says [ReadOnly].
 //  7. A stream holds one object at a time, and up to 256 KiB of what has come behind it. One of more than 32 MiB ends it, and a length that lies costs no memory.
 //
 // # Cost

@@ -53,7 +53,7 @@ type funcSource[T store.Object] struct {
 var errNamespaceOfFuncs = errors.New("listwatch: InNamespace does not apply to functions: give them a client of that namespace")
 
 func (f funcSource[T]) listWatch() *ListWatch[T] {
-	lw := &ListWatch[T]{list: f.listAll, watch: f.watchFrom, noWatchList: f.options.noWatchList}
+	lw := &ListWatch[T]{list: f.listAll, watch: f.watchFrom, noWatchList: f.options.noWatchList, private: true}
 	if f.options.namespace != "" {
 		lw.list = func(context.Context, metav1.ListOptions) List[T] { return failed[T](errNamespaceOfFuncs) }
 		lw.watch = func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error] {

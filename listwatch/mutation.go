@@ -44,6 +44,7 @@ const checkedPerObject = 2
 
 func (d *detector[T]) watched(lw *ListWatch[T]) *ListWatch[T] {
 	out := *lw
+	out.private = false // the detector looks at each object again
 	out.list = func(ctx context.Context, request metav1.ListOptions) List[T] { return d.list(lw.list(ctx, request)) }
 	out.watch = func(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[T], error] {
 		return d.watch(lw.watch(ctx, request))

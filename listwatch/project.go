@@ -15,14 +15,22 @@ import (
 // of it. U may be T, a smaller API type, or a type of the program's own with metadata and DeepCopyObject.
 //
 // project must keep name, namespace, UID and resource version, by which copies are compared and held objects recognised;
-// where it does not, or returns nil, the object comes as a *[DecodeError]. It must not modify its argument, whose parts other objects
-// share, but may keep parts of it. It is called by whoever ranges over the list or watch and must not block; several lists and watches
-// may run at once.
+// where it does not, or returns nil, the object comes as a *[DecodeError]. Its argument is a copy:
+// project may write into it, and keep parts of it. With [ReadOnly] the argument and its parts are
+// shared with other objects, and must not be modified. project is called by whoever ranges over the
+// list or watch and must not block; several lists and watches may run at once.
 //
 // What the reader holds already is neither decoded nor projected again, where source has a method Holding as [ListWatch] has.
-func Project[T, U store.Object](source ListerWatcher[T], project func(T) U) *ListWatch[U] {
-	p := projection[T, U]{source: source, project: project}
-	lw := &ListWatch[U]{list: p.list, watch: p.watch}
+func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, optionList ...Option) *ListWatch[U] {
+	readOnly, err := reading(optionList)
+	if err != nil {
+		return &ListWatch[U]{
+			list:  func(context.Context, metav1.ListOptions) List[U] { return failed[U](err) },
+			watch: func(context.Context, metav1.ListOptions) iter.Seq2[Event[U], error] { return failedWatch[U](err) },
+		}
+	}
+	p := projection[T, U]{source: source, project: project, copier: copierFor(source, readOnly)}
+	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly}
 	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
 	lw.noWatchList = ok && refuses.IsWatchListSemanticsUnSupported()
 	if decoding, ok := source.(*ListWatch[T]); ok {
@@ -46,6 +54,7 @@ type holder[T store.Object] interface {
 type projection[T, U store.Object] struct {
 	source  ListerWatcher[T]
 	project func(T) U
+	copier  copier[T]
 	held    func(key string) (U, bool) // nil where the reader's copy is not known
 }
 
@@ -113,7 +122,7 @@ func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert fun
 
 func (p projection[T, U]) convert(op string, obj T) (U, error) {
 	var none U
-	projected := p.project(obj)
+	projected := p.project(p.copier.copied(obj))
 	if projected == none || projected.GetName() != obj.GetName() || projected.GetNamespace() != obj.GetNamespace() ||
 		projected.GetUID() != obj.GetUID() || projected.GetResourceVersion() != obj.GetResourceVersion() {
 		return none, &DecodeError{Op: op, Object: store.KeyOf(obj), Err: errProjected}
