@@ -31,8 +31,8 @@ type Cache[T store.Object] struct {
 	changed  signal.Signal
 	asked    atomic.Uint64 // how often bookmarks were asked for
 
-	writing  sync.Mutex               // serialises writers
-	observer func(listwatch.Event[T]) // of [Cache.OnChange]; guarded by writing
+	writing   sync.Mutex                 // serialises writers
+	observers []func(listwatch.Event[T]) // of [Cache.OnChange]; guarded by writing
 
 	mu      sync.RWMutex // guards what follows
 	window  window[T]

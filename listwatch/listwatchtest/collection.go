@@ -1,6 +1,7 @@
 package listwatchtest
 
 import (
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,9 @@ type Collection[T store.Object] struct {
 	resource watchcache.Resource[T]
 	origin   *collection.Collection[T]
 	read     func(options ...listwatch.Option) *listwatch.ListWatch[T]
+
+	mu      sync.Mutex
+	changes []Change // all of them; guarded by mu
 }
 
 // New makes a collection on a server of its own, which ends with t. Options are those of [NewServer]. T follows from
@@ -46,12 +50,14 @@ func Serve[T interface {
 	if err != nil {
 		s.t.Fatalf("listwatchtest: %v", err)
 	}
-	return &Collection[T]{
+	c := &Collection[T]{
 		server: s, resource: resource, origin: apiserver.Serve(s.origin, resource),
 		read: func(options ...listwatch.Option) *listwatch.ListWatch[T] {
 			return listwatch.FromClient[O, T](client, resource.Plural, options...)
 		},
 	}
+	c.origin.OnChange(c.written)
+	return c
 }
 
 // Server is the server that the collection is on, with its doors and its log of requests.
@@ -68,6 +74,20 @@ func (c *Collection[T]) ListerWatcher(options ...listwatch.Option) *listwatch.Li
 
 // Origin is the collection behind the fake: writes that are expected to fail, Get and Snapshot.
 func (c *Collection[T]) Origin() *collection.Collection[T] { return c.origin }
+
+// Changes returns every write so far, in order, whoever made it: what [CheckHistory] judges readers
+// by. The fake keeps some 80 bytes for each.
+func (c *Collection[T]) Changes() []Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]Change{}, c.changes...) // not nil: nothing was written
+}
+
+func (c *Collection[T]) written(e listwatch.Event[T]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes = append(c.changes, Change{Type: e.Type, Key: store.KeyOf(e.Object), ResourceVersion: e.ResourceVersion})
+}
 
 // Create stores a new object; see [collection.Collection.Create].
 func (c *Collection[T]) Create(obj T) T {

@@ -21,6 +21,15 @@
 // Each strikes once, [Times] n, or [UntilLifted]; lists and watches, or the verbs that [On] names. [Fault.Wait],
 // [Server.AwaitRequests] and [Server.AwaitWatches] block until something has happened, so that no test needs to sleep.
 //
+// # Histories
+//
+// [CheckHistory] judges what a reader was told: whether it is ordered, unique, atomic, reliable,
+// resumable and bookmarkable, as etcd defines these. [RecordSource], [RecordStore] and
+// [RecordHandler] record a reader at three places: what its source gave it, what a reflector wrote
+// into its store, and what an event handler got, of client-go's informers too.
+// [Collection.Changes] has what was written. The module e2e/robustness compares the verdicts with
+// those of etcd's own validators.
+//
 // # What is guaranteed
 //
 //  1. Writes obey the API server's rules for resource versions, UIDs, generations, conflicts, finalizers and graceful

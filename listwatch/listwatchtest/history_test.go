@@ -1,0 +1,293 @@
+package listwatchtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// recorded is what was written in a random run, and what each kind of reader was told.
+type recorded struct {
+	changes                      []listwatchtest.Change
+	source, store, handler, slow listwatchtest.History
+}
+
+func (r recorded) each() []listwatchtest.History {
+	return []listwatchtest.History{r.source, r.store, r.handler, r.slow}
+}
+
+// record writes at random, under faults, to a collection that a reflector and an informer read.
+func record(t *testing.T, seed uint64, steps int) (r recorded) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		pods := listwatchtest.New(t, watchcache.Pods(), watchcache.WithWindow(64), watchcache.WithBookmarkInterval(time.Second))
+		source, given := listwatchtest.RecordSource("source", pods.ListerWatcher())
+		held, kept := listwatchtest.RecordStore("store", store.Store[*corev1.Pod](store.NewIndexer[*corev1.Pod]()))
+		copied := reflector.New(source, held)
+		inf := informer.New[*corev1.Pod](pods.ListerWatcher(), informer.WithRing(8))
+		handler, handled := handle(t, inf, "handler", 0)
+		_, slowly := handle(t, inf, "slow handler", 600*time.Millisecond) // it falls behind
+
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		go func() { ended <- copied.Run(ctx) }()
+		go func() { ended <- inf.Run(ctx) }()
+		for range steps {
+			misbehave(pods, random)
+			write(t, pods, random)
+			time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
+			if version := inf.Status().ResourceVersion; handler.Lag().Events == 0 && random.IntN(5) == 0 && version != "" {
+				handled.Bookmark(version)
+			}
+		}
+		time.Sleep(10 * time.Minute) // everybody catches up
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, <-ended)
+		r = recorded{pods.Changes(), given.History(), kept.History(), handled.History(), slowly.History()}
+	})
+	return r
+}
+
+// handle records a handler that takes its time for each event.
+func handle(t *testing.T, inf *informer.Informer[*corev1.Pod], name string, pause time.Duration) (*informer.Handler[*corev1.Pod], *listwatchtest.Recording) {
+	t.Helper()
+	told, recording := listwatchtest.RecordHandler[*corev1.Pod](name)
+	handler, err := inf.AddHandler(func(e informer.Event[*corev1.Pod]) {
+		told(e.Old, e.New, e.Initial || e.Missed)
+		time.Sleep(pause)
+	})
+	require.NoError(t, err)
+	return handler, recording
+}
+
+func misbehave(pods *listwatchtest.Collection[*corev1.Pod], random *rand.Rand) {
+	switch random.IntN(60) {
+	case 0:
+		pods.Disconnect()
+	case 1:
+		pods.Expire()
+	case 2:
+		pods.Truncate()
+	case 3:
+		pods.Delay(time.Second)
+	case 4:
+		stale := pods.Stale()
+		time.AfterFunc(5*time.Second, stale.Lift)
+		pods.Disconnect()
+	}
+}
+
+func write(t *testing.T, pods *listwatchtest.Collection[*corev1.Pod], random *rand.Rand) {
+	t.Helper()
+	p := pod(fmt.Sprint("p", random.IntN(8)))
+	_, err := pods.Origin().Get(p.Namespace, p.Name)
+	switch {
+	case err != nil:
+		pods.Create(p)
+	case random.IntN(4) == 0:
+		pods.Remove(p)
+	default:
+		p.Labels = map[string]string{"n": fmt.Sprint(random.Int())}
+		pods.Update(p)
+	}
+}
+
+// TestReadersKeepTheProperties: what a source, a store and a handler are told holds, whatever fails.
+func TestReadersKeepTheProperties(t *testing.T) {
+	lists, empty := 0, 0
+	for range 12 {
+		seed := rand.Uint64()
+		r := record(t, seed, 300)
+		require.NoError(t, listwatchtest.CheckHistory(r.changes, r.each()...), "seed %d", seed)
+		require.NoError(t, listwatchtest.CheckHistory(nil, r.each()...), "seed %d", seed)
+		for _, h := range r.each() {
+			lists += len(h.Streams)
+			for _, s := range h.Streams {
+				if len(s.Told) == 0 {
+					empty++
+				}
+			}
+		}
+	}
+	require.Greater(t, lists, 12*4+10, "nobody lists again")
+	require.Less(t, empty, lists/2, "most streams bring something")
+}
+
+// damages are what a judge must find. Each is done to a stream that tells of five changes at least.
+var damages = []struct {
+	name string
+	do   func(told []listwatchtest.Change) []listwatchtest.Change
+	want listwatchtest.Property
+}{
+	{"lost", func(c []listwatchtest.Change) []listwatchtest.Change { return slices.Delete(c, 2, 3) }, listwatchtest.Reliable},
+	{"first lost", func(c []listwatchtest.Change) []listwatchtest.Change { return slices.Delete(c, 0, 1) }, listwatchtest.Resumable},
+	{"twice", func(c []listwatchtest.Change) []listwatchtest.Change { return slices.Insert(c, 2, c[1]) }, listwatchtest.Unique},
+	{"swapped", func(c []listwatchtest.Change) []listwatchtest.Change { c[1], c[2] = c[2], c[1]; return c }, listwatchtest.Ordered},
+	{"early bookmark", func(c []listwatchtest.Change) []listwatchtest.Change {
+		return slices.Insert(c, 1, listwatchtest.Change{Type: watch.Bookmark, ResourceVersion: c[2].ResourceVersion})
+	}, listwatchtest.Bookmarkable},
+	{"late bookmark", func(c []listwatchtest.Change) []listwatchtest.Change {
+		return append(c, listwatchtest.Change{Type: watch.Bookmark, ResourceVersion: c[0].ResourceVersion})
+	}, listwatchtest.Bookmarkable},
+	{"invented", func(c []listwatchtest.Change) []listwatchtest.Change { c[2].Key = "ns/nobody"; return c }, listwatchtest.Reliable},
+	{"another type", func(c []listwatchtest.Change) []listwatchtest.Change {
+		c[2].Type = map[watch.EventType]watch.EventType{watch.Added: watch.Modified, watch.Modified: watch.Deleted, watch.Deleted: watch.Added}[c[2].Type]
+		return c
+	}, listwatchtest.Reliable},
+}
+
+// damaged applies a damage to the first stream that has enough changes, without its bookmarks.
+func damaged(h listwatchtest.History, do func([]listwatchtest.Change) []listwatchtest.Change) (listwatchtest.History, bool) {
+	out := listwatchtest.History{Reader: h.Reader, Streams: slices.Clone(h.Streams)}
+	for i, s := range out.Streams {
+		told := slices.DeleteFunc(slices.Clone(s.Told), func(c listwatchtest.Change) bool { return c.Type == watch.Bookmark })
+		if len(told) >= 5 {
+			out.Streams[i].Told = do(told)
+			return out, true
+		}
+	}
+	return out, false
+}
+
+func TestDamageIsNamed(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := record(t, seed, 300)
+	for _, h := range []listwatchtest.History{r.source, r.store, r.handler} {
+		for _, damage := range damages {
+			t.Run(h.Reader+"/"+damage.name, func(t *testing.T) {
+				broken, ok := damaged(h, damage.do)
+				require.True(t, ok, "seed %d: no stream is long enough", seed)
+				err := listwatchtest.CheckHistory(r.changes, broken)
+				requireViolation(t, err, damage.want, h.Reader)
+			})
+		}
+	}
+}
+
+func requireViolation(t *testing.T, err error, want listwatchtest.Property, reader string) {
+	t.Helper()
+	var v *listwatchtest.Violation
+	require.ErrorAs(t, err, &v)
+	require.Equal(t, want, v.Property, err)
+	require.Equal(t, reader, v.Reader)
+	require.ErrorContains(t, err, "listwatchtest: "+reader+" broke "+string(want))
+}
+
+// The changes of the examples by hand.
+var (
+	addA = listwatchtest.Change{Type: watch.Added, Key: "ns/a", ResourceVersion: "2"}
+	addB = listwatchtest.Change{Type: watch.Added, Key: "ns/b", ResourceVersion: "5"}
+	modA = listwatchtest.Change{Type: watch.Modified, Key: "ns/a", ResourceVersion: "7"}
+	delA = listwatchtest.Change{Type: watch.Deleted, Key: "ns/a", ResourceVersion: "9"}
+	delB = listwatchtest.Change{Type: watch.Deleted, Key: "ns/b", ResourceVersion: "12"}
+	all  = []listwatchtest.Change{addA, addB, modA, delA, delB}
+)
+
+func bookmarkAt(version string) listwatchtest.Change {
+	return listwatchtest.Change{Type: watch.Bookmark, ResourceVersion: version}
+}
+
+func listedAt(version string, objects map[string]string, told ...listwatchtest.Change) listwatchtest.Stream {
+	return listwatchtest.Stream{Listed: &listwatchtest.State{ResourceVersion: version, Objects: objects}, Told: told}
+}
+
+func watchedFrom(version string, told ...listwatchtest.Change) listwatchtest.Stream {
+	return listwatchtest.Stream{After: version, Told: told}
+}
+
+func TestVerdicts(t *testing.T) {
+	both := map[string]string{"ns/a": "2", "ns/b": "5"}
+	later := map[string]string{"ns/a": "7", "ns/b": "5"}
+	type row struct {
+		name    string
+		streams []listwatchtest.Stream
+		want    string // empty: nothing is broken
+		alone   string // the same, if nothing is known of what was written
+	}
+	for _, r := range []row{
+		{"nothing", nil, "", ""},
+		{"an empty state of the beginning", []listwatchtest.Stream{listedAt("1", nil, all...)}, "", ""},
+		{"a list between two writes", []listwatchtest.Stream{listedAt("6", both, modA, bookmarkAt("8"), delA)}, "", ""},
+		{"a list, and a watch from it", []listwatchtest.Stream{listedAt("5", both), watchedFrom("5", modA)}, "", ""},
+		{"a watch resumed at a bookmark", []listwatchtest.Stream{listedAt("5", both, bookmarkAt("6")), watchedFrom("6", modA)}, "", ""},
+		{"a watch resumed from before", []listwatchtest.Stream{listedAt("5", both, modA), watchedFrom("5", modA)}, "", ""},
+		{"a relist over what was missed", []listwatchtest.Stream{listedAt("2", map[string]string{"ns/a": "2"}), listedAt("10", map[string]string{"ns/b": "5"}, delB)}, "", ""},
+		{"a state of a handler", []listwatchtest.Stream{listedAt("", later, delA)}, "", ""},
+		{"an empty state of a handler, late", []listwatchtest.Stream{listedAt("", nil)}, "", ""},
+		{"half a list", []listwatchtest.Stream{listedAt("6", map[string]string{"ns/a": "2"})},
+			"listwatchtest: r broke atomic in stream 0: version 6: the state lacks ns/b at version 5", ""},
+		{"a list of two moments", []listwatchtest.Stream{listedAt("6", later)},
+			"listwatchtest: r broke atomic in stream 0: version 6: the state has ns/a at version 7, not 2", ""},
+		{"a list with what is gone", []listwatchtest.Stream{listedAt("9", both)},
+			"listwatchtest: r broke atomic in stream 0: version 9: the state has ns/a at version 2, which was not there", ""},
+		{"a state that never was", []listwatchtest.Stream{listedAt("", map[string]string{"ns/a": "7"}, delA)},
+			"listwatchtest: r broke atomic in stream 0: a state without a version: the collection was not in this state at any version from 7 on and before the next event: at version 7 the state lacks ns/b at version 5", ""},
+		{"a list that goes back", []listwatchtest.Stream{listedAt("8", later), listedAt("6", both)},
+			"listwatchtest: r broke ordered in stream 1: version 6: the state is older than version 8, of which the reader was told before",
+			"listwatchtest: r broke ordered in stream 1: version 6: the state is older than version 8, of which the reader was told before"},
+		{"a watch that goes on too late", []listwatchtest.Stream{listedAt("5", both), watchedFrom("8", delA)},
+			"listwatchtest: r broke resumable in stream 1: ns/a at version 7: the watch goes on after version 8, and the reader was told nothing newer than 5", ""},
+		{"an event lost first", []listwatchtest.Stream{listedAt("5", both, delA)},
+			"listwatchtest: r broke resumable in stream 0: ns/a at version 7: it was MODIFIED, and the reader was told of DELETED ns/a at version 9 instead, as the first event after version 5", ""},
+		{"an addition lost", []listwatchtest.Stream{listedAt("1", nil, addA, modA)},
+			"listwatchtest: r broke reliable in stream 0: ns/b at version 5: it was ADDED, and the reader was told of MODIFIED ns/a at version 7 instead", ""},
+		{"an addition lost, and its deletion told", []listwatchtest.Stream{listedAt("1", nil, addA, delB)},
+			"listwatchtest: r broke reliable in stream 0: ns/b at version 5: it was ADDED, and the reader was told of DELETED ns/b at version 12 instead",
+			"listwatchtest: r broke reliable in stream 0: ns/b at version 12: it was DELETED, and the reader did not have it"},
+		{"an event lost before a bookmark", []listwatchtest.Stream{listedAt("5", both, modA, bookmarkAt("10"))},
+			"listwatchtest: r broke reliable in stream 0: ns/a at version 9: it was DELETED, and the reader was told by version 10 that there was nothing more", ""},
+		{"a version that is no number", []listwatchtest.Stream{watchedFrom("5", bookmarkAt("x"))},
+			"listwatchtest: r broke ordered in stream 0: version x: the version is not a number, so that nothing can be judged by it",
+			"listwatchtest: r broke ordered in stream 0: version x: the version is not a number, so that nothing can be judged by it"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			h := listwatchtest.History{Reader: "r", Streams: r.streams}
+			requireVerdict(t, r.want, listwatchtest.CheckHistory(all, h))
+			requireVerdict(t, r.alone, listwatchtest.CheckHistory(nil, h))
+		})
+	}
+}
+
+func requireVerdict(t *testing.T, want string, err error) {
+	t.Helper()
+	if want == "" {
+		require.NoError(t, err)
+		return
+	}
+	require.EqualError(t, err, want)
+}
+
+// TestVerdictsAreBounded: a reader that missed everything does not fill a page.
+func TestVerdictsAreBounded(t *testing.T) {
+	h := listwatchtest.History{Reader: "r"}
+	for range 100 {
+		h.Streams = append(h.Streams, listedAt("9", nil))
+	}
+	err := listwatchtest.CheckHistory(all, h)
+	var joined interface{ Unwrap() []error }
+	require.True(t, errors.As(err, &joined))
+	require.Len(t, joined.Unwrap(), 21)
+	require.ErrorContains(t, err, "and 80 more")
+}
+
+func TestChangesMustBeInOrder(t *testing.T) {
+	require.ErrorContains(t, listwatchtest.CheckHistory([]listwatchtest.Change{addB, addA}), `ADDED ns/a at version "2" follows version 5`)
+}

@@ -1,0 +1,229 @@
+package listwatchtest
+
+import (
+	"context"
+	"iter"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// RecordSource records what a source gives its reader: give the returned source to the reader in
+// its place. Each complete list is a stream, each watch another; a watch list is one stream.
+//
+// Not recorded are lists that break off, watches that begin without a version, and what follows an
+// object that cannot be decoded, since the reader must list again after it. The returned source
+// decodes everything: it does not pass on that the reader holds some objects already.
+func RecordSource[T store.Object](reader string, source listwatch.ListerWatcher[T]) (listwatch.ListerWatcher[T], *Recording) {
+	r := &Recording{history: History{Reader: reader}}
+	return &recordedSource[T]{source: source, recording: r}, r
+}
+
+// recordedSource embeds nothing: what else the source can do would lead past the recording.
+type recordedSource[T store.Object] struct {
+	source    listwatch.ListerWatcher[T]
+	recording *Recording
+	pages     map[string]string // of the list that is under way; guarded by the recording's lock
+}
+
+func (s *recordedSource[T]) IsWatchListSemanticsUnSupported() bool {
+	refuses, ok := s.source.(interface{ IsWatchListSemanticsUnSupported() bool })
+	return ok && refuses.IsWatchListSemanticsUnSupported()
+}
+
+func (s *recordedSource[T]) List(ctx context.Context, options metav1.ListOptions) listwatch.List[T] {
+	list := s.source.List(ctx, options)
+	items := list.Items
+	list.Items = func(yield func(T, error) bool) {
+		page := map[string]string{}
+		for obj, err := range items {
+			if err != nil {
+				page = nil
+			} else if page != nil {
+				page[store.KeyOf(obj)] = obj.GetResourceVersion()
+			}
+			if !yield(obj, err) {
+				return
+			}
+		}
+		s.listed(options.Continue == "", page, list.Meta())
+	}
+	return list
+}
+
+// listed takes in one page. A nil one has broken the list off.
+func (s *recordedSource[T]) listed(first bool, page map[string]string, meta metav1.ListMeta) {
+	s.recording.mu.Lock()
+	defer s.recording.mu.Unlock()
+	switch {
+	case page == nil:
+		s.pages = nil
+		return
+	case first:
+		s.pages = page
+	case s.pages != nil:
+		maps.Copy(s.pages, page)
+	}
+	if meta.Continue == "" && s.pages != nil {
+		s.recording.beginLocked(Stream{Listed: &State{ResourceVersion: meta.ResourceVersion, Objects: s.pages}})
+		s.pages = nil
+	}
+}
+
+func (s *recordedSource[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
+	events := s.source.Watch(ctx, options)
+	return func(yield func(listwatch.Event[T], error) bool) {
+		const none = -1
+		stream, initial := none, map[string]string(nil)
+		switch {
+		case options.SendInitialEvents != nil && *options.SendInitialEvents:
+			initial = map[string]string{}
+		case options.ResourceVersion != "" && options.ResourceVersion != "0":
+			stream = s.recording.begin(Stream{After: options.ResourceVersion})
+		}
+		for event, err := range events {
+			switch {
+			case err != nil:
+				stream, initial = none, nil
+			case stream != none:
+				s.recording.told(stream, changeOf(event))
+			case initial != nil && event.InitialEventsEnd:
+				stream = s.recording.begin(Stream{Listed: &State{ResourceVersion: event.ResourceVersion, Objects: initial}})
+				initial = nil
+			case initial != nil && event.Type == watch.Added:
+				initial[store.KeyOf(event.Object)] = event.ResourceVersion
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
+func changeOf[T store.Object](event listwatch.Event[T]) Change {
+	c := Change{Type: event.Type, ResourceVersion: event.ResourceVersion}
+	if event.Type != watch.Bookmark {
+		c.Key = store.KeyOf(event.Object)
+	}
+	return c
+}
+
+// RecordStore records what a reflector writes into a store: give the returned store to the
+// reflector in its place. A stream begins with each Replace and lasts until the next one, however
+// many watches that takes. A write that the store refuses ends its stream, since the reflector must
+// list again after it.
+func RecordStore[T store.Object](reader string, st store.Store[T]) (store.Store[T], *Recording) {
+	r := &Recording{history: History{Reader: reader}}
+	return &recordedStore[T]{to: st, recording: r}, r
+}
+
+type recordedStore[T store.Object] struct {
+	to        store.Store[T]
+	recording *Recording
+	listed    bool // a stream is under way; one writer at a time
+}
+
+// Snapshot is the store's, if it has one: the reflector looks there for what it holds.
+func (s *recordedStore[T]) Snapshot() store.Snapshot[T] {
+	if holder, ok := s.to.(interface{ Snapshot() store.Snapshot[T] }); ok {
+		return holder.Snapshot()
+	}
+	return store.Snapshot[T]{}
+}
+
+func (s *recordedStore[T]) Add(obj T) error    { return s.write(watch.Added, obj, s.to.Add) }
+func (s *recordedStore[T]) Update(obj T) error { return s.write(watch.Modified, obj, s.to.Update) }
+func (s *recordedStore[T]) Delete(obj T) error { return s.write(watch.Deleted, obj, s.to.Delete) }
+
+func (s *recordedStore[T]) write(kind watch.EventType, obj T, do func(T) error) error {
+	err := do(obj)
+	s.told(err, Change{Type: kind, Key: store.KeyOf(obj), ResourceVersion: obj.GetResourceVersion()})
+	return err
+}
+
+func (s *recordedStore[T]) Bookmark(resourceVersion string) error {
+	var err error
+	if to, ok := s.to.(store.Bookmarker); ok {
+		err = to.Bookmark(resourceVersion)
+	}
+	s.told(err, Change{Type: watch.Bookmark, ResourceVersion: resourceVersion})
+	return err
+}
+
+func (s *recordedStore[T]) told(err error, c Change) {
+	if err != nil {
+		s.listed = false
+	}
+	if s.listed {
+		s.recording.mu.Lock()
+		defer s.recording.mu.Unlock()
+		s.recording.toldLocked(c)
+	}
+}
+
+func (s *recordedStore[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
+	objects := map[string]string{}
+	err := s.to.Replace(func(yield func(T, error) bool) {
+		for obj, err := range items {
+			if err == nil {
+				objects[store.KeyOf(obj)] = obj.GetResourceVersion()
+			}
+			if !yield(obj, err) {
+				return
+			}
+		}
+	}, resourceVersion)
+	if err == nil {
+		s.recording.begin(Stream{Listed: &State{ResourceVersion: resourceVersion(), Objects: objects}})
+		s.listed = true
+	}
+	return err
+}
+
+// RecordHandler records what an event handler is told, by an informer of this project or of
+// client-go. Call told for each event: old is nil for an addition, new for a deletion. inferred is
+// true for an event that came of a state, not of a watch: part of the handler's initial list, or of
+// the difference that a relist or falling behind left ([Event.Initial] or Missed of package informer).
+//
+// A run of inferred events stands for one new state, which begins a stream. Its resource version is
+// not known to the handler, and neither are bookmarks: see [Recording.Bookmark].
+//
+// [Event.Initial]: https://pkg.go.dev/github.com/tributary-go/tributary/informer#Event
+func RecordHandler[T store.Object](reader string) (told func(old, new T, inferred bool), r *Recording) {
+	r = &Recording{history: History{Reader: reader}, held: map[string]string{}}
+	return func(old, new T, inferred bool) {
+		var none T
+		kind, obj := watch.Modified, new
+		switch {
+		case old == new:
+			return // told again
+		case old == none:
+			kind = watch.Added
+		case new == none:
+			kind, obj = watch.Deleted, old
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !inferred {
+			r.settleLocked()
+		}
+		c := Change{Type: kind, Key: store.KeyOf(obj), ResourceVersion: obj.GetResourceVersion()}
+		if kind == watch.Deleted {
+			delete(r.held, c.Key)
+		} else {
+			r.held[c.Key] = c.ResourceVersion
+		}
+		switch {
+		case inferred:
+			r.inferred = true
+		case len(r.history.Streams) == 0:
+			r.beginLocked(Stream{Listed: &State{Objects: map[string]string{}}, Told: []Change{c}})
+		default:
+			r.toldLocked(c)
+		}
+	}, r
+}
