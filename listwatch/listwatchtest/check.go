@@ -343,7 +343,7 @@ func (j *judge) complete(s Stream, after uint64) {
 			key, version = want[n].Key, want[n].ResourceVersion
 			detail = fmt.Sprintf("it was %s, and the reader was told of %s %s at version %s instead", want[n].Type, c.Type, c.Key, c.ResourceVersion)
 		}
-		if n == 0 && len(want) > 0 {
+		if n == 0 && len(j.between(after, math.MaxUint64)) > 0 { // there was another one to begin with
 			property = Resumable
 			detail += fmt.Sprintf(", as the first event after version %d", after)
 		}
