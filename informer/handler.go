@@ -22,7 +22,7 @@ type Handler[T store.Object] struct {
 	handle  func(Event[T])
 	options handlerOptions
 	metrics Metrics
-	ring    *ring[T]
+	ring    *sharedRing[T]
 	remove  func(*Handler[T])
 
 	halted  chan struct{}

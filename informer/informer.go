@@ -74,7 +74,7 @@ func newInformer[T store.Object](optionList []Option) *Informer[T] {
 	i := &Informer[T]{options: apply(optionList), stopped: make(chan struct{})}
 	indexes, err := indexesOf[T](i.options)
 	i.optionErr = errors.Join(i.options.validate(), err)
-	i.journal = &journal[T]{objects: store.NewIndexer(indexes...), ring: newRing[T](max(1, i.options.ring))}
+	i.journal = &journal[T]{objects: store.NewIndexer(indexes...), ring: newSharedRing[T](max(1, i.options.ring))}
 	return i
 }
 

@@ -11,7 +11,7 @@ import (
 // at a time.
 type journal[T store.Object] struct {
 	objects *store.Indexer[T]
-	ring    *ring[T]
+	ring    *sharedRing[T]
 }
 
 // Snapshot is the content now.
@@ -87,7 +87,7 @@ func (j *journal[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	var events []Event[T]
 	count := 0
 	for e := range difference(before, state) {
-		if count++; count <= len(j.ring.slots) {
+		if count++; count <= j.ring.changes.Cap() {
 			events = append(events, e)
 		}
 	}

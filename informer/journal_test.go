@@ -15,7 +15,7 @@ import (
 // TestJournalConforms also applies what the ring holds to a map, by the ring's own words, and compares.
 func TestJournalConforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Rig {
-		j := &journal[*corev1.Pod]{objects: store.NewIndexer[*corev1.Pod](), ring: newRing[*corev1.Pod](64)}
+		j := &journal[*corev1.Pod]{objects: store.NewIndexer[*corev1.Pod](), ring: newSharedRing[*corev1.Pod](64)}
 		j.ring.replace(j.Snapshot(), nil, 0) // whole, and empty
 		at, _ := j.ring.begin()
 		held := map[string]*corev1.Pod{}
@@ -52,7 +52,7 @@ func TestJournalConforms(t *testing.T) {
 }
 
 func TestRingForgets(t *testing.T) {
-	r := newRing[*corev1.Pod](4)
+	r := newSharedRing[*corev1.Pod](4)
 	var none store.Snapshot[*corev1.Pod]
 	r.replace(none, nil, 0)
 	for n := range uint64(11) {
@@ -80,7 +80,7 @@ func TestRingForgets(t *testing.T) {
 // TestAnotherUIDIsAnotherObject: a store that is told of an object under a key where it holds another has missed a
 // deletion; and the final state of another object is not that of the one it holds.
 func TestAnotherUIDIsAnotherObject(t *testing.T) {
-	j := &journal[*corev1.Pod]{objects: store.NewIndexer[*corev1.Pod](), ring: newRing[*corev1.Pod](8)}
+	j := &journal[*corev1.Pod]{objects: store.NewIndexer[*corev1.Pod](), ring: newSharedRing[*corev1.Pod](8)}
 	first, second, third := storetest.Pod("a", 1), storetest.Pod("a", 5), storetest.Pod("a", 9)
 	second.UID, third.UID = "second", "third"
 	require.NoError(t, j.Add(first))

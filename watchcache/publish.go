@@ -19,7 +19,7 @@ func (c *Cache[T]) publish(version uint64, changes []*change[T]) {
 	for _, ch := range changes {
 		ch.version = max(ch.version, c.version)
 		ch.state, ch.complete = after, ch.version
-		c.window.add(ch)
+		c.window.note(ch)
 		c.observeLocked(ch)
 	}
 	c.state, c.version, c.filled = after, max(c.version, version), true
@@ -34,7 +34,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 	fits := c.filled && version >= c.version
 	if fits {
 		changes = changesBetween(before, after, version)
-		fits = len(changes) <= len(c.window.ring)
+		fits = len(changes) <= c.window.Cap()
 	}
 	c.mu.Lock()
 	if fits {
@@ -44,7 +44,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 			if i == len(changes)-1 {
 				ch.state, ch.complete = after, version
 			}
-			c.window.add(ch)
+			c.window.note(ch)
 		}
 	} else {
 		c.window.clear(version, after, c.filled)

@@ -38,7 +38,7 @@ func (c *Cache[T]) latest() (view[T], error) {
 	if !c.filled {
 		return view[T]{}, notFilled(c.resource.GroupResource())
 	}
-	return view[T]{state: c.state, version: max(counted, c.version), next: c.window.next}, nil
+	return view[T]{state: c.state, version: max(counted, c.version), next: c.window.Next()}, nil
 }
 
 // notOlderThan is the present state once it has reached version. It waits a while for that, then fails with 504.

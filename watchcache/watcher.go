@@ -176,7 +176,7 @@ func (w *Watcher[T]) read() error {
 	clear(w.events)
 	w.events = w.events[:0]
 	w.cache.mu.RLock()
-	batch, ok := w.cache.window.read(w.position, w.batch[:0])
+	batch, ok := w.cache.window.Read(w.position, batchSize, w.batch[:0])
 	floor := w.cache.window.floor
 	w.cache.mu.RUnlock()
 	w.batch = batch

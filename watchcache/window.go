@@ -3,14 +3,14 @@ package watchcache
 import (
 	"sort"
 
+	"github.com/tributary-go/tributary/internal/ring"
 	"github.com/tributary-go/tributary/store"
 )
 
-// window is a ring of the last changes, oldest first. Changes have sequence numbers that never repeat: a watcher's
-// position is the number of the next change it wants. Not safe for concurrent use.
+// window is the last changes, with what is known of the versions before them. A watcher's position is the number of
+// the next change that it wants. Not safe for concurrent use.
 type window[T store.Object] struct {
-	ring        []*change[T] // the change with number n is in slot n % len(ring)
-	first, next uint64       // the numbers of the oldest change held and of the next one to come
+	ring.Ring[*change[T]]
 
 	// floor is the oldest version from which every change is held; base is the content from version complete on,
 	// until the oldest change.
@@ -20,31 +20,27 @@ type window[T store.Object] struct {
 }
 
 func newWindow[T store.Object](capacity int) window[T] {
-	return window[T]{ring: make([]*change[T], capacity)}
+	return window[T]{Ring: ring.New[*change[T]](capacity)}
 }
 
-func (w *window[T]) at(number uint64) *change[T] { return w.ring[number%uint64(len(w.ring))] }
-
-// add appends a change, over the oldest one when the ring is full. Versions must not decrease.
-func (w *window[T]) add(c *change[T]) {
-	if w.next-w.first == uint64(len(w.ring)) {
-		oldest := w.at(w.first)
+// note appends a change, over the oldest one when the ring is full. Versions must not decrease.
+func (w *window[T]) note(c *change[T]) {
+	if w.Full() {
+		oldest := w.At(w.First())
 		w.floor, w.base, w.complete = oldest.version, oldest.state, oldest.complete
-		w.first++
 	}
 	c.text = formatVersion(c.version)
-	w.ring[w.next%uint64(len(w.ring))] = c
-	w.next++
+	w.Add(c)
 }
 
 // clear forgets all changes: the history begins with state at version. Watchers that had read everything go on,
 // unless lost says that there is something which they will never see.
 func (w *window[T]) clear(version uint64, state store.Snapshot[T], lost bool) {
-	clear(w.ring)
+	skipped := uint64(0)
 	if lost {
-		w.next++
+		skipped = 1
 	}
-	w.first = w.next
+	w.Skip(skipped)
 	w.floor, w.base, w.complete = version, state, version
 }
 
@@ -53,21 +49,10 @@ func (w *window[T]) after(version uint64) (position uint64, ok bool) {
 	if version < w.floor {
 		return 0, false
 	}
-	held := int(w.next - w.first)
-	return w.first + uint64(sort.Search(held, func(i int) bool {
-		return w.at(w.first+uint64(i)).version > version
+	held := int(w.Next() - w.First())
+	return w.First() + uint64(sort.Search(held, func(i int) bool {
+		return w.At(w.First()+uint64(i)).version > version
 	})), true
-}
-
-// read appends changes from position on, as many as into has room for; ok is false when the first is gone.
-func (w *window[T]) read(position uint64, into []*change[T]) (_ []*change[T], ok bool) {
-	if position < w.first {
-		return into, false
-	}
-	for ; position < w.next && len(into) < cap(into); position++ {
-		into = append(into, w.at(position))
-	}
-	return into, true
 }
 
 // stateAt is the state at a version, where the window still knows it.
@@ -76,14 +61,14 @@ func (w *window[T]) stateAt(version uint64) (state store.Snapshot[T], ok bool) {
 	if !ok {
 		return state, false
 	}
-	if next < w.next {
-		if c := w.at(next); c.gap && version > c.before {
+	if next < w.Next() {
+		if c := w.At(next); c.gap && version > c.before {
 			return state, false
 		}
 	}
-	if next == w.first {
+	if next == w.First() {
 		return w.base, version >= w.complete
 	}
-	last := w.at(next - 1)
+	last := w.At(next - 1)
 	return last.state, version >= last.complete
 }
