@@ -6,10 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +16,8 @@ import (
 )
 
 // A checkpoint is the last complete state of one API server source on disk: a file of its own, written beside its final
-// name, synced and renamed into place, so that whatever ends the process leaves the old state or the new one.
+// name, synced and renamed into place, so that whatever ends the process leaves the old state or the new one. What stands at
+// either name before is neither trusted nor followed.
 //
 //	magic, 8 bytes | length of the node's name, 4 bytes | name | length of the list, 8 bytes | list, a protobuf v1.PodList |
 //	SHA-256 of everything before
@@ -65,10 +64,11 @@ func (c checkpoint) save(pods Pods) error {
 	return nil
 }
 
-// load reads the state that was saved last. It fails with fs.ErrNotExist where none was, and with another error on a file
-// that is not whole, or not this node's; such a file is left where it is until the next save.
+// load reads the state that was saved last. It fails with fs.ErrNotExist if there is none, and with another error on a file
+// that is not whole, not this node's, or open to the writes of others; such a file is left until the next save replaces it.
 func (c checkpoint) load() (Pods, error) {
-	data, err := readLimited(c.path, checkpointLimit)
+	removeStale(c.path)
+	data, err := readPrivate(c.path, checkpointLimit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Pods{}, err
 	}
@@ -145,50 +145,4 @@ func podsOf(body []byte) (Pods, error) {
 		return Pods{}, err
 	}
 	return pods.Snapshot(), nil
-}
-
-// writeAtomically replaces a file as a whole, readable by its owner alone.
-func writeAtomically(path string, data []byte) error {
-	temporary := path + ".tmp" // of a fixed name: what a crash leaves is overwritten, not collected
-	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder makes a rename durable, where folders can be synced.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	if err := folder.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
-		return err
-	}
-	return nil
-}
-
-func readLimited(path string, limit int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("it is larger than %d MiB", limit>>20)
-	}
-	return data, err
 }

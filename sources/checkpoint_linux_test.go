@@ -3,18 +3,18 @@ package sources
 import (
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
 
 const killAt = "TRIBUTARY_TEST_KILL_AT"
 
-// TestCheckpointKilledAtEveryByte kills a process, by the signal that cannot be caught, when it has written so many bytes of
+// TestCheckpointKilledAtEveryByte kills a process, by a signal that it does not catch, when it has written so many bytes of
 // a new state: at each byte of it. What is loaded then is the old state, or the whole new one, and never a third.
 func TestCheckpointKilledAtEveryByte(t *testing.T) {
 	if limit := os.Getenv(killAt); limit != "" {
@@ -28,25 +28,36 @@ func TestCheckpointKilledAtEveryByte(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCheckpointKilledAtEveryByte$")
 		cmd.Env = append(os.Environ(), killAt+"="+strconv.Itoa(at), "TMPDIR="+filepath.Dir(c.path))
 		_ = cmd.Run()
-		require.Equal(t, syscall.SIGKILL, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), "at byte %d", at)
+		signal := syscall.SIGXFSZ
+		if at == len(whole) {
+			signal = syscall.SIGKILL // behind the last byte
+		}
+		require.Equal(t, signal, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), "at byte %d", at)
 		got, err := c.load()
 		require.NoError(t, err, "at byte %d", at)
 		if at == len(whole) {
 			requireState(t, got, 1, 2)
 			continue
 		}
-		left, err := os.ReadFile(c.path + ".tmp")
+		paths := temporaries(t, c)
+		require.Len(t, paths, 1)
+		left, err := os.ReadFile(paths[0])
 		require.NoError(t, err)
+		require.NoError(t, os.Remove(paths[0]))
 		require.Equal(t, whole[:at], left)
 		requireState(t, got, 2, 1)
 	}
 }
 
-// dieAt saves a state in a process that can write no more than so many bytes, and dies where it stands.
+// dieAt saves a state in a process that the kernel ends at the first write beyond so many bytes. To get there, the action of
+// the signal must be the kernel's again, in place of the Go runtime's.
 func dieAt(t *testing.T, limit string) {
 	bytes, err := strconv.ParseUint(limit, 10, 64)
 	require.NoError(t, err)
-	signal.Ignore(syscall.SIGXFSZ)
+	var byDefault [8]uint64 // SIG_DFL, without flags and mask
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+	require.Zero(t, errno)
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}))
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: bytes, Max: bytes}))
 	_ = newCheckpoint(os.Getenv("TMPDIR"), "node-1", APISource).save(podsAt(t, 1, 2))
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

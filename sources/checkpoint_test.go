@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +52,7 @@ func TestCheckpointKeepsTheState(t *testing.T) {
 	info, err := os.Stat(c.path)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
-	require.NoFileExists(t, c.path+".tmp")
+	require.Empty(t, temporaries(t, c))
 }
 
 // TestCheckpointCutAtEveryByte: a process that ends while it writes leaves a part of the new state beside the old one, at
@@ -61,7 +63,7 @@ func TestCheckpointCutAtEveryByte(t *testing.T) {
 	whole, err := c.encode(podsAt(t, 3, 2))
 	require.NoError(t, err)
 	for cut := range whole {
-		require.NoError(t, os.WriteFile(c.path+".tmp", whole[:cut], 0o600))
+		require.NoError(t, os.WriteFile(c.path+".123.tmp", whole[:cut], 0o600))
 		got, err := c.load()
 		require.NoError(t, err)
 		requireState(t, got, 2, 1)
@@ -103,6 +105,115 @@ func TestCheckpointRefusesWhatIsForeign(t *testing.T) {
 		require.ErrorContains(t, err, c.path)
 	}
 	require.NoError(t, c.save(podsAt(t, 1, 7)), "the next save replaces it")
+}
+
+// temporaries are the files that saves have left.
+func temporaries(t *testing.T, c checkpoint) (paths []string) {
+	entries, err := os.ReadDir(filepath.Dir(c.path))
+	require.NoError(t, err)
+	for _, entry := range entries {
+		if path := filepath.Join(filepath.Dir(c.path), entry.Name()); path != c.path {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// TestCheckpointTrustsNoTemporaryFile: what somebody else has put where a save writes is neither used nor followed.
+func TestCheckpointTrustsNoTemporaryFile(t *testing.T) {
+	c := newCheckpoint(t.TempDir(), "node-1", APISource)
+	victim := filepath.Join(t.TempDir(), "victim")
+	for name, prepare := range map[string]func(path string) error{
+		"a file of mode 0666": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o666), os.Chmod(path, 0o666))
+		},
+		"a link": func(path string) error {
+			return errors.Join(os.WriteFile(victim, []byte("precious"), 0o600), os.Symlink(victim, path))
+		},
+		"a folder": func(path string) error { return os.Mkdir(path, 0o777) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, prepare(c.path+".tmp"))
+			t.Cleanup(func() { require.NoError(t, os.Remove(c.path+".tmp")) })
+			require.NoError(t, c.save(podsAt(t, 3, 7)))
+			info, err := os.Lstat(c.path)
+			require.NoError(t, err)
+			require.Equal(t, fs.FileMode(0o600), info.Mode())
+			if data, err := os.ReadFile(victim); err == nil {
+				require.Equal(t, "precious", string(data))
+			}
+		})
+	}
+}
+
+// TestCheckpointReplacesALink: a link in the place of the checkpoint is not read, and the next save puts a file there.
+func TestCheckpointReplacesALink(t *testing.T) {
+	c, elsewhere := newCheckpoint(t.TempDir(), "node-1", APISource), newCheckpoint(t.TempDir(), "node-1", APISource)
+	require.NoError(t, elsewhere.save(podsAt(t, 1, 1)))
+	require.NoError(t, os.Symlink(elsewhere.path, c.path))
+	_, err := c.load()
+	require.ErrorContains(t, err, c.path+" is not used: it is not a regular file")
+	require.NoError(t, c.save(podsAt(t, 2, 2)))
+	got, err := c.load()
+	require.NoError(t, err)
+	requireState(t, got, 2, 2)
+	got, err = elsewhere.load()
+	require.NoError(t, err)
+	requireState(t, got, 1, 1)
+}
+
+func TestCheckpointThatOthersMayWriteIsNotUsed(t *testing.T) {
+	c := newCheckpoint(t.TempDir(), "node-1", APISource)
+	for mode, used := range map[fs.FileMode]bool{0o600: true, 0o644: true, 0o400: true, 0o620: false, 0o602: false, 0o666: false} {
+		require.NoError(t, c.save(podsAt(t, 1, 1)))
+		require.NoError(t, os.Chmod(c.path, mode))
+		_, err := c.load()
+		if used {
+			require.NoError(t, err, mode)
+		} else {
+			require.ErrorContains(t, err, fmt.Sprintf("others than its owner may write it (mode %#o)", mode))
+		}
+	}
+}
+
+// TestCheckpointRemovesWhatCrashesLeave: files of this checkpoint alone, and none that may be written just now.
+func TestCheckpointRemovesWhatCrashesLeave(t *testing.T) {
+	c := newCheckpoint(t.TempDir(), "node-1", APISource)
+	folder, now := filepath.Dir(c.path), time.Now()
+	put := func(name string, age time.Duration) {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
+		require.NoError(t, os.Chtimes(filepath.Join(folder, name), now.Add(-age), now.Add(-age)))
+	}
+	prepare := func() {
+		for _, name := range []string{"node-1.pods.tmp", "node-1.pods.1.tmp", "node-1.pods.4711.tmp"} {
+			put(name, 2*staleAfter)
+		}
+		put("node-1.pods.12.tmp", 0)
+		put("node-1.pods.13.tmp", -2*staleAfter) // by a clock that was wrong
+		for _, name := range []string{"node-1.pods.1.pods.5.tmp", "node-10.pods.5.tmp", "node-1.pods.tmp.pods", "node-1.pods.x.tmp"} {
+			put(name, 2*staleAfter)
+		}
+	}
+	left := []string{"node-1.pods.1.pods.5.tmp", "node-1.pods.12.tmp", "node-1.pods.tmp.pods", "node-1.pods.x.tmp", "node-10.pods.5.tmp"}
+	for _, clean := range []func() error{
+		func() error { _, err := c.load(); return err },
+		func() error { return c.save(podsAt(t, 1, 1)) },
+	} {
+		prepare()
+		_ = clean()
+		var names []string
+		for _, path := range temporaries(t, c) {
+			names = append(names, filepath.Base(path))
+		}
+		require.Equal(t, left, names)
+	}
+}
+
+func TestCheckpointThatCannotReplaceLeavesNothing(t *testing.T) {
+	c := newCheckpoint(t.TempDir(), "node-1", APISource)
+	require.NoError(t, os.Mkdir(c.path, 0o700))
+	require.ErrorContains(t, c.save(podsAt(t, 1, 1)), c.path)
+	require.Empty(t, temporaries(t, c))
 }
 
 func TestCheckpointSaysWhereItFails(t *testing.T) {

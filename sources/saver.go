@@ -16,7 +16,10 @@ import (
 // says later is told as the difference. A restored state does not count as read: Synced waits on, and SafeToPrune is
 // false. A file that is not whole, or of another node, is not used, and is a problem of the source until the next save.
 //
-// The folder must exist, and hold secrets as safely as the API server's pods do. A state is written within a second of a
+// The folder must exist, hold secrets as safely as the API server's pods do, and be one that the agent alone may write. A
+// file that is a link, or that its group or everybody may write, is not used either. Each state is written to a new file of
+// mode 0600 in the folder and renamed; what a crash leaves of one is removed a minute later or at the next start after that.
+// A state is written within a second of a
 // change, and when Run ends. Default: no checkpoint. Under [LikeKubelet] there is none.
 func Checkpoint(folder string) Option {
 	return func(s *Sources) { s.checkpoints = folder }

@@ -1,0 +1,107 @@
+package sources
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// staleAfter is how old a temporary file is that no process is writing any more: a write takes seconds, and what a crash
+// left is removed by the first load or save after that.
+const staleAfter = time.Minute
+
+// writeAtomically replaces a file as a whole, readable by its owner alone. A link at the path is replaced, not followed.
+func writeAtomically(path string, data []byte) (err error) {
+	removeStale(path)
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // new, and of mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// removeStale removes the temporary files of a path that ended processes have left. What cannot be removed stays: it is never
+// read.
+func removeStale(path string) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return // the write says so
+	}
+	for _, entry := range entries {
+		if !isTemporary(entry.Name(), filepath.Base(path)) {
+			continue
+		}
+		info, err := entry.Info()
+		if err == nil && time.Since(info.ModTime()).Abs() > staleAfter {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), entry.Name()))
+		}
+	}
+}
+
+// isTemporary reports whether a name is that of a temporary file of base: base.NUMBER.tmp, or base.tmp of older versions.
+func isTemporary(name, base string) bool {
+	rest, ours := strings.CutPrefix(name, base+".")
+	number, temporary := strings.CutSuffix(rest, "tmp")
+	return ours && temporary && strings.Trim(number, ".0123456789") == ""
+}
+
+// readPrivate reads a regular file, and no link to one, that its owner alone may write.
+func readPrivate(path string, limit int64) ([]byte, error) {
+	before, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !before.Mode().IsRegular() {
+		return nil, fmt.Errorf("it is not a regular file (%s)", before.Mode().Type())
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a FIFO
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch writers := fs.FileMode(0o022); {
+	case err != nil:
+		return nil, err
+	case !os.SameFile(before, info):
+		return nil, errors.New("it was replaced while it was opened")
+	case info.Mode()&writers != 0 && runtime.GOOS != "windows": // which has no such modes
+		return nil, fmt.Errorf("others than its owner may write it (mode %#o): what it holds may be theirs", info.Mode().Perm())
+	}
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is larger than %d MiB", limit>>20)
+	}
+	return data, err
+}
+
+// syncFolder makes a rename durable, where folders can be synced.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := folder.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+		return err
+	}
+	return nil
+}
