@@ -76,11 +76,12 @@ func TestFileThatIsNotThereYet(t *testing.T) {
 	path := filepath.Join(parent, "etc", "manifests")
 	r := watching(t, path)
 	r.expect("ADD file")
-	require.Empty(t, r.Status()[0].Problems)
+	r.problem(path + " is not there")
 	require.NoError(t, os.Mkdir(filepath.Join(parent, "etc"), 0o700))
 	require.NoError(t, os.Mkdir(path, 0o700))
 	put(t, filepath.Join(path, "a.yaml"), manifestOf("a", "v1"))
 	r.expect("ADD file a-node-1=v1")
+	r.healthy()
 }
 
 func TestFileChanges(t *testing.T) {
@@ -94,8 +95,7 @@ func TestFileChanges(t *testing.T) {
 	r.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v2") // another UID: it is a hash of the content
 	overwrite(t, a, manifestOf("p", "v3"))
 	r.expect("REMOVE file p-node-1=v2", "ADD file p-node-1=v3")
-	require.NoError(t, os.Rename(a, b)) // the path is in the hash
-	r.expect("REMOVE file p-node-1=v3", "ADD file p-node-1=v3")
+	require.NoError(t, os.Rename(a, b)) // the folder is in the hash, and not the file
 	hidden := filepath.Join(path, ".b.yaml")
 	require.NoError(t, os.Rename(b, hidden))
 	u := r.update()
@@ -244,21 +244,25 @@ func TestFileThatDoesNotStopChanging(t *testing.T) {
 func TestFilesOfOneName(t *testing.T) {
 	path := folder(t)
 	a, b := filepath.Join(path, "a.yaml"), filepath.Join(path, "b.yaml")
-	put(t, b, manifestOf("p", "second"))
+	put(t, b, manifestOf("p", "of b"))
 	r := watching(t, path)
-	r.expect("ADD file p-node-1=second")
-	put(t, a, manifestOf("p", "first"))
-	r.expect("REMOVE file p-node-1=second", "ADD file p-node-1=first")
-	require.Equal(t, b+": default/p-node-1 is declared by "+a+" already and stands by", r.problem("stands by"))
-	require.NoError(t, os.Remove(a))
-	r.expect("REMOVE file p-node-1=first", "ADD file p-node-1=second")
+	r.expect("ADD file p-node-1=of b")
+	put(t, a, manifestOf("p", "of a"))
+	require.Equal(t, a+": default/p-node-1 is declared by "+b+" already and stands by", r.problem("stands by"))
+	put(t, b, manifestOf("p", "of b, edited"))
+	r.expect("REMOVE file p-node-1=of b", "ADD file p-node-1=of b, edited")
+	require.NoError(t, os.Remove(b))
+	r.expect("REMOVE file p-node-1=of b, edited", "ADD file p-node-1=of a")
 	r.healthy()
-	put(t, a, manifestOf("p", "first"))
-	r.expect("REMOVE file p-node-1=second", "ADD file p-node-1=first")
-	require.NoError(t, os.Remove(b)) // the one that stands by: nothing
+	put(t, b, manifestOf("p", "of b"))
+	r.problem("stands by")
+	require.NoError(t, os.Remove(b)) // the file that stands by: nothing
 	r.healthy()
-	put(t, a, manifestOf("q", "v1")) // the file names another pod: a swap, at once
-	r.expect("REMOVE file p-node-1=first", "ADD file q-node-1=v1")
+	put(t, b, manifestOf("p", "of b"))
+	r.problem("stands by")
+	put(t, a, manifestOf("q", "v1")) // the file names another pod: a swap, at once, and the next file is promoted
+	r.expect("REMOVE file p-node-1=of a", "ADD file p-node-1=of b q-node-1=v1")
+	r.healthy()
 }
 
 func TestFileLeftoversAreCounted(t *testing.T) {

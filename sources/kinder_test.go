@@ -135,9 +135,9 @@ func TestKinderToURLs(t *testing.T) {
 			{body(podList(item("a", "v1"))), lines("ADD http a-node-1=v1"), lines("REMOVE http b-node-1=v1"), ""},
 		}},
 		{"one bad item", []answer{
-			{body(podList(item("a", ""), item("c", "v1"))), nil, lines("ADD http c-node-1=v1"), "item 1"},
+			{body(podList(item("a", ""), item("c", "v1"))), nil, lines("REMOVE http b-node-1=v1", "ADD http c-node-1=v1"), "item 1"},
 			{body(podList(item("c", "v1"))), lines("REMOVE http a-node-1=v1 b-node-1=v1", "ADD http c-node-1=v1"),
-				lines("REMOVE http a-node-1=v1 b-node-1=v1"), ""},
+				lines("REMOVE http a-node-1=v1"), ""},
 		}},
 		{"two documents", []answer{{body(a + "---\n" + b), lines("REMOVE http b-node-1=v1"), nil, ""}}},
 		{"a redirect to another server", []answer{

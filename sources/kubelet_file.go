@@ -63,9 +63,9 @@ func (k *kubeletFile) run(ctx context.Context, _ *Sink) error {
 	if err := k.settings.Validate(); err != nil {
 		return err
 	}
-	path, err := filepath.Abs(k.path)
+	path, err := access.Path(k.path)
 	if err != nil {
-		return fmt.Errorf("manifest path %q: %w", k.path, err)
+		return err
 	}
 	k.path, k.log = path, k.sink.Log().WithValues("path", path)
 	k.keeper.StaleAfter(k.settings.Stale())
@@ -83,7 +83,8 @@ func (k *kubeletFile) run(ctx context.Context, _ *Sink) error {
 		case <-period:
 			k.list()
 		case <-missing:
-			k.sink.Set(Pods{})
+			k.problems[k.path] = access.Missing(k.path)
+			k.hand(Pods{})
 		case event := <-events:
 			k.event(ctx, event)
 		}
@@ -192,6 +193,9 @@ func (k *kubeletFile) list() {
 	}
 	if err != nil {
 		k.problems[k.path] = err
+	}
+	if missing {
+		k.problems[k.path] = access.Missing(k.path)
 	}
 	switch {
 	case missing, err == nil && len(pods) == 0:

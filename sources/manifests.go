@@ -14,26 +14,36 @@ import (
 )
 
 // File adds the pods declared by a manifest, or by every manifest of a folder, as [origin.File] reads them; a manifest is what
-// the package manifest takes for one. Options are of the package origin.
+// the package manifest takes for one. Options are of the package origin. An empty path is refused by Run and Add.
+//
+// The UID of a pod without one of its own depends on path, not on the file in the folder: a manifest that is renamed, or a
+// copy that takes over, keeps the pod running.
 func File(path string, options ...origin.Option) Option {
+	if path == "" {
+		return refuse(access.ErrNoPath)
+	}
 	return With(&manifests{name: FileSource, start: func(sink *Sink) running {
 		settings := withLog(options, sink)
 		if sink.likeKubelet {
 			return newKubeletFile(path, settings, sink)
 		}
-		return podsOfOrigin(origin.File(path, static(sink, FileSource), settings...))
+		at, _ := access.Path(path) // the origin's error is the same
+		return podsOfOrigin(origin.File(path, static(sink, FileSource, at), settings...))
 	}})
 }
 
 // HTTP adds the pods declared behind a URL, as [origin.HTTP] reads them: a Pod, a PodList or a stream of YAML documents, in
 // JSON, YAML or protobuf. A PodList without items is how to say that there are none. Options are of the package origin.
 func HTTP(address string, options ...origin.Option) Option {
+	if address == "" {
+		return refuse(access.ErrNoURL)
+	}
 	return With(&manifests{name: HTTPSource, start: func(sink *Sink) running {
 		settings := withLog(options, sink)
 		if sink.likeKubelet {
 			return newKubeletHTTP(address, settings, sink)
 		}
-		return podsOfOrigin(origin.HTTP(address, static(sink, HTTPSource), settings...))
+		return podsOfOrigin(origin.HTTP(address, static(sink, HTTPSource, ""), settings...))
 	}})
 }
 
@@ -47,6 +57,9 @@ func From(pods *origin.Origin[*corev1.Pod]) Option {
 // and status. Nothing is added, defaulted or validated. A kubelet asks for a bearer token ([origin.WithTokenFile]) and has a
 // certificate of the cluster's CA ([origin.WithCA]). The source is called "http". [LikeKubelet] does not apply to it.
 func FromKubelet(address string, options ...origin.Option) Option {
+	if address == "" {
+		return refuse(access.ErrNoURL)
+	}
 	return With(&manifests{name: HTTPSource, start: func(sink *Sink) running {
 		return podsOfOrigin(origin.HTTP(address, decodePodList, withLog(options, sink)...))
 	}})
@@ -111,9 +124,9 @@ func settingsOf(options []origin.Option) access.Settings {
 	return settings
 }
 
-// static reads manifests of static pods.
-func static(sink *Sink, source string) origin.Decode[*corev1.Pod] {
-	decoder := manifest.Decoder{Node: sink.Node(), Source: source}
+// static reads manifests of static pods. UIDs are made with from, or else with the path of each manifest.
+func static(sink *Sink, source, from string) origin.Decode[*corev1.Pod] {
+	decoder := manifest.Decoder{Node: sink.Node(), Source: source, Origin: from}
 	return func(path string, data []byte) (pods []*corev1.Pod, rejected []error) {
 		pods, all := decoder.Decode(path, data)
 		for _, err := range all {

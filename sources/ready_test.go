@@ -162,9 +162,10 @@ func TestSafeToPruneItemsThatAreWrong(t *testing.T) {
 	r.expect("ADD http b-node-1=v1")
 	require.Eventually(t, safe, patience, time.Millisecond)
 	server.now(body(podList(item("b", ""))))
+	r.expect("REMOVE http a-node-1=v1")
 	r.problem("item 1")
-	require.Eventually(t, safe, patience, time.Millisecond, "what may be meant is kept")
-	require.Equal(t, 2, r.Status()[0].Pods)
+	require.Eventually(t, safe, patience, time.Millisecond, "b is kept")
+	require.Equal(t, 1, r.Status()[0].Pods)
 }
 
 func TestSafeToPruneLikeTheKubeletWantsNoProblem(t *testing.T) {

@@ -17,7 +17,8 @@ type Sources struct {
 	node        string
 	log         logr.Logger
 	likeKubelet bool
-	checkpoints string // folder
+	checkpoints string  // folder
+	refused     []error // what options were given that cannot be
 
 	updates chan PodUpdate
 	wake    chan struct{} // something is to be looked at
@@ -46,6 +47,11 @@ type Option func(*Sources)
 // [Named] tells them apart.
 func With(source Source) Option {
 	return func(s *Sources) { s.feeds = append(s.feeds, newFeed(source)) }
+}
+
+// refuse is an option that cannot be, which Run and Add report.
+func refuse(err error) Option {
+	return func(s *Sources) { s.refused = append(s.refused, err) }
 }
 
 // WithLogger logs what changes (a source well or not) at level 0, and each look at a file or URL at level 2. Default:
@@ -107,8 +113,8 @@ func (s *Sources) Status() []Status {
 }
 
 // Run runs the sources until ctx ends, which is no error. It blocks, closes Updates, and everything it started has
-// ended when it returns. It fails at once without a node or sources, on a bad name of the node, on a second call, and
-// where two API servers of one name would share a checkpoint. When all sources have ended with an error, so does Run.
+// ended when it returns. It fails at once without a node or sources, on a bad name of the node, on a source with an empty
+// path or URL, on a second call, and where two API servers of one name would share a checkpoint. When all sources have ended with an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -133,6 +139,8 @@ func (s *Sources) begin(ctx context.Context) error {
 	case len(validation.IsDNS1123Subdomain(s.node)) > 0:
 		return fmt.Errorf("sources: %q is not the name of a node: %s; give New the name that pods have in spec.nodeName",
 			s.node, validation.IsDNS1123Subdomain(s.node)[0])
+	case len(s.refused) > 0:
+		return fmt.Errorf("sources: %w", s.refused[0])
 	case s.phase != idle:
 		return errors.New("sources: Run was called twice: make new sources for each run")
 	case len(s.feeds) == 0:

@@ -30,7 +30,14 @@ type Error struct {
 	Item     int    // which item of a list, from 1; 0 outside of a list
 	Pod      string // namespace/name of the pod, if it has gone so far as to have a valid one
 	Err      error  // the reason
+
+	key, digest string // see Part
 }
+
+// Part identifies the rejected part, so that a reader can tell which objects it may stand for. The key is the
+// namespace/name of the object that it declares; it is empty if no valid name can be read, or if the part declares no
+// object of the wanted kind. The digest is a hash of the part's bytes.
+func (e *Error) Part() (key, digest string) { return e.key, e.digest }
 
 func (e *Error) Error() string {
 	var place strings.Builder

@@ -24,13 +24,16 @@ type Decoder struct {
 	// Pod, or, from HTTP, a Pod or a PodList that is taken whole or not at all; any metadata.uid is good. Without it
 	// every document and every item stands for itself.
 	LikeKubelet bool
+	// Origin stands in UIDs for the path that Decode is given. With the folder that is read, a pod whose file is renamed
+	// or copied keeps its UID. Empty: that path. With LikeKubelet it is ignored, as the kubelet has the path in the hash.
+	Origin string
 }
 
 // Decode gives the pods of a manifest in its order, and an error for each part of it that is not one. The path is that
 // of the file, or the URL without user and query; it gets into UIDs and errors. No pods and no errors are the answer
 // to a list without items. The pods belong to the caller and share nothing with data.
 func (d Decoder) Decode(path string, data []byte) (pods []*corev1.Pod, rejected []*Error) {
-	r := &podRun{run: run{path: path, kind: podKind, list: podListKind}, decoder: d}
+	r := &podRun{run: run{path: path, data: data, kind: podKind, list: podListKind, keyOf: d.keyOf}, decoder: d}
 	r.object = func(at place, data []byte) {
 		pod, err := decodePod(data)
 		r.take(at, pod, err)
@@ -62,6 +65,9 @@ type podRun struct {
 
 // take admits a decoded pod, or rejects what did not decode.
 func (r *podRun) take(at place, pod *corev1.Pod, err error) {
+	if pod != nil {
+		at.key = r.keyOf(pod.Namespace, pod.Name) // before it is bound to the node
+	}
 	if err == nil {
 		err = r.decoder.admit(r.path, pod)
 	}
@@ -76,7 +82,7 @@ func (r *podRun) protobuf(data []byte) {
 	kind, message, err := openProtobuf(data)
 	if err == nil && kind == podKind {
 		pod, err := r.limits.decodeProtobufPod(message)
-		r.take(place{}, pod, err)
+		r.take(place{raw: message}, pod, err)
 		return
 	}
 	var items [][]byte
@@ -93,10 +99,10 @@ func (r *podRun) protobuf(data []byte) {
 	structs := 0
 	for i, item := range items {
 		if structs += messageWeight(item, maxDepth); structs > maxObjects {
-			r.reject(place{item: i + 1}, "", fmt.Errorf("%w, and what follows is not read", ErrTooLarge))
+			r.reject(place{item: i + 1, raw: item}, "", fmt.Errorf("%w, and what follows is not read", ErrTooLarge))
 			return
 		}
 		pod, err := r.limits.decodeProtobufPod(item)
-		r.take(place{item: i + 1}, pod, err)
+		r.take(place{item: i + 1, raw: item}, pod, err)
 	}
 }

@@ -21,7 +21,7 @@ func Objects[O any, T interface {
 }](kind schema.GroupVersionKind) func(path string, data []byte) (objects []T, rejected []error) {
 	list := kind.GroupVersion().WithKind(kind.Kind + "List")
 	return func(from string, data []byte) (objects []T, rejected []error) {
-		r := &run{path: from, kind: kind, list: list, limits: ours}
+		r := &run{path: from, data: data, kind: kind, list: list, limits: ours, keyOf: objectKey}
 		r.object = func(at place, data []byte) {
 			object := T(new(O))
 			if err := decodeObject(data, object, kind); err != nil {
@@ -64,6 +64,19 @@ func decodeObject(data []byte, object metav1.Object, kind schema.GroupVersionKin
 	}
 	object.SetResourceVersion("")
 	return nil
+}
+
+// objectKey is the key of an object with a valid name.
+func objectKey(namespace, name string) string {
+	switch {
+	case name == "", len(content.IsPathSegmentName(name)) > 0:
+		return ""
+	case namespace == "":
+		return name
+	case len(content.IsPathSegmentName(namespace)) > 0:
+		return ""
+	}
+	return namespace + "/" + name
 }
 
 // withKind says what an item of a list may leave unsaid.

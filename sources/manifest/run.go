@@ -1,20 +1,27 @@
 package manifest
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // run is the reading of one manifest of objects of one kind.
 type run struct {
 	path    string
+	data    []byte                  // of the whole manifest
 	kind    schema.GroupVersionKind // what is wanted
 	list    schema.GroupVersionKind // its list, beside a v1 List
 	limits  limits
 	anyItem bool // an item of a list is of the kind whatever it calls itself
 	// object takes one object of the kind, in JSON.
-	object   func(at place, data []byte)
+	object func(at place, data []byte)
+	// keyOf is the key of an object with a valid name, and else empty.
+	keyOf    func(namespace, name string) string
 	rejected []*Error
 }
 
@@ -22,11 +29,20 @@ type run struct {
 type place struct {
 	document *document // nil for what is no text
 	item     int       // from 1, or 0 outside of a list
+	raw      []byte    // its bytes; nil: the whole manifest
+	object   []byte    // the same as JSON, if it is an object of the wanted kind
+	key      string    // of an object that is not JSON
 }
 
 // reject notes that a part gave no object. The key is of the object, if it has gone so far as to have a valid one.
 func (r *run) reject(at place, key string, err error) {
-	rejection := &Error{Path: r.path, Item: at.item, Pod: key, Err: err}
+	rejection := &Error{Path: r.path, Item: at.item, Pod: key, Err: err, key: at.key, digest: digest(at.raw)}
+	if at.raw == nil {
+		rejection.digest = digest(r.data)
+	}
+	if at.object != nil {
+		rejection.key = r.keyOf(nameIn(at.object))
+	}
 	if at.document != nil {
 		rejection.Document, rejection.Line = at.document.number, at.document.lineOf(at.item, err)
 	}
@@ -42,7 +58,7 @@ func (r *run) stream(data []byte) {
 		return
 	}
 	for _, doc := range documents {
-		if r.document(place{document: &doc}) {
+		if r.document(place{document: &doc, raw: doc.data}) {
 			empty = false
 		}
 	}
@@ -83,7 +99,7 @@ func (r *run) items(at place, kind schema.GroupVersionKind, data []byte) {
 		return
 	}
 	for i, item := range items {
-		at.item = i + 1
+		at.item, at.raw = i+1, item
 		if !r.anyItem {
 			if err := r.checkItem(item, kind); err != nil {
 				r.reject(at, "", err)
@@ -95,6 +111,7 @@ func (r *run) items(at place, kind schema.GroupVersionKind, data []byte) {
 }
 
 func (r *run) one(at place, data []byte) {
+	at.object = data
 	if err := r.limits.checkObject(data); err != nil {
 		r.reject(at, "", err)
 		return
@@ -124,4 +141,29 @@ func (r *run) checkItem(data []byte, list schema.GroupVersionKind) error {
 
 func (r *run) wrongKind() error {
 	return fmt.Errorf("apiVersion and kind must be %s and %s, %s or List", r.kind.GroupVersion(), r.kind.Kind, r.list.Kind)
+}
+
+// nameIn reads the name of an object of which anything else may be wrong. Both are empty if one of them cannot be read.
+func nameIn(data []byte) (namespace, name string) {
+	var object struct {
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	var meta struct {
+		Name      json.RawMessage `json:"name"`
+		Namespace json.RawMessage `json:"namespace"`
+	}
+	if utiljson.Unmarshal(data, &object) != nil || utiljson.Unmarshal(object.Metadata, &meta) != nil ||
+		utiljson.Unmarshal(meta.Name, &name) != nil {
+		return "", ""
+	}
+	if len(meta.Namespace) > 0 && utiljson.Unmarshal(meta.Namespace, &namespace) != nil {
+		return "", ""
+	}
+	return namespace, name
+}
+
+// digest leaves out the white space around a part, which differs for the last document of a stream.
+func digest(data []byte) string {
+	sum := sha256.Sum256(bytes.TrimSpace(data))
+	return string(sum[:16])
 }

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -53,7 +54,7 @@ func (d Decoder) admit(path string, pod *corev1.Pod) error {
 // bind gives the pod what it has of its node. A pod of a file outlives every taint of the node; one of a URL does not,
 // though both are static.
 func (d Decoder) bind(pod *corev1.Pod) {
-	pod.Name += "-" + strings.ToLower(d.Node)
+	pod.Name = d.nameOf(pod.Name)
 	if pod.Namespace == "" {
 		pod.Namespace = metav1.NamespaceDefault
 	}
@@ -66,6 +67,18 @@ func (d Decoder) bind(pod *corev1.Pod) {
 	if d.Source == SourceFile {
 		pod.Spec.Tolerations = tolerateEviction(pod.Spec.Tolerations)
 	}
+}
+
+// nameOf is what a pod of the node is called in the cluster.
+func (d Decoder) nameOf(name string) string { return name + "-" + strings.ToLower(d.Node) }
+
+// keyOf is the key that a manifest with this name declares; empty if the name is none.
+func (d Decoder) keyOf(namespace, name string) string {
+	if name == "" {
+		return ""
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(namespace, metav1.NamespaceDefault), Name: d.nameOf(name)}}
+	return podKey(pod)
 }
 
 // tolerateEviction adds a toleration of all taints that evict, in place of those that are the same but for a time.
@@ -83,7 +96,7 @@ func tolerateEviction(tolerations []corev1.Toleration) []corev1.Toleration {
 	return tolerations
 }
 
-// uid derives a UID from the pod, its node, and the path it was found at. It is the same after a restart, on every
+// uid derives a UID from the pod, its node, and the origin or path it was found at. It is the same after a restart, on every
 // machine and with every version of Go, as long as the pod with all defaults is the same; it is the hash of a JSON
 // text with sorted keys, in which a null is left out because releases of the API differ in writing them.
 func (d Decoder) uid(path string, pod *corev1.Pod) (types.UID, error) {
@@ -94,6 +107,9 @@ func (d Decoder) uid(path string, pod *corev1.Pod) (types.UID, error) {
 	canonical, err := canonicalJSON(data)
 	if err != nil {
 		return "", fmt.Errorf("pod cannot be hashed for its UID: %w", err)
+	}
+	if d.Origin != "" && !d.LikeKubelet {
+		path = d.Origin
 	}
 	hash := sha256.New()
 	for _, part := range []string{d.Node, d.Source, path, string(canonical)} {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,8 +20,16 @@ import (
 // begins with a dot, and editors' and package managers' leftovers, are passed over and counted; FIFOs, sockets and devices
 // are never opened.
 //
-// A path that was never there declares nothing, nor does a file that has been removed. A path that has gone away with the
-// folder around it, or is a folder, is a problem, and its objects stay for a while, as mounts come and go: see [Grace].
+// A path that was never there declares nothing, and is a problem until it comes: it may be misspelt, or a mount that is
+// late. A single file that has been removed declares nothing. A folder that has gone away, or a file with the folder
+// around it, is a problem, and its objects stay for a while, as mounts come and go: see [Grace]. An empty path is
+// refused by Run.
+//
+// An object that several files declare belongs to the file that declared it first, until that file is gone or declares
+// it no more; the others stand by, and [Report.Problems] names each. At the start, and when the holder goes, the
+// shortest name comes first, then the alphabet. A copy, by its name, gives way to its original at any time:
+// "web (copy).yaml", "Copy of web.yaml", "web-old.yaml", "web.bak.yaml" and "web.yaml.1" are copies of "web.yaml", as
+// long as both declare the object.
 func File[T store.Object](path string, decode Decode[T], options ...Option) *Origin[T] {
 	f := &files[T]{path: path, settings: apply(options), decode: decode, byPath: map[string]*file[T]{}}
 	return &Origin[T]{kind: "file", keeper: &f.keeper, run: f.run}
@@ -46,6 +53,7 @@ type files[T store.Object] struct {
 	set      func(State[T])
 
 	byPath   map[string]*file[T]
+	table    table[T]
 	begun    time.Time // when Run was called
 	told     bool      // a state has been set
 	existed  bool
@@ -57,9 +65,9 @@ func (f *files[T]) run(ctx context.Context, set func(State[T])) error {
 	if err := f.settings.Validate(); err != nil {
 		return err
 	}
-	path, err := filepath.Abs(f.path)
+	path, err := access.Path(f.path)
 	if err != nil {
-		return fmt.Errorf("manifest path %q: %w", f.path, err)
+		return err
 	}
 	f.path, f.set, f.begun = path, set, time.Now()
 	f.keeper.StaleAfter(f.settings.Stale())
@@ -108,7 +116,10 @@ func (f *files[T]) look() (again bool) {
 	log := f.settings.Log.WithValues("path", f.path)
 	found, err := f.list()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && (!f.existed || !f.folder && f.removed()):
+	case errors.Is(err, fs.ErrNotExist) && !f.existed:
+		f.hand(log, access.Round{Problems: []error{access.Missing(f.path)}}, State[T]{})
+		return false
+	case errors.Is(err, fs.ErrNotExist) && !f.folder && f.removed():
 		clear(f.byPath)
 		f.vanished = time.Time{}
 		f.hand(log, access.Round{Contact: true}, State[T]{})
@@ -119,7 +130,7 @@ func (f *files[T]) look() (again bool) {
 	}
 	f.existed, f.vanished = true, time.Time{}
 	entries, again := f.read(found.paths)
-	now, wrong := table(entries)
+	now, wrong := f.table.join(entries)
 	log.V(2).Info("Looked at manifests", "files", len(found.paths), "skipped", found.skipped, "objects", now.Objects.Len())
 	f.keeper.Skipped(found.skipped)
 	round := access.Round{Problems: append(found.problems, wrong...), Contact: true, Complete: complete(entries)}
@@ -206,18 +217,4 @@ func (f *files[T]) list() (listing, error) {
 		found.paths = append(found.paths, path)
 	}
 	return found, nil
-}
-
-// isLeftover reports whether a name is that of a hidden file, or of what editors and package managers leave behind.
-func isLeftover(name string) bool {
-	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") {
-		return true
-	}
-	switch filepath.Ext(name) {
-	case ".bak", ".old", ".orig", ".rej", ".save", ".swp", ".swo", ".swx", ".tmp", ".part",
-		".rpmnew", ".rpmsave", ".rpmorig", ".dpkg-new", ".dpkg-old", ".dpkg-dist", ".dpkg-tmp", ".dpkg-bak",
-		".ucf-dist", ".ucf-new", ".ucf-old", ".pacnew", ".pacsave", ".pacorig", ".apk-new":
-		return true
-	}
-	return false
 }

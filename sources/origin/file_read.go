@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tributary-go/tributary/sources/internal/access"
@@ -19,6 +21,7 @@ type file[T store.Object] struct {
 	settled bool              // what info shows has been read
 	sum     [sha256.Size]byte // of what the entry was made of; zero where that is not what was read last
 	waiting time.Time         // since when it has been found being written; zero when it is not
+	gone    time.Time         // since when it has not been there; zero when it is
 }
 
 // fail keeps everything: the file could not be read.
@@ -27,7 +30,9 @@ func (f *file[T]) fail(err error) {
 	f.entry.fail(err)
 }
 
-// read brings the files up to date and forgets those that are gone; again means that one is being written.
+// read brings the files up to date and forgets those that are gone; again means that one is being written. That one may
+// be about to declare what a file declared that is gone, as when a file is copied and removed; so until it has been
+// read, or patience is over, nothing is forgotten.
 func (f *files[T]) read(paths []string) (entries []*entry[T], again bool) {
 	now := make(map[string]*file[T], len(paths))
 	for _, path := range paths {
@@ -40,11 +45,28 @@ func (f *files[T]) read(paths []string) (entries []*entry[T], again bool) {
 			continue
 		}
 		again = again || busy
+		one.gone = time.Time{}
 		now[path] = one
 		entries = append(entries, &one.entry)
 	}
+	for path, one := range f.byPath {
+		if now[path] == nil && again && one.lingers() {
+			now[path] = one
+			entries = append(entries, &one.entry)
+		}
+	}
+	slices.SortFunc(entries, func(a, b *entry[T]) int { return strings.Compare(a.path, b.path) })
 	f.byPath = now
 	return entries, again
+}
+
+// lingers reports whether a file has been gone for a short time only.
+func (f *file[T]) lingers() bool {
+	if f.gone.IsZero() {
+		f.gone = time.Now()
+	}
+	f.settled, f.waiting = false, time.Time{}
+	return time.Since(f.gone) < patience
 }
 
 // refresh reads one file if it does not look as it did. It is busy while it is being written, and not there when it was

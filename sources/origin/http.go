@@ -14,8 +14,8 @@ import (
 )
 
 // HTTP reads a URL every period. Only an answer that was accepted counts: on an error, on a status other than 200, on an
-// empty body or one in which nothing is good, the objects stay as they are. A list without items is how to say that there
-// are none. A proxy from the environment is used, redirects are followed only within the same scheme and host.
+// empty body or one that is no manifest, the objects stay as they are. A list without items is how to say that there
+// are none. An address without http or https, such as an empty one, is refused by Run. A proxy from the environment is used, redirects are followed only within the same scheme and host.
 func HTTP[T store.Object](address string, decode Decode[T], options ...Option) *Origin[T] {
 	u := &url[T]{address: address, settings: apply(options), decode: decode}
 	return &Origin[T]{kind: "http", keeper: &u.keeper, run: u.run}
@@ -33,6 +33,8 @@ type url[T store.Object] struct {
 
 	client   *access.Client
 	entry    entry[T]
+	table    table[T]
+	told     bool    // a state has been set
 	problems []error // of the last body that was taken
 	accepted answer  // the last one that was taken without a problem, without its body
 	failures int
@@ -91,19 +93,19 @@ func (u *url[T]) poll(ctx context.Context) {
 	log.V(2).Info("Read manifests", "bytes", len(got.body), "changed", got.body != nil, "objects", len(u.entry.objects))
 }
 
-// take brings the objects up to date with a new body; hand hands them over. One in which nothing is good changes nothing, and
-// does not count as the first state.
+// take brings the objects up to date with a new body; hand hands them over. A body in which nothing is good is not the
+// first state.
 func (u *url[T]) take(got answer) (hand func()) {
 	objects, rejected := u.decode(u.entry.path, got.body)
-	good := u.entry.take(objects, rejected)
-	now, problems := table([]*entry[T]{&u.entry})
+	u.entry.take(objects, rejected)
+	now, problems := u.table.join([]*entry[T]{&u.entry})
 	u.problems, u.accepted = problems, answer{}
 	if len(u.entry.problems) == 0 {
 		u.accepted = got
 		u.accepted.body = nil
 	}
 	return func() {
-		if good > 0 || len(u.entry.problems) == 0 {
+		if u.told = u.told || now.Objects.Len() > 0 || len(u.entry.problems) == 0; u.told {
 			u.set(now)
 		}
 	}

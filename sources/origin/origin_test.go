@@ -113,10 +113,14 @@ func TestFilesOfConfigMaps(t *testing.T) {
 	put(t, a, mapOf("a2", "1")+"---\n"+mapOf("a1", "1"))
 	require.Equal(t, "a2=1 a1=1 b=1", next(), "by path, then by place in it")
 	put(t, a, mapOf("a2", "2")+"---\nkind: Secret\n---\n"+mapOf("b", "stands by"))
-	require.Equal(t, "a2=2 b=stands by a1=1", next(), "the first path has b, and a1 is kept")
-	problem(t, o.Report, a+", document 2, line 6: apiVersion and kind must be v1 and ConfigMap, ConfigMapList or List")
-	problem(t, o.Report, b+": ns/b is declared by "+a+" already and stands by")
+	require.Equal(t, "a2=2 a1=1 b=1", next(), "a1 is kept, and b stays with the file that had it")
+	problem(t, o.Report, a+", document 2, line 6: apiVersion and kind must be v1 and ConfigMap, ConfigMapList or List; "+
+		"this may stand for ns/a1: the last good state is kept until this is mended or gone")
+	problem(t, o.Report, a+": ns/b is declared by "+b+" already and stands by")
 	require.True(t, o.Report().Complete)
+	require.NoError(t, os.Remove(b))
+	require.Equal(t, "a2=2 b=stands by a1=1", next())
+	put(t, b, mapOf("b", "1"))
 	require.NoError(t, os.Remove(a))
 	require.Equal(t, "b=1", next())
 	well(t, o.Report)
@@ -261,4 +265,13 @@ func TestReportPromisesNoMoreThanWasSet(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestEmptyPathsAndAddressesAreRefused(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	decode := manifest.Objects[corev1.ConfigMap](configMap)
+	never := func(origin.State[*corev1.ConfigMap]) { require.Fail(t, "something was read") }
+	require.EqualError(t, origin.File("", decode).Run(ctx, never), "the manifest path is empty: give a file or a folder")
+	require.ErrorContains(t, origin.HTTP("", decode).Run(ctx, never), "the manifest URL is empty")
 }

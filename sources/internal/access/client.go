@@ -14,6 +14,9 @@ import (
 
 const maxRedirects = 10
 
+// ErrNoURL refuses an empty address.
+var ErrNoURL = errors.New(`the manifest URL is empty, and so has the scheme "": give http or https`)
+
 // Client makes the requests to one URL. It is not safe for concurrent use.
 type Client struct {
 	url      *url.URL
@@ -26,6 +29,8 @@ type Client struct {
 func NewClient(address string, settings Settings) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
+	case address == "":
+		err = ErrNoURL
 	case err != nil:
 		err = errors.New("the manifest URL cannot be parsed")
 	case u.Scheme != "http" && u.Scheme != "https":

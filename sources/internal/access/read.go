@@ -1,9 +1,12 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/tributary-go/tributary/sources/manifest"
@@ -32,4 +35,25 @@ func ReadFile(path string) ([]byte, error) {
 		err = fmt.Errorf("%s: %w: %d MiB or more are not read", path, manifest.ErrTooLarge, manifest.MaxSize>>20)
 	}
 	return data, err
+}
+
+// ErrNoPath refuses an empty path, which the system would take for the working directory.
+var ErrNoPath = errors.New("the manifest path is empty: give a file or a folder")
+
+// Path makes a path absolute. It refuses an empty one.
+func Path(path string) (string, error) {
+	if path == "" {
+		return "", ErrNoPath
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("manifest path %q: %w", path, err)
+	}
+	return absolute, nil
+}
+
+// Missing is the problem of a path that is not there, and may never have been.
+func Missing(path string) error {
+	return fmt.Errorf("%s is not there: check the path; an empty folder, or a file with a list without items, "+
+		"says that nothing is declared: %w", path, fs.ErrNotExist)
 }

@@ -1,0 +1,55 @@
+package origin
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// isLeftover reports whether a name is that of a hidden file, or of what editors and package managers leave behind.
+func isLeftover(name string) bool {
+	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") {
+		return true
+	}
+	switch filepath.Ext(name) {
+	case ".bak", ".old", ".orig", ".rej", ".save", ".swp", ".swo", ".swx", ".tmp", ".part",
+		".rpmnew", ".rpmsave", ".rpmorig", ".dpkg-new", ".dpkg-old", ".dpkg-dist", ".dpkg-tmp", ".dpkg-bak",
+		".ucf-dist", ".ucf-new", ".ucf-old", ".pacnew", ".pacsave", ".pacorig", ".apk-new":
+		return true
+	}
+	return false
+}
+
+// What people and file managers put before or behind a name to call a file's copy. Behind a space everything counts:
+// file managers write it in every language.
+var (
+	beforeCopy = regexp.MustCompile(`(?i)^(.* |(copy|backup|bak|old|orig|new|tmp|temp)([._-]of)?[._-])$`)
+	behindCopy = regexp.MustCompile(`(?i)^( .*|~.*|\(.*\)|[._-]\d{4}-?\d\d-?\d\d.*|` +
+		`[._-](copy|backup|bak|old|orig|original|saved?|prev|previous|new|tmp|temp|draft|disabled)([^a-z].*)?)$`)
+)
+
+// isCopy reports whether a file is a copy of another one, by their names alone: "web (copy).yaml", "Copy of web.yaml",
+// "web-old.yaml" and "web.yaml.1" are copies of "web.yaml". Such a name means nothing while there is no original.
+func isCopy(path, original string) bool {
+	name, of := filepath.Base(path), filepath.Base(original)
+	if len(name) <= len(of) {
+		return false
+	}
+	if rest, ok := strings.CutPrefix(name, of); ok && strings.ContainsRune("._-~ (", rune(rest[0])) {
+		return true
+	}
+	extension := filepath.Ext(of)
+	stem := strings.TrimSuffix(of, extension)
+	name, same := strings.CutSuffix(name, extension)
+	if !same || stem == "" {
+		return false
+	}
+	for at := 0; at+len(stem) <= len(name); at++ {
+		before, behind := name[:at], name[at+len(stem):]
+		if name[at:at+len(stem)] == stem && (before == "" || beforeCopy.MatchString(before)) &&
+			(behind == "" || behindCopy.MatchString(behind)) {
+			return true
+		}
+	}
+	return false
+}
