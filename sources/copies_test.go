@@ -12,8 +12,8 @@ import (
 	"github.com/tributary-go/tributary/sources/origin"
 )
 
-// A copy beside its manifest changes nothing, edits of the original count, and a copy that takes over does not restart
-// the pod.
+// A copy beside its manifest changes nothing, edits of the original count, and a copy that takes
+// over does not restart the pod.
 func TestCopiesOfAManifest(t *testing.T) {
 	for _, name := range []string{
 		"web-old.yaml", "web (copy).yaml", "Copy of web.yaml", "web.bak.yaml", "web - Copy.yaml", "web copy 2.yaml", "web~.yaml",
@@ -50,7 +50,8 @@ func TestLeftoversNeverDeclare(t *testing.T) {
 	}
 }
 
-// A program that starts with both has no memory of who came first: the original is known by its name.
+// A program that starts with both has no memory of who came first: the original is known by its
+// name.
 func TestStartWithACopyPrefersTheOriginal(t *testing.T) {
 	for _, name := range []string{"web-old.yaml", "Copy of web.yaml", "web (copy).yaml", "a-web.yaml", "web.bak.yaml"} {
 		path := folder(t)
@@ -60,7 +61,8 @@ func TestStartWithACopyPrefersTheOriginal(t *testing.T) {
 	}
 }
 
-// A manifest that is moved aside keeps its pod running, and the new one counts as soon as it is there.
+// A manifest that is moved aside keeps its pod running, and the new one counts as soon as it is
+// there.
 func TestOriginalThatComesBack(t *testing.T) {
 	path := folder(t)
 	web, old := filepath.Join(path, "web.yaml"), filepath.Join(path, "web-old.yaml")

@@ -34,8 +34,14 @@
 //   - A file that turns bad, or cannot be read, keeps its pods until it is gone. The kubelet removes them at the next
 //     period, and may bring them back with any other file.
 //   - A file is read when it has been left alone for a tenth of a second. The kubelet reads it half-written.
-//   - Of two files that declare one name, the first path has it, and the other takes over when that is gone. With the
-//     kubelet it is the last one read.
+//   - Of two files that declare one name, the file that had it first keeps it, and the other takes
+//     over when that is gone. A copy of a manifest changes nothing, by its name not even after a
+//     restart. With the kubelet the last file that was read counts.
+//   - A manifest that is renamed, or a copy of the same content that takes over, does not restart
+//     the pod: its UID depends on the folder. The kubelet's depends on the file.
+//   - A path that was never there is a problem, and never safe to prune.
+//   - A bad item of a list keeps the pod of its name, and does not keep other pods from being
+//     removed.
 //   - A file that names another pod swaps at once. With the kubelet both run until the period is over.
 //   - Editors' and package managers' leftovers are passed over; FIFOs are never opened.
 //   - File events are followed through folders that are replaced, links that are switched and renames of a single file.

@@ -15,9 +15,10 @@ func Named(name string, sources ...Option) Option {
 	}
 }
 
-// Add adds sources, while Run runs or before. The option is what New takes to add one: APIServer, File, HTTP or With.
-// Their first state is told like that of the others; where Synced has not been closed yet, it waits for them too. It fails
-// once Run has ended, on an option that adds no source or one with an empty path or URL, and where two API servers of one name would share a checkpoint.
+// Add adds sources, while Run runs or before. The option is what New takes to add one: APIServer,
+// File, HTTP or With. Their first state is told like that of the others; where Synced has not been
+// closed yet, it waits for them too. It fails once Run has ended, on an option that adds no source
+// or one with an empty path or URL, and where two API servers of one name would share a checkpoint.
 func (s *Sources) Add(option Option) error {
 	given := &Sources{}
 	option(given)

@@ -16,7 +16,8 @@ import (
 	"github.com/tributary-go/tributary/sources"
 )
 
-// folderNames are the files of the model, and of which other files each is a copy by its name, the original first.
+// folderNames are the files of the model, and of which other files each is a copy by its name, the
+// original first.
 var folderNames = map[string][]string{
 	"web.yaml": nil, "db.yaml": nil, "a.yaml": nil, "web2.yaml": nil, "web-old.yaml": {"web.yaml"}, "db.bak.yaml": {"db.yaml"},
 	"web (copy).yaml": {"web.yaml"}, "Copy of web.yaml": {"web.yaml"}, "web-old (2).yaml": {"web.yaml", "web-old.yaml"},
@@ -26,7 +27,8 @@ var folderNames = map[string][]string{
 // leftover is what is passed over.
 var leftover = []string{"leftover"}
 
-// modelFile is a file of the model: its bytes, and by pod the image of what it declares, or declared when last good.
+// modelFile is a file of the model: its bytes, and by pod the image of what it declares, or
+// declared when last good.
 type modelFile struct {
 	text string
 	pods map[string]string
@@ -39,7 +41,8 @@ type folderModel struct {
 	texts   map[string]map[string]string
 }
 
-// write gives a file other bytes. An image of "" is an item that is rejected, and keeps the pod of its name alone.
+// write gives a file other bytes. An image of "" is an item that is rejected, and keeps the pod of
+// its name alone.
 func (m *folderModel) write(name, text string) {
 	if slices.Equal(folderNames[name], leftover) {
 		m.files[name] = &modelFile{text: text}
@@ -74,7 +77,9 @@ func (m *folderModel) running() map[string]string {
 	}
 	running, holders := map[string]string{}, map[string]string{}
 	for pod, names := range declare {
-		slices.SortFunc(names, func(a, b string) int { return strings.Compare(fmt.Sprintf("%3d%s", len(a), a), fmt.Sprintf("%3d%s", len(b), b)) })
+		slices.SortFunc(names, func(a, b string) int {
+			return strings.Compare(fmt.Sprintf("%3d%s", len(a), a), fmt.Sprintf("%3d%s", len(b), b))
+		})
 		now := names[0]
 		if slices.Contains(names, m.holders[pod]) {
 			now = m.holders[pod]
@@ -104,8 +109,8 @@ type folderRun struct {
 	log    []string
 }
 
-// TestFolderAgainstAModel changes a real folder at random. After each change the pods that run are those that the model
-// names, and no pod was restarted but for its own declaration.
+// TestFolderAgainstAModel changes a real folder at random. After each change the pods that run are
+// those that the model names, and no pod was restarted but for its own declaration.
 func TestFolderAgainstAModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -231,8 +236,9 @@ func (f *folderRun) take(u sources.PodUpdate) map[string]string {
 	return pods
 }
 
-// settle waits until the folder has been read as it is now: a mark in it, read before all other files and written after
-// them, has been told. What was told until then must be the difference to what runs now, and nothing else.
+// settle waits until the folder has been read as it is now: a mark in it, read before all other
+// files and written after them, has been told. What was told until then must be the difference to
+// what runs now, and nothing else.
 func (f *folderRun) settle(now map[string]string) {
 	f.marks++
 	mark := fmt.Sprint("m", f.marks)

@@ -13,7 +13,8 @@ import (
 	"github.com/tributary-go/tributary/sources/origin"
 )
 
-// declared is a place that declares items, whatever its form: a list or documents in a file, or behind a URL.
+// declared is a place that declares items, whatever its form: a list or documents in a file, or
+// behind a URL.
 type declared struct {
 	*rig
 	set func(items ...string)
@@ -123,7 +124,8 @@ func TestBadItemCostsItself(t *testing.T) {
 	}
 }
 
-// TestFileThatCannotBeReadNamesItsPods: Status says which pods run on behalf of a manifest that is not there to be read.
+// TestFileThatCannotBeReadNamesItsPods: Status says which pods run on behalf of a manifest that is
+// not there to be read.
 func TestFileThatTurnsBadNamesItsPods(t *testing.T) {
 	path := filepath.Join(folder(t), "a.yaml")
 	var items []string

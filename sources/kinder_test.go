@@ -56,6 +56,15 @@ func TestKinderToFiles(t *testing.T) {
 		{"two files, one name", "", []func(*kubelet){put("a.yaml", podV1), put("b.yaml", podV2)}, lines("ADD file p-node-1=v2"), added, []act{
 			{remove("a.yaml"), lines("REMOVE file p-node-1=v2"), lines("ADD file p-node-1=v2"), edited, ""},
 		}},
+		{"a copy", "", []func(*kubelet){put("a.yaml", podV1)}, added, added, []act{
+			{put("a-old.yaml", podV1), append(removed, added...), append(removed, added...), nil, ""},
+			{put("b.yaml", podV1), append(removed, added...), nil, nil, ""},
+			{put("a.yaml", podV2), edited, lines("REMOVE file p-node-1=v2", "ADD file p-node-1=v1"), edited, ""},
+		}},
+		{"the file is renamed", "", []func(*kubelet){put("a.yaml", podV1)}, added, added, []act{
+			{func(k *kubelet) { require.NoError(k.t, os.Rename(k.path("a.yaml"), k.path("b.yaml"))) },
+				append(removed, added...), nil, nil, ""},
+		}},
 		{"the file names another pod", "", []func(*kubelet){put("a.yaml", podV1)}, added, added, []act{
 			{put("a.yaml", third), lines("ADD file q-node-1=v1"), removed, lines("REMOVE file p-node-1=v1", "ADD file q-node-1=v1"), ""},
 		}},

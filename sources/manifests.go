@@ -13,11 +13,12 @@ import (
 	"github.com/tributary-go/tributary/sources/origin"
 )
 
-// File adds the pods declared by a manifest, or by every manifest of a folder, as [origin.File] reads them; a manifest is what
-// the package manifest takes for one. Options are of the package origin. An empty path is refused by Run and Add.
+// File adds the pods declared by a manifest, or by every manifest of a folder, as [origin.File]
+// reads them; a manifest is what the package manifest takes for one. Options are of the package
+// origin. Run and Add refuse an empty path.
 //
-// The UID of a pod without one of its own depends on path, not on the file in the folder: a manifest that is renamed, or a
-// copy that takes over, keeps the pod running.
+// The UID of a pod without a metadata.uid depends on path, and not on the file in the folder: if a
+// manifest is renamed, or the same content takes over from another file, the pod goes on running.
 func File(path string, options ...origin.Option) Option {
 	if path == "" {
 		return refuse(access.ErrNoPath)
@@ -124,7 +125,8 @@ func settingsOf(options []origin.Option) access.Settings {
 	return settings
 }
 
-// static reads manifests of static pods. UIDs are made with from, or else with the path of each manifest.
+// static reads manifests of static pods. UIDs are made with from, or else with the path of each
+// manifest.
 func static(sink *Sink, source, from string) origin.Decode[*corev1.Pod] {
 	decoder := manifest.Decoder{Node: sink.Node(), Source: source, Origin: from}
 	return func(path string, data []byte) (pods []*corev1.Pod, rejected []error) {

@@ -35,10 +35,13 @@ func (s *Sources) mark(options []Option, mark func(*feed)) {
 // partial view looks just like that. Of several sources of one name all must be so; of a name that no source has, it is
 // false.
 //
-// A manifest that was good since Run began and is not any more hides nothing, as its pods are kept. A file, a document or an
-// item that was never good may declare a pod of before, and so may whatever is behind a folder, a URL or an API server that
-// cannot be read: with these it is false. Of sources of your own each problem counts but with [Report].Complete; under
-// [LikeKubelet], where bad manifests lose their pods, each does.
+// A manifest that was good since Run began and is not any more hides nothing, as its pods are kept.
+// A file, a document or an item that was never good may declare a pod of before, and so may
+// whatever is behind a folder, a URL or an API server that cannot be read: with these it is false.
+// It is false while a file or a folder has never been there, as its path may be misspelt, although
+// Synced does not wait for it: point to an empty folder to say that there are no static pods. Of
+// sources of your own each problem counts but with [Report].Complete; under [LikeKubelet], where
+// bad manifests lose their pods, each does.
 func (s *Sources) SafeToPrune(source string) bool {
 	found := false
 	for _, f := range s.list() {

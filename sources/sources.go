@@ -112,9 +112,10 @@ func (s *Sources) Status() []Status {
 	return all
 }
 
-// Run runs the sources until ctx ends, which is no error. It blocks, closes Updates, and everything it started has
-// ended when it returns. It fails at once without a node or sources, on a bad name of the node, on a source with an empty
-// path or URL, on a second call, and where two API servers of one name would share a checkpoint. When all sources have ended with an error, so does Run.
+// Run runs the sources until ctx ends, which is no error. It blocks, closes Updates, and everything
+// it started has ended when it returns. It fails at once without a node or sources, on a bad name
+// of the node, on a source with an empty path or URL, on a second call, and where two API servers
+// of one name would share a checkpoint. When all sources have ended with an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -34,9 +34,9 @@ type Error struct {
 	key, digest string // see Part
 }
 
-// Part identifies the rejected part, so that a reader can tell which objects it may stand for. The key is the
-// namespace/name of the object that it declares; it is empty if no valid name can be read, or if the part declares no
-// object of the wanted kind. The digest is a hash of the part's bytes.
+// Part identifies the rejected part, so that a reader can tell which objects it may stand for. The
+// key is the namespace/name of the object that it declares. It is empty if no valid name can be
+// read, or if the part declares no object of the wanted kind. The digest is a hash of its bytes.
 func (e *Error) Part() (key, digest string) { return e.key, e.digest }
 
 func (e *Error) Error() string {

@@ -73,8 +73,9 @@ func (r *run) document(at place) bool {
 	if err == nil && string(data) == "null" {
 		return false
 	}
-	if err == nil && at.document.rest != nil {
-		r.reject(at, "", at.document.rest)
+	if rest := at.document.rest; err == nil && rest != nil {
+		// The part is what follows the object, and the same one however the object is edited.
+		r.reject(place{document: at.document, raw: []byte(rest.why)}, "", rest)
 	}
 	switch {
 	case err != nil:
@@ -143,7 +144,8 @@ func (r *run) wrongKind() error {
 	return fmt.Errorf("apiVersion and kind must be %s and %s, %s or List", r.kind.GroupVersion(), r.kind.Kind, r.list.Kind)
 }
 
-// nameIn reads the name of an object of which anything else may be wrong. Both are empty if one of them cannot be read.
+// nameIn reads the name of an object of which anything else may be wrong. Both are empty if one of
+// them cannot be read.
 func nameIn(data []byte) (namespace, name string) {
 	var object struct {
 		Metadata json.RawMessage `json:"metadata"`

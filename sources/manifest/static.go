@@ -96,9 +96,10 @@ func tolerateEviction(tolerations []corev1.Toleration) []corev1.Toleration {
 	return tolerations
 }
 
-// uid derives a UID from the pod, its node, and the origin or path it was found at. It is the same after a restart, on every
-// machine and with every version of Go, as long as the pod with all defaults is the same; it is the hash of a JSON
-// text with sorted keys, in which a null is left out because releases of the API differ in writing them.
+// uid derives a UID from the pod, its node, and the origin or path it was found at. It is the same
+// after a restart, on every machine and with every version of Go, as long as the pod with all
+// defaults is the same; it is the hash of a JSON text with sorted keys, in which a null is left out
+// because releases of the API differ in writing them.
 func (d Decoder) uid(path string, pod *corev1.Pod) (types.UID, error) {
 	data, err := json.Marshal(pod)
 	if err != nil {

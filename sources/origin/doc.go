@@ -13,7 +13,12 @@
 //  1. Each state is complete. What has not changed is the same object in the next one.
 //  2. A file, a document or an item that cannot be used costs only itself, and what it declared when it was last good stays,
 //     until it is good again or gone. [Origin.Report] names it, and the reason, and never its content.
-//  3. Of two that declare an object of one key, the first counts: by path, then by place in it. The other stands by.
+//     A bad item whose name can be read keeps the object of that name alone. Any other bad item
+//     keeps the objects that went when it came, since it may be any of them, and none that goes
+//     later. [Report].Problems names what is kept, and for which item.
+//  3. An object that several files declare belongs to the file that had it first. The others stand
+//     by, and are named in Problems; [File] has the whole rule. In one file or answer, the first
+//     counts.
 //  4. Changes of files are seen at once where the system tells of them, and at the latest when the period is over; a file
 //     that is being written is waited for. Editors' and package managers' leftovers are passed over; FIFOs, sockets and
 //     devices are never opened.

@@ -13,11 +13,13 @@ import (
 // entry is what one manifest declares: a file, or the body behind a URL.
 type entry[T store.Object] struct {
 	path string
-	// objects are the manifest's, and behind them those that are held: a rejected part may stand for them.
+	// objects are the manifest's, and behind them those that are held: a rejected part may stand for
+	// them.
 	objects  []T
 	problems []error
-	// known: the manifest was once read without a problem. From then on a rejected part hides nothing: the object that
-	// it stands for is held, or was never declared. Before, nobody knows what it declares.
+	// known: the manifest was once read without a problem. From then on a rejected part hides
+	// nothing: the object that it stands for is held, or was never declared. Before, nobody knows
+	// what it declares.
 	known bool
 
 	// unnamed are the rejected parts of the last reading whose names cannot be read.
@@ -50,10 +52,12 @@ func rejections(rejected []error) []rejection {
 	return parts
 }
 
-// take brings the entry up to date with a manifest that was read. An object that has gone from the manifest is held
-// while a rejected part may stand for it, as a half-written edit must not stop a pod:
+// take brings the entry up to date with a manifest that was read. An object that has gone from the
+// manifest is held while a rejected part may stand for it, as a half-written edit must not stop a
+// pod:
 //   - a part whose name can be read stands for the object of that name alone;
-//   - any other part may stand for each object that went when the part came, and for none that goes later.
+//   - any other part may stand for each object that went when the part came, and for none that
+//     goes later.
 //
 // A part that was there before anything went costs only itself.
 func (e *entry[T]) take(objects []T, rejected []error) {
@@ -154,8 +158,9 @@ func list(keys []string) string {
 	return strings.Join(keys, ", ") + more
 }
 
-// table makes one state of many entries. An object that several of them declare has one holder: the one that had it
-// before, if that declares it still; otherwise the first by name. A copy is never the holder beside its original.
+// table makes one state of many entries. If several of them declare an object, one is its holder:
+// the entry that had it before, while it declares it; otherwise the first by name. A copy is never
+// the holder beside its original.
 type table[T store.Object] struct {
 	holders map[string]string // by key, the path
 }
@@ -180,7 +185,8 @@ func (t *table[T]) join(entries []*entry[T]) (now State[T], problems []error) {
 			key := store.KeyOf(object)
 			switch holder := t.holders[key]; {
 			case holder != e.path && isCopy(e.path, holder):
-				problems = append(problems, fmt.Errorf("%s: %s is declared by %s, of which this is a copy by its name, and stands by", e.path, key, holder))
+				problems = append(problems, fmt.Errorf("%s: %s is declared by %s, of which this is a copy by its name, and stands by",
+					e.path, key, holder))
 			case holder != e.path, taken[key]:
 				problems = append(problems, fmt.Errorf("%s: %s is declared by %s already and stands by", e.path, key, holder))
 			default:
@@ -196,7 +202,8 @@ func (t *table[T]) join(entries []*entry[T]) (now State[T], problems []error) {
 	return now, problems
 }
 
-// holder is which of the paths has an object that all of them declare; before had it until now, or is empty.
+// holder is which of the paths has an object that all of them declare; before had it until now, or
+// is empty.
 func holder(before string, paths []string) string {
 	now := before
 	if !slices.Contains(paths, before) {

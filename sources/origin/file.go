@@ -20,16 +20,17 @@ import (
 // begins with a dot, and editors' and package managers' leftovers, are passed over and counted; FIFOs, sockets and devices
 // are never opened.
 //
-// A path that was never there declares nothing, and is a problem until it comes: it may be misspelt, or a mount that is
-// late. A single file that has been removed declares nothing. A folder that has gone away, or a file with the folder
-// around it, is a problem, and its objects stay for a while, as mounts come and go: see [Grace]. An empty path is
-// refused by Run.
+// A path that was never there declares nothing, and is a problem until it comes: it may be
+// misspelt, or a mount that is late. A single file that has been removed declares nothing. A folder
+// that has gone away, or a file with the folder around it, is a problem, and its objects stay for a
+// while, as mounts come and go: see [Grace]. Run refuses an empty path.
 //
-// An object that several files declare belongs to the file that declared it first, until that file is gone or declares
-// it no more; the others stand by, and [Report.Problems] names each. At the start, and when the holder goes, the
-// shortest name comes first, then the alphabet. A copy, by its name, gives way to its original at any time:
-// "web (copy).yaml", "Copy of web.yaml", "web-old.yaml", "web.bak.yaml" and "web.yaml.1" are copies of "web.yaml", as
-// long as both declare the object.
+// An object that several files declare belongs to the file that declared it first, until that file
+// is gone or no longer declares it. The others stand by, and [Report].Problems names each. At the
+// start, and when the holder goes, the shortest name is next, then the first in the alphabet. A
+// copy gives way to its original at any time. Names decide: "web (copy).yaml", "Copy of web.yaml",
+// "web-old.yaml", "web.bak.yaml" and "web.yaml.1" are copies of "web.yaml" while both declare the
+// object.
 func File[T store.Object](path string, decode Decode[T], options ...Option) *Origin[T] {
 	f := &files[T]{path: path, settings: apply(options), decode: decode, byPath: map[string]*file[T]{}}
 	return &Origin[T]{kind: "file", keeper: &f.keeper, run: f.run}
@@ -117,6 +118,7 @@ func (f *files[T]) look() (again bool) {
 	found, err := f.list()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !f.existed:
+		log.V(2).Info("Looked at manifests", "files", 0)
 		f.hand(log, access.Round{Problems: []error{access.Missing(f.path)}}, State[T]{})
 		return false
 	case errors.Is(err, fs.ErrNotExist) && !f.folder && f.removed():

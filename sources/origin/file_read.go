@@ -30,9 +30,9 @@ func (f *file[T]) fail(err error) {
 	f.entry.fail(err)
 }
 
-// read brings the files up to date and forgets those that are gone; again means that one is being written. That one may
-// be about to declare what a file declared that is gone, as when a file is copied and removed; so until it has been
-// read, or patience is over, nothing is forgotten.
+// read brings the files up to date and forgets those that are gone; again means that a file is
+// being written. It may be about to declare the objects of a file that is gone, as when a file is
+// copied and removed. So nothing is forgotten until it has been read, or patience is over.
 func (f *files[T]) read(paths []string) (entries []*entry[T], again bool) {
 	now := make(map[string]*file[T], len(paths))
 	for _, path := range paths {

@@ -13,9 +13,11 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// HTTP reads a URL every period. Only an answer that was accepted counts: on an error, on a status other than 200, on an
-// empty body or one that is no manifest, the objects stay as they are. A list without items is how to say that there
-// are none. An address without http or https, such as an empty one, is refused by Run. A proxy from the environment is used, redirects are followed only within the same scheme and host.
+// HTTP reads a URL every period. Only an answer that was accepted counts: on an error, on a status
+// other than 200, on an empty body or one that is no manifest, the objects stay as they are. A list
+// without items is how to say that there are none. An address without http or https, such as an
+// empty one, is refused by Run. A proxy from the environment is used, redirects are followed only
+// within the same scheme and host.
 func HTTP[T store.Object](address string, decode Decode[T], options ...Option) *Origin[T] {
 	u := &url[T]{address: address, settings: apply(options), decode: decode}
 	return &Origin[T]{kind: "http", keeper: &u.keeper, run: u.run}
@@ -93,8 +95,8 @@ func (u *url[T]) poll(ctx context.Context) {
 	log.V(2).Info("Read manifests", "bytes", len(got.body), "changed", got.body != nil, "objects", len(u.entry.objects))
 }
 
-// take brings the objects up to date with a new body; hand hands them over. A body in which nothing is good is not the
-// first state.
+// take brings the objects up to date with a new body; hand hands them over. A body in which nothing
+// is good is not the first state.
 func (u *url[T]) take(got answer) (hand func()) {
 	objects, rejected := u.decode(u.entry.path, got.body)
 	u.entry.take(objects, rejected)

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// isLeftover reports whether a name is that of a hidden file, or of what editors and package managers leave behind.
+// isLeftover reports whether a name is that of a hidden file, or of what editors and package
+// managers leave behind.
 func isLeftover(name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") {
 		return true
@@ -20,16 +21,17 @@ func isLeftover(name string) bool {
 	return false
 }
 
-// What people and file managers put before or behind a name to call a file's copy. Behind a space everything counts:
-// file managers write it in every language.
+// What people and file managers put before or behind a name to call a file's copy. Whatever a space
+// sets apart counts, as file managers write it in every language.
 var (
 	beforeCopy = regexp.MustCompile(`(?i)^(.* |(copy|backup|bak|old|orig|new|tmp|temp)([._-]of)?[._-])$`)
 	behindCopy = regexp.MustCompile(`(?i)^( .*|~.*|\(.*\)|[._-]\d{4}-?\d\d-?\d\d.*|` +
 		`[._-](copy|backup|bak|old|orig|original|saved?|prev|previous|new|tmp|temp|draft|disabled)([^a-z].*)?)$`)
 )
 
-// isCopy reports whether a file is a copy of another one, by their names alone: "web (copy).yaml", "Copy of web.yaml",
-// "web-old.yaml" and "web.yaml.1" are copies of "web.yaml". Such a name means nothing while there is no original.
+// isCopy reports whether a file is a copy of another one, by their names alone: "web (copy).yaml",
+// "Copy of web.yaml", "web-old.yaml" and "web.yaml.1" are copies of "web.yaml". Such a name means
+// nothing while there is no original.
 func isCopy(path, original string) bool {
 	name, of := filepath.Base(path), filepath.Base(original)
 	if len(name) <= len(of) {

@@ -9,10 +9,13 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Decode turns the bytes of a file, or of an answer, into objects. path names what is read, for errors. An error stands for
-// a part that gave no object, and costs only that. Errors must not repeat the content. It is called by one goroutine at a
-// time, and what it returns is the origin's. Objects that go into a store should have no resource version, or one that
-// changes with them. The package manifest has decoders for API types.
+// Decode turns the bytes of a file, or of an answer, into objects. path names what is read, for
+// errors. An error stands for a part that gave no object, and costs only that. An error with a
+// method Part() (key, digest string) says which object the part declares, and what tells it from
+// others; the errors of the package manifest have it. Errors must not repeat the content. It is
+// called by one goroutine at a time, and what it returns is the origin's. Objects that go into a
+// store should have no resource version, or one that changes with them. The package manifest has
+// decoders for API types.
 type Decode[T store.Object] func(path string, data []byte) (objects []T, rejected []error)
 
 // State is everything that an origin declares at one moment. It is read-only.
@@ -32,8 +35,9 @@ type Origin[T store.Object] struct {
 // Kind is "file" or "http".
 func (o *Origin[T]) Kind() string { return o.kind }
 
-// Run reads until ctx ends, which is no error, and hands states to set, on the goroutine of Run: the first one, and then
-// each for which something was read anew or has gone. It fails at once on options or an address that cannot be used.
+// Run reads until ctx ends, which is no error, and hands states to set, on the goroutine of Run:
+// the first one, and then each for which something was read anew or has gone. It fails at once on
+// options, a path or an address that cannot be used.
 func (o *Origin[T]) Run(ctx context.Context, set func(State[T])) error {
 	told, last := false, State[T]{}
 	return o.run(ctx, func(now State[T]) {
