@@ -383,6 +383,7 @@ func TestGraceEnds(t *testing.T) {
 		require.FailNow(t, u)
 	}
 	r.problem("for longer than 50ms")
+	require.False(t, r.SafeToPrune(sources.FileSource))
 }
 
 func TestSingleFileWhoseMountIsAway(t *testing.T) {
