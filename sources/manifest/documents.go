@@ -35,8 +35,8 @@ func (d *document) lineOf(item int, err error) int {
 	if item > 0 {
 		path = fmt.Sprintf("items[%d].", item-1)
 	}
-	if fault := interface{ firstField() string }(nil); errors.As(err, &fault) {
-		path += fault.firstField()
+	if fields := (&Error{Err: err}).Fields(); len(fields) > 0 {
+		path += fields[0]
 	}
 	if path == "" {
 		return d.line

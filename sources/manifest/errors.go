@@ -59,6 +59,16 @@ func (e *Error) Error() string {
 // Unwrap gives the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Fields are the paths of the fields that are wrong, as in spec.containers[0].image or
+// metadata.annotations[key]; none if the reason is about no field. The keys of maps are the manifest's.
+func (e *Error) Fields() []string {
+	var faults interface{ fields() []string }
+	if errors.As(e.Err, &faults) {
+		return faults.fields()
+	}
+	return nil
+}
+
 // maxFaults and maxFaultText bound the text of an error, of which a manifest can otherwise make as much as it likes.
 const (
 	maxFaults    = 32
@@ -88,12 +98,11 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD") // protobuf does not care
 }
 
-// firstField is the path of the first of the faults, by which the line of all is given.
-func (f fieldFaults) firstField() string {
-	if len(f) == 0 {
-		return ""
+func (f fieldFaults) fields() (paths []string) {
+	for _, fault := range f {
+		paths = append(paths, fault.Field)
 	}
-	return f[0].Field
+	return paths
 }
 
 // typeFault is a field that holds a value of another type.
@@ -109,7 +118,12 @@ func (f *typeFault) Error() string {
 	return f.field + ": " + f.why
 }
 
-func (f *typeFault) firstField() string { return f.field }
+func (f *typeFault) fields() []string {
+	if f.field == "" {
+		return nil
+	}
+	return []string{f.field}
+}
 
 // syntaxError is a document that does not parse at a line, counted from the start of the document.
 type syntaxError struct {

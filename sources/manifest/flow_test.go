@@ -81,3 +81,14 @@ func TestDecodeFaultsOfKeysAreStable(t *testing.T) {
 		require.Equal(t, []string{"document 1, line 1: [0].a[2]: two keys are one in JSON: give each once, as a text"}, texts(t, rejected))
 	}
 }
+
+// TestErrorFields: a program has the paths that the text of an error has.
+func TestErrorFields(t *testing.T) {
+	bad := strings.Replace(strings.Replace(yamlPod("a"), "x:1", "''", 1), "name: a", "name: a\n  labels: {'k\"[': v}", 1)
+	_, rejected := fromFile.Decode("m.yaml", []byte(bad))
+	require.Equal(t, []string{"metadata.labels", "spec.containers[0].image"}, rejected[0].Fields())
+	_, rejected = fromFile.Decode("m.yaml", []byte(strings.Replace(yamlPod("a"), "x:1", "5", 1)))
+	require.Equal(t, []string{"spec.containers.image"}, rejected[0].Fields())
+	_, rejected = fromFile.Decode("m.yaml", []byte("hello"))
+	require.Empty(t, rejected[0].Fields())
+}

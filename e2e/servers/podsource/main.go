@@ -25,6 +25,7 @@ type question struct {
 // answer is what the source emitted, or why it emitted nothing; of states, the updates that came of them.
 type answer struct {
 	Rejected string        `json:"rejected,omitempty"`
+	Fields   []string      `json:"fields,omitempty"` // that validation rejected
 	Pods     []*corev1.Pod `json:"pods,omitempty"`
 	Updates  []update      `json:"updates,omitempty"`
 }
@@ -74,6 +75,7 @@ func run(in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		a.Fields = invalidFields(q.Source, q.Manifest, a.Rejected)
 		if err := answers.Encode(a); err != nil {
 			return err
 		}
