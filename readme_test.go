@@ -1,33 +1,101 @@
 package tributary_test
 
 import (
+	"bufio"
+	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
-// TestReadmeShowsTestedCode: each Go block of the README stands in example_test.go, line by line, where it is compiled
-// and its output checked.
-func TestReadmeShowsTestedCode(t *testing.T) {
+// TestReadmeShowsWholePrograms: each Go block of the README is a file below examples/readme, to the letter.
+func TestReadmeShowsWholePrograms(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	examples, err := os.ReadFile("example_test.go")
-	require.NoError(t, err)
-	tested := unindented(string(examples))
+	var files []string
+	for _, pattern := range []string{"main.go", "*_test.go"} {
+		found, err := filepath.Glob(filepath.Join("examples", "readme", "*", pattern))
+		require.NoError(t, err)
+		files = append(files, found...)
+	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	require.Len(t, blocks, 3)
+	require.Len(t, blocks, len(files))
+	shown := map[string]bool{}
 	for _, block := range blocks {
-		require.Contains(t, tested, unindented(block[1]))
+		shown[block[1]] = true
+	}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, shown[string(source)], "%s is not in the README as it is", file)
 	}
 }
 
-func unindented(code string) string {
-	var lines []string
-	for line := range strings.Lines(code) {
-		lines = append(lines, strings.Join(strings.Fields(line), " "))
+// TestReadmeProgramsRun builds the two commands of the README and runs them against an API server with two pods.
+func TestReadmeProgramsRun(t *testing.T) {
+	api, err := apiserver.NewServer()
+	require.NoError(t, err)
+	pods := apiserver.Serve(api, watchcache.Pods())
+	for _, name := range []string{"web-0", "web-1"} {
+		_, err := pods.Create(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main", Image: "nginx"}}},
+		})
+		require.NoError(t, err)
 	}
-	return strings.Join(lines, "\n")
+	server := httptest.NewServer(api)
+	defer server.Close()
+	defer api.Close()
+	folder := t.TempDir()
+	manifest := "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd}\nspec: {containers: [{name: main, image: etcd}]}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "etcd.yaml"), []byte(manifest), 0o600))
+	environment := append(os.Environ(), "NODE_NAME=node-1", "MANIFESTS="+folder, "KUBECONFIG="+kubeconfig(t, server.URL))
+
+	for program, want := range map[string][]string{
+		"agent":      {"ADD default/etcd-node-1 from file", "ADD default/web-0 from api", "ADD default/web-1 from api"},
+		"controller": {"node-1 has 2 pods at version 3"},
+	} {
+		t.Run(program, func(t *testing.T) {
+			binary := filepath.Join(t.TempDir(), program)
+			out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./examples/readme/"+program).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			command := exec.CommandContext(t.Context(), binary)
+			command.Env = environment
+			stdout, err := command.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, command.Start())
+			var got []string
+			for lines := bufio.NewScanner(stdout); len(got) < len(want) && lines.Scan(); {
+				if line := lines.Text(); !strings.HasSuffix(line, "version 2") { // the copy may be seen half full
+					got = append(got, line)
+				}
+			}
+			require.NoError(t, command.Process.Signal(os.Interrupt))
+			require.NoError(t, command.Wait())
+			require.ElementsMatch(t, want, got)
+		})
+	}
+}
+
+// kubeconfig writes a file that names a server without credentials.
+func kubeconfig(t *testing.T, url string) (path string) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["local"] = &clientcmdapi.Cluster{Server: url}
+	config.Contexts["local"] = &clientcmdapi.Context{Cluster: "local"}
+	config.CurrentContext = "local"
+	path = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*config, path))
+	return path
 }
