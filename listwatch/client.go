@@ -118,6 +118,7 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 	items := func(yield func(T, error) bool) {
 		body, err := c.open(ctx, c.acceptList, request)
 		if err == nil {
+			c.decoder.begin(request)
 			defer body.Close()
 			items := 0
 			meta, err = c.decoder.list(body, func(obj T, err error) bool { items++; return yield(obj, err) })
@@ -136,6 +137,7 @@ func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions)
 	return func(yield func(Event[T], error) bool) {
 		body, err := c.open(ctx, c.acceptWatch, request)
 		if err == nil {
+			c.decoder.begin(request)
 			defer body.Close()
 			err = c.decoder.watch(body, yield)
 		}

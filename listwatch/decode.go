@@ -102,6 +102,14 @@ func (d *decoder[T]) listed(objects int) {
 	}
 }
 
+// begin doubts what the memo has, if a reader with a copy lists again: it may have written into it.
+func (d *decoder[T]) begin(request metav1.ListOptions) {
+	initial := !request.Watch || request.SendInitialEvents != nil && *request.SendInitialEvents
+	if d.memo != nil && d.held != nil && initial && request.Continue == "" {
+		d.memo.Doubt()
+	}
+}
+
 // list decodes the body of a LIST.
 func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.ListMeta, error) {
 	r := largeReader(body)

@@ -27,6 +27,8 @@
 //     They are deeply equal to what client-go makes of the same bytes; nothing is dropped. [WithoutSharing] turns it off,
 //     and [WithMutationDetector] finds in tests who writes into what is shared. What leaves through [ToClientGo], and what
 //     the function of [Project] gets, is a copy: there a program may write, unless it says [ReadOnly].
+//     A write against the rule shows in objects that share the part, but in none that is decoded after
+//     the reader's next list.
 //  7. A stream holds one object at a time, and up to 256 KiB of what has come behind it. One of more than 32 MiB ends it, and a length that lies costs no memory.
 //
 // # Cost

@@ -2,6 +2,7 @@ package listwatch_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,7 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
@@ -133,4 +137,83 @@ func TestOptionsThatWouldBeLostAreRefused(t *testing.T) {
 	for i, err := range append(append([]error{listErr, watchErr}, listErrs...), watchErrs...) {
 		require.ErrorContains(t, err, "take ReadOnly alone: give the other options to their source", fmt.Sprint(i))
 	}
+}
+
+// TestNoWriteOutlivesARelist: a reader writes into what it must not. What is decoded after its next
+// list is what the server sent, and shares memory again with all that was left whole.
+func TestNoWriteOutlivesARelist(t *testing.T) {
+	write := map[string]func(p *corev1.Pod){
+		"a map":     func(p *corev1.Pod) { p.Labels["app"] = "damaged" },
+		"an entry":  func(p *corev1.Pod) { p.Labels["new"] = "damaged" },
+		"a slice":   func(p *corev1.Pod) { p.Spec.Containers[0].Env[0].Value = "damaged" },
+		"a pointer": func(p *corev1.Pod) { *p.Spec.Volumes[0].ConfigMap.DefaultMode = 7 },
+		"a status":  func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.Time{} },
+	}
+	for name, write := range write {
+		for _, media := range encodings {
+			for _, relist := range []string{"list", "watch list"} {
+				t.Run(fmt.Sprintf("%s %s %s", name, media, relist), func(t *testing.T) {
+					const n = 20
+					var events []watch.Event // as changes, which are decoded beside the last state
+					for i := range n {
+						events = append(events, watch.Event{Type: watch.Modified, Object: pod(i)})
+					}
+					cs := clientset(t, serve(t, answerBoth(media, encode(t, media, v1Version, podList(n)), frames(t, media, v1Version, events...))))
+					source := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods")
+					plain := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods", listwatch.WithoutSharing())
+					want, _, errs := readList(plain.List(t.Context(), metav1.ListOptions{}))
+					require.Empty(t, errs)
+					// The reader holds nothing, so that all is decoded again.
+					reader := source.Holding(func(string) (*corev1.Pod, bool) { return nil, false })
+					first, _, _ := readList(reader.List(t.Context(), metav1.ListOptions{}))
+					changed, errs := readWatch(reader.Watch(t.Context(), metav1.ListOptions{}))
+					require.Empty(t, errs)
+					require.Len(t, changed, n)
+					write(first[n-1])
+					write(changed[n-1].Object)
+					untouched := first[n-1].Spec.Tolerations
+
+					var again []*corev1.Pod
+					if relist == "list" {
+						again, _, errs = readList(reader.List(t.Context(), metav1.ListOptions{}))
+						require.Empty(t, errs)
+					}
+					changed, errs = readWatch(reader.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(relist != "list")}))
+					require.Empty(t, errs)
+					for _, event := range changed {
+						again = append(again, event.Object)
+					}
+					require.NotEmpty(t, again)
+					for i, p := range again {
+						require.Equal(t, want[i%n], p, "object %d", i)
+					}
+					require.Same(t, &untouched[0], &again[0].Spec.Tolerations[0], "what is whole stays shared")
+				})
+			}
+		}
+	}
+}
+
+// TestNoWriteIntoATreeOutlivesARelist is the same for objects without a Go type.
+func TestNoWriteIntoATreeOutlivesARelist(t *testing.T) {
+	cs := clientset(t, serve(t, answer(200, jsonType, encode(t, jsonType, v1Version, podList(20)))))
+	read := func(lw listwatch.ListerWatcher[*unstructured.Unstructured]) []*unstructured.Unstructured {
+		all, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
+		require.Empty(t, errs)
+		return all
+	}
+	client := cs.CoreV1().RESTClient()
+	reader := listwatch.FromClient[unstructured.Unstructured](client, "pods").
+		Holding(func(string) (*unstructured.Unstructured, bool) { return nil, false })
+	first := read(reader)
+	first[0].Object["metadata"].(map[string]any)["labels"].(map[string]any)["app"] = "damaged"
+	spec := first[0].Object["spec"].(map[string]any)
+	spec["tolerations"].([]any)[0].(map[string]any)["key"] = "damaged"
+	want := read(listwatch.FromClient[unstructured.Unstructured](client, "pods", listwatch.WithoutSharing()))
+	again := read(reader)
+	require.Equal(t, want, again)
+	volumes := func(u *unstructured.Unstructured) uintptr {
+		return reflect.ValueOf(u.Object["spec"].(map[string]any)["volumes"]).Pointer()
+	}
+	require.Equal(t, volumes(first[0]), volumes(again[19]), "what is whole stays shared")
 }

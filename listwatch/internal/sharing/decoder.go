@@ -6,6 +6,7 @@ import "reflect"
 // room to work in. Who decodes alone always gets the same one.
 type decoder struct {
 	*Memo
+	since  uint32          // the doubts after which before was decoded
 	before map[any]*before // by plan
 	far    map[*site]*habit
 	trace  trace
@@ -29,10 +30,14 @@ func (m *Memo) take(size int) *decoder {
 	m.beginLocked(size)
 	last := len(m.idle) - 1
 	if last < 0 {
-		return &decoder{Memo: m, before: map[any]*before{}, far: map[*site]*habit{}, sum: make([]byte, 0, m.hash.Overhead())}
+		return &decoder{Memo: m, since: m.doubts, before: map[any]*before{}, far: map[*site]*habit{}, sum: make([]byte, 0, m.hash.Overhead())}
 	}
 	d := m.idle[last]
 	m.idle = m.idle[:last]
+	if d.since != m.doubts {
+		d.since = m.doubts
+		d.doubtBefore()
+	}
 	return d
 }
 

@@ -17,6 +17,8 @@
 //  4. A Memo is bounded, in entries and in bytes, and forgets what the last two generations of objects did not use.
 //  5. Of objects that change, the last state of each is such an object before too, by its texts and the keys of its other fields; it
 //     is held weakly.
+//  6. After [Memo.Doubt], a value is handed out again only once it was compared with its bytes: a
+//     reader may have written into it.
 //
 // Objects that a Memo has made share memory with each other and must not be modified.
 package sharing

@@ -30,6 +30,10 @@ type Memo struct {
 	changes changes
 	idle    []*decoder // the one used last comes last
 
+	// doubts is how often the values were doubted; see Doubt. What is older than the last doubt is
+	// not handed out.
+	doubts uint32
+
 	objects int // decoded in this generation
 	longest int // objects of the longest list lately
 	stats   Stats
@@ -204,44 +208,77 @@ func (h *habit) looked(found bool) {
 func (m *Memo) find(s *site, h *habit, k key, size int, dst reflect.Value) bool {
 	m.mu.Lock()
 	m.stats.Lookups++
-	i, ok := s.young.index[k]
+	found := false
+	i, known := s.young.index[k]
 	switch {
-	case ok:
-		dst.Set(s.young.values.Index(int(i)))
+	case known:
+		if found = s.young.checked[i] == m.doubts; found {
+			dst.Set(s.young.values.Index(int(i)))
+		}
 	case s.old.index != nil:
-		if i, ok = s.old.index[k]; ok {
+		if i, known = s.old.index[k]; known && s.old.checked[i] == m.doubts {
+			found = true
 			dst.Set(s.old.values.Index(int(i)))
-			delete(s.old.index, k)
-			s.old.bytes -= size
-			m.stats.Entries--
-			m.stats.Held -= size
-			m.keepLocked(s, k, size, dst)
+			m.renewLocked(s, k, size, dst)
 		}
 	}
-	if ok {
+	if found {
 		m.stats.Hits++
 		m.stats.Shared += uint64(size)
 	}
 	m.mu.Unlock()
-	h.looked(ok)
-	return ok
+	h.looked(known)
+	return found
 }
 
-// keep remembers what was decoded. Slices lose their spare capacity: two objects must not grow into one array.
-func (m *Memo) keep(s *site, h *habit, k key, size int, value reflect.Value) {
+// renewLocked takes a value of the last generation into this one.
+func (m *Memo) renewLocked(s *site, k key, size int, value reflect.Value) {
+	delete(s.old.index, k)
+	s.old.bytes -= size
+	m.stats.Entries--
+	m.stats.Held -= size
+	m.keepLocked(s, k, size, value)
+}
+
+// keep remembers what was decoded. Slices lose their spare capacity: two objects must not grow into
+// one array. A value that was in doubt is handed out again if it still is what its bytes say.
+func (m *decoder) keep(s *site, h *habit, k key, size int, value reflect.Value) {
 	trim(value)
 	if h.skip > 0 {
 		return // judged by the very look-up that did not find it
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, known := s.young.index[k]; !known { // to another decoder, by now
-		m.keepLocked(s, k, size, value)
+	if m.since != m.doubts {
+		return // it may have parts that are in doubt by now
+	}
+	if i, known := s.young.index[k]; known {
+		if s.young.checked[i] != m.doubts { // else it came from another decoder, by now
+			settle(s.young.values.Index(int(i)), value)
+			s.young.checked[i] = m.doubts
+		}
+		return
+	}
+	if i, known := s.old.index[k]; known {
+		settle(s.old.values.Index(int(i)), value)
+		m.renewLocked(s, k, size, value)
+		return
+	}
+	m.keepLocked(s, k, size, value)
+}
+
+// settle makes two values one: the older one if it is whole, so that it stays shared, else the
+// newer one.
+func settle(older, newer reflect.Value) {
+	if reflect.DeepEqual(older.Interface(), newer.Interface()) {
+		newer.Set(older)
+	} else {
+		older.Set(newer)
 	}
 }
 
 func (m *Memo) keepLocked(s *site, k key, size int, value reflect.Value) {
-	s.young.add(s.typ, k, size, value)
+	s.young.add(s.typ, k, size, value, m.doubts)
 	m.stats.Entries++
 	m.stats.Held += size
 }
@@ -254,16 +291,19 @@ func trim(value reflect.Value) {
 }
 
 // table holds values of one type by the bytes that they were decoded from. Values stand in one slice and the map has
-// no pointers: 50 bytes per entry beside the value, and nothing for the collector to follow in the map.
+// no pointers: 54 bytes per entry beside the value, and nothing for the collector to follow in the
+// map.
 type table struct {
 	index  map[key]uint32
 	values reflect.Value
-	bytes  int
+	// checked is at how many doubts a value was known to be what its bytes say.
+	checked []uint32
+	bytes   int
 }
 
 func (t *table) len() int { return len(t.index) }
 
-func (t *table) add(typ reflect.Type, k key, size int, value reflect.Value) {
+func (t *table) add(typ reflect.Type, k key, size int, value reflect.Value, doubts uint32) {
 	if t.index == nil {
 		t.index = map[key]uint32{}
 		t.values = reflect.New(reflect.SliceOf(typ)).Elem()
@@ -274,6 +314,7 @@ func (t *table) add(typ reflect.Type, k key, size int, value reflect.Value) {
 	}
 	t.values.SetLen(n + 1)
 	t.values.Index(n).Set(value)
+	t.checked = append(t.checked, doubts)
 	t.index[k] = uint32(n)
 	t.bytes += size
 }

@@ -1,6 +1,8 @@
 package sharing
 
 import (
+	"reflect"
+
 	kjson "sigs.k8s.io/json"
 )
 
@@ -12,8 +14,9 @@ type treeMemo struct {
 }
 
 type treeValue struct {
-	value any
-	size  int
+	value   any
+	size    int
+	checked uint32 // as in table
 }
 
 // treeSite is a path, such as spec.containers[].env.
@@ -96,7 +99,7 @@ func (m *decoder) treeValue(at *treeSite) (any, error) {
 	}
 	value, err := m.treeDecode(at, raw)
 	if err == nil && looked && at.skip == 0 {
-		m.keepTree(k, value, len(raw))
+		value = m.keepTree(k, value, len(raw))
 	}
 	return value, err
 }
@@ -181,40 +184,62 @@ func (s *treeSite) element(m *decoder) *treeSite {
 	return s.elements
 }
 
-func (m *decoder) findTree(at *treeSite, k key, size int) (any, bool) {
+func (m *decoder) findTree(at *treeSite, k key, size int) (value any, ok bool) {
 	m.mu.Lock()
 	m.stats.Lookups++
-	found, ok := m.tree.young[k]
-	if !ok {
-		if found, ok = m.tree.old[k]; ok {
-			delete(m.tree.old, k)
-			m.stats.Entries--
-			m.stats.Held -= size
-			m.keepTreeLocked(k, found.value, size)
+	found, known := m.tree.young[k]
+	if !known {
+		if found, known = m.tree.old[k]; known && found.checked == m.doubts {
+			m.renewTreeLocked(k, found.value, size)
 		}
 	}
+	ok = known && found.checked == m.doubts
 	if ok {
 		m.stats.Hits++
 		m.stats.Shared += uint64(size)
 	}
 	m.mu.Unlock()
-	at.looked(ok)
+	at.looked(known)
 	return found.value, ok
 }
 
-func (m *Memo) keepTree(k key, value any, size int) {
+func (m *Memo) renewTreeLocked(k key, value any, size int) {
+	delete(m.tree.old, k)
+	m.stats.Entries--
+	m.stats.Held -= size
+	m.keepTreeLocked(k, value, size)
+}
+
+// keepTree remembers a value, and returns the one to use, as keep does.
+func (m *decoder) keepTree(k key, value any, size int) any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, known := m.tree.young[k]; !known { // to another decoder, by now
-		m.keepTreeLocked(k, value, size)
+	if m.since != m.doubts {
+		return value
 	}
+	if was, known := m.tree.young[k]; known {
+		if was.checked == m.doubts || reflect.DeepEqual(was.value, value) {
+			value = was.value
+		}
+		m.tree.young[k] = treeValue{value, size, m.doubts}
+		return value
+	}
+	if was, known := m.tree.old[k]; known {
+		if reflect.DeepEqual(was.value, value) {
+			value = was.value
+		}
+		m.renewTreeLocked(k, value, size)
+		return value
+	}
+	m.keepTreeLocked(k, value, size)
+	return value
 }
 
 func (m *Memo) keepTreeLocked(k key, value any, size int) {
 	if m.tree.young == nil {
 		m.tree.young = map[key]treeValue{}
 	}
-	m.tree.young[k] = treeValue{value, size}
+	m.tree.young[k] = treeValue{value, size, m.doubts}
 	m.tree.bytes += size
 	m.stats.Entries++
 	m.stats.Held += size

@@ -1,0 +1,25 @@
+package sharing
+
+import "reflect"
+
+// Values are read-only, and readers that write into them against the rule do exist. So a reader
+// that lists again doubts them: what was decoded before is decoded once more before it is handed
+// out, and compared. A value that is whole stays shared with the objects that have it. One that is
+// not is replaced, so that no write of a reader gets into an object that is decoded after the next
+// list.
+
+// Doubt makes every value be compared with its bytes before it is handed out again. That costs one
+// decoding for each value that comes again.
+func (m *Memo) Doubt() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.doubts++
+	m.changes.young, m.changes.old = nil, nil
+}
+
+// doubtBefore lets go of the objects before. What is known of their places stays.
+func (d *decoder) doubtBefore() {
+	for _, b := range d.before {
+		b.set(reflect.Value{}, nil, false)
+	}
+}
