@@ -167,7 +167,9 @@ func (j *judge) judge(s Stream) {
 	for _, c := range s.Told {
 		j.told = max(j.told, versionOf(c.ResourceVersion))
 	}
-	j.told = max(j.told, after)
+	if s.Listed == nil || s.Listed.ResourceVersion != "" {
+		j.told = max(j.told, after)
+	}
 }
 
 // readable reports whether all versions are numbers.
@@ -228,6 +230,7 @@ func (j *judge) place(s Stream) (after uint64, placed bool) {
 	for _, version := range s.Listed.Objects {
 		from = max(from, versionOf(version))
 	}
+	j.told = from // and no more: if no event follows, the newest version that fits may be too new
 	for _, c := range s.Told {
 		if c.Type != watch.Bookmark {
 			until = versionOf(c.ResourceVersion)
@@ -309,11 +312,11 @@ func (j *judge) inOrder(s Stream) {
 			mark = version
 			continue
 		}
-		switch {
-		case seen[version]:
-			j.broke(Unique, c.Key, c.ResourceVersion, "an event at this version came before")
-		case version < last:
+		if version < last {
 			j.broke(Ordered, c.Key, c.ResourceVersion, "an event at version %d came before it", last)
+		}
+		if seen[version] {
+			j.broke(Unique, c.Key, c.ResourceVersion, "an event at this version came before")
 		}
 		if version <= mark {
 			j.broke(Bookmarkable, c.Key, c.ResourceVersion, "a bookmark at version %d came before it: everything up to there had been told", mark)

@@ -72,13 +72,13 @@ func (r *Recording) History() History {
 }
 
 // Bookmark notes that something promised the reader that it has been told everything up to
-// resourceVersion. A store's and a source's bookmarks are recorded without it. It does nothing for
-// a version older than a change that the reader was told of since.
+// resourceVersion, such as a handler of no lag. Bookmarks of stores and sources are recorded by
+// themselves. It does nothing if the reader has been told of a newer change since, or if the last
+// event was inferred: more may follow of the same state.
 func (r *Recording) Bookmark(resourceVersion string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.settleLocked()
-	if len(r.history.Streams) == 0 {
+	if r.inferred || len(r.history.Streams) == 0 {
 		return
 	}
 	told := r.history.Streams[len(r.history.Streams)-1].Told

@@ -1,0 +1,171 @@
+package robustness_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/e2e/robustness"
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+// reading is one recording with what goes with it.
+type reading struct {
+	key       string
+	contents  *contents
+	recording *listwatchtest.Recording
+}
+
+// awaited is a reader of one key, or of all, with the version up to which it has been told
+// everything; empty while it is behind.
+type awaited struct {
+	key      string
+	complete func() string
+}
+
+// readers are all that read one server.
+type readers struct {
+	t        *testing.T
+	config   *rest.Config
+	liveness time.Duration
+	all      []reading
+	running  sync.WaitGroup
+	stop     context.CancelFunc
+	ctx      context.Context
+	awaited  []awaited
+}
+
+func startReaders(t *testing.T, config *rest.Config, liveness time.Duration) *readers {
+	t.Helper()
+	r := &readers{t: t, config: config, liveness: liveness}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	t.Cleanup(r.end)
+	r.reflector("protobuf", "", nil)
+	r.reflector("JSON", "", []reflector.Option{reflector.WithPageSize(4)}, listwatch.WithJSON())
+	r.reflector("one object", "k1", nil)
+	r.informer()
+	return r
+}
+
+func (r *readers) end() { r.stop(); r.running.Wait() }
+
+func (r *readers) source(key string, options ...listwatch.Option) listwatch.ListerWatcher[object] {
+	r.t.Helper()
+	client, err := listwatch.NewRESTClient(rest.CopyConfig(r.config), corev1.SchemeGroupVersion)
+	require.NoError(r.t, err)
+	options = append(options, listwatch.InNamespace(namespace))
+	if key != "" {
+		options = append(options, listwatch.Fields(fields.OneTermEqualSelector("metadata.name", key)))
+	}
+	return listwatch.FromClient[corev1.ConfigMap](client, "configmaps", options...)
+}
+
+func (r *readers) options(more ...reflector.Option) []reflector.Option {
+	return append(more, reflector.WithWatchTimeout(3*time.Second), reflector.WithLiveness(r.liveness))
+}
+
+// reflector starts one that is recorded at both ends.
+func (r *readers) reflector(name, key string, more []reflector.Option, options ...listwatch.Option) {
+	r.t.Helper()
+	given, kept := newContents(), newContents()
+	source, ofSource := listwatchtest.RecordSource(name+": source", listwatch.ListerWatcher[object](seenSource{r.source(key, options...), given}))
+	held := store.NewIndexer[object]()
+	st, ofStore := listwatchtest.RecordStore(name+": store", store.Store[object](seenStore{held, kept}))
+	if key != "" {
+		key = store.Key(namespace, key)
+	}
+	r.all = append(r.all, reading{key, given, ofSource}, reading{key, kept, ofStore})
+	reading := reflector.New(source, st, r.options(more...)...)
+	r.running.Go(func() {
+		if err := reading.Run(r.ctx); err != nil {
+			r.t.Errorf("%s: %v", name, err)
+		}
+	})
+	r.awaited = append(r.awaited, awaited{key, func() string { return reading.Status().ResourceVersion }})
+}
+
+// informer starts one with a handler that keeps up, and two that fall behind.
+func (r *readers) informer() {
+	r.t.Helper()
+	inf := informer.New(r.source(""), informer.WithRing(16), informer.WithReflector(r.options()...))
+	for name, pause := range map[string]time.Duration{"handler": 0, "slow handler": 20 * time.Millisecond, "slower handler": 200 * time.Millisecond} {
+		seen := newContents()
+		told, recording := listwatchtest.RecordHandler[object](name)
+		handler, err := inf.AddHandler(func(e informer.Event[object]) {
+			seen.see(e.Old)
+			seen.see(e.New)
+			told(e.Old, e.New, e.Initial || e.Missed)
+			if pause > 0 {
+				<-time.After(rand.N(pause)) // a handler that takes its time is the experiment
+			}
+		})
+		require.NoError(r.t, err)
+		r.all = append(r.all, reading{"", seen, recording})
+		complete := func() string {
+			version := inf.Status().ResourceVersion // before the lag: events up to here are in the ring
+			if handler.Lag().Events > 0 {
+				return ""
+			}
+			return version
+		}
+		r.awaited = append(r.awaited, awaited{"", complete})
+		r.running.Go(func() {
+			ticker := time.NewTicker(50 * time.Millisecond)
+			defer ticker.Stop()
+			for r.ctx.Err() == nil {
+				select {
+				case <-r.ctx.Done():
+				case <-ticker.C:
+				}
+				if version := complete(); version != "" {
+					recording.Bookmark(version)
+				}
+			}
+		})
+	}
+	r.running.Go(func() {
+		if err := inf.Run(r.ctx); err != nil {
+			r.t.Errorf("informer: %v", err)
+		}
+	})
+}
+
+// await waits until all have been told what was persisted.
+func (r *readers) await(persisted []robustness.Persisted) {
+	r.t.Helper()
+	for i, one := range r.awaited {
+		last := uint64(0)
+		for _, p := range persisted {
+			if one.key == "" || one.key == p.Key {
+				last = number(p.ResourceVersion)
+			}
+		}
+		require.Eventually(r.t, func() bool { return number(one.complete()) >= last }, time.Minute, 20*time.Millisecond,
+			"reader %d of %q is at %s, not %d", i, one.key, one.complete(), last)
+	}
+}
+
+// histories ends the readers and returns what they were told.
+func (r *readers) histories() []robustness.Reader {
+	r.t.Helper()
+	r.end()
+	all := make([]robustness.Reader, 0, len(r.all))
+	for _, one := range r.all {
+		seen, conflicts := one.contents.all()
+		h := one.recording.History()
+		require.Empty(r.t, conflicts, "%s: one version with two contents", h.Reader)
+		all = append(all, robustness.Reader{History: h, Key: one.key, Contents: seen})
+	}
+	return all
+}

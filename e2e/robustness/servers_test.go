@@ -1,0 +1,277 @@
+package robustness_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/e2e/cluster"
+	"github.com/tributary-go/tributary/e2e/netfault"
+	"github.com/tributary-go/tributary/e2e/robustness"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+)
+
+// server is one that is written to, read and broken. Readers and writers have a proxy each.
+type server struct {
+	reads, writes             *netfault.Proxy
+	readsConfig, writesConfig *rest.Config
+	liveness                  time.Duration
+	persisted                 func() []robustness.Persisted // all writes so far
+	faults                    []fault                       // besides those of the network
+	bookmark                  func()                        // nil: the server sends them by itself
+}
+
+type fault struct {
+	name string
+	do   func()
+}
+
+// network are the faults that every server gets.
+func (s *server) network() []fault {
+	return []fault{
+		{"readers cut", s.reads.Cut},
+		{"readers reset", s.reads.Reset},
+		{"readers cut in a frame", func() { s.reads.CutAfter(700) }},
+		{"readers held back", func() { s.reads.Pause(); pass(300 * time.Millisecond); s.reads.Resume() }},
+		{"readers in a black hole", s.reads.Blackhole},
+		{"writers cut", s.writes.Cut},
+		{"writers cut in an answer", func() { s.writes.CutAfter(100) }},
+		{"writers reset", s.writes.Reset},
+	}
+}
+
+// pass waits for real time to pass, where that is the experiment.
+func pass(d time.Duration) { <-time.After(d) }
+
+var configMaps = watchcache.Core[object]("configmaps", "ConfigMap")
+
+// committed notes writes as a server in this process commits them.
+type committed struct {
+	mu  sync.Mutex
+	all []robustness.Persisted
+}
+
+func (c *committed) note(e listwatch.Event[object]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := robustness.Persisted{Change: listwatchtest.Change{Type: e.Type, Key: store.KeyOf(e.Object), ResourceVersion: e.ResourceVersion}}
+	if e.Type != watch.Deleted {
+		p.Content = contentOf(e.Object)
+	}
+	c.all = append(c.all, p)
+}
+
+func (c *committed) persisted() []robustness.Persisted {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]robustness.Persisted{}, c.all...)
+}
+
+// behindProxies makes a server of one that speaks plain HTTP.
+func behindProxies(t *testing.T, url string) *server {
+	t.Helper()
+	upstream := strings.TrimPrefix(url, "http://")
+	s := &server{reads: netfault.Listen(t, upstream), writes: netfault.Listen(t, upstream), liveness: 2 * time.Second}
+	s.readsConfig = &rest.Config{Host: "http://" + s.reads.Address(), QPS: -1}
+	s.writesConfig = &rest.Config{Host: "http://" + s.writes.Address(), QPS: -1}
+	return s
+}
+
+// theFake is listwatchtest, with its own faults.
+func theFake(t *testing.T) *server {
+	fake := listwatchtest.New(t, configMaps, watchcache.WithWindow(300), watchcache.WithBookmarkInterval(200*time.Millisecond))
+	written := &committed{}
+	fake.Origin().OnChange(written.note)
+	s := behindProxies(t, fake.Server().Listen().Host)
+	s.persisted = written.persisted
+	s.faults = []fault{
+		{"Disconnect", func() { fake.Disconnect() }},
+		{"Expire", func() { fake.Expire() }},
+		{"Truncate", func() { fake.Truncate() }},
+		{"Mute", func() { fake.Mute() }},
+		{"Delay", func() { fake.Delay(300 * time.Millisecond) }},
+		{"NoWatchList", func() { fake.NoWatchList(); fake.Expire() }},
+		{"Throttle", func() { fake.Throttle(time.Second); fake.Disconnect() }},
+		{"a create without an answer", func() { fake.Disconnect(listwatchtest.On(listwatchtest.Create)) }},
+		{"Stale", func() {
+			stale := fake.Stale(listwatchtest.UntilLifted())
+			fake.Disconnect()
+			pass(time.Second)
+			stale.Lift()
+		}},
+	}
+	return s
+}
+
+// theWatchCache is the watch cache over HTTP.
+func theWatchCache(t *testing.T) *server {
+	handler, err := apiserver.NewServer(watchcache.WithWindow(200), watchcache.WithBookmarkInterval(time.Hour))
+	require.NoError(t, err)
+	origin := apiserver.Serve(handler, configMaps)
+	written := &committed{}
+	origin.OnChange(written.note)
+	listener := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		handler.Close()
+		listener.CloseClientConnections()
+		listener.Close()
+	})
+	s := behindProxies(t, listener.URL)
+	s.persisted = written.persisted
+	s.bookmark = origin.SendBookmarks
+	s.faults = []fault{
+		{"compaction", func() { origin.Compact(); s.reads.Cut() }},
+		{"expiry", origin.Expire},
+	}
+	return s
+}
+
+// theAPIServer is kube-apiserver on etcd, with a second one that is left behind.
+func theAPIServer(t *testing.T) *server {
+	c := cluster.Start(t)
+	link := netfault.Listen(t, strings.TrimPrefix(c.Etcd.URL(), "http://"))
+	second := c.AddServer("http://" + link.Address())
+	reads, writes := netfault.Listen(t, c.Server.Address()), netfault.Listen(t, c.Server.Address())
+	written := followEtcd(t, c.Etcd.URL())
+	s := &server{
+		reads: reads, writes: writes, liveness: 4 * time.Second, persisted: written.persisted,
+		readsConfig:  c.Server.ConfigVia(reads.Address(), cluster.Admin),
+		writesConfig: c.Server.ConfigVia(writes.Address(), cluster.Admin),
+	}
+	restart := func(meanwhile func()) func() {
+		return func() {
+			c.Server.Kill()
+			meanwhile()
+			c.Server.Restart()
+		}
+	}
+	s.faults = []fault{
+		{"kill -9", restart(func() {})},
+		{"kill -9 and compaction", restart(func() { c.Etcd.Compact() })},
+		{"compaction", func() { c.Etcd.Compact(); reads.Cut() }},
+		{"failover to a server that is behind", func() {
+			link.Pause()
+			pass(500 * time.Millisecond)
+			reads.Switch(second.Address())
+			reads.Cut()
+			pass(4 * time.Second)
+			link.Resume()
+			pass(2 * time.Second)
+			reads.Switch(c.Server.Address())
+			reads.Cut()
+		}},
+	}
+	return s
+}
+
+// registry is where the API server keeps what is written here.
+const registry = "/registry/configmaps/"
+
+// followed is etcd's own account of what was written.
+type followed struct {
+	t      *testing.T
+	client *clientv3.Client
+	ctx    context.Context
+
+	mu       sync.Mutex
+	all      []robustness.Persisted
+	complete int64 // the revision up to which all has come
+	failed   error
+	moved    chan struct{}
+}
+
+// followEtcd watches the collection from its first revision, without the API server.
+func followEtcd(t *testing.T, url string) *followed {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &followed{t: t, client: client, ctx: clientv3.WithRequireLeader(ctx), moved: make(chan struct{}, 1)}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for answer := range client.Watch(f.ctx, registry+namespace+"/", clientv3.WithPrefix(), clientv3.WithRev(1), clientv3.WithProgressNotify()) {
+			f.take(answer)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		_ = client.Close()
+	})
+	return f
+}
+
+func (f *followed) take(answer clientv3.WatchResponse) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := answer.Err(); err != nil {
+		f.failed = err
+		return
+	}
+	for _, e := range answer.Events {
+		p := robustness.Persisted{Change: listwatchtest.Change{
+			Key: strings.TrimPrefix(string(e.Kv.Key), registry), ResourceVersion: strconv.FormatInt(e.Kv.ModRevision, 10),
+		}}
+		switch {
+		case e.Type == clientv3.EventTypeDelete:
+			p.Type = watch.Deleted
+		case e.IsCreate():
+			p.Type = watch.Added
+		default:
+			p.Type = watch.Modified
+		}
+		if p.Type != watch.Deleted {
+			obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(e.Kv.Value, nil, nil)
+			if err != nil {
+				f.failed = err
+				return
+			}
+			p.Content = contentOf(obj.(object))
+		}
+		f.all = append(f.all, p)
+	}
+	f.complete = max(f.complete, answer.Header.Revision)
+	select {
+	case f.moved <- struct{}{}:
+	default:
+	}
+}
+
+// persisted waits for what etcd has now.
+func (f *followed) persisted() []robustness.Persisted {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
+	defer cancel()
+	now, err := f.client.Get(ctx, registry, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	require.NoError(f.t, err)
+	for {
+		f.mu.Lock()
+		all, complete, failed := append([]robustness.Persisted{}, f.all...), f.complete, f.failed
+		f.mu.Unlock()
+		require.NoError(f.t, failed)
+		if complete >= now.Header.Revision {
+			return all
+		}
+		require.NoError(f.t, f.client.RequestProgress(f.ctx))
+		select {
+		case <-f.moved:
+		case <-time.After(100 * time.Millisecond):
+			require.NoError(f.t, ctx.Err(), "etcd did not tell all")
+		}
+	}
+}
