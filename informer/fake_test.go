@@ -20,6 +20,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -142,6 +143,18 @@ func (s *server) at(version string) content {
 		}
 	}
 	return nil
+}
+
+// changes are all writes so far, for a judge.
+func (s *server) changes() (all []listwatchtest.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.history {
+		if w.event.Type != watch.Bookmark {
+			all = append(all, listwatchtest.Change{Type: w.event.Type, Key: store.KeyOf(w.event.Object), ResourceVersion: w.event.ResourceVersion})
+		}
+	}
+	return all
 }
 
 func (s *server) now() content {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
 // follower is a handler that keeps a map of its own from nothing but its events, and checks each of them.
@@ -27,6 +28,9 @@ type follower struct {
 	begun   bool           // the initial list is over
 	removed atomic.Bool
 	missed  int
+
+	told      func(old, now *corev1.Pod, inferred bool)
+	recording *listwatchtest.Recording
 }
 
 func (f *follower) handle(e podEvent) {
@@ -34,6 +38,7 @@ func (f *follower) handle(e podEvent) {
 	assert.Falsef(f.t, e.Initial && f.begun, "the initial list comes first: %s", e.Key)
 	f.begun = f.begun || !e.Initial
 	f.apply(e)
+	f.told(e.Old, e.New, e.Initial || e.Missed)
 	id := e.Key + string(e.Object().UID)
 	version, err := strconv.Atoi(e.Object().ResourceVersion)
 	assert.NoError(f.t, err)
@@ -134,6 +139,7 @@ func (m *model) run(steps int) (missed int) {
 	require.NoError(m.t, stop())
 	for _, f := range m.handlers {
 		require.Equal(m.t, m.server.now(), f.content(), f.handler.Name())
+		require.NoError(m.t, listwatchtest.CheckHistory(m.server.changes(), f.recording.History()), f.handler.Name())
 		missed += f.missed
 	}
 	for _, f := range m.handlers {
@@ -186,6 +192,7 @@ func (m *model) addHandler() {
 	if m.random.IntN(4) == 0 {
 		options = append(options, informer.WithRedelivery(20*time.Second))
 	}
+	f.told, f.recording = listwatchtest.RecordHandler[*corev1.Pod](fmt.Sprint("handler ", len(m.handlers)))
 	h, err := m.informer.AddHandler(f.handle, options...)
 	require.NoError(m.t, err)
 	f.handler = h

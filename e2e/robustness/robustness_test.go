@@ -92,18 +92,25 @@ func judge(t *testing.T, s *server, d, between time.Duration) {
 	r.await(run.Persisted)
 	run.Readers = r.histories()
 
-	streams, told := 0, 0
+	streams, events, bookmarks := 0, 0, 0
 	for _, reader := range run.Readers {
 		streams += len(reader.Streams)
 		for _, s := range reader.Streams {
-			told += len(s.Told)
+			for _, c := range s.Told {
+				if c.Type == watch.Bookmark {
+					bookmarks++
+				} else {
+					events++
+				}
+			}
 		}
 		require.NoError(t, run.Check(reader), "seed %d", seed)
 	}
 	began := time.Now()
 	require.NoError(t, run.Judge(judging), "seed %d", seed)
-	t.Logf("%d writes persisted, %d operations of which %d without an answer, %d refused; %d readers, %d streams, %d events and bookmarks; judged in %s\nfaults: %v",
-		len(run.Persisted), len(run.Operations), log.unknown, log.refused, len(run.Readers), streams, told, time.Since(began).Round(time.Millisecond), struck)
+	t.Logf("%d writes persisted, %d operations of which %d without an answer, %d refused; %d readers, %d streams, %d events, %d bookmarks; judged in %s\nfaults: %v",
+		len(run.Persisted), len(run.Operations), log.unknown, log.refused, len(run.Readers), streams, events, bookmarks, time.Since(began).Round(time.Millisecond), struck)
+	require.Positive(t, bookmarks, "there was nothing to judge bookmarks by")
 	damage(t, run)
 }
 
