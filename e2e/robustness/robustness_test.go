@@ -64,7 +64,7 @@ func TestWatchCache(t *testing.T) {
 	judge(t, theWatchCache(t), length(t, 12*time.Second), 100*time.Millisecond)
 }
 func TestAPIServer(t *testing.T) {
-	judge(t, theAPIServer(t), length(t, 45*time.Second), 500*time.Millisecond)
+	judge(t, theAPIServer(t), length(t, 50*time.Second), time.Second)
 }
 
 const (

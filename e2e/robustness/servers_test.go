@@ -149,7 +149,7 @@ func theAPIServer(t *testing.T) *server {
 	reads, writes := netfault.Listen(t, c.Server.Address()), netfault.Listen(t, c.Server.Address())
 	written := followEtcd(t, c.Etcd.URL())
 	s := &server{
-		reads: reads, writes: writes, liveness: 4 * time.Second, persisted: written.persisted,
+		reads: reads, writes: writes, liveness: 2 * time.Second, persisted: written.persisted,
 		readsConfig:  c.Server.ConfigVia(reads.Address(), cluster.Admin),
 		writesConfig: c.Server.ConfigVia(writes.Address(), cluster.Admin),
 	}
