@@ -2,6 +2,7 @@ package robustness_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -93,25 +94,32 @@ func judge(t *testing.T, s *server, d, between time.Duration) {
 	run.Readers = r.histories()
 
 	streams, events, bookmarks := 0, 0, 0
+	var each strings.Builder
 	for _, reader := range run.Readers {
-		streams += len(reader.Streams)
-		for _, s := range reader.Streams {
-			for _, c := range s.Told {
-				if c.Type == watch.Bookmark {
-					bookmarks++
-				} else {
-					events++
-				}
-			}
-		}
+		told, marks := count(reader)
+		fmt.Fprintf(&each, "\n%s: %d streams, %d events, %d bookmarks", reader.Reader, len(reader.Streams), told, marks)
+		streams, events, bookmarks = streams+len(reader.Streams), events+told, bookmarks+marks
 		require.NoError(t, run.Check(reader), "seed %d", seed)
 	}
 	began := time.Now()
 	require.NoError(t, run.Judge(judging), "seed %d", seed)
-	t.Logf("%d writes persisted, %d operations of which %d without an answer, %d refused; %d readers, %d streams, %d events, %d bookmarks; judged in %s\nfaults: %v",
-		len(run.Persisted), len(run.Operations), log.unknown, log.refused, len(run.Readers), streams, events, bookmarks, time.Since(began).Round(time.Millisecond), struck)
+	t.Logf("%d writes persisted, %d operations of which %d without an answer, %d refused; %d readers, %d streams, %d events, %d bookmarks; judged in %s%s\nfaults: %v",
+		len(run.Persisted), len(run.Operations), log.unknown, log.refused, len(run.Readers), streams, events, bookmarks, time.Since(began).Round(time.Millisecond), each.String(), struck)
 	require.Positive(t, bookmarks, "there was nothing to judge bookmarks by")
 	damage(t, run)
+}
+
+func count(r robustness.Reader) (events, bookmarks int) {
+	for _, s := range r.Streams {
+		for _, c := range s.Told {
+			if c.Type == watch.Bookmark {
+				bookmarks++
+			} else {
+				events++
+			}
+		}
+	}
+	return events, bookmarks
 }
 
 // work writes and breaks for d. All faults strike once at least, however long that takes.
