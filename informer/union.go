@@ -273,12 +273,13 @@ func (u *members[T]) Status() reflector.Status {
 		if k == 0 || sum.Phase == reflector.Watching {
 			sum.Phase = s.Phase
 		}
-		sum.Synced = sum.Synced && s.Synced
+		sum.Synced, sum.MayBeOld = sum.Synced && s.Synced, sum.MayBeOld || s.MayBeOld
 		if k == 0 || s.LastContact.Before(sum.LastContact) {
 			sum.LastContact = s.LastContact
 		}
 		if sum.Err == nil && s.Err != nil {
 			sum.Err, sum.Class, sum.Since, sum.Attempts = fmt.Errorf("member %q: %w", m.name, s.Err), s.Class, s.Since, s.Attempts
+			sum.RetryAt, sum.RetryAfter = s.RetryAt, s.RetryAfter
 		}
 		for class, n := range s.Lists {
 			sum.Lists[class] += n

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -37,6 +38,8 @@ const (
 	Expired Class = "expired"
 	// TooLarge is a resource version that the server has not reached yet.
 	TooLarge Class = "version too large"
+	// WentBack is a server whose newest version is older than the one held: its etcd was restored from a backup.
+	WentBack Class = "version went back"
 	// Throttled is a server that asks to come later (429).
 	Throttled Class = "throttled"
 	// ServerError is any other failure on the server's side (5xx).
@@ -64,6 +67,8 @@ const (
 var (
 	errSilent     = errors.New("nothing came within the liveness period")
 	errDeadline   = errors.New("the server did not end the watch at its timeout")
+	errQuiet      = errors.New("the watch was ended for a look at the server's version")
+	errWentBack   = errors.New("the server's newest version is older than the one held: was its etcd restored from a backup?")
 	errIncomplete = errors.New("the watch list went on or ended without the bookmark that ends its initial events")
 )
 
@@ -88,8 +93,10 @@ func classify(err error) Class {
 	var undecodable *listwatch.DecodeError
 	var doubt doubtError
 	switch {
-	case errors.Is(err, errDeadline):
+	case errors.Is(err, errDeadline), errors.Is(err, errQuiet):
 		return OK
+	case errors.Is(err, errWentBack):
+		return WentBack
 	case errors.As(err, new(storeError)):
 		return StoreError
 	case errors.As(err, &undecodable):
@@ -153,8 +160,9 @@ func classifyNetwork(err error) Class {
 
 // retryAfter is how long the server asked to wait; 0 where it did not.
 func retryAfter(err error) time.Duration {
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		return time.Duration(seconds) * time.Second
+	seconds, ok := apierrors.SuggestsClientDelay(err)
+	if !ok {
+		return 0
 	}
-	return 0
+	return time.Duration(min(max(0, seconds), math.MaxInt32)) * time.Second
 }

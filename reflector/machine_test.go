@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +37,8 @@ func TestClassify(t *testing.T) {
 		{errDeadline, OK},
 		{errSilent, Silent},
 		{errIncomplete, Incomplete},
+		{errQuiet, OK},
+		{errWentBack, WentBack},
 		{apierrors.NewResourceExpired("old"), Expired},
 		{&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonGone}}, Expired},
 		{status(410), Expired},
@@ -80,9 +85,56 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 	ms := time.Millisecond
 	require.Equal(t, []time.Duration{800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, 30000 * ms, 30000 * ms}, longest(ServerError, 8))
 	require.Equal(t, []time.Duration{800 * ms, 1600 * ms, 2000 * ms, 2000 * ms}, longest(Unreachable, 4))
-	require.Equal(t, []time.Duration{800 * ms, 1600 * ms, 2000 * ms, 2000 * ms}, longest(Forbidden, 4))
-	require.Equal(t, []time.Duration{5800 * ms, 5800 * ms, 5800 * ms, 6400 * ms, 12800 * ms},
-		longest(Forbidden, refusalPatience+5)[refusalPatience:])
+}
+
+// Who grants a right sees the copy within 5 s, whenever that is; nothing is asked more often than that needs, but of a
+// server that was away and may not have read its roles yet.
+func TestBackoffOfRefusedRights(t *testing.T) {
+	for _, random := range []float64{0, 0.5, 0.999} {
+		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return random }}
+		for _, class := range []Class{Forbidden, NotFound} {
+			for range 100 {
+				delay := b.next(class, 0)
+				require.GreaterOrEqual(t, delay, 4*time.Second, "at most 8 attempts in 30 s")
+				require.LessOrEqual(t, delay, 4750*time.Millisecond, "and the time of a request")
+			}
+		}
+		b.next(Unreachable, 0)
+		for range refusalPatience {
+			require.LessOrEqual(t, b.next(Forbidden, 0), absentLimit)
+		}
+		require.GreaterOrEqual(t, b.next(Forbidden, 0), 4*time.Second)
+	}
+}
+
+// 500 clients whose connections are cut together are back within 100 ms, and not all at once.
+func TestBackoffResumesAtOnce(t *testing.T) {
+	slots := map[time.Duration]int{}
+	for i := range 500 {
+		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return float64(i) / 500 }}
+		delay := b.resume()
+		require.Positive(t, delay)
+		require.LessOrEqual(t, delay, 50*time.Millisecond, "as long again is left to connect")
+		slots[delay.Truncate(time.Millisecond)]++
+		require.Zero(t, b.resume(), "a second time without life in between is a failure like any other")
+		require.LessOrEqual(t, b.next(Disconnected, 0), 1600*time.Millisecond)
+	}
+	require.LessOrEqual(t, slices.Max(slices.Collect(maps.Values(slots))), 11)
+}
+
+func TestBackoffBoundsWhatTheServerAsksFor(t *testing.T) {
+	for _, seconds := range []int{301, 3600, 1e9, math.MaxInt} {
+		for _, err := range []error{apierrors.NewTooManyRequests("later", seconds), apierrors.NewServerTimeout(schema.GroupResource{}, "list", seconds)} {
+			b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
+			told := retryAfter(err)
+			if int(int32(seconds)) == seconds {
+				require.Equal(t, time.Duration(seconds)*time.Second, told)
+			}
+			for range 10 {
+				require.LessOrEqual(t, b.next(Throttled, told), toldLimit+30*time.Second)
+			}
+		}
+	}
 }
 
 func TestBackoffForgetsAnOutageOnceTheServerAnswers(t *testing.T) {
@@ -92,7 +144,7 @@ func TestBackoffForgetsAnOutageOnceTheServerAnswers(t *testing.T) {
 		b.next(Unreachable, 0)
 	}
 	require.Equal(t, 1600*time.Millisecond, b.next(ServerError, 0), "the second error of a server that was there")
-	require.Equal(t, 800*time.Millisecond, b.next(Forbidden, 0), "the first refusal")
+	require.Equal(t, 800*time.Millisecond, b.next(Forbidden, 0), "the first refusal of a server that was away")
 	for range 100 {
 		b.next(NotFound, 0)
 	}
@@ -100,7 +152,7 @@ func TestBackoffForgetsAnOutageOnceTheServerAnswers(t *testing.T) {
 }
 
 func TestBackoffForgetsOnceThereIsLife(t *testing.T) {
-	for class, want := range map[Class]time.Duration{Unreachable: 2000, Forbidden: 2000, ServerError: 3200} {
+	for class, want := range map[Class]time.Duration{Unreachable: 2000, ServerError: 3200} {
 		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
 		for flaps, want := range []time.Duration{800, 1600, want} {
 			b.alive(flaps)

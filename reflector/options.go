@@ -20,6 +20,7 @@ type options struct {
 	pageSize       int64
 	progress       time.Duration
 	stopOnFinal    bool
+	cachedFirst    bool
 }
 
 // defaults, with their reasons.
@@ -62,7 +63,8 @@ func WithBackoff(initial, limit time.Duration) Option {
 func WithWatchTimeout(d time.Duration) Option { return func(o *options) { o.watchTimeout = d } }
 
 // WithPageSize lists in pages of n objects at the latest version, and never by a watch list: less memory on an old
-// server, more load on its etcd. Default 0: a watch list, or one LIST from the watch cache.
+// server, more load on its etcd. Default 0: a watch list; if that fails, a LIST in pages of 500 for the first state, and
+// one from the server's cache, not older than the copy, for later ones.
 func WithPageSize(n int64) Option { return func(o *options) { o.pageSize = n } }
 
 // WithProgressWithin makes Ready fail also when the resource version has not moved for d, which is the only sign of an API
@@ -73,6 +75,13 @@ func WithProgressWithin(d time.Duration) Option { return func(o *options) { o.pr
 // WithFinalErrors makes Run return on 401, 403 and 404, which only somebody else can mend. Default: they show in
 // Status and are tried again, slowly.
 func WithFinalErrors() Option { return func(o *options) { o.stopOnFinal = true } }
+
+// WithCachedFirstList lets the LIST that follows a failed watch list read the first state from the server's cache
+// (resourceVersion 0, or not older than what the store held before): it costs etcd nothing, and is answered by a server
+// that is cut off from etcd. It may be older than the truth by any time. [Status].MayBeOld says so, and [Reflector.Ready]
+// fails, until the copy has reached the version of a consistent answer, which is asked for at once. Default: the first
+// state is the server's newest, and a server that cannot tell it is waited for. No effect beside WithPageSize.
+func WithCachedFirstList() Option { return func(o *options) { o.cachedFirst = true } }
 
 func apply(list []Option) options {
 	o := defaults()

@@ -13,7 +13,10 @@ type Readier interface {
 	Ready(maxStaleness time.Duration) error
 }
 
-var errNotSynced = errors.New("not synced yet")
+var (
+	errNotSynced = errors.New("not synced yet")
+	errMayBeOld  = errors.New("the state was read from the server's cache, and may be older than the truth")
+)
 
 // Ready returns nil when the store holds a whole state of the server and the server was heard from within maxStaleness;
 // else what is wrong, with the error behind it. A server sends a bookmark about once a minute, and its first one up to two
@@ -26,6 +29,8 @@ func (r *Reflector[T]) Ready(maxStaleness time.Duration) error {
 	switch within := r.options.progress; {
 	case !s.Synced:
 		wrong = errNotSynced
+	case s.MayBeOld:
+		wrong = errMayBeOld
 	case silence > maxStaleness:
 		wrong = fmt.Errorf("nothing heard for %s, allowed are %s", silence.Round(time.Millisecond), maxStaleness)
 	case within > 0 && standstill > within:

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/client-go/features"
+
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -37,10 +39,15 @@ type holder[T store.Object] interface {
 	Holding(held func(key string) (T, bool)) listwatch.ListerWatcher[T]
 }
 
-// New makes a reflector that will list and watch source into st. Nothing happens before Run.
+// snapshotter is a store that shows its content.
+type snapshotter[T store.Object] interface{ Snapshot() store.Snapshot[T] }
+
+// New makes a reflector that will list and watch source into st. Nothing happens before Run. If st has a Snapshot with
+// content of an earlier run, such as a checkpoint's, the first state must be as new as that. The environment's
+// KUBE_FEATURE_WatchListClient=false, client-go's switch, turns watch lists off.
 func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], optionList ...Option) *Reflector[T] {
 	r := &Reflector[T]{source: source, store: st, options: apply(optionList), random: rand.Float64, synced: make(chan struct{})}
-	if copied, ok := st.(interface{ Snapshot() store.Snapshot[T] }); ok {
+	if copied, ok := st.(snapshotter[T]); ok {
 		r.held = func(key string) (T, bool) { return copied.Snapshot().Get(key) }
 		if source, ok := source.(holder[T]); ok {
 			r.source = source.Holding(r.held)
@@ -50,7 +57,8 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
 	r.machine = newMachine(policy{
 		pageSize: r.options.pageSize, stopOnFinal: r.options.stopOnFinal,
-		noWatchList: ok && refuses.IsWatchListSemanticsUnSupported(),
+		noWatchList: ok && refuses.IsWatchListSemanticsUnSupported() || !features.FeatureGates().Enabled(features.WatchListClient),
+		cachedFirst: r.options.cachedFirst,
 	}, backoff{initial: r.options.backoffInitial, limit: r.options.backoffLimit, random: func() float64 { return r.random() }})
 	return r
 }
@@ -64,8 +72,11 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	if r.began.Swap(true) {
 		return errors.New("reflector: Run was called twice: make a new reflector for each run")
 	}
-	defer r.status.change(func(s *Status) { s.Phase = Idle })
+	defer r.enter(Idle)
 	defer r.closeOpen()
+	if held, ok := r.store.(snapshotter[T]); ok {
+		r.machine.begin(held.Snapshot().ResourceVersion())
+	}
 	return r.run(ctx)
 }
 

@@ -332,8 +332,11 @@ func TestMetrics(t *testing.T) {
 		r := reflector.New(forever{n: 3, pause: time.Second}, store.NewIndexer[*corev1.Pod](), reflector.WithMetrics(&m))
 		require.NoError(t, r.Run(ctx))
 		require.Equal(t, []reflector.ListStats{{Cause: reflector.OK, Class: reflector.OK, Duration: 3 * time.Second, Items: 3}}, m.lists)
+		require.Len(t, m.watches, 3, "the fourth was stopped")
+		quiet := m.watches[1].Duration
+		require.True(t, 5*time.Second <= quiet && quiet <= 15*time.Second, "%s", quiet)
 		require.Equal(t, []reflector.WatchStats{
-			{Class: reflector.Silent, Duration: 180 * time.Second}, {Class: reflector.Silent, Duration: 90 * time.Second},
-		}, m.watches, "two given up as silent; the third was stopped")
+			{Class: reflector.Silent, Duration: 180 * time.Second}, {Class: reflector.OK, Duration: quiet}, {Class: reflector.Silent, Duration: 90 * time.Second},
+		}, m.watches, "two given up as silent, and one ended for a probe in between")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/listwatch"
@@ -24,17 +25,19 @@ func (r *Reflector[T]) run(ctx context.Context) error {
 		case s.kind == doStop:
 			return fmt.Errorf("reflector: stopped by a final error: %w", s.err)
 		case s.kind == doWait:
-			r.enter(Waiting)
-			if !sleep(ctx, s.wait) {
+			if r.waiting(s); !sleep(ctx, s.wait) {
 				return nil
 			}
 			continue
 		}
 		began := time.Now()
 		var o outcome
-		if s.kind == doWatch {
+		switch s.kind {
+		case doWatch:
 			o = r.watch(ctx, s)
-		} else {
+		case doProbe:
+			o = r.probe(ctx, s)
+		default:
 			o = r.list(ctx, s)
 		}
 		if ctx.Err() != nil {
@@ -49,21 +52,38 @@ func (r *Reflector[T]) run(ctx context.Context) error {
 
 // report shows the end of a request in Status, log and metrics.
 func (r *Reflector[T]) report(s step, class Class, o outcome) {
-	if s.kind == doWatch {
+	r.status.change(func(st *Status) { st.MayBeOld = r.machine.old })
+	switch s.kind {
+	case doProbe:
+		r.probed(class)
+		if class != WentBack { // what else it fails with, the watch will show
+			return
+		}
+	case doWatch:
 		r.options.metrics.WatchEnded(WatchStats{Class: class, Duration: o.lived, Events: o.contacts - o.bookmarks})
-	} else {
+	default:
 		r.options.metrics.ListEnded(ListStats{
 			Cause: s.cause, WatchList: s.kind == doWatchList, Class: class, Duration: o.lived, Items: o.items,
 		})
 	}
 	r.options.log.V(2).Info("Request ended", "class", class, "list", s.kind != doWatch, "took", o.lived, "resourceVersion", r.machine.version)
 	switch {
+	case o.complete && s.poll: // the watch is still refused
+		r.status.polled(o.skipped == 0)
 	case o.complete:
 		r.recovered(o.skipped == 0)
 	case class == Short:
 		r.failing(class, errors.New("the watch ended at once, without an event"), o.at)
 	case class != OK:
 		r.failing(class, o.err, o.at)
+	}
+}
+
+// probed shows that the server answers again, and that its last watch was open. Only a stream can show that streams
+// bring something again.
+func (r *Reflector[T]) probed(class Class) {
+	if class == OK && r.Status().Class != Silent {
+		r.recovered(false)
 	}
 }
 
@@ -81,12 +101,22 @@ func (r *Reflector[T]) recovered(healed bool) {
 	}
 }
 
-func (r *Reflector[T]) enter(p Phase) { r.status.change(func(s *Status) { s.Phase = p }) }
+func (r *Reflector[T]) enter(p Phase) {
+	r.status.change(func(s *Status) { s.Phase, s.RetryAt, s.RetryAfter = p, time.Time{}, 0 })
+}
+
+// waiting shows until when, and whether the server asked for it.
+func (r *Reflector[T]) waiting(s step) {
+	r.status.change(func(st *Status) { st.Phase, st.RetryAt, st.RetryAfter = Waiting, time.Now().Add(s.wait), s.told })
+}
 
 // list reads the whole state into the store, in one transaction of the store's.
 func (r *Reflector[T]) list(ctx context.Context, s step) outcome {
 	r.enter(Listing)
-	read := &listRead{}
+	if s.cached { // before the store shows the state to anybody
+		r.status.change(func(st *Status) { st.MayBeOld = true })
+	}
+	read := &listRead{behind: s.behind}
 	var o outcome
 	if s.kind == doWatchList {
 		w := r.openWatchList(ctx, s.options)
@@ -134,6 +164,7 @@ type listRead struct {
 	stale   int   // of these, those that the store keeps as they were
 	err     error // what broke the list off
 	ended   bool
+	behind  bool // a version older than the one held is taken
 }
 
 // replace hands the list to the store. A store that takes a list which broke off, or stops in the middle of one, has
@@ -184,6 +215,12 @@ func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *
 				return
 			}
 		}
+		if !read.behind && behind(read.version, r.machine.version) {
+			var none T
+			read.err = errWentBack
+			yield(none, errWentBack)
+			return
+		}
 		read.ended = true
 	}
 }
@@ -215,6 +252,25 @@ func (r *Reflector[T]) pages(ctx context.Context, options metav1.ListOptions, re
 	}
 }
 
+// probe asks for the newest version that the server has, by a consistent LIST of one object.
+func (r *Reflector[T]) probe(ctx context.Context, s step) outcome {
+	guarded, guard := guardSilence(ctx, min(probePatience, r.options.liveness))
+	defer guard.stop()
+	list := r.source.List(guarded, s.options)
+	for _, err := range list.Items {
+		var unusable *listwatch.DecodeError
+		if err != nil && !errors.As(err, &unusable) {
+			return outcome{err: causeOf(guarded, err)}
+		}
+		guard.heard(time.Now()) // no contact in Status: that is what the watch brings
+	}
+	o := outcome{version: list.Meta().ResourceVersion}
+	if behind(o.version, r.machine.version) {
+		o.err = errWentBack
+	}
+	return o
+}
+
 // watch follows the changes, over the connection of the watch list where there is one.
 func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	r.enter(Watching)
@@ -222,6 +278,9 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	w := r.open
 	if w == nil {
 		w = r.openWatch(ctx, s.options, r.untilFirst())
+		if s.quiet {
+			w.guard.lookAfter(r.quietFor(s))
+		}
 	}
 	r.open = w
 	defer r.closeOpen()
@@ -247,6 +306,15 @@ func (r *Reflector[T]) untilFirst() time.Duration {
 		return r.options.liveness
 	}
 	return firstPatience * r.options.liveness
+}
+
+// quietFor is how long a watch that goes on after an interruption may bring nothing before a probe: 5 to 15 s by default, so
+// that the probes of many clients spread, and the whole is over within the liveness period.
+func (r *Reflector[T]) quietFor(s step) time.Duration {
+	if s.deaf {
+		return min(shortWatch, r.options.liveness/18)
+	}
+	return r.options.liveness/18 + time.Duration(r.random()*float64(r.options.liveness/9))
 }
 
 // take takes in one event, and reports whether the watch goes on.
@@ -278,6 +346,10 @@ func (r *Reflector[T]) take(o *outcome, p *position, w *openWatch[T], event list
 	}
 	if event.Type == watch.Bookmark {
 		o.bookmarks++
+		if r.machine.unproven && behind(event.ResourceVersion, p.at) { // a probe can tell why
+			o.err = errQuiet
+			return false
+		}
 		if r.machine.mayHeal(time.Now()) { // a lost event is still to be healed, and now it may
 			o.err = doubtError{r.machine.doubt}
 			return false
@@ -285,6 +357,7 @@ func (r *Reflector[T]) take(o *outcome, p *position, w *openWatch[T], event list
 	}
 	r.status.change(func(s *Status) {
 		s.reached(p.at, s.LastContact)
+		s.MayBeOld = s.MayBeOld && r.machine.caughtUp(p.at)
 		if event.Type != watch.Bookmark && err == nil && (where == placed || where == displaced) {
 			s.Events++
 		}
@@ -354,6 +427,12 @@ func (r *Reflector[T]) contact(g *guard, event bool) {
 // watchTimeout is what the server is asked for: between the option and its double.
 func (r *Reflector[T]) watchTimeout() time.Duration {
 	return r.options.watchTimeout + time.Duration(r.random()*float64(r.options.watchTimeout))
+}
+
+// behind reports whether a version is older than the one held. Versions that cannot be compared are not.
+func behind(version, held string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, held)
+	return err == nil && order < 0
 }
 
 // sleep reports whether the time passed before ctx ended.

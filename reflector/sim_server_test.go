@@ -25,12 +25,12 @@ import (
 
 // The faults of requests, of lists under way, and of watches under way.
 var (
-	requestFaults = []string{"400", "401", "403", "404", "410", "429", "429 later", "500", "503", "unreachable", "timeout", "slow", "mute", "restored"}
+	requestFaults = []string{"400", "401", "403", "404", "410", "429", "429 later", "500", "503", "unreachable", "timeout", "slow", "mute", "restored", "restored, written to", "429 for 31 years"}
 	listFaults    = []string{"cut", "reset", "undecodable item", "mute"}
 	watchFaults   = []string{"end", "EOF", "cut", "reset", "410 inside", "500 inside", "undecodable event", "wrong type",
 		"unknown event type", "duplicate", "replay", "bookmark", "mute", "slow", "restart",
 		"future version", "near future", "other backend", "no version"}
-	allFaults = slices.Concat(requestFaults, listFaults, watchFaults, []string{"stale server", "store refuses", "continue expired", "watch list ends early"})
+	allFaults = slices.Concat(requestFaults, listFaults, watchFaults, []string{"stale server", "cut off from etcd", "watch list fails", "watch refused", "store refuses", "continue expired", "watch list ends early"})
 )
 
 var pods = schema.GroupResource{Resource: "pods"}
@@ -52,6 +52,8 @@ func (m *model) fail(ctx context.Context, fault string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonTooManyRequests, Code: 429}}
 	case "429 later":
 		return apierrors.NewTooManyRequests("sim", 1+m.random.IntN(10))
+	case "429 for 31 years":
+		return apierrors.NewTooManyRequests("sim", 1e9)
 	case "500", "500 inside":
 		return apierrors.NewInternalError(errors.New("sim"))
 	case "503":
@@ -69,8 +71,8 @@ func (m *model) fail(ctx context.Context, fault string) error {
 	case "restart": // the server's window begins anew
 		m.floor = m.last().version
 		return io.ErrUnexpectedEOF
-	case "restored":
-		m.restore()
+	case "restored", "restored, written to":
+		m.restore(fault == "restored")
 		return io.ErrUnexpectedEOF
 	case "slow":
 		sleep(ctx, time.Duration(m.random.IntN(20))*time.Second)
@@ -152,7 +154,10 @@ func (m *model) listState(o metav1.ListOptions) (state moment, from int, err err
 		}
 		return m.at(v), from, nil
 	}
-	state = m.shown()
+	if o.ResourceVersion == "" && m.cutOff {
+		return state, 0, apierrors.NewGenericServerResponse(504, "list", pods, "", "sim", 0, true)
+	}
+	state, m.asked = m.shown(), m.last().version
 	if v, _ := strconv.Atoi(o.ResourceVersion); v > state.version {
 		return state, 0, tooLargeVersion()
 	}
@@ -175,12 +180,26 @@ func (m *model) Watch(ctx context.Context, o metav1.ListOptions) iter.Seq2[listw
 			return
 		}
 		from, _ := strconv.Atoi(o.ResourceVersion)
+		if o.SendInitialEvents == nil && m.noWatch && !m.done.Load() {
+			m.total.faults["watch refused"]++
+			yield(listwatch.Event[*corev1.Pod]{}, apierrors.NewForbidden(pods, "", errors.New("sim")))
+			return
+		}
 		if o.SendInitialEvents == nil {
 			m.changes(ctx, from, *o.TimeoutSeconds, yield)
 			return
 		}
+		if m.watchList == fails && m.enabled["watch list fails"] {
+			m.total.faults["watch list fails"]++
+			yield(listwatch.Event[*corev1.Pod]{}, m.anyFailure())
+			return
+		}
 		if m.watchList == refused {
 			yield(listwatch.Event[*corev1.Pod]{}, apierrors.NewBadRequest("sendInitialEvents is forbidden"))
+			return
+		}
+		if from == 0 && m.cutOff {
+			<-ctx.Done()
 			return
 		}
 		if state, ok := m.initial(from, yield); ok {
@@ -192,6 +211,7 @@ func (m *model) Watch(ctx context.Context, o metav1.ListOptions) iter.Seq2[listw
 // initial sends the state of a watch list; false ends the watch.
 func (m *model) initial(atLeast int, yield events) (moment, bool) {
 	state := m.shown()
+	m.asked = m.last().version
 	if atLeast == 0 {
 		state = m.last()
 	}
@@ -221,6 +241,15 @@ func (m *model) initial(atLeast int, yield events) (moment, bool) {
 		return state, yield(bookmark(state.version, false), nil)
 	}
 	return state, yield(bookmark(state.version, true), nil)
+}
+
+// anyFailure is one of the answers to a watch list that say nothing of a LIST.
+func (m *model) anyFailure() error {
+	codes := []int{403, 404, 500, 501, 502, 503, 504, 0}
+	if code := codes[m.random.IntN(len(codes))]; code != 0 {
+		return apierrors.NewGenericServerResponse(code, "watch", pods, "", "sim", 0, true)
+	}
+	return errors.New("sim: an error that is no Status")
 }
 
 func event(kind byte, name, object string) listwatch.Event[*corev1.Pod] {

@@ -121,8 +121,11 @@ type model struct {
 	store  *checkedStore
 
 	history   []moment
-	floor     int // versions below it are out of the window
-	behind    int // a stale server shows this many moments less than there are
+	floor     int  // versions below it are out of the window
+	behind    int  // a stale server shows this many moments less than there are
+	cutOff    bool // it does not reach its etcd: nothing consistent is answered
+	noWatch   bool // the role has list alone
+	asked     int  // the newest version when the last list was begun
 	watchList watchListSupport
 
 	steps int
@@ -136,6 +139,7 @@ type model struct {
 
 	requests int  // since the faults ended
 	frozen   bool // nothing is written: see restore
+	little   bool // with frozen: nothing that would reach the version held
 	lossy    bool // the store may differ: something was garbled since the last whole list
 	torn     bool // something was garbled in the list under way
 	wentBack bool // a server that is behind, or was restored, may have answered
@@ -149,13 +153,14 @@ const (
 	refused
 	ignored
 	neverEnds
+	fails
 )
 
 func newModel(t *testing.T, seed uint64, total *tally) *model {
 	m := &model{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 5)), total: total, calm: make(chan struct{})}
 	m.history = []moment{{version: 100, objects: map[string]string{}}}
 	m.floor = 100
-	m.watchList = []watchListSupport{supported, supported, supported, refused, ignored, neverEnds}[m.random.IntN(6)]
+	m.watchList = []watchListSupport{supported, supported, supported, refused, ignored, neverEnds, fails}[m.random.IntN(7)]
 	m.faultySteps = []int{20, 200, 2_000}[m.random.IntN(3)]
 	m.rarity = []int{1, 1, 5, 30}[m.random.IntN(4)]
 	m.enabled = map[string]bool{}
@@ -163,6 +168,7 @@ func newModel(t *testing.T, seed uint64, total *tally) *model {
 	for _, i := range m.random.Perm(len(allFaults))[:kinds] {
 		m.enabled[allFaults[i]] = true
 	}
+	m.noWatch = m.enabled["watch refused"] && m.random.IntN(2) == 0
 	for range m.random.IntN(20) {
 		m.write()
 	}
@@ -176,7 +182,7 @@ func (m *model) shown() moment { return m.history[max(0, len(m.history)-1-m.behi
 
 // write makes one change. Versions have gaps: other collections are written too.
 func (m *model) write() {
-	if m.frozen {
+	if m.frozen && !(m.little && m.last().version+3 < m.store.version) {
 		return
 	}
 	m.total.writes++
@@ -227,21 +233,25 @@ func (m *model) step() {
 	case 2:
 		if m.fault(m.rarity, "stale server") != "" {
 			m.behind = m.random.IntN(5)
+			m.cutOff = m.fault(1, "cut off from etcd") != ""
 			m.wentBack = m.wentBack || m.behind > 0
 		}
 	case 3:
-		m.behind = 0
+		m.behind, m.cutOff = 0, false
+	case 4:
+		m.noWatch = false
 	}
 	if m.steps >= m.faultySteps {
 		m.done.Store(true)
-		m.behind, m.watchList = 0, supported
+		m.behind, m.cutOff, m.watchList = 0, false, supported
 		close(m.calm)
 	}
 }
 
 // restore brings the server back to an older state, as from a backup: what came after it has never been. Nothing is
-// written until somebody has listed, since a client cannot see a history that has grown over its version.
-func (m *model) restore() {
+// written until somebody has listed, or little: a client cannot see a history that has grown over its version.
+func (m *model) restore(frozen bool) {
+	m.little = !frozen
 	m.epoch++
 	m.wentBack, m.lossy, m.frozen = true, true, true
 	keep := max(1, len(m.history)-1-m.random.IntN(10))
@@ -346,6 +356,9 @@ func (c *checkedStore) Replace(items iter.Seq2[*corev1.Pod, error], version func
 	}
 	c.model.total.replaces++
 	v, _ := strconv.Atoi(version())
+	if c.version == 0 && v < c.model.asked && !c.model.wentBack {
+		c.failf("the first state is of version %d, and the server was at %d when it was asked", v, c.model.asked)
+	}
 	if v < c.version && !c.model.wentBack {
 		c.failf("a list went back from %d to %d", c.version, v)
 	}

@@ -27,6 +27,9 @@ type Status struct {
 	Phase Phase
 	// Synced: the store has held a whole state of the server since some time.
 	Synced bool
+	// MayBeOld: the state was read from the server's cache, as [WithCachedFirstList] allows, and may be older than the
+	// truth. It ends when the copy has reached a version that the server named in a consistent answer.
+	MayBeOld bool
 	// ResourceVersion is the newest version whose effects the store holds, and from which a watch is resumed. A version
 	// from the future, which no server could have reached by writes, does not move it.
 	ResourceVersion string
@@ -48,6 +51,10 @@ type Status struct {
 	// Since is when things went wrong; Attempts is the number of failed requests since then.
 	Since    time.Time
 	Attempts int
+	// RetryAt is when the next request is made, while Phase is Waiting; zero otherwise. RetryAfter is what the server asked
+	// to wait, when it did (429 and others): obeyed up to five minutes, with jitter on top.
+	RetryAt    time.Time
+	RetryAfter time.Duration
 
 	// Lists counts completed lists by cause: OK for the first one, then why it had to be made again.
 	Lists map[Class]int
@@ -70,8 +77,17 @@ type Status struct {
 // String is one line for logs and people.
 func (s Status) String() string {
 	line := fmt.Sprintf("%s, synced=%t, version %q", s.Phase, s.Synced, s.ResourceVersion)
+	if s.MayBeOld {
+		line += ", may be older than the truth"
+	}
 	if s.Err != nil {
 		line += fmt.Sprintf(", %s since %s (%d attempts): %v", s.Class, s.Since.Format(time.TimeOnly), s.Attempts, s.Err)
+	}
+	if !s.RetryAt.IsZero() {
+		line += ", next request at " + s.RetryAt.Format(time.TimeOnly)
+	}
+	if s.RetryAfter > 0 {
+		line += fmt.Sprintf(" (the server asked to wait %s)", s.RetryAfter)
 	}
 	return line
 }
@@ -124,6 +140,15 @@ func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool) 
 		}
 	})
 	return news
+}
+
+// polled records a list that stood in for a watch: with healed the copy is whole, and what is wrong with the watch stays.
+func (k *statusKeeper) polled(healed bool) {
+	k.change(func(*Status) {
+		if healed {
+			k.lost = nil
+		}
+	})
 }
 
 // well records that the connection works, and with healed that the copy is whole. What was lost before that stays

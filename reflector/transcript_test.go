@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -55,12 +56,13 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play runs one script. Its lines are comments (#), "option NAME", "run DURATION", and answers: "list: …",
-// "watchlist: …", "watch: …", each for the next request of that kind.
+// play runs one script. Its lines are comments (#), "option NAME", "run DURATION", "look DURATION" for Status at that time, and answers: "list: …",
+// "watchlist: …", "watch: …", "probe: …", each for the next request of that kind. A probe without an answer of its own
+// finds a server that is well.
 func play(t *testing.T, script string) string {
 	server := &scriptedServer{t: t, log: &transcript{began: time.Now()}}
 	var options []Option
-	length := time.Minute
+	length, look, held := time.Minute, time.Duration(math.MaxInt64), ""
 	lines := bufio.NewScanner(strings.NewReader(script))
 	for lines.Scan() {
 		line, _, _ := strings.Cut(lines.Text(), "#")
@@ -69,12 +71,18 @@ func play(t *testing.T, script string) string {
 		case verb == "":
 		case verb == "run":
 			length, _ = time.ParseDuration(rest)
+		case verb == "look":
+			look, _ = time.ParseDuration(rest)
 		case verb == "option" && rest == "final":
 			options = append(options, WithFinalErrors())
 		case verb == "option" && rest == "pages":
 			options = append(options, WithPageSize(2))
 		case verb == "option" && rest == "brief":
 			options = append(options, WithWatchTimeout(time.Second))
+		case verb == "option" && rest == "cached":
+			options = append(options, WithCachedFirstList())
+		case verb == "option" && strings.HasPrefix(rest, "held "):
+			held = strings.TrimPrefix(rest, "held ")
 		case verb == "option" && rest == "store-refuses":
 			server.refuses = "full"
 		case strings.HasSuffix(verb, ":"):
@@ -86,8 +94,17 @@ func play(t *testing.T, script string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	st := &loggedStore{log: server.log, refuses: server.refuses}
+	if held != "" {
+		require.NoError(t, st.Indexer.Add(testPod("a", "1")))
+		require.NoError(t, st.Indexer.Bookmark(held))
+	}
 	r := New[*corev1.Pod](server, st, append(options, WithMetrics(server.log))...)
 	r.random = func() float64 { return 0.5 }
+	time.AfterFunc(look, func() {
+		s := r.Status()
+		server.log.line("Status: %s, synced=%t mayBeOld=%t class=%q, next request in %s, asked to wait %s",
+			s.Phase, s.Synced, s.MayBeOld, s.Class, max(0, time.Until(s.RetryAt)).Round(time.Millisecond), s.RetryAfter)
+	})
 	err := r.Run(ctx)
 	server.log.line("Run returned %v", err)
 	status := r.Status()
@@ -170,10 +187,11 @@ type answer struct {
 	words []string
 }
 
-func (s *scriptedServer) take(kind string) []string {
+// take is the next answer of a kind, or missing.
+func (s *scriptedServer) take(kind, missing string) []string {
 	i := slices.IndexFunc(s.answers, func(a answer) bool { return a.kind == kind })
 	if i < 0 {
-		return []string{"silent"}
+		return []string{missing}
 	}
 	words := s.answers[i].words
 	s.answers = slices.Delete(s.answers, i, i+1)
@@ -183,8 +201,12 @@ func (s *scriptedServer) take(kind string) []string {
 func (s *scriptedServer) List(ctx context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {
 	var meta metav1.ListMeta
 	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: func(yield func(*corev1.Pod, error) bool) {
-		s.log.line("LIST version=%q match=%q limit=%d continue=%q", o.ResourceVersion, o.ResourceVersionMatch, o.Limit, o.Continue)
-		for _, word := range s.take("list") {
+		kind, missing := "list", "silent"
+		if o.Limit == 1 {
+			kind, missing = "probe", "at@1000" // a server that is well
+		}
+		s.log.line("%s version=%q match=%q limit=%d continue=%q", strings.ToUpper(kind), o.ResourceVersion, o.ResourceVersionMatch, o.Limit, o.Continue)
+		for _, word := range s.take(kind, missing) {
 			verb, version, _ := strings.Cut(word, "@")
 			switch verb {
 			case "at":
@@ -209,7 +231,7 @@ func (s *scriptedServer) Watch(ctx context.Context, o metav1.ListOptions) iter.S
 			kind = "watchlist"
 		}
 		s.log.line("%s version=%q match=%q timeout=%ds", strings.ToUpper(kind), o.ResourceVersion, o.ResourceVersionMatch, *o.TimeoutSeconds)
-		for _, word := range s.take(kind) {
+		for _, word := range s.take(kind, "silent") {
 			event, err, end := s.say(ctx, word)
 			if end && err == nil || (event.Type != "" || err != nil) && !yield(event, err) || end {
 				return
@@ -256,6 +278,15 @@ func (s *scriptedServer) say(ctx context.Context, word string) (event listwatch.
 		return event, apierrors.NewTooManyRequests("later", seconds), true
 	case "500":
 		return event, apierrors.NewInternalError(fmt.Errorf("etcd is away")), true
+	case "503":
+		err := apierrors.NewServiceUnavailable("starting")
+		seconds, _ := strconv.Atoi(arg)
+		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)}
+		return event, err, true
+	case "504":
+		return event, apierrors.NewGenericServerResponse(504, "list", resource, "", "etcd does not answer", 0, true), true
+	case "opaque":
+		return event, fmt.Errorf("strconv.Atoi: invalid syntax"), true
 	case "toolarge":
 		err := apierrors.NewTimeoutError("Too large resource version", 1)
 		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}

@@ -21,6 +21,8 @@ func APIServer(client rest.Interface, options ...reflector.Option) Option {
 	return With(&apiServer{client: client, options: options})
 }
 
+var errMayBeOld = errors.New("the pods were read from the API server's cache, and may be older than the truth")
+
 // apiStale is twice the time between the bookmarks of a server that is well.
 const apiStale = 2 * time.Minute
 
@@ -40,10 +42,16 @@ func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 	pods := listwatch.FromClient[corev1.Pod](a.client, "pods",
 		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", sink.Node())))
 	push := sink.Set
+	copied := undelta.New(func(now Pods) { push(now) })
 	if sink.checkpoints != "" && !sink.likeKubelet {
 		a.saver = newSaver(newCheckpoint(sink.checkpoints, sink.Node(), sink.name), sink.Log())
-		if restored := a.saver.restore(); restored.Len() > 0 {
-			sink.set(state{pods: restored, restored: true})
+		push = func(restored Pods) {
+			if restored.Len() > 0 {
+				sink.set(state{pods: restored, restored: true})
+			}
+		}
+		if err := a.saver.restoreInto(copied); err != nil {
+			return err
 		}
 		defer a.saver.run()()
 		push = func(now Pods) {
@@ -51,7 +59,7 @@ func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 			a.saver.offer(now)
 		}
 	}
-	r := reflector.New(pods, undelta.New(push), append([]reflector.Option{reflector.WithLogger(sink.Log())}, a.options...)...)
+	r := reflector.New(pods, copied, append([]reflector.Option{reflector.WithLogger(sink.Log())}, a.options...)...)
 	a.running.Store(r)
 	return r.Run(ctx)
 }
@@ -65,6 +73,9 @@ func (a *apiServer) Report() Report {
 	report := Report{Mode: "watch", StaleAfter: apiStale, LastContact: status.LastContact, Errors: status.Failures}
 	if status.Err != nil {
 		report.Problems = []error{status.Err}
+	}
+	if status.MayBeOld {
+		report.Problems = append(report.Problems, errMayBeOld)
 	}
 	if a.saver != nil {
 		if err := a.saver.problem(); err != nil {

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/undelta"
 )
 
 // Checkpoint keeps the last complete state of each API server source in a folder, in a file of mode 0600 per node and name of
@@ -58,6 +62,21 @@ type saver struct {
 
 func newSaver(file checkpoint, log logr.Logger) *saver {
 	return &saver{file: file, log: log, states: make(chan Pods, 1)}
+}
+
+// restoreInto fills a store with what an earlier run has saved, so that nothing older than that is ever told.
+func (s *saver) restoreInto(copied *undelta.Store[*corev1.Pod]) error {
+	restored := s.restore()
+	if restored.ResourceVersion() == "" {
+		return nil
+	}
+	return copied.Replace(func(yield func(*corev1.Pod, error) bool) {
+		for _, pod := range restored.All() {
+			if !yield(pod, nil) {
+				return
+			}
+		}
+	}, store.At(restored.ResourceVersion()))
 }
 
 // restore returns what an earlier run has saved; nothing where there is nothing good.

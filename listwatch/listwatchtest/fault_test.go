@@ -258,7 +258,7 @@ func TestNoWatchListIsRefusedAsByAnOldServer(t *testing.T) {
 		require.Equal(t, 1, fault.Struck(), "once is enough for it to know")
 		lists := d.pods.Server().Requests(listwatchtest.List)
 		require.Len(t, lists, 1)
-		require.Equal(t, "list pods rv=0", lists[0].String())
+		require.Equal(t, "list pods limit=500", lists[0].String(), "the newest state, in pages")
 	})
 }
 

@@ -134,6 +134,8 @@ type statuses Metrics
 var (
 	byName      = []string{"reflector"}
 	synced      = describe("synced", "1 once the store has held a whole state of the server.", byName)
+	mayBeOld    = describe("may_be_old", "1 while the first state, read from a cache on request, is not proven to be the newest.", byName)
+	retryAt     = describe("retry_timestamp_seconds", "When the next request is made, while one is waited for.", byName)
 	lastContact = describe("last_contact_timestamp_seconds", "When the server was last heard.", byName)
 	lastEvent   = describe("last_event_timestamp_seconds", "When the last object or event came, bookmarks apart.", byName)
 	progress    = describe("last_progress_timestamp_seconds", "When the resource version last moved.", byName)
@@ -149,7 +151,7 @@ func describe(name, help string, labels []string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (s *statuses) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{synced, lastContact, lastEvent, progress, failing, skipped, unplaced, received} {
+	for _, d := range []*prometheus.Desc{synced, mayBeOld, retryAt, lastContact, lastEvent, progress, failing, skipped, unplaced, received} {
 		to <- d
 	}
 }
@@ -188,6 +190,8 @@ func collect(to chan<- prometheus.Metric, name string, status reflector.Status) 
 		}
 	}
 	gauge(synced, truth(status.Synced))
+	gauge(mayBeOld, truth(status.MayBeOld))
+	when(retryAt, status.RetryAt)
 	when(lastContact, status.LastContact)
 	when(lastEvent, status.LastEvent)
 	when(progress, status.LastProgress)

@@ -32,11 +32,15 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 		"tributary_reflector_synced", "tributary_reflector_failing", "tributary_reflector_skipped_objects_total",
 		"tributary_reflector_last_contact_timestamp_seconds", "tributary_reflector_last_event_timestamp_seconds",
 		"tributary_reflector_last_progress_timestamp_seconds", "tributary_reflector_events_total",
+		"tributary_reflector_may_be_old", "tributary_reflector_retry_timestamp_seconds",
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 		# HELP tributary_reflector_events_total Events received.
 		# TYPE tributary_reflector_events_total counter
 		tributary_reflector_events_total{reflector="pods"} 0
+		# HELP tributary_reflector_may_be_old 1 while the first state, read from a cache on request, is not proven to be the newest.
+		# TYPE tributary_reflector_may_be_old gauge
+		tributary_reflector_may_be_old{reflector="pods"} 0
 		# HELP tributary_reflector_skipped_objects_total Objects and events that could not be decoded or stored.
 		# TYPE tributary_reflector_skipped_objects_total counter
 		tributary_reflector_skipped_objects_total{reflector="pods"} 0
@@ -46,7 +50,7 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 	`), names...))
 
 	r.status = reflector.Status{
-		Synced: true, LastContact: time.UnixMilli(1500), LastEvent: time.UnixMilli(1250), LastProgress: time.UnixMilli(1375), Err: errors.New("no"), Class: reflector.Forbidden, Skipped: 2, Events: 7,
+		Synced: true, MayBeOld: true, RetryAt: time.UnixMilli(1625), LastContact: time.UnixMilli(1500), LastEvent: time.UnixMilli(1250), LastProgress: time.UnixMilli(1375), Err: errors.New("no"), Class: reflector.Forbidden, Skipped: 2, Events: 7,
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 		# HELP tributary_reflector_events_total Events received.
@@ -64,6 +68,12 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 		# HELP tributary_reflector_last_progress_timestamp_seconds When the resource version last moved.
 		# TYPE tributary_reflector_last_progress_timestamp_seconds gauge
 		tributary_reflector_last_progress_timestamp_seconds{reflector="pods"} 1.375
+		# HELP tributary_reflector_may_be_old 1 while the first state, read from a cache on request, is not proven to be the newest.
+		# TYPE tributary_reflector_may_be_old gauge
+		tributary_reflector_may_be_old{reflector="pods"} 1
+		# HELP tributary_reflector_retry_timestamp_seconds When the next request is made, while one is waited for.
+		# TYPE tributary_reflector_retry_timestamp_seconds gauge
+		tributary_reflector_retry_timestamp_seconds{reflector="pods"} 1.625
 		# HELP tributary_reflector_skipped_objects_total Objects and events that could not be decoded or stored.
 		# TYPE tributary_reflector_skipped_objects_total counter
 		tributary_reflector_skipped_objects_total{reflector="pods"} 2
