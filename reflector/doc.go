@@ -9,19 +9,34 @@
 //
 // The reflector is a state machine (machine.go) and one loop that does what it says (run.go):
 //
-//	          +--------------------------- expired, copy in doubt, silent twice ------------------------+
+//	          +------- expired, copy in doubt, silent twice, the server went back in time, no watch -----+
 //	          v                                                                                         |
 //	start -> list --(complete)--> watch --(clean end, cut connection, 5xx, silence)--> watch from there-+
-//	          |  ^                  |
-//	          v  |                  v
-//	         wait (backoff, Retry-After)            stop: ctx ended, or an error that was declared final
+//	          |  ^                  |  ^                                                                |
+//	          v  |                  v  |                                                                |
+//	         wait (backoff,        wait (at once after       probe <--(nothing came since the resumption)-+
+//	         Retry-After)          a watch that lived)       stop: ctx ended, or a final error
 //
-// A list is a watch that sends the state first (KEP-3157), or a LIST where the server refuses that, ignores it, or
-// does not finish it within its budget; what the server was found to do is remembered as long as Run runs.
+// A list is a watch that sends the state first (KEP-3157). When that fails, a LIST follows at once, for any reason but 429, a
+// refused connection, 410 and a version that the server does not have; the next watch list is tried after a minute, then
+// two, up to an hour. KUBE_FEATURE_WatchListClient=false turns watch lists off, as in client-go.
+//
+// The first state is the server's newest: an API server that is cut off from its etcd cannot answer such a list, and the
+// reflector is not synced until it can. A store that holds something when Run begins, such as a checkpoint, keeps
+// it until then. [WithCachedFirstList] takes what the server's cache has, and [Status] says that it may be old.
+//
+// When watches are refused, or fail again and again, and lists are not, lists keep the copy at the backoff's pace, and
+// [Status] goes on showing the error. Rights that are refused are asked for every 4 to 4.75 s.
+//
+// A watch that goes on after an interruption, and brings nothing for 5 to 15 s, is ended for a probe: a LIST of one object
+// that says what the server's newest version is. An older one than ours means that etcd was restored from a backup: the
+// older state is taken. If the restored history has passed our version by then, a client cannot see it: a watch goes on as if
+// nothing had happened. Then informer.Verify finds what differs; programs that must know call it on a schedule.
 //
 // # What is guaranteed
 //
-//  1. The store holds states that the server had; after a relist nothing is older than before.
+//  1. The store holds states that the server had; after a relist nothing is older than before, unless two answers agree
+//     that the server's own version is older: its etcd was restored from a backup.
 //  2. Every change reaches the store once, in order. Across a gap the relist's difference stands in for it. An event whose
 //     resource version does not fit those before it is judged by the object that the store holds: it is never a reason to
 //     go back, is counted in [Status] as unplaced, and is settled by one relist.
@@ -29,7 +44,8 @@
 //     not be decoded or placed, or was refused by the store, is counted and healed by one relist, at most one a minute.
 //  4. A connection over which nothing comes for the liveness period (twice that, before it has brought anything) is given up
 //     and resumed.
-//  5. When Run returns, everything that it started has ended.
+//  5. What a server asks to wait (Retry-After) is waited, up to five minutes. [Status] says until when, and why.
+//  6. When Run returns, everything that it started has ended.
 //
 // # Freshness
 //

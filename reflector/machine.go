@@ -243,7 +243,7 @@ func (m *machine) listEnded(s step, class Class, o outcome) {
 		m.wentBack()
 	}
 	m.byList = m.byList && m.onlyListIsAsked(class)
-	if m.poll { // the copy is whole up to its version, and the watch may be permitted before the list is
+	if m.poll && lostBy(class) == "" { // the copy is whole up to its version, and the watch may be permitted before the list is
 		m.list, m.poll = "", false
 		m.pollAt = o.at.Add(m.backoff.limit)
 	}

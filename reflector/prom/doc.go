@@ -19,6 +19,8 @@
 //	| tributary_reflector_last_contact_timestamp_seconds | gauge     | reflector                    | when the server was last heard      |
 //	| tributary_reflector_last_event_timestamp_seconds   | gauge     | reflector                    | when the last object or event came  |
 //	| tributary_reflector_last_progress_timestamp_seconds| gauge     | reflector                    | when the resource version last moved|
+//	| tributary_reflector_may_be_old                     | gauge     | reflector                    | 1 while a first state from a cache is not proven |
+//	| tributary_reflector_retry_timestamp_seconds        | gauge     | reflector                    | when the next request is made, while one waits   |
 //	| tributary_reflector_failing                        | gauge     | reflector, class             | 1 while something is wrong          |
 //	| tributary_reflector_skipped_objects_total          | counter   | reflector                    | what could not be decoded or stored |
 //	| tributary_reflector_unplaced_events_total          | counter   | reflector                    | events whose version did not fit    |
