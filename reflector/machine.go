@@ -170,7 +170,11 @@ func (m *machine) next() step {
 }
 
 func (m *machine) listStep(kind stepKind, options metav1.ListOptions) step {
-	return step{kind: kind, options: options, cause: m.list, poll: m.poll, behind: m.goneBack > 0 && m.atLeast == ""}
+	return step{
+		kind: kind, options: options, cause: m.list,
+		poll:   m.poll && kind == doList,                                // a watch list is a watch
+		behind: m.goneBack > 0 && m.atLeast == "" || m.list == Unplaced, // the version held is in doubt then
+	}
 }
 
 // watchListOptions ask for the state at least as new as atLeast, or as the moment of the request, and for what
@@ -274,7 +278,7 @@ func (m *machine) onlyListIsAsked(class Class) bool {
 func (m *machine) listed(s step, o outcome) {
 	switch {
 	case s.kind == doWatchList:
-		m.bookmarks, m.rest, m.failed = true, 0, ""
+		m.bookmarks, m.rest, m.failed, m.deaf, m.polls = true, 0, "", 0, 0
 	case m.byList: // LIST works where watch lists do not, for now
 		m.rest = min(max(2*m.rest, watchListRest), watchListLimit)
 		m.restUntil = o.at.Add(m.rest)
@@ -282,8 +286,7 @@ func (m *machine) listed(s step, o outcome) {
 	m.version, m.atLeast = o.version, o.version
 	m.synced, m.list, m.from, m.byList = true, "", fromHeld, false
 	m.tooLarge, m.silent, m.goneBack, m.refusedLists = 0, 0, 0, 0
-	if s.poll {
-		m.poll = false
+	if m.poll = false; s.poll {
 		m.pollLater(o.at)
 	}
 	m.probe, m.unproven = s.cached, s.cached || s.poll

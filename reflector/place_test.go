@@ -34,8 +34,10 @@ type strange struct {
 
 func (s *strange) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (s *strange) List(context.Context, metav1.ListOptions) listwatch.List[*corev1.Pod] {
-	s.lists++
+func (s *strange) List(_ context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {
+	if o.Limit != 1 { // a probe
+		s.lists++
+	}
 	pods := []*corev1.Pod{podAt("first", s.listed)}
 	if s.lists > 1 {
 		for i, version := range s.added {
