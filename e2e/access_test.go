@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/reflector"
@@ -32,6 +33,7 @@ func TestAccess(t *testing.T) {
 	result := table("what", "shown as", "after the answer", "fresh again after", "requests in between")
 	t.Run("group", func(t *testing.T) { // all at once: they wait, for the most part
 		t.Run("forbidden from the start", func(t *testing.T) { forbiddenFromTheStart(t, w, result) })
+		t.Run("list alone", func(t *testing.T) { listAlone(t, w, result) })
 		t.Run("permission withdrawn", func(t *testing.T) { permissionWithdrawn(t, w, result) })
 		t.Run("token expired", func(t *testing.T) { tokenExpired(t, w, result) })
 		t.Run("resource deleted", func(t *testing.T) { resourceDeleted(t, w, result) })
@@ -54,15 +56,45 @@ func forbiddenFromTheStart(t *testing.T, w *world, result *rows) {
 	require.True(t, apierrors.IsForbidden(err), "WaitSynced names the cause: %v", err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
-	pass(15 * time.Second) // long enough for the requests to become seldom
+	pass(30*time.Second - time.Since(line.began))
+	require.LessOrEqual(t, answered(f, http.StatusForbidden), 10, "as seldom as client-go%s", brief(f.sent().log()))
 	granted := time.Now()
 	w.grant(cluster.NobodyUser)
-	requireSynced(t, f, 40*time.Second)
+	requireSynced(t, f, 6*time.Second) // 5 s, and one for the server to read the role
 	recovered := time.Since(granted)
 	requireWhole(t, f, 5*time.Second)
 	require.Equal(t, reflector.OK, f.status().Class)
 	result.add("403 from the start", reflector.Forbidden, shown, recovered.Round(10*time.Millisecond), answered(f, http.StatusForbidden))
 }
+
+// listAlone: lists keep the copy of a user who may list and not watch, and Status says that watches are refused.
+func listAlone(t *testing.T, w *world, result *rows) {
+	t.Parallel()
+	account := w.account(t, "lister")
+	lister := serviceaccount + account.Name
+	w.permit("lists-pods", lister, rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"}})
+	config := w.cluster.Server.Config(w.cluster.AccountToken(account, time.Now().Add(time.Hour)))
+	require.Eventually(t, func() bool { // the server has read the role
+		client, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		_, err = client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{Limit: 1})
+		return err == nil
+	}, 10*time.Second, 50*time.Millisecond)
+	f := w.followPods(t, config, "", nil)
+	requireSynced(t, f, 2*time.Second)
+	untilClass(t, watchStatus(t, f), reflector.Forbidden, 0, 5*time.Second)
+	fresh := w.freshness(t, time.Now(), 35*time.Second, await(f, nodeName(0)))[0]
+	require.Equal(t, reflector.Forbidden, f.status().Class, "it still cannot watch")
+	w.permit("watches-pods", lister, rbacv1.PolicyRule{Verbs: []string{"watch"}, APIGroups: []string{""}, Resources: []string{"pods"}})
+	granted := time.Now()
+	require.Eventually(t, func() bool { return f.status().Class == reflector.OK }, 20*time.Second, 5*time.Millisecond, "%s", f.status())
+	requireWhole(t, f, 5*time.Second)
+	t.Logf("list alone: a write seen after %s; well %s after watch was granted", fresh.Round(time.Millisecond), time.Since(granted).Round(time.Millisecond))
+	result.add("403 of watches alone", reflector.Forbidden, "-", time.Since(granted).Round(10*time.Millisecond), answered(f, http.StatusForbidden))
+}
+
+// serviceaccount is what the names of the users behind service accounts of the default namespace begin with.
+const serviceaccount = "system:serviceaccount:default:"
 
 func permissionWithdrawn(t *testing.T, w *world, result *rows) {
 	t.Parallel()

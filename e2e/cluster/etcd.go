@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -15,18 +17,42 @@ import (
 type Etcd struct {
 	process *process
 	url     string
+	data    string // the folder
 }
 
 func startEtcd(t testing.TB, binary string) *Etcd {
 	t.Helper()
 	client, peer := "http://"+freeAddress(t), "http://"+freeAddress(t)
-	e := &Etcd{url: client, process: newProcess(t, "etcd", binary, []string{
-		"--name=e2e", "--data-dir=" + t.TempDir(), "--unsafe-no-fsync", "--log-level=warn",
+	data := filepath.Join(t.TempDir(), "data")
+	e := &Etcd{url: client, data: data, process: newProcess(t, "etcd", binary, []string{
+		"--name=e2e", "--data-dir=" + data, "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=e2e=" + peer,
 	})}
 	e.Start()
 	return e
+}
+
+// Backup ends it, copies its data, and starts it again. The API servers must be down.
+func (e *Etcd) Backup() (folder string) {
+	t := e.process.t
+	t.Helper()
+	e.Kill()
+	folder = filepath.Join(t.TempDir(), "backup")
+	require.NoError(t, os.CopyFS(folder, os.DirFS(e.data)))
+	e.Start()
+	return folder
+}
+
+// Restore ends it, puts the data of a backup in the place of its own, and starts it again: what was written since has never
+// been. The API servers must be down.
+func (e *Etcd) Restore(backup string) {
+	t := e.process.t
+	t.Helper()
+	e.Kill()
+	require.NoError(t, os.RemoveAll(e.data))
+	require.NoError(t, os.CopyFS(e.data, os.DirFS(backup)))
+	e.Start()
 }
 
 // URL is where clients reach it.
