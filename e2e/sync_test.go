@@ -39,7 +39,7 @@ var ways = []struct {
 	pages   bool
 }{
 	{name: "watch list", kind: watchList},
-	{name: "list at 0", read: []listwatch.Option{listwatch.WithoutWatchList()}, kind: list},
+	{name: "list", read: []listwatch.Option{listwatch.WithoutWatchList()}, kind: list},
 	{name: "pages of 500", options: []reflector.Option{reflector.WithPageSize(500)}, kind: list, pages: true},
 }
 

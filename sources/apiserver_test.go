@@ -27,6 +27,7 @@ type cluster struct {
 	client rest.Interface
 	refuse atomic.Int32 // the status that every request gets, unless zero
 	cut    func()       // cuts all connections
+	cutOff atomic.Bool  // from its etcd: only what its cache has is answered
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -36,6 +37,10 @@ func newCluster(t *testing.T) *cluster {
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code := int(c.refuse.Load()); code != 0 {
 			http.Error(w, "refused", code)
+			return
+		}
+		if query := r.URL.Query(); c.cutOff.Load() && query.Get("resourceVersion") == "" {
+			http.Error(w, "etcd does not answer", http.StatusGatewayTimeout)
 			return
 		}
 		server.ServeHTTP(w, r)
@@ -132,6 +137,38 @@ func TestAPIServerSequence(t *testing.T) {
 	require.Equal(t, sources.APISource, u.Pods[0].Annotations[sources.SourceAnnotation])
 	require.Equal(t, "watch", r.Status()[0].Mode)
 	require.WithinDuration(t, time.Now(), r.Status()[0].LastContact, patience)
+}
+
+// A server that is cut off from its etcd has a state in its cache. A program that takes it, by option, is told the pods, and
+// nothing is safe to prune until the server has said how old they are.
+func TestAPIServerWithACachedFirstListIsNotSafeToPrune(t *testing.T) {
+	c := newCluster(t)
+	c.cutOff.Store(true)
+	c.create("a", onNode("node-1"))
+	r := start(t, sources.APIServer(c.client, reflector.WithCachedFirstList(), reflector.WithLiveness(9*time.Second)))
+	r.expect("ADD api a=v1")
+	<-r.Synced()
+	r.problem("may be older than the truth")
+	require.False(t, r.SafeToPrune(sources.APISource))
+	c.create("b", onNode("node-1"))
+	r.expect("ADD api b=v1")
+	require.False(t, r.SafeToPrune(sources.APISource), "an event says nothing of how far the server is behind")
+	c.cutOff.Store(false)
+	c.cut()
+	require.Eventually(t, func() bool { return r.SafeToPrune(sources.APISource) }, patience, time.Millisecond)
+	r.healthy()
+}
+
+// By default such a state is not told at all.
+func TestAPIServerThatIsCutOffFromEtcdIsNotSynced(t *testing.T) {
+	c := newCluster(t)
+	c.cutOff.Store(true)
+	c.create("a", onNode("node-1"))
+	r := start(t, sources.APIServer(c.client, reflector.WithBackoff(time.Millisecond, 10*time.Millisecond)))
+	r.problem("504 Gateway Timeout")
+	require.False(t, r.Status()[0].Seen)
+	c.cutOff.Store(false)
+	r.expect("ADD api a=v1")
 }
 
 func TestAPIServerWithoutPods(t *testing.T) {
