@@ -95,9 +95,13 @@ func (h *Handler[T]) Lag() Lag {
 }
 
 // Remove ends the handler and waits until it has returned for the last time: after Remove there are no more events.
-// It may be called at any time and more than once. Called by the handler itself it would wait for ever: a handler that
-// has had enough says "go h.Remove()", and may be told a few more events.
+// It may be called at any time and more than once. A handler that calls it waits for itself, and so for ever: see
+// [Handler.Halt].
 func (h *Handler[T]) Remove() { h.remove(h); <-h.done }
+
+// Halt ends the handler as [Handler.Remove] does, and does not wait. The handler is told nothing after the event that it
+// is handling, if any, and has left the informer's Status when Halt returns. A handler that has had enough calls it.
+func (h *Handler[T]) Halt() { h.remove(h) }
 
 // run tells the handler everything, until it is halted.
 func (h *Handler[T]) run(fail func(error)) {

@@ -198,6 +198,29 @@ func TestRemoveWaitsForTheLastReturn(t *testing.T) {
 	})
 }
 
+// TestHaltFromTheHandler: a handler that has had enough is told nothing after the event at hand.
+func TestHaltFromTheHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a", "b")
+		i := informer.New[*corev1.Pod](s)
+		var h *informer.Handler[*corev1.Pod]
+		calls, left := 0, -1
+		h = add(t, i, func(podEvent) {
+			calls++
+			h.Halt()
+			h.Halt() // twice
+			left = len(i.Status().Handlers)
+		})
+		start(t, i)
+		synctest.Wait()
+		s.put("c")
+		synctest.Wait()
+		h.Remove()
+		require.Equal(t, 1, calls)
+		require.Zero(t, left)
+	})
+}
+
 func TestRunWaitsForHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informer.New[*corev1.Pod](newServer("a", "b"))

@@ -27,7 +27,9 @@
 //  4. An informer's store is read-only, and so are the indexers made of it: writing fails. An indexer made of a
 //     [store.Store] writes into that.
 //  5. A handler that panics ends the process by way of Run, as there, unless the informer is run by its own Run, which
-//     returns the panic as an error.
+//     returns the panic as an error. The panic is an *[informer.PanicError], which wraps the handler's value and names
+//     the handler. runtime.ReallyCrash is not asked.
+//  6. RemoveEventHandler fails if the handler is another informer's. There it does nothing.
 //
 // # What cannot be honoured
 //

@@ -201,6 +201,30 @@ func TestHandlerRemovesItself(t *testing.T) {
 	require.NoError(t, cache.ShutDownEventHandler(shared, registered))
 }
 
+// TestRemovedAtOnce: when RemoveEventHandler has returned, the informer has dropped the handler, even one that is at work.
+func TestRemovedAtOnce(t *testing.T) {
+	pods := listwatchtest.New(t, watchcache.Pods())
+	pods.Create(onNode("ns", "a", "n1"))
+	shared := clientgo.NewInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, nil)
+	atWork, goOn := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	registered, err := shared.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { close(atWork); <-goOn }})
+	require.NoError(t, err)
+	stop := running(t, shared.RunWithContext)
+	defer release()
+	<-atWork
+	status := shared.(interface{ Status() informer.Status }).Status
+	require.Len(t, status().Handlers, 1)
+	require.NoError(t, shared.RemoveEventHandler(registered))
+	require.Empty(t, status().Handlers)
+	release()
+	require.NoError(t, cache.ShutDownEventHandler(shared, registered))
+	stop()
+	_, err = shared.AddEventHandler(&transcript{})
+	require.ErrorIs(t, err, informer.ErrStopped)
+	require.ErrorContains(t, err, "has stopped already", "which programs look for")
+}
+
 // TestFactory gives a factory of k8s.io/client-go/informers an informer of ours, which its listers then read.
 func TestFactory(t *testing.T) {
 	pods := listwatchtest.New(t, watchcache.Pods())

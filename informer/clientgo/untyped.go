@@ -237,11 +237,13 @@ func typed[T store.Object](obj any) (T, error) {
 
 var (
 	errReadOnly = errors.New("the store is written by its informer alone: to fill one by hand, as tests do, give a store.Indexer")
-	errForeign  = errors.New("clientgo: remove a handler: the registration is not one of this informer's")
-	errRunning  = errors.New("clientgo: set a transform: the informer has been started")
-	errNilFunc  = errors.New("clientgo: add a handler: it is nil")
-	errBuilt    = errors.New("clientgo: set a transform: the informer was made with its source: wrap that in one that transforms, or use NewInformer")
-	errReflect  = errors.New("clientgo: set a watch error handler: it takes client-go's reflector, and there is none: use " +
+	// errStopped ends as client-go's error does: it has no other mark, so programs look for these words.
+	errStopped = fmt.Errorf("clientgo: %w: the handler was not added to shared informer because it has stopped already", informer.ErrStopped)
+	errForeign = errors.New("clientgo: remove a handler: the registration is not one of this informer's")
+	errRunning = errors.New("clientgo: set a transform: the informer has been started")
+	errNilFunc = errors.New("clientgo: add a handler: it is nil")
+	errBuilt   = errors.New("clientgo: set a transform: the informer was made with its source: wrap that in one that transforms, or use NewInformer")
+	errReflect = errors.New("clientgo: set a watch error handler: it takes client-go's reflector, and there is none: use " +
 		"informer.WithReflector with reflector.WithLogger or reflector.WithMetrics, or read the informer's Status")
 )
 
@@ -249,6 +251,10 @@ var (
 // result, which reports an error to k8s.io/apimachinery's runtime.HandleError, since it can return none, and lets the
 // panic of a handler end the process. Its handlers are the informer's, and appear in its Status. It is safe for
 // concurrent use.
+//
+// The result has one more method, Status() [informer.Status], which a type assertion finds:
+//
+//	health := shared.(interface{ Status() informer.Status }).Status()
 func Informer[T store.Object](i *informer.Informer[T]) cache.SharedIndexInformer {
 	return &shared[T]{informer: i, indexer: newIndexer(i)}
 }
@@ -256,7 +262,7 @@ func Informer[T store.Object](i *informer.Informer[T]) cache.SharedIndexInformer
 // NewInformer makes an informer in the place of cache.NewSharedIndexInformer, for code that makes informers by a function
 // of that type. It holds objects of the type of example and no other; nil stands for any. It reads through client-go's
 // client, which decodes each object by itself: what [listwatch.FromClient] shares between objects is not shared.
-// SetTransform works until it is run. resync is the redelivery of handlers that ask for nothing else; see
+// SetTransform works until it is run, and Status is there as in the result of [Informer]. resync is the redelivery of handlers that ask for nothing else; see
 // [informer.WithRedelivery]. It panics where an indexer cannot be added: that is a mistake in the program.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	source := &checked{from: listwatch.FromClientGo[Object](lw), want: reflect.TypeOf(example)}
@@ -296,6 +302,9 @@ func (s *shared[T]) AddEventHandlerWithResyncPeriod(
 		return nil, errNilFunc
 	}
 	h, err := s.informer.AddHandler(func(e informer.Event[T]) { tell(handler, e) }, informer.WithRedelivery(every))
+	if errors.Is(err, informer.ErrStopped) {
+		return nil, errStopped
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -351,6 +360,9 @@ func (s *shared[T]) RunWithContext(ctx context.Context) {
 	}
 }
 
+// Status is what the interface has no method for; see [Informer].
+func (s *shared[T]) Status() informer.Status { return s.informer.Status() }
+
 func (s *shared[T]) HasSynced() bool { return isClosed(s.informer.Synced()) }
 func (s *shared[T]) HasSyncedChecker() cache.DoneChecker {
 	return checker{"informer", s.informer.Synced()}
@@ -385,9 +397,10 @@ type registration[T store.Object] struct {
 	removed  chan struct{} // closed when the handler has returned for the last time, after remove
 }
 
-// remove lets a goroutine wait for the handler, which may be the caller.
+// remove halts the handler, which may be the caller, and lets a goroutine wait for it.
 func (r *registration[T]) remove() {
 	r.once.Do(func() {
+		r.handler.Halt()
 		go func() {
 			r.handler.Remove()
 			close(r.removed)
