@@ -39,6 +39,13 @@ func build(logf func(string, ...any)) (binaries, error) {
 	return binaries{etcd: etcd, apiServer: apiServer}, err
 }
 
+// Build returns the paths of the servers, for a program that starts them itself. It builds what is not yet in the cache,
+// and tells logf of it: that takes minutes.
+func Build(logf func(string, ...any)) (etcd, apiServer string, err error) {
+	built, err := build(logf)
+	return built.etcd, built.apiServer, err
+}
+
 // PodSource builds the command in servers/podsource, the kubelet's own pod sources, and returns its path. It takes minutes the
 // first time, and skips the test under -short.
 func PodSource(t testing.TB) (binary string) {

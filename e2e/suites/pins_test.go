@@ -1,0 +1,9 @@
+package suites
+
+// The modules whose tests run here, and ours, for go.mod: what those tests import is then in go.sum.
+import (
+	_ "k8s.io/client-go/tools/cache"
+	_ "sigs.k8s.io/controller-runtime/pkg/cache"
+
+	_ "github.com/tributary-go/tributary/informer/clientgo"
+)

@@ -1,0 +1,150 @@
+package suites
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// workspace is a copy of a module that is edited, and a go.mod that puts it in the place of the module itself.
+type workspace struct {
+	t       testing.TB
+	module  string // its path
+	version string
+	folder  string // the copy
+	modfile string
+}
+
+// newWorkspace copies the module of the version in go.mod out of the module cache, and fetches it first if need be.
+func newWorkspace(t testing.TB, module string) *workspace {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds and runs the tests of other modules: not under -short")
+	}
+	var from struct{ Version, Dir string }
+	require.NoError(t, json.Unmarshal(output(t, exec.Command("go", "list", "-m", "-json", module)), &from))
+	if from.Dir == "" { // known, but not fetched
+		require.NoError(t, json.Unmarshal(output(t, exec.Command("go", "mod", "download", "-json", module)), &from))
+	}
+	w := &workspace{t: t, module: module, version: from.Version, folder: filepath.Join(t.TempDir(), "module")}
+	require.NoError(t, os.CopyFS(w.folder, os.DirFS(from.Dir)))
+	w.modfile = filepath.Join(filepath.Dir(w.folder), "go.mod")
+	goMod, err := os.ReadFile("go.mod")
+	require.NoError(t, err)
+	goSum, err := os.ReadFile("go.sum")
+	require.NoError(t, err)
+	goMod = fmt.Appendf(goMod, "\nreplace %s => %s\n", module, w.folder)
+	require.NoError(t, os.WriteFile(w.modfile, goMod, 0o644))
+	require.NoError(t, os.WriteFile(strings.TrimSuffix(w.modfile, "mod")+"sum", goSum, 0o644))
+	return w
+}
+
+// file is the path of one of the copy's files.
+func (w *workspace) file(name string) string {
+	return filepath.Join(w.folder, filepath.FromSlash(name))
+}
+
+// add copies our files beside theirs.
+func (w *workspace) add(from, to string) {
+	w.t.Helper()
+	require.NoError(w.t, os.CopyFS(w.file(to), os.DirFS(from)))
+}
+
+// replace puts one text, which must be in the file exactly once, for another.
+func (w *workspace) replace(name, before, after string) {
+	w.t.Helper()
+	content, err := os.ReadFile(w.file(name))
+	require.NoError(w.t, err)
+	require.Equal(w.t, 1, strings.Count(string(content), before), "%s of %s has another shape than was expected: %q", name, w.module, before)
+	require.NoError(w.t, os.WriteFile(w.file(name), []byte(strings.Replace(string(content), before, after, 1)), 0o644))
+}
+
+// rename puts "client" before the names of functions, and of methods given as "type.Name", where they are declared. Their
+// callers then find what has the old name: ours.
+func (w *workspace) rename(name string, functions ...string) {
+	w.t.Helper()
+	content, err := os.ReadFile(w.file(name))
+	require.NoError(w.t, err)
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, name, content, 0)
+	require.NoError(w.t, err)
+	var edited bytes.Buffer
+	at, missing := 0, slices.Clone(functions)
+	for _, declared := range parsed.Decls {
+		function, ok := declared.(*ast.FuncDecl)
+		if !ok || !slices.Contains(functions, fullName(function)) {
+			continue
+		}
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == fullName(function) })
+		position := files.Position(function.Name.Pos()).Offset
+		edited.Write(content[at:position])
+		edited.WriteString("client")
+		at = position
+	}
+	edited.Write(content[at:])
+	require.Empty(w.t, missing, "%s of %s does not declare these", name, w.module)
+	require.NoError(w.t, os.WriteFile(w.file(name), edited.Bytes(), 0o644))
+}
+
+func fullName(function *ast.FuncDecl) string {
+	if function.Recv == nil {
+		return function.Name.Name
+	}
+	receiver := function.Recv.List[0].Type
+	if pointer, ok := receiver.(*ast.StarExpr); ok {
+		receiver = pointer.X
+	}
+	if named, ok := receiver.(*ast.Ident); ok {
+		return named.Name + "." + function.Name.Name
+	}
+	return ""
+}
+
+// build makes a test binary of one of the module's packages. The flag trimpath lets what was built in another temporary
+// folder be found in the build cache.
+func (w *workspace) build(packagePath string, flags ...string) (binary string) {
+	w.t.Helper()
+	binary = filepath.Join(filepath.Dir(w.folder), strings.ReplaceAll(packagePath, "/", "-")+".test")
+	arguments := append([]string{"test", "-c", "-trimpath", "-vet=off", "-modfile=" + w.modfile, "-o", binary}, flags...)
+	output(w.t, exec.Command("go", append(arguments, w.module+"/"+packagePath)...))
+	return binary
+}
+
+// testFiles maps the tests and examples of a package to the files in which they are.
+func (w *workspace) testFiles(packagePath string) map[string]string {
+	w.t.Helper()
+	names := map[string]string{}
+	paths, err := filepath.Glob(w.file(packagePath + "/*_test.go"))
+	require.NoError(w.t, err)
+	for _, path := range paths {
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		require.NoError(w.t, err)
+		for _, declared := range parsed.Decls {
+			if function, ok := declared.(*ast.FuncDecl); ok && function.Recv == nil {
+				names[function.Name.Name] = filepath.Base(path)
+			}
+		}
+	}
+	return names
+}
+
+// output runs a command that must succeed.
+func output(t testing.TB, command *exec.Cmd) []byte {
+	t.Helper()
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	require.NoError(t, err, "%s: %s", command, &stderr)
+	return out
+}
