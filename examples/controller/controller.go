@@ -19,8 +19,8 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/prom"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/reflector/prom"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -71,7 +71,7 @@ func newController(client kubernetes.Interface, registry prometheus.Registerer, 
 		informer.WithReflector(reflector.WithLogger(log.WithName("pods")), copies.Option("pods")))
 	c.nodes = informer.New(listwatch.FromClient[corev1.Node](core, "nodes"),
 		informer.WithReflector(reflector.WithLogger(log.WithName("nodes")), copies.Option("nodes")))
-	forgetPods, forgetNodes := copies.Track("pods", tracked[*corev1.Pod]{c.pods}), copies.Track("nodes", tracked[*corev1.Node]{c.nodes})
+	forgetPods, forgetNodes := copies.Track("pods", c.pods), copies.Track("nodes", c.nodes)
 	c.forget = func() { forgetPods(); forgetNodes() }
 	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	if c.counts, err = newCounts(registry, c.queue.Len); err != nil {

@@ -11,9 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/store"
 )
 
 // maxStaleness is how long the copies are believed without a word from the server, which sends a bookmark about once a
@@ -69,8 +67,3 @@ func newCounts(registry prometheus.Registerer, depth func() int) (counts, error)
 	}
 	return c, all
 }
-
-// tracked shows the copy of an informer to package prom.
-type tracked[T store.Object] struct{ of *informer.Informer[T] }
-
-func (t tracked[T]) Status() reflector.Status { return t.of.Status().Status }

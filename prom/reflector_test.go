@@ -12,15 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/prom"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/reflector/prom"
 	"github.com/tributary-go/tributary/store"
 )
 
 // tracked is a reflector in a given state.
-type tracked struct{ status reflector.Status }
-
-func (t *tracked) Status() reflector.Status { return t.status }
+type tracked struct{ reflector.Status }
 
 func TestStatusIsReadAtEachScrape(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
@@ -49,7 +47,7 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 		tributary_reflector_synced{reflector="pods"} 0
 	`), names...))
 
-	r.status = reflector.Status{
+	r.Status = reflector.Status{
 		Synced: true, MayBeOld: true, RetryAt: time.UnixMilli(1625), LastContact: time.UnixMilli(1500), LastEvent: time.UnixMilli(1250), LastProgress: time.UnixMilli(1375), Err: errors.New("no"), Class: reflector.Forbidden, Skipped: 2, Events: 7,
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
@@ -110,35 +108,6 @@ func TestReflectorReports(t *testing.T) {
 	require.Zero(t, count, "no series outlives its reflector")
 }
 
-func TestReflectorsThatComeAndGo(t *testing.T) {
-	registry := prometheus.NewPedanticRegistry()
-	metrics, err := prom.New(registry)
-	require.NoError(t, err)
-	metrics.Track("pods", &tracked{reflector.Status{Synced: true}})
-	there := []string{"nodes", "pods", "nodes"}
-	forget := metrics.TrackEach(func(yield func(string, reflector.Status) bool) {
-		for _, name := range there {
-			if !yield(name, reflector.Status{}) {
-				return
-			}
-		}
-	})
-	const head = "# HELP tributary_reflector_synced 1 once the store has held a whole state of the server.\n# TYPE tributary_reflector_synced gauge\n"
-	const pods = `tributary_reflector_synced{reflector="pods"} 1` + "\n"
-	for _, step := range []struct {
-		what string
-		do   func()
-		want string
-	}{
-		{"each name once, and Track's own", func() {}, `tributary_reflector_synced{reflector="nodes"} 0` + "\n" + pods},
-		{"as they are now", func() { there = []string{"leases"} }, `tributary_reflector_synced{reflector="leases"} 0` + "\n" + pods},
-		{"none any more", forget, pods},
-	} {
-		step.do()
-		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(head+step.want), "tributary_reflector_synced"), step.what)
-	}
-}
-
 func TestRegisteringTwiceFails(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	_, err := prom.New(registry)
@@ -152,7 +121,7 @@ func TestATakenNameIsNotForgottenByItsFormerOwner(t *testing.T) {
 	metrics, err := prom.New(registry)
 	require.NoError(t, err)
 	forgetOld := metrics.Track("pods", &tracked{})
-	metrics.Track("pods", &tracked{status: reflector.Status{Synced: true}})
+	metrics.Track("pods", &tracked{reflector.Status{Synced: true}})
 	forgetOld()
 	count, err := testutil.GatherAndCount(registry, "tributary_reflector_synced")
 	require.NoError(t, err)

@@ -14,21 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/informer"
-	"github.com/tributary-go/tributary/informer/prom"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/prom"
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// tracked is an informer in a given state.
-type tracked struct{ status informer.Status }
-
-func (t *tracked) Status() informer.Status { return t.status }
-
-// none is a reflector that has not run.
-type none struct{}
-
-func (none) Status() reflector.Status { return reflector.Status{} }
+// anInformer is an informer in a given state.
+type anInformer struct{ informer.Status }
 
 var names = []string{
 	"tributary_informer_objects", "tributary_informer_drift_objects", "tributary_informer_handlers", "tributary_informer_handler_synced",
@@ -54,7 +46,7 @@ func count(t *testing.T, registry *prometheus.Registry) int {
 // TestHandlersOfOneNameAreOneSeries also holds for all that have none.
 func TestHandlersOfOneNameAreOneSeries(t *testing.T) {
 	registry, metrics := newMetrics(t)
-	i := &tracked{informer.Status{Objects: 7, Drift: informer.Drift{At: time.Now(), Count: 2}, Handlers: []informer.HandlerStatus{
+	i := &anInformer{informer.Status{Objects: 7, Drift: informer.Drift{At: time.Now(), Count: 2}, Handlers: []informer.HandlerStatus{
 		{Name: "mine", Synced: true, Lag: informer.Lag{Events: 5, Age: 1500 * time.Millisecond}, Delivered: 3, Differences: 1},
 		{Name: "handler-1", Unnamed: true, Synced: true, Lag: informer.Lag{Events: 1, Age: time.Minute}, Delivered: 1},
 		{Name: "handler-9", Unnamed: true, Lag: informer.Lag{Events: 4}, Delivered: 2, Err: errors.New("panicked")},
@@ -97,7 +89,7 @@ func TestHandlersOfOneNameAreOneSeries(t *testing.T) {
 		tributary_informer_objects{informer="pods"} 7
 	`), names...))
 
-	other := &tracked{}
+	other := &anInformer{}
 	metrics.Track("pods", other)
 	forget()
 	require.Positive(t, count(t, registry), "the name has another owner by now")
@@ -112,9 +104,9 @@ func TestAHandlerThatHangsShows(t *testing.T) {
 	create := func(name string) *corev1.Pod {
 		return pods.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}})
 	}
-	i := informer.New(pods.ListerWatcher(), metrics.Option("pods"))
-	set := informer.NewSet(pods.Server().Config(), metrics.Option("set"))
-	forget, forgetSet := metrics.Track("pods", i), metrics.TrackSet(set)
+	i := informer.New(pods.ListerWatcher(), informer.WithReflector(metrics.Option("pods")))
+	set := informer.NewSet(pods.Server().Config(), informer.WithReflector(metrics.Option("set")))
+	forget, forgetSet := metrics.Track("pods", i), metrics.Track("set", set)
 	began, goOn := make(chan struct{}, 2), make(chan struct{})
 	slow, err := i.AddHandler(func(informer.Event[*corev1.Pod]) { began <- struct{}{}; <-goOn }, informer.WithName("slow"))
 	require.NoError(t, err)
@@ -159,7 +151,6 @@ func TestAHandlerThatHangsShows(t *testing.T) {
 	}
 	forget()
 	forgetSet()
-	metrics.Reflectors().Track("set", none{})() // the reports of the set's reflectors
 	require.Zero(t, count(t, registry))
 }
 
@@ -167,9 +158,9 @@ func TestAHandlerThatHangsShows(t *testing.T) {
 func TestSetsWithCopiesOfOneName(t *testing.T) {
 	registry, metrics := newMetrics(t)
 	config := listwatchtest.New(t, watchcache.Pods()).Server().Config()
-	for range 2 {
+	for _, name := range []string{"one", "two"} {
 		set := informer.NewSet(config)
-		t.Cleanup(metrics.TrackSet(set))
+		t.Cleanup(metrics.Track(name, set))
 		lease, err := informer.Acquire[corev1.Pod](set, corev1.SchemeGroupVersion.WithResource("pods"))
 		require.NoError(t, err)
 		t.Cleanup(lease.Close)

@@ -1,0 +1,104 @@
+package informer
+
+import (
+	"iter"
+
+	"github.com/tributary-go/tributary/metrics"
+)
+
+var (
+	objects     = gauge("objects", "Objects held.")
+	drift       = gauge("drift_objects", "Objects that differed from the server's at the last verification.")
+	handlers    = gauge("handlers", "Handlers of this name.", "handler")
+	synced      = gauge("handler_synced", "1 once the handlers have returned from their initial lists.", "handler")
+	lagEvents   = gauge("handler_lag_events", "Changes that the handler has not returned from yet.", "handler")
+	lagSeconds  = gauge("handler_lag_seconds", "How long the oldest of these changes has waited.", "handler")
+	failed      = gauge("handlers_failed", "Handlers that have ended with a panic.", "handler")
+	delivered   = counter("handler_events_total", "Events told, in whole batches.", "handler")
+	differences = counter("handler_differences_total", "How often the handler fell behind the ring and was told a difference.", "handler")
+)
+
+func gauge(name, help string, labels ...string) *metrics.Metric {
+	return &metrics.Metric{Name: "tributary_informer_" + name, Help: help, Labels: append([]string{"informer"}, labels...)}
+}
+
+func counter(name, help string, labels ...string) *metrics.Metric {
+	m := gauge(name, help, labels...)
+	m.Counter = true
+	return m
+}
+
+// Samples implements [metrics.Reporter].
+func (i *Informer[T]) Samples(name string) iter.Seq[metrics.Sample] { return i.Status().Samples(name) }
+
+// Samples implements [metrics.Reporter]: each copy that is leased reports under its own name.
+func (s *Set) Samples(string) iter.Seq[metrics.Sample] {
+	return func(yield func(metrics.Sample) bool) {
+		for _, c := range s.Status() {
+			for sample := range c.Status.Samples(c.Name) {
+				if !yield(sample) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Samples are the numbers of a Status, those of its reflector included, under the name of its informer. Handlers of
+// one name are one: the greatest lag, the sum of counts.
+func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
+	return func(yield func(metrics.Sample) bool) {
+		samples := []metrics.Sample{objects.Of(float64(s.Objects), name)}
+		if !s.Drift.At.IsZero() {
+			samples = append(samples, drift.Of(float64(s.Drift.Count), name))
+		}
+		for handler, h := range joined(s.Handlers) {
+			samples = append(samples,
+				handlers.Of(float64(h.count), name, handler),
+				synced.Of(metrics.Truth(h.Synced), name, handler),
+				lagEvents.Of(float64(h.Lag.Events), name, handler),
+				lagSeconds.Of(h.Lag.Age.Seconds(), name, handler),
+				failed.Of(float64(h.failed), name, handler),
+				delivered.Of(float64(h.Delivered), name, handler),
+				differences.Of(float64(h.Differences), name, handler))
+		}
+		for sample := range s.Status.Samples(name) {
+			samples = append(samples, sample)
+		}
+		for _, sample := range samples {
+			if !yield(sample) {
+				return
+			}
+		}
+	}
+}
+
+// sum is all handlers of one name.
+type sum struct {
+	HandlerStatus
+	count, failed int
+}
+
+// joined has one entry for each name, since two series of one name are an error of a whole scrape. Handlers without
+// a name are one, so that those which come and go make no new series.
+func joined(all []HandlerStatus) map[string]sum {
+	byName := map[string]sum{}
+	for _, h := range all {
+		name := h.Name
+		if h.Unnamed {
+			name = "unnamed"
+		}
+		s, ok := byName[name]
+		s.Synced = h.Synced && (s.Synced || !ok)
+		s.Lag.Events = max(s.Lag.Events, h.Lag.Events)
+		s.Lag.Age = max(s.Lag.Age, h.Lag.Age)
+		s.Delivered += h.Delivered
+		s.Differences += h.Differences
+		s.count++
+		if h.Err != nil {
+			s.failed++
+		}
+		byName[name] = s
+	}
+	return byName
+}

@@ -1,0 +1,44 @@
+// Package metrics has the numbers that copies report about themselves, in the terms of no metrics
+// system. Reflectors, informers, leases, unions and sets are [Reporter]s; package prom shows them to
+// Prometheus, and any other system needs one loop over [Reporter.Samples].
+package metrics
+
+import "iter"
+
+// Reporter is anything that reports numbers.
+type Reporter interface {
+	// Samples yields the numbers of this moment. The name stands for the reporter in label values; a
+	// set uses the names of its copies instead. It blocks for no longer than it takes to read a
+	// Status, and is safe for concurrent use.
+	Samples(name string) iter.Seq[Sample]
+}
+
+// Metric is a number with a name. A package declares each of its metrics once.
+type Metric struct {
+	// Name is in the style of Prometheus, such as "tributary_reflector_synced".
+	Name string
+	// Help is one sentence.
+	Help string
+	// Counter: the number only grows, but for restarts. Otherwise it is a gauge.
+	Counter bool
+	// Labels are the names of the labels. Their values are bounded in number.
+	Labels []string
+}
+
+// Of is a sample of m, with a value for each label.
+func (m *Metric) Of(value float64, labels ...string) Sample { return Sample{m, labels, value} }
+
+// Sample is a metric's value at one moment.
+type Sample struct {
+	Metric *Metric
+	Labels []string // the values, in the order of Metric.Labels
+	Value  float64
+}
+
+// Truth is 1 for true and 0 for false.
+func Truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

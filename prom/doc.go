@@ -1,0 +1,50 @@
+// Package prom shows reflectors, informers, unions and sets to Prometheus.
+//
+//	metrics, err := prom.New(prometheus.DefaultRegisterer)
+//	pods := informer.New(source, informer.WithReflector(metrics.Option("pods")))
+//	defer metrics.Track("pods", pods)()
+//
+// [Metrics.Track] shows everything that is a [github.com/tributary-go/tributary/metrics.Reporter], read at each
+// scrape: a handler that hangs shows, and the series of a removed one are gone. [Metrics.Option] counts what has an
+// end: lists and watches. All series of a name are gone when the result of Track is called.
+//
+// The labels "reflector" and "informer" are the name that the program gives, or the copy's name in a set. "class" and
+// "cause" are the texts of [reflector.Class]; "kind" is "list" or "watchlist". "handler" is the name of
+// informer.WithName, and "unnamed" for all handlers without a name. Handlers of one name are shown as one: the
+// greatest lag, the sum of counts. No other labels exist.
+//
+//	| metric                                              | type      | labels                        | what it says                              |
+//	|-----------------------------------------------------|-----------|-------------------------------|-------------------------------------------|
+//	| tributary_reflector_lists_total                     | counter   | reflector, kind, cause, class | lists, why made and how ended             |
+//	| tributary_reflector_list_duration_seconds           | histogram | reflector, kind               | how long a list took                      |
+//	| tributary_reflector_items_per_list                  | histogram | reflector                     | objects per completed list                |
+//	| tributary_reflector_watches_total                   | counter   | reflector, class              | watches and how they ended                |
+//	| tributary_reflector_watch_duration_seconds          | histogram | reflector                     | how long a watch lasted                   |
+//	| tributary_reflector_items_per_watch                 | histogram | reflector                     | events per watch                          |
+//	| tributary_reflector_synced                          | gauge     | reflector                     | 1 once the store held a whole state       |
+//	| tributary_reflector_may_be_old                      | gauge     | reflector                     | 1 while a cached first state is unproven  |
+//	| tributary_reflector_retry_timestamp_seconds         | gauge     | reflector                     | when the next request is made             |
+//	| tributary_reflector_last_contact_timestamp_seconds  | gauge     | reflector                     | when the server was last heard            |
+//	| tributary_reflector_last_event_timestamp_seconds    | gauge     | reflector                     | when the last object or event came        |
+//	| tributary_reflector_last_progress_timestamp_seconds | gauge     | reflector                     | when the resource version last moved      |
+//	| tributary_reflector_failing                         | gauge     | reflector, class              | 1 while something is wrong                |
+//	| tributary_reflector_stale_objects                   | gauge     | reflector                     | objects kept in their last good state     |
+//	| tributary_reflector_skipped_objects_total           | counter   | reflector                     | what could not be decoded or stored       |
+//	| tributary_reflector_unplaced_events_total           | counter   | reflector                     | events whose version did not fit          |
+//	| tributary_reflector_events_total                    | counter   | reflector                     | events received                           |
+//	| tributary_informer_objects                          | gauge     | informer                      | objects held                              |
+//	| tributary_informer_drift_objects                    | gauge     | informer                      | what the last verification found          |
+//	| tributary_informer_handlers                         | gauge     | informer, handler             | handlers of this name                     |
+//	| tributary_informer_handler_synced                   | gauge     | informer, handler             | 1 once they have their initial lists      |
+//	| tributary_informer_handler_lag_events               | gauge     | informer, handler             | changes not returned from yet             |
+//	| tributary_informer_handler_lag_seconds              | gauge     | informer, handler             | for how long the oldest of them waits     |
+//	| tributary_informer_handler_events_total             | counter   | informer, handler             | events told, in whole batches             |
+//	| tributary_informer_handler_differences_total        | counter   | informer, handler             | how often one fell behind the ring        |
+//	| tributary_informer_handlers_failed                  | gauge     | informer, handler             | handlers that have ended with a panic     |
+//
+// time() - tributary_reflector_last_contact_timestamp_seconds is how long the server has not been heard; a healthy
+// server keeps that below about a minute. The same with last_progress is how long the copy has stood still, which also
+// happens if nobody writes: package reflector says under Freshness when it means a server that is cut off from etcd. A
+// handler in trouble is one whose lag_seconds grows. The counters of handlers fall when one of several of a name is
+// removed, which rate and increase take for a restart.
+package prom

@@ -1,0 +1,63 @@
+package reflector
+
+import (
+	"iter"
+	"time"
+
+	"github.com/tributary-go/tributary/metrics"
+)
+
+var (
+	synced        = gauge("synced", "1 once the store has held a whole state of the server.")
+	lastContact   = gauge("last_contact_timestamp_seconds", "When the server was last heard.")
+	lastEvent     = gauge("last_event_timestamp_seconds", "When the last object or event came, bookmarks apart.")
+	progress      = gauge("last_progress_timestamp_seconds", "When the resource version last moved.")
+	failing       = gauge("failing", "1 while something is wrong; the class says what.", "class")
+	stale         = gauge("stale_objects", "Objects kept in their last good state.")
+	skippedTotal  = counter("skipped_objects_total", "Objects and events that could not be decoded or stored.")
+	unplacedTotal = counter("unplaced_events_total", "Events whose resource version contradicts the stream's.")
+	receivedTotal = counter("events_total", "Events received.")
+)
+
+func gauge(name, help string, labels ...string) *metrics.Metric {
+	return &metrics.Metric{Name: "tributary_reflector_" + name, Help: help, Labels: append([]string{"reflector"}, labels...)}
+}
+
+func counter(name, help string) *metrics.Metric {
+	m := gauge(name, help)
+	m.Counter = true
+	return m
+}
+
+// Samples implements [metrics.Reporter].
+func (r *Reflector[T]) Samples(name string) iter.Seq[metrics.Sample] { return r.Status().Samples(name) }
+
+// Samples are the numbers of a Status, under the name of its reflector. Times are seconds since 1970, and left out
+// if they are zero.
+func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
+	return func(yield func(metrics.Sample) bool) {
+		samples := []metrics.Sample{
+			synced.Of(metrics.Truth(s.Synced), name),
+			mayBeOld.Of(metrics.Truth(s.MayBeOld), name),
+			stale.Of(float64(s.Stale), name),
+			skippedTotal.Of(float64(s.Skipped), name),
+			unplacedTotal.Of(float64(s.Unplaced), name),
+			receivedTotal.Of(float64(s.Events), name),
+		}
+		for m, at := range map[*metrics.Metric]time.Time{
+			retryAt: s.RetryAt, lastContact: s.LastContact, lastEvent: s.LastEvent, progress: s.LastProgress,
+		} {
+			if !at.IsZero() {
+				samples = append(samples, m.Of(float64(at.UnixMilli())/1000, name))
+			}
+		}
+		if s.Err != nil {
+			samples = append(samples, failing.Of(1, name, string(s.Class)))
+		}
+		for _, sample := range samples {
+			if !yield(sample) {
+				return
+			}
+		}
+	}
+}
