@@ -264,32 +264,15 @@ func (u *members[T]) Ready(maxStaleness time.Duration) error {
 	return errors.Join(all...)
 }
 
-// Status sums up: well is who is well in all members.
+// Status sums up the members: the union is as well as the worst of them.
 func (u *members[T]) Status() reflector.Status {
-	sum := reflector.Status{Phase: reflector.Idle, Synced: true, Class: reflector.OK, Lists: map[reflector.Class]int{}}
+	sum := reflector.Sum(func(yield func(string, reflector.Status) bool) {
+		for _, m := range u.list() {
+			if !yield(m.name, m.reflector.Status()) {
+				return
+			}
+		}
+	})
 	sum.ResourceVersion, _ = u.complete()
-	for k, m := range u.list() {
-		s := m.reflector.Status()
-		if k == 0 || sum.Phase == reflector.Watching {
-			sum.Phase = s.Phase
-		}
-		sum.Synced, sum.MayBeOld = sum.Synced && s.Synced, sum.MayBeOld || s.MayBeOld
-		if k == 0 || s.LastContact.Before(sum.LastContact) {
-			sum.LastContact = s.LastContact
-		}
-		if sum.Err == nil && s.Err != nil {
-			sum.Err, sum.Class, sum.Since, sum.Attempts = fmt.Errorf("member %q: %w", m.name, s.Err), s.Class, s.Since, s.Attempts
-			sum.RetryAt, sum.RetryAfter = s.RetryAt, s.RetryAfter
-		}
-		for class, n := range s.Lists {
-			sum.Lists[class] += n
-		}
-		sum.Watches += s.Watches
-		sum.Events += s.Events
-		sum.Failures += s.Failures
-		sum.Skipped += s.Skipped
-		sum.Unplaced += s.Unplaced
-		sum.Stale += s.Stale
-	}
 	return sum
 }

@@ -100,7 +100,7 @@ func TestReflectorReports(t *testing.T) {
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 		# HELP tributary_reflector_lists_total Lists, why they were made and how they ended.
 		# TYPE tributary_reflector_lists_total counter
-		tributary_reflector_lists_total{cause="ok",class="not found",kind="watchlist",reflector="widgets"} 1
+		tributary_reflector_lists_total{cause="ok",class="not_found",kind="watchlist",reflector="widgets"} 1
 	`), "tributary_reflector_lists_total"))
 	forget()
 	count, err := testutil.GatherAndCount(registry)

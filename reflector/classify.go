@@ -18,7 +18,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// Class says what an error, or the end of a stream, means for the copy. Its text is stable: it serves as a label.
+// Class says what an error, or the end of a stream, means for the copy. Its text is stable and has no spaces: it serves as a label.
 type Class string
 
 // The classes. What follows each is in machine.go.
@@ -37,19 +37,19 @@ const (
 	// Expired is a resource version, or a continue token, that the server no longer has (410).
 	Expired Class = "expired"
 	// TooLarge is a resource version that the server has not reached yet.
-	TooLarge Class = "version too large"
+	TooLarge Class = "version_too_large"
 	// WentBack is a server whose newest version is older than the one held: its etcd was restored from a backup.
-	WentBack Class = "version went back"
+	WentBack Class = "version_went_back"
 	// Throttled is a server that asks to come later (429).
 	Throttled Class = "throttled"
 	// ServerError is any other failure on the server's side (5xx).
-	ServerError Class = "server error"
+	ServerError Class = "server_error"
 	// Unauthorized is 401: no or wrong credentials.
 	Unauthorized Class = "unauthorized"
 	// Forbidden is 403: the credentials do not permit this list or watch.
 	Forbidden Class = "forbidden"
 	// NotFound is 404: the server does not know this resource, or no longer.
-	NotFound Class = "not found"
+	NotFound Class = "not_found"
 	// Refused is a request that the server finds wrong (400, 405, 406, 415, 422).
 	Refused Class = "refused"
 	// Incomplete is a watch list that ended, or changed its nature, before its initial events were complete.
@@ -59,7 +59,7 @@ const (
 	// Unplaced is an event whose resource version contradicts the versions of the stream.
 	Unplaced Class = "unplaced"
 	// StoreError is a change that the store did not take.
-	StoreError Class = "store error"
+	StoreError Class = "store_error"
 	// Unknown is an error of another kind, from a ListerWatcher that is not backed by an API server.
 	Unknown Class = "unknown"
 )

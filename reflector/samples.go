@@ -9,6 +9,8 @@ import (
 
 var (
 	synced        = gauge("synced", "1 once the store has held a whole state of the server.")
+	mayBeOld      = gauge("may_be_old", "1 while the first state, read from a cache on request, is not proven to be the newest.")
+	retryAt       = gauge("retry_timestamp_seconds", "When the next request is made, while one is waited for.")
 	lastContact   = gauge("last_contact_timestamp_seconds", "When the server was last heard.")
 	lastEvent     = gauge("last_event_timestamp_seconds", "When the last object or event came, bookmarks apart.")
 	progress      = gauge("last_progress_timestamp_seconds", "When the resource version last moved.")

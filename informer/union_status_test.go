@@ -1,0 +1,26 @@
+package informer_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// TestUnionStatusSumsUpEveryField: a sum field by field forgot the fields that came later.
+func TestUnionStatusSumsUpEveryField(t *testing.T) {
+	pods := listwatchtest.New(t, watchcache.Pods())
+	u := informer.NewUnion[*corev1.Pod]()
+	_, err := u.Add("all", pods.ListerWatcher())
+	require.NoError(t, err)
+	go u.Run(t.Context())
+	require.NoError(t, u.WaitSynced(t.Context()))
+	require.False(t, u.Members()[0].LastProgress.IsZero())
+	require.False(t, u.Status().LastContact.IsZero())
+	require.False(t, u.Status().LastProgress.IsZero(), "LastProgress of the union")
+}

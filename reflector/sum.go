@@ -1,0 +1,55 @@
+package reflector
+
+import (
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Sum is the Status of several copies that are one collection to their reader, by their names. It is as well as the
+// worst of them: synced if all are, heard when the quietest was, wrong if any is. Its resource version is empty, since
+// versions of several copies have no sum. Without copies it is idle and synced.
+func Sum(parts iter.Seq2[string, Status]) Status {
+	sum := Status{Phase: Idle, Synced: true, Class: OK, Lists: map[Class]int{}}
+	first := true
+	for name, s := range parts {
+		if first || sum.Phase == Watching {
+			sum.Phase = s.Phase
+		}
+		sum.LastContact = earlier(first, sum.LastContact, s.LastContact)
+		sum.LastEvent = earlier(first, sum.LastEvent, s.LastEvent)
+		sum.LastProgress = earlier(first, sum.LastProgress, s.LastProgress)
+		if sum.Err == nil && s.Err != nil {
+			sum.Err, sum.Class, sum.Since, sum.Attempts = fmt.Errorf("member %q: %w", name, s.Err), s.Class, s.Since, s.Attempts
+		}
+		if s.RetryAt.After(sum.RetryAt) {
+			sum.RetryAt, sum.RetryAfter = s.RetryAt, s.RetryAfter
+		}
+		sum.add(s)
+		first = false
+	}
+	return sum
+}
+
+// add takes in the parts of a Status that add up.
+func (s *Status) add(part Status) {
+	s.Synced = s.Synced && part.Synced
+	s.MayBeOld = s.MayBeOld || part.MayBeOld
+	for class, n := range part.Lists {
+		s.Lists[class] += n
+	}
+	s.Watches += part.Watches
+	s.Events += part.Events
+	s.Failures += part.Failures
+	s.Skipped += part.Skipped
+	s.Unplaced += part.Unplaced
+	s.Stale += part.Stale
+}
+
+// earlier is the earlier of two times, of which the first one does not count yet if there is only one.
+func earlier(first bool, so, now time.Time) time.Time {
+	if first || now.Before(so) {
+		return now
+	}
+	return so
+}
