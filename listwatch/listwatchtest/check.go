@@ -74,6 +74,9 @@ const maxViolations = 20
 // not follow from the state that the reader had: an object is added twice, or modified or deleted
 // without being there.
 //
+// A handler is not told of a relist that leaves it with what it had. So writes that undo each other
+// may be missing from its history; from a source's and a store's they may not.
+//
 // Resource versions must be decimal numbers. Contents are not compared: two objects with one key
 // and one version count as equal.
 func CheckHistory(changes []Change, histories ...History) error {
@@ -333,11 +336,20 @@ func (j *judge) complete(s Stream, after uint64) {
 	last := versionOf(s.Told[len(s.Told)-1].ResourceVersion)
 	want := j.between(after, last)
 	n := 0
+	var held map[string]string // of a reader that is not told of a relist that changes nothing
+	if s.Listed != nil && s.Listed.ResourceVersion == "" {
+		held = map[string]string{}
+		maps.Copy(held, s.Listed.Objects)
+	}
 	for _, c := range s.Told {
 		if c.Type == watch.Bookmark {
 			continue
 		}
+		n += undone(want[n:], held, c)
 		if n < len(want) && want[n].Change == c {
+			if held != nil {
+				c.apply(held)
+			}
 			n++
 			continue
 		}
@@ -353,9 +365,32 @@ func (j *judge) complete(s Stream, after uint64) {
 		j.broke(property, key, version, "%s", detail)
 		return
 	}
+	n += undone(want[n:], held, Change{})
 	if n < len(want) {
 		j.broke(Reliable, want[n].Key, want[n].ResourceVersion, "it was %s, and the reader was told by version %d that there was nothing more", want[n].Type, last)
 	}
+}
+
+// undone counts the writes before next that together change nothing: if a relist steps over them,
+// then a handler is told nothing. A zero next stands for the end; nil held for a reader that is told.
+func undone(writes []write, held map[string]string, next Change) int {
+	if held == nil || len(writes) == 0 || writes[0].Change == next {
+		return 0
+	}
+	after := maps.Clone(held)
+	for i, w := range writes {
+		if w.Change == next {
+			if maps.Equal(after, held) {
+				return i
+			}
+			return 0
+		}
+		w.apply(after)
+	}
+	if next == (Change{}) && maps.Equal(after, held) {
+		return len(writes)
+	}
+	return 0
 }
 
 // follows judges whether each event follows from what the reader has.
