@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -116,11 +117,14 @@ func play(t *testing.T, script string) string {
 
 // transcript collects lines with the simulated time.
 type transcript struct {
+	mu sync.Mutex // guards the text: a look at Status comes from a timer
 	strings.Builder
 	began time.Time
 }
 
 func (l *transcript) line(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	fmt.Fprintf(l, "%9s  %s\n", time.Since(l.began).Round(time.Millisecond), fmt.Sprintf(format, args...))
 }
 
