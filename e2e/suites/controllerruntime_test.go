@@ -15,6 +15,7 @@ import (
 // controllerRuntimeTable is of controller-runtime v0.25.2. All of its specs pass.
 var controllerRuntimeTable = table{
 	timing: map[string]string{
+		"should return an error when context is cancelled":                       soonSynced,
 		"should allow for get informer to be cancelled":                          soonSynced,
 		"should allow getting an informer by group/version/kind to be cancelled": soonSynced,
 	},
