@@ -24,6 +24,8 @@ type Handler[T store.Object] struct {
 	metrics Metrics
 	ring    *sharedRing[T]
 	remove  func(*Handler[T])
+	over    context.Context // ends with the informer's Run, whose error is the cause
+	idle    func() error    // says that Run has not been called
 
 	halted  chan struct{}
 	halt    func() // closes halted, once
@@ -59,13 +61,17 @@ func (h *Handler[T]) Name() string { return h.name }
 // it stays open; see [Handler.WaitSynced].
 func (h *Handler[T]) Synced() <-chan struct{} { return h.synced }
 
-// WaitSynced blocks until [Handler.Synced] is closed. It fails when ctx ends before that, or the handler does; the
-// latter with its panic, or with [ErrStopped].
+// WaitSynced blocks until [Handler.Synced] is closed. When ctx ends first, the error says whether nobody has called Run.
+// When the handler ends first, WaitSynced fails at once: with its panic, or with [ErrStopped] and the error with which Run
+// failed.
 func (h *Handler[T]) WaitSynced(ctx context.Context) error {
 	select {
 	case <-h.synced:
 		return nil
 	case <-ctx.Done():
+		if err := h.idle(); err != nil {
+			return fmt.Errorf("informer: %s: not synced: %w: %w", h.name, err, context.Cause(ctx))
+		}
 		return fmt.Errorf("informer: %s: not synced: %w", h.name, context.Cause(ctx))
 	case <-h.done:
 	}
@@ -76,6 +82,9 @@ func (h *Handler[T]) WaitSynced(ctx context.Context) error {
 	}
 	if h.err != nil {
 		return h.err
+	}
+	if cause := context.Cause(h.over); cause != nil && !errors.Is(cause, ErrStopped) {
+		return fmt.Errorf("informer: %s: not synced: %w: %w", h.name, ErrStopped, cause)
 	}
 	return fmt.Errorf("informer: %s: not synced: %w", h.name, ErrStopped)
 }

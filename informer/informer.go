@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -24,7 +25,8 @@ type Informer[T store.Object] struct {
 	copier    copier
 	// complete is up to which resource version the store is complete, and who is at that.
 	complete func() (resourceVersion, who string)
-	stopped  chan struct{} // closed when Run ends
+	over     context.Context         // ends when Run ends, or has failed to begin
+	finish   context.CancelCauseFunc // of over: the cause is Run's error, or ErrStopped
 
 	mu       sync.Mutex
 	phase    phase
@@ -59,8 +61,8 @@ const (
 // the source and the options.
 func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option) *Informer[T] {
 	i := newInformer[T](optionList)
-	if source == nil {
-		i.optionErr = errors.Join(i.optionErr, errNoSource)
+	if null.Is(source) { // of a nil pointer nothing may be asked
+		i.optionErr, source = errors.Join(i.optionErr, errNoSource), nil
 	}
 	i.source = source
 	i.copier = reflector.New(source, i.journal, i.options.reflector...)
@@ -71,7 +73,8 @@ func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option
 var errNoSource = errors.New("informer: the source is nil")
 
 func newInformer[T store.Object](optionList []Option) *Informer[T] {
-	i := &Informer[T]{options: apply(optionList), stopped: make(chan struct{})}
+	i := &Informer[T]{options: apply(optionList)}
+	i.over, i.finish = context.WithCancelCause(context.Background())
 	indexes, err := indexesOf[T](i.options)
 	i.optionErr = errors.Join(i.options.validate(), err)
 	i.journal = &journal[T]{objects: store.NewIndexer(indexes...), ring: newSharedRing[T](max(1, i.options.ring))}
@@ -93,24 +96,22 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	}
 	err := i.copier.Run(ctx)
 	fail(nil)
-	i.end()
+	i.end(err)
 	i.running.Wait()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.failure != nil {
-		return i.failure
-	}
-	return err
+	return i.failure
 }
 
 func (i *Informer[T]) begin(fail context.CancelCauseFunc) error {
-	if i.optionErr != nil {
-		return i.optionErr
-	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase != idle {
 		return errors.New("informer: Run was called twice: make a new informer for each run")
+	}
+	if i.optionErr != nil {
+		i.endLocked(i.optionErr)
+		return i.optionErr
 	}
 	i.phase = running
 	i.fail = fail
@@ -122,14 +123,28 @@ func (i *Informer[T]) begin(fail context.CancelCauseFunc) error {
 	return nil
 }
 
-func (i *Informer[T]) end() {
+func (i *Informer[T]) end(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.phase = ended
+	i.endLocked(err)
+}
+
+// endLocked ends the handlers, and says why to all who wait. A panic was there before err.
+func (i *Informer[T]) endLocked(err error) {
+	if i.failure == nil {
+		i.failure = err
+	}
+	if i.phase = ended; i.failure != nil {
+		i.finish(i.failure)
+	}
+	i.finish(ErrStopped)
 	for _, h := range i.handlers {
 		h.halt()
+		if !h.started { // nobody else will close it
+			h.started = true
+			close(h.done)
+		}
 	}
-	close(i.stopped)
 }
 
 // Synced is closed once the store holds a whole state of the server. A handler is told of it later, and has a Synced of
@@ -137,11 +152,39 @@ func (i *Informer[T]) end() {
 func (i *Informer[T]) Synced() <-chan struct{} { return i.copier.Synced() }
 
 // WaitSynced blocks until the store holds a whole state of the server. When ctx ends first, the error says what stood in
-// the way.
-func (i *Informer[T]) WaitSynced(ctx context.Context) error { return i.copier.WaitSynced(ctx) }
+// the way; nobody having called Run is one such thing. When Run fails or ends first, WaitSynced fails at once with Run's
+// error, or with [ErrStopped].
+func (i *Informer[T]) WaitSynced(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(i.over, func() { cancel(context.Cause(i.over)) })()
+	err := i.copier.WaitSynced(ctx)
+	if err != nil && i.source != nil { // its reflector may have ended a moment before Run, which knows why
+		<-ctx.Done()
+		err = i.copier.WaitSynced(ctx)
+	}
+	if err != nil && i.isIdle() {
+		return fmt.Errorf("informer: not synced: %w: %w", i.notRun(), context.Cause(ctx))
+	}
+	return err
+}
+
+func (i *Informer[T]) isIdle() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.phase == idle
+}
+
+// notRun says whose Run it is that nobody has called.
+func (i *Informer[T]) notRun() error {
+	if i.options.ofSet {
+		return errors.New("nobody has called Run of the set")
+	}
+	return errors.New("nobody has called Run")
+}
 
 // Done is closed once Run ends, whatever ended it: handlers are begun no more, and none can be added.
-func (i *Informer[T]) Done() <-chan struct{} { return i.stopped }
+func (i *Informer[T]) Done() <-chan struct{} { return i.over.Done() }
 
 // Ready returns nil when the store holds a whole state of the server and the server was heard from within maxStaleness;
 // else what is wrong. An informer can be given to [reflector.ReadyHandler].
@@ -211,7 +254,13 @@ func (i *Informer[T]) Events(ctx context.Context, optionList ...HandlerOption) i
 
 func (i *Informer[T]) newHandler(optionList []HandlerOption) *Handler[T] {
 	h := &Handler[T]{
-		ring: i.journal.ring, metrics: i.options.metrics, remove: i.forget,
+		ring: i.journal.ring, metrics: i.options.metrics, remove: i.forget, over: i.over,
+		idle: func() error {
+			if i.isIdle() {
+				return i.notRun()
+			}
+			return nil
+		},
 		halted: make(chan struct{}), synced: make(chan struct{}), done: make(chan struct{}),
 	}
 	h.halt = sync.OnceFunc(func() { close(h.halted) })

@@ -68,6 +68,16 @@ func (l *Lease[T]) Events(ctx context.Context, optionList ...HandlerOption) iter
 	}
 }
 
+// WaitSynced is as [Informer.WaitSynced], and fails when the lease is closed.
+func (l *Lease[T]) WaitSynced(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.closed, func() { cancel(errLeaseClosed) })()
+	return l.Informer.WaitSynced(ctx)
+}
+
+var errLeaseClosed = errors.New("the lease is closed")
+
 // Done is closed once the informer has ended: with the last lease, with the set, or by a failure, which Err then says.
 func (l *Lease[T]) Done() <-chan struct{} { return l.leased.ended }
 

@@ -22,6 +22,7 @@ type Member[T store.Object] struct {
 	reflector *reflector.Reflector[T]
 	held      store.Indexer[T] // what the member has; written by its reflector, under the union's lock but for a list
 	done      chan struct{}    // closed when its reflector has ended
+	ended     error            // what its reflector's Run returned, once done is closed
 	gone      chan struct{}    // closed when it is no member any more
 
 	// Guarded by the union's lock.
@@ -41,7 +42,7 @@ func (m *Member[T]) Status() MemberStatus {
 }
 
 // WaitSynced blocks until all that the member has is in the store. It fails when ctx ends before that, and says what stood
-// in the way; and when the member is removed.
+// in the way; at once with the error with which the member's reflector has ended; and when the member is removed.
 func (m *Member[T]) WaitSynced(ctx context.Context) error {
 	for {
 		changed := m.union.journal.ring.changed.Wait()
@@ -58,8 +59,34 @@ func (m *Member[T]) WaitSynced(ctx context.Context) error {
 		case <-changed:
 		case <-ctx.Done():
 			return fmt.Errorf("informer: member %q: %w", m.name, m.reflector.WaitSynced(ctx))
+		case <-m.done:
+			if err := m.hasEnded(); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+func (m *Member[T]) isSynced() bool {
+	m.union.mu.Lock()
+	defer m.union.mu.Unlock()
+	return m.listed || m.leaving
+}
+
+// hasEnded is why a member that has ended, and was neither synced nor removed before, will not be synced.
+func (m *Member[T]) hasEnded() error {
+	select {
+	case <-m.done:
+	default:
+		return nil
+	}
+	if m.isSynced() {
+		return nil
+	}
+	if m.ended != nil {
+		return fmt.Errorf("informer: member %q: not synced: %w", m.name, m.ended)
+	}
+	return fmt.Errorf("informer: member %q: not synced: %w", m.name, ErrStopped)
 }
 
 var errRemoved = errors.New("it was removed")

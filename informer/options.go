@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
@@ -87,6 +88,11 @@ func indexesOf[T store.Object](o options) ([]store.AnyIndex[T], error) {
 		if !ok {
 			var want T
 			return nil, fmt.Errorf("informer: WithIndexes: the indexes are of another type than the informer's %T", want)
+		}
+		for i, index := range indexes {
+			if null.Is(index) {
+				return nil, fmt.Errorf("informer: WithIndexes: index %d is nil: make it with store.NewIndex", i+1)
+			}
 		}
 		all = append(all, indexes...)
 	}

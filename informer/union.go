@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -100,7 +101,7 @@ func (u *members[T]) Run(ctx context.Context) error {
 	// Options are one reflector's to judge: this one ends before it asks anything.
 	over, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := reflector.New[T](nil, u.journal, u.options...).Run(over); err != nil {
+	if err := reflector.New[T](observed[T]{}, u.journal, u.options...).Run(over); err != nil {
 		return err
 	}
 	u.mu.Lock()
@@ -109,9 +110,10 @@ func (u *members[T]) Run(ctx context.Context) error {
 		own, stop := context.WithCancel(ctx)
 		m.stop = stop
 		u.running.Go(func() {
+			defer u.journal.ring.changed.Broadcast() // for those who wait for all members
 			defer close(m.done)
 			defer stop()
-			_ = m.reflector.Run(own) // which its Status keeps
+			m.ended = m.reflector.Run(own)
 		})
 	}
 	for _, m := range u.all {
@@ -131,7 +133,7 @@ func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Membe
 	switch {
 	case name == "":
 		return nil, errors.New("informer: add a member: give it a name")
-	case source == nil:
+	case null.Is(source):
 		return nil, fmt.Errorf("informer: add member %q: the source is nil", name)
 	}
 	m := &Member[T]{name: name, union: u, done: make(chan struct{}), gone: make(chan struct{})}
@@ -235,21 +237,34 @@ func (u *members[T]) complete() (resourceVersion, who string) {
 
 func (u *members[T]) Synced() <-chan struct{} { return u.synced }
 
-// WaitSynced blocks until all members that there are have synced.
+// WaitSynced blocks until all members that there are have synced, or one of them has ended by itself.
 func (u *members[T]) WaitSynced(ctx context.Context) error {
-	select {
-	case <-u.synced:
-	case <-ctx.Done():
-	}
-	for _, m := range u.list() {
-		if err := m.WaitSynced(ctx); err != nil && !errors.Is(err, errRemoved) {
-			return err
+	for {
+		changed := u.journal.ring.changed.Wait()
+		all := true
+		for _, m := range u.list() {
+			err := m.hasEnded()
+			if all = all && m.isSynced(); err != nil {
+				return err
+			}
 		}
-	}
-	select {
-	case <-u.synced:
-		return nil
-	default:
+		select {
+		case <-u.synced:
+			if all {
+				return nil
+			}
+		default:
+		}
+		select {
+		case <-changed:
+			continue
+		case <-ctx.Done():
+		}
+		for _, m := range u.list() {
+			if err := m.WaitSynced(ctx); err != nil && !errors.Is(err, errRemoved) {
+				return err
+			}
+		}
 		return fmt.Errorf("informer: union: not synced: %w", context.Cause(ctx))
 	}
 }

@@ -85,7 +85,7 @@ func wait[T store.Object](ctx context.Context, i *Informer[T], what string, done
 		case <-changed:
 		case <-ctx.Done():
 			return fmt.Errorf("informer: %s: %w: %s is at version %q", what, context.Cause(ctx), who, complete)
-		case <-i.stopped:
+		case <-i.over.Done():
 			return fmt.Errorf("informer: %s: %w at version %q", what, ErrStopped, complete)
 		}
 	}

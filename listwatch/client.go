@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -28,10 +29,19 @@ import (
 //
 // Typed objects with generated protobuf code, and metadata, are asked for as protobuf first; the server may answer
 // JSON. Requests are not retried by the client: every answer is the caller's to see.
+//
+// FromClient panics if the client is nil, or a nil pointer, which is what client-go's fake clientsets return.
 func FromClient[O any, T interface {
 	*O
 	store.Object
 }](client rest.Interface, resource string, optionList ...Option) *ListWatch[T] {
+	if null.Is(client) {
+		panic(fmt.Sprintf("listwatch: FromClient: the client is nil (%T): a fake clientset of client-go has none: "+
+			"read it with FromFuncs, or use the package listwatchtest", client))
+	}
+	if resource == "" {
+		panic("listwatch: FromClient: the resource is empty: give its plural name, such as \"pods\"")
+	}
 	c := &clientSource[T]{
 		client: boundErrors(client), resource: resource, options: apply(optionList),
 		decoder: newDecoder[O, T](),

@@ -3,6 +3,7 @@ package listwatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,14 +14,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/store"
 )
 
 // This is the untyped file: client-go's ListerWatcher speaks runtime.Object, and both directions meet it here.
 
 // FromClientGo reads a collection through client-go's ListerWatcher, such as a *cache.ListWatch. A source that says
-// that it does not support watch lists is believed.
+// that it does not support watch lists is believed. FromClientGo panics if lw is nil.
 func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...Option) *ListWatch[T] {
+	if null.Is(lw) {
+		panic(fmt.Sprintf("listwatch: FromClientGo: the ListerWatcher is nil (%T)", lw))
+	}
 	withContext := cache.ToListerWatcherWithContext(lw)
 	f := funcSource[T]{options: apply(optionList), list: withContext.ListWithContext, watch: withContext.WatchWithContext}
 	if refuses, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool }); ok {
@@ -38,8 +43,11 @@ func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...Option) 
 // client-go lets a transform write into it; with [ReadOnly] objects share memory. Objects that
 // cannot be decoded end a list
 // with their error, and come through a watch as an ERROR event. An object without a name is logged
-// and left out.
+// and left out. ToClientGo panics if lw is nil.
 func ToClientGo[T store.Object](lw ListerWatcher[T], optionList ...Option) cache.ListerWatcher {
+	if null.Is(lw) {
+		panic(fmt.Sprintf("listwatch: ToClientGo: the ListerWatcher is nil (%T)", lw))
+	}
 	readOnly, err := reading(optionList)
 	refuses, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool })
 	return &clientGoAdapter[T]{

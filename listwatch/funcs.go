@@ -28,12 +28,18 @@ import (
 // So a watch list over functions ends with an error if its initial state is not complete after half
 // a second, and a reflector then lists. The watches of client-go's real clients
 // (*watch.StreamWatcher) have no such limit, since a server may be slow. [WithoutWatchList] spares
-// a test the half second.
+// a test the half second. FromFuncs panics if a function is nil.
 func FromFuncs[T store.Object, L runtime.Object](
 	list func(context.Context, metav1.ListOptions) (L, error),
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error),
 	optionList ...Option,
 ) *ListWatch[T] {
+	switch {
+	case list == nil:
+		panic("listwatch: FromFuncs: the function that lists is nil")
+	case watch == nil:
+		panic("listwatch: FromFuncs: the function that watches is nil")
+	}
 	f := funcSource[T]{
 		options: apply(optionList),
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -3,11 +3,13 @@ package listwatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -21,7 +23,15 @@ import (
 // list or watch and must not block; several lists and watches may run at once.
 //
 // What the reader holds already is neither decoded nor projected again, where source has a method Holding as [ListWatch] has.
+//
+// Project panics if the source or the function is nil.
 func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, optionList ...Option) *ListWatch[U] {
+	switch {
+	case null.Is(source):
+		panic(fmt.Sprintf("listwatch: Project: the source is nil (%T)", source))
+	case project == nil:
+		panic("listwatch: Project: the function is nil")
+	}
 	readOnly, err := reading(optionList)
 	if err != nil {
 		return &ListWatch[U]{

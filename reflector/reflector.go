@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/features"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -25,6 +26,10 @@ type Reflector[T store.Object] struct {
 	status statusKeeper
 	synced chan struct{}
 	began  atomic.Bool
+	over   context.Context         // ends with Run
+	end    context.CancelCauseFunc // of over: the cause is Run's error, or errEnded
+	// missing is what New was not given.
+	missing error
 
 	// Of the goroutine of Run.
 	machine *machine
@@ -44,9 +49,16 @@ type snapshotter[T store.Object] interface{ Snapshot() store.Snapshot[T] }
 
 // New makes a reflector that will list and watch source into st. Nothing happens before Run. If st has a Snapshot with
 // content of an earlier run, such as a checkpoint's, the first state must be as new as that. The environment's
-// KUBE_FEATURE_WatchListClient=false, client-go's switch, turns watch lists off.
+// KUBE_FEATURE_WatchListClient=false, client-go's switch, turns watch lists off. A source or store that is nil is an error of Run.
 func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], optionList ...Option) *Reflector[T] {
 	r := &Reflector[T]{source: source, store: st, options: apply(optionList), random: rand.Float64, synced: make(chan struct{})}
+	r.over, r.end = context.WithCancelCause(context.Background())
+	switch { // nothing is asked of a nil pointer: it would panic far from here
+	case null.Is(source):
+		r.missing, source = errors.New("reflector: New: the source is nil"), nil
+	case null.Is(st):
+		r.missing, st = errors.New("reflector: New: the store is nil"), nil
+	}
 	if copied, ok := st.(snapshotter[T]); ok {
 		r.held = func(key string) (T, bool) { return copied.Snapshot().Get(key) }
 		if source, ok := source.(holder[T]); ok {
@@ -64,13 +76,26 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 }
 
 // Run lists and watches until ctx ends, which is no error. It blocks, and everything it started has ended when it
-// returns. It fails at once on bad options or a second call, and with [WithFinalErrors] on the errors named there.
+// returns. It fails at once on a nil source or store, on bad options or a second call, and with [WithFinalErrors] on the
+// errors named there.
 func (r *Reflector[T]) Run(ctx context.Context) error {
-	if err := r.options.validate(); err != nil {
-		return err
-	}
 	if r.began.Swap(true) {
 		return errors.New("reflector: Run was called twice: make a new reflector for each run")
+	}
+	err := r.runOnce(ctx)
+	if err != nil {
+		r.end(err)
+	}
+	r.end(errEnded)
+	return err
+}
+
+func (r *Reflector[T]) runOnce(ctx context.Context) error {
+	if r.missing != nil {
+		return r.missing
+	}
+	if err := r.options.validate(); err != nil {
+		return err
 	}
 	defer r.enter(Idle)
 	defer r.closeOpen()
@@ -84,19 +109,36 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
 
 // WaitSynced blocks until the store holds a whole state of the server. When ctx ends first, the error says what
-// stood in the way, and wraps both that and ctx's error.
+// stood in the way, and wraps both that and ctx's error; nobody having called Run is one such thing. When Run fails or
+// ends first, WaitSynced fails at once and wraps Run's error.
 func (r *Reflector[T]) WaitSynced(ctx context.Context) error {
 	select {
 	case <-r.synced:
 		return nil
 	case <-ctx.Done():
+	case <-r.over.Done():
 	}
-	if s := r.Status(); s.Err != nil {
-		return fmt.Errorf("reflector: not synced: %w (%w, %d attempts since %s)", context.Cause(ctx), s.Err, s.Attempts,
+	cause := context.Cause(ctx)
+	if cause == nil {
+		cause = context.Cause(r.over)
+	}
+	s := r.Status()
+	select {
+	case <-r.synced: // more than one came true
+		return nil
+	default:
+	}
+	switch {
+	case !r.began.Load():
+		return fmt.Errorf("reflector: not synced: nobody has called Run: %w", cause)
+	case s.Err != nil && !errors.Is(cause, s.Err):
+		return fmt.Errorf("reflector: not synced: %w (%w, %d attempts since %s)", cause, s.Err, s.Attempts,
 			s.Since.Format(time.TimeOnly))
 	}
-	return fmt.Errorf("reflector: not synced: %w", context.Cause(ctx))
+	return fmt.Errorf("reflector: not synced: %w", cause)
 }
+
+var errEnded = errors.New("Run has ended")
 
 // Status is the health of the copy now. It never blocks for longer than it takes to copy it.
 func (r *Reflector[T]) Status() Status { return r.status.read() }

@@ -3,6 +3,7 @@ package sources
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -10,14 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/undelta"
 )
 
 // APIServer adds the pods that the API server has bound to the node (spec.nodeName). client is the core/v1 REST client of
-// a clientset. It needs permission to list and watch pods; a node's own credentials have it for the node's pods.
+// a clientset. It needs permission to list and watch pods; a node's own credentials have it for the node's pods. A client
+// that is nil is an error of Run, or of Add.
 func APIServer(client rest.Interface, options ...reflector.Option) Option {
+	if null.Is(client) {
+		return refuse(fmt.Errorf("APIServer was given no client (%T): a fake clientset of client-go has none", client))
+	}
 	return With(&apiServer{client: client, options: options})
 }
 
@@ -36,9 +42,6 @@ type apiServer struct {
 func (a *apiServer) Name() string { return APISource }
 
 func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
-	if a.client == nil {
-		return errors.New("APIServer was given no client")
-	}
 	pods := listwatch.FromClient[corev1.Pod](a.client, "pods",
 		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", sink.Node())))
 	push := sink.Set

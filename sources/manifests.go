@@ -2,6 +2,7 @@ package sources
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -50,7 +51,11 @@ func HTTP(address string, options ...origin.Option) Option {
 
 // From adds pods that are read and decoded in a way of the caller's own. They are taken as they are: nothing is defaulted
 // or validated. The source is called "file" or "http", by its kind; see [Named]. [LikeKubelet] does not apply to it.
+// An origin that is nil is an error of Run, or of Add.
 func From(pods *origin.Origin[*corev1.Pod]) Option {
+	if pods == nil {
+		return refuse(errors.New("From: the origin is nil"))
+	}
 	return With(&manifests{name: pods.Kind(), start: func(*Sink) running { return podsOfOrigin(pods) }})
 }
 

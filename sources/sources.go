@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/tributary-go/tributary/internal/null"
 )
 
 // Sources are the pod sources of one node and their merge. Make one with [New], call Run once, and read Updates. All
@@ -44,8 +46,11 @@ const (
 type Option func(*Sources)
 
 // With adds a source of your own. APIServer, File and HTTP add those of this package; any number of a kind is fine, and
-// [Named] tells them apart.
+// [Named] tells them apart. A source that is nil is an error of Run, or of Add.
 func With(source Source) Option {
+	if null.Is(source) {
+		return refuse(errors.New("With: the source is nil"))
+	}
 	return func(s *Sources) { s.feeds = append(s.feeds, newFeed(source)) }
 }
 
@@ -114,7 +119,7 @@ func (s *Sources) Status() []Status {
 
 // Run runs the sources until ctx ends, which is no error. It blocks, closes Updates, and everything
 // it started has ended when it returns. It fails at once without a node or sources, on a bad name
-// of the node, on a source with an empty path or URL, on a second call, and where two API servers
+// of the node, on a source with an empty path or URL or given nil, on a second call, and where two API servers
 // of one name would share a checkpoint. When all sources have ended with an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

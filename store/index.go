@@ -25,7 +25,11 @@ type indexed[T Object, K comparable] = trie.Map[K, members[T]]
 
 // NewIndex declares an index. values returns under which values an object is found: none, one or more; a value
 // returned twice counts once. It must be a pure function of the object, and is called by the writer of the store.
+// NewIndex panics if values is nil.
 func NewIndex[T Object, K comparable](name string, values func(obj T) []K) *Index[T, K] {
+	if values == nil {
+		panic(fmt.Sprintf("store: NewIndex: the function of index %q is nil", name))
+	}
 	return &Index[T, K]{
 		name: name, values: values,
 		buckets: trie.Writer[K, members[T]]{Hash: trie.Hash[K]},

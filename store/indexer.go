@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/rv"
 	"github.com/tributary-go/tributary/internal/trie"
 )
@@ -21,8 +22,13 @@ type Indexer[T Object] struct {
 	schema  []AnyIndex[T]
 }
 
-// NewIndexer makes an empty indexer with the given indexes.
+// NewIndexer makes an empty indexer with the given indexes. It panics if one of them is nil.
 func NewIndexer[T Object](indexes ...AnyIndex[T]) *Indexer[T] {
+	for i, index := range indexes {
+		if null.Is(index) {
+			panic(fmt.Sprintf("store: NewIndexer: index %d is nil: make it with NewIndex", i+1))
+		}
+	}
 	return &Indexer[T]{schema: indexes}
 }
 

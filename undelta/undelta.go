@@ -16,8 +16,11 @@ type Store[T store.Object] struct {
 }
 
 // New makes an empty store, with indexes if any are given, that calls push after each change, on the goroutine of the
-// writer. push must not write into the store: it would wait for itself.
+// writer. push must not write into the store: it would wait for itself. New panics if push or an index is nil.
 func New[T store.Object](push func(now store.Snapshot[T]), indexes ...store.AnyIndex[T]) *Store[T] {
+	if push == nil {
+		panic("undelta: New: the function that is to be pushed to is nil")
+	}
 	return &Store[T]{push: push, objects: store.NewIndexer(indexes...)}
 }
 

@@ -98,3 +98,7 @@ func TestIndexesArePushed(t *testing.T) {
 	require.NoError(t, s.Update(pod("a", 2)))
 	require.True(t, slices.Equal([]string{"1", "2"}, found))
 }
+
+func TestWithoutAFunction(t *testing.T) {
+	require.PanicsWithValue(t, "undelta: New: the function that is to be pushed to is nil", func() { undelta.New[*corev1.Pod](nil) })
+}

@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -13,7 +14,14 @@ import (
 // change and those after it, each once. So what an object belonged to is looked at again when it has moved or is gone.
 // keys may return what the object belongs to or, with [store.KeyOf], its own key; none adds nothing. It is called on the
 // handler's goroutine. A queue that has been shut down takes nothing and says nothing.
+// Enqueue panics if the queue or the function is nil.
 func Enqueue[T store.Object, K comparable](queue workqueue.TypedInterface[K], keys func(obj T) []K) func(informer.Event[T]) {
+	switch {
+	case null.Is(queue):
+		panic("clientgo: Enqueue: the queue is nil")
+	case keys == nil:
+		panic("clientgo: Enqueue: the function that returns the keys is nil")
+	}
 	return func(e informer.Event[T]) {
 		var none T
 		var added []K

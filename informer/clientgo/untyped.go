@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -29,7 +30,13 @@ type Snapshotter[T store.Object] interface {
 // cache.NamespaceIndex, and takes others at any time by AddIndexers. Where from is a [store.Store] too, what is written to
 // the indexer is written there; otherwise, and for an informer, writing is an error. What it returns is shared and
 // read-only. It is safe for concurrent use.
-func Indexer[T store.Object](from Snapshotter[T]) cache.Indexer { return newIndexer(from) }
+// It panics if from is nil.
+func Indexer[T store.Object](from Snapshotter[T]) cache.Indexer {
+	if null.Is(from) {
+		panic("clientgo: Indexer: what it shows is nil")
+	}
+	return newIndexer(from)
+}
 
 func newIndexer[T store.Object](from Snapshotter[T]) *indexer[T] {
 	x := &indexer[T]{from: from, indexes: map[string]*index[T]{}}
@@ -250,12 +257,15 @@ var (
 // Informer shows an informer as a cache.SharedIndexInformer. Either it is run by its own Run, or once by that of the
 // result, which reports an error to k8s.io/apimachinery's runtime.HandleError, since it can return none, and lets the
 // panic of a handler end the process. Its handlers are the informer's, and appear in its Status. It is safe for
-// concurrent use.
+// concurrent use. It panics if i is nil.
 //
 // The result has one more method, Status() [informer.Status], which a type assertion finds:
 //
 //	health := shared.(interface{ Status() informer.Status }).Status()
 func Informer[T store.Object](i *informer.Informer[T]) cache.SharedIndexInformer {
+	if i == nil {
+		panic("clientgo: Informer: the informer is nil")
+	}
 	return &shared[T]{informer: i, indexer: newIndexer(i)}
 }
 

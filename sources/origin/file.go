@@ -33,7 +33,7 @@ import (
 // object.
 func File[T store.Object](path string, decode Decode[T], options ...Option) *Origin[T] {
 	f := &files[T]{path: path, settings: apply(options), decode: decode, byPath: map[string]*file[T]{}}
-	return &Origin[T]{kind: "file", keeper: &f.keeper, run: f.run}
+	return &Origin[T]{kind: "file", decodes: decode != nil, keeper: &f.keeper, run: f.run}
 }
 
 const (

@@ -20,7 +20,7 @@ import (
 // within the same scheme and host.
 func HTTP[T store.Object](address string, decode Decode[T], options ...Option) *Origin[T] {
 	u := &url[T]{address: address, settings: apply(options), decode: decode}
-	return &Origin[T]{kind: "http", keeper: &u.keeper, run: u.run}
+	return &Origin[T]{kind: "http", decodes: decode != nil, keeper: &u.keeper, run: u.run}
 }
 
 const firstBackoff = time.Second

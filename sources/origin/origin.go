@@ -2,9 +2,11 @@ package origin
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/store"
 )
@@ -27,9 +29,10 @@ type State[T store.Object] struct {
 
 // Origin reads objects from one place. Make one with [File] or [HTTP], and run it once.
 type Origin[T store.Object] struct {
-	kind   string
-	keeper *access.Keeper
-	run    func(ctx context.Context, set func(State[T])) error
+	kind    string
+	decodes bool // there is a function for it
+	keeper  *access.Keeper
+	run     func(ctx context.Context, set func(State[T])) error
 }
 
 // Kind is "file" or "http".
@@ -37,8 +40,11 @@ func (o *Origin[T]) Kind() string { return o.kind }
 
 // Run reads until ctx ends, which is no error, and hands states to set, on the goroutine of Run:
 // the first one, and then each for which something was read anew or has gone. It fails at once on
-// options, a path or an address that cannot be used.
+// options, a path or an address that cannot be used, and if the function that decodes is nil.
 func (o *Origin[T]) Run(ctx context.Context, set func(State[T])) error {
+	if !o.decodes {
+		return errors.New("origin: the function that decodes is nil")
+	}
 	told, last := false, State[T]{}
 	return o.run(ctx, func(now State[T]) {
 		if told && slices.Equal(last.Declared, now.Declared) {
@@ -74,8 +80,11 @@ type Report struct {
 }
 
 // Into hands states to a store, for [Origin.Run], by a Replace each. failed is told when the store does not take one, on the
-// goroutine of Run; nil ignores that.
+// goroutine of Run; nil ignores that. It panics if the store is nil.
 func Into[T store.Object](st store.Store[T], failed func(error)) func(State[T]) {
+	if null.Is(st) {
+		panic("origin: Into: the store is nil")
+	}
 	return func(now State[T]) {
 		if err := st.Replace(store.Items(now.Declared...), store.At("")); err != nil && failed != nil {
 			failed(err)

@@ -51,8 +51,11 @@ func NewServer(options ...watchcache.Option) (*Server, error) {
 }
 
 // Serve adds an empty collection that is written through the server and through what it returns. It panics when
-// the description is incomplete or the resource is served already: that is a mistake in the program.
+// the server is nil, the description is incomplete or the resource is served already: that is a mistake in the program.
 func Serve[T store.Object](s *Server, resource watchcache.Resource[T]) *collection.Collection[T] {
+	if s == nil {
+		panic("apiserver: Serve: the server is nil: make it with NewServer")
+	}
 	c, err := collection.New(resource, s.revision, s.options...)
 	if err != nil {
 		panic(err)
@@ -64,6 +67,12 @@ func Serve[T store.Object](s *Server, resource watchcache.Resource[T]) *collecti
 // ServeCache adds a collection that is read-only over HTTP, and that a reflector fills. While it is empty, requests
 // get a 429 and come again. It panics as [Serve] does.
 func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T]) {
+	switch {
+	case s == nil:
+		panic("apiserver: ServeCache: the server is nil: make it with NewServer")
+	case cache == nil:
+		panic("apiserver: ServeCache: the cache is nil: make it with NewCache")
+	}
 	s.add(newEndpoint(cache, nil))
 }
 
