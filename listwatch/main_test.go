@@ -5,16 +5,21 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // the default, which a test that reads logs does not use
+	goleak.VerifyTestMain(m)
+}
 
 // serve starts a server and returns a config for its clients, without a rate limit.
 func serve(t testing.TB, handler http.HandlerFunc) *rest.Config {

@@ -11,7 +11,7 @@ import (
 type Option func(*options)
 
 type options struct {
-	log            logr.Logger
+	log            *logr.Logger // nil: the context's
 	metrics        Metrics
 	liveness       time.Duration
 	backoffInitial time.Duration
@@ -26,7 +26,6 @@ type options struct {
 // defaults, with their reasons.
 func defaults() options {
 	return options{
-		log:            logr.Discard(),
 		metrics:        noMetrics{},
 		liveness:       90 * time.Second,       // bookmarks come about once a minute
 		backoffInitial: 800 * time.Millisecond, // the field's habit
@@ -35,9 +34,10 @@ func defaults() options {
 	}
 }
 
-// WithLogger logs to log: what changes (synced, failing, well again) at level 0, each request at level 2. Default:
-// nowhere.
-func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log } }
+// WithLogger logs to log: failures that a person must mend as errors, what else changes (listed, failing, well again) at
+// level 0, each request at level 2. A failure is logged once and not for each attempt. Default: client-go's convention, which
+// is the logger in Run's context, else klog's. WithLogger(logr.Discard()) silences a reflector.
+func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = &log } }
 
 // WithMetrics reports to m. Default: nowhere.
 func WithMetrics(m Metrics) Option { return func(o *options) { o.metrics = m } }

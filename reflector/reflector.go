@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/features"
 
 	"github.com/tributary-go/tributary/internal/null"
@@ -33,6 +34,8 @@ type Reflector[T store.Object] struct {
 
 	// Of the goroutine of Run.
 	machine *machine
+	log     logr.Logger
+	alarmed bool          // the present failure was logged as an error
 	open    *openWatch[T] // a watch list that has sent its state and goes on as a watch
 	// held is what the store has under a key; nil if the store has no snapshots.
 	held      func(key string) (T, bool)
@@ -97,6 +100,7 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 	if err := r.options.validate(); err != nil {
 		return err
 	}
+	r.log = loggerFor[T](ctx, r.options.log)
 	defer r.enter(Idle)
 	defer r.closeOpen()
 	if held, ok := r.store.(snapshotter[T]); ok {

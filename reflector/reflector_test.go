@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -21,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -30,7 +32,10 @@ import (
 	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // the default, which a test that reads logs does not use
+	goleak.VerifyTestMain(m)
+}
 
 // forever is a source that lists n pods, one per pause, and then watches in silence; or that fails with err.
 type forever struct {

@@ -66,7 +66,7 @@ func (r *Reflector[T]) report(s step, class Class, o outcome) {
 			Cause: s.cause, WatchList: s.kind == doWatchList, Class: class, Duration: o.lived, Items: o.items,
 		})
 	}
-	r.options.log.V(2).Info("Request ended", "class", class, "list", s.kind != doWatch, "took", o.lived, "resourceVersion", r.machine.version)
+	r.log.V(2).Info("Request ended", "class", class, "list", s.kind != doWatch, "took", o.lived, "resourceVersion", r.machine.version)
 	switch {
 	case o.complete && s.poll: // the watch is still refused
 		r.status.polled(o.skipped == 0)
@@ -87,17 +87,11 @@ func (r *Reflector[T]) probed(class Class) {
 	}
 }
 
-// failing records an error, and logs it when it is of another class than the last.
-func (r *Reflector[T]) failing(class Class, err error, at time.Time) {
-	if r.status.failed(class, err, at) {
-		r.options.log.Info("List-watch is failing", "class", class, "error", err.Error())
-	}
-}
-
 // recovered notes that the server answers, and with healed that the copy is whole.
 func (r *Reflector[T]) recovered(healed bool) {
 	if r.status.well(healed) {
-		r.options.log.Info("List-watch is well again", "resourceVersion", r.machine.version)
+		r.alarmed = false
+		r.log.Info("List-watch is well again", "resourceVersion", r.machine.version)
 	}
 }
 
@@ -150,7 +144,7 @@ func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
 		}
 		st.Lists[s.cause]++
 	})
-	r.options.log.Info("Listed", "cause", s.cause, "watchList", s.kind == doWatchList, "items", read.items, "resourceVersion", o.version)
+	r.log.Info("Listed", "cause", s.cause, "watchList", s.kind == doWatchList, "items", read.items, "resourceVersion", o.version)
 	if first {
 		close(r.synced)
 	}

@@ -124,8 +124,8 @@ func (k *statusKeeper) read() Status {
 	return s
 }
 
-// failed records what is wrong; it reports whether that is news.
-func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool) {
+// failed records what is wrong; it reports whether that is news, and since when something is wrong.
+func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool, since time.Time) {
 	k.change(func(s *Status) {
 		news = s.Class != class
 		if s.Err == nil {
@@ -138,8 +138,9 @@ func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool) 
 		if lostBy(class) != "" {
 			k.lost = err
 		}
+		since = s.Since
 	})
-	return news
+	return news, since
 }
 
 // polled records a list that stood in for a watch: with healed the copy is whole, and what is wrong with the watch stays.

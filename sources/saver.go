@@ -140,7 +140,7 @@ func (s *saver) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil && (s.failed == nil || s.failed.Error() != err.Error()) {
-		s.log.Info("Problem", "error", err.Error())
+		s.log.Error(err, "Problem")
 	}
 	s.failed = err
 }

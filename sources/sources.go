@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/internal/null"
 )
@@ -17,7 +18,7 @@ import (
 // methods are safe for concurrent use.
 type Sources struct {
 	node        string
-	log         logr.Logger
+	log         *logr.Logger // nil: that of Run's context, else klog's
 	likeKubelet bool
 	checkpoints string  // folder
 	refused     []error // what options were given that cannot be
@@ -59,15 +60,15 @@ func refuse(err error) Option {
 	return func(s *Sources) { s.refused = append(s.refused, err) }
 }
 
-// WithLogger logs what changes (a source well or not) at level 0, and each look at a file or URL at level 2. Default:
-// nowhere.
-func WithLogger(log logr.Logger) Option { return func(s *Sources) { s.log = log } }
+// WithLogger logs what changes (a source well or not) at level 0, and each look at a file or URL at level 2. Problems
+// that a person must mend are errors. Default: client-go's convention, which is the logger in Run's context, else klog's.
+func WithLogger(log logr.Logger) Option { return func(s *Sources) { s.log = &log } }
 
 // New joins sources of pods of the node of that name, which is the name of the Node object: a DNS name in lower case. Nothing
 // happens before Run, which refuses a name that is none.
 func New(node string, options ...Option) *Sources {
 	s := &Sources{
-		node: node, log: logr.Discard(),
+		node:    node,
 		updates: make(chan PodUpdate), wake: make(chan struct{}, 1), synced: make(chan struct{}),
 	}
 	for _, option := range options {
@@ -196,14 +197,18 @@ func (s *Sources) list() []*feed {
 
 // runSource runs one source; its end never ends another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
-	log := s.log.WithValues("source", f.name)
+	log := klog.FromContext(ctx)
+	if s.log != nil {
+		log = *s.log
+	}
+	log = log.WithValues("source", f.name)
 	sink := &Sink{node: s.node, name: f.name, log: log, likeKubelet: s.likeKubelet, checkpoints: s.checkpoints, set: func(next state) {
 		f.push(next)
 		s.look()
 	}}
 	if err := f.source.Run(ctx, sink); err != nil && ctx.Err() == nil {
 		f.fail(fmt.Errorf("the %s source has ended: %w", f.name, err))
-		log.Info("Source has ended", "error", err.Error())
+		log.Error(err, "Source has ended")
 	}
 }
 

@@ -5,13 +5,18 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // the default, which a test that reads logs does not use
+	goleak.VerifyTestMain(m)
+}
 
 func onNode(namespace, name, node string) *corev1.Pod {
 	return &corev1.Pod{

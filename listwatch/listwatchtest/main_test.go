@@ -3,7 +3,12 @@ package listwatchtest_test
 import (
 	"testing"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
+	"k8s.io/klog/v2"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // the default, which a test that reads logs does not use
+	goleak.VerifyTestMain(m)
+}

@@ -52,6 +52,7 @@ type files[T store.Object] struct {
 	decode   Decode[T]
 	keeper   access.Keeper
 	set      func(State[T])
+	log      logr.Logger
 
 	byPath   map[string]*file[T]
 	table    table[T]
@@ -70,9 +71,9 @@ func (f *files[T]) run(ctx context.Context, set func(State[T])) error {
 	if err != nil {
 		return err
 	}
-	f.path, f.set, f.begun = path, set, time.Now()
+	f.path, f.set, f.begun, f.log = path, set, time.Now(), f.settings.Logger(ctx)
 	f.keeper.StaleAfter(f.settings.Stale())
-	watch := access.NewWatch(f.settings.Log, isLeftover)
+	watch := access.NewWatch(f.log, isLeftover)
 	defer watch.Close()
 	for {
 		f.keeper.Mode(watch.Follow(f.path, f.settings.Every))
@@ -114,7 +115,7 @@ func (f *files[T]) pause(ctx context.Context, watch *access.Watch, again bool) b
 
 // look reads what has changed and sets the state; again means that a file is being written.
 func (f *files[T]) look() (again bool) {
-	log := f.settings.Log.WithValues("path", f.path)
+	log := f.log.WithValues("path", f.path)
 	found, err := f.list()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !f.existed:

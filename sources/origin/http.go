@@ -75,7 +75,7 @@ func (u *url[T]) next() time.Duration {
 
 // poll reads the URL once.
 func (u *url[T]) poll(ctx context.Context) {
-	log := u.settings.Log.WithValues("url", u.entry.path)
+	log := u.settings.Logger(ctx).WithValues("url", u.entry.path)
 	got, err := u.fetch(ctx)
 	switch {
 	case ctx.Err() != nil:

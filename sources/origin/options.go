@@ -20,9 +20,9 @@ func Every(d time.Duration) Option { return func(s *access.Settings) { s.Every =
 // drops them at once. Default one minute. It does not apply to URLs, whose objects stay until an answer says otherwise.
 func Grace(d time.Duration) Option { return func(s *access.Settings) { s.Grace = d } }
 
-// WithLogger logs what changes (something well or not) at level 0, and each look at level 2. Default: nowhere. Sources have
-// their own.
-func WithLogger(log logr.Logger) Option { return func(s *access.Settings) { s.Log = log } }
+// WithLogger logs what changes (something well or not) at level 0, and each look at level 2. Problems that a person must
+// mend are errors. Default: the logger in Run's context, else klog's. Sources have their own.
+func WithLogger(log logr.Logger) Option { return func(s *access.Settings) { s.Log = &log } }
 
 // WithTimeout sets how long one request may take, its body included. Default 10 s. It does not apply to files, nor do the
 // options below.

@@ -1,7 +1,9 @@
 package access
 
 import (
+	"crypto/tls"
 	"errors"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -68,12 +70,12 @@ func (k *Keeper) Note(log logr.Logger, round Round) {
 	for _, p := range round.Problems {
 		if !contains(k.report.Problems, p) {
 			k.report.Errors++
-			log.Info("Problem", "error", p.Error())
+			tell(log, p)
 		}
 	}
 	for _, p := range k.report.Problems {
 		if !contains(round.Problems, p) {
-			log.Info("Problem is gone", "error", p.Error())
+			log.Info("Problem is gone", "problem", p.Error())
 		}
 	}
 	k.report.Problems, k.report.Complete = round.Problems, round.Complete
@@ -90,6 +92,17 @@ func (k *Keeper) Hand(log logr.Logger, round Round, hand func()) {
 	if whole {
 		k.Note(log, round)
 	}
+}
+
+// tell logs a new problem: as an error, unless the network or the server may mend it by itself.
+func tell(log logr.Logger, problem error) {
+	var request *url.Error
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(problem, &request) && !errors.As(problem, &untrusted) {
+		log.Info("Problem", "problem", problem.Error())
+		return
+	}
+	log.Error(problem, "Problem")
 }
 
 func contains(list []error, err error) bool {

@@ -1,19 +1,21 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 )
 
 // Settings are what options say; see there.
 type Settings struct {
 	Every, Grace, Timeout time.Duration
 	Ticks                 <-chan time.Time // in place of the period, in tests
-	Log                   logr.Logger
+	Log                   *logr.Logger     // nil: see Logger
 
 	Header                   http.Header
 	TokenFile                string
@@ -35,9 +37,17 @@ const (
 // Default is what holds without options.
 func Default() Settings {
 	return Settings{
-		Every: defaultEvery, Grace: defaultGrace, Timeout: defaultTimeout, Log: logr.Discard(),
+		Every: defaultEvery, Grace: defaultGrace, Timeout: defaultTimeout,
 		Header: http.Header{}, Transport: http.DefaultTransport,
 	}
+}
+
+// Logger is that of the option, else that of ctx, else klog's.
+func (s Settings) Logger(ctx context.Context) logr.Logger {
+	if s.Log != nil {
+		return *s.Log
+	}
+	return klog.FromContext(ctx)
 }
 
 // Validate names the option that is wrong.
