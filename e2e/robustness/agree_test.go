@@ -237,3 +237,32 @@ func (h *invention) harm(r *robustness.Reader) {
 	}
 	h.damage += fmt.Sprintf("kind %d in stream %d at %d; ", kind, i, at)
 }
+
+// TestSilentRelist: a relist that steps over a creation and its deletion leaves a handler with what
+// it had, so that the handler is told nothing. Both judges let that be, but not a store that lacks
+// the two.
+func TestSilentRelist(t *testing.T) {
+	quiet(t)
+	change := func(kind watch.EventType, key, version string) listwatchtest.Change {
+		return listwatchtest.Change{Type: kind, Key: key, ResourceVersion: version}
+	}
+	first, last := change(watch.Added, "default/k0", "3"), change(watch.Modified, "default/k0", "9")
+	contents := map[string]robustness.Content{"3": {Value: "a", Count: 1}, "5": {Value: "b", Count: 1}, "9": {Value: "c", Count: 2}}
+	run := &robustness.Run{}
+	for _, c := range []listwatchtest.Change{first, change(watch.Added, "default/k1", "5"), change(watch.Deleted, "default/k1", "6"), last} {
+		run.Persisted = append(run.Persisted, robustness.Persisted{Change: c, Content: contents[c.ResourceVersion]})
+	}
+	reader := func(version string) robustness.Reader {
+		return robustness.Reader{Contents: contents, History: listwatchtest.History{Reader: "reader", Streams: []listwatchtest.Stream{
+			{Listed: &listwatchtest.State{ResourceVersion: version}, Told: []listwatchtest.Change{first, last}},
+		}}}
+	}
+	require.NoError(t, run.JudgeReader(reader(""), judging))
+	require.NoError(t, run.Check(reader("")))
+	marked := reader("")
+	marked.Streams[0].Told = []listwatchtest.Change{first, change(watch.Bookmark, "", "7"), last, change(watch.Bookmark, "", "9")}
+	require.NoError(t, run.JudgeReader(marked, judging))
+	require.NoError(t, run.Check(marked))
+	require.ErrorContains(t, run.JudgeReader(reader("1"), judging), "broke Reliable")
+	require.ErrorContains(t, run.Check(reader("1")), "broke reliable")
+}

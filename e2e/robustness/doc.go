@@ -33,7 +33,8 @@
 //   - A run of events that a handler gets by inference (its initial list, a relist, falling
 //     behind) is one Range and a new watch. The handler is not told the version of that state: it is
 //     the newest before the handler's next event at which the collection was that state. If there is
-//     none, the state never was.
+//     none, the state never was. A relist that leaves the handler with what it had tells it nothing:
+//     writes that undo each other may be missing, and begin a new stream.
 //
 // Not covered: the old object of an event, which a watch does not have on the wire.
 package robustness
