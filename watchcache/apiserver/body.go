@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -9,8 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 	"github.com/tributary-go/tributary/watchcache/internal/object"
@@ -18,9 +15,6 @@ import (
 
 // maxBody bounds what a client may send, as in the API server.
 const maxBody = 3 << 20
-
-// unmarshaler is a type with generated protobuf code.
-type unmarshaler interface{ Unmarshal([]byte) error }
 
 // readBody reads a bounded body: 413 beyond.
 func readBody(c call) ([]byte, error) {
@@ -35,7 +29,7 @@ func readBody(c call) ([]byte, error) {
 	return body, nil
 }
 
-// bodyType is the media type of a body; JSON where the client does not say.
+// bodyType is the media type of a body; JSON if the client does not name one.
 func bodyType(c call) string {
 	header := c.request.Header.Get("Content-Type")
 	if header == "" {
@@ -56,7 +50,7 @@ func (e *resourceEndpoint[T]) readObject(c call) (T, error) {
 		return obj, err
 	}
 	r := e.cache.Resource()
-	kind, err := decode(bodyType(c), body, obj, e.protobuf())
+	kind, err := decode(bodyType(c), body, obj)
 	if err != nil {
 		return obj, err
 	}
@@ -71,33 +65,6 @@ func (e *resourceEndpoint[T]) readObject(c call) (T, error) {
 	return obj, r.Place(c.target.Namespace, obj)
 }
 
-// decode reads a document into obj and returns the kind that it says it has.
-func decode(mediaType string, doc []byte, obj any, protobuf bool) (metav1.TypeMeta, error) {
-	var kind metav1.TypeMeta
-	switch mediaType {
-	case jsonType:
-		if err := json.Unmarshal(doc, &kind); err != nil {
-			return kind, apierror.BadRequest("the body of the request is not a JSON object")
-		}
-		if err := json.Unmarshal(doc, obj); err != nil {
-			return kind, apierror.BadRequest("the body of the request does not fit the type: a field has a value of the wrong form")
-		}
-		return kind, nil
-	case protobufType:
-		message, ok := obj.(unmarshaler)
-		if !ok || !protobuf {
-			return kind, apierror.UnsupportedMedia(jsonType)
-		}
-		var envelope runtime.Unknown
-		raw, isProtobuf := bytes.CutPrefix(doc, []byte(protobufPrefix))
-		if !isProtobuf || envelope.Unmarshal(raw) != nil || message.Unmarshal(envelope.Raw) != nil {
-			return kind, apierror.BadRequest("the body of the request is not a protobuf document of the type")
-		}
-		return metav1.TypeMeta{APIVersion: envelope.APIVersion, Kind: envelope.Kind}, nil
-	}
-	return kind, apierror.UnsupportedMedia(jsonType, protobufType)
-}
-
 // readDeleteOptions reads the body of a DELETE, if there is one, and the query, which the body overrides.
 func readDeleteOptions(c call) (o metav1.DeleteOptions, err error) {
 	values := c.request.URL.Query()
@@ -108,7 +75,7 @@ func readDeleteOptions(c call) (o metav1.DeleteOptions, err error) {
 	if err != nil || len(body) == 0 {
 		return o, err
 	}
-	if _, err := decode(bodyType(c), body, &o, true); err != nil {
+	if _, err := decode(bodyType(c), body, &o); err != nil {
 		return o, err
 	}
 	if len(o.DryRun) > 0 {

@@ -18,7 +18,7 @@ const kubernetesVersion = "v1.36.0"
 // serveDiscovery answers what clients ask before they know which resources there are.
 func serveDiscovery(w http.ResponseWriter, r *http.Request, resources []endpoint) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		respondError(w, format{}, apierror.Refused(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		respondError(w, plainJSON, apierror.Refused(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
 			"the server does not allow this method on the requested resource"))
 		return
 	}
@@ -38,7 +38,7 @@ func serveDiscovery(w http.ResponseWriter, r *http.Request, resources []endpoint
 		respondJSON(w, jsonType, document)
 		return
 	}
-	respondError(w, format{}, notFound(r.URL.Path))
+	respondError(w, plainJSON, notFound(r.URL.Path))
 }
 
 // discoveryDocument is the answer under a discovery path; nil where there is none. Clients that ask for the

@@ -33,7 +33,10 @@ func (e *resourceEndpoint[T]) writer(c call) *collection.Collection[T] {
 	return e.collection.As(manager(c))
 }
 
-func (e *resourceEndpoint[T]) protobuf() bool { return speaksProtobuf[T]() }
+func (e *resourceEndpoint[T]) sample() any {
+	var none T
+	return none
+}
 
 func (e *resourceEndpoint[T]) groupVersionResource() schema.GroupVersionResource {
 	return e.cache.Resource().GroupResource().WithVersion(e.cache.Resource().Version)

@@ -10,12 +10,16 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 )
 
-// format is how a response is written: the encoding, and which view of the objects.
+// format is how a response is written: the encoding, and which view of the objects. It is comparable:
+// watchers with equal formats share encoded events.
 type format struct {
-	protobuf bool
-	view     representation
-	rows     metav1.IncludeObjectPolicy // what rows of a table carry
+	encoding
+	view representation
+	rows metav1.IncludeObjectPolicy // what rows of a table carry
 }
+
+// plainJSON is the format of a client that does not choose, and of errors before the choice.
+var plainJSON = format{encoding: jsonEncoding{}}
 
 // representation is a view of objects that the client chose with the "as" parameter of Accept.
 type representation int
@@ -26,63 +30,44 @@ const (
 	asTable
 )
 
-const (
-	jsonType     = "application/json"
-	protobufType = "application/vnd.kubernetes.protobuf"
-)
-
-// contentType is the header of a response; stream says that it is a watch.
-func (f format) contentType(stream bool) string {
-	switch {
-	case f.protobuf && stream:
-		return protobufType + ";stream=watch"
-	case f.protobuf:
-		return protobufType
-	}
-	return jsonType
-}
-
-// negotiate picks the first thing in the Accept header that this server speaks for a resource. Errors: 406, and 400
-// for an unknown includeObject.
-func negotiate(r *http.Request, protobuf bool) (format, error) {
+// negotiate picks the first clause of the Accept header that this server speaks for objects like
+// sample. Errors: 406, and 400 for an unknown includeObject.
+func negotiate(r *http.Request, sample any) (format, error) {
 	rows := metav1.IncludeObjectPolicy(r.URL.Query().Get("includeObject"))
 	switch rows {
 	case "":
 		rows = metav1.IncludeMetadata
 	case metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
 	default:
-		return format{}, apierror.BadRequest("unrecognized includeObject value: %q", rows)
+		return plainJSON, apierror.BadRequest("unrecognized includeObject value: %q", rows)
 	}
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(header) == "" {
-		return format{}, nil
+		return plainJSON, nil
 	}
 	for _, clause := range goautoneg.ParseAccept(header) {
-		if f, ok := clauseFormat(clause, protobuf); ok {
-			if f.view == asTable {
-				f.rows = rows
-			}
-			return f, nil
+		f, ok := clauseFormat(clause)
+		if !ok || !f.carries(f.view, sample) {
+			continue
 		}
+		if f.view == asTable {
+			f.rows = rows
+		}
+		return f, nil
 	}
-	accepted := jsonType
-	if protobuf {
-		accepted += ", " + protobufType
-	}
-	return format{}, notAcceptable(accepted)
+	return plainJSON, notAcceptable(strings.Join(mediaTypes(sample), ", "))
 }
 
-func clauseFormat(clause goautoneg.Accept, protobuf bool) (f format, ok bool) {
-	switch clause.Type + "/" + clause.SubType {
-	case jsonType, "application/*", "*/*":
-	case protobufType:
-		f.protobuf = true
-	default:
-		return f, false
+// clauseFormat is what one clause of Accept asks for.
+func clauseFormat(clause goautoneg.Accept) (f format, ok bool) {
+	mediaType := clause.Type + "/" + clause.SubType
+	f.encoding, ok = encodingOf(mediaType)
+	if mediaType == "application/*" || mediaType == "*/*" {
+		f, ok = plainJSON, true
 	}
 	as := clause.Params["as"]
-	if as == "" {
-		return f, protobuf || !f.protobuf
+	if !ok || as == "" {
+		return f, ok
 	}
 	if clause.Params["g"] != metav1.GroupName || clause.Params["v"] != "v1" {
 		return f, false
@@ -90,10 +75,10 @@ func clauseFormat(clause goautoneg.Accept, protobuf bool) (f format, ok bool) {
 	switch as {
 	case "PartialObjectMetadata", "PartialObjectMetadataList":
 		f.view = asMetadata
-		return f, true
 	case "Table":
 		f.view = asTable
-		return f, !f.protobuf // its cells are free-form values
+	default:
+		return f, false
 	}
-	return f, false
+	return f, true
 }

@@ -29,7 +29,7 @@ func respondStatus(w http.ResponseWriter, f format, status *metav1.Status) {
 func respondJSON(w http.ResponseWriter, contentType string, value any) {
 	doc, err := json.Marshal(value)
 	if err != nil {
-		respondError(w, format{}, err)
+		respondError(w, plainJSON, err)
 		return
 	}
 	respondBytes(w, contentType, http.StatusOK, doc)

@@ -37,7 +37,7 @@ type endpoint interface {
 	describe() []metav1.APIResource
 	groupVersionResource() schema.GroupVersionResource
 	serve(call) error
-	protobuf() bool
+	sample() any // a nil object of that type
 }
 
 // NewServer makes a server without collections. Options are for its collections; it fails on one out of range.
@@ -99,7 +99,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(s.closed, cancel)()
 	r = r.WithContext(ctx)
 	if s.closed.Err() != nil {
-		respondError(w, format{}, s.closed.Err())
+		respondError(w, plainJSON, s.closed.Err())
 		return
 	}
 	s.mu.RLock()
@@ -116,11 +116,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	respondError(w, format{}, notFound(r.URL.Path))
+	respondError(w, plainJSON, notFound(r.URL.Path))
 }
 
 func serveResource(w http.ResponseWriter, r *http.Request, e endpoint, t Target) {
-	f, err := negotiate(r, e.protobuf())
+	f, err := negotiate(r, e.sample())
 	if err == nil {
 		err = e.serve(call{ResponseWriter: w, request: r, target: t, format: f})
 	}

@@ -78,7 +78,7 @@ func (s *eventStream[T]) fail(cause error) {
 	if err != nil {
 		return
 	}
-	if frame, err := frameOf(f, watch.Error, doc); err == nil {
+	if frame, err := f.frame(watch.Error, doc); err == nil {
 		_, _ = s.Write(frame) // the stream ends here in any case
 		_ = s.flush()
 	}

@@ -44,7 +44,7 @@ func (c codec[T]) row(f format, obj T) (metav1.TableRow, error) {
 	for _, column := range c.columns {
 		row.Cells = append(row.Cells, column.Value(obj))
 	}
-	carried := format{}
+	carried := plainJSON
 	switch f.rows {
 	case metav1.IncludeNone:
 		return row, nil

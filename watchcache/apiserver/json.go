@@ -1,0 +1,85 @@
+package apiserver
+
+import (
+	"bufio"
+	stdjson "encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+)
+
+// jsonEncoding is JSON: a watch is one line for each event.
+type jsonEncoding struct{}
+
+const jsonType = "application/json"
+
+func (jsonEncoding) contentType(bool) string { return jsonType }
+
+func (jsonEncoding) carries(representation, any) bool { return true }
+
+func (jsonEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, error) {
+	doc, err := stdjson.Marshal(obj)
+	if err != nil || !obj.GetObjectKind().GroupVersionKind().Empty() {
+		return doc, err
+	}
+	return append([]byte(fmt.Sprintf(`{"kind":%q,"apiVersion":%q,`, kind.Kind, kind.APIVersion)), doc[1:]...), nil
+}
+
+// list writes {"kind":…,"apiVersion":…,"metadata":…,"items":[…]}; a table has columns and rows instead.
+func (jsonEncoding) list(w *bufio.Writer, l list) error {
+	opening := struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ListMeta   `json:"metadata"`
+		ColumnDefinitions []metav1.TableColumnDefinition `json:"columnDefinitions,omitempty"`
+	}{l.kind, l.meta, l.columns}
+	items := `,"items":[`
+	if l.columns != nil {
+		items = `,"rows":[`
+	}
+	doc, err := stdjson.Marshal(opening)
+	if err != nil {
+		return err
+	}
+	// bufio.Writer keeps its first error: Flush returns it.
+	_, _ = w.WriteString(strings.TrimSuffix(string(doc), "}") + items)
+	for i := range l.size {
+		if i > 0 {
+			_ = w.WriteByte(',')
+		}
+		item, err := l.item(i)
+		if err != nil {
+			return err
+		}
+		doc, err := stdjson.Marshal(item)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(doc); err != nil {
+			return err
+		}
+	}
+	_, err = w.WriteString("]}\n")
+	return err
+}
+
+func (jsonEncoding) frame(event watch.EventType, doc []byte) ([]byte, error) {
+	line := make([]byte, 0, len(doc)+len(`{"type":"","object":}`)+len(event)+1)
+	line = append(append(append(line, `{"type":"`...), event...), `","object":`...)
+	return append(append(line, doc...), "}\n"...), nil
+}
+
+func (jsonEncoding) read(doc []byte, into any) (kind metav1.TypeMeta, err error) {
+	if err := json.Unmarshal(doc, &kind); err != nil {
+		return kind, apierror.BadRequest("the body of the request is not a JSON object")
+	}
+	if err := json.Unmarshal(doc, into); err != nil {
+		return kind, apierror.BadRequest("the body of the request does not fit the type: a field has a value of the wrong form")
+	}
+	return kind, nil
+}
