@@ -18,7 +18,7 @@
 //
 // Not modelled: conversion between versions, authentication, RBAC, audit, quota, priority and fairness, server-side
 // apply of a status (415), dryRun (refused with 400), fieldValidation (ignored), OpenAPI (kubectl create, apply and
-// replace need --validate=false), aggregated discovery (clients fall back), CBOR and YAML, gzip, subresources but
+// replace need --validate=false), aggregated discovery (clients fall back), YAML, gzip, subresources but
 // status (no eviction, binding, scale, log, exec), the old /watch/ paths. The write rules are those of
 // [github.com/tributary-go/tributary/watchcache/collection].
 //

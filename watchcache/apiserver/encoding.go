@@ -29,7 +29,7 @@ type encoding interface {
 }
 
 // encodings are all of them, the default first.
-var encodings = []encoding{jsonEncoding{}, protobufEncoding{}}
+var encodings = []encoding{jsonEncoding{}, protobufEncoding{}, cborEncoding{}}
 
 // encodingOf finds an encoding by the media type of one document.
 func encodingOf(mediaType string) (encoding, bool) {

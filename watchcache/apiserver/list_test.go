@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/watchcache"
 )
 
@@ -240,7 +241,7 @@ func TestRepresentations(t *testing.T) {
 		{"*/*", wireJSON, "PodList"},
 		{"application/*", wireJSON, "PodList"},
 		{wireProtobuf + ",application/json", wireProtobuf, "PodList"},
-		{"application/cbor,application/json", wireJSON, "PodList"},
+		{wireCBOR + ",application/json", wireCBOR, "PodList"},
 		{"application/json;as=Table" + meta + ",application/json", wireJSON, "Table"},
 		{"application/json;as=Table;g=meta.k8s.io;v=v1beta1,application/json", wireJSON, "PodList"},
 		{"application/json;as=PartialObjectMetadataList" + meta, wireJSON, "PartialObjectMetadataList"},
@@ -250,9 +251,14 @@ func TestRepresentations(t *testing.T) {
 		require.Equal(t, http.StatusOK, answer.code, row.accept)
 		require.Equal(t, row.contentType, answer.header.Get("Content-Type"), row.accept)
 		var kind metav1.TypeMeta
-		if row.contentType == wireJSON {
+		switch row.contentType {
+		case wireJSON:
 			require.NoError(t, json.Unmarshal(answer.body, &kind))
-		} else {
+		case wireCBOR:
+			text, err := wire.AppendJSON(nil, answer.body)
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(text, &kind))
+		default:
 			var envelope runtime.Unknown
 			require.NoError(t, envelope.Unmarshal(answer.body[4:]))
 			kind.Kind = envelope.Kind

@@ -1,0 +1,117 @@
+package apiserver
+
+import (
+	"bufio"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/internal/wire"
+	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+)
+
+// cborEncoding is CBOR (KEP-4222): a watch is a sequence of data items (RFC 8742).
+type cborEncoding struct{}
+
+const (
+	cborType     = "application/cbor"
+	cborSequence = "application/cbor-seq"
+)
+
+func (cborEncoding) contentType(stream bool) string {
+	if stream {
+		return cborSequence
+	}
+	return cborType
+}
+
+func (cborEncoding) carries(representation, any) bool { return true }
+
+func (cborEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, error) {
+	item, err := direct.Marshal(content(obj))
+	if err != nil {
+		return nil, err
+	}
+	if !obj.GetObjectKind().GroupVersionKind().Empty() {
+		return append([]byte(wire.CBORMagic), item...), nil
+	}
+	pairs, members, err := wire.CBORMap(item)
+	if err != nil {
+		return nil, err
+	}
+	doc := wire.AppendCBORHead([]byte(wire.CBORMagic), wire.CBORMapType, pairs+2)
+	doc = appendText(appendText(doc, "kind"), kind.Kind)
+	doc = appendText(appendText(doc, "apiVersion"), kind.APIVersion)
+	return append(doc, members...), nil
+}
+
+// list writes the members of JSON's lists, in their order.
+func (cborEncoding) list(w *bufio.Writer, l list) error {
+	members := uint64(4)
+	items := "items"
+	if l.columns != nil {
+		members, items = 5, "rows"
+	}
+	meta, err := direct.Marshal(l.meta)
+	if err != nil {
+		return err
+	}
+	doc := wire.AppendCBORHead([]byte(wire.CBORMagic), wire.CBORMapType, members)
+	doc = appendText(appendText(doc, "kind"), l.kind.Kind)
+	doc = appendText(appendText(doc, "apiVersion"), l.kind.APIVersion)
+	doc = append(appendText(doc, "metadata"), meta...)
+	if l.columns != nil {
+		columns, err := direct.Marshal(l.columns)
+		if err != nil {
+			return err
+		}
+		doc = append(appendText(doc, "columnDefinitions"), columns...)
+	}
+	doc = wire.AppendCBORHead(appendText(doc, items), wire.CBORArrayType, uint64(l.size))
+	if _, err := w.Write(doc); err != nil {
+		return err
+	}
+	for i := range l.size {
+		item, err := l.item(i)
+		if err != nil {
+			return err
+		}
+		if doc, err = direct.Marshal(content(item)); err != nil {
+			return err
+		}
+		if _, err := w.Write(doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (cborEncoding) frame(event watch.EventType, doc []byte) ([]byte, error) {
+	item := wire.AppendCBORHead([]byte(wire.CBORMagic), wire.CBORMapType, 2)
+	item = appendText(appendText(item, "type"), string(event))
+	return append(appendText(item, "object"), doc...), nil
+}
+
+// read decodes by way of JSON, whose decoder ignores fields that the type does not have.
+func (cborEncoding) read(doc []byte, into any) (metav1.TypeMeta, error) {
+	text, err := wire.AppendJSON(nil, doc)
+	if err != nil {
+		return metav1.TypeMeta{}, apierror.BadRequest("the body of the request is not CBOR")
+	}
+	return jsonEncoding{}.read(text, into)
+}
+
+// content is what the encoder sees of a value.
+func content(value any) any {
+	if u, ok := value.(runtime.Unstructured); ok {
+		return u.UnstructuredContent()
+	}
+	return value
+}
+
+// appendText appends a string as the API server writes it, which is as bytes.
+func appendText(doc []byte, text string) []byte {
+	return append(wire.AppendCBORHead(doc, wire.CBORBytesType, uint64(len(text))), text...)
+}
