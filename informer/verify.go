@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -29,6 +30,9 @@ type Difference struct {
 	Key string
 	// Server and Store are the resource versions on either side; empty where the object is missing.
 	Server, Store string
+	// Path is the first field that differs under an equal version, by its names in JSON: spec.containers[0].image. A server
+	// can change its answer without a new version, for example after a CRD got a default. The next relist takes it over.
+	Path string
 }
 
 const (
@@ -41,11 +45,12 @@ var errUnionVerify = errors.New("the members of a union are at versions of their
 
 var errIncomparable = errors.New("the server's resource versions cannot be compared, and the copy was not at the version of its answer")
 
-// Verify compares keys and resource versions with a fresh, consistent LIST in pages of 500, and reports what differs. It
+// Verify compares keys, resource versions and content with a fresh, consistent LIST in pages of 500, and reports what differs. It
 // touches nothing: neither the store, nor any handler. It reports only what is certain: what may be a change under way is
 // not a difference, and if it is one, the next verification finds it. It blocks for the LIST and then until the store
 // has reached its version, up to 3 minutes; a store that does not get there is an error. It holds the keys and versions
-// of the collection meanwhile. A [Union] cannot be verified.
+// of the collection meanwhile, and those objects that the store did not hold in the same state when they were listed. A
+// [Union] cannot be verified.
 func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
 	d, err := i.verify(ctx)
 	i.mu.Lock()
@@ -68,7 +73,7 @@ func (i *Informer[T]) verify(ctx context.Context) (Drift, error) {
 	}
 	before := i.Snapshot()
 	d := Drift{At: time.Now()}
-	server, err := i.listVersions(ctx, &d)
+	server, unlike, err := i.listVersions(ctx, &d)
 	if err != nil {
 		return d, fmt.Errorf("informer: verify: %w", err)
 	}
@@ -81,12 +86,25 @@ func (i *Informer[T]) verify(ctx context.Context) (Drift, error) {
 	} else if i.Snapshot().ResourceVersion() != d.ResourceVersion {
 		return d, fmt.Errorf("informer: verify: %w", errIncomparable)
 	}
-	d.compare(server, versionsOf(before), versionsOf(i.Snapshot()))
+	after := i.Snapshot()
+	d.compare(server, versionsOf(before), versionsOf(after))
+	for _, obj := range unlike {
+		key := store.KeyOf(obj)
+		if held, ok := after.Get(key); ok && sameVersion(held, obj) && !content.Equal(held, obj) {
+			d.differ(Difference{Key: key, Server: obj.GetResourceVersion(), Store: held.GetResourceVersion(), Path: content.Difference(held, obj)})
+		}
+	}
 	return d, nil
 }
 
-func (i *Informer[T]) listVersions(ctx context.Context, d *Drift) (map[string]string, error) {
-	versions := map[string]string{}
+// sameVersion reports whether two objects should have the same content.
+func sameVersion[T store.Object](a, b T) bool {
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
+}
+
+// listVersions reads the server's state: the version of each object, and the objects that are unlike what the store holds.
+func (i *Informer[T]) listVersions(ctx context.Context, d *Drift) (versions map[string]string, unlike []T, err error) {
+	versions = map[string]string{}
 	options := metav1.ListOptions{Limit: verifyPage} // no version: what the server holds now
 	for {
 		list := i.source.List(ctx, options)
@@ -96,15 +114,19 @@ func (i *Informer[T]) listVersions(ctx context.Context, d *Drift) (map[string]st
 				continue // neither side can hold it
 			}
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			versions[store.KeyOf(obj)] = obj.GetResourceVersion()
+			key := store.KeyOf(obj)
+			versions[key] = obj.GetResourceVersion()
+			if held, ok := i.Snapshot().Get(key); !ok || !sameVersion(held, obj) || !content.Equal(held, obj) {
+				unlike = append(unlike, obj)
+			}
 		}
 		meta := list.Meta()
 		d.ResourceVersion = meta.ResourceVersion
 		d.Objects = len(versions)
 		if meta.Continue == "" {
-			return versions, nil
+			return versions, unlike, nil
 		}
 		options.Continue = meta.Continue
 	}
@@ -151,23 +173,23 @@ func (d *Drift) compare(server map[string]string, before, after versions) {
 		case held == version:
 		case held == "":
 			if certain := atMost(version, before.at); certain && before.held(key) == "" {
-				d.differ(key, version, held)
+				d.differ(Difference{Key: key, Server: version, Store: held})
 			}
 		case atMost(held, d.ResourceVersion):
-			d.differ(key, version, held)
+			d.differ(Difference{Key: key, Server: version, Store: held})
 		}
 	}
 	for key, held := range after.all {
 		if _, there := server[key]; !there && atMost(held, d.ResourceVersion) {
-			d.differ(key, "", held)
+			d.differ(Difference{Key: key, Store: held})
 		}
 	}
 }
 
-func (d *Drift) differ(key, server, held string) {
+func (d *Drift) differ(difference Difference) {
 	d.Count++
 	if len(d.Differences) < maxDifferences {
-		d.Differences = append(d.Differences, Difference{Key: key, Server: server, Store: held})
+		d.Differences = append(d.Differences, difference)
 	}
 }
 

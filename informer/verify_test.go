@@ -2,6 +2,7 @@ package informer_test
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -50,6 +51,41 @@ func TestVerifyFindsWhatTheServerNeverTold(t *testing.T) {
 		require.Contains(t, i.Snapshot().ResourceVersion(), "7")
 		_, held := i.Snapshot().Get("ns/missing")
 		require.False(t, held, "the store is not touched")
+	})
+}
+
+// TestOtherContentUnderTheSameVersion: no event tells of it. Verify names the field, and the next relist tells handlers.
+func TestOtherContentUnderTheSameVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a", "b")
+		i := running(t, s)
+		var told []informer.Event[*corev1.Pod]
+		h, err := i.AddHandler(func(e informer.Event[*corev1.Pod]) { told = append(told, e) })
+		require.NoError(t, err)
+		require.NoError(t, h.WaitSynced(t.Context()))
+		told = nil
+		s.mu.Lock()
+		changed := s.pods["a"].DeepCopy()
+		changed.Spec.SchedulerName = "secret-value"
+		s.pods["a"] = changed
+		s.mu.Unlock()
+		d, err := i.Verify(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []informer.Difference{{Key: "ns/a", Server: "1", Store: "1", Path: "spec.schedulerName"}}, d.Differences)
+		require.Empty(t, told, "it touches nothing")
+
+		s.mu.Lock()
+		s.floor = math.MaxInt // no watch can be resumed
+		s.mu.Unlock()
+		s.disconnect(false)
+		time.Sleep(10 * time.Second) // of the simulated clock: the reflector backs off, and lists
+		require.Len(t, told, 1)
+		require.Equal(t, informer.Updated, told[0].Type)
+		require.Equal(t, told[0].Old.ResourceVersion, told[0].New.ResourceVersion)
+		require.Equal(t, "secret-value", told[0].New.Spec.SchedulerName)
+		d, err = i.Verify(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, d.Count)
 	})
 }
 

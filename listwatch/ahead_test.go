@@ -298,7 +298,7 @@ func TestEventThatComesAloneIsHandedOnAtOnce(t *testing.T) {
 func TestLargeReaderIsGivenBack(t *testing.T) {
 	body := append(podFrame(t, watch.Added, somePod(1, 2*watchBuffer)), podFrame(t, watch.Added, somePod(2, 10))...)
 	own := bufio.NewReaderSize(bytes.NewReader(body), watchBuffer)
-	frames := &protobufFrames{own: own, r: own, limit: maxObject}
+	frames := &protobufFrames[*corev1.Pod]{own: own, r: own, limit: maxObject}
 	_, err := frames.next()
 	require.NoError(t, err)
 	require.NotSame(t, own, frames.r, "it has read ahead")
@@ -320,11 +320,14 @@ func TestWhatIsHeldKeepsItsPlaceInARound(t *testing.T) {
 		message = append(message, field(itemField, marshalled(t, p))...)
 		stream = append(stream, podFrame(t, watch.Modified, p)...)
 		if i%17 == 3 || i > 180 {
-			held["shop/"+p.Name] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}
+			held["shop/"+p.Name] = p.DeepCopy()
 		}
 	}
 	d := podDecoder(maxObject)
-	d.held = func(key string) (*corev1.Pod, bool) { p, ok := held[key]; return p, ok }
+	d.held = &heldCopy[*corev1.Pod]{digests: newDigests(), get: func(key string) (_ *corev1.Pod, kept any, ok bool) {
+		p, ok := held[key]
+		return p, p, ok
+	}}
 	check := func(got []*corev1.Pod) {
 		require.Len(t, got, 200)
 		for i, p := range got {

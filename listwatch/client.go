@@ -46,7 +46,7 @@ func FromClient[O any, T interface {
 		client: boundErrors(client), resource: resource, options: apply(optionList),
 		decoder: newDecoder[O, T](),
 	}
-	if !c.options.noSharing {
+	if !c.options.noSharing && resource != secrets {
 		c.decoder.share()
 	}
 	if c.options.dropManaged {
@@ -56,12 +56,15 @@ func FromClient[O any, T interface {
 	return detected(c.listWatch(), c.options)
 }
 
+// secrets share nothing, in whatever form they are read: what is remembered of an object can outlive it.
+const secrets = "secrets"
+
 func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	return &ListWatch[T]{
 		list: c.list, watch: c.watch, noWatchList: c.options.noWatchList, memo: c.decoder.memo, private: c.decoder.memo == nil,
-		holding: func(held func(key string) (T, bool)) *ListWatch[T] {
+		holding: func(held heldCopy[T]) *ListWatch[T] {
 			decoder := *c.decoder
-			decoder.held = held
+			decoder.held = &held
 			holding := *c
 			holding.decoder = &decoder
 			return holding.listWatch()
@@ -130,9 +133,9 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
-			items := 0
-			meta, err = c.decoder.list(body, func(obj T, err error) bool { items++; return yield(obj, err) })
-			c.decoder.listed(items)
+			items, read := 0, &counted{Reader: body}
+			meta, err = c.decoder.list(read, func(obj T, err error) bool { items++; return yield(obj, err) })
+			c.decoder.listed(items, read.bytes)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			var none T

@@ -29,13 +29,13 @@ const (
 // is decided in protobufObject and jsonObject alone. It is safe for concurrent use.
 type decoder[T store.Object] struct {
 	new      func() T
-	weak     func(T) func() any         // a weak pointer: nil once nobody keeps the object
-	kind     string                     // what the objects must be; empty: anything
-	protobuf bool                       // whether T has generated protobuf code
-	limit    int                        // bytes of one object
-	memo     *sharing.Memo              // what has been decoded already; nil without sharing
-	held     func(key string) (T, bool) // the copy that the reader has; nil where it is not known
-	drop     bool                       // managedFields
+	weak     func(T) func() any // a weak pointer: nil once nobody keeps the object
+	kind     string             // what the objects must be; empty: anything
+	protobuf bool               // whether T has generated protobuf code
+	limit    int                // bytes of one object
+	memo     *sharing.Memo      // what has been decoded already; nil without sharing
+	held     *heldCopy[T]       // nil if the reader's copy is not known
+	drop     bool               // managedFields
 }
 
 // errStopped: the consumer left its loop.
@@ -96,9 +96,9 @@ func (d *decoder[T]) dropped(obj T) T {
 }
 
 // listed tells the memo how large a list was.
-func (d *decoder[T]) listed(objects int) {
+func (d *decoder[T]) listed(objects, bytes int) {
 	if d.memo != nil {
-		d.memo.Listed(objects)
+		d.memo.Listed(objects, bytes)
 	}
 }
 
@@ -108,6 +108,18 @@ func (d *decoder[T]) begin(request metav1.ListOptions) {
 	if d.memo != nil && d.held != nil && initial && request.Continue == "" {
 		d.memo.Doubt()
 	}
+}
+
+// counted counts the bytes that come.
+type counted struct {
+	io.Reader
+	bytes int
+}
+
+func (c *counted) Read(b []byte) (n int, err error) {
+	n, err = c.Reader.Read(b)
+	c.bytes += n
+	return n, err
 }
 
 // list decodes the body of a LIST.
@@ -129,7 +141,7 @@ func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.Lis
 }
 
 // frame is one event of a watch before its object is decoded.
-type frame struct {
+type frame[T store.Object] struct {
 	event     string
 	object    []byte // as it came: in an envelope, where it is protobuf
 	json      bool
@@ -139,13 +151,21 @@ type frame struct {
 	message []byte
 	sealed  error // why it could not be opened
 
-	identity   identity // of the message
-	identified bool
+	identity identity // of the object, as far as it is needed and can be read
+	held     counterpart[T]
+}
+
+// content is the bytes of the object.
+func (f *frame[T]) content() []byte {
+	if f.json {
+		return f.object
+	}
+	return f.message
 }
 
 // frames are those of one stream. What next returns is valid until it is called while nothing waits.
-type frames interface {
-	next() (frame, error)
+type frames[T store.Object] interface {
+	next() (frame[T], error)
 	waits() bool // whether the next one has come already
 	close()
 }
@@ -157,7 +177,7 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 	if err != nil {
 		return atBoundary(err)
 	}
-	var frames frames = &jsonFrames{jsonReader{r: r, limit: d.limit}}
+	var frames frames[T] = &jsonFrames[T]{jsonReader{r: r, limit: d.limit}}
 	switch {
 	case isJSONStart(start):
 	case start[0] > ' ': // text, or a frame of more than 512 MiB
@@ -165,10 +185,10 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 	case !d.protobuf:
 		return errNoProtobuf
 	default:
-		frames = &protobufFrames{own: r, r: r, limit: d.limit}
+		frames = &protobufFrames[T]{own: r, r: r, limit: d.limit}
 	}
 	defer frames.close()
-	events := round[frame, Event[T]]{decode: d.event, known: d.heldEvent, yield: func(event Event[T], err error) error {
+	events := round[frame[T], Event[T]]{decode: d.event, known: d.heldEvent, yield: func(event Event[T], err error) error {
 		var unusable *DecodeError
 		if err != nil && !errors.As(err, &unusable) {
 			return err
@@ -183,7 +203,15 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 		if err != nil {
 			return atBoundary(err)
 		}
-		f.identity, f.identified = protobufIdentity(f.message)
+		switch {
+		case !f.json:
+			f.identity = protobufIdentity(f.message)
+		case d.held != nil:
+			f.identity = jsonIdentity(f.object)
+		}
+		if d.holds(f) {
+			f.held = d.held.find(f.identity)
+		}
 		if err := events.take(f, frames.waits()); err != nil {
 			return err
 		}
@@ -198,7 +226,7 @@ func atBoundary(err error) error {
 	return err
 }
 
-func (d *decoder[T]) event(f frame) (Event[T], error) {
+func (d *decoder[T]) event(f frame[T]) (Event[T], error) {
 	if f.malformed != nil {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Err: f.malformed}
 	}
@@ -217,11 +245,19 @@ func (d *decoder[T]) event(f frame) (Event[T], error) {
 	if err != nil {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: f.event, Object: d.keyIn(f.object, f.json), Err: err}
 	}
+	switch kind {
+	case watch.Deleted:
+		if d.memo != nil {
+			d.memo.Forget(f.identity.uid)
+		}
+	case watch.Added, watch.Modified:
+		obj = d.held.settle(f.held, f.content(), obj)
+	}
 	return newEvent(kind, obj), nil
 }
 
 // object decodes the object of an event.
-func (d *decoder[T]) object(f frame) (none T, err error) {
+func (d *decoder[T]) object(f frame[T]) (none T, err error) {
 	switch {
 	case f.json:
 		return d.jsonObject(f.object, schema.GroupVersionKind{})
@@ -237,7 +273,7 @@ func (d *decoder[T]) object(f frame) (none T, err error) {
 }
 
 // status decodes the Status of an ERROR event.
-func (d *decoder[T]) status(f frame) error {
+func (d *decoder[T]) status(f frame[T]) error {
 	var status metav1.Status
 	var err error
 	if f.json {

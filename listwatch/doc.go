@@ -28,13 +28,19 @@
 //     and [WithMutationDetector] finds in tests who writes into what is shared. What leaves through [ToClientGo], and what
 //     the function of [Project] gets, is a copy: there a program may write, unless it says [ReadOnly].
 //     A write against the rule shows in objects that share the part, but in none that is decoded after
-//     the reader's next list.
+//     the reader's next list. Secrets share nothing, in whatever form they are read, so that nothing of a
+//     deleted Secret is remembered.
 //  7. A stream holds one object at a time, and up to 256 KiB of what has come behind it. One of more than 32 MiB ends it, and a length that lies costs no memory.
 //
 // # Cost
 //
 // Of a list of pods three quarters are equal to what came before, and its objects take some 7.4 KB each in place of 25.8
 // (docs/benchmarks.md). [ListWatch.Sharing] says how it is for a collection. Remembering takes 50 bytes per distinct part.
+//
+// What is remembered beside living objects is bounded: parts of at most 4 KiB each, which together stand for at most 16 MiB
+// of wire, or a quarter of the largest LIST if that is more, and never more than 256 MiB; up to 1 KiB for each of the last
+// 32,768 objects that changed and were not deleted; and for each of up to four goroutines that decode, the last object of at
+// most 64 KiB. A reader with [ListWatch.Holding], as every reflector is, pays some 100 bytes per object for its digest.
 //
 // # What is not
 //

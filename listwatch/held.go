@@ -3,64 +3,125 @@ package listwatch
 import (
 	"errors"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/store"
 )
 
-// Holding returns the same source for a reader that has a copy already: an object whose UID and resource version
-// held's object has too is not decoded again, and held's object is yielded in its place. A list then costs what has
-// changed. By the API's rules an object does not change without its resource version.
+// Holding returns the same source for a reader that has a copy already. An object that comes in the very bytes from which
+// held's object was decoded is not decoded again: held's object is yielded in its place. So is an object that comes in other
+// bytes and proves to be equal. A list then costs what has changed. What differs is yielded as it comes, also under an equal
+// resource version: a server can change the content of its answers without one, by a CRD's new default for example.
 //
-// held is called by whoever ranges over the list or watch, with the object's key, and must not block. A reflector finds
-// this method by type assertion. It has no effect on sources that do not decode.
+// It keeps a digest of 128 bits for each object that it has yielded and that is still referenced, some 100 bytes each.
+//
+// held is called by whoever ranges over the list or watch, with the object's key, must not block, and must be safe for
+// concurrent use. A reflector finds this method by type assertion. It has no effect on sources that do not decode.
 func (lw *ListWatch[T]) Holding(held func(key string) (T, bool)) ListerWatcher[T] {
 	if lw.holding == nil {
 		return lw
 	}
-	return lw.holding(held)
+	digests := newDigests()
+	if digests == nil {
+		return lw
+	}
+	return lw.holding(heldCopy[T]{digests: digests, get: func(key string) (obj T, kept any, found bool) {
+		obj, found = held(key)
+		return obj, obj, found
+	}})
+}
+
+// heldCopy is the copy that the reader of a list or watch has.
+type heldCopy[T store.Object] struct {
+	// get returns the object under key, and the object that the reader itself keeps.
+	get     func(key string) (obj T, kept any, found bool)
+	digests *digests
+	// standIns: only the identity of obj counts, and it is valid until get is called again. [Project] holds the copy, and
+	// compares.
+	standIns bool
 }
 
 // identity is what two states of one object differ in, as it stands in a buffer.
 type identity struct{ namespace, name, resourceVersion, uid []byte }
 
-// heldItem returns what is held of an item of a protobuf list.
-func (d *decoder[T]) heldItem(data []byte, gvk schema.GroupVersionKind) (obj T, found bool) {
-	if d.held == nil || d.check(gvk.Kind) != nil {
-		return obj, false
+// counterpart is what is held of an object in the version that has come; it is zero if nothing is.
+type counterpart[T store.Object] struct {
+	obj   T
+	kept  any
+	found bool
+}
+
+// find returns what is held of an object in just this version.
+func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
+	if h == nil || len(id.uid) == 0 || len(id.resourceVersion) == 0 {
+		return c
 	}
-	return d.heldAs(protobufIdentity(data))
+	var buffer [128]byte // for the usual key
+	key := buffer[:0]
+	if len(id.namespace) > 0 {
+		key = append(append(key, id.namespace...), '/')
+	}
+	c.obj, c.kept, c.found = h.get(string(append(key, id.name...)))
+	if !c.found || string(c.obj.GetUID()) != string(id.uid) || c.obj.GetResourceVersion() != string(id.resourceVersion) {
+		return counterpart[T]{}
+	}
+	return c
+}
+
+// isFrom reports whether the object that is held was decoded from these very bytes. Versions are compared before, so that most
+// objects that have changed need no digest to prove it.
+func (h *heldCopy[T]) isFrom(c counterpart[T], data []byte) bool {
+	return c.found && h.digests.is(c.kept, h.digests.sum(data))
+}
+
+// settle remembers from which bytes obj was decoded, and returns obj, or the object that is held if the two are equal.
+func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
+	if h == nil {
+		return obj
+	}
+	if c.found && !h.standIns && content.Equal(c.obj, obj) {
+		obj = c.obj
+	}
+	h.digests.note(obj, h.digests.sum(data))
+	return obj
+}
+
+// item returns the object of one item of a list: the one that is held, or the one that decode makes.
+func (h *heldCopy[T]) item(identify func([]byte) identity, data []byte, decode func() (T, error)) (T, error) {
+	var c counterpart[T]
+	if h != nil {
+		if c = h.find(identify(data)); h.isFrom(c, data) {
+			return c.obj, nil
+		}
+	}
+	obj, err := decode()
+	if err == nil {
+		err = named(obj)
+	}
+	if err != nil {
+		return obj, err
+	}
+	return h.settle(c, data, obj), nil
 }
 
 // heldEvent returns the event whose object is held.
-func (d *decoder[T]) heldEvent(f frame) (event Event[T], found bool) {
-	kind := watch.EventType(f.event)
-	var obj T
-	switch {
-	case d.held == nil || f.malformed != nil || kind != watch.Added && kind != watch.Modified && kind != watch.Deleted:
-	case f.json:
-		obj, found = d.heldAs(jsonIdentity(f.object))
-	case f.sealed == nil && f.kind.Kind != "" && d.check(f.kind.Kind) == nil:
-		obj, found = d.heldAs(f.identity, f.identified)
+func (d *decoder[T]) heldEvent(f frame[T]) (event Event[T], found bool) {
+	if !d.held.isFrom(f.held, f.content()) {
+		return event, false
 	}
-	if found {
-		event = newEvent(kind, obj)
-	}
-	return event, found
+	return newEvent(watch.EventType(f.event), f.held.obj), true
 }
 
-// heldAs returns the object that is held in just this state.
-func (d *decoder[T]) heldAs(id identity, ok bool) (obj T, found bool) {
-	if !ok || len(id.uid) == 0 || len(id.resourceVersion) == 0 {
-		return obj, false
+// holds reports whether an event can be about an object that is held.
+func (d *decoder[T]) holds(f frame[T]) bool {
+	switch watch.EventType(f.event) {
+	case watch.Added, watch.Modified, watch.Deleted:
+	default:
+		return false
 	}
-	obj, found = d.held(store.Key(string(id.namespace), string(id.name)))
-	if !found || string(obj.GetUID()) != string(id.uid) || obj.GetResourceVersion() != string(id.resourceVersion) {
-		var none T
-		return none, false
-	}
-	return obj, true
+	return d.held != nil && f.malformed == nil &&
+		(f.json || f.sealed == nil && f.kind.Kind != "" && d.check(f.kind.Kind) == nil)
 }
 
 // once sets a part of the identity, which must not come a second time.
@@ -81,9 +142,10 @@ const (
 	versionField   = 6
 )
 
-// protobufIdentity reads who an object is without decoding it. It is not ok where the metadata is not written as
+// protobufIdentity reads which object this is without decoding it. It returns nothing if the metadata is not written as
 // servers write it: in one part, each field once.
-func protobufIdentity(data []byte) (id identity, ok bool) {
+func protobufIdentity(data []byte) identity {
+	var id identity
 	parts := 0
 	err := eachField(data, metadataField, func(field int, value []byte) error {
 		if field != metadataField {
@@ -105,12 +167,16 @@ func protobufIdentity(data []byte) (id identity, ok bool) {
 			return err
 		})
 	})
-	return id, err == nil && parts == 1
+	if err != nil || parts != 1 {
+		return identity{}
+	}
+	return id
 }
 
 // jsonIdentity does the same for JSON. It stops when it knows enough, which is at the beginning of what servers write: a UID is
 // of one object only, so that what stands behind cannot make it another's.
-func jsonIdentity(data []byte) (id identity, ok bool) {
+func jsonIdentity(data []byte) identity {
+	var id identity
 	err := eachMember(data, func(key, value []byte) error {
 		if string(key) != "metadata" {
 			return nil
@@ -121,7 +187,10 @@ func jsonIdentity(data []byte) (id identity, ok bool) {
 		}
 		return err
 	})
-	return id, err == errKnown
+	if err != errKnown {
+		return identity{}
+	}
+	return id
 }
 
 // errKnown ends the search.

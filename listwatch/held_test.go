@@ -1,49 +1,214 @@
 package listwatch_test
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
 
-func TestAnObjectThatIsHeldIsNotDecodedAgain(t *testing.T) {
-	for _, media := range encodings {
-		t.Run(media, func(t *testing.T) {
-			newer, reborn := pod(1), pod(2)
-			newer.ResourceVersion = "9000"
-			reborn.UID = "another"
-			items := []corev1.Pod{*pod(0), *newer, *reborn, *pod(3)}
-			body := encode(t, media, v1Version, &corev1.PodList{Items: items})
-			var events []watch.Event
-			for i := range items {
-				events = append(events, watch.Event{Type: watch.Added, Object: &items[i]})
-			}
-			cs := clientset(t, serve(t, answerBoth(media, body, frames(t, media, v1Version, events...))))
-			copied := store.NewIndexer[*corev1.Pod]()
-			require.NoError(t, copied.Replace(store.Items(pod(0), pod(1), pod(2)), store.At("1")))
-			lw := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods").Holding(copied.Snapshot().Get)
+// answers is a server whose answers to lists and watches change.
+type answers struct{ list, watch atomic.Value }
 
+func (a *answers) serve(media string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body := a.list.Load()
+		if r.URL.Query().Get("watch") == "true" {
+			body = a.watch.Load()
+		}
+		answer(http.StatusOK, media, body.([]byte))(w, r)
+	}
+}
+
+// give answers with these pods: as a list, and as the initial events of a watch.
+func (a *answers) give(t *testing.T, media string, pods ...*corev1.Pod) {
+	list := &corev1.PodList{}
+	var events []watch.Event
+	for _, p := range pods {
+		list.Items = append(list.Items, *p)
+		events = append(events, watch.Event{Type: watch.Added, Object: p})
+	}
+	a.list.Store(encode(t, media, v1Version, list))
+	a.watch.Store(frames(t, media, v1Version, events...))
+}
+
+// readingPods returns a source whose reader keeps what copied has, and its two ways to read the whole state.
+func readingPods(t *testing.T, a *answers, media string, copied *store.Indexer[*corev1.Pod], options ...listwatch.Option) (
+	*listwatch.ListWatch[*corev1.Pod], map[string]func() []*corev1.Pod,
+) {
+	cs := clientset(t, serve(t, a.serve(media)))
+	source := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods", options...)
+	lw := source.Holding(func(key string) (*corev1.Pod, bool) { return copied.Snapshot().Get(key) })
+	return source, map[string]func() []*corev1.Pod{
+		"list": func() []*corev1.Pod {
 			listed, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
 			require.Empty(t, errs)
-			seen, errs := readWatch(lw.Watch(t.Context(), metav1.ListOptions{}))
+			return listed
+		},
+		"watch": func() (seen []*corev1.Pod) {
+			events, errs := readWatch(lw.Watch(t.Context(), metav1.ListOptions{}))
 			require.Empty(t, errs)
-			for i := range items {
-				held, _ := copied.Snapshot().Get(store.KeyOf(&items[i]))
-				require.Equal(t, i == 0, held == listed[i], "object %d of the list", i)
-				require.Equal(t, i == 0, held == seen[i].Object, "object %d of the watch", i)
-				for _, got := range []*corev1.Pod{listed[i], seen[i].Object} {
-					require.Equal(t, items[i].UID, got.UID)
-					require.Equal(t, items[i].ResourceVersion, got.ResourceVersion)
-				}
+			for _, e := range events {
+				seen = append(seen, e.Object)
 			}
+			return seen
+		},
+	}
+}
+
+var waysToDecode = map[string][]listwatch.Option{
+	"sharing": nil, "without sharing": {listwatch.WithoutSharing()}, "without managedFields": {listwatch.DropManagedFields()},
+}
+
+func eachWayToRead(t *testing.T, test func(t *testing.T, media, way string, options []listwatch.Option)) {
+	for _, media := range encodings {
+		for _, way := range []string{"list", "watch"} {
+			for name, options := range waysToDecode {
+				t.Run(fmt.Sprint(media, " ", way, " ", name), func(t *testing.T) { test(t, media, way, options) })
+			}
+		}
+	}
+}
+
+func TestTheSameBytesAreNotDecodedAgain(t *testing.T) {
+	eachWayToRead(t, func(t *testing.T, media, way string, options []listwatch.Option) {
+		a, copied := &answers{}, store.NewIndexer[*corev1.Pod]()
+		source, read := readingPods(t, a, media, copied, options...)
+		a.give(t, media, pod(0), pod(1), pod(2))
+		first := read[way]()
+		require.NoError(t, copied.Replace(store.Items(first...), store.At("1")))
+		decoded := source.Sharing().Bytes
+		newer := pod(2)
+		newer.ResourceVersion = "9000"
+		a.give(t, media, pod(0), pod(1), newer)
+		second := read[way]()
+		require.Same(t, first[0], second[0])
+		require.Same(t, first[1], second[1])
+		require.Equal(t, "9000", second[2].ResourceVersion)
+		if shared := source.Sharing().Bytes; shared > 0 {
+			require.Less(t, shared-decoded, decoded/2, "one of three was decoded")
+		}
+	})
+}
+
+// A server answers other content under the same version after an upgrade, or after a CRD's schema has changed.
+func TestOtherContentUnderTheSameVersionIsYielded(t *testing.T) {
+	eachWayToRead(t, func(t *testing.T, media, way string, options []listwatch.Option) {
+		a, copied := &answers{}, store.NewIndexer[*corev1.Pod]()
+		_, read := readingPods(t, a, media, copied, options...)
+		a.give(t, media, pod(0), pod(1), pod(2))
+		first := read[way]()
+		require.NoError(t, copied.Replace(store.Items(first...), store.At("1")))
+		defaulted, pruned := pod(0), pod(1)
+		defaulted.Spec.SchedulerName = "default-scheduler"
+		pruned.Spec.Volumes = nil
+		a.give(t, media, defaulted, pruned, pod(2))
+		for range 2 { // what came and was not stored is not taken for what is held
+			second := read[way]()
+			require.Equal(t, "default-scheduler", second[0].Spec.SchedulerName)
+			require.Equal(t, first[0].ResourceVersion, second[0].ResourceVersion)
+			require.Empty(t, second[1].Spec.Volumes)
+			require.Same(t, first[2], second[2])
+		}
+		before := copied.Snapshot()
+		require.NoError(t, copied.Replace(store.Items(read[way]()...), store.At("2")))
+		changed := 0
+		for c := range store.Diff(before, copied.Snapshot()) {
+			require.False(t, c.Added() || c.Deleted())
+			changed++
+		}
+		require.Equal(t, 2, changed)
+		a.give(t, media, pod(0), pod(1), pod(2)) // and back again
+		third := read[way]()
+		require.Equal(t, first, third)
+		require.NotSame(t, first[0], third[0])
+	})
+}
+
+// The same content in other bytes is no change: an event and a list item are written differently, and so are encodings.
+func TestOtherBytesWithTheSameContentKeepTheObject(t *testing.T) {
+	body := `{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{},"items":[%s]}`
+	event := `{"type":"ADDED","object":%s}` + "\n"
+	item := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","uid":"u","resourceVersion":"7"},"spec":{"size":1}}`
+	a := &answers{}
+	a.list.Store(fmt.Appendf(nil, body, item))
+	a.watch.Store(fmt.Appendf(nil, event, strings.ReplaceAll(item, ",", " , ")))
+	client := restClient(t, serve(t, a.serve(jsonType)), schema.GroupVersion{Group: "example.com", Version: "v1"})
+	copied := store.NewIndexer[*unstructured.Unstructured]()
+	lw := listwatch.FromClient[unstructured.Unstructured](client, "widgets").
+		Holding(func(key string) (*unstructured.Unstructured, bool) { return copied.Snapshot().Get(key) })
+	first, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
+	require.Empty(t, errs)
+	require.NoError(t, copied.Replace(store.Items(first...), store.At("1")))
+	for range 2 {
+		seen, errs := readWatch(lw.Watch(t.Context(), metav1.ListOptions{}))
+		require.Empty(t, errs)
+		require.Same(t, first[0], seen[0].Object)
+		again, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
+		require.Empty(t, errs)
+		require.Same(t, first[0], again[0])
+	}
+	a.list.Store(fmt.Appendf(nil, body, strings.Replace(item, `"size":1`, `"size":1,"color":"red"`, 1)))
+	changed, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
+	require.Empty(t, errs)
+	require.Equal(t, map[string]any{"size": int64(1), "color": "red"}, changed[0].Object["spec"])
+}
+
+func TestMetadataUnderTheSameVersionIsComparedToo(t *testing.T) {
+	for _, media := range encodings {
+		t.Run(media, func(t *testing.T) {
+			a := &answers{}
+			give := func(label string) {
+				a.list.Store(encode(t, media, metaVersion, &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{{
+					ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "7", Labels: map[string]string{"l": label}},
+				}}}))
+			}
+			cs := clientset(t, serve(t, a.serve(media)))
+			copied := store.NewIndexer[*metav1.PartialObjectMetadata]()
+			lw := listwatch.FromClient[metav1.PartialObjectMetadata](cs.CoreV1().RESTClient(), "pods").
+				Holding(func(key string) (*metav1.PartialObjectMetadata, bool) { return copied.Snapshot().Get(key) })
+			read := func() *metav1.PartialObjectMetadata {
+				listed, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
+				require.Empty(t, errs)
+				require.NoError(t, copied.Replace(store.Items(listed...), store.At("1")))
+				now, _ := copied.Snapshot().Get("a")
+				return now
+			}
+			give("one")
+			first := read()
+			require.Same(t, first, read())
+			give("two")
+			require.Equal(t, "two", read().Labels["l"])
 		})
 	}
+}
+
+// A list that breaks off has changed nothing: what it brought must not be taken for what the store holds.
+func TestContentOfAListThatBrokeOffIsNotTakenForHeld(t *testing.T) {
+	a, copied := &answers{}, store.NewIndexer[*corev1.Pod]()
+	_, read := readingPods(t, a, protobufType, copied)
+	a.give(t, protobufType, pod(0))
+	require.NoError(t, copied.Replace(store.Items(read["list"]()...), store.At("1")))
+	changed := pod(0)
+	changed.Spec.NodeName = "node-2"
+	a.give(t, protobufType, changed)
+	broken := func(yield func(*corev1.Pod, error) bool) {
+		_ = yield(read["list"]()[0], nil) && yield(nil, io.ErrUnexpectedEOF)
+	}
+	require.Error(t, copied.Replace(broken, store.At("2")))
+	require.Equal(t, "node-2", read["list"]()[0].Spec.NodeName)
 }
 
 func TestHoldingKeepsWhatElseIsKnownOfASource(t *testing.T) {

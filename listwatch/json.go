@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/tributary-go/tributary/store"
 )
 
 // A JSON list is one object whose items are read one at a time; a JSON watch is a sequence of objects, each of them
@@ -63,16 +65,7 @@ func (d *decoder[T]) jsonItem(in *jsonReader, list metav1.TypeMeta, yield func(T
 	if gvk.Kind == "" {
 		gvk.Kind = d.kind
 	}
-	var obj T
-	held := false
-	if d.held != nil {
-		obj, held = d.heldAs(jsonIdentity(data))
-	}
-	if !held {
-		if obj, err = d.jsonObject(data, gvk); err == nil {
-			err = named(obj)
-		}
-	}
+	obj, err := d.held.item(jsonIdentity, data, func() (T, error) { return d.jsonObject(data, gvk) })
 	if err != nil {
 		var none T
 		obj, err = none, &DecodeError{Op: "list", Object: d.keyIn(data, true), Err: err}
@@ -84,22 +77,25 @@ func (d *decoder[T]) jsonItem(in *jsonReader, list metav1.TypeMeta, yield func(T
 }
 
 // jsonFrames are the events of a watch.
-type jsonFrames struct{ in jsonReader }
+type jsonFrames[T store.Object] struct{ in jsonReader }
 
 // waits is never true: whether a value has come whole cannot be seen without scanning it, which is a good part of the work.
-func (*jsonFrames) waits() bool { return false }
+func (*jsonFrames[T]) waits() bool { return false }
 
-func (*jsonFrames) close() {}
+func (*jsonFrames[T]) close() {}
 
-func (j *jsonFrames) next() (frame, error) {
+func (j *jsonFrames[T]) next() (frame[T], error) {
+	if j.in.r.Buffered() == 0 {
+		j.in.buffer = spare(j.in.buffer)
+	}
 	if _, err := j.in.next(); err != nil {
-		return frame{}, err
+		return frame[T]{}, err
 	}
 	data, err := j.in.value()
 	if err != nil {
-		return frame{}, unexpected(err)
+		return frame[T]{}, unexpected(err)
 	}
-	f := frame{json: true}
+	f := frame[T]{json: true}
 	err = eachMember(data, func(key, value []byte) (err error) {
 		switch string(key) {
 		case "type":

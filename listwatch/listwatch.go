@@ -69,9 +69,9 @@ type ListWatch[T store.Object] struct {
 	list        func(context.Context, metav1.ListOptions) List[T]
 	watch       func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
 	noWatchList bool
-	private     bool                                                // each object has memory of its own, and nobody else looks at it
-	memo        *sharing.Memo                                       // nil where nothing is shared
-	holding     func(held func(key string) (T, bool)) *ListWatch[T] // nil where nothing is decoded
+	private     bool                                 // each object has memory of its own, and nobody else looks at it
+	memo        *sharing.Memo                        // nil where nothing is shared
+	holding     func(held heldCopy[T]) *ListWatch[T] // nil where nothing is decoded
 }
 
 // List implements [ListerWatcher].

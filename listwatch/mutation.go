@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -50,7 +51,7 @@ func (d *detector[T]) watched(lw *ListWatch[T]) *ListWatch[T] {
 		return d.watch(lw.watch(ctx, request))
 	}
 	if lw.holding != nil {
-		out.holding = func(held func(key string) (T, bool)) *ListWatch[T] { return d.watched(lw.holding(held)) }
+		out.holding = func(held heldCopy[T]) *ListWatch[T] { return d.watched(lw.holding(held)) }
 	}
 	return &out
 }
@@ -132,10 +133,10 @@ func (d *detector[T]) checkAll() {
 
 // checkLocked compares one object with its copy. What has changed is found once: it becomes the copy.
 func (d *detector[T]) checkLocked(found []Mutation, key string, r readObject[T]) []Mutation {
-	path, same := firstDifference(r.copied, r.object)
-	if same {
+	if content.Equal(r.copied, r.object) {
 		return found
 	}
+	path := content.Difference(r.copied, r.object)
 	d.read[key] = readObject[T]{r.object, r.object.DeepCopyObject().(T)}
 	return append(found, Mutation{Object: key, ResourceVersion: r.copied.GetResourceVersion(), Path: path})
 }

@@ -83,17 +83,19 @@ func TestHoldingIsNoMutation(t *testing.T) {
 	source := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods",
 		listwatch.WithMutationDetector(func(m listwatch.Mutation) { t.Error(m) }))
 	calls := 0
-	projected := listwatch.Project(source, toNode(&calls))
-	listed, _, errs := readList(projected.List(t.Context(), metav1.ListOptions{}))
-	require.Empty(t, errs)
-	again, _, errs := readList(projected.Holding(func(key string) (*onNode, bool) {
+	var listed []*onNode
+	projected := listwatch.Project(source, toNode(&calls)).Holding(func(key string) (*onNode, bool) {
 		for _, o := range listed {
 			if o.Namespace+"/"+o.Name == key {
 				return o, true
 			}
 		}
 		return nil, false
-	}).List(t.Context(), metav1.ListOptions{}))
+	})
+	first, _, errs := readList(projected.List(t.Context(), metav1.ListOptions{}))
+	require.Empty(t, errs)
+	listed = first
+	again, _, errs := readList(projected.List(t.Context(), metav1.ListOptions{}))
 	require.Empty(t, errs)
 	require.Equal(t, 3, calls)
 	require.Equal(t, listed, again)

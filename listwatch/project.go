@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/store"
 )
@@ -47,9 +48,9 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 		lw.memo = decoding.memo
 	}
 	if _, ok := source.(holder[T]); ok {
-		lw.holding = func(held func(key string) (U, bool)) *ListWatch[U] {
+		lw.holding = func(held heldCopy[U]) *ListWatch[U] {
 			p := p
-			p.held = held
+			p.held = &held
 			return &ListWatch[U]{list: p.list, watch: p.watch, noWatchList: lw.noWatchList, memo: lw.memo}
 		}
 	}
@@ -65,7 +66,7 @@ type projection[T, U store.Object] struct {
 	source  ListerWatcher[T]
 	project func(T) U
 	copier  copier[T]
-	held    func(key string) (U, bool) // nil where the reader's copy is not known
+	held    *heldCopy[U] // nil if the reader's copy is not known
 }
 
 var errProjected = errors.New("the projection must keep name, namespace, UID and resource version")
@@ -114,20 +115,46 @@ func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert fun
 	}
 	standIn := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	var meant U
-	source = p.source.(holder[T]).Holding(func(key string) (none T, found bool) {
-		if meant, found = p.held(key); !found {
-			return none, false
+	find := func(key string) (_ T, kept any, found bool) {
+		if meant, kept, found = p.held.get(key); !found {
+			var none T
+			return none, nil, false
 		}
 		standIn.SetUID(meant.GetUID())
 		standIn.SetResourceVersion(meant.GetResourceVersion())
-		return standIn, true
-	})
+		return standIn, kept, true
+	}
+	if decoding, ok := p.source.(*ListWatch[T]); ok && decoding.holding != nil {
+		source = decoding.holding(heldCopy[T]{digests: p.held.digests, get: find, standIns: true})
+	} else {
+		source = p.source.(holder[T]).Holding(func(key string) (T, bool) {
+			obj, _, found := find(key)
+			return obj, found
+		})
+	}
 	return source, func(obj T) (U, error) {
 		if obj == standIn {
 			return meant, nil
 		}
-		return p.convert(op, obj)
+		projected, err := p.convert(op, obj)
+		if err == nil {
+			projected = p.settled(obj, projected)
+		}
+		return projected, err
 	}
+}
+
+// settled returns what the reader is to keep of obj: projected, or the object that it holds if the two are equal.
+func (p projection[T, U]) settled(obj T, projected U) U {
+	if !p.held.standIns {
+		held, _, found := p.held.get(store.KeyOf(projected))
+		if found && held.GetUID() == projected.GetUID() && held.GetResourceVersion() == projected.GetResourceVersion() &&
+			content.Equal(held, projected) {
+			projected = held
+		}
+	}
+	p.held.digests.became(obj, projected)
+	return projected
 }
 
 func (p projection[T, U]) convert(op string, obj T) (U, error) {

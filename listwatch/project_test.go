@@ -1,7 +1,9 @@
 package listwatch_test
 
 import (
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,24 +70,44 @@ func TestAProjectionRunsOncePerObject(t *testing.T) {
 func TestWhatIsHeldIsNotProjectedAgain(t *testing.T) {
 	for _, media := range encodings {
 		t.Run(media, func(t *testing.T) {
-			newer := pod(1)
+			newer, moved, elsewhere := pod(1), pod(2), pod(3)
 			newer.ResourceVersion = "9000"
-			items := []corev1.Pod{*pod(0), *newer, *pod(2), *pod(3)}
-			cs := clientset(t, serve(t, answer(200, media, encode(t, media, v1Version, &corev1.PodList{Items: items}))))
+			moved.Spec.NodeName = "node-2" // under the same version
+			elsewhere.Status.Phase = corev1.PodFailed
+			var body atomic.Value
+			serveItems := func(items ...corev1.Pod) {
+				body.Store(encode(t, media, v1Version, &corev1.PodList{Items: items}))
+			}
+			cs := clientset(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+				answer(200, media, body.Load().([]byte))(w, r)
+			}))
 			calls := 0
 			copied := store.NewIndexer[*onNode]()
-			for i := range 3 {
-				require.NoError(t, copied.Add(toNode(new(int))(pod(i))))
-			}
-			lw := listwatch.Project(listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods"), toNode(&calls)).Holding(copied.Snapshot().Get)
-			listed, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
+			current := func(key string) (*onNode, bool) { return copied.Snapshot().Get(key) }
+			lw := listwatch.Project(listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods"), toNode(&calls)).Holding(current)
+			serveItems(*pod(0), *pod(1), *pod(2), *pod(3))
+			first, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
 			require.Empty(t, errs)
-			require.Equal(t, 2, calls)
-			for i := range items {
-				held, _ := copied.Snapshot().Get(store.KeyOf(&items[i]))
-				require.Equal(t, i == 0 || i == 2, held == listed[i], "object %d", i)
-				require.Equal(t, items[i].ResourceVersion, listed[i].ResourceVersion)
-				require.Equal(t, items[i].Name, listed[i].Name)
+			require.Equal(t, 4, calls)
+			require.NoError(t, copied.Replace(store.Items(first...), store.At("1")))
+
+			serveItems(*pod(0), *newer, *moved, *elsewhere)
+			second, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
+			require.Empty(t, errs)
+			require.Equal(t, 4+3, calls, "the first is neither decoded nor projected")
+			for i, kept := range []bool{true, false, false, true} {
+				require.Equal(t, kept, first[i] == second[i], "object %d: what the projection leaves out is no change", i)
+			}
+			require.Equal(t, "9000", second[1].ResourceVersion)
+			require.Equal(t, "node-2", second[2].node)
+
+			// What has come is the reader's copy now, and is not projected again.
+			require.NoError(t, copied.Replace(store.Items(second...), store.At("2")))
+			third, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
+			require.Empty(t, errs)
+			require.Equal(t, 4+3, calls)
+			for i := range third {
+				require.Same(t, second[i], third[i])
 			}
 		})
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/store"
 )
 
 // Kubernetes' protobuf, as it is on the wire (API concepts, "Kubernetes Protobuf encoding"):
@@ -117,13 +119,8 @@ func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, 
 	return nil
 }
 
-func (d *decoder[T]) yieldItem(data []byte, gvk schema.GroupVersionKind, yield func(T, error) bool) (err error) {
-	obj, held := d.heldItem(data, gvk)
-	if !held {
-		if obj, err = d.protobufObject(data, gvk, nil); err == nil {
-			err = named(obj)
-		}
-	}
+func (d *decoder[T]) yieldItem(data []byte, gvk schema.GroupVersionKind, yield func(T, error) bool) error {
+	obj, err := d.held.item(protobufIdentity, data, func() (T, error) { return d.protobufObject(data, gvk, nil) })
 	if err != nil {
 		var none T
 		obj, err = none, &DecodeError{Op: "list", Object: d.keyIn(data, false), Err: err}
@@ -135,7 +132,7 @@ func (d *decoder[T]) yieldItem(data []byte, gvk schema.GroupVersionKind, yield f
 }
 
 // protobufFrames are the frames of a watch.
-type protobufFrames struct {
+type protobufFrames[T store.Object] struct {
 	own       *bufio.Reader
 	r         *bufio.Reader // own, or a large one that reads from it while more comes than fits there
 	limit     int
@@ -144,9 +141,10 @@ type protobufFrames struct {
 	envelopes envelopes
 }
 
-func (p *protobufFrames) next() (f frame, err error) {
+func (p *protobufFrames[T]) next() (f frame[T], err error) {
 	if p.r.Buffered() == 0 {
 		p.close()
+		p.buffer = spare(p.buffer)
 	}
 	if _, err = io.ReadFull(p.r, p.head[:]); err != nil {
 		return f, err
@@ -169,7 +167,7 @@ func (p *protobufFrames) next() (f frame, err error) {
 	return f, nil
 }
 
-func (p *protobufFrames) waits() bool {
+func (p *protobufFrames[T]) waits() bool {
 	if p.r.Buffered() < len(p.head) {
 		return false
 	}
@@ -179,7 +177,7 @@ func (p *protobufFrames) waits() bool {
 }
 
 // close gives the large reader back, in which nothing is.
-func (p *protobufFrames) close() {
+func (p *protobufFrames[T]) close() {
 	if p.r != p.own {
 		putLargeReader(p.r)
 		p.r = p.own
@@ -389,6 +387,17 @@ func (w *wireReader) skip(wire int) error {
 	n, err := w.r.Discard(int(size))
 	w.read += uint64(n)
 	return unexpected(err)
+}
+
+// maxSpare is the largest buffer that a watch keeps for its next object.
+const maxSpare = 64 << 10
+
+// spare is a buffer for the next object, without what was in it.
+func spare(buffer []byte) []byte {
+	if cap(buffer) > maxSpare {
+		return nil
+	}
+	return buffer[:0]
 }
 
 // readInto reads size bytes into buffer, which it grows in steps: a length that lies costs no memory.

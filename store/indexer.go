@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/rv"
 	"github.com/tributary-go/tributary/internal/trie"
@@ -46,7 +47,7 @@ func (x *Indexer[T]) Update(obj T) error { _, err := x.put("update", obj); retur
 func (x *Indexer[T]) Delete(obj T) error { _, err := x.Remove(obj); return err }
 
 // Put is [Indexer.Add] that tells what it changed, for who passes changes on: Old is what was there, New what is there
-// now. Where obj is the state that the store already holds (equal UID and resource version), that one stays, and the
+// now. If the store already holds that state (equal UID, resource version and content), the stored object stays, and the
 // change is [Change.Unchanged]. The change and its effect belong to one instant, whoever else writes.
 func (x *Indexer[T]) Put(obj T) (Change[T], error) { return x.put("put", obj) }
 
@@ -64,8 +65,9 @@ func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
 	return change, nil
 }
 
-// Replace makes items the whole content; see [Store]. An object that the indexer already holds with the same UID
-// and resource version keeps its pointer, so that a [Diff] across a relist shows just what changed. Other writers
+// Replace makes items the whole content; see [Store]. An object that the indexer already holds with the same UID,
+// resource version and content keeps its pointer, so that a [Diff] across a relist shows just what changed. A server can
+// change an object's content under an equal version, by a CRD's new default for example: content decides. Other writers
 // wait until items has ended; readers go on.
 func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	x.writing.Lock()
@@ -141,7 +143,7 @@ func (tx *transaction[T]) put(key string, hash uint64, obj T) Change[T] {
 	there, held := tx.objects.Find(hash, key)
 	if held {
 		key = there.Key
-		if sameVersion(there.Value, obj) {
+		if sameState(there.Value, obj) {
 			return Change[T]{Key: key, Old: there.Value, New: there.Value}
 		}
 	}
@@ -219,11 +221,11 @@ func (tx *transaction[T]) replace(hash uint64, old, obj T) {
 	}
 }
 
-// sameVersion reports whether two objects are the same state of the same object, by the API's own rule: equal UID
-// and equal, known resource version.
-func sameVersion[T Object](a, b T) bool {
+// sameState reports whether two objects are the same state of the same object: equal UID, equal and known resource version,
+// equal content. Only equal versions are compared by content, since different ones are a change already.
+func sameState[T Object](a, b T) bool {
 	return a == b || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
-		a.GetUID() != "" && a.GetUID() == b.GetUID()
+		a.GetUID() != "" && a.GetUID() == b.GetUID() && content.Equal(a, b)
 }
 
 // newest keeps a resource version from going back (invariant 1), and from being taken from an object

@@ -105,6 +105,28 @@ func TestReplaceKeepsPointersOfUnchangedObjects(t *testing.T) {
 	require.Equal(t, []string{"ns/b 2>7"}, changed)
 }
 
+func TestOtherContentUnderTheSameVersionIsAChange(t *testing.T) {
+	x := store.NewIndexer(byNode)
+	on := func(node string) *corev1.Pod { return onNode(pod("a", 1), node) }
+	require.NoError(t, x.Replace(store.Items(on("one"), pod("b", 2)), store.At("5")))
+	before := x.Snapshot()
+	require.NoError(t, x.Replace(store.Items(on("two"), pod("b", 2)), store.At("6")))
+	var changes []store.Change[*corev1.Pod]
+	for c := range store.Diff(before, x.Snapshot()) {
+		changes = append(changes, c)
+	}
+	require.Equal(t, []store.Change[*corev1.Pod]{{Key: "ns/a", Old: on("one"), New: on("two")}}, changes)
+	require.Equal(t, []string{"a"}, names(byNode, x.Snapshot(), "two"))
+	c, err := x.Put(on("three"))
+	require.NoError(t, err)
+	require.False(t, c.Unchanged())
+	held, _ := x.Snapshot().Get("ns/a")
+	c, err = x.Put(on("three"))
+	require.NoError(t, err)
+	require.True(t, c.Unchanged())
+	require.Same(t, held, c.New)
+}
+
 func TestDiffTellsARecreatedObject(t *testing.T) {
 	x := store.NewIndexer[*corev1.Pod]()
 	require.NoError(t, x.Add(pod("a", 1)))

@@ -114,7 +114,7 @@ func (c *Cache[T]) change(op string, obj T, do func() error) error {
 	if err := do(); err != nil {
 		return fmt.Errorf("watchcache: %s: %w", op, err)
 	}
-	changes := changesBetween(before, c.objects.Snapshot(), version)
+	changes := changesBetween(before, c.objects.Snapshot(), 0, version)
 	if op == "delete" && len(changes) == 1 {
 		changes[0].gone = obj // the server's own account of the last state
 	}

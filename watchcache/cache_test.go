@@ -157,6 +157,18 @@ func TestReplaceIsADifference(t *testing.T) {
 		Require("DELETED recreated@11", "ADDED recreated@12", "DELETED gone@20")
 }
 
+// A watcher that comes after the list's version was known must still be told.
+func TestReplaceTellsOtherContentUnderTheSameVersion(t *testing.T) {
+	c := newCache(t)
+	require.NoError(t, c.Replace(store.Items(stored("a", 2), stored("b", 3)), store.At("5")))
+	f := start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"}))
+	changed := stored("a", 2)
+	changed.Annotations = map[string]string{"default": "set"}
+	require.NoError(t, c.Replace(store.Items(changed, stored("b", 3), stored("new", 9)), store.At("20")))
+	f.Require("ADDED new@9", "MODIFIED a@2") // the event is at 20, its object at its own version
+	start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "9"})).Require("MODIFIED a@2")
+}
+
 func TestReplaceThatGoesBackExpiresWatchers(t *testing.T) {
 	c := newCache(t)
 	require.NoError(t, c.Replace(store.Items(stored("a", 8)), store.At("9")))

@@ -33,7 +33,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 	var changes []*change[T]
 	fits := c.filled && version >= c.version
 	if fits {
-		changes = changesBetween(before, after, version)
+		changes = changesBetween(before, after, c.version, version)
 		fits = len(changes) <= c.window.Cap()
 	}
 	c.mu.Lock()
@@ -55,14 +55,17 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 }
 
 // changesBetween are the changes from one state to the next, ordered by version. A deletion is at version, the
-// newest that it can be at; one that makes room for another object of the same name is just before that.
-func changesBetween[T store.Object](before, after store.Snapshot[T], version uint64) []*change[T] {
+// newest that it can be at; one that makes room for another object of the same name is just before that. Content that changed
+// under a version that watchers have passed, since at most, is at version too.
+func changesBetween[T store.Object](before, after store.Snapshot[T], since, version uint64) []*change[T] {
 	var changes []*change[T]
 	for d := range store.Diff(before, after) {
 		ch := &change[T]{old: d.Old, now: d.New, version: version}
 		switch {
 		case !d.Deleted():
-			ch.version = versionOf(d.New)
+			if own := versionOf(d.New); own > since {
+				ch.version = own
+			}
 		default:
 			if successor, ok := after.Get(d.Key); ok {
 				ch.version = max(versionOf(successor), 1) - 1

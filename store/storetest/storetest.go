@@ -41,6 +41,7 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 	for name, test := range map[string]func(*testing.T, Rig){
 		"writes":                  testWrites,
 		"replay is harmless":      testReplay,
+		"content decides":         testContent,
 		"replace is whole":        testReplace,
 		"replace fails whole":     testReplaceError,
 		"replace to nothing":      testReplaceEmpty,
@@ -50,6 +51,20 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newRig(t)) })
 	}
+}
+
+// testContent: a server can change an object's content under an equal version.
+func testContent(t *testing.T, r Rig) {
+	changed := func(label string) *corev1.Pod {
+		pod := Pod("a", 1)
+		pod.Labels = map[string]string{"l": label}
+		return pod
+	}
+	require.NoError(t, r.Store.Replace(store.Items(changed("one"), Pod("b", 2)), store.At("5")))
+	require.NoError(t, r.Store.Replace(store.Items(changed("two"), Pod("b", 2)), store.At("6")))
+	require.ElementsMatch(t, []*corev1.Pod{changed("two"), Pod("b", 2)}, r.Objects(), "of a list")
+	require.NoError(t, r.Store.Update(changed("three")))
+	require.ElementsMatch(t, []*corev1.Pod{changed("three"), Pod("b", 2)}, r.Objects(), "of an event")
 }
 
 // Pod makes a small pod: namespace "ns", with a UID made of its name and the resource version as given.

@@ -20,8 +20,8 @@ func newBefore(t reflect.Type, slots int) *before {
 	return b
 }
 
-// maxBefore is the largest object that is held beside the next one.
-const maxBefore = 256 << 10
+// maxBefore is the largest object that is held beside the next one: for that, each decoder keeps it with its bytes.
+const maxBefore = 64 << 10
 
 func (b *before) previous() previous {
 	if !b.root.valid {
@@ -36,6 +36,7 @@ func (b *before) set(value reflect.Value, data []byte, ok bool) {
 	}
 	if !b.root.valid {
 		b.value.SetZero()
+		b.data = b.data[:0]
 		return
 	}
 	b.value.Set(value)
@@ -77,6 +78,7 @@ type span struct{ number, start, end int }
 const (
 	maxElements = 64      // of one run that have places of their own
 	maxPlaces   = 1 << 12 // of one type
+	maxNoted    = 1 << 10 // elements of a JSON array whose bounds are kept
 )
 
 // below is the place of element i in a slot, a message with that many slots itself; nil where there are too many.

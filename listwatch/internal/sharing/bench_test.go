@@ -88,7 +88,7 @@ func decodeAll(b *testing.B, all [][]byte, decode func(*sharing.Memo, []byte, *c
 	var stats sharing.Stats
 	for b.Loop() {
 		memo := newMemo(b)
-		memo.Listed(len(all))
+		memo.Listed(len(all), 0)
 		for i, data := range all {
 			held[i] = &corev1.Pod{}
 			if err := decode(memo, data, held[i]); err != nil {

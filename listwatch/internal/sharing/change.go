@@ -95,6 +95,14 @@ func (c Change) Keep(state func() any) {
 	all.young[c.now.uid] = c.now
 }
 
+// Forget drops the note of an object that was deleted.
+func (m *Memo) Forget(uid []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.changes.young, string(uid))
+	delete(m.changes.old, string(uid))
+}
+
 // UnmarshalChange is Unmarshal for an object that was there before, in another state.
 func (m *Memo) UnmarshalChange(uid []byte, data []byte, obj unmarshaler) (c Change, err error) {
 	v := reflect.ValueOf(obj)

@@ -14,6 +14,8 @@ type decoder struct {
 	sum    []byte // of hash
 	names  map[string]string
 
+	nameBytes int
+
 	root      treeSite
 	treeSites int
 
@@ -30,7 +32,7 @@ func (m *Memo) take(size int) *decoder {
 	m.beginLocked(size)
 	last := len(m.idle) - 1
 	if last < 0 {
-		return &decoder{Memo: m, since: m.doubts, before: map[any]*before{}, far: map[*site]*habit{}, sum: make([]byte, 0, m.hash.Overhead())}
+		return &decoder{Memo: m, since: m.doubts, before: map[any]*before{}, far: map[*site]*habit{}, sum: make([]byte, 0, len(Digest{}))}
 	}
 	d := m.idle[last]
 	m.idle = m.idle[:last]
@@ -48,6 +50,7 @@ func (d *decoder) giveBack() {
 	d.stats.Same += d.equal
 	d.stats.Shared += d.shared
 	d.equal, d.shared = 0, 0
+	d.doc.end()
 	if len(d.idle) < maxIdle {
 		d.idle = append(d.idle, d)
 	}

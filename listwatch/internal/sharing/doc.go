@@ -14,7 +14,8 @@
 //  3. Different bytes are never taken for equal: up to 15 bytes are compared themselves, longer ones by 128 bits of a
 //     polynomial hash (GMAC) under a key that never leaves the process. For two inputs of n bytes that were chosen without the
 //     key, the chance of one hash is below n/2^124, by proof and not by experience.
-//  4. A Memo is bounded, in entries and in bytes, and forgets what the last two generations of objects did not use.
+//  4. A Memo is bounded in bytes, and forgets what the last two generations of objects did not use. It remembers no part of
+//     more than 4 KiB.
 //  5. Of objects that change, the last state of each is such an object before too, by its texts and the keys of its other fields; it
 //     is held weakly.
 //  6. After [Memo.Doubt], a value is handed out again only once it was compared with its bytes: a

@@ -180,6 +180,9 @@ func (w *jsonWalk) field(f *jsonField, first byte, was previous) error {
 	if len(raw) == 0 {
 		return errForm
 	}
+	if len(raw) > maxPart {
+		return w.decode(f, first, into, was)
+	}
 	k := m.keyOf(raw)
 	if m.find(f.whole, h, k, len(raw), into) {
 		w.at.forget(f.number)
@@ -247,7 +250,9 @@ func (w *jsonWalk) elements(f *jsonField, into reflect.Value, was previous) erro
 			before = previous{value: was.value.Index(i), data: was.data[old[i].start:old[i].end]}
 		}
 		err := w.element(f, i, elem, before)
-		noted = append(noted, span{0, start - base, d.at - base})
+		if i < maxNoted {
+			noted = append(noted, span{0, start - base, d.at - base})
+		}
 		i++
 		return err
 	})
@@ -287,6 +292,9 @@ func (w *jsonWalk) element(f *jsonField, i int, elem reflect.Value, was previous
 	raw := d.value()
 	if len(raw) == 0 {
 		return errForm
+	}
+	if len(raw) > maxPart {
+		return m.jsonObject(nested, below, elem, was)
 	}
 	k := m.keyOf(raw)
 	if m.find(f.each, h, k, len(raw), elem) {

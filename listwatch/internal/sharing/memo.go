@@ -1,9 +1,6 @@
 package sharing
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
 	"reflect"
 	"sync"
 
@@ -18,8 +15,7 @@ import (
 // collection shares outlasts a quiet day, and what only deleted objects had goes as others come.
 type Memo struct {
 	limits limits
-	hash   cipher.AEAD
-	nonce  []byte
+	hash   *Hash
 	drop   bool // managedFields
 
 	mu      sync.Mutex
@@ -35,7 +31,9 @@ type Memo struct {
 	doubts uint32
 
 	objects int // decoded in this generation
+	bytes   int // of what is kept in this generation: on the wire, and of the entries
 	longest int // objects of the longest list lately
+	largest int // and its bytes on the wire
 	stats   Stats
 }
 
@@ -51,29 +49,30 @@ type Stats struct {
 
 type limits struct {
 	objects int // of a generation, at least
-	entries int // of a generation, at most
-	bytes   int // of a generation, on the wire, at most
+	bytes   int // of a generation, at least: an eighth of the largest list, if that is more
+	most    int // bytes of a generation, whatever the list
 }
 
-// defaultLimits: 4,096 objects are the pods of 40 nodes; a million entries take some 60 MB beside their values, which
-// are mostly those of living objects; 128 MiB of wire is what 50,000 pods hold when each ReplicaSet has three of them.
-var defaultLimits = limits{objects: 4096, entries: 1 << 20, bytes: 128 << 20}
+// defaultLimits: 4,096 objects are the pods of 40 nodes, which leave 1 to 10 MiB; 128 MiB is what 50,000 pods leave when each
+// ReplicaSet has three of them.
+var defaultLimits = limits{objects: 4096, bytes: 8 << 20, most: 128 << 20}
+
+// maxPart is how many bytes of wire a remembered value stands for, at most. Larger parts are each object's own, such as the
+// data of a ConfigMap, or are made of smaller ones that are found themselves.
+const maxPart = 4 << 10
+
+// entryBytes is what an entry takes beside its value.
+const entryBytes = 64
 
 // New makes a memo that has seen nothing yet. It fails where the process may not use GCM under nonces of its own
 // (GODEBUG=fips140=only).
 func New() (*Memo, error) {
-	key := make([]byte, 16)
-	_, _ = rand.Read(key) // never fails
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	hash, err := cipher.NewGCM(block)
+	hash, err := NewHash()
 	if err != nil {
 		return nil, err
 	}
 	return &Memo{
-		limits: defaultLimits, hash: hash, nonce: make([]byte, hash.NonceSize()),
+		limits: defaultLimits, hash: hash,
 		plans: map[reflect.Type]*plan{}, structs: map[reflect.Type]*jsonPlan{},
 	}, nil
 }
@@ -98,32 +97,26 @@ func (m *Memo) Stats() Stats {
 	return stats
 }
 
-// Listed tells the memo how many objects a list had, by which it sizes its generations.
-func (m *Memo) Listed(objects int) {
+// Listed tells the memo how many objects a list had, and how many bytes on the wire. It sizes its generations by that.
+func (m *Memo) Listed(objects, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.longest = max(objects, m.longest-m.longest/8)
+	m.largest = max(bytes, m.largest-m.largest/8)
 }
 
 // beginLocked counts an object that is about to be decoded, and ends the generation when it is full.
 func (m *Memo) beginLocked(size int) {
 	m.objects++
 	m.stats.Bytes += uint64(size)
-	entries, bytes := len(m.tree.young), m.tree.bytes
-	if m.objects&63 == 0 { // the sums are over all sites
-		for _, s := range m.sites {
-			entries += s.young.len()
-			bytes += s.young.bytes
-		}
-	}
-	if m.objects > max(m.limits.objects, 2*m.longest) || entries > m.limits.entries || bytes > m.limits.bytes {
+	if m.objects > max(m.limits.objects, 2*m.longest) || m.bytes > min(max(m.limits.bytes, m.largest/8), m.limits.most) {
 		m.ageLocked()
 	}
 }
 
 // ageLocked begins a new generation.
 func (m *Memo) ageLocked() {
-	m.objects = 0
+	m.objects, m.bytes = 0, 0
 	m.stats.Entries, m.stats.Held = m.tree.age()
 	for _, s := range m.sites {
 		s.old, s.young = s.young, table{}
@@ -141,7 +134,7 @@ func (m *decoder) keyOf(b []byte) (k key) {
 		k[len(k)-1] = byte(len(b))
 		return k
 	}
-	return key(m.hash.Seal(m.sum[:0], m.nonce, nil, b))
+	return key(m.hash.seal(m.sum[:0], b))
 }
 
 // site is one field of a type, and what was decoded there.
@@ -279,6 +272,12 @@ func settle(older, newer reflect.Value) {
 
 func (m *Memo) keepLocked(s *site, k key, size int, value reflect.Value) {
 	s.young.add(s.typ, k, size, value, m.doubts)
+	m.keptLocked(size)
+}
+
+// keptLocked counts an entry of this generation.
+func (m *Memo) keptLocked(size int) {
+	m.bytes += size + entryBytes
 	m.stats.Entries++
 	m.stats.Held += size
 }

@@ -52,7 +52,7 @@ func share(a, b *corev1.ConfigMap) bool {
 }
 
 func TestWhatIsUsedIsKeptAndTheRestIsForgotten(t *testing.T) {
-	m := testMemo(t, limits{objects: 20, entries: 1 << 20, bytes: 1 << 30})
+	m := testMemo(t, limits{objects: 20, bytes: 1 << 30, most: 1 << 30})
 	var all []*corev1.ConfigMap
 	for i := range 100 {
 		all = append(all, decode(t, m, configMap(i)))
@@ -63,8 +63,8 @@ func TestWhatIsUsedIsKeptAndTheRestIsForgotten(t *testing.T) {
 }
 
 func TestALongListMakesLongGenerations(t *testing.T) {
-	m := testMemo(t, limits{objects: 20, entries: 1 << 20, bytes: 1 << 30})
-	m.Listed(100)
+	m := testMemo(t, limits{objects: 20, bytes: 1 << 30, most: 1 << 30})
+	m.Listed(100, 0)
 	var all []*corev1.ConfigMap
 	for i := range 100 {
 		all = append(all, decode(t, m, configMap(i)))
@@ -73,7 +73,7 @@ func TestALongListMakesLongGenerations(t *testing.T) {
 }
 
 func TestTheStatisticsAreTheSumOfWhatIsHeld(t *testing.T) {
-	m := testMemo(t, limits{objects: 50, entries: 100, bytes: 1 << 20})
+	m := testMemo(t, limits{objects: 50, bytes: 4 << 10, most: 1 << 20})
 	for i := range 2000 {
 		decode(t, m, configMap(i*7%500))
 		_, err := m.UnmarshalTree(fmt.Appendf(nil, `{"metadata":{"name":"object-%d"},"spec":{"set":%d,"list":["a","b"]}}`, i, i/10))
@@ -81,7 +81,7 @@ func TestTheStatisticsAreTheSumOfWhatIsHeld(t *testing.T) {
 		entries, bytes := m.count()
 		require.Equal(t, entries, m.stats.Entries)
 		require.Equal(t, bytes, m.stats.Held)
-		require.Less(t, entries, 2*(100+64*8), "two generations, looked at every 64 objects")
+		require.Less(t, bytes+entries*entryBytes, 2*(4<<10+1<<10), "two generations, each with the parts of one object on top")
 	}
 }
 
@@ -99,7 +99,7 @@ func TestAPlaceThatFindsNothingRests(t *testing.T) {
 }
 
 func TestOneMemoServesManyGoroutines(t *testing.T) {
-	m := testMemo(t, limits{objects: 50, entries: 100, bytes: 1 << 20})
+	m := testMemo(t, limits{objects: 50, bytes: 4 << 10, most: 1 << 20})
 	var running sync.WaitGroup
 	for g := range 4 {
 		running.Go(func() {

@@ -216,7 +216,7 @@ func (w *walk) field(f *field, number, start, end, count int, was previous) erro
 	run, into := w.plain.data[start:end], w.dst.Field(f.index)
 	k, keyed, found := w.unchanged(f, number, run, count)
 	h := w.m.whole(w.at, f.slot, f.whole)
-	looked := !found && h.wanted()
+	looked := !found && len(run) <= maxPart && h.wanted()
 	if !found && !looked && f.shape == leaf && !f.strings {
 		return f.checkEntries(run)
 	}
@@ -302,7 +302,7 @@ func (w *walk) elements(f *field, number int, nested *plan, into reflect.Value, 
 			below.invalid()
 			continue
 		}
-		looked := h.wanted()
+		looked := len(data) <= maxPart && h.wanted()
 		if looked {
 			if !keyed {
 				k = m.keyOf(data)

@@ -32,6 +32,17 @@ func (d *document) begin(data []byte) {
 	d.data, d.at, d.depth, d.next, d.brackets = data, 0, 0, 0, d.brackets[:0]
 }
 
+// maxBrackets is for how many brackets there is room between two texts: a pod has some 500.
+const maxBrackets = 1 << 12
+
+// end lets go of the text.
+func (d *document) end() {
+	d.data = nil
+	if cap(d.brackets) > maxBrackets {
+		d.brackets = nil
+	}
+}
+
 // scan finds the ends of what begins at d.at. It looks at brackets and strings only: what is between them, and whether
 // brackets match, is judged when it is read.
 func (d *document) scan() error {

@@ -29,9 +29,9 @@ type treeSite struct {
 const (
 	maxTreeSites = 1 << 12 // of a decoder: schemas have some hundreds of paths
 	maxMembers   = 1 << 8  // of an object: more are data, not a schema
-	maxNames     = 1 << 14
-	maxName      = 1 << 9 // bytes: a label's has 317 at most
-	minShared    = 3      // bytes: "" and {} cost nothing, small numbers neither
+	maxNames     = 1 << 18 // bytes, of a decoder
+	maxName      = 1 << 9  // bytes: a label's has 317 at most
+	minShared    = 3       // bytes: "" and {} cost nothing, small numbers neither
 )
 
 // UnmarshalTree decodes a JSON object as unstructured.Unstructured has it: objects are map[string]any, whole numbers
@@ -88,7 +88,7 @@ func (m *decoder) treeValue(at *treeSite) (any, error) {
 		m.doc.at += len(raw)
 		return treeScalar(raw)
 	}
-	looked := len(raw) >= minShared && at.wanted()
+	looked := len(raw) >= minShared && len(raw) <= maxPart && at.wanted()
 	var k key
 	if looked {
 		k = m.keyOf(raw)
@@ -144,12 +144,12 @@ func (m *decoder) name(raw []byte) string {
 	if name, ok := m.names[string(raw)]; ok {
 		return name
 	}
-	if len(m.names) >= maxNames || m.names == nil {
-		m.names = map[string]string{}
-	}
 	name := string(raw)
 	if len(name) > maxName {
 		return name
+	}
+	if m.nameBytes += len(name); m.names == nil || m.nameBytes > maxNames {
+		m.names, m.nameBytes = map[string]string{}, len(name)
 	}
 	m.names[name] = name
 	return name
@@ -160,7 +160,7 @@ func (s *treeSite) member(m *decoder, name string) *treeSite {
 	if next := s.members[name]; next != nil {
 		return next
 	}
-	if len(s.members) >= maxMembers || m.treeSites >= maxTreeSites {
+	if len(s.members) >= maxMembers || m.treeSites >= maxTreeSites || len(name) > maxName {
 		return s.element(m)
 	}
 	if s.members == nil {
@@ -241,8 +241,7 @@ func (m *Memo) keepTreeLocked(k key, value any, size int) {
 	}
 	m.tree.young[k] = treeValue{value, size, m.doubts}
 	m.tree.bytes += size
-	m.stats.Entries++
-	m.stats.Held += size
+	m.keptLocked(size)
 }
 
 // age begins a new generation.

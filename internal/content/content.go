@@ -1,4 +1,5 @@
-package listwatch
+// Package content compares API objects by what is in them.
+package content
 
 import (
 	"fmt"
@@ -9,15 +10,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// firstDifference finds where two objects differ: the path by the names that its parts have in JSON.
-func firstDifference(a, b any) (path string, same bool) {
-	if reflect.DeepEqual(a, b) {
-		return "", true
+// Equal reports whether two objects have the same content. It is exact: an empty list is not an
+// absent one. Memory that both share is compared by address.
+func Equal(a, b any) bool { return reflect.DeepEqual(a, b) }
+
+// Difference returns the first field in which two objects differ, by its names in JSON:
+// metadata.labels[app], spec.containers[0].image. It is empty if the objects are equal, or of
+// different types.
+func Difference(a, b any) string {
+	if Equal(a, b) {
+		return ""
 	}
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	if u, ok := a.(*unstructured.Unstructured); ok {
-		return strings.TrimPrefix(differenceAt("", reflect.ValueOf(u.Object), reflect.ValueOf(b.(*unstructured.Unstructured).Object)), "."), false
+		if other, ok := b.(*unstructured.Unstructured); ok && u != nil && other != nil {
+			x, y = reflect.ValueOf(u.Object), reflect.ValueOf(other.Object)
+		}
 	}
-	return strings.TrimPrefix(differenceAt("", reflect.ValueOf(a), reflect.ValueOf(b)), "."), false
+	return strings.TrimPrefix(differenceAt("", x, y), ".")
 }
 
 // differenceAt goes down into values that are not deeply equal.

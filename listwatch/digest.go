@@ -1,0 +1,117 @@
+package listwatch
+
+import (
+	"reflect"
+	"sync"
+	"weak"
+
+	"github.com/tributary-go/tributary/listwatch/internal/sharing"
+)
+
+// digests remembers from which bytes the objects of one reader were decoded: a 128-bit digest of the
+// wire form per object. If the same bytes come again, and the reader still holds that very object,
+// nothing has changed.
+//
+// An entry belongs to an object and not to a key or version: a store may refuse what it was given,
+// and others may write into it. Objects are held weakly, so that entries of objects that nobody keeps
+// can be swept out. It is safe for concurrent use.
+type digests struct {
+	hash *sharing.Hash
+
+	mu      sync.Mutex
+	entries map[uintptr]digested // by address
+	full    int                  // entries at which to sweep
+}
+
+type digested struct {
+	object weak.Pointer[byte]
+	sum    sharing.Digest
+}
+
+// minSweep is how many entries are kept without looking for those of objects that are gone.
+const minSweep = 1 << 10
+
+// newDigests returns nil if the process may not hash: then everything is decoded each time.
+func newDigests() *digests {
+	hash, err := sharing.NewHash()
+	if err != nil {
+		return nil
+	}
+	return &digests{hash: hash, entries: map[uintptr]digested{}, full: minSweep}
+}
+
+func (d *digests) sum(data []byte) sharing.Digest { return d.hash.Sum(data) }
+
+// is reports whether an object was decoded from bytes with that digest.
+func (d *digests) is(object any, sum sharing.Digest) bool {
+	at, ok := pointerTo(object)
+	if !ok {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e, ok := d.entries[address(at)]
+	return ok && e.sum == sum && e.object.Value() == at
+}
+
+// note remembers the digest of the bytes that an object was decoded from.
+func (d *digests) note(object any, sum sharing.Digest) {
+	at, ok := pointerTo(object)
+	if !ok {
+		return
+	}
+	e := digested{object: weak.Make(at), sum: sum}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.entries) >= d.full {
+		d.sweepLocked()
+	}
+	d.entries[address(at)] = e
+}
+
+// became hands an entry on: the reader has kept to in place of from.
+func (d *digests) became(from, to any) {
+	at, ok := pointerTo(from)
+	if !ok {
+		return
+	}
+	d.mu.Lock()
+	e, ok := d.entries[address(at)]
+	ok = ok && e.object.Value() == at
+	if ok {
+		delete(d.entries, address(at))
+	}
+	d.mu.Unlock()
+	if ok {
+		d.note(to, e.sum)
+	}
+}
+
+// sweepLocked drops the entries of objects that are gone. The new map has room for the rest only: one
+// that has been large keeps its size.
+func (d *digests) sweepLocked() {
+	living := 0
+	for _, e := range d.entries {
+		if e.object.Value() != nil {
+			living++
+		}
+	}
+	entries := make(map[uintptr]digested, living)
+	for at, e := range d.entries {
+		if e.object.Value() != nil {
+			entries[at] = e
+		}
+	}
+	d.entries, d.full = entries, max(minSweep, len(entries)+len(entries)/2)
+}
+
+// pointerTo is where an object is. Objects that are no pointers have no digest.
+func pointerTo(object any) (*byte, bool) {
+	v := reflect.ValueOf(object)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return nil, false
+	}
+	return (*byte)(v.UnsafePointer()), true
+}
+
+func address(of *byte) uintptr { return reflect.ValueOf(of).Pointer() }
