@@ -11,12 +11,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/tributary-go/tributary/sources/internal/limit"
 )
 
 var (
 	// ErrTooLarge refuses a manifest of MaxSize bytes or more, one that grows beyond any use when it is read, and one that is
 	// beyond another limit of the package.
-	ErrTooLarge = errors.New("manifest is too large")
+	ErrTooLarge = limit.ErrTooLarge
 	// ErrEmpty refuses a manifest without a document. To say that there are no pods, a PodList without items does.
 	ErrEmpty = errors.New("manifest has no document; a PodList without items says that there are no pods")
 )

@@ -4,10 +4,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/sources/internal/limit"
 )
 
-// MaxSize bounds a manifest: it may have less than so many bytes. It is the kubelet's limit.
-const MaxSize = 10 << 20
+// MaxSize bounds a manifest: it must have fewer bytes. The bound is the kubelet's.
+const MaxSize = limit.Size
 
 // maxPods bounds the documents and the items of a manifest. No node runs so many pods by far.
 const maxPods = 1 << 14

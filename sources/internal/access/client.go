@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/internal/limit"
 )
 
 const maxRedirects = 10
@@ -87,12 +87,12 @@ func (c *Client) Get(ctx context.Context, more http.Header) (*http.Response, err
 
 // Body reads the body of an answer as far as the manifest limit.
 func (c *Client) Body(response *http.Response) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(response.Body, manifest.MaxSize))
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit.Size))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the body was not read: %w", c.cause(err))
-	case len(body) >= manifest.MaxSize:
-		return nil, fmt.Errorf("a body of %d MiB or more is not read", manifest.MaxSize>>20)
+	case len(body) >= limit.Size:
+		return nil, fmt.Errorf("a body of %d MiB or more is not read", limit.Size>>20)
 	}
 	return body, nil
 }

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/tributary-go/tributary/sources/manifest"
+	"github.com/tributary-go/tributary/sources/internal/limit"
 )
 
 // ReadFile reads a regular file of less than the manifest limit. What is there may have changed since it was looked at, so
@@ -26,13 +26,13 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file (%s)", path, info.Mode().Type())
-	case info.Size() >= manifest.MaxSize:
-		return nil, fmt.Errorf("%s: %w: %d MiB or more are not read", path, manifest.ErrTooLarge, manifest.MaxSize>>20)
+	case info.Size() >= limit.Size:
+		return nil, fmt.Errorf("%s: %w: %d MiB or more are not read", path, limit.ErrTooLarge, limit.Size>>20)
 	}
 	// The size may be one that a special file system makes up, so that it alone bounds nothing.
-	data, err := io.ReadAll(io.LimitReader(file, manifest.MaxSize))
-	if err == nil && len(data) >= manifest.MaxSize {
-		err = fmt.Errorf("%s: %w: %d MiB or more are not read", path, manifest.ErrTooLarge, manifest.MaxSize>>20)
+	data, err := io.ReadAll(io.LimitReader(file, limit.Size))
+	if err == nil && len(data) >= limit.Size {
+		err = fmt.Errorf("%s: %w: %d MiB or more are not read", path, limit.ErrTooLarge, limit.Size>>20)
 	}
 	return data, err
 }

@@ -1,0 +1,11 @@
+// Package limit has the bounds of what is read from files and URLs. It is apart from the package
+// manifest so that a reader of other objects does not link the rules for pods.
+package limit
+
+import "errors"
+
+// Size bounds a file or an answer: it must have fewer bytes. The bound is the kubelet's.
+const Size = 10 << 20
+
+// ErrTooLarge refuses a file or an answer of Size bytes or more.
+var ErrTooLarge = errors.New("manifest is too large")
