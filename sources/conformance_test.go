@@ -13,8 +13,8 @@ import (
 
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
 	"github.com/tributary-go/tributary/sources/sourcestest"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 func onTheNode(name string) string { return name + "-" + sourcestest.Node }
@@ -23,7 +23,7 @@ func TestFileConforms(t *testing.T) {
 	sourcestest.Run(t, func(t *testing.T) sourcestest.Rig {
 		path := folder(t)
 		return sourcestest.Rig{
-			Source:  sources.SourceOf(sources.File(path, origin.Every(time.Hour))),
+			Source:  sources.SourceOf(sources.File(path, static.WithInterval(time.Hour))),
 			PodName: onTheNode,
 			Declare: func(names ...string) {
 				wanted := map[string]bool{}
@@ -49,7 +49,7 @@ func TestSingleFileConforms(t *testing.T) {
 	sourcestest.Run(t, func(t *testing.T) sourcestest.Rig {
 		path := filepath.Join(folder(t), "pods.json")
 		return sourcestest.Rig{
-			Source:  sources.SourceOf(sources.File(path, origin.Every(time.Hour))),
+			Source:  sources.SourceOf(sources.File(path, static.WithInterval(time.Hour))),
 			PodName: onTheNode,
 			Declare: func(names ...string) { put(t, path, listOf(names)) },
 			Break:   func() { put(t, path, "{") },
@@ -90,7 +90,7 @@ func TestKubeletsOwnListConforms(t *testing.T) {
 		transport := &http.Transport{}
 		t.Cleanup(transport.CloseIdleConnections)
 		return sourcestest.Rig{
-			Source:  sources.SourceOf(sources.FromKubelet(server.URL, origin.Every(5*time.Millisecond), origin.WithTransport(transport))),
+			Source:  sources.SourceOf(sources.FromKubelet(server.URL, static.WithInterval(5*time.Millisecond), static.WithTransport(transport))),
 			Declare: func(names ...string) { server.now(listed(names...)) },
 			Break:   func() { server.now(status(http.StatusUnauthorized)) },
 		}

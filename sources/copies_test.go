@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // A copy beside its manifest changes nothing, edits of the original count, and a copy that takes
@@ -114,6 +114,6 @@ func TestUIDOfAFilesPod(t *testing.T) {
 	require.Equal(t, first, uidIn(path))
 	t.Chdir(filepath.Dir(path))
 	require.Equal(t, first, uidIn(filepath.Base(path)), "a relative path is the same folder")
-	r := start(t, sources.LikeKubelet(), sources.File(path, origin.Every(time.Hour)))
+	r := start(t, sources.LikeKubelet(), sources.File(path, static.WithInterval(time.Hour)))
 	require.NotEqual(t, first, string(r.update().Pods[0].UID), "the kubelet has the file in the hash")
 }

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // kubeletPods is what a kubelet answers at /pods: two pods that run, one of them from a manifest.
@@ -57,7 +57,7 @@ func TestKubeletsOwnListIsTakenAsItIs(t *testing.T) {
 	token, ca := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "ca.pem")
 	put(t, token, "old\n")
 	put(t, ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
-	pods := listen(t, sources.FromKubelet(server.URL+"/pods", origin.WithTokenFile(token), origin.WithCA(ca), origin.Every(5*time.Millisecond)))
+	pods := listen(t, sources.FromKubelet(server.URL+"/pods", static.WithTokenFile(token), static.WithCA(ca), static.WithInterval(5*time.Millisecond)))
 	require.Eventually(t, func() bool {
 		problems := pods.Status()[0].Problems
 		return len(problems) == 1 && problems[0].Error() == server.URL+"/pods: the server answered 401 Unauthorized"
@@ -104,7 +104,7 @@ func TestDecodeOfOnesOwn(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, *body.Load()) }))
 	defer server.Close()
-	pods := listen(t, sources.From(origin.HTTP(server.URL, decode, origin.Every(5*time.Millisecond))))
+	pods := listen(t, sources.From(static.HTTP(server.URL, decode, static.WithInterval(5*time.Millisecond))))
 	require.Equal(t, "ADD a b", tell(<-pods.Updates()))
 	answer("b?c_")
 	require.Equal(t, "ADD c", tell(<-pods.Updates()), "a may be what the bad part is about")

@@ -45,7 +45,7 @@
 //   - A file that names another pod swaps at once. With the kubelet both run until the period is over.
 //   - Editors' and package managers' leftovers are passed over; FIFOs are never opened.
 //   - File events are followed through folders that are replaced, links that are switched and renames of a single file.
-//   - A folder that has gone away keeps its pods for the time of [origin.Grace].
+//   - A folder that has gone away keeps its pods for the time of [static.WithGrace].
 //   - All documents of a file, and the items of lists, are pods; each bad one costs only itself.
 //   - Of a URL, an empty answer is an error, and an answer that was not accepted is not remembered. Requests are
 //     conditional, back off, and are not redirected to other servers.
@@ -53,7 +53,7 @@
 //
 // # What is not
 //
-// How files and URLs are read is in the package origin, with its options, and for objects of any other type.
+// How files and URLs are read is in the package static, with its options, and for objects of any other type.
 //
 // In Updates, pods of two sources are not compared with each other: one name declared twice is two pods, as it is for the
 // kubelet. [Sources.Merged] joins them. The pods are shared and read-only.

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 func TestSourcesOfOneKindWithNames(t *testing.T) {
 	one, two := folder(t), folder(t)
 	put(t, one+"/a.yaml", manifestOf("p", "one"))
 	put(t, two+"/a.yaml", manifestOf("p", "two"))
-	hourly := origin.Every(time.Hour)
+	hourly := static.WithInterval(time.Hour)
 	r := start(t, sources.Named("one", sources.File(one, hourly)), sources.Named("two", sources.File(two, hourly)))
 	first, second := r.update(), r.update()
 	require.ElementsMatch(t, []string{"ADD one p-node-1=one", "ADD two p-node-1=two"}, []string{describe(first), describe(second)})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // folder is a new folder of manifests.
@@ -24,8 +24,8 @@ func folder(t *testing.T) string {
 }
 
 // watching starts a file source that nothing but file events can tell of a change.
-func watching(t *testing.T, path string, options ...origin.Option) *rig {
-	return start(t, sources.File(path, append([]origin.Option{origin.Every(time.Hour)}, options...)...))
+func watching(t *testing.T, path string, options ...static.Option) *rig {
+	return start(t, sources.File(path, append([]static.Option{static.WithInterval(time.Hour)}, options...)...))
 }
 
 const fixed = "  uid: 11111111-fixed\n"
@@ -166,7 +166,7 @@ func TestFileThatTurnsBad(t *testing.T) {
 			path := filepath.Join(folder(t), "a.yaml")
 			put(t, path, manifestOf("p", "v1"))
 			var log logLines
-			r := start(t, sources.WithLogger(log.logger()), sources.File(filepath.Dir(path), origin.Every(time.Hour)))
+			r := start(t, sources.WithLogger(log.logger()), sources.File(filepath.Dir(path), static.WithInterval(time.Hour)))
 			r.expect("ADD file p-node-1=v1")
 			put(t, path, row.content)
 			require.NotContains(t, r.problem(row.problem), secret)
@@ -376,7 +376,7 @@ func TestFolderRemovedAndMadeAgain(t *testing.T) {
 func TestGraceEnds(t *testing.T) {
 	path := folder(t)
 	put(t, filepath.Join(path, "a.yaml"), manifestOf("a", "v1"))
-	r := watching(t, path, origin.Grace(50*time.Millisecond))
+	r := watching(t, path, static.WithGrace(50*time.Millisecond))
 	r.expect("ADD file a-node-1=v1")
 	require.NoError(t, os.RemoveAll(filepath.Dir(path)))
 	for u := r.next(); u != "REMOVE file a-node-1=v1"; u = r.next() {
@@ -402,13 +402,13 @@ func TestSingleFileWhoseMountIsAway(t *testing.T) {
 
 func TestFileOptions(t *testing.T) {
 	for _, row := range []struct {
-		option origin.Option
+		option static.Option
 		want   string
 	}{
-		{origin.Every(0), "Every(0s)"},
-		{origin.Grace(-1), "Grace(-1ns)"},
-		{origin.WithTimeout(0), "WithTimeout(0s)"},
-		{origin.WithTransport(nil), "WithTransport(nil)"},
+		{static.WithInterval(0), "WithInterval(0s)"},
+		{static.WithGrace(-1), "WithGrace(-1ns)"},
+		{static.WithTimeout(0), "WithTimeout(0s)"},
+		{static.WithTransport(nil), "WithTransport(nil)"},
 	} {
 		for _, source := range []sources.Option{sources.File(t.TempDir(), row.option), sources.HTTP("http://localhost", row.option)} {
 			require.ErrorContains(t, sources.New("node-1", source).Run(t.Context()), row.want)

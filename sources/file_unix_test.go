@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 func TestFIFOsAndSocketsAreNeverOpened(t *testing.T) {
@@ -121,7 +121,7 @@ func TestSymlinkLoop(t *testing.T) {
 	r := watching(t, path)
 	r.expect("ADD file")
 	r.problem("too many levels of symbolic links")
-	loop := start(t, sources.File(filepath.Join(path, "a.yaml"), origin.Every(time.Hour)))
+	loop := start(t, sources.File(filepath.Join(path, "a.yaml"), static.WithInterval(time.Hour)))
 	loop.problem("too many levels of symbolic links")
 	require.False(t, loop.Status()[0].Seen)
 }

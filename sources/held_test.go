@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // declared is a place that declares items, whatever its form: a list or documents in a file, or
@@ -25,7 +25,7 @@ func placesOfItems() map[string]func(*testing.T) declared {
 		return func(t *testing.T) declared {
 			path := filepath.Join(folder(t), "a.yaml")
 			put(t, path, podList())
-			r := start(t, sources.File(filepath.Dir(path), origin.Every(time.Hour)))
+			r := start(t, sources.File(filepath.Dir(path), static.WithInterval(time.Hour)))
 			r.expect("ADD file")
 			return declared{r, func(items ...string) { put(t, path, join(items...)) }}
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 func TestHTTPAnswersThatAreNone(t *testing.T) {
@@ -123,7 +123,7 @@ func TestHTTPThatTakesTooLong(t *testing.T) {
 				row.answer(w)
 				<-r.Context().Done()
 			})
-			r := polling(t, server.URL, origin.WithTimeout(30*time.Millisecond))
+			r := polling(t, server.URL, static.WithTimeout(30*time.Millisecond))
 			r.problem("no complete answer within 30ms: context deadline exceeded")
 			server.now(body(manifestOf("p", "v1")))
 			r.expect("ADD http p-node-1=v1")
@@ -167,8 +167,8 @@ func TestHTTPSecretsAreNeverShown(t *testing.T) {
 	address.User, address.RawQuery, address.Path = url.UserPassword("edge", "hunter2"), "token=hunter2", "/pods"
 	token := filepath.Join(t.TempDir(), "token")
 	put(t, token, "hunter2")
-	r := start(t, sources.WithLogger(log.logger()), pollingSource(t, address.String(), origin.WithHeader("X-Token", "hunter2")),
-		sources.Named("token", pollingSource(t, server.URL, origin.WithTokenFile(token))))
+	r := start(t, sources.WithLogger(log.logger()), pollingSource(t, address.String(), static.WithHeader("X-Token", "hunter2")),
+		sources.Named("token", pollingSource(t, server.URL, static.WithTokenFile(token))))
 	for _, answer := range answers {
 		server.now(answer)
 		server.askedAgain(t)

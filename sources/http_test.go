@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // web is a server whose answer a test changes, and that counts what it was asked.
@@ -81,14 +81,14 @@ func podList(items ...string) string {
 }
 
 // polling starts an HTTP source that asks often. Its connections end with the test.
-func polling(t *testing.T, address string, options ...origin.Option) *rig {
+func polling(t *testing.T, address string, options ...static.Option) *rig {
 	return start(t, pollingSource(t, address, options...))
 }
 
-func pollingSource(t *testing.T, address string, options ...origin.Option) sources.Option {
+func pollingSource(t *testing.T, address string, options ...static.Option) sources.Option {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return sources.HTTP(address, append([]origin.Option{origin.Every(5 * time.Millisecond), origin.WithTransport(transport)}, options...)...)
+	return sources.HTTP(address, append([]static.Option{static.WithInterval(5 * time.Millisecond), static.WithTransport(transport)}, options...)...)
 }
 
 func TestHTTPBodies(t *testing.T) {
@@ -202,7 +202,7 @@ func TestHTTPRedirects(t *testing.T) {
 			body(manifestOf("p", "v1"))(w, r)
 		}
 	})
-	token := origin.WithHeader("Authorization", "Bearer hunter2")
+	token := static.WithHeader("Authorization", "Bearer hunter2")
 	polling(t, server.URL+"/here", token).expect("ADD http p-node-1=v1")
 	require.Equal(t, "Bearer hunter2", server.asked()[1].Header.Get("Authorization"))
 	text := polling(t, server.URL+"/away", token).problem("is another server")
@@ -218,8 +218,8 @@ func TestHTTPHeaders(t *testing.T) {
 		_, _ = io.WriteString(z, manifestOf("p", "v1"))
 		_ = z.Close()
 	})
-	polling(t, server.URL, origin.WithHeader("X-Role", "edge"), origin.WithHeader("X-Role", "test"),
-		origin.WithHeader("Host", "manifests.example")).expect("ADD http p-node-1=v1")
+	polling(t, server.URL, static.WithHeader("X-Role", "edge"), static.WithHeader("X-Role", "test"),
+		static.WithHeader("Host", "manifests.example")).expect("ADD http p-node-1=v1")
 	first := server.asked()[0]
 	require.Equal(t, []string{"edge", "test"}, first.Header.Values("X-Role"))
 	require.Equal(t, "gzip", first.Header.Get("Accept-Encoding"))
@@ -255,7 +255,7 @@ func TestHTTPOverAUnixSocket(t *testing.T) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", path)
 	}}
-	r := start(t, sources.HTTP("http://socket/pods", origin.WithTransport(transport)))
+	r := start(t, sources.HTTP("http://socket/pods", static.WithTransport(transport)))
 	r.expect("ADD http p-node-1=v1")
 	transport.CloseIdleConnections()
 	require.NoError(t, server.Close())
@@ -267,7 +267,7 @@ func TestHTTPAndFileOfOneName(t *testing.T) {
 	server := serve(t, body(manifestOf("p", "v1")))
 	path := folder(t)
 	put(t, path+"/a.yaml", manifestOf("p", "v1"))
-	r := start(t, sources.File(path, origin.Every(time.Hour)), pollingSource(t, server.URL))
+	r := start(t, sources.File(path, static.WithInterval(time.Hour)), pollingSource(t, server.URL))
 	one, two := r.update(), r.update()
 	require.ElementsMatch(t, []string{"ADD file p-node-1=v1", "ADD http p-node-1=v1"}, []string{describe(one), describe(two)})
 	require.NotEqual(t, one.Pods[0].UID, two.Pods[0].UID)
@@ -286,7 +286,7 @@ func TestHTTPTokenFile(t *testing.T) {
 		body(manifestOf("p", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))(w, r)
 	})
 	path := t.TempDir() + "/token"
-	r := polling(t, server.URL, origin.WithTokenFile(path))
+	r := polling(t, server.URL, static.WithTokenFile(path))
 	r.problem("the token file")
 	require.Empty(t, server.asked())
 	put(t, path, "one\n")
@@ -300,6 +300,6 @@ func TestHTTPTokenFile(t *testing.T) {
 		put(t, path, "two")
 		r.healthy()
 	}
-	both := sources.HTTP(server.URL, origin.WithTokenFile(path), origin.WithHeader("authorization", "Basic x"))
+	both := sources.HTTP(server.URL, static.WithTokenFile(path), static.WithHeader("authorization", "Basic x"))
 	require.ErrorContains(t, sources.New("node-1", both).Run(t.Context()), "give one of them")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // act is one thing that happens, what the kubelet makes of it at once and when its period is over, and what we do.
@@ -95,7 +95,7 @@ func TestKinderToFiles(t *testing.T) {
 				return k
 			}
 			k := &kubelet{folder: folder(t), ticks: make(chan time.Time)}
-			begin(k, sources.LikeKubelet(), sources.File(k.path(row.path), origin.Every(time.Hour), sources.Ticks(k.ticks)))
+			begin(k, sources.LikeKubelet(), sources.File(k.path(row.path), static.WithInterval(time.Hour), sources.Ticks(k.ticks)))
 			k.expect(row.kubelet...)
 			k.watched()
 			for _, act := range row.acts {
@@ -109,7 +109,7 @@ func TestKinderToFiles(t *testing.T) {
 			}
 
 			us := &kubelet{folder: folder(t)}
-			begin(us, sources.File(us.path(row.path), origin.Every(time.Hour)))
+			begin(us, sources.File(us.path(row.path), static.WithInterval(time.Hour)))
 			us.expect(row.ours...)
 			for _, act := range row.acts {
 				act.do(us)

@@ -27,7 +27,7 @@ import (
 //   - At each event, a file is read as it is when the event is looked at: which states of a file that is written in pieces
 //     become pods is a matter of timing, for the kubelet as well.
 //
-// [origin.Grace] has no effect with it.
+// [static.WithGrace] has no effect with it.
 func LikeKubelet() Option { return func(s *Sources) { s.likeKubelet = true } }
 
 // kubeletMerge is the kubelet's own merge. Pods are the same when their UIDs are, whatever their names; and of a pod that

@@ -20,7 +20,7 @@ import (
 
 	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -49,7 +49,7 @@ const (
 	pipeLook = 50 * time.Millisecond
 )
 
-func newKubeletFile(path string, options []origin.Option, sink *Sink) *kubeletFile {
+func newKubeletFile(path string, options []static.Option, sink *Sink) *kubeletFile {
 	return &kubeletFile{
 		path: path, settings: settingsOf(options), sink: sink,
 		decoder: manifest.Decoder{Node: sink.Node(), Source: FileSource, LikeKubelet: true},

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // The sequences below were observed with the kubelet 1.36.3.
@@ -41,7 +41,7 @@ func likeKubelet(t *testing.T, name string, files ...string) *kubelet {
 		put(t, k.path(files[i]), files[i+1])
 	}
 	k.rig = start(t, sources.LikeKubelet(),
-		sources.File(k.path(name), origin.Every(time.Hour), sources.Ticks(k.ticks)))
+		sources.File(k.path(name), static.WithInterval(time.Hour), sources.Ticks(k.ticks)))
 	return k
 }
 
@@ -255,13 +255,13 @@ func TestKubeletFolderIsAPattern(t *testing.T) {
 				require.NoError(t, os.Mkdir(k.path(folder), 0o700))
 				k.put(folder+"/a.yaml", manifestOf("p", image))
 			}
-			k.rig = start(t, sources.LikeKubelet(), sources.File(k.path(name), origin.Every(time.Hour), sources.Ticks(k.ticks)))
+			k.rig = start(t, sources.LikeKubelet(), sources.File(k.path(name), static.WithInterval(time.Hour), sources.Ticks(k.ticks)))
 			k.expect("ADD file p-node-1=" + last)
 			k.watched()
 			k.put(name+"/b.yaml", manifestOf("q", "v1"))
 			k.expect("ADD file q-node-1=v1")
 
-			start(t, sources.File(k.path(name), origin.Every(time.Hour))).
+			start(t, sources.File(k.path(name), static.WithInterval(time.Hour))).
 				expect("ADD file p-node-1=named q-node-1=v1") // by its name alone
 		})
 	}
@@ -271,9 +271,9 @@ func TestKubeletFolderIsABadPattern(t *testing.T) {
 	k := &kubelet{rig: &rig{t: t}, folder: folder(t), ticks: make(chan time.Time)}
 	require.NoError(t, os.Mkdir(k.path("m["), 0o700))
 	k.put("m[/a.yaml", podV1)
-	k.rig = start(t, sources.LikeKubelet(), sources.File(k.path("m["), origin.Every(time.Hour), sources.Ticks(k.ticks)))
+	k.rig = start(t, sources.LikeKubelet(), sources.File(k.path("m["), static.WithInterval(time.Hour), sources.Ticks(k.ticks)))
 	k.problem("syntax error in pattern")
-	start(t, sources.File(k.path("m["), origin.Every(time.Hour))).expect("ADD file p-node-1=v1")
+	start(t, sources.File(k.path("m["), static.WithInterval(time.Hour))).expect("ADD file p-node-1=v1")
 }
 
 // The kubelet's glob finds nothing in a folder that may not be read.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -28,7 +28,7 @@ type kubeletHTTP struct {
 	last [sha256.Size]byte
 }
 
-func newKubeletHTTP(address string, options []origin.Option, sink *Sink) *kubeletHTTP {
+func newKubeletHTTP(address string, options []static.Option, sink *Sink) *kubeletHTTP {
 	return &kubeletHTTP{
 		address: address, settings: settingsOf(options), sink: sink,
 		decoder: manifest.Decoder{Node: sink.Node(), Source: HTTPSource, LikeKubelet: true},

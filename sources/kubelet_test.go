@@ -14,7 +14,7 @@ import (
 
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // TestKubeletURL runs the sequences for a URL.
@@ -138,7 +138,7 @@ func TestURLWaitsThePeriodAfterEachAnswer(t *testing.T) {
 					answer.WriteString(podList())
 					return answer.Result(), nil
 				})
-				options := append(options, sources.HTTP("http://pods", origin.Every(5*time.Second), origin.WithTransport(slow)))
+				options := append(options, sources.HTTP("http://pods", static.WithInterval(5*time.Second), static.WithTransport(slow)))
 				s := sources.New("node-1", options...)
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)

@@ -11,16 +11,16 @@ import (
 
 	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
-// File adds the pods declared by a manifest, or by every manifest of a folder, as [origin.File]
+// File adds the pods declared by a manifest, or by every manifest of a folder, as [static.File]
 // reads them; a manifest is what the package manifest takes for one. Options are of the package
-// origin. Run and Add refuse an empty path.
+// static. Run and Add refuse an empty path.
 //
 // The UID of a pod without a metadata.uid depends on path, and not on the file in the folder: if a
 // manifest is renamed, or the same content takes over from another file, the pod goes on running.
-func File(path string, options ...origin.Option) Option {
+func File(path string, options ...static.Option) Option {
 	if path == "" {
 		return refuse(access.ErrNoPath)
 	}
@@ -29,14 +29,14 @@ func File(path string, options ...origin.Option) Option {
 		if sink.likeKubelet {
 			return newKubeletFile(path, settings, sink)
 		}
-		at, _ := access.Path(path) // the origin's error is the same
-		return podsOfOrigin(origin.File(path, static(sink, FileSource, at), settings...))
+		at, _ := access.Path(path) // the reader's error is the same
+		return podsOfReader(static.File(path, staticPods(sink, FileSource, at), settings...))
 	}})
 }
 
-// HTTP adds the pods declared behind a URL, as [origin.HTTP] reads them: a Pod, a PodList or a stream of YAML documents, in
-// JSON, YAML or protobuf. A PodList without items is how to say that there are none. Options are of the package origin.
-func HTTP(address string, options ...origin.Option) Option {
+// HTTP adds the pods declared behind a URL, as [static.HTTP] reads them: a Pod, a PodList or a stream of YAML documents, in
+// JSON, YAML or protobuf. A PodList without items is how to say that there are none. Options are of the package static.
+func HTTP(address string, options ...static.Option) Option {
 	if address == "" {
 		return refuse(access.ErrNoURL)
 	}
@@ -45,29 +45,29 @@ func HTTP(address string, options ...origin.Option) Option {
 		if sink.likeKubelet {
 			return newKubeletHTTP(address, settings, sink)
 		}
-		return podsOfOrigin(origin.HTTP(address, static(sink, HTTPSource, ""), settings...))
+		return podsOfReader(static.HTTP(address, staticPods(sink, HTTPSource, ""), settings...))
 	}})
 }
 
 // From adds pods that are read and decoded in a way of the caller's own. They are taken as they are: nothing is defaulted
 // or validated. The source is called "file" or "http", by its kind; see [Named]. [LikeKubelet] does not apply to it.
-// An origin that is nil is an error of Run, or of Add.
-func From(pods *origin.Origin[*corev1.Pod]) Option {
+// A reader that is nil is an error of Run, or of Add.
+func From(pods *static.Reader[*corev1.Pod]) Option {
 	if pods == nil {
-		return refuse(errors.New("From: the origin is nil"))
+		return refuse(errors.New("From: the reader is nil"))
 	}
-	return With(&manifests{name: pods.Kind(), start: func(*Sink) running { return podsOfOrigin(pods) }})
+	return With(&manifests{name: pods.Kind(), start: func(*Sink) running { return podsOfReader(pods) }})
 }
 
 // FromKubelet adds what a kubelet says at its /pods: all pods of its node as they are, with their names, UIDs, annotations
-// and status. Nothing is added, defaulted or validated. A kubelet asks for a bearer token ([origin.WithTokenFile]) and has a
-// certificate of the cluster's CA ([origin.WithCA]). The source is called "http". [LikeKubelet] does not apply to it.
-func FromKubelet(address string, options ...origin.Option) Option {
+// and status. Nothing is added, defaulted or validated. A kubelet asks for a bearer token ([static.WithTokenFile]) and has a
+// certificate of the cluster's CA ([static.WithCA]). The source is called "http". [LikeKubelet] does not apply to it.
+func FromKubelet(address string, options ...static.Option) Option {
 	if address == "" {
 		return refuse(access.ErrNoURL)
 	}
 	return With(&manifests{name: HTTPSource, start: func(sink *Sink) running {
-		return podsOfOrigin(origin.HTTP(address, decodePodList, withLog(options, sink)...))
+		return podsOfReader(static.HTTP(address, decodePodList, withLog(options, sink)...))
 	}})
 }
 
@@ -99,16 +99,16 @@ func (m *manifests) Report() Report {
 	return Report{}
 }
 
-// fromOrigin runs an origin of pods.
-type fromOrigin struct{ *origin.Origin[*corev1.Pod] }
+// fromReader runs a reader of pods.
+type fromReader struct{ *static.Reader[*corev1.Pod] }
 
-func podsOfOrigin(pods *origin.Origin[*corev1.Pod]) running { return fromOrigin{pods} }
+func podsOfReader(pods *static.Reader[*corev1.Pod]) running { return fromReader{pods} }
 
-func (o fromOrigin) report() Report { return o.Report() }
+func (r fromReader) report() Report { return r.Report() }
 
-func (o fromOrigin) run(ctx context.Context, sink *Sink) error {
-	return o.Run(ctx, func(now origin.State[*corev1.Pod]) {
-		if o.Kind() == HTTPSource {
+func (r fromReader) run(ctx context.Context, sink *Sink) error {
+	return r.Run(ctx, func(now static.State[*corev1.Pod]) {
+		if r.Kind() == HTTPSource {
 			sink.setInOrder(now.Objects, now.Declared)
 		} else {
 			sink.Set(now.Objects)
@@ -117,12 +117,12 @@ func (o fromOrigin) run(ctx context.Context, sink *Sink) error {
 }
 
 // withLog gives the source's log to what the options are for.
-func withLog(options []origin.Option, sink *Sink) []origin.Option {
-	return append(options[:len(options):len(options)], origin.WithLogger(sink.Log()))
+func withLog(options []static.Option, sink *Sink) []static.Option {
+	return append(options[:len(options):len(options)], static.WithLogger(sink.Log()))
 }
 
 // settingsOf is what the options say.
-func settingsOf(options []origin.Option) access.Settings {
+func settingsOf(options []static.Option) access.Settings {
 	settings := access.Default()
 	for _, option := range options {
 		option(&settings)
@@ -130,10 +130,10 @@ func settingsOf(options []origin.Option) access.Settings {
 	return settings
 }
 
-// static reads manifests of static pods. UIDs are made with from, or else with the path of each
+// staticPods reads manifests of static pods. UIDs are made with from, or else with the path of each
 // manifest.
-func static(sink *Sink, source, from string) origin.Decode[*corev1.Pod] {
-	decoder := manifest.Decoder{Node: sink.Node(), Source: source, Origin: from}
+func staticPods(sink *Sink, source, from string) static.Decode[*corev1.Pod] {
+	decoder := manifest.Decoder{Node: sink.Node(), Source: source, UIDPath: from}
 	return func(path string, data []byte) (pods []*corev1.Pod, rejected []error) {
 		pods, all := decoder.Decode(path, data)
 		for _, err := range all {

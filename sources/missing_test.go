@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // A misspelt path looks like a node without static pods: an agent must not stop those that run.
@@ -21,7 +21,7 @@ func TestPathThatWasNeverThere(t *testing.T) {
 			t.Run(name+", "+mode, func(t *testing.T) {
 				var log logLines
 				path := filepath.Join(folder(t), "typo")
-				r := start(t, append(options, sources.WithLogger(log.logger()), sources.File(path, origin.Every(5*time.Millisecond)))...)
+				r := start(t, append(options, sources.WithLogger(log.logger()), sources.File(path, static.WithInterval(5*time.Millisecond)))...)
 				r.expect("ADD file")
 				<-r.Synced() // a node without static pods starts
 				require.Contains(t, r.problem("is not there"), path)

@@ -15,7 +15,7 @@ func TestNilIsNamed(t *testing.T) {
 		"sources: APIServer was given no client (<nil>)":            sources.APIServer(nil),
 		"sources: APIServer was given no client (*rest.RESTClient)": sources.APIServer(fake.NewClientset().CoreV1().RESTClient()),
 		"sources: With: the source is nil":                          sources.With(nil),
-		"sources: From: the origin is nil":                          sources.From(nil),
+		"sources: From: the reader is nil":                          sources.From(nil),
 	} {
 		require.ErrorContains(t, sources.New("node-1", sources.File(t.TempDir()), option).Run(t.Context()), want)
 		require.ErrorContains(t, sources.New("node-1", sources.Named("other", option)).Run(t.Context()), want)

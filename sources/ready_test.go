@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 func TestSyncedDoesNotWaitForOptionalSources(t *testing.T) {
@@ -97,7 +97,7 @@ func TestSafeToPruneOfTheSourcesOfThisPackage(t *testing.T) {
 	path := filepath.Join(folder(t), "a.yaml")
 	put(t, path, manifestOf("f", "v1"))
 	server := serve(t, body(manifestOf("h", "v1")))
-	r := start(t, sources.APIServer(c.client), sources.File(filepath.Dir(path), origin.Every(time.Hour)), pollingSource(t, server.URL))
+	r := start(t, sources.APIServer(c.client), sources.File(filepath.Dir(path), static.WithInterval(time.Hour)), pollingSource(t, server.URL))
 	names := []string{sources.APISource, sources.FileSource, sources.HTTPSource}
 	for range names {
 		r.update()

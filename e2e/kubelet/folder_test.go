@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // folder is a story of manifests in a folder.
@@ -88,7 +88,7 @@ func (f folder) play(t *testing.T) (updates []sources.PodUpdate) {
 	for _, file := range f.Before {
 		put(file)
 	}
-	s := sources.New("node-1", sources.LikeKubelet(), sources.File(filepath.Join(root, f.Path), origin.Every(time.Hour)))
+	s := sources.New("node-1", sources.LikeKubelet(), sources.File(filepath.Join(root, f.Path), static.WithInterval(time.Hour)))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

@@ -28,7 +28,7 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // Exit codes.
@@ -165,12 +165,12 @@ func (o options) sources(log logr.Logger) []sources.Option {
 		list = append(list, sources.APIServer(o.client))
 	}
 	if o.manifests != "" {
-		list = append(list, sources.File(o.manifests, origin.Every(o.fileEvery)))
+		list = append(list, sources.File(o.manifests, static.WithInterval(o.fileEvery)))
 	}
 	if o.url != "" {
-		url := []origin.Option{origin.Every(o.httpEvery)}
+		url := []static.Option{static.WithInterval(o.httpEvery)}
 		for _, h := range o.headers {
-			url = append(url, origin.WithHeader(h.name, h.value))
+			url = append(url, static.WithHeader(h.name, h.value))
 		}
 		list = append(list, sources.HTTP(o.url, url...))
 	}

@@ -140,7 +140,7 @@ func TestKubectlSeesAndChangesTheStory(t *testing.T) {
 // TestRealSourcesTurnTheStoryOff watches a folder and a URL that the flags name.
 func TestRealSourcesTurnTheStoryOff(t *testing.T) {
 	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(static("a", "", "image:1", "")), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(staticPod("a", "", "image:1", "")), 0o600))
 	var got string
 	server := httptest.NewServer(handler(func(header string) { got = header }))
 	defer server.Close()
@@ -159,8 +159,8 @@ func TestRealSourcesTurnTheStoryOff(t *testing.T) {
 // each source is in the log.
 func TestLikeKubelet(t *testing.T) {
 	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(static("a", "", "image:1", "")), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "b.yaml.bak"), []byte(static("b", "", "image:1", "")), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(staticPod("a", "", "image:1", "")), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "b.yaml.bak"), []byte(staticPod("b", "", "image:1", "")), 0o600))
 	for _, row := range []struct {
 		flags  []string
 		added  []string

@@ -94,9 +94,9 @@ func (s *story) prologue() {
 	s.create("kube-system", "dns", s.node, "registry.k8s.io/coredns/coredns:v1.12.0", corev1.PodRunning)
 	s.create("default", "web-0", "another-node", "docker.io/library/nginx:1.27", corev1.PodRunning)
 	s.create("default", "job", "", "docker.io/library/busybox:1.36", corev1.PodPending)
-	s.write("etcd.yaml", static("etcd", "", "registry.k8s.io/etcd:3.6.8", ""))
-	s.write("proxy.yaml", static("proxy", "11111111-file", "docker.io/library/haproxy:3.1", ""))
-	s.publish(static("agent", "22222222-http", "docker.io/fluent/fluent-bit:4.0", ""))
+	s.write("etcd.yaml", staticPod("etcd", "", "registry.k8s.io/etcd:3.6.8", ""))
+	s.write("proxy.yaml", staticPod("proxy", "11111111-file", "docker.io/library/haproxy:3.1", ""))
+	s.publish(staticPod("agent", "22222222-http", "docker.io/fluent/fluent-bit:4.0", ""))
 }
 
 // play changes things, one by one: every operation of every source. The manifests with a UID of their own keep being the
@@ -111,19 +111,19 @@ func (s *story) play(ctx context.Context) {
 		{"the scheduler binds default/job to this node", func() { s.bind("default", "job") }},
 		{"its container starts", func() { s.phase("default", "job", corev1.PodRunning) }},
 		{"somebody labels it", func() { s.label("default", "job") }},
-		{"an editor saves etcd.yaml with a new image", func() { s.write("etcd.yaml", static("etcd", "", "registry.k8s.io/etcd:3.6.9", "")) }},
-		{"... and proxy.yaml", func() { s.write("proxy.yaml", static("proxy", proxy, "docker.io/library/haproxy:3.2", "")) }},
-		{"the manifest URL has a new image", func() { s.publish(static("agent", agent, "docker.io/fluent/fluent-bit:4.1", "")) }},
+		{"an editor saves etcd.yaml with a new image", func() { s.write("etcd.yaml", staticPod("etcd", "", "registry.k8s.io/etcd:3.6.9", "")) }},
+		{"... and proxy.yaml", func() { s.write("proxy.yaml", staticPod("proxy", proxy, "docker.io/library/haproxy:3.2", "")) }},
+		{"the manifest URL has a new image", func() { s.publish(staticPod("agent", agent, "docker.io/fluent/fluent-bit:4.1", "")) }},
 		{"a half-written file: its pod stays, the log says why", func() { s.write("etcd.yaml", "apiVersion: v1\nkind: Pod\nmeta") }},
 		{"the writer is done; and both manifests come with a status message", func() {
-			s.write("etcd.yaml", static("etcd", "", "registry.k8s.io/etcd:3.6.9", ""))
-			s.write("proxy.yaml", static("proxy", proxy, "docker.io/library/haproxy:3.2", warming))
-			s.publish(static("agent", agent, "docker.io/fluent/fluent-bit:4.1", warming))
+			s.write("etcd.yaml", staticPod("etcd", "", "registry.k8s.io/etcd:3.6.9", ""))
+			s.write("proxy.yaml", staticPod("proxy", proxy, "docker.io/library/haproxy:3.2", warming))
+			s.publish(staticPod("agent", agent, "docker.io/fluent/fluent-bit:4.1", warming))
 		}},
 		{"kubectl delete pod job: 30 seconds to stop", func() { s.end("default", "job") }},
 		{"the manifests ask for the same", func() {
-			s.write("proxy.yaml", withMetadata(static("proxy", proxy, "docker.io/library/haproxy:3.2", warming), deleted))
-			s.publish(withMetadata(static("agent", agent, "docker.io/fluent/fluent-bit:4.1", warming), deleted))
+			s.write("proxy.yaml", withMetadata(staticPod("proxy", proxy, "docker.io/library/haproxy:3.2", warming), deleted))
+			s.publish(withMetadata(staticPod("agent", agent, "docker.io/fluent/fluent-bit:4.1", warming), deleted))
 		}},
 		{"job has stopped and is gone", func() { _, err := s.pods.Remove("default", "job"); s.check(err) }},
 		{"proxy.yaml is removed, and the URL answers an empty list", func() {
@@ -149,8 +149,8 @@ func (s *story) play(ctx context.Context) {
 // warming is a status in a manifest: the phase is the node's to say, the rest is kept.
 const warming = "status: {message: warming up}\n"
 
-// static is a manifest of one container.
-func static(name, uid, image, status string) string {
+// staticPod is a manifest of one container.
+func staticPod(name, uid, image, status string) string {
 	metadata := "  name: " + name + "\n  namespace: kube-system\n"
 	if uid != "" {
 		metadata += "  uid: " + uid + "\n"

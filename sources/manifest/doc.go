@@ -11,7 +11,7 @@
 // What it guarantees:
 //
 //  1. The same bytes, path, source and node give the same pods with the same UIDs, after a restart
-//     and on another machine. With [Decoder].Origin, that counts in place of the path. A pod in
+//     and on another machine. With [Decoder].UIDPath, that counts in place of the path. A pod in
 //     which a default is written out, or which is put into another syntax, keeps its UID.
 //  2. A pod that is given has passed the defaulting and the validation of a create request, with the feature gates of 1.36
 //     at their defaults, and refers to no object of the API.

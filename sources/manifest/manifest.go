@@ -26,10 +26,10 @@ type Decoder struct {
 	// Pod, or, from HTTP, a Pod or a PodList that is taken whole or not at all; any metadata.uid is good. Without it
 	// every document and every item stands for itself.
 	LikeKubelet bool
-	// Origin stands in UIDs for the path that Decode is given. If it is the folder that is read, a
+	// UIDPath stands in UIDs for the path that Decode is given. If it is the folder that is read, a
 	// pod whose file is renamed or copied keeps its UID. Empty: that path. LikeKubelet ignores it,
 	// since the kubelet has the path in the hash.
-	Origin string
+	UIDPath string
 }
 
 // Decode gives the pods of a manifest in its order, and an error for each part of it that is not one. The path is that

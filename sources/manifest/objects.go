@@ -14,7 +14,7 @@ import (
 // YAML, and the items of a List or of the kind's own list. O is the type, or unstructured.Unstructured. Nothing is
 // defaulted, and nothing validated but that there is a name, and no slash in it or in the namespace; unknown fields are dropped,
 // and so is a resource version: it would stay the same through all edits, which stores take for the same state. What is
-// rejected costs only itself. Its result is what the package origin reads with; it holds no state.
+// rejected costs only itself. Its result is what the package static reads with; it holds no state.
 func Objects[O any, T interface {
 	*O
 	metav1.Object

@@ -96,7 +96,7 @@ func tolerateEviction(tolerations []corev1.Toleration) []corev1.Toleration {
 	return tolerations
 }
 
-// uid derives a UID from the pod, its node, and the origin or path it was found at. It is the same
+// uid derives a UID from the pod, its node, and UIDPath or the path that it was found at. It is the same
 // after a restart, on every machine and with every version of Go, as long as the pod with all
 // defaults is the same; it is the hash of a JSON text with sorted keys, in which a null is left out
 // because releases of the API differ in writing them.
@@ -109,8 +109,8 @@ func (d Decoder) uid(path string, pod *corev1.Pod) (types.UID, error) {
 	if err != nil {
 		return "", fmt.Errorf("pod cannot be hashed for its UID: %w", err)
 	}
-	if d.Origin != "" && !d.LikeKubelet {
-		path = d.Origin
+	if d.UIDPath != "" && !d.LikeKubelet {
+		path = d.UIDPath
 	}
 	hash := sha256.New()
 	for _, part := range []string{d.Node, d.Source, path, string(canonical)} {

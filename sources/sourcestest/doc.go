@@ -2,8 +2,8 @@
 //
 //	func TestMySource(t *testing.T) {
 //		sourcestest.Run(t, func(t *testing.T) sourcestest.Rig {
-//			origin := newOrigin(t)
-//			return sourcestest.Rig{Source: mine.New(origin), Declare: origin.Set}
+//			server := newServer(t)
+//			return sourcestest.Rig{Source: mine.New(server), Declare: server.Set}
 //		})
 //	}
 package sourcestest

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Report is origin.Report, which says what the fields are.
+// Report is static.Report, which says what the fields are.
 type Report struct {
 	Mode        string
 	LastContact time.Time

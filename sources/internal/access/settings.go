@@ -54,9 +54,9 @@ func (s Settings) Logger(ctx context.Context) logr.Logger {
 func (s Settings) Validate() error {
 	switch {
 	case s.Every <= 0:
-		return fmt.Errorf("Every(%s): give a positive duration", s.Every)
+		return fmt.Errorf("WithInterval(%s): give a positive duration", s.Every)
 	case s.Grace < 0:
-		return fmt.Errorf("Grace(%s): give zero or more", s.Grace)
+		return fmt.Errorf("WithGrace(%s): give zero or more", s.Grace)
 	case s.Timeout <= 0:
 		return fmt.Errorf("WithTimeout(%s): give a positive duration", s.Timeout)
 	case s.Transport == nil:

@@ -1,4 +1,4 @@
-package origin_test
+package static_test
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // The limits of inotify are those of a user namespace, so that a test in one of its own may set them.
@@ -51,7 +51,7 @@ func TestLimitsOfInotify(t *testing.T) {
 			folder := t.TempDir()
 			path := filepath.Join(folder, "a.yaml")
 			put(t, path, mapOf("a", "1"))
-			o := origin.File(folder, manifest.Objects[corev1.ConfigMap](configMap), origin.Every(10*time.Millisecond))
+			o := static.File(folder, manifest.Objects[corev1.ConfigMap](configMap), static.WithInterval(10*time.Millisecond))
 			next := follow(t, o, shown)
 			require.Equal(t, "a=1", next())
 			mode := o.Report().Mode

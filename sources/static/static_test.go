@@ -1,4 +1,4 @@
-package origin_test
+package static_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/undelta"
 )
@@ -30,14 +30,14 @@ const patience = 15 * time.Second
 
 var configMap = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 
-// follow runs an origin until the test ends; it returns what it sets, each state in one line that differs from the last.
-func follow[T store.Object](t *testing.T, o *origin.Origin[T], show func(T) string) (next func() string) {
+// follow runs a reader until the test ends; it returns what it sets, each state in one line that differs from the last.
+func follow[T store.Object](t *testing.T, o *static.Reader[T], show func(T) string) (next func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	states, done := make(chan string), make(chan error, 1)
 	go func() {
 		last := "none"
-		done <- o.Run(ctx, func(now origin.State[T]) {
+		done <- o.Run(ctx, func(now static.State[T]) {
 			require.Equal(t, now.Objects.Len(), len(now.Declared))
 			var all []string
 			for _, object := range now.Declared {
@@ -84,7 +84,7 @@ func put(t *testing.T, path, content string) {
 	require.NoError(t, os.Rename(temporary, path))
 }
 
-func problem(t *testing.T, report func() origin.Report, text string) {
+func problem(t *testing.T, report func() static.Report, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		for _, problem := range report().Problems {
@@ -97,7 +97,7 @@ func problem(t *testing.T, report func() origin.Report, text string) {
 }
 
 // well waits until nothing is wrong: that shows after the state.
-func well(t *testing.T, report func() origin.Report) {
+func well(t *testing.T, report func() static.Report) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(report().Problems) == 0 }, patience, time.Millisecond)
 }
@@ -106,7 +106,7 @@ func TestFilesOfConfigMaps(t *testing.T) {
 	folder := t.TempDir()
 	a, b := filepath.Join(folder, "a.yaml"), filepath.Join(folder, "b.yaml")
 	put(t, b, mapOf("b", "1"))
-	o := origin.File(folder, manifest.Objects[corev1.ConfigMap](configMap), origin.Every(time.Hour))
+	o := static.File(folder, manifest.Objects[corev1.ConfigMap](configMap), static.WithInterval(time.Hour))
 	require.Equal(t, "file", o.Kind())
 	next := follow(t, o, shown)
 	require.Equal(t, "b=1", next())
@@ -130,7 +130,7 @@ func TestFilesOfConfigMaps(t *testing.T) {
 func TestObjectsStayTheSame(t *testing.T) {
 	folder := t.TempDir()
 	put(t, filepath.Join(folder, "a.yaml"), mapOf("a", "1"))
-	o := origin.File(folder, manifest.Objects[corev1.ConfigMap](configMap), origin.Every(time.Hour))
+	o := static.File(folder, manifest.Objects[corev1.ConfigMap](configMap), static.WithInterval(time.Hour))
 	next := follow(t, o, func(c *corev1.ConfigMap) string { return fmt.Sprintf("%s %p", c.Name, c) })
 	first := next()
 	put(t, filepath.Join(folder, "b.yaml"), mapOf("b", "1"))
@@ -143,7 +143,7 @@ func TestEditThatLooksLikeNone(t *testing.T) {
 	put(t, path, mapOf("a", "1"))
 	before, err := os.Stat(path)
 	require.NoError(t, err)
-	o := origin.File(filepath.Dir(path), manifest.Objects[corev1.ConfigMap](configMap), origin.Every(20*time.Millisecond))
+	o := static.File(filepath.Dir(path), manifest.Objects[corev1.ConfigMap](configMap), static.WithInterval(20*time.Millisecond))
 	next := follow(t, o, func(c *corev1.ConfigMap) string { return fmt.Sprintf("%s %p", shown(c), c) })
 	first := next()
 	require.Contains(t, first, "a=1 ")
@@ -164,8 +164,8 @@ func TestCustomResourcesOfAURL(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-	o := origin.HTTP(server.URL, manifest.Objects[unstructured.Unstructured](kind), origin.Every(5*time.Millisecond),
-		origin.WithTransport(&http.Transport{DisableKeepAlives: true}))
+	o := static.HTTP(server.URL, manifest.Objects[unstructured.Unstructured](kind), static.WithInterval(5*time.Millisecond),
+		static.WithTransport(&http.Transport{DisableKeepAlives: true}))
 	require.Equal(t, "http", o.Kind())
 	next := follow(t, o, func(u *unstructured.Unstructured) string {
 		size, _, _ := unstructured.NestedInt64(u.Object, "spec", "size")
@@ -196,9 +196,9 @@ func TestIntoAStore(t *testing.T) {
 		case <-ctx.Done():
 		}
 	})
-	o := origin.File(folder, manifest.Objects[corev1.ConfigMap](configMap), origin.Every(time.Millisecond))
+	o := static.File(folder, manifest.Objects[corev1.ConfigMap](configMap), static.WithInterval(time.Millisecond))
 	done := make(chan error, 1)
-	go func() { done <- o.Run(ctx, origin.Into(st, nil)) }()
+	go func() { done <- o.Run(ctx, static.Into(st, nil)) }()
 	require.Equal(t, "a=1", <-pushed)
 	put(t, filepath.Join(folder, "a.yaml"), copied("2"))
 	select {
@@ -222,8 +222,8 @@ func (full) Replace(iter.Seq2[*corev1.ConfigMap, error], func() string) error { 
 
 func TestIntoAStoreThatRefuses(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := origin.File(t.TempDir(), manifest.Objects[corev1.ConfigMap](configMap))
-	require.NoError(t, o.Run(ctx, origin.Into(full{}, func(err error) {
+	o := static.File(t.TempDir(), manifest.Objects[corev1.ConfigMap](configMap))
+	require.NoError(t, o.Run(ctx, static.Into(full{}, func(err error) {
 		require.ErrorIs(t, err, errFull)
 		cancel()
 	})))
@@ -235,9 +235,9 @@ func TestReportPromisesNoMoreThanWasSet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder", "a.yaml")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, path) }))
 	t.Cleanup(server.Close)
-	often := origin.Every(5 * time.Millisecond)
-	for name, o := range map[string]*origin.Origin[*corev1.ConfigMap]{
-		"file": origin.File(filepath.Dir(path), manifest.Objects[corev1.ConfigMap](configMap), often, origin.Grace(time.Nanosecond)),
+	often := static.WithInterval(5 * time.Millisecond)
+	for name, o := range map[string]*static.Reader[*corev1.ConfigMap]{
+		"file": static.File(filepath.Dir(path), manifest.Objects[corev1.ConfigMap](configMap), often, static.WithGrace(time.Nanosecond)),
 		"http": polling(server.URL),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestReportPromisesNoMoreThanWasSet(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var promised []bool
-			require.NoError(t, o.Run(ctx, func(now origin.State[*corev1.ConfigMap]) {
+			require.NoError(t, o.Run(ctx, func(now static.State[*corev1.ConfigMap]) {
 				promised = append(promised, len(o.Report().Problems) == 0 || o.Report().Complete)
 				switch {
 				case now.Objects.Len() == 1:
@@ -271,7 +271,7 @@ func TestEmptyPathsAndAddressesAreRefused(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	decode := manifest.Objects[corev1.ConfigMap](configMap)
-	never := func(origin.State[*corev1.ConfigMap]) { require.Fail(t, "something was read") }
-	require.EqualError(t, origin.File("", decode).Run(ctx, never), "the manifest path is empty: give a file or a folder")
-	require.ErrorContains(t, origin.HTTP("", decode).Run(ctx, never), "the manifest URL is empty")
+	never := func(static.State[*corev1.ConfigMap]) { require.Fail(t, "something was read") }
+	require.EqualError(t, static.File("", decode).Run(ctx, never), "the manifest path is empty: give a file or a folder")
+	require.ErrorContains(t, static.HTTP("", decode).Run(ctx, never), "the manifest URL is empty")
 }

@@ -1,4 +1,4 @@
-package origin
+package static
 
 import (
 	"io/fs"

@@ -1,4 +1,4 @@
-package origin
+package static
 
 import (
 	"context"
@@ -15,20 +15,20 @@ import (
 // errors. An error stands for a part that gave no object, and costs only that. An error with a
 // method Part() (key, digest string) says which object the part declares, and what tells it from
 // others; the errors of the package manifest have it. Errors must not repeat the content. It is
-// called by one goroutine at a time, and what it returns is the origin's. Objects that go into a
+// called by one goroutine at a time, and what it returns is the reader's. Objects that go into a
 // store should have no resource version, or one that changes with them. The package manifest has
 // decoders for API types.
 type Decode[T store.Object] func(path string, data []byte) (objects []T, rejected []error)
 
-// State is everything that an origin declares at one moment. It is read-only.
+// State is everything that a reader has found at one moment. It is read-only.
 type State[T store.Object] struct {
 	Objects store.Snapshot[T]
 	// Declared is the same objects in the order in which they are declared: by path, then by place in it.
 	Declared []T
 }
 
-// Origin reads objects from one place. Make one with [File] or [HTTP], and run it once.
-type Origin[T store.Object] struct {
+// Reader reads objects from one place. Make one with [File] or [HTTP], and run it once.
+type Reader[T store.Object] struct {
 	kind    string
 	decodes bool // there is a function for it
 	keeper  *access.Keeper
@@ -36,17 +36,17 @@ type Origin[T store.Object] struct {
 }
 
 // Kind is "file" or "http".
-func (o *Origin[T]) Kind() string { return o.kind }
+func (r *Reader[T]) Kind() string { return r.kind }
 
 // Run reads until ctx ends, which is no error, and hands states to set, on the goroutine of Run:
 // the first one, and then each for which something was read anew or has gone. It fails at once on
 // options, a path or an address that cannot be used, and if the function that decodes is nil.
-func (o *Origin[T]) Run(ctx context.Context, set func(State[T])) error {
-	if !o.decodes {
-		return errors.New("origin: the function that decodes is nil")
+func (r *Reader[T]) Run(ctx context.Context, set func(State[T])) error {
+	if !r.decodes {
+		return errors.New("static: the function that decodes is nil")
 	}
 	told, last := false, State[T]{}
-	return o.run(ctx, func(now State[T]) {
+	return r.run(ctx, func(now State[T]) {
 		if told && slices.Equal(last.Declared, now.Declared) {
 			return
 		}
@@ -55,10 +55,10 @@ func (o *Origin[T]) Run(ctx context.Context, set func(State[T])) error {
 	})
 }
 
-// Report is the health of the origin now. It is safe for concurrent use.
-func (o *Origin[T]) Report() Report { return Report(o.keeper.Read()) }
+// Report is the health of the reader now. It is safe for concurrent use.
+func (r *Reader[T]) Report() Report { return Report(r.keeper.Read()) }
 
-// Report is the health of an origin, or of a source of pods.
+// Report is the health of a reader, or of a source of pods.
 type Report struct {
 	// Mode is how changes are learnt of, such as "watch", "inotify" or "poll every 20s", with the reason where it is not the
 	// best one.
@@ -79,11 +79,11 @@ type Report struct {
 	Errors int
 }
 
-// Into hands states to a store, for [Origin.Run], by a Replace each. failed is told when the store does not take one, on the
+// Into hands states to a store, for [Reader.Run], by a Replace each. failed is told when the store does not take one, on the
 // goroutine of Run; nil ignores that. It panics if the store is nil.
 func Into[T store.Object](st store.Store[T], failed func(error)) func(State[T]) {
 	if null.Is(st) {
-		panic("origin: Into: the store is nil")
+		panic("static: Into: the store is nil")
 	}
 	return func(now State[T]) {
 		if err := st.Replace(store.Items(now.Declared...), store.At("")); err != nil && failed != nil {

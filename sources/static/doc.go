@@ -1,8 +1,8 @@
-// Package origin reads Kubernetes objects of any type from where somebody has written them down: a file, a folder of files,
+// Package static reads Kubernetes objects of any type from where somebody has written them down: a file, a folder of files,
 // or a URL. The pods of the package sources are one use of it.
 //
-//	configs := origin.File("/etc/configs", manifest.Objects[corev1.ConfigMap](kind))
-//	err := configs.Run(ctx, func(now origin.State[*corev1.ConfigMap]) {
+//	configs := static.File("/etc/configs", manifest.Objects[corev1.ConfigMap](kind))
+//	err := configs.Run(ctx, func(now static.State[*corev1.ConfigMap]) {
 //		fmt.Println(now.Objects.Len(), "config maps")
 //	})
 //
@@ -12,7 +12,7 @@
 //
 //  1. Each state is complete. What has not changed is the same object in the next one.
 //  2. A file, a document or an item that cannot be used costs only itself, and what it declared when it was last good stays,
-//     until it is good again or gone. [Origin.Report] names it, and the reason, and never its content.
+//     until it is good again or gone. [Reader.Report] names it, and the reason, and never its content.
 //     A bad item whose name can be read keeps the object of that name alone. Any other bad item
 //     keeps the objects that went when it came, since it may be any of them, and none that goes
 //     later. [Report].Problems names what is kept, and for which item.
@@ -27,4 +27,4 @@
 //  6. When Run returns, all that it started has ended.
 //
 // Files and answers have less than 10 MiB. Objects are shared and read-only.
-package origin
+package static

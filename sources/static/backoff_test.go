@@ -1,4 +1,4 @@
-package origin_test
+package static_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // answers is a server without a network: what it says of the nth request, and when it was asked.
@@ -39,11 +39,11 @@ func TestURLBacksOff(t *testing.T) {
 			}
 			return http.StatusOK
 		}}
-		o := origin.HTTP("http://manifests.example", manifest.Objects[corev1.ConfigMap](configMap),
-			origin.Every(20*time.Second), origin.WithTransport(server))
+		o := static.HTTP("http://manifests.example", manifest.Objects[corev1.ConfigMap](configMap),
+			static.WithInterval(20*time.Second), static.WithTransport(server))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		require.NoError(t, o.Run(ctx, func(origin.State[*corev1.ConfigMap]) {}))
+		require.NoError(t, o.Run(ctx, func(static.State[*corev1.ConfigMap]) {}))
 		require.Greater(t, len(server.asked), 12)
 		jitter := map[time.Duration]bool{}
 		for i := range 12 {

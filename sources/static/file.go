@@ -1,4 +1,4 @@
-package origin
+package static
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 // A path that was never there declares nothing, and is a problem until it comes: it may be
 // misspelt, or a mount that is late. A single file that has been removed declares nothing. A folder
 // that has gone away, or a file with the folder around it, is a problem, and its objects stay for a
-// while, as mounts come and go: see [Grace]. Run refuses an empty path.
+// while, as mounts come and go: see [WithGrace]. Run refuses an empty path.
 //
 // An object that several files declare belongs to the file that declared it first, until that file
 // is gone or no longer declares it. The others stand by, and [Report].Problems names each. At the
@@ -31,9 +31,9 @@ import (
 // copy gives way to its original at any time. Names decide: "web (copy).yaml", "Copy of web.yaml",
 // "web-old.yaml", "web.bak.yaml" and "web.yaml.1" are copies of "web.yaml" while both declare the
 // object.
-func File[T store.Object](path string, decode Decode[T], options ...Option) *Origin[T] {
+func File[T store.Object](path string, decode Decode[T], options ...Option) *Reader[T] {
 	f := &files[T]{path: path, settings: apply(options), decode: decode, byPath: map[string]*file[T]{}}
-	return &Origin[T]{kind: "file", decodes: decode != nil, keeper: &f.keeper, run: f.run}
+	return &Reader[T]{kind: "file", decodes: decode != nil, keeper: &f.keeper, run: f.run}
 }
 
 const (

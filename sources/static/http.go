@@ -1,4 +1,4 @@
-package origin
+package static
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 // without items is how to say that there are none. An address without http or https, such as an
 // empty one, is refused by Run. A proxy from the environment is used, redirects are followed only
 // within the same scheme and host.
-func HTTP[T store.Object](address string, decode Decode[T], options ...Option) *Origin[T] {
+func HTTP[T store.Object](address string, decode Decode[T], options ...Option) *Reader[T] {
 	u := &url[T]{address: address, settings: apply(options), decode: decode}
-	return &Origin[T]{kind: "http", decodes: decode != nil, keeper: &u.keeper, run: u.run}
+	return &Reader[T]{kind: "http", decodes: decode != nil, keeper: &u.keeper, run: u.run}
 }
 
 const firstBackoff = time.Second

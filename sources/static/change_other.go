@@ -1,6 +1,6 @@
 //go:build !linux
 
-package origin
+package static
 
 import (
 	"io/fs"

@@ -1,4 +1,4 @@
-package origin_test
+package static_test
 
 import (
 	"os/exec"

@@ -1,4 +1,4 @@
-package origin_test
+package static_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // Config maps from a folder: what is there at the start, and an edit.
@@ -29,9 +29,9 @@ func Example() {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	configs := origin.File(folder, manifest.Objects[corev1.ConfigMap](corev1.SchemeGroupVersion.WithKind("ConfigMap")))
+	configs := static.File(folder, manifest.Objects[corev1.ConfigMap](corev1.SchemeGroupVersion.WithKind("ConfigMap")))
 	last := ""
-	err = configs.Run(ctx, func(now origin.State[*corev1.ConfigMap]) {
+	err = configs.Run(ctx, func(now static.State[*corev1.ConfigMap]) {
 		config, ok := now.Objects.Get("log")
 		if !ok || config.Data["level"] == last {
 			return

@@ -1,4 +1,4 @@
-package origin_test
+package static_test
 
 import (
 	"crypto/ecdsa"
@@ -24,7 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/sources/manifest"
-	"github.com/tributary-go/tributary/sources/origin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // authority signs certificates of its own.
@@ -91,8 +91,8 @@ func serveTLSAt(t *testing.T, listener net.Listener, by, clients *authority) *ht
 	return server
 }
 
-func polling(address string, options ...origin.Option) *origin.Origin[*corev1.ConfigMap] {
-	return origin.HTTP(address, manifest.Objects[corev1.ConfigMap](configMap), append(options, origin.Every(5*time.Millisecond))...)
+func polling(address string, options ...static.Option) *static.Reader[*corev1.ConfigMap] {
+	return static.HTTP(address, manifest.Objects[corev1.ConfigMap](configMap), append(options, static.WithInterval(5*time.Millisecond))...)
 }
 
 func TestCAFileThatChanges(t *testing.T) {
@@ -100,7 +100,7 @@ func TestCAFileThatChanges(t *testing.T) {
 	other, key, _ := issue(t, nil, "other")
 	server := serveTLS(t, by, nil)
 	path := filepath.Join(t.TempDir(), "ca.pem")
-	o := polling(server.URL, origin.WithCA(path))
+	o := polling(server.URL, static.WithCA(path))
 	next := follow(t, o, shown)
 	problem(t, o.Report, "the CA file: open "+path+": no such file")
 	put(t, path, string(key))
@@ -122,7 +122,7 @@ func TestClientCertificateThatIsRenewed(t *testing.T) {
 	folder := t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }
 	put(t, in("ca.pem"), string(ca))
-	o := polling(server.URL, origin.WithCA(in("ca.pem")), origin.WithClientCertificate(in("tls.crt"), in("tls.key")))
+	o := polling(server.URL, static.WithCA(in("ca.pem")), static.WithClientCertificate(in("tls.crt"), in("tls.key")))
 	next := follow(t, o, shown)
 	problem(t, o.Report, "the client certificate: open "+in("tls.crt"))
 	renew := func(by *authority, name string) (key []byte) {
@@ -159,7 +159,7 @@ func socket(t *testing.T) (path string) {
 func TestUnixSocket(t *testing.T) {
 	path := socket(t)
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	o := polling("http://manifests.example/configs", origin.WithUnixSocket(path))
+	o := polling("http://manifests.example/configs", static.WithUnixSocket(path))
 	next := follow(t, o, shown)
 	problem(t, o.Report, "http://manifests.example/configs: dial unix "+path)
 	listener, err := net.Listen("unix", path)
@@ -181,9 +181,9 @@ func TestUnixSocket(t *testing.T) {
 }
 
 func TestConnectionOptionsThatExcludeEachOther(t *testing.T) {
-	for want, options := range map[string][]origin.Option{
-		"WithClientCertificate: give the file of the certificate and that of its key": {origin.WithClientCertificate("a", "")},
-		"give one of them": {origin.WithCA("a"), origin.WithTransport(&http.Transport{})},
+	for want, options := range map[string][]static.Option{
+		"WithClientCertificate: give the file of the certificate and that of its key": {static.WithClientCertificate("a", "")},
+		"give one of them": {static.WithCA("a"), static.WithTransport(&http.Transport{})},
 	} {
 		err := polling("http://localhost", options...).Run(t.Context(), nil)
 		require.ErrorContains(t, err, want)
@@ -205,9 +205,9 @@ func TestTLSOverAUnixSocket(t *testing.T) {
 	put(t, filepath.Join(folder, "ca.pem"), string(ca))
 	put(t, filepath.Join(folder, "tls.crt"), string(certificate))
 	put(t, filepath.Join(folder, "tls.key"), string(key))
-	asking := func(host string) *origin.Origin[*corev1.ConfigMap] {
-		return polling("https://"+host+"/configs", origin.WithUnixSocket(path), origin.WithCA(filepath.Join(folder, "ca.pem")),
-			origin.WithClientCertificate(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")))
+	asking := func(host string) *static.Reader[*corev1.ConfigMap] {
+		return polling("https://"+host+"/configs", static.WithUnixSocket(path), static.WithCA(filepath.Join(folder, "ca.pem")),
+			static.WithClientCertificate(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")))
 	}
 	require.Equal(t, "client=agent", follow(t, asking("localhost"), shown)())
 	stranger := asking("manifests.example")
