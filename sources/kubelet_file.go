@@ -57,7 +57,7 @@ func newKubeletFile(path string, options []static.Option, sink *Sink) *kubeletFi
 	}
 }
 
-func (k *kubeletFile) report() Report { return Report(k.keeper.Read()) }
+func (k *kubeletFile) report() Report { return k.keeper.Read() }
 
 func (k *kubeletFile) run(ctx context.Context, _ *Sink) error {
 	if err := k.settings.Validate(); err != nil {

@@ -35,7 +35,7 @@ func newKubeletHTTP(address string, options []static.Option, sink *Sink) *kubele
 	}
 }
 
-func (k *kubeletHTTP) report() Report { return Report(k.keeper.Read()) }
+func (k *kubeletHTTP) report() Report { return k.keeper.Read() }
 
 func (k *kubeletHTTP) run(ctx context.Context, _ *Sink) error {
 	client, err := access.NewClient(k.address, k.settings)

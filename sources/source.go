@@ -6,7 +6,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tributary-go/tributary/sources/static"
+	"github.com/tributary-go/tributary/sources/health"
 )
 
 // Source declares pods. One source is run once, by one [Sources].
@@ -21,8 +21,8 @@ type Source interface {
 	Report() Report
 }
 
-// Report is the health of one source; [static.Report] has the fields.
-type Report = static.Report
+// Report is the health of one source; [health.Report] has the fields.
+type Report = health.Report
 
 // Sink is where a source puts its states.
 type Sink struct {

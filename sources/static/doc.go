@@ -15,7 +15,7 @@
 //     until it is good again or gone. [Reader.Report] names it, and the reason, and never its content.
 //     A bad item whose name can be read keeps the object of that name alone. Any other bad item
 //     keeps the objects that went when it came, since it may be any of them, and none that goes
-//     later. [Report].Problems names what is kept, and for which item.
+//     later. [health.Report].Problems names what is kept, and for which item.
 //  3. An object that several files declare belongs to the file that had it first. The others stand
 //     by, and are named in Problems; [File] has the whole rule. In one file or answer, the first
 //     counts.

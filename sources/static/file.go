@@ -26,7 +26,7 @@ import (
 // while, as mounts come and go: see [WithGrace]. Run refuses an empty path.
 //
 // An object that several files declare belongs to the file that declared it first, until that file
-// is gone or no longer declares it. The others stand by, and [Report].Problems names each. At the
+// is gone or no longer declares it. The others stand by, and [health.Report].Problems names each. At the
 // start, and when the holder goes, the shortest name is next, then the first in the alphabet. A
 // copy gives way to its original at any time. Names decide: "web (copy).yaml", "Copy of web.yaml",
 // "web-old.yaml", "web.bak.yaml" and "web.yaml.1" are copies of "web.yaml" while both declare the

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/sources/health"
 	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/store"
 )
@@ -56,28 +56,7 @@ func (r *Reader[T]) Run(ctx context.Context, set func(State[T])) error {
 }
 
 // Report is the health of the reader now. It is safe for concurrent use.
-func (r *Reader[T]) Report() Report { return Report(r.keeper.Read()) }
-
-// Report is the health of a reader, or of a source of pods.
-type Report struct {
-	// Mode is how changes are learnt of, such as "watch", "inotify" or "poll every 20s", with the reason where it is not the
-	// best one.
-	Mode string
-	// LastContact is when what is read was last looked at, or heard from, with success.
-	LastContact time.Time
-	// StaleAfter is how long after LastContact what was set may be out of date. Zero: never.
-	StaleAfter time.Duration
-	// Problems is what is wrong now, one error per file, URL or object; empty when all is well.
-	Problems []error
-	// Complete: in spite of Problems, nothing is missing from what was set. Each one is about something that was good before
-	// and is kept as it was, or about something that declares nothing. It means nothing where there are no problems.
-	Complete bool
-	// Skipped is the number of files that are passed over now for their names: hidden ones, and leftovers of editors and
-	// package managers.
-	Skipped int
-	// Errors counts what went wrong since the start.
-	Errors int
-}
+func (r *Reader[T]) Report() health.Report { return r.keeper.Read() }
 
 // Into hands states to a store, for [Reader.Run], by a Replace each. failed is told when the store does not take one, on the
 // goroutine of Run; nil ignores that. It panics if the store is nil.

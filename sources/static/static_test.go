@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tributary-go/tributary/sources/health"
 	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/sources/static"
 	"github.com/tributary-go/tributary/store"
@@ -84,7 +85,7 @@ func put(t *testing.T, path, content string) {
 	require.NoError(t, os.Rename(temporary, path))
 }
 
-func problem(t *testing.T, report func() static.Report, text string) {
+func problem(t *testing.T, report func() health.Report, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		for _, problem := range report().Problems {
@@ -97,7 +98,7 @@ func problem(t *testing.T, report func() static.Report, text string) {
 }
 
 // well waits until nothing is wrong: that shows after the state.
-func well(t *testing.T, report func() static.Report) {
+func well(t *testing.T, report func() health.Report) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(report().Problems) == 0 }, patience, time.Millisecond)
 }

@@ -9,28 +9,19 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-)
 
-// Report is static.Report, which says what the fields are.
-type Report struct {
-	Mode        string
-	LastContact time.Time
-	StaleAfter  time.Duration
-	Problems    []error
-	Complete    bool
-	Skipped     int
-	Errors      int
-}
+	"github.com/tributary-go/tributary/sources/health"
+)
 
 // Keeper holds the report of one who looks at things in rounds, and logs what changes from one to the next. It is safe for
 // concurrent use.
 type Keeper struct {
 	mu     sync.Mutex // guards report
-	report Report
+	report health.Report
 }
 
 // Read is the report now.
-func (k *Keeper) Read() Report {
+func (k *Keeper) Read() health.Report {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := k.report
@@ -39,15 +30,15 @@ func (k *Keeper) Read() Report {
 }
 
 // StaleAfter sets the field of that name.
-func (k *Keeper) StaleAfter(d time.Duration) { k.edit(func(r *Report) { r.StaleAfter = d }) }
+func (k *Keeper) StaleAfter(d time.Duration) { k.edit(func(r *health.Report) { r.StaleAfter = d }) }
 
 // Mode sets the field of that name.
-func (k *Keeper) Mode(mode string) { k.edit(func(r *Report) { r.Mode = mode }) }
+func (k *Keeper) Mode(mode string) { k.edit(func(r *health.Report) { r.Mode = mode }) }
 
 // Skipped sets the field of that name.
-func (k *Keeper) Skipped(n int) { k.edit(func(r *Report) { r.Skipped = n }) }
+func (k *Keeper) Skipped(n int) { k.edit(func(r *health.Report) { r.Skipped = n }) }
 
-func (k *Keeper) edit(edit func(*Report)) {
+func (k *Keeper) edit(edit func(*health.Report)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	edit(&k.report)

@@ -1,0 +1,26 @@
+// Package health has the report that a source of pods, or a reader of files and URLs, gives of
+// itself.
+package health
+
+import "time"
+
+// Report is the health of one source or reader at one moment.
+type Report struct {
+	// Mode is how changes are noticed: "watch", "inotify" or "poll every 20s", for example. If it is
+	// not the best mode, it gives the reason.
+	Mode string
+	// LastContact is the time of the last successful look, or of the last sign of life of a server.
+	LastContact time.Time
+	// StaleAfter is how old LastContact may be before the state counts as stale. Zero: never.
+	StaleAfter time.Duration
+	// Problems are the present faults, one error for each file, URL or object. Empty: all is well.
+	Problems []error
+	// Complete: despite Problems nothing is missing. Every failing item kept its last known good
+	// objects, or never declared any. Ignore it if Problems is empty.
+	Complete bool
+	// Skipped is the number of files that are ignored for their names: hidden files, and the leftovers
+	// of editors and package managers.
+	Skipped int
+	// Errors counts the faults since the start.
+	Errors int
+}
