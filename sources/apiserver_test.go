@@ -15,6 +15,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 	"github.com/tributary-go/tributary/watchcache/collection"
@@ -130,11 +131,11 @@ func TestAPIServerSequence(t *testing.T) {
 	c.create("b", onNode("node-1"))
 	r.expect("ADD api b=v1")
 	c.create("mirror", onNode("node-1"), func(p *corev1.Pod) {
-		p.Annotations = map[string]string{sources.MirrorAnnotation: "x", sources.SourceAnnotation: sources.FileSource}
+		p.Annotations = map[string]string{manifest.MirrorAnnotation: "x", manifest.SourceAnnotation: sources.FileSource}
 	})
 	u = r.update()
 	require.Equal(t, sources.Add, u.Op)
-	require.Equal(t, sources.APISource, u.Pods[0].Annotations[sources.SourceAnnotation])
+	require.Equal(t, sources.APISource, u.Pods[0].Annotations[manifest.SourceAnnotation])
 	require.Equal(t, "watch", r.Status()[0].Mode)
 	require.WithinDuration(t, time.Now(), r.Status()[0].LastContact, patience)
 }

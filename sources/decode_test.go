@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/sources/static"
 )
 
@@ -69,7 +70,7 @@ func TestKubeletsOwnListIsTakenAsItIs(t *testing.T) {
 	require.Equal(t, "0c6f", string(web.UID))
 	require.Equal(t, "web", web.Spec.ServiceAccountName, "a static pod may not have one")
 	require.Equal(t, corev1.PodRunning, web.Status.Phase)
-	require.Equal(t, "http", web.Annotations[sources.SourceAnnotation])
+	require.Equal(t, "http", web.Annotations[manifest.SourceAnnotation])
 }
 
 func TestFromKubeletRefusesAnythingElse(t *testing.T) {

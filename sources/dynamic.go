@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Named gives sources a name of their own, which their updates and [SourceAnnotation] have, in place of the name of their
+// Named gives sources a name of their own, which their updates and [manifest.SourceAnnotation] have, in place of the name of their
 // kind. It tells sources of one kind apart, for Remove and SafeToPrune. Its arguments are what New takes: APIServer, File,
 // HTTP or With.
 func Named(name string, sources ...Option) Option {

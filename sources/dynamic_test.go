@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/sources/static"
 )
 
@@ -19,7 +20,7 @@ func TestSourcesOfOneKindWithNames(t *testing.T) {
 	r := start(t, sources.Named("one", sources.File(one, hourly)), sources.Named("two", sources.File(two, hourly)))
 	first, second := r.update(), r.update()
 	require.ElementsMatch(t, []string{"ADD one p-node-1=one", "ADD two p-node-1=two"}, []string{describe(first), describe(second)})
-	require.Equal(t, first.Source, first.Pods[0].Annotations[sources.SourceAnnotation])
+	require.Equal(t, first.Source, first.Pods[0].Annotations[manifest.SourceAnnotation])
 	require.Eventually(t, func() bool { return r.SafeToPrune("one") && r.SafeToPrune("two") }, patience, time.Millisecond)
 	require.False(t, r.SafeToPrune(sources.FileSource))
 }

@@ -8,6 +8,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -98,7 +99,7 @@ func (m *kubeletMerge) plan(next state) []PodUpdate {
 func (m *kubeletMerge) added(pod *corev1.Pod) *corev1.Pod {
 	now := *pod
 	now.Annotations = withOwn(pod.Annotations, map[string]string{
-		SourceAnnotation: m.source, SeenAnnotation: m.now().Format(time.RFC3339Nano),
+		manifest.SourceAnnotation: m.source, manifest.SeenAnnotation: m.now().Format(time.RFC3339Nano),
 	})
 	return &now
 }
@@ -128,7 +129,7 @@ func withOwn(annotations, own map[string]string) map[string]string {
 	for key, value := range annotations {
 		all[key] = value
 	}
-	for _, key := range []string{SourceAnnotation, SeenAnnotation, MirrorAnnotation} {
+	for _, key := range []string{manifest.SourceAnnotation, manifest.SeenAnnotation, manifest.MirrorAnnotation} {
 		if value, ok := own[key]; ok {
 			all[key] = value
 		}

@@ -116,10 +116,10 @@ func TestKubeletAPIServer(t *testing.T) {
 	c.remove("b")
 	c.create("b", onNode("node-1"))
 	r.expect("REMOVE api b=v1", "ADD api b=v1")
-	c.create("mirror", onNode("node-1"), annotation(sources.SourceAnnotation, sources.FileSource))
+	c.create("mirror", onNode("node-1"), annotation(manifest.SourceAnnotation, sources.FileSource))
 	u = r.update()
 	require.Equal(t, "ADD api mirror=v1", describe(u))
-	require.Equal(t, sources.APISource, u.Pods[0].Annotations[sources.SourceAnnotation])
+	require.Equal(t, sources.APISource, u.Pods[0].Annotations[manifest.SourceAnnotation])
 	empty := start(t, sources.LikeKubelet(), sources.APIServer(newCluster(t).client))
 	empty.expect("ADD api")
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -121,7 +122,7 @@ func sameIntent(a, b *corev1.Pod) bool {
 func sameAnnotations(a, b map[string]string) bool {
 	rest := func(from map[string]string) map[string]string {
 		out := maps.Clone(from)
-		for _, own := range []string{SourceAnnotation, SeenAnnotation, MirrorAnnotation} {
+		for _, own := range []string{manifest.SourceAnnotation, manifest.SeenAnnotation, manifest.MirrorAnnotation} {
 			delete(out, own)
 		}
 		return out
@@ -135,11 +136,11 @@ func (m *merge) annotated(c store.Change[*corev1.Pod]) *corev1.Pod {
 	pod := *c.New
 	pod.Annotations = make(map[string]string, len(c.New.Annotations)+2)
 	maps.Copy(pod.Annotations, c.New.Annotations)
-	pod.Annotations[SourceAnnotation] = m.source
+	pod.Annotations[manifest.SourceAnnotation] = m.source
 	if before := m.given[c.Key]; !c.Added() && before != nil {
-		pod.Annotations[SeenAnnotation] = before.Annotations[SeenAnnotation]
+		pod.Annotations[manifest.SeenAnnotation] = before.Annotations[manifest.SeenAnnotation]
 	} else {
-		pod.Annotations[SeenAnnotation] = m.now().Format(time.RFC3339Nano)
+		pod.Annotations[manifest.SeenAnnotation] = m.now().Format(time.RFC3339Nano)
 	}
 	return &pod
 }

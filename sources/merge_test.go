@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/manifest"
 )
 
 // podOf is a pod "default/name" with an image, and what the edits make of it.
@@ -128,8 +129,8 @@ func TestWhatIsNoNews(t *testing.T) {
 	}{
 		{"the same state again", podOf("p", "v1")},
 		{"bookkeeping", podOf("p", "v1", finalizer("f"))},
-		{"a node's own annotation", podOf("p", "v1", annotation(sources.SeenAnnotation, "x"))},
-		{"another node's mark", podOf("p", "v1", annotation(sources.MirrorAnnotation, "x"))},
+		{"a node's own annotation", podOf("p", "v1", annotation(manifest.SeenAnnotation, "x"))},
+		{"another node's mark", podOf("p", "v1", annotation(manifest.MirrorAnnotation, "x"))},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			source := newScripted("s")
@@ -172,26 +173,26 @@ func TestAnEmptyFirstStateIsTold(t *testing.T) {
 func TestAnnotationsOfTheMerge(t *testing.T) {
 	source := newScripted("s")
 	r := start(t, sources.With(source))
-	given := podOf("p", "v1", annotation(sources.SourceAnnotation, "elsewhere"))
+	given := podOf("p", "v1", annotation(manifest.SourceAnnotation, "elsewhere"))
 	copied := given.DeepCopy()
 	source.set(t, given)
 	begin := time.Now()
 	added := r.update().Pods[0]
-	require.Equal(t, "s", added.Annotations[sources.SourceAnnotation])
-	seen, err := time.Parse(time.RFC3339Nano, added.Annotations[sources.SeenAnnotation])
+	require.Equal(t, "s", added.Annotations[manifest.SourceAnnotation])
+	seen, err := time.Parse(time.RFC3339Nano, added.Annotations[manifest.SeenAnnotation])
 	require.NoError(t, err)
 	require.WithinDuration(t, begin, seen, patience)
 
 	source.set(t, podOf("p", "v2"))
 	updated := r.update().Pods[0]
-	require.Equal(t, added.Annotations[sources.SeenAnnotation], updated.Annotations[sources.SeenAnnotation])
+	require.Equal(t, added.Annotations[manifest.SeenAnnotation], updated.Annotations[manifest.SeenAnnotation])
 
 	source.set(t)
 	require.Same(t, updated, r.update().Pods[0], "a removed pod comes as it was last told")
 
 	source.set(t, podOf("p", "v2"))
 	again := r.update().Pods[0]
-	require.NotEqual(t, added.Annotations[sources.SeenAnnotation], again.Annotations[sources.SeenAnnotation])
+	require.NotEqual(t, added.Annotations[manifest.SeenAnnotation], again.Annotations[manifest.SeenAnnotation])
 	require.Equal(t, copied, given, "the source's own object is not touched")
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/sources/manifest"
 )
 
 // MergedPod is one pod of the node, with every source that declares it.
@@ -32,8 +34,8 @@ func (p MergedPod) Status() corev1.PodStatus {
 // source, whether that has been read from Updates or not. Pods are as their sources set them, without the annotations of
 // the merge; they are shared and read-only. Making it is O(n log n). It is safe for concurrent use.
 //
-// A mirror pod is one with [MirrorAnnotation]. It is paired with the pod of its name from a manifest; whether it is up to
-// date shows in that annotation, which holds the pod's [HashAnnotation].
+// A mirror pod is one with [manifest.MirrorAnnotation]. It is paired with the pod of its name from a manifest; whether it is up to
+// date shows in that annotation, which holds the pod's [manifest.HashAnnotation].
 func (s *Sources) Merged() []MergedPod {
 	byKey := map[string]*MergedPod{}
 	for _, f := range s.list() {
@@ -56,7 +58,7 @@ func (s *Sources) Merged() []MergedPod {
 }
 
 func (p *MergedPod) add(f *feed, pod *corev1.Pod) {
-	if _, mirror := pod.Annotations[MirrorAnnotation]; mirror && f.source.Name() == APISource {
+	if _, mirror := pod.Annotations[manifest.MirrorAnnotation]; mirror && f.source.Name() == APISource {
 		p.Mirror = pod
 		return
 	}
@@ -74,5 +76,5 @@ func (p *MergedPod) pair() {
 		p.Pod = p.Mirror
 		return
 	}
-	p.MirrorCurrent = p.Mirror.Annotations[MirrorAnnotation] == p.Pod.Annotations[HashAnnotation]
+	p.MirrorCurrent = p.Mirror.Annotations[manifest.MirrorAnnotation] == p.Pod.Annotations[manifest.HashAnnotation]
 }

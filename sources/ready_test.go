@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/sources/static"
 )
 
@@ -182,9 +183,9 @@ func TestMerged(t *testing.T) {
 	api, file, web := newScripted(sources.APISource), newScripted(sources.FileSource), newScripted(sources.HTTPSource)
 	r := start(t, sources.With(api), sources.With(file), sources.With(web))
 	mirror := func(hash string) func(*corev1.Pod) {
-		return annotation(sources.MirrorAnnotation, hash)
+		return annotation(manifest.MirrorAnnotation, hash)
 	}
-	hash := func(hash string) func(*corev1.Pod) { return annotation(sources.HashAnnotation, hash) }
+	hash := func(hash string) func(*corev1.Pod) { return annotation(manifest.HashAnnotation, hash) }
 	api.set(t,
 		podOf("api", "v1", phase(corev1.PodRunning)),
 		podOf("left", "v1", mirror("1"), phase(corev1.PodRunning)),

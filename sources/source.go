@@ -11,7 +11,7 @@ import (
 
 // Source declares pods. One source is run once, by one [Sources].
 type Source interface {
-	// Name is what updates of this source are called, and the value of [SourceAnnotation].
+	// Name is what updates of this source are called, and the value of [manifest.SourceAnnotation].
 	Name() string
 	// Run finds the pods and hands over each complete state with sink.Set, until ctx ends, which is no error. It waits
 	// for everything that it started. An error ends this source alone, and shows in Status.

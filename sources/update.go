@@ -40,15 +40,3 @@ const (
 	FileSource = manifest.SourceFile
 	HTTPSource = manifest.SourceHTTP
 )
-
-// The annotations that pods carry when they leave the merge; the names are the kubelet's.
-const (
-	// SourceAnnotation is the name of the pod's source.
-	SourceAnnotation = manifest.SourceAnnotation
-	// SeenAnnotation is when the merge first told about the pod, RFC 3339 with nanoseconds.
-	SeenAnnotation = manifest.SeenAnnotation
-	// HashAnnotation is the UID of a pod from a manifest.
-	HashAnnotation = manifest.HashAnnotation
-	// MirrorAnnotation marks the API server's copy of a pod from a manifest; its value is that pod's HashAnnotation.
-	MirrorAnnotation = manifest.MirrorAnnotation
-)

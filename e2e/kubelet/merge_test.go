@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -116,8 +117,8 @@ func show(t *testing.T, updates []sources.PodUpdate) (lines []string) {
 		var pods []string
 		for _, pod := range u.Pods {
 			pod = pod.DeepCopy()
-			require.NotEmpty(t, pod.Annotations[sources.SeenAnnotation])
-			delete(pod.Annotations, sources.SeenAnnotation)
+			require.NotEmpty(t, pod.Annotations[manifest.SeenAnnotation])
+			delete(pod.Annotations, manifest.SeenAnnotation)
 			text, err := json.Marshal(pod)
 			require.NoError(t, err)
 			pods = append(pods, string(text))
@@ -188,7 +189,7 @@ func changePod(random *rand.Rand, pod *corev1.Pod) {
 	case 1:
 		set(&pod.Annotations, "note")
 	case 2:
-		own := []string{sources.SourceAnnotation, sources.SeenAnnotation, sources.MirrorAnnotation, sources.HashAnnotation}
+		own := []string{manifest.SourceAnnotation, manifest.SeenAnnotation, manifest.MirrorAnnotation, manifest.HashAnnotation}
 		set(&pod.Annotations, own[random.IntN(len(own))])
 	case 3:
 		pod.Spec.NodeName = value
