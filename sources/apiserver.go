@@ -20,11 +20,11 @@ import (
 // APIServer adds the pods that the API server has bound to the node (spec.nodeName). client is the core/v1 REST client of
 // a clientset. It needs permission to list and watch pods; a node's own credentials have it for the node's pods. A client
 // that is nil is an error of Run, or of Add.
-func APIServer(client rest.Interface, options ...reflector.Option) Option {
+func APIServer(client rest.Interface, options ...reflector.Option) Input {
 	if null.Is(client) {
-		return refuse(fmt.Errorf("APIServer was given no client (%T): a fake clientset of client-go has none", client))
+		return Input{err: fmt.Errorf("APIServer was given no client (%T): a fake clientset of client-go has none", client)}
 	}
-	return With(&apiServer{client: client, options: options})
+	return Custom(&apiServer{client: client, options: options})
 }
 
 var errMayBeOld = errors.New("the pods were read from the API server's cache, and may be older than the truth")
@@ -40,6 +40,11 @@ type apiServer struct {
 }
 
 func (a *apiServer) Name() string { return APISource }
+
+// HoldsMirrors makes it a MirrorHolder.
+func (a *apiServer) HoldsMirrors() {}
+
+func (a *apiServer) savesCheckpoints() {}
 
 func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 	pods := listwatch.FromClient[corev1.Pod](a.client, "pods",

@@ -16,7 +16,7 @@
 //     REMOVE, ADD, UPDATE, DELETE and RECONCILE, in this order, as the kubelet does. The pods of an update are of one
 //     operation and one source, in the order of the list that a URL answered, and else by namespace and name.
 //  2. The first state of a source is told even when it is empty, by an ADD of no pods. [Sources.Synced] closes when every
-//     source has been told about, but for [Optional] ones.
+//     source has been told about, but for [Input.Optional] ones.
 //  3. A source never waits for another one, nor for the reader of Updates. A reader keeps up with a source while it has all
 //     that the source set more than 50 ms ago, and no more than 64 states wait; it is told each state, in order. For one
 //     who does not, whatever waits of that source is merged into the newest state at once, and so on until it has read

@@ -6,43 +6,26 @@ import (
 	"slices"
 )
 
-// Named gives sources a name of their own, which their updates and [manifest.SourceAnnotation] have, in place of the name of their
-// kind. It tells sources of one kind apart, for Remove and SafeToPrune. Its arguments are what New takes: APIServer, File,
-// HTTP or With.
-func Named(name string, sources ...Option) Option {
-	return func(s *Sources) {
-		s.mark(sources, func(f *feed) { f.name = name })
-	}
-}
-
-// Add adds sources, while Run runs or before. The option is what New takes to add one: APIServer,
-// File, HTTP or With. Their first state is told like that of the others; where Synced has not been
-// closed yet, it waits for them too. It fails once Run has ended, on an option that adds no source
-// or one with an empty path or URL, and where two API servers of one name would share a checkpoint.
-func (s *Sources) Add(option Option) error {
-	given := &Sources{}
-	option(given)
-	if len(given.refused) > 0 {
-		return fmt.Errorf("sources: %w", given.refused[0])
-	}
-	if len(given.feeds) == 0 {
-		return errors.New("sources: nothing to add: give Add one of APIServer, File, HTTP and With")
+// Add adds a source, before Run or while it runs. Its first state is told like that of the others. If
+// Synced has not been closed yet, it waits for this source too. Add fails once Run has ended, on an
+// input with an empty path or URL, and if two API servers of one name would share a checkpoint.
+func (s *Sources) Add(input Input) error {
+	if err := input.check(); err != nil {
+		return fmt.Errorf("sources: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase == over {
 		return errors.New("sources: Run has ended: make new sources for another run")
 	}
-	all := append(slices.Clone(s.feeds), given.feeds...)
+	f := s.feedOf(input)
+	all := append(slices.Clone(s.feeds), f)
 	if err := s.checkCheckpoints(all); err != nil {
 		return err
 	}
 	s.feeds = all
-	for _, f := range given.feeds {
-		s.adopt(f)
-		if s.phase == runs {
-			s.launch(f)
-		}
+	if s.phase == runs {
+		s.launch(f)
 	}
 	return nil
 }

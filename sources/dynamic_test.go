@@ -17,7 +17,7 @@ func TestSourcesOfOneKindWithNames(t *testing.T) {
 	put(t, one+"/a.yaml", manifestOf("p", "one"))
 	put(t, two+"/a.yaml", manifestOf("p", "two"))
 	hourly := static.WithInterval(time.Hour)
-	r := start(t, sources.Named("one", sources.File(one, hourly)), sources.Named("two", sources.File(two, hourly)))
+	r := start(t, sources.File(one, hourly).Named("one"), sources.File(two, hourly).Named("two"))
 	first, second := r.update(), r.update()
 	require.ElementsMatch(t, []string{"ADD one p-node-1=one", "ADD two p-node-1=two"}, []string{describe(first), describe(second)})
 	require.Equal(t, first.Source, first.Pods[0].Annotations[manifest.SourceAnnotation])
@@ -27,23 +27,22 @@ func TestSourcesOfOneKindWithNames(t *testing.T) {
 
 func TestAddWhileRunning(t *testing.T) {
 	a, b := newScripted("a"), newScripted("b")
-	r := start(t, sources.With(a))
-	require.NoError(t, r.Add(sources.With(b)))
+	r := start(t, sources.Custom(a))
+	require.NoError(t, r.Add(sources.Custom(b)))
 	a.set(t)
 	r.expect("ADD a")
 	require.Never(t, func() bool { return isClosed(r.Synced()) }, 30*time.Millisecond, 5*time.Millisecond)
 	b.set(t, podOf("p", "v1"))
 	r.expect("ADD b p=v1")
 	require.Eventually(t, func() bool { return isClosed(r.Synced()) }, patience, time.Millisecond)
-	require.ErrorContains(t, r.Add(sources.LikeKubelet()), "nothing to add")
 	r.stop()
 	<-r.done
-	require.ErrorContains(t, r.Add(sources.With(newScripted("late"))), "Run has ended")
+	require.ErrorContains(t, r.Add(sources.Custom(newScripted("late"))), "Run has ended")
 }
 
 func TestRemoveWhileRunning(t *testing.T) {
 	a, b := newScripted("a"), newScripted("b")
-	r := start(t, sources.With(a), sources.With(b))
+	r := start(t, sources.Custom(a), sources.Custom(b))
 	a.set(t, podOf("p", "v1"), podOf("q", "v1"))
 	r.expect("ADD a p=v1 q=v1")
 	a.set(t, podOf("q", "v2"), podOf("never", "told"))
@@ -67,14 +66,14 @@ func TestRemoveWhileRunning(t *testing.T) {
 	r.expect("ADD b")
 	require.Eventually(t, func() bool { return isClosed(r.Synced()) }, patience, time.Millisecond)
 	again := newScripted("a")
-	require.NoError(t, r.Add(sources.With(again)))
+	require.NoError(t, r.Add(sources.Custom(again)))
 	again.set(t, podOf("p", "v1"))
 	r.expect("ADD a p=v1")
 }
 
 func TestRemoveOfASourceThatSaidNothing(t *testing.T) {
 	a, b := newScripted("a"), newScripted("b")
-	r := start(t, sources.With(a), sources.With(b))
+	r := start(t, sources.Custom(a), sources.Custom(b))
 	require.NoError(t, r.Remove("a"))
 	b.set(t)
 	r.expect("ADD b")
@@ -83,7 +82,7 @@ func TestRemoveOfASourceThatSaidNothing(t *testing.T) {
 
 func TestRemoveLeavesSourcesThatHaveAllFailed(t *testing.T) {
 	a, b := newScripted("a"), newScripted("b")
-	r := start(t, sources.With(a), sources.With(b))
+	r := start(t, sources.Custom(a), sources.Custom(b))
 	a.ends <- errors.New("out of paper")
 	r.problem("out of paper")
 	require.NoError(t, r.Remove("b"))
@@ -92,9 +91,9 @@ func TestRemoveLeavesSourcesThatHaveAllFailed(t *testing.T) {
 }
 
 func TestAddAndRemoveBeforeRun(t *testing.T) {
-	s := sources.New("node-1", sources.With(newScripted("a")))
+	s := sources.New("node-1", sources.Custom(newScripted("a")))
 	require.NoError(t, s.Remove("a"))
 	require.ErrorContains(t, s.Run(t.Context()), "no source")
-	require.NoError(t, s.Add(sources.With(newScripted("b"))))
+	require.NoError(t, s.Add(sources.Custom(newScripted("b"))))
 	require.Len(t, s.Status(), 1)
 }

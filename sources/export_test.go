@@ -13,9 +13,5 @@ func Ticks(ticks <-chan time.Time) static.Option {
 	return func(s *access.Settings) { s.Ticks = ticks }
 }
 
-// SourceOf is the source that an option adds.
-func SourceOf(option Option) Source {
-	s := &Sources{}
-	option(s)
-	return s.feeds[0].source
-}
+// SourceOf is the source of an input.
+func SourceOf(input Input) Source { return input.source }

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -28,6 +29,7 @@ type feed struct {
 	// patience is keepsUp, or zero where only the number of states counts.
 	patience time.Duration
 
+	mirrors  bool          // the source is a MirrorHolder
 	optional bool          // Synced does not wait for it beyond the deadline
 	deadline time.Duration // from the beginning of the run; zero is none, or at once for an optional one
 
@@ -46,8 +48,13 @@ type feed struct {
 	failed   error // the source has ended with this
 }
 
-func newFeed(source Source) *feed {
-	return &feed{source: source, name: source.Name(), ended: make(chan struct{}), merged: make(chan struct{}, 1)}
+func newFeed(input Input) *feed {
+	f := &feed{
+		source: input.source, name: cmp.Or(input.name, input.source.Name()), optional: input.optional, deadline: input.deadline,
+		ended: make(chan struct{}), merged: make(chan struct{}, 1),
+	}
+	_, f.mirrors = input.source.(MirrorHolder)
+	return f
 }
 
 // push adds a state. It never blocks.

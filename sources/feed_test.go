@@ -9,7 +9,7 @@ import (
 // The news of a merge is for a plan that was made before it. Heard by the plan that was made of the merged state itself,
 // it would lose that state.
 func TestNewsOfAMergeAreOldOnceItIsTaken(t *testing.T) {
-	f := newFeed(&randomSource{})
+	f := newFeed(Custom(&randomSource{}))
 	for range maxPending {
 		f.push(state{})
 	}

@@ -168,7 +168,7 @@ func TestHTTPSecretsAreNeverShown(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	put(t, token, "hunter2")
 	r := start(t, sources.WithLogger(log.logger()), pollingSource(t, address.String(), static.WithHeader("X-Token", "hunter2")),
-		sources.Named("token", pollingSource(t, server.URL, static.WithTokenFile(token))))
+		pollingSource(t, server.URL, static.WithTokenFile(token)).Named("token"))
 	for _, answer := range answers {
 		server.now(answer)
 		server.askedAgain(t)

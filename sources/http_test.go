@@ -85,7 +85,7 @@ func polling(t *testing.T, address string, options ...static.Option) *rig {
 	return start(t, pollingSource(t, address, options...))
 }
 
-func pollingSource(t *testing.T, address string, options ...static.Option) sources.Option {
+func pollingSource(t *testing.T, address string, options ...static.Option) sources.Input {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return sources.HTTP(address, append([]static.Option{static.WithInterval(5 * time.Millisecond), static.WithTransport(transport)}, options...)...)

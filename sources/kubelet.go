@@ -29,7 +29,7 @@ import (
 //     become pods is a matter of timing, for the kubelet as well.
 //
 // [static.WithGrace] has no effect with it.
-func LikeKubelet() Option { return func(s *Sources) { s.likeKubelet = true } }
+func LikeKubelet() Option { return option(func(s *Sources) { s.likeKubelet = true }) }
 
 // kubeletMerge is the kubelet's own merge. Pods are the same when their UIDs are, whatever their names; and of a pod that
 // it knows it takes over spec, labels, annotations, deletion and status, and leaves the rest as it was first seen.

@@ -160,7 +160,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // TestKubeletMerge: of a pod that the kubelet knows it takes over some fields, and two pods of one UID are one to it.
 func TestKubeletMerge(t *testing.T) {
 	source := newScripted("s")
-	r := start(t, sources.LikeKubelet(), sources.With(source))
+	r := start(t, sources.LikeKubelet(), sources.Custom(source))
 	generation := func(p *corev1.Pod) { p.Generation, p.ResourceVersion = 2, "9" }
 	source.set(t, podOf("p", "v1"))
 	r.expect("ADD s p=v1")

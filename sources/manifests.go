@@ -20,11 +20,11 @@ import (
 //
 // The UID of a pod without a metadata.uid depends on path, and not on the file in the folder: if a
 // manifest is renamed, or the same content takes over from another file, the pod goes on running.
-func File(path string, options ...static.Option) Option {
+func File(path string, options ...static.Option) Input {
 	if path == "" {
-		return refuse(access.ErrNoPath)
+		return Input{err: access.ErrNoPath}
 	}
-	return With(&manifests{name: FileSource, start: func(sink *Sink) running {
+	return Custom(&manifests{name: FileSource, start: func(sink *Sink) running {
 		settings := withLog(options, sink)
 		if sink.likeKubelet {
 			return newKubeletFile(path, settings, sink)
@@ -36,11 +36,11 @@ func File(path string, options ...static.Option) Option {
 
 // HTTP adds the pods declared behind a URL, as [static.HTTP] reads them: a Pod, a PodList or a stream of YAML documents, in
 // JSON, YAML or protobuf. A PodList without items is how to say that there are none. Options are of the package static.
-func HTTP(address string, options ...static.Option) Option {
+func HTTP(address string, options ...static.Option) Input {
 	if address == "" {
-		return refuse(access.ErrNoURL)
+		return Input{err: access.ErrNoURL}
 	}
-	return With(&manifests{name: HTTPSource, start: func(sink *Sink) running {
+	return Custom(&manifests{name: HTTPSource, start: func(sink *Sink) running {
 		settings := withLog(options, sink)
 		if sink.likeKubelet {
 			return newKubeletHTTP(address, settings, sink)
@@ -50,23 +50,23 @@ func HTTP(address string, options ...static.Option) Option {
 }
 
 // From adds pods that are read and decoded in a way of the caller's own. They are taken as they are: nothing is defaulted
-// or validated. The source is called "file" or "http", by its kind; see [Named]. [LikeKubelet] does not apply to it.
+// or validated. The source is called "file" or "http", by its kind; see [Input.Named]. [LikeKubelet] does not apply to it.
 // A reader that is nil is an error of Run, or of Add.
-func From(pods *static.Reader[*corev1.Pod]) Option {
+func From(pods *static.Reader[*corev1.Pod]) Input {
 	if pods == nil {
-		return refuse(errors.New("From: the reader is nil"))
+		return Input{err: errors.New("From: the reader is nil")}
 	}
-	return With(&manifests{name: pods.Kind(), start: func(*Sink) running { return podsOfReader(pods) }})
+	return Custom(&manifests{name: pods.Kind(), start: func(*Sink) running { return podsOfReader(pods) }})
 }
 
 // FromKubelet adds what a kubelet says at its /pods: all pods of its node as they are, with their names, UIDs, annotations
 // and status. Nothing is added, defaulted or validated. A kubelet asks for a bearer token ([static.WithTokenFile]) and has a
 // certificate of the cluster's CA ([static.WithCA]). The source is called "http". [LikeKubelet] does not apply to it.
-func FromKubelet(address string, options ...static.Option) Option {
+func FromKubelet(address string, options ...static.Option) Input {
 	if address == "" {
-		return refuse(access.ErrNoURL)
+		return Input{err: access.ErrNoURL}
 	}
-	return With(&manifests{name: HTTPSource, start: func(sink *Sink) running {
+	return Custom(&manifests{name: HTTPSource, start: func(sink *Sink) running {
 		return podsOfReader(static.HTTP(address, decodePodList, withLog(options, sink)...))
 	}})
 }
@@ -108,7 +108,7 @@ func (r fromReader) report() Report { return r.Report() }
 
 func (r fromReader) run(ctx context.Context, sink *Sink) error {
 	return r.Run(ctx, func(now static.State[*corev1.Pod]) {
-		if r.Kind() == HTTPSource {
+		if r.Ordered() {
 			sink.setInOrder(now.Objects, now.Declared)
 		} else {
 			sink.Set(now.Objects)

@@ -110,7 +110,7 @@ func TestOperations(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			source := newScripted("s")
-			r := start(t, sources.With(source))
+			r := start(t, sources.Custom(source))
 			source.set(t, row.before...)
 			first := r.update()
 			require.Equal(t, sources.Add, first.Op)
@@ -134,7 +134,7 @@ func TestWhatIsNoNews(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			source := newScripted("s")
-			r := start(t, sources.With(source))
+			r := start(t, sources.Custom(source))
 			source.set(t, podOf("p", "v1"))
 			r.expect("ADD s p=v1")
 			source.set(t, row.now)
@@ -146,7 +146,7 @@ func TestWhatIsNoNews(t *testing.T) {
 
 func TestTheWholeNewObjectIsDelivered(t *testing.T) {
 	source := newScripted("s")
-	r := start(t, sources.With(source))
+	r := start(t, sources.Custom(source))
 	source.set(t, podOf("p", "v1"))
 	r.expect("ADD s p=v1")
 	source.set(t, podOf("p", "v1", finalizer("f"), phase("Running")))
@@ -159,7 +159,7 @@ func TestTheWholeNewObjectIsDelivered(t *testing.T) {
 
 func TestAnEmptyFirstStateIsTold(t *testing.T) {
 	source := newScripted("s")
-	r := start(t, sources.With(source))
+	r := start(t, sources.Custom(source))
 	source.set(t)
 	u := r.update()
 	require.Equal(t, sources.PodUpdate{Op: sources.Add, Source: "s", Pods: []*corev1.Pod{}}, u)
@@ -172,7 +172,7 @@ func TestAnEmptyFirstStateIsTold(t *testing.T) {
 
 func TestAnnotationsOfTheMerge(t *testing.T) {
 	source := newScripted("s")
-	r := start(t, sources.With(source))
+	r := start(t, sources.Custom(source))
 	given := podOf("p", "v1", annotation(manifest.SourceAnnotation, "elsewhere"))
 	copied := given.DeepCopy()
 	source.set(t, given)
@@ -198,7 +198,7 @@ func TestAnnotationsOfTheMerge(t *testing.T) {
 
 func TestSynced(t *testing.T) {
 	a, b := newScripted("a"), newScripted("b")
-	r := start(t, sources.With(a), sources.With(b))
+	r := start(t, sources.Custom(a), sources.Custom(b))
 	a.set(t, podOf("p", "v1"))
 	r.expect("ADD a p=v1")
 	b.set(t)
@@ -223,7 +223,7 @@ func isClosed(c <-chan struct{}) bool {
 func TestASlowReaderGetsOneDifference(t *testing.T) {
 	const states = 10_000
 	source, other := newScripted("s"), newScripted("other")
-	r := start(t, sources.With(source), sources.With(other))
+	r := start(t, sources.Custom(source), sources.Custom(other))
 	for i := range states {
 		source.set(t, podOf(fmt.Sprintf("p-%d", i), "v1"), podOf("steady", fmt.Sprint(i)))
 	}
@@ -254,7 +254,7 @@ func TestASlowReaderGetsOneDifference(t *testing.T) {
 
 func TestWhatASlowReaderCosts(t *testing.T) {
 	source := newScripted("s")
-	start(t, sources.With(source))
+	start(t, sources.Custom(source))
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -273,20 +273,20 @@ func TestRunRefuses(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.ErrorContains(t, sources.New("node-1").Run(ctx), "no source")
-	require.ErrorContains(t, sources.New("", sources.With(newScripted("s"))).Run(ctx), "no name")
+	require.ErrorContains(t, sources.New("", sources.Custom(newScripted("s"))).Run(ctx), "no name")
 	for _, name := range []string{"Node-1", "node_1", "../node", "node 1", strings.Repeat("n", 254)} {
-		err := sources.New(name, sources.With(newScripted("s"))).Run(ctx)
+		err := sources.New(name, sources.Custom(newScripted("s"))).Run(ctx)
 		require.ErrorContains(t, err, fmt.Sprintf("sources: %q is not the name of a node: a lowercase RFC 1123 subdomain must", name)[:60])
 		require.ErrorContains(t, err, "give New the name that pods have in spec.nodeName")
 	}
-	twice := sources.New("node-1", sources.With(newScripted("s")))
+	twice := sources.New("node-1", sources.Custom(newScripted("s")))
 	require.NoError(t, twice.Run(ctx))
 	require.ErrorContains(t, twice.Run(ctx), "twice")
 }
 
 func TestASourceThatFailsEndsAlone(t *testing.T) {
 	good, bad := newScripted("good"), newScripted("bad")
-	r := start(t, sources.With(good), sources.With(bad))
+	r := start(t, sources.Custom(good), sources.Custom(bad))
 	cause := errors.New("out of paper")
 	bad.ends <- cause
 	r.problem("the bad source has ended: out of paper")
@@ -300,7 +300,7 @@ func TestASourceThatFailsEndsAlone(t *testing.T) {
 
 func TestRunFailsWhenEverySourceHas(t *testing.T) {
 	a, b := newScripted("a"), newScripted("b")
-	r := start(t, sources.With(a), sources.With(b))
+	r := start(t, sources.Custom(a), sources.Custom(b))
 	a.set(t, podOf("p", "v1"))
 	first, second := errors.New("first"), errors.New("second")
 	a.ends <- first
@@ -315,7 +315,7 @@ func TestRunFailsWhenEverySourceHas(t *testing.T) {
 
 func TestASourceMayEndWhenAllIsSaid(t *testing.T) {
 	source := newScripted("s")
-	r := start(t, sources.With(source))
+	r := start(t, sources.Custom(source))
 	source.set(t, podOf("p", "v1"))
 	source.ends <- nil
 	r.expect("ADD s p=v1")
@@ -328,7 +328,7 @@ func TestASourceMayEndWhenAllIsSaid(t *testing.T) {
 
 func TestTheEndOfTheContextEndsARunThatNobodyReads(t *testing.T) {
 	source := newScripted("s")
-	r := start(t, sources.With(source))
+	r := start(t, sources.Custom(source))
 	source.set(t, podOf("p", "v1"))
 	r.stop()
 	<-r.done
@@ -343,7 +343,7 @@ func TestTheEndOfTheContextInTheMiddleOfAChange(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) { // in which the reader is never late
 			source := newScripted("s")
-			r := start(t, sources.With(source))
+			r := start(t, sources.Custom(source))
 			source.set(t, podOf("p", "v1"))
 			source.set(t, podOf("p", "v2", uid("2")))
 			source.set(t, podOf("p", "v3", uid("3")))

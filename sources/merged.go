@@ -58,7 +58,7 @@ func (s *Sources) Merged() []MergedPod {
 }
 
 func (p *MergedPod) add(f *feed, pod *corev1.Pod) {
-	if _, mirror := pod.Annotations[manifest.MirrorAnnotation]; mirror && f.source.Name() == APISource {
+	if _, mirror := pod.Annotations[manifest.MirrorAnnotation]; mirror && f.mirrors {
 		p.Mirror = pod
 		return
 	}

@@ -46,19 +46,20 @@ func TestEmptyPathsAndAddressesAreRefused(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for _, row := range []struct {
-		option sources.Option
-		want   string
+		input sources.Input
+		want  string
 	}{
 		{sources.File(""), "the manifest path is empty: give a file or a folder"},
 		{sources.HTTP(""), "the manifest URL is empty"},
 		{sources.FromKubelet(""), "the manifest URL is empty"},
-		{sources.Named("name", sources.File("")), "the manifest path is empty"},
-		{sources.Optional(0, sources.File("")), "the manifest path is empty"},
+		{sources.Input{}, "an empty Input adds no source"},
+		{sources.File("").Named("name"), "the manifest path is empty"},
+		{sources.File("").Optional(0), "the manifest path is empty"},
 	} {
 		// Another source that is well does not hide the mistake.
-		for _, all := range [][]sources.Option{{sources.File(path), row.option}, {sources.LikeKubelet(), sources.File(path), row.option}} {
+		for _, all := range [][]sources.Option{{sources.File(path), row.input}, {sources.LikeKubelet(), sources.File(path), row.input}} {
 			require.ErrorContains(t, sources.New("node-1", all...).Run(ctx), row.want)
 		}
-		require.ErrorContains(t, sources.New("node-1", sources.File(path)).Add(row.option), row.want)
+		require.ErrorContains(t, sources.New("node-1", sources.File(path)).Add(row.input), row.want)
 	}
 }

@@ -220,7 +220,7 @@ func TestReaderThatStallsAtRandom(t *testing.T) {
 	for run := range uint64(20) {
 		model := newModelPods()
 		source := &randomSource{model: model, random: rand.New(rand.NewPCG(seed, run)), states: 500}
-		s := New("node-1", With(source))
+		s := New("node-1", Custom(source))
 		done := make(chan error, 1)
 		go func() { done <- s.Run(t.Context()) }()
 		r := &reader{model: model, held: map[int]variant{}}

@@ -11,14 +11,14 @@ import (
 
 // TestNilIsNamed: what is missing ends Run at once, whatever other sources there are, and is an error of Add.
 func TestNilIsNamed(t *testing.T) {
-	for want, option := range map[string]sources.Option{
+	for want, input := range map[string]sources.Input{
 		"sources: APIServer was given no client (<nil>)":            sources.APIServer(nil),
 		"sources: APIServer was given no client (*rest.RESTClient)": sources.APIServer(fake.NewClientset().CoreV1().RESTClient()),
-		"sources: With: the source is nil":                          sources.With(nil),
+		"sources: Custom: the source is nil":                        sources.Custom(nil),
 		"sources: From: the reader is nil":                          sources.From(nil),
 	} {
-		require.ErrorContains(t, sources.New("node-1", sources.File(t.TempDir()), option).Run(t.Context()), want)
-		require.ErrorContains(t, sources.New("node-1", sources.Named("other", option)).Run(t.Context()), want)
-		require.ErrorContains(t, sources.New("node-1").Add(option), want)
+		require.ErrorContains(t, sources.New("node-1", sources.File(t.TempDir()), input).Run(t.Context()), want)
+		require.ErrorContains(t, sources.New("node-1", input.Named("other")).Run(t.Context()), want)
+		require.ErrorContains(t, sources.New("node-1").Add(input), want)
 	}
 }

@@ -1,34 +1,5 @@
 package sources
 
-import "time"
-
-// Optional adds sources that [Sources.Synced] does not wait for beyond wait, counted from the beginning of Run; with zero,
-// not at all. Its arguments are what New takes: APIServer, File, HTTP or With.
-func Optional(wait time.Duration, sources ...Option) Option {
-	return func(s *Sources) {
-		s.mark(sources, func(f *feed) { f.optional, f.deadline = true, wait })
-	}
-}
-
-// Required adds sources that [Sources.Synced] waits for, as it does by default; when one of them has not been read
-// deadline after the beginning of Run, its Status has a problem that says so. Zero is no deadline. Its arguments are what
-// New takes: APIServer, File, HTTP or With.
-func Required(deadline time.Duration, sources ...Option) Option {
-	return func(s *Sources) {
-		s.mark(sources, func(f *feed) { f.optional, f.deadline = false, deadline })
-	}
-}
-
-func (s *Sources) mark(options []Option, mark func(*feed)) {
-	before := len(s.feeds)
-	for _, option := range options {
-		option(s)
-	}
-	for _, f := range s.feeds[before:] {
-		mark(f)
-	}
-}
-
 // SafeToPrune reports whether what was read from Updates of the source of that name is all that it declares: it has been
 // read whole and lately (see [Report].StaleAfter), not from a checkpoint; nothing waits to be read; and no problem hides a
 // pod. Only then may an agent take a pod that it runs, and that the source has not named, for one that nobody wants: a

@@ -19,7 +19,7 @@ import (
 func TestSyncedDoesNotWaitForOptionalSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		required, soon, never := newScripted("required"), newScripted("soon"), newScripted("never")
-		r := start(t, sources.With(required), sources.Optional(time.Minute, sources.With(soon)), sources.Optional(0, sources.With(never)))
+		r := start(t, sources.Custom(required), sources.Custom(soon).Optional(time.Minute), sources.Custom(never).Optional(0))
 		required.set(t)
 		r.expect("ADD required")
 		time.Sleep(59 * time.Second)
@@ -38,7 +38,7 @@ func TestSyncedDoesNotWaitForOptionalSources(t *testing.T) {
 func TestSyncedWaitsForRequiredSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newScripted("s")
-		r := start(t, sources.Required(time.Minute, sources.With(source)))
+		r := start(t, sources.Custom(source).Required(time.Minute))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Empty(t, r.Status()[0].Problems)
@@ -58,7 +58,7 @@ func TestSyncedWaitsForRequiredSources(t *testing.T) {
 func TestSafeToPrune(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, other := newScripted("s"), newScripted("other")
-		r := start(t, sources.With(source), sources.With(other))
+		r := start(t, sources.Custom(source), sources.Custom(other))
 		safe := func() bool {
 			synctest.Wait()
 			return r.SafeToPrune("s")
@@ -179,9 +179,14 @@ func TestSafeToPruneLikeTheKubeletWantsNoProblem(t *testing.T) {
 	require.False(t, k.SafeToPrune(sources.FileSource))
 }
 
+// holder reads from an API server.
+type holder struct{ *scripted }
+
+func (holder) HoldsMirrors() {}
+
 func TestMerged(t *testing.T) {
 	api, file, web := newScripted(sources.APISource), newScripted(sources.FileSource), newScripted(sources.HTTPSource)
-	r := start(t, sources.With(api), sources.With(file), sources.With(web))
+	r := start(t, sources.Custom(holder{api}), sources.Custom(file), sources.Custom(web))
 	mirror := func(hash string) func(*corev1.Pod) {
 		return annotation(manifest.MirrorAnnotation, hash)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Checkpoint keeps the last complete state of each API server source in a folder, in a file of mode 0600 per node and name of
-// the source (several need names: see [Named]). After a
+// the source (several need names: see [Input.Named]). After a
 // restart, with the API server away, its pods are told from there at once, as [PodUpdate].Restored; what the API server
 // says later is told as the difference. A restored state does not count as read: Synced waits on, and SafeToPrune is
 // false. A file that is not whole, or of another node, is not used, and is a problem of the source until the next save.
@@ -26,7 +26,7 @@ import (
 // A state is written within a second of a
 // change, and when Run ends. Default: no checkpoint. Under [LikeKubelet] there is none.
 func Checkpoint(folder string) Option {
-	return func(s *Sources) { s.checkpoints = folder }
+	return option(func(s *Sources) { s.checkpoints = folder })
 }
 
 // checkCheckpoints refuses API servers that would write into one file.
@@ -36,7 +36,7 @@ func (s *Sources) checkCheckpoints(feeds []*feed) error {
 	}
 	names := map[string]bool{}
 	for _, f := range feeds {
-		if _, ok := f.source.(*apiServer); !ok || f.isRemoved() {
+		if _, ok := f.source.(checkpointer); !ok || f.isRemoved() {
 			continue
 		}
 		if names[f.name] {

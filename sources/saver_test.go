@@ -131,7 +131,7 @@ func TestCheckpointsOfTwoServers(t *testing.T) {
 	often := reflector.WithBackoff(time.Millisecond, 10*time.Millisecond)
 	run := func() (told []string) {
 		pods := sources.New("node-1", sources.Checkpoint(folder),
-			sources.APIServer(east.client, often), sources.Named("../west", sources.APIServer(west.client, often)))
+			sources.APIServer(east.client, often), sources.APIServer(west.client, often).Named("../west"))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- pods.Run(ctx) }()

@@ -98,7 +98,7 @@ func TestWhatIsNotReadIsMerged(t *testing.T) {
 				}
 				time.Sleep(keepsUp) // nobody reads
 				require.Equal(t, row.want, unread(s))
-			}, With(h))
+			}, Custom(h))
 		})
 	}
 }
@@ -110,7 +110,7 @@ func TestAFirstStateThatIsGoneBeforeItIsReadIsEmpty(t *testing.T) {
 		time.Sleep(keepsUp)
 		h.set()
 		require.Equal(t, []string{"ADD"}, unread(s))
-	}, With(h))
+	}, Custom(h))
 }
 
 // Once the reader is late, what comes is merged with what it has not read at once, and goes on being so until it has read
@@ -129,7 +129,7 @@ func TestAReaderWhoComesBack(t *testing.T) {
 		h.set("b=3")
 		h.set("b=4")
 		require.Equal(t, []string{"REMOVE c=2", "UPDATE b=3", "UPDATE b=4"}, unread(s))
-	}, With(h))
+	}, Custom(h))
 }
 
 func TestLikeTheKubeletAnUnreadStepStaysAStep(t *testing.T) {
@@ -139,7 +139,7 @@ func TestLikeTheKubeletAnUnreadStepStaysAStep(t *testing.T) {
 		time.Sleep(time.Hour)
 		h.set()
 		require.Equal(t, []string{"ADD a=1", "REMOVE a=1"}, unread(s))
-	}, With(h), LikeKubelet())
+	}, Custom(h), LikeKubelet())
 }
 
 // TestReadersAgainstAModel has random writers and a reader who pauses at random. One who always comes back in time reads
@@ -156,7 +156,7 @@ func TestReadersAgainstAModel(t *testing.T) {
 			for i, w := range writers {
 				w.model, w.random, w.states = model, rand.New(rand.NewPCG(seed, run*10+uint64(i)+1)), 300
 			}
-			s := New("node-1", With(writers[0]), With(writers[1]))
+			s := New("node-1", Custom(writers[0]), Custom(writers[1]))
 			done := make(chan error, 1)
 			go func() { done <- s.Run(t.Context()) }()
 			readers := map[string]*reader{"a": {model: model, held: map[int]variant{}}, "b": {model: model, held: map[int]variant{}}}

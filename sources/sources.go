@@ -10,8 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
-
-	"github.com/tributary-go/tributary/internal/null"
 )
 
 // Sources are the pod sources of one node and their merge. Make one with [New], call Run once, and read Updates. All
@@ -21,7 +19,7 @@ type Sources struct {
 	log         *logr.Logger // nil: that of Run's context, else klog's
 	likeKubelet bool
 	checkpoints string  // folder
-	refused     []error // what options were given that cannot be
+	inputs      []Input // that New was given
 
 	updates chan PodUpdate
 	wake    chan struct{} // something is to be looked at
@@ -43,26 +41,19 @@ const (
 	over
 )
 
-// Option adds a source, or says how the sources work.
-type Option func(*Sources)
-
-// With adds a source of your own. APIServer, File and HTTP add those of this package; any number of a kind is fine, and
-// [Named] tells them apart. A source that is nil is an error of Run, or of Add.
-func With(source Source) Option {
-	if null.Is(source) {
-		return refuse(errors.New("With: the source is nil"))
-	}
-	return func(s *Sources) { s.feeds = append(s.feeds, newFeed(source)) }
+// Option is an [Input], or says how the sources work.
+type Option interface {
+	apply(*Sources)
 }
 
-// refuse is an option that cannot be, which Run and Add report.
-func refuse(err error) Option {
-	return func(s *Sources) { s.refused = append(s.refused, err) }
-}
+// option is an Option that adds no source.
+type option func(*Sources)
+
+func (o option) apply(s *Sources) { o(s) }
 
 // WithLogger logs what changes (a source well or not) at level 0, and each look at a file or URL at level 2. Problems
 // that a person must mend are errors. Default: client-go's convention, which is the logger in Run's context, else klog's.
-func WithLogger(log logr.Logger) Option { return func(s *Sources) { s.log = &log } }
+func WithLogger(log logr.Logger) Option { return option(func(s *Sources) { s.log = &log }) }
 
 // New joins sources of pods of the node of that name, which is the name of the Node object: a DNS name in lower case. Nothing
 // happens before Run, which refuses a name that is none.
@@ -72,26 +63,41 @@ func New(node string, options ...Option) *Sources {
 		updates: make(chan PodUpdate), wake: make(chan struct{}, 1), synced: make(chan struct{}),
 	}
 	for _, option := range options {
-		option(s)
+		option.apply(s)
 	}
-	for _, f := range s.feeds {
-		s.adopt(f)
+	for _, input := range s.inputs {
+		if input.check() == nil { // else Run says why not
+			s.feeds = append(s.feeds, s.feedOf(input))
+		}
 	}
 	return s
 }
 
-func (s *Sources) adopt(f *feed) {
+// feedOf needs all options.
+func (s *Sources) feedOf(input Input) *feed {
+	f := newFeed(input)
 	if s.likeKubelet {
 		f.merge = newKubeletMerge(f.name, time.Now) // who has 50 updates wait, however long
 	} else {
 		f.merge, f.patience = newMerge(f.name, time.Now), keepsUp
 	}
+	return f
+}
+
+// checkInputs is the error of the first input that adds no source.
+func (s *Sources) checkInputs() error {
+	for _, input := range s.inputs {
+		if err := input.check(); err != nil {
+			return fmt.Errorf("sources: %w", err)
+		}
+	}
+	return nil
 }
 
 // Updates is the one channel of all sources. It is unbuffered, and closed when Run returns. One goroutine reads it.
 func (s *Sources) Updates() <-chan PodUpdate { return s.updates }
 
-// Synced is closed once the first state of every source has been read from Updates; see [Optional] for sources that it
+// Synced is closed once the first state of every source has been read from Updates; see [Input.Optional] for sources that it
 // does not wait for.
 func (s *Sources) Synced() <-chan struct{} { return s.synced }
 
@@ -146,12 +152,12 @@ func (s *Sources) begin(ctx context.Context) error {
 	case len(validation.IsDNS1123Subdomain(s.node)) > 0:
 		return fmt.Errorf("sources: %q is not the name of a node: %s; give New the name that pods have in spec.nodeName",
 			s.node, validation.IsDNS1123Subdomain(s.node)[0])
-	case len(s.refused) > 0:
-		return fmt.Errorf("sources: %w", s.refused[0])
+	case s.checkInputs() != nil:
+		return s.checkInputs()
 	case s.phase != idle:
 		return errors.New("sources: Run was called twice: make new sources for each run")
 	case len(s.feeds) == 0:
-		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP and With")
+		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP and Custom")
 	}
 	if err := s.checkCheckpoints(s.feeds); err != nil {
 		return err

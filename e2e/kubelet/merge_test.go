@@ -87,7 +87,7 @@ func (s *scripted) Run(ctx context.Context, sink *sources.Sink) error {
 func mergeOurs(t *testing.T, states []state) (updates []sources.PodUpdate) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scripted{states[0].Source, make(chan sources.Pods)}
-		s := sources.New("node-1", sources.LikeKubelet(), sources.With(source))
+		s := sources.New("node-1", sources.LikeKubelet(), sources.Custom(source))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- s.Run(ctx) }()

@@ -20,7 +20,7 @@ import (
 // within the same scheme and host.
 func HTTP[T store.Object](address string, decode Decode[T], options ...Option) *Reader[T] {
 	u := &url[T]{address: address, settings: apply(options), decode: decode}
-	return &Reader[T]{kind: "http", decodes: decode != nil, keeper: &u.keeper, run: u.run}
+	return &Reader[T]{kind: "http", ordered: true, decodes: decode != nil, keeper: &u.keeper, run: u.run}
 }
 
 const firstBackoff = time.Second

@@ -31,12 +31,17 @@ type State[T store.Object] struct {
 type Reader[T store.Object] struct {
 	kind    string
 	decodes bool // there is a function for it
+	ordered bool
 	keeper  *access.Keeper
 	run     func(ctx context.Context, set func(State[T])) error
 }
 
 // Kind is "file" or "http".
 func (r *Reader[T]) Kind() string { return r.kind }
+
+// Ordered reports whether the order of [State].Declared is the author's: an answer has an order, and
+// the files of a folder have only names.
+func (r *Reader[T]) Ordered() bool { return r.ordered }
 
 // Run reads until ctx ends, which is no error, and hands states to set, on the goroutine of Run:
 // the first one, and then each for which something was read anew or has gone. It fails at once on

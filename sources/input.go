@@ -1,0 +1,78 @@
+package sources
+
+import (
+	"errors"
+	"time"
+
+	"github.com/tributary-go/tributary/internal/null"
+)
+
+// Input is one source, and how it takes part in the merge. [APIServer], [File], [HTTP], [From],
+// [FromKubelet] and [Custom] make one; its methods return a changed copy. Give inputs to [New], or
+// to [Sources.Add] later. Any number of inputs of one kind is fine; [Input.Named] tells them apart.
+// An Input is used once.
+//
+//	sources.New("node-1",
+//		sources.APIServer(client).Required(time.Minute),
+//		sources.File("/etc/vendor/pods").Named("vendor").Optional(0))
+type Input struct {
+	source   Source
+	name     string        // empty: the source's own
+	optional bool          // Synced does not wait for it beyond the deadline
+	deadline time.Duration // from the beginning of the run
+	err      error         // why there is no source
+}
+
+// Custom is a source of your own. It may have the ability [MirrorHolder]. A source that is nil
+// is an error of Run, or of Add.
+func Custom(source Source) Input {
+	if null.Is(source) {
+		return Input{err: errors.New("Custom: the source is nil")}
+	}
+	return Input{source: source}
+}
+
+// Named gives the source a name of its own in place of the name of its kind. [PodUpdate].Source and
+// [manifest.SourceAnnotation] have it, and [Sources.Remove] and [Sources.SafeToPrune] take it.
+func (in Input) Named(name string) Input {
+	in.name = name
+	return in
+}
+
+// Optional limits how long [Sources.Synced] waits for the source, counted from its start. With zero,
+// Synced does not wait for it at all.
+func (in Input) Optional(wait time.Duration) Input {
+	in.optional, in.deadline = true, wait
+	return in
+}
+
+// Required sets a deadline, counted from the start of the source. [Sources.Synced] waits for the
+// source with or without it. If the deadline passes before the source has been read, its Status has
+// a problem that says so. Zero, the default: no deadline.
+func (in Input) Required(deadline time.Duration) Input {
+	in.optional, in.deadline = false, deadline
+	return in
+}
+
+// check is the reason why the input adds no source.
+func (in Input) check() error {
+	if in.source == nil && in.err == nil {
+		return errors.New("an empty Input adds no source: make one with APIServer, File, HTTP, From, FromKubelet or Custom")
+	}
+	return in.err
+}
+
+// apply makes an Input an Option of New.
+func (in Input) apply(s *Sources) { s.inputs = append(s.inputs, in) }
+
+// MirrorHolder is an optional ability of a [Source]. A source that has it reads from an API server:
+// each of its pods with [manifest.MirrorAnnotation] is the mirror of a static pod, and does not
+// declare a pod. [Sources.Merged] pairs the two.
+type MirrorHolder interface {
+	HoldsMirrors()
+}
+
+// checkpointer is a source that saves its states under its name: see Checkpoint.
+type checkpointer interface {
+	savesCheckpoints()
+}
