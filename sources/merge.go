@@ -99,14 +99,15 @@ func operation(c store.Change[*corev1.Pod]) Op {
 		return Remove
 	case c.Added():
 		return Add
-	case sameIntent(c.Old, c.New) && apiequality.Semantic.DeepEqual(c.Old.Status, c.New.Status):
-		return ""
-	case sameIntent(c.Old, c.New):
+	case !sameIntent(c.Old, c.New):
+		if c.New.DeletionTimestamp != nil {
+			return Delete
+		}
+		return Update
+	case !apiequality.Semantic.DeepEqual(c.Old.Status, c.New.Status):
 		return Reconcile
-	case c.New.DeletionTimestamp != nil:
-		return Delete
 	}
-	return Update
+	return ""
 }
 
 // sameIntent reports whether two states of a pod ask for the same: everything but status and bookkeeping. What the
