@@ -19,11 +19,11 @@ func (s *Sources) Add(input Input) error {
 		return errors.New("sources: Run has ended: make new sources for another run")
 	}
 	f := s.feedOf(input)
-	all := append(slices.Clone(s.feeds), f)
+	all := append(slices.Clone(s.list()), f)
 	if err := s.checkCheckpoints(all); err != nil {
 		return err
 	}
-	s.feeds = all
+	s.feeds.Store(&all)
 	if s.phase == runs {
 		s.launch(f)
 	}
@@ -36,13 +36,13 @@ func (s *Sources) Remove(name string) error {
 	s.mu.Lock()
 	started := s.phase != idle
 	var gone []*feed
-	for _, f := range s.feeds {
+	for _, f := range s.list() {
 		if f.name == name {
 			gone = append(gone, f)
 		}
 	}
 	if !started {
-		s.feeds = slices.DeleteFunc(slices.Clone(s.feeds), func(f *feed) bool { return f.name == name })
+		s.without(func(f *feed) bool { return f.name == name })
 	}
 	s.mu.Unlock()
 	if len(gone) == 0 {
@@ -61,7 +61,13 @@ func (s *Sources) Remove(name string) error {
 func (s *Sources) drop(f *feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.feeds = slices.DeleteFunc(slices.Clone(s.feeds), func(other *feed) bool { return other == f })
+	s.without(func(other *feed) bool { return other == f })
 	f.stopTimer()
 	s.look() // what is left may all have failed
+}
+
+// without takes feeds out of the list. Its caller holds mu.
+func (s *Sources) without(gone func(*feed) bool) {
+	rest := slices.DeleteFunc(slices.Clone(s.list()), gone)
+	s.feeds.Store(&rest)
 }

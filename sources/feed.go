@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +33,10 @@ type feed struct {
 	mirrors  bool          // the source is a MirrorHolder
 	optional bool          // Synced does not wait for it beyond the deadline
 	deadline time.Duration // from the beginning of the run; zero is none, or at once for an optional one
+
+	// due: pending has a state, or the feed is to be dropped. It is set with mu held and read without,
+	// so that the loop of Run passes over idle feeds without a lock.
+	due atomic.Bool
 
 	mu       sync.Mutex // guards what follows
 	begun    time.Time  // when the source was started
@@ -66,6 +71,7 @@ func (f *feed) push(next state) {
 	f.newest, f.lastSet, f.restored = next.pods, next.at, next.restored
 	if len(f.pending) < maxPending && !f.lateLocked() {
 		f.pending = append(f.pending, next)
+		f.due.Store(true)
 		return
 	}
 	f.mergeLocked(next)
@@ -108,6 +114,7 @@ func (f *feed) mergeLocked(next state) {
 	}
 	clear(f.pending)
 	f.pending = append(f.pending[:0], next)
+	f.due.Store(true)
 	select {
 	case f.merged <- struct{}{}:
 	default: // it has been said before and not been heard yet
@@ -127,6 +134,7 @@ func (f *feed) pop() (state, bool) {
 	next := f.pending[0]
 	f.pending[0] = state{}
 	f.pending = f.pending[1:]
+	f.due.Store(len(f.pending) > 0 || f.removed)
 	f.telling, f.oldest = true, next.at
 	select {
 	case <-f.merged: // said before this state was taken: it is news no longer

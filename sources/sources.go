@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,8 +26,14 @@ type Sources struct {
 	wake    chan struct{} // something is to be looked at
 	synced  chan struct{}
 
+	// The loop of Run alone has these.
+	isSynced bool
+	late     *time.Timer // when the reader of the update under way is overdue; nil before it was needed
+
+	feeds    atomic.Pointer[[]*feed] // replaced with mu held, never modified
+	failures atomic.Int64            // sources that have ended with an error
+
 	mu      sync.Mutex // guards what follows
-	feeds   []*feed    // replaced, never modified
 	phase   phase
 	launch  func(*feed)    // starts a source of this run, with mu held
 	running sync.WaitGroup // one for each source
@@ -65,11 +72,13 @@ func New(node string, options ...Option) *Sources {
 	for _, option := range options {
 		option.apply(s)
 	}
+	var feeds []*feed
 	for _, input := range s.inputs {
 		if input.check() == nil { // else Run says why not
-			s.feeds = append(s.feeds, s.feedOf(input))
+			feeds = append(feeds, s.feedOf(input))
 		}
 	}
+	s.feeds.Store(&feeds)
 	return s
 }
 
@@ -156,15 +165,15 @@ func (s *Sources) begin(ctx context.Context) error {
 		return s.checkInputs()
 	case s.phase != idle:
 		return errors.New("sources: Run was called twice: make new sources for each run")
-	case len(s.feeds) == 0:
+	case len(s.list()) == 0:
 		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP and Custom")
 	}
-	if err := s.checkCheckpoints(s.feeds); err != nil {
+	if err := s.checkCheckpoints(s.list()); err != nil {
 		return err
 	}
 	s.phase = runs
 	s.launch = func(f *feed) { s.startLocked(ctx, f) }
-	for _, f := range s.feeds {
+	for _, f := range s.list() {
 		s.launch(f)
 	}
 	return nil
@@ -188,18 +197,15 @@ func (s *Sources) startLocked(ctx context.Context, f *feed) {
 func (s *Sources) end() {
 	s.mu.Lock()
 	s.phase = over
-	for _, f := range s.feeds {
+	for _, f := range s.list() {
 		f.stopTimer()
 	}
 	s.mu.Unlock()
 	s.running.Wait()
 }
 
-func (s *Sources) list() []*feed {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.feeds
-}
+// list is the feeds now. It takes no lock.
+func (s *Sources) list() []*feed { return *s.feeds.Load() }
 
 // runSource runs one source; its end never ends another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
@@ -214,6 +220,7 @@ func (s *Sources) runSource(ctx context.Context, f *feed) {
 	}}
 	if err := f.source.Run(ctx, sink); err != nil && ctx.Err() == nil {
 		f.fail(fmt.Errorf("the %s source has ended: %w", f.name, err))
+		s.failures.Add(1)
 		log.Error(err, "Source has ended")
 	}
 }
@@ -222,7 +229,7 @@ func (s *Sources) runSource(ctx context.Context, f *feed) {
 func (s *Sources) look() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // it has not woken yet, and will look at all feeds
+	default: // it has not woken yet, and will look at every feed that has something
 	}
 }
 
@@ -232,6 +239,9 @@ func (s *Sources) deliver(ctx context.Context) error {
 		delivered := false
 		failed := s.failure() // before the states are taken: what a source set before it failed is told
 		for _, f := range s.list() {
+			if !f.due.Load() {
+				continue
+			}
 			if ctx.Err() != nil {
 				return nil // tell may have stopped halfway, so that no further plan would be right
 			}
@@ -261,55 +271,79 @@ func (s *Sources) deliver(ctx context.Context) error {
 // taken yet is planned anew.
 func (s *Sources) tell(ctx context.Context, f *feed, next state) {
 	var sent []PodUpdate
-	late := time.NewTimer(time.Until(next.at.Add(f.patience)))
-	defer late.Stop()
 	for _, update := range f.merge.plan(next) {
 		update.Restored = next.restored
 		if len(update.Pods) == 0 && f.isRemoved() {
 			continue // it never had anything to say
 		}
-		for taken := false; !taken; {
-			select {
-			case s.updates <- update:
-				taken = true
-				sent = append(sent, update)
-				f.merge.sent(update)
-			case <-late.C: // from now on the source says so itself
-				if !f.late() {
-					continue
-				}
+		if !s.send(ctx, f, update, next.at) {
+			if ctx.Err() == nil {
 				f.merge.interrupted(next, sent)
-				return
-			case <-f.merged:
-				f.merge.interrupted(next, sent)
-				return
-			case <-ctx.Done():
-				return
 			}
+			return
 		}
+		sent = append(sent, update)
+		f.merge.sent(update)
 	}
 	f.merge.settled(next)
 	f.told(next)
 	s.noteSynced()
 }
 
+// send hands one update to the reader. It returns false if ctx has ended or the plan is given up. A
+// reader that waits gets the update at once; only for another one is the timer set.
+func (s *Sources) send(ctx context.Context, f *feed, update PodUpdate, since time.Time) bool {
+	select {
+	case s.updates <- update:
+		return true
+	case <-f.merged:
+		return false
+	case <-ctx.Done():
+		return false
+	default:
+	}
+	patience := time.Until(since.Add(f.patience))
+	if s.late == nil {
+		s.late = time.NewTimer(patience)
+	} else {
+		s.late.Reset(patience)
+	}
+	defer s.late.Stop()
+	for {
+		select {
+		case s.updates <- update:
+			return true
+		case <-s.late.C: // from now on the source says so itself
+			if f.late() {
+				return false
+			}
+		case <-f.merged:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 // noteSynced closes Synced once. Only the loop of Run calls it.
 func (s *Sources) noteSynced() {
-	select {
-	case <-s.synced:
+	if s.isSynced {
 		return
-	default:
 	}
 	for _, f := range s.list() {
 		if !f.ready() {
 			return
 		}
 	}
+	s.isSynced = true
 	close(s.synced)
 }
 
 // failure is why every source has ended, or nil while one has not, or has in peace.
 func (s *Sources) failure() error {
+	if s.failures.Load() == 0 {
+		return nil
+	}
 	var all []error
 	for _, f := range s.list() {
 		err := f.failure()
