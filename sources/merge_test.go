@@ -279,6 +279,10 @@ func TestRunRefuses(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("sources: %q is not the name of a node: a lowercase RFC 1123 subdomain must", name)[:60])
 		require.ErrorContains(t, err, "give New the name that pods have in spec.nodeName")
 	}
+	none := sources.New("node-1")
+	require.Error(t, none.Run(ctx))
+	_, open := <-none.Updates()
+	require.False(t, open, "a reader of a run that could not begin does not wait for ever")
 	twice := sources.New("node-1", sources.Custom(newScripted("s")))
 	require.NoError(t, twice.Run(ctx))
 	require.ErrorContains(t, twice.Run(ctx), "twice")

@@ -25,6 +25,7 @@ type Sources struct {
 	updates chan PodUpdate
 	wake    chan struct{} // something is to be looked at
 	synced  chan struct{}
+	begun   atomic.Bool // Run has been called
 
 	// The loop of Run alone has these.
 	isSynced bool
@@ -136,14 +137,18 @@ func (s *Sources) Status() []Status {
 // Run runs the sources until ctx ends, which is no error. It blocks, closes Updates, and everything
 // it started has ended when it returns. It fails at once without a node or sources, on a bad name
 // of the node, on a source with an empty path or URL or given nil, on a second call, and where two API servers
-// of one name would share a checkpoint. When all sources have ended with an error, so does Run.
+// of one name would share a checkpoint; Updates is closed then, too. When all sources have ended with an
+// error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if s.begun.Swap(true) {
+		return errors.New("sources: Run was called twice: make new sources for each run")
+	}
+	defer close(s.updates) // also if it cannot begin: a reader of Updates must not wait for ever
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	defer close(s.updates)
 	defer func() {
 		cancel()
 		s.end()
@@ -163,8 +168,6 @@ func (s *Sources) begin(ctx context.Context) error {
 			s.node, validation.IsDNS1123Subdomain(s.node)[0])
 	case s.checkInputs() != nil:
 		return s.checkInputs()
-	case s.phase != idle:
-		return errors.New("sources: Run was called twice: make new sources for each run")
 	case len(s.list()) == 0:
 		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP and Custom")
 	}
