@@ -144,7 +144,7 @@ func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
 		}
 		st.Lists[s.cause]++
 	})
-	r.log.Info("Listed", "cause", s.cause, "watchList", s.kind == doWatchList, "items", read.items, "resourceVersion", o.version)
+	r.log.V(2).Info("Listed", "cause", s.cause, "watchList", s.kind == doWatchList, "items", read.items, "resourceVersion", o.version)
 	if first {
 		close(r.synced)
 	}
