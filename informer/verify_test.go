@@ -63,6 +63,7 @@ func TestOtherContentUnderTheSameVersion(t *testing.T) {
 		h, err := i.AddHandler(func(e informer.Event[*corev1.Pod]) { told = append(told, e) })
 		require.NoError(t, err)
 		require.NoError(t, h.WaitSynced(t.Context()))
+		synctest.Wait()
 		told = nil
 		s.mu.Lock()
 		changed := s.pods["a"].DeepCopy()
@@ -79,6 +80,7 @@ func TestOtherContentUnderTheSameVersion(t *testing.T) {
 		s.mu.Unlock()
 		s.disconnect(false)
 		time.Sleep(10 * time.Second) // of the simulated clock: the reflector backs off, and lists
+		synctest.Wait()
 		require.Len(t, told, 1)
 		require.Equal(t, informer.Updated, told[0].Type)
 		require.Equal(t, told[0].Old.ResourceVersion, told[0].New.ResourceVersion)
