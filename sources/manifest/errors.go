@@ -136,18 +136,39 @@ type syntaxError struct {
 func (e *syntaxError) Error() string { return e.why }
 
 var (
-	yamlLine   = regexp.MustCompile(`\bline (\d+): `)
-	yamlQuoted = regexp.MustCompile("`|'[^']{2,}'|\"")
-	jsonField  = regexp.MustCompile(`^json: cannot unmarshal (\w+)(?: \S+)? into Go ` +
+	yamlLine  = regexp.MustCompile(`\bline (\d+): `)
+	yamlSign  = regexp.MustCompile(`'[[:punct:]]'`)
+	jsonField = regexp.MustCompile(`^json: cannot unmarshal (\w+)(?: \S+)? into Go ` +
 		`(?:struct field \w*\.([\w.]+)|value) of type (\S+) *(?:\{.*)?$`)
 )
 
-// yamlError keeps the line and the reason of a parser's complaint, and drops the reason where it quotes the text.
+// yamlReasons replace the parser's reasons that quote the text, or do not say what to look for. The
+// first one that fits counts.
+var yamlReasons = []struct{ parsers, ours string }{
+	{"did not find expected ',' or '}'", "a brace is not closed, or a comma is missing" + halfWritten},
+	{"did not find expected ',' or ']'", "a bracket is not closed, or a comma is missing" + halfWritten},
+	{"could not find expected ':'", "a key has no colon" + halfWritten},
+	{"found unexpected end of stream", "a quote is not closed" + halfWritten},
+	{"cannot decode", "a value does not fit its tag"},
+	{"unknown anchor", "an alias has no anchor"},
+	{"value contains itself", "an anchor contains itself"},
+	{"invalid map key", "a key is a list or a mapping"},
+}
+
+const halfWritten = ": is the manifest half-written?"
+
+// yamlError keeps the line and the reason of a parser's complaint, and drops a reason that quotes the
+// text. A quoted sign is the parser's own.
 func yamlError(err error) error {
 	why, line := strings.TrimPrefix(err.Error(), "yaml: "), yamlErrorLine(err)
 	why = strings.TrimPrefix(why, fmt.Sprintf("line %d: ", line))
-	if yamlQuoted.MatchString(why) || strings.Contains(why, "\n") {
-		why = "a value does not fit its tag, or an alias its anchor"
+	for _, reason := range yamlReasons {
+		if strings.Contains(why, reason.parsers) {
+			return &syntaxError{line: line, why: "not valid YAML: " + reason.ours}
+		}
+	}
+	if strings.ContainsAny(yamlSign.ReplaceAllString(why, ""), "`'\"\n") {
+		why = "a value cannot be read; the reason is left out, because it quotes the manifest"
 	}
 	return &syntaxError{line: line, why: "not valid YAML: " + why}
 }
