@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -151,6 +152,28 @@ func TestHTTPRefused(t *testing.T) {
 	text := polling(t, address).problem("connection refused")
 	require.NotContains(t, text, "hunter")
 	require.Contains(t, text, "http://"+listener.Addr().String()+"/pods: ")
+}
+
+// A URL with http:// for a port that speaks HTTPS: servers answer in HTTP, or with an alert of TLS.
+func TestHTTPSIsAskedFor(t *testing.T) {
+	const ask = "it speaks HTTPS: begin the manifest URL with https://"
+	secure := httptest.NewTLSServer(body(manifestOf("p", "v1")))
+	t.Cleanup(secure.Close)
+	port := secure.Listener.Addr().String()
+	alert := serve(t, hijacked("\x15\x03\x01\x00\x02\x02\x16"))
+	bad := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "hunter2", http.StatusBadRequest)
+	})
+	for name, options := range map[string][]sources.Option{"default": nil, "like the kubelet": {sources.LikeKubelet()}} {
+		t.Run(name, func(t *testing.T) {
+			problem := func(address, text string) string {
+				return start(t, append([]sources.Option{pollingSource(t, address)}, options...)...).problem(text)
+			}
+			require.Equal(t, "http://"+port+"/pods: the server answered 400 Bad Request: "+ask, problem("http://"+port+"/pods", ask))
+			require.Equal(t, alert.URL+": the server did not answer in HTTP: "+ask, problem(alert.URL, ask))
+			require.Equal(t, bad.URL+": the server answered 400 Bad Request", problem(bad.URL, "400"))
+		})
+	}
 }
 
 func TestHTTPSecretsAreNeverShown(t *testing.T) {

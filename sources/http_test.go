@@ -227,11 +227,17 @@ func TestHTTPHeaders(t *testing.T) {
 }
 
 func TestHTTPBadAddresses(t *testing.T) {
+	const noScheme = "the manifest URL does not begin with http:// or https://: write that before the host"
 	for _, row := range []struct{ address, want string }{
 		{"http://user:hunter2@host:port/", "cannot be parsed"},
-		{"ftp://user:hunter2@host/", `scheme "ftp"`},
 		{"https:///pods?hunter2", "no host"},
-		{"", `scheme ""`},
+		{"", "the manifest URL is empty: give one that begins with http:// or https://"},
+		{"ftp://user:hunter2@host/", noScheme},
+		{"example.com/pods?hunter2", noScheme},
+		{"localhost:8080/hunter2", noScheme},
+		{"127.0.0.1:8080/hunter2", noScheme},
+		{"//example.com/hunter2", noScheme},
+		{"user:hunter2@host/", noScheme},
 	} {
 		err := sources.New("node-1", sources.HTTP(row.address)).Run(t.Context())
 		require.ErrorContains(t, err, row.want)

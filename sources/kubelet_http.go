@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -100,7 +101,7 @@ func (k *kubeletHTTP) get(ctx context.Context) ([]byte, error) {
 	defer response.Body.Close()
 	body, err := k.client.Body(response)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+		err = k.client.Refusal(response.StatusCode, bytes.NewReader(body))
 	}
 	return body, err
 }

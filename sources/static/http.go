@@ -143,7 +143,7 @@ func (u *url[T]) fetch(ctx context.Context) (answer, error) {
 			return answer{}, nil
 		}
 	}
-	return answer{}, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	return answer{}, u.client.Refusal(response.StatusCode, response.Body)
 }
 
 func (u *url[T]) read(response *http.Response) (answer, error) {

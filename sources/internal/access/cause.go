@@ -11,7 +11,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 )
+
+var errWantsHTTPS = errors.New("it speaks HTTPS: begin the manifest URL with https://")
+
+// tlsAnswer is how net/http quotes the beginning of a TLS alert that answers a plain request.
+const tlsAnswer = `malformed HTTP response "\x15\x03`
 
 var errRedirect = errors.New("the server redirects, which is not followed")
 
@@ -25,8 +31,11 @@ func (c *Client) cause(err error) error {
 	if errors.As(err, &outer) {
 		err = outer.Err
 	}
-	if isPlain(err) {
+	switch {
+	case isPlain(err):
 		return err
+	case strings.Contains(err.Error(), tlsAnswer):
+		return fmt.Errorf("the server did not answer in HTTP: %w", errWantsHTTPS)
 	}
 	return fmt.Errorf("the request failed (%T; its text is left out, as it may quote the answer)", err)
 }

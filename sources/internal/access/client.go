@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 const maxRedirects = 10
 
 // ErrNoURL refuses an empty address.
-var ErrNoURL = errors.New(`the manifest URL is empty, and so has the scheme "": give http or https`)
+var ErrNoURL = errors.New("the manifest URL is empty: give one that begins with http:// or https://")
 
 // Client makes the requests to one URL. It is not safe for concurrent use.
 type Client struct {
@@ -31,10 +32,10 @@ func NewClient(address string, settings Settings) (*Client, error) {
 	switch {
 	case address == "":
 		err = ErrNoURL
+	case !hasScheme(address):
+		err = errors.New("the manifest URL does not begin with http:// or https://: write that before the host")
 	case err != nil:
 		err = errors.New("the manifest URL cannot be parsed")
-	case u.Scheme != "http" && u.Scheme != "https":
-		err = fmt.Errorf("the manifest URL has the scheme %q: give http or https", u.Scheme)
 	case u.Host == "":
 		err = errors.New("the manifest URL has no host")
 	default:
@@ -45,6 +46,13 @@ func NewClient(address string, settings Settings) (*Client, error) {
 	}
 	client := &http.Client{Transport: settings.Transport, CheckRedirect: stayOnHost}
 	return &Client{url: u, settings: settings, http: client}, nil
+}
+
+// hasScheme looks at the text: a parser takes the host of localhost:8080/pods for a scheme, and
+// refuses 127.0.0.1:8080/pods for its colon.
+func hasScheme(address string) bool {
+	scheme, _, ok := strings.Cut(address, ":")
+	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
 // FollowAnywhere follows redirects, ten of them, to any server.
@@ -83,6 +91,27 @@ func (c *Client) Get(ctx context.Context, more http.Header) (*http.Response, err
 		return nil, c.cause(err)
 	}
 	return response, nil
+}
+
+// maxHint bounds how much of a refusal is read for its reason.
+const maxHint = 4 << 10
+
+// Refusal is the error of an answer that is not the wanted one. It names the status, and says so if
+// the server wants HTTPS. It never repeats the body.
+func (c *Client) Refusal(status int, body io.Reader) error {
+	err := fmt.Errorf("the server answered %d %s", status, http.StatusText(status))
+	if status != http.StatusBadRequest || c.url.Scheme != "http" {
+		return err
+	}
+	said, _ := io.ReadAll(io.LimitReader(body, maxHint))
+	for _, reason := range []string{ // of Go, nginx and Apache
+		"HTTP request to an HTTPS server", "plain HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled",
+	} {
+		if bytes.Contains(said, []byte(reason)) {
+			return fmt.Errorf("%w: %w", err, errWantsHTTPS)
+		}
+	}
+	return err
 }
 
 // Body reads the body of an answer as far as the manifest limit.
