@@ -143,6 +143,7 @@ func TestAPIServerSequence(t *testing.T) {
 // A server that is cut off from its etcd has a state in its cache. A program that takes it, by option, is told the pods, and
 // nothing is safe to prune until the server has said how old they are.
 func TestAPIServerWithACachedFirstListIsNotSafeToPrune(t *testing.T) {
+	t.Parallel() // it waits
 	c := newCluster(t)
 	c.cutOff.Store(true)
 	c.create("a", onNode("node-1"))

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,33 +21,45 @@ func TestCheckpointKilledAtEveryByte(t *testing.T) {
 	if limit := os.Getenv(killAt); limit != "" {
 		dieAt(t, limit)
 	}
-	c := newCheckpoint(t.TempDir(), "node-1", APISource)
-	whole, err := c.encode(podsAt(t, 1, 2))
-	require.NoError(t, err)
-	for at := range len(whole) + 1 {
-		require.NoError(t, c.save(podsAt(t, 2, 1)))
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCheckpointKilledAtEveryByte$")
-		cmd.Env = append(os.Environ(), killAt+"="+strconv.Itoa(at), "TMPDIR="+filepath.Dir(c.path))
-		_ = cmd.Run()
-		signal := syscall.SIGXFSZ
-		if at == len(whole) {
-			signal = syscall.SIGKILL // behind the last byte
-		}
-		require.Equal(t, signal, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), "at byte %d", at)
-		got, err := c.load()
-		require.NoError(t, err, "at byte %d", at)
-		if at == len(whole) {
-			requireState(t, got, 1, 2)
-			continue
-		}
-		paths := temporaries(t, c)
-		require.Len(t, paths, 1)
-		left, err := os.ReadFile(paths[0])
-		require.NoError(t, err)
-		require.NoError(t, os.Remove(paths[0]))
-		require.Equal(t, whole[:at], left)
-		requireState(t, got, 2, 1)
+	for worker := range killers {
+		t.Run(fmt.Sprint("worker ", worker), func(t *testing.T) {
+			t.Parallel()
+			c := newCheckpoint(t.TempDir(), "node-1", APISource)
+			whole, err := c.encode(podsAt(t, 1, 2))
+			require.NoError(t, err)
+			for at := worker; at <= len(whole); at += killers {
+				killAtByte(t, c, whole, at)
+			}
+		})
 	}
+}
+
+// killers are the processes that are killed at a time. Starting one takes longer than what it does.
+const killers = 8
+
+func killAtByte(t *testing.T, c checkpoint, whole []byte, at int) {
+	require.NoError(t, c.save(podsAt(t, 2, 1)))
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCheckpointKilledAtEveryByte$")
+	cmd.Env = append(os.Environ(), killAt+"="+strconv.Itoa(at), "TMPDIR="+filepath.Dir(c.path))
+	_ = cmd.Run()
+	signal := syscall.SIGXFSZ
+	if at == len(whole) {
+		signal = syscall.SIGKILL // behind the last byte
+	}
+	require.Equal(t, signal, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), "at byte %d", at)
+	got, err := c.load()
+	require.NoError(t, err, "at byte %d", at)
+	if at == len(whole) {
+		requireState(t, got, 1, 2)
+		return
+	}
+	paths := temporaries(t, c)
+	require.Len(t, paths, 1)
+	left, err := os.ReadFile(paths[0])
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(paths[0]))
+	require.Equal(t, whole[:at], left)
+	requireState(t, got, 2, 1)
 }
 
 // dieAt saves a state in a process that the kernel ends at the first write beyond so many bytes. To get there, the action of

@@ -46,6 +46,7 @@ func TestFileConforms(t *testing.T) {
 }
 
 func TestSingleFileConforms(t *testing.T) {
+	t.Parallel() // it waits
 	sourcestest.Run(t, func(t *testing.T) sourcestest.Rig {
 		path := filepath.Join(folder(t), "pods.json")
 		return sourcestest.Rig{
@@ -98,6 +99,7 @@ func TestKubeletsOwnListConforms(t *testing.T) {
 }
 
 func TestAPIServerConforms(t *testing.T) {
+	t.Parallel() // it waits
 	sourcestest.Run(t, func(t *testing.T) sourcestest.Rig {
 		c := newCluster(t)
 		return sourcestest.Rig{

@@ -153,6 +153,7 @@ func TestFileEditsThatAreNone(t *testing.T) {
 }
 
 func TestFileThatTurnsBad(t *testing.T) {
+	t.Parallel() // it waits
 	secret := "hunter2"
 	for _, row := range []struct{ name, content, problem string }{
 		{"half-written", "apiVersion: v1\nkind: Pod\nmeta", "a.yaml"},
@@ -217,6 +218,7 @@ func TestFileHalfWrittenThatIsAPodAlready(t *testing.T) {
 }
 
 func TestFileThatDoesNotStopChanging(t *testing.T) {
+	t.Parallel() // it waits
 	path := filepath.Join(folder(t), "a.yaml")
 	put(t, path, manifestOf("p", "v0"))
 	r := watching(t, filepath.Dir(path))

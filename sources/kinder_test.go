@@ -23,6 +23,7 @@ type act struct {
 
 // TestKinderToFiles plays each story twice: first for a source that works like the kubelet's, and then for ours.
 func TestKinderToFiles(t *testing.T) {
+	t.Parallel() // it waits
 	if runtime.GOOS != "linux" {
 		t.Skip("the sequences were observed with inotify")
 	}

@@ -95,6 +95,7 @@ func TestKubeletOnlyBrokenFiles(t *testing.T) {
 }
 
 func TestKubeletFolderMadeLater(t *testing.T) {
+	t.Parallel() // it waits
 	k := likeKubelet(t, "sub")
 	k.expect("ADD file")
 	k.missed()
@@ -363,6 +364,7 @@ func TestKubeletConfigMapSwap(t *testing.T) {
 // The link that is the folder is switched: the watch stays with the old folder for ever, where nothing that happens is any
 // more what it seems to be, and the period sees the new one.
 func TestKubeletFolderSwitched(t *testing.T) {
+	t.Parallel() // it waits
 	k := likeKubelet(t, "current")
 	k.expect("ADD file")
 	k.missed()
@@ -384,6 +386,7 @@ func TestKubeletFolderSwitched(t *testing.T) {
 }
 
 func TestKubeletFolderRemovedAndMadeAgain(t *testing.T) {
+	t.Parallel() // it waits
 	k := likeKubelet(t, "sub")
 	k.expect("ADD file")
 	k.missed()

@@ -1,6 +1,7 @@
 package sourcestest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -18,7 +19,7 @@ import (
 // Node is the node that sources under test are run for.
 const Node = "node-1"
 
-// patience is how long the suite waits for what must come.
+// patience is the default of Rig.Patience.
 const patience = 20 * time.Second
 
 // moment is how long a source that has noticed that it is broken has to do something wrong.
@@ -26,8 +27,10 @@ const moment = 50 * time.Millisecond
 
 // Rig is a new source, and the hand that changes what it reads.
 type Rig struct {
-	// Source is what is tested. It must notice a change within 20 seconds.
+	// Source is what is tested. It must notice a change within Patience.
 	Source sources.Source
+	// Patience is how long the suite waits for a change, an error or the end of Run. Default 20 s.
+	Patience time.Duration
 	// Declare makes pods of these names, in the namespace "default", all that there is to be found. Without names there are
 	// no pods, but the source can be read. It is called before Run and while it runs.
 	Declare func(names ...string)
@@ -53,6 +56,7 @@ func Run(t *testing.T, makeRig func(t *testing.T) Rig) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := &run{T: t, Rig: makeRig(t), news: make(chan struct{}, 1)}
+			r.Patience = cmp.Or(r.Patience, patience)
 			require.NotEmpty(t, r.Source.Name())
 			test.run(r)
 		})
@@ -88,7 +92,7 @@ func (r *run) start() {
 		case err := <-done:
 			r.over.Store(true)
 			require.NoError(r, err, "the end of the context is no error")
-		case <-time.After(patience):
+		case <-time.After(r.Patience):
 			require.Fail(r, "Run does not return when its context has ended")
 		}
 	})
@@ -136,7 +140,7 @@ func (r *run) expect(names ...string) {
 	}
 	slices.Sort(want)
 	got := []string{}
-	timeout := time.After(patience)
+	timeout := time.After(r.Patience)
 	for {
 		if pods, ok := r.newest(); ok {
 			got = []string{}
@@ -159,7 +163,7 @@ func (r *run) expect(names ...string) {
 
 func (r *run) broken(want bool) {
 	r.Helper()
-	require.Eventually(r, func() bool { return want == (len(r.Source.Report().Problems) > 0) }, patience, time.Millisecond,
+	require.Eventually(r, func() bool { return want == (len(r.Source.Report().Problems) > 0) }, r.Patience, time.Millisecond,
 		"there is a problem in the report: %t", want)
 }
 
@@ -181,7 +185,7 @@ func follows(r *run) {
 	report := r.Source.Report()
 	require.Empty(r, report.Problems)
 	require.NotEmpty(r, report.Mode, "the report says how the source learns of changes")
-	require.WithinDuration(r, time.Now(), report.LastContact, patience)
+	require.WithinDuration(r, time.Now(), report.LastContact, r.Patience)
 }
 
 func breaks(r *run) {
@@ -248,7 +252,7 @@ func endedBefore(r *run) {
 	select {
 	case err := <-done:
 		require.NoError(r, err)
-	case <-time.After(patience):
+	case <-time.After(r.Patience):
 		require.Fail(r, "Run does not return though its context had ended")
 	}
 }

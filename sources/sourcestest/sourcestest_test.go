@@ -93,13 +93,21 @@ func (d *declared) set(sink *sources.Sink, all *store.Indexer[*corev1.Pod]) {
 
 const withFault = "TRIBUTARY_TEST_FAULT"
 
+// shortPatience is enough for a source that is told of each change.
+const shortPatience = 200 * time.Millisecond
+
 func TestGoodSource(t *testing.T) {
 	sourcestest.Run(t, func(*testing.T) sourcestest.Rig {
 		d := &declared{fault: os.Getenv(withFault), now: make(chan struct{}, 1)}
+		patience := time.Duration(0) // the default
+		if d.fault != "" {
+			patience = shortPatience
+		}
 		return sourcestest.Rig{
-			Source:  d,
-			Declare: func(names ...string) { d.change(false, names) },
-			Break:   func() { d.change(true, nil) },
+			Source:   d,
+			Patience: patience,
+			Declare:  func(names ...string) { d.change(false, names) },
+			Break:    func() { d.change(true, nil) },
 		}
 	})
 }
