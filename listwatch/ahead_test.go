@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
 // manyCores lets rounds be decoded by several goroutines on any machine.
@@ -59,11 +61,11 @@ func marshalled(t *testing.T, obj interface{ Marshal() ([]byte, error) }) []byte
 
 func envelopeOf(apiVersion, kind string, message []byte) []byte {
 	head := append(field(1, []byte(apiVersion)), field(2, []byte(kind))...)
-	return append([]byte(protobufMagic), append(field(typeMetaField, head), field(messageField, message)...)...)
+	return append([]byte(wire.Magic), append(field(wire.UnknownTypeMeta, head), field(wire.UnknownRaw, message)...)...)
 }
 
 func frameOf(event string, envelope []byte) []byte {
-	inner := append(field(eventField, []byte(event)), field(objectField, field(rawField, envelope))...)
+	inner := append(field(wire.EventType, []byte(event)), field(wire.EventObject, field(wire.ExtensionRaw, envelope))...)
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(inner))), inner...)
 }
 
@@ -112,31 +114,31 @@ func randomWatch(t *testing.T, random *rand.Rand, n int) []byte {
 
 // randomList is the body of a list, some of its items faulty.
 func randomList(t *testing.T, random *rand.Rand, n int) []byte {
-	message := field(listMetaField, field(2, []byte("4711")))
+	message := field(wire.ListMeta, field(2, []byte("4711")))
 	for i := range n {
 		data := marshalled(t, somePod(i, random.Intn(300)))
 		switch random.Intn(60) {
 		case 0:
 			data = data[:len(data)-2]
 		case 1:
-			message = append(message, field(itemField+100, []byte("unknown"))...)
+			message = append(message, field(wire.ListItems+100, []byte("unknown"))...)
 		case 2:
 			data = nil
 		case 3:
 			data = marshalled(t, somePod(i, maxRound+random.Intn(1000)))
 		case 4:
 			if random.Intn(4) == 0 {
-				message = append(message, itemField<<3) // of another wire type
+				message = append(message, wire.ListItems<<3) // of another wire type
 			}
 		}
-		message = append(message, field(itemField, data)...)
+		message = append(message, field(wire.ListItems, data)...)
 	}
 	body := envelopeOf("v1", "PodList", message)
 	if random.Intn(4) == 0 {
 		body = append(body, field(3, nil)...) // behind the list
 	}
 	if random.Intn(8) == 0 {
-		body = append(body, field(messageField, nil)...) // which looks like an item, and must not come
+		body = append(body, field(wire.UnknownRaw, nil)...) // which looks like an item, and must not come
 	}
 	return cutAnywhere(random, body)
 }
@@ -317,7 +319,7 @@ func TestWhatIsHeldKeepsItsPlaceInARound(t *testing.T) {
 	held := map[string]*corev1.Pod{}
 	for i := range 200 {
 		p := somePod(i, 10)
-		message = append(message, field(itemField, marshalled(t, p))...)
+		message = append(message, field(wire.ListItems, marshalled(t, p))...)
 		stream = append(stream, podFrame(t, watch.Modified, p)...)
 		if i%17 == 3 || i > 180 {
 			held["shop/"+p.Name] = p.DeepCopy()

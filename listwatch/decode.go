@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	kjson "sigs.k8s.io/json"
 
+	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/listwatch/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
@@ -25,8 +25,8 @@ const (
 	watchBuffer = 4 << 10
 )
 
-// decoder turns the bytes of a stream into objects. Framing knows nothing of objects, and how one object is decoded
-// is decided in protobufObject and jsonObject alone. It is safe for concurrent use.
+// decoder turns the bytes of a stream into objects. What the bytes mean is an [encoding]'s to know.
+// It is safe for concurrent use.
 type decoder[T store.Object] struct {
 	new      func() T
 	weak     func(T) func() any // a weak pointer: nil once nobody keeps the object
@@ -126,48 +126,31 @@ func (c *counted) Read(b []byte) (n int, err error) {
 func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.ListMeta, error) {
 	r := largeReader(body)
 	defer putLargeReader(r)
-	start, err := r.Peek(len(protobufMagic))
+	start, err := r.Peek(maxStart)
+	e, unknown := d.encodingOf(start, false)
 	switch {
-	case string(start) == protobufMagic && !d.protobuf:
-		return metav1.ListMeta{}, errNoProtobuf
-	case string(start) == protobufMagic:
-		return d.protobufList(r, yield)
-	case len(start) > 0 && isJSONStart(start):
-		return d.jsonList(r, yield)
-	case err != nil && strings.HasPrefix(protobufMagic, string(start)):
+	case unknown == nil:
+		return e.list(r, yield)
+	case err != nil && strings.HasPrefix(wire.Magic, string(start)):
 		return metav1.ListMeta{}, unexpected(err)
 	}
-	return metav1.ListMeta{}, errNeitherEncoding
+	return metav1.ListMeta{}, unknown
 }
 
-// frame is one event of a watch before its object is decoded.
-type frame[T store.Object] struct {
-	event     string
-	object    []byte // as it came: in an envelope, where it is protobuf
-	json      bool
-	malformed error // why it could not be taken apart, though the frames around it are whole
+// maxStart is how many bytes tell the encoding of a list.
+const maxStart = len(wire.Magic)
 
-	kind    schema.GroupVersionKind // of the envelope, and what is in it
-	message []byte
-	sealed  error // why it could not be opened
-
-	identity identity // of the object, as far as it is needed and can be read
-	held     counterpart[T]
-}
-
-// content is the bytes of the object.
-func (f *frame[T]) content() []byte {
-	if f.json {
-		return f.object
+// item yields one item of a list.
+func (d *decoder[T]) item(e encoding[T], data []byte, kind schema.GroupVersionKind, yield func(T, error) bool) error {
+	obj, err := d.held.item(e, data, kind)
+	if err != nil {
+		var none T
+		obj, err = none, &DecodeError{Op: "list", Object: e.key(data), Err: err}
 	}
-	return f.message
-}
-
-// frames are those of one stream. What next returns is valid until it is called while nothing waits.
-type frames[T store.Object] interface {
-	next() (frame[T], error)
-	waits() bool // whether the next one has come already
-	close()
+	if !yield(obj, err) {
+		return errStopped
+	}
+	return nil
 }
 
 // watch decodes the body of a WATCH until it ends; nil is a clean end between two frames.
@@ -177,18 +160,17 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 	if err != nil {
 		return atBoundary(err)
 	}
-	var frames frames[T] = &jsonFrames[T]{jsonReader{r: r, limit: d.limit}}
-	switch {
-	case isJSONStart(start):
-	case start[0] > ' ': // text, or a frame of more than 512 MiB
-		return errNeitherEncoding
-	case !d.protobuf:
-		return errNoProtobuf
-	default:
-		frames = &protobufFrames[T]{own: r, r: r, limit: d.limit}
+	e, err := d.encodingOf(start, true)
+	if err != nil {
+		return err
+	}
+	frames, err := e.frames(r)
+	if err != nil {
+		return err
 	}
 	defer frames.close()
-	events := round[frame[T], Event[T]]{decode: d.event, known: d.heldEvent, yield: func(event Event[T], err error) error {
+	decode := func(f frame[T]) (Event[T], error) { return d.event(e, f) }
+	events := round[frame[T], Event[T]]{decode: decode, known: d.heldEvent, yield: func(event Event[T], err error) error {
 		var unusable *DecodeError
 		if err != nil && !errors.As(err, &unusable) {
 			return err
@@ -202,12 +184,6 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 		f, err := frames.next()
 		if err != nil {
 			return atBoundary(err)
-		}
-		switch {
-		case !f.json:
-			f.identity = protobufIdentity(f.message)
-		case d.held != nil:
-			f.identity = jsonIdentity(f.object)
 		}
 		if d.holds(f) {
 			f.held = d.held.find(f.identity)
@@ -226,24 +202,32 @@ func atBoundary(err error) error {
 	return err
 }
 
-func (d *decoder[T]) event(f frame[T]) (Event[T], error) {
+func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 	if f.malformed != nil {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Err: f.malformed}
 	}
+	var none T
 	kind := watch.EventType(f.event)
 	switch kind {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
 	case watch.Error:
-		return Event[T]{}, d.status(f)
+		return Event[T]{}, reported(e, f)
 	default:
-		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Object: d.keyIn(f.object, f.json), Err: errUnknownEvent}
+		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Object: e.key(f.object), Err: errUnknownEvent}
 	}
-	obj, err := d.object(f)
+	var changed []byte
+	if kind == watch.Modified {
+		changed = f.identity.uid
+	}
+	obj, err := none, f.sealed
+	if err == nil {
+		obj, err = e.object(f.object, f.kind, changed)
+	}
 	if err == nil && kind != watch.Bookmark {
 		err = named(obj)
 	}
 	if err != nil {
-		return Event[T]{}, &DecodeError{Op: "watch", Event: f.event, Object: d.keyIn(f.object, f.json), Err: err}
+		return Event[T]{}, &DecodeError{Op: "watch", Event: f.event, Object: e.key(f.object), Err: err}
 	}
 	switch kind {
 	case watch.Deleted:
@@ -251,132 +235,18 @@ func (d *decoder[T]) event(f frame[T]) (Event[T], error) {
 			d.memo.Forget(f.identity.uid)
 		}
 	case watch.Added, watch.Modified:
-		obj = d.held.settle(f.held, f.content(), obj)
+		obj = d.held.settle(f.held, f.object, obj)
 	}
 	return newEvent(kind, obj), nil
 }
 
-// object decodes the object of an event.
-func (d *decoder[T]) object(f frame[T]) (none T, err error) {
-	switch {
-	case f.json:
-		return d.jsonObject(f.object, schema.GroupVersionKind{})
-	case f.sealed != nil:
-		return none, f.sealed
-	case f.kind.Kind == "":
-		return none, errNoKind
-	}
-	if watch.EventType(f.event) == watch.Modified {
-		return d.protobufObject(f.message, f.kind, f.identity.uid)
-	}
-	return d.protobufObject(f.message, f.kind, nil)
-}
-
-// status decodes the Status of an ERROR event.
-func (d *decoder[T]) status(f frame[T]) error {
+// reported decodes the Status of an ERROR event.
+func reported[T store.Object](e encoding[T], f frame[T]) error {
 	var status metav1.Status
-	var err error
-	if f.json {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(f.object, &status)
-	} else if err = f.sealed; err == nil {
-		err = status.Unmarshal(f.message)
-	}
-	if err != nil {
+	if f.sealed != nil || e.status(f.object, &status) != nil {
 		return errUndecodableStatus
 	}
 	return statusError(&status)
-}
-
-// protobufObject decodes one message. data may be reused afterwards: generated code copies what it keeps. changed is the UID of an
-// object that was there before: it is decoded beside its last state.
-func (d *decoder[T]) protobufObject(data []byte, gvk schema.GroupVersionKind, changed []byte) (T, error) {
-	var none T
-	if err := d.check(gvk.Kind); err != nil {
-		return none, err
-	}
-	obj := d.new()
-	message, ok := any(obj).(unmarshaler)
-	if !ok {
-		return none, errNoProtobuf
-	}
-	var change sharing.Change
-	var err error
-	switch {
-	case d.memo == nil:
-		err = message.Unmarshal(data)
-	case len(changed) > 0:
-		change, err = d.memo.UnmarshalChange(changed, data, message)
-	default:
-		err = d.memo.Unmarshal(data, message)
-	}
-	if err != nil {
-		return none, errMalformed
-	}
-	if d.kind == "" {
-		obj.GetObjectKind().SetGroupVersionKind(gvk)
-	}
-	obj = d.dropped(obj)
-	if len(changed) > 0 {
-		change.Keep(d.weak(obj))
-	}
-	return obj, nil
-}
-
-// jsonObject decodes one object. gvk is what a list said of its items, which may leave it out themselves.
-func (d *decoder[T]) jsonObject(data []byte, gvk schema.GroupVersionKind) (T, error) {
-	obj := d.new()
-	var none T
-	if len(data) == 0 || data[0] != '{' {
-		return none, errNotObject
-	}
-	if u, ok := any(obj).(*unstructured.Unstructured); ok {
-		if err := d.unstructured(u, data, gvk); err != nil {
-			return none, err
-		}
-		return d.dropped(obj), nil
-	}
-	if err := d.typed(data, obj); err != nil {
-		return none, withoutValues(err)
-	}
-	if own := obj.GetObjectKind().GroupVersionKind(); own.Kind != "" {
-		gvk = own
-	}
-	if gvk.Kind == "" {
-		return none, errNoKind
-	}
-	if err := d.check(gvk.Kind); err != nil {
-		return none, err
-	}
-	if d.kind != "" {
-		gvk = schema.GroupVersionKind{}
-	}
-	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	return d.dropped(obj), nil
-}
-
-func (d *decoder[T]) typed(data []byte, obj any) error {
-	if d.memo != nil {
-		return d.memo.UnmarshalTyped(data, obj)
-	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(data, obj)
-}
-
-func (d *decoder[T]) unstructured(u *unstructured.Unstructured, data []byte, gvk schema.GroupVersionKind) (err error) {
-	if d.memo != nil {
-		u.Object, err = d.memo.UnmarshalTree(data)
-	} else {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object)
-	}
-	if err != nil {
-		return withoutValues(err)
-	}
-	if u.GetKind() == "" && gvk.Kind != "" {
-		u.SetGroupVersionKind(gvk)
-	}
-	if u.GetKind() == "" || u.GetAPIVersion() == "" {
-		return errors.New("the object has no kind or no apiVersion")
-	}
-	return nil
 }
 
 // check compares a kind that the server named with the one that the Go type stands for.
@@ -396,19 +266,4 @@ func (d *decoder[T]) checkList(kind string) error {
 		return wrongKind(kind, d.kind+"List")
 	}
 	return nil
-}
-
-// keyIn reads the name of an object that could not be decoded, if that much of it can be.
-func (d *decoder[T]) keyIn(data []byte, json bool) string {
-	var head metav1.PartialObjectMetadata
-	if json {
-		// A mismatch elsewhere in the metadata still leaves the names.
-		_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &head)
-		return store.KeyOf(&head)
-	}
-	if _, raw, err := new(envelopes).open(data); err == nil {
-		data = raw
-	}
-	_ = head.Unmarshal(data)
-	return store.KeyOf(&head)
 }

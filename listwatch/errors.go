@@ -40,16 +40,14 @@ func (e *DecodeError) Error() string {
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 var (
-	errNeitherEncoding   = errors.New("the body is neither JSON nor protobuf: is this the address of a Kubernetes API server?")
+	errNoEncoding        = errors.New("the body is neither JSON nor protobuf: is this the address of a Kubernetes API server?")
 	errNoProtobuf        = errors.New("the server sent protobuf, which was not asked for and which this type has no code for")
 	errNoList            = errors.New("the body is no list: it has neither items nor a list's kind")
 	errNoKind            = errors.New("the object has no kind")
 	errNotObject         = errors.New("the object is not a JSON object")
-	errNotJSON           = errors.New("malformed JSON")
 	errNotHTTP           = errors.New("the answer is not HTTP: is this the address of a Kubernetes API server?")
 	errUnknownEvent      = errors.New("only ADDED, MODIFIED, DELETED, BOOKMARK and ERROR are defined")
 	errUndecodableStatus = errors.New("the server reported an error that cannot be decoded")
-	errMalformed         = errors.New("malformed protobuf")
 	errNoName            = errors.New("the object has no name")
 )
 

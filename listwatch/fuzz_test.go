@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	restwatch "k8s.io/client-go/rest/watch"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
 // The fuzz targets compare with apimachinery's own decoders. Ours may refuse more (see the messages in errors.go); it
@@ -91,9 +93,9 @@ func FuzzProtobufList(f *testing.F) {
 	body := seedList(f, runtime.ContentTypeProtobuf)
 	f.Add(body)
 	f.Add(body[:len(body)-4])
-	f.Add([]byte(protobufMagic + string(field(messageField, nil))))
+	f.Add([]byte(wire.Magic + string(field(wire.UnknownRaw, nil))))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if len(body) > fuzzBody || !bytes.HasPrefix(body, []byte(protobufMagic)) {
+		if len(body) > fuzzBody || !bytes.HasPrefix(body, []byte(wire.Magic)) {
 			t.Skip()
 		}
 		pods, meta, whole := fuzzList(t, body)
@@ -102,7 +104,7 @@ func FuzzProtobufList(f *testing.F) {
 		}
 		// What the version in the envelope says is the client's business: it asked for a path of that version.
 		var envelope runtime.Unknown
-		require.NoError(t, envelope.Unmarshal(body[len(protobufMagic):]))
+		require.NoError(t, envelope.Unmarshal(body[len(wire.Magic):]))
 		require.Contains(t, []string{"", "PodList"}, envelope.Kind)
 		var theirs corev1.PodList
 		require.NoError(t, theirs.Unmarshal(envelope.Raw))
@@ -115,7 +117,7 @@ func FuzzJSONList(f *testing.F) {
 	f.Add(seedList(f, runtime.ContentTypeJSON))
 	f.Add([]byte(` {"x":[1,"\u0022]",{}],"items":null,"kind":"PodList"} `))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if len(body) > fuzzBody || bytes.HasPrefix(body, []byte(protobufMagic)) {
+		if len(body) > fuzzBody || bytes.HasPrefix(body, []byte(wire.Magic)) {
 			t.Skip()
 		}
 		pods, meta, whole := fuzzList(t, body)
@@ -207,7 +209,7 @@ func FuzzProtobufWatch(f *testing.F) {
 	f.Add(body[:len(body)-3])
 	f.Add(append(binary.BigEndian.AppendUint32(nil, 0), body...))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if len(body) > fuzzBody || len(body) > 0 && isJSONStart(body) {
+		if len(body) > fuzzBody || len(body) > 0 && (body[0] == '{' || wire.IsSpace(body[0])) {
 			t.Skip()
 		}
 		judgeWatch(t, runtime.ContentTypeProtobuf, body)
@@ -220,7 +222,7 @@ func FuzzJSONWatch(f *testing.F) {
 	f.Add(body[:len(body)-3])
 	f.Add([]byte(` {"x":0,"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if len(body) > fuzzBody || len(body) == 0 || !isJSONStart(body) {
+		if len(body) > fuzzBody || len(body) == 0 || !(body[0] == '{' || wire.IsSpace(body[0])) {
 			t.Skip()
 		}
 		judgeWatch(t, runtime.ContentTypeJSON, body)

@@ -1,8 +1,7 @@
 package listwatch
 
 import (
-	"errors"
-
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/content"
@@ -87,15 +86,15 @@ func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
 	return obj
 }
 
-// item returns the object of one item of a list: the one that is held, or the one that decode makes.
-func (h *heldCopy[T]) item(identify func([]byte) identity, data []byte, decode func() (T, error)) (T, error) {
+// item returns the object of one item of a list: the one that is held, or else a new one.
+func (h *heldCopy[T]) item(e encoding[T], data []byte, kind schema.GroupVersionKind) (T, error) {
 	var c counterpart[T]
 	if h != nil {
-		if c = h.find(identify(data)); h.isFrom(c, data) {
+		if c = h.find(e.identity(data)); h.isFrom(c, data) {
 			return c.obj, nil
 		}
 	}
-	obj, err := decode()
+	obj, err := e.object(data, kind, nil)
 	if err == nil {
 		err = named(obj)
 	}
@@ -107,7 +106,7 @@ func (h *heldCopy[T]) item(identify func([]byte) identity, data []byte, decode f
 
 // heldEvent returns the event whose object is held.
 func (d *decoder[T]) heldEvent(f frame[T]) (event Event[T], found bool) {
-	if !d.held.isFrom(f.held, f.content()) {
+	if !d.held.isFrom(f.held, f.object) {
 		return event, false
 	}
 	return newEvent(watch.EventType(f.event), f.held.obj), true
@@ -120,99 +119,5 @@ func (d *decoder[T]) holds(f frame[T]) bool {
 	default:
 		return false
 	}
-	return d.held != nil && f.malformed == nil &&
-		(f.json || f.sealed == nil && f.kind.Kind != "" && d.check(f.kind.Kind) == nil)
-}
-
-// once sets a part of the identity, which must not come a second time.
-func (*identity) once(part *[]byte, value []byte) error {
-	if *part != nil {
-		return errMalformed
-	}
-	*part = value
-	return nil
-}
-
-// Numbers of the fields of ObjectMeta that make an identity.
-const (
-	metadataField  = 1 // of an object
-	nameField      = 1
-	namespaceField = 3
-	uidField       = 5
-	versionField   = 6
-)
-
-// protobufIdentity reads which object this is without decoding it. It returns nothing if the metadata is not written as
-// servers write it: in one part, each field once.
-func protobufIdentity(data []byte) identity {
-	var id identity
-	parts := 0
-	err := eachField(data, metadataField, func(field int, value []byte) error {
-		if field != metadataField {
-			return nil
-		}
-		parts++
-		return eachField(value, versionField, func(field int, value []byte) error {
-			var err error
-			switch field {
-			case nameField:
-				err = id.once(&id.name, value)
-			case namespaceField:
-				err = id.once(&id.namespace, value)
-			case uidField:
-				err = id.once(&id.uid, value)
-			case versionField:
-				err = id.once(&id.resourceVersion, value)
-			}
-			return err
-		})
-	})
-	if err != nil || parts != 1 {
-		return identity{}
-	}
-	return id
-}
-
-// jsonIdentity does the same for JSON. It stops when it knows enough, which is at the beginning of what servers write: a UID is
-// of one object only, so that what stands behind cannot make it another's.
-func jsonIdentity(data []byte) identity {
-	var id identity
-	err := eachMember(data, func(key, value []byte) error {
-		if string(key) != "metadata" {
-			return nil
-		}
-		err := eachMember(value, id.read)
-		if err == nil {
-			err = errKnown
-		}
-		return err
-	})
-	if err != errKnown {
-		return identity{}
-	}
-	return id
-}
-
-// errKnown ends the search.
-var errKnown = errors.New("known")
-
-// read takes one member of the metadata.
-func (id *identity) read(key, value []byte) (err error) {
-	var into *[]byte
-	switch string(key) {
-	case "name":
-		into = &id.name
-	case "namespace":
-		into = &id.namespace
-	case "uid":
-		into = &id.uid
-	case "resourceVersion":
-		into = &id.resourceVersion
-	default:
-		return nil
-	}
-	if *into, err = unquote(value); err == nil && id.name != nil && id.uid != nil && id.resourceVersion != nil {
-		err = errKnown
-	}
-	return err
+	return d.held != nil && f.malformed == nil && f.sealed == nil && d.check(f.kind.Kind) == nil
 }

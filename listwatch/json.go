@@ -2,15 +2,17 @@ package listwatch
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -18,13 +20,20 @@ import (
 // {"type": …, "object": …}. Splitting follows brackets and strings only; each value is then decoded, or where nobody
 // wants it validated, as a whole.
 
-func isJSONStart(b []byte) bool { return b[0] == '{' || isSpace(b[0]) }
+// jsonEncoding is JSON.
+type jsonEncoding[T store.Object] struct{ *decoder[T] }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+func (jsonEncoding[T]) begins(start []byte, _ bool) bool {
+	return start[0] == '{' || wire.IsSpace(start[0])
+}
 
-// jsonList reads a list, item by item. Its fields may come in any order.
-func (d *decoder[T]) jsonList(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
-	in := &jsonReader{r: r, limit: d.limit}
+func (e jsonEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
+	return &jsonFrames[T]{in: jsonReader{r: r, limit: e.limit}, identify: e.held != nil}, nil
+}
+
+// list reads a list whose fields may come in any order.
+func (e jsonEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
+	in := &jsonReader{r: r, limit: e.limit}
 	var head metav1.TypeMeta
 	listed := false
 	err = in.object(func(key string) error {
@@ -33,17 +42,23 @@ func (d *decoder[T]) jsonList(r *bufio.Reader, yield func(T, error) bool) (meta 
 			if err := in.decode(key, &head.Kind); err != nil {
 				return err
 			}
-			return d.checkList(head.Kind)
+			return e.checkList(head.Kind)
 		case "apiVersion":
 			return in.decode(key, &head.APIVersion)
 		case "metadata":
 			return in.decode(key, &meta)
 		case "items":
 			if listed {
-				return errNotJSON // the last one would count, and the items of the first are out already
+				return wire.ErrJSON // the last one would count, and the items of the first are out already
 			}
 			listed = true
-			return in.array(func() error { return d.jsonItem(in, head, yield) })
+			return in.array(func() error {
+				data, err := in.value()
+				if err != nil {
+					return err
+				}
+				return e.item(e, data, e.itemKind(head), yield)
+			})
 		}
 		return in.skip()
 	})
@@ -56,28 +71,20 @@ func (d *decoder[T]) jsonList(r *bufio.Reader, yield func(T, error) bool) (meta 
 	return meta, in.end()
 }
 
-func (d *decoder[T]) jsonItem(in *jsonReader, list metav1.TypeMeta, yield func(T, error) bool) error {
-	data, err := in.value()
-	if err != nil {
-		return err
-	}
+// itemKind is what a list says of its items, or else what the Go type says.
+func (e jsonEncoding[T]) itemKind(list metav1.TypeMeta) schema.GroupVersionKind {
 	gvk := itemKind(list.APIVersion, list.Kind)
 	if gvk.Kind == "" {
-		gvk.Kind = d.kind
+		gvk.Kind = e.kind
 	}
-	obj, err := d.held.item(jsonIdentity, data, func() (T, error) { return d.jsonObject(data, gvk) })
-	if err != nil {
-		var none T
-		obj, err = none, &DecodeError{Op: "list", Object: d.keyIn(data, true), Err: err}
-	}
-	if !yield(obj, err) {
-		return errStopped
-	}
-	return nil
+	return gvk
 }
 
 // jsonFrames are the events of a watch.
-type jsonFrames[T store.Object] struct{ in jsonReader }
+type jsonFrames[T store.Object] struct {
+	in       jsonReader
+	identify bool
+}
 
 // waits is never true: whether a value has come whole cannot be seen without scanning it, which is a good part of the work.
 func (*jsonFrames[T]) waits() bool { return false }
@@ -95,81 +102,24 @@ func (j *jsonFrames[T]) next() (frame[T], error) {
 	if err != nil {
 		return frame[T]{}, unexpected(err)
 	}
-	f := frame[T]{json: true}
-	err = eachMember(data, func(key, value []byte) (err error) {
+	var f frame[T]
+	err = wire.EachMember(data, func(key, value []byte) (err error) {
 		switch string(key) {
 		case "type":
 			var event []byte
-			event, err = unquote(value)
+			event, err = wire.Unquote(value)
 			f.event = eventName(event)
 		case "object":
 			f.object = value
 		default:
-			err = valid(value)
+			err = wire.Valid(value)
 		}
 		return err
 	})
+	if j.identify {
+		f.identity = jsonIdentity(f.object)
+	}
 	return f, err
-}
-
-// eachMember takes an object in memory apart without copying the values.
-func eachMember(data []byte, do func(key, value []byte) error) error {
-	next := func(want byte) bool {
-		data = bytes.TrimLeft(data, " \n\r\t")
-		if len(data) == 0 || data[0] != want {
-			return false
-		}
-		data = data[1:]
-		return true
-	}
-	value := func() []byte {
-		data = bytes.TrimLeft(data, " \n\r\t")
-		var s jsonScanner
-		n, _ := s.feed(data)
-		value := data[:n]
-		data = data[n:]
-		return value
-	}
-	if !next('{') {
-		return errNotJSON
-	}
-	for first := true; !next('}'); first = false {
-		if !first && !next(',') {
-			return errNotJSON
-		}
-		key, err := unquote(value())
-		if err != nil || !next(':') {
-			return errNotJSON
-		}
-		if err := do(key, value()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unquote decodes a string, in place where it can; null is none.
-func unquote(value []byte) ([]byte, error) {
-	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
-		return nil, errNotJSON
-	}
-	for _, c := range value[1 : len(value)-1] {
-		if c < ' ' || c >= 0x7f || c == '\\' {
-			var s string
-			if kjson.UnmarshalCaseSensitivePreserveInts(value, &s) != nil {
-				return nil, errNotJSON
-			}
-			return []byte(s), nil
-		}
-	}
-	return value[1 : len(value)-1], nil
-}
-
-func valid(value []byte) error {
-	if !json.Valid(value) {
-		return errNotJSON
-	}
-	return nil
 }
 
 // jsonReader splits a stream into JSON values.
@@ -186,7 +136,7 @@ func (j *jsonReader) next() (byte, error) {
 		if err != nil {
 			return 0, err
 		}
-		if !isSpace(b) {
+		if !wire.IsSpace(b) {
 			return b, j.r.UnreadByte()
 		}
 	}
@@ -199,7 +149,7 @@ func (j *jsonReader) expect(want byte) error {
 	case err != nil:
 		return unexpected(err)
 	case got != want:
-		return errNotJSON
+		return wire.ErrJSON
 	}
 	_, err = j.r.Discard(1)
 	return err
@@ -212,7 +162,7 @@ func (j *jsonReader) object(field func(key string) error) error {
 		if err != nil {
 			return err
 		}
-		key, err := unquote(data)
+		key, err := wire.Unquote(data)
 		if err != nil {
 			return err
 		}
@@ -287,7 +237,7 @@ func (j *jsonReader) skip() error {
 	if err != nil {
 		return err
 	}
-	return valid(value)
+	return wire.Valid(value)
 }
 
 // end reads the end of the stream: there is nothing after a list. Having seen it, HTTP keeps the connection.
@@ -297,7 +247,7 @@ func (j *jsonReader) end() error {
 	case io.EOF:
 		return nil
 	case nil:
-		return errNotJSON
+		return wire.ErrJSON
 	}
 	return err
 }
@@ -307,95 +257,139 @@ func (j *jsonReader) scan(part func([]byte) error) error {
 	if _, err := j.next(); err != nil {
 		return unexpected(err)
 	}
-	var s jsonScanner
+	var s wire.JSONScanner
 	for {
 		if _, err := j.r.Peek(1); err != nil {
-			if err == io.EOF && s.inScalar {
+			if err == io.EOF && s.InScalar {
 				return nil // a number may end with the stream
 			}
 			return unexpected(err)
 		}
 		window, _ := j.r.Peek(j.r.Buffered())
-		n, done := s.feed(window)
+		n, done := s.Feed(window)
 		if err := part(window[:n]); err != nil {
 			return err
 		}
 		_, _ = j.r.Discard(n)
 		if done {
-			if !s.started {
-				return errNotJSON
+			if !s.Started {
+				return wire.ErrJSON
 			}
 			return nil
 		}
 	}
 }
 
-// jsonScanner finds the end of one JSON value: it follows brackets and strings, and nothing else.
-type jsonScanner struct {
-	depth    int
-	inString bool
-	escaped  bool
-	inScalar bool // a number, true, false, null, or a string outside all brackets
-	started  bool
+// object decodes one object. gvk is what a list said of its items, which may leave it out themselves.
+func (e jsonEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, _ []byte) (T, error) {
+	obj := e.new()
+	var none T
+	if len(data) == 0 || data[0] != '{' {
+		return none, errNotObject
+	}
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		if err := e.unstructured(u, data, gvk); err != nil {
+			return none, err
+		}
+		return e.dropped(obj), nil
+	}
+	if err := e.typed(data, obj); err != nil {
+		return none, withoutValues(err)
+	}
+	if own := obj.GetObjectKind().GroupVersionKind(); own.Kind != "" {
+		gvk = own
+	}
+	if gvk.Kind == "" {
+		return none, errNoKind
+	}
+	if err := e.check(gvk.Kind); err != nil {
+		return none, err
+	}
+	if e.kind != "" {
+		gvk = schema.GroupVersionKind{}
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return e.dropped(obj), nil
 }
 
-// feed takes the next bytes and returns how many belong to the value, and whether it is complete.
-func (s *jsonScanner) feed(b []byte) (n int, done bool) {
-	for i := 0; i < len(b); i++ {
-		c := b[i]
-		if s.inString {
-			if i, done = s.string(b, i); done && s.depth == 0 {
-				return i + 1, true
-			}
-			continue
-		}
-		switch c {
-		case '"':
-			s.inString, s.started = true, true
-		case '{', '[':
-			if s.inScalar {
-				return i, true
-			}
-			s.depth++
-			s.started = true
-		case '}', ']':
-			if s.depth == 0 {
-				return i, true
-			}
-			if s.depth--; s.depth == 0 {
-				return i + 1, true
-			}
-		case ',', ':', ' ', '\n', '\r', '\t':
-			if s.depth == 0 {
-				return i, true
-			}
-		default:
-			s.started = true
-			s.inScalar = s.depth == 0
-		}
+func (e jsonEncoding[T]) typed(data []byte, obj any) error {
+	if e.memo != nil {
+		return e.memo.UnmarshalTyped(data, obj)
 	}
-	return len(b), false
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, obj)
 }
 
-// string goes on inside a string from b[i], and returns where it ended or the last byte seen. Byte by byte, since
-// bytes.IndexByte gained only a tenth here on a list of pods, whose strings are short.
-func (s *jsonScanner) string(b []byte, i int) (last int, ended bool) {
-	for ; i < len(b); i++ {
-		if s.escaped {
-			s.escaped = false
-			continue
-		}
-		for i < len(b) && b[i] != '"' && b[i] != '\\' {
-			i++
-		}
-		switch {
-		case i == len(b):
-		case b[i] == '"':
-			s.inString = false
-			return i, true
-		default:
-			s.escaped = true
-		}
+func (e jsonEncoding[T]) unstructured(u *unstructured.Unstructured, data []byte, gvk schema.GroupVersionKind) (err error) {
+	if e.memo != nil {
+		u.Object, err = e.memo.UnmarshalTree(data)
+	} else {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object)
 	}
-	return len(b) - 1, false
+	if err != nil {
+		return withoutValues(err)
+	}
+	if u.GetKind() == "" && gvk.Kind != "" {
+		u.SetGroupVersionKind(gvk)
+	}
+	if u.GetKind() == "" || u.GetAPIVersion() == "" {
+		return errors.New("the object has no kind or no apiVersion")
+	}
+	return nil
+}
+
+func (jsonEncoding[T]) status(data []byte, into *metav1.Status) error {
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+}
+
+func (jsonEncoding[T]) key(data []byte) string {
+	var head metav1.PartialObjectMetadata
+	// A mismatch elsewhere in the metadata still leaves the names.
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &head)
+	return store.KeyOf(&head)
+}
+
+func (jsonEncoding[T]) identity(data []byte) identity { return jsonIdentity(data) }
+
+// jsonIdentity stops once name, UID and version are known: servers write metadata first. Later bytes
+// cannot change which object the UID names.
+func jsonIdentity(data []byte) identity {
+	var id identity
+	err := wire.EachMember(data, func(key, value []byte) error {
+		if string(key) != "metadata" {
+			return nil
+		}
+		err := wire.EachMember(value, id.read)
+		if err == nil {
+			err = errKnown
+		}
+		return err
+	})
+	if err != errKnown {
+		return identity{}
+	}
+	return id
+}
+
+// errKnown ends the search.
+var errKnown = errors.New("known")
+
+// read takes one member of the metadata.
+func (id *identity) read(key, value []byte) (err error) {
+	var into *[]byte
+	switch string(key) {
+	case "name":
+		into = &id.name
+	case "namespace":
+		into = &id.namespace
+	case "uid":
+		into = &id.uid
+	case "resourceVersion":
+		into = &id.resourceVersion
+	default:
+		return nil
+	}
+	if *into, err = wire.Unquote(value); err == nil && id.name != nil && id.uid != nil && id.resourceVersion != nil {
+		err = errKnown
+	}
+	return err
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
 const mebibyte = 1 << 20
@@ -56,7 +58,7 @@ func decodeWatch(d *decoder[*corev1.Pod], body io.Reader) (names []string, errs 
 
 // field is a length-delimited field of a protobuf message.
 func field(number int, value []byte) []byte {
-	out := binary.AppendUvarint(nil, uint64(number)<<3|wireBytes)
+	out := binary.AppendUvarint(nil, uint64(number)<<3|wire.Bytes)
 	return append(binary.AppendUvarint(out, uint64(len(value))), value...)
 }
 
@@ -65,7 +67,7 @@ func TestObjectOverTheLimitEndsTheStream(t *testing.T) {
 	big := strings.Repeat("x", limit)
 	item := func(name string) string { return `{"metadata":{"name":"` + name + `"}}` }
 	event := func(name string) string { return `{"type":"ADDED","object":{"kind":"Pod",` + item(name)[1:] + `}` }
-	protobufItem := func(name string) []byte { return field(itemField, field(1, field(1, []byte(name)))) }
+	protobufItem := func(name string) []byte { return field(wire.ListItems, field(1, field(1, []byte(name)))) }
 	items := bytes.Join([][]byte{protobufItem("a"), protobufItem(big), protobufItem("c")}, nil)
 	frame := func(size int) []byte {
 		return append(binary.BigEndian.AppendUint32(nil, uint32(size)), make([]byte, size)...)
@@ -82,7 +84,7 @@ func TestObjectOverTheLimitEndsTheStream(t *testing.T) {
 			return decodeWatch(podDecoder(limit), strings.NewReader(event("a")+event(big)+event("c")))
 		},
 		"protobuf list": func() ([]string, []error) {
-			return decodeList(podDecoder(limit), strings.NewReader(protobufMagic+string(field(messageField, items))))
+			return decodeList(podDecoder(limit), strings.NewReader(wire.Magic+string(field(wire.UnknownRaw, items))))
 		},
 		"protobuf watch": func() ([]string, []error) {
 			_, errs := decodeWatch(podDecoder(limit), bytes.NewReader(frame(limit+1)))
@@ -110,22 +112,22 @@ func allocated(f func()) uint64 {
 func TestLengthThatLiesCostsNoMemory(t *testing.T) {
 	d := podDecoder(maxObject)
 	length := func(n uint64) []byte { return binary.AppendUvarint(nil, n) }
-	list := func(parts ...[]byte) []byte { return append([]byte(protobufMagic), bytes.Join(parts, nil)...) }
+	list := func(parts ...[]byte) []byte { return append([]byte(wire.Magic), bytes.Join(parts, nil)...) }
 	for name, read := range map[string]func() []error{
 		"list": func() []error {
-			_, errs := decodeList(d, bytes.NewReader(list([]byte{messageField<<3 | wireBytes}, length(4<<30))))
+			_, errs := decodeList(d, bytes.NewReader(list([]byte{wire.UnknownRaw<<3 | wire.Bytes}, length(4<<30))))
 			return errs
 		},
 		"item of 4 GiB": func() []error {
-			_, errs := decodeList(d, bytes.NewReader(list([]byte{messageField<<3 | wireBytes}, length(8<<30), []byte{itemField<<3 | wireBytes}, length(4<<30))))
+			_, errs := decodeList(d, bytes.NewReader(list([]byte{wire.UnknownRaw<<3 | wire.Bytes}, length(8<<30), []byte{wire.ListItems<<3 | wire.Bytes}, length(4<<30))))
 			return errs
 		},
 		"item within the limit": func() []error {
-			_, errs := decodeList(d, bytes.NewReader(list([]byte{messageField<<3 | wireBytes}, length(8<<30), []byte{itemField<<3 | wireBytes}, length(maxObject))))
+			_, errs := decodeList(d, bytes.NewReader(list([]byte{wire.UnknownRaw<<3 | wire.Bytes}, length(8<<30), []byte{wire.ListItems<<3 | wire.Bytes}, length(maxObject))))
 			return errs
 		},
 		"type": func() []error {
-			_, errs := decodeList(d, bytes.NewReader(list([]byte{typeMetaField<<3 | wireBytes}, length(maxObject))))
+			_, errs := decodeList(d, bytes.NewReader(list([]byte{wire.UnknownTypeMeta<<3 | wire.Bytes}, length(maxObject))))
 			return errs
 		},
 		"frame of 4 GiB": func() []error {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/wire"
+	"github.com/tributary-go/tributary/listwatch/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -20,55 +22,61 @@ import (
 //	envelope = magic, Unknown{1: TypeMeta, 2: message, 3: content encoding, 4: content type}
 //	list     = {1: ListMeta, 2: item, 2: item, …}
 //	watch    = (4 bytes big-endian length, WatchEvent{1: type, 2: RawExtension{1: envelope}})*
-const protobufMagic = "k8s\x00"
-
-const (
-	typeMetaField = 1 // of an envelope
-	messageField  = 2
-	listMetaField = 1 // of a list
-	itemField     = 2
-	eventField    = 1 // of a watch event
-	objectField   = 2
-	rawField      = 1 // of a RawExtension
-)
 
 // How many fields these messages have. All of them are length-delimited, so another wire type is malformed.
 const (
-	envelopeFields = 4
-	listFields     = 2
-	eventFields    = 2
-	rawFields      = 1
+	envelopeFields  = 4
+	listFields      = 2
+	eventFields     = 2
+	extensionFields = 1
 )
 
-const (
-	maxHead   = 1 << 8    // bytes of a TypeMeta that is remembered
-	wireBytes = 2         // the wire type of strings, bytes and messages
-	maxField  = 1<<29 - 1 // the highest field number of protobuf
-)
+const maxHead = 1 << 8 // bytes of a TypeMeta that is remembered
 
-// protobufList reads an envelope around a list, item by item.
-func (d *decoder[T]) protobufList(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
-	_, _ = r.Discard(len(protobufMagic))
-	in := &wireReader{r: r, limit: d.limit, end: math.MaxUint64}
+// protobufEncoding is Kubernetes' protobuf.
+type protobufEncoding[T store.Object] struct{ *decoder[T] }
+
+// begins: a watch begins with the length of its first frame, which is below 512 MiB, or else text.
+func (protobufEncoding[T]) begins(start []byte, stream bool) bool {
+	if stream {
+		return start[0] <= ' '
+	}
+	return string(start) == wire.Magic
+}
+
+func (e protobufEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
+	if !e.protobuf {
+		return nil, errNoProtobuf
+	}
+	return &protobufFrames[T]{own: r, r: r, limit: e.limit}, nil
+}
+
+// list reads an envelope around a list.
+func (e protobufEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
+	if !e.protobuf {
+		return meta, errNoProtobuf
+	}
+	_, _ = r.Discard(len(wire.Magic))
+	in := &wireReader{r: r, limit: e.limit, end: math.MaxUint64}
 	var head runtime.TypeMeta
 	listed := false
 	for {
-		field, wire, err := in.tag(envelopeFields)
+		field, format, err := in.tag(envelopeFields)
 		switch {
 		case err == io.EOF && listed:
 			return meta, nil
 		case err != nil:
-		case field == typeMetaField:
+		case field == wire.UnknownTypeMeta:
 			if err = in.typeMeta(&head); err == nil {
-				err = d.checkList(head.Kind)
+				err = e.checkList(head.Kind)
 			}
-		case field == messageField && listed:
-			err = errMalformed // the last one would count, and the items of the first are out already
-		case field == messageField:
+		case field == wire.UnknownRaw && listed:
+			err = wire.ErrProtobuf // the last one would count, and the items of the first are out already
+		case field == wire.UnknownRaw:
 			listed = true
-			err = d.protobufItems(in, itemKind(head.APIVersion, head.Kind), &meta, yield)
+			err = e.items(in, itemKind(head.APIVersion, head.Kind), &meta, yield)
 		default:
-			err = in.skip(wire)
+			err = in.skip(format)
 		}
 		if err != nil {
 			return meta, unexpected(err)
@@ -81,52 +89,40 @@ func itemKind(listAPIVersion, listKind string) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(listAPIVersion, strings.TrimSuffix(listKind, "List"))
 }
 
-// protobufItems reads the list message itself.
-func (d *decoder[T]) protobufItems(in *wireReader, gvk schema.GroupVersionKind, meta *metav1.ListMeta, yield func(T, error) bool) error {
+// items reads the list message itself.
+func (e protobufEncoding[T]) items(in *wireReader, gvk schema.GroupVersionKind, meta *metav1.ListMeta, yield func(T, error) bool) error {
 	size, err := in.varint()
 	if err != nil {
 		return err
 	}
 	if size > math.MaxInt64 {
-		return errMalformed
+		return wire.ErrProtobuf
 	}
 	in.end = in.read + size
 	defer func() { in.end = math.MaxUint64 }()
 	for in.read < in.end {
-		field, wire, err := in.tag(listFields)
+		field, format, err := in.tag(listFields)
 		switch {
 		case err != nil:
-		case field == listMetaField:
+		case field == wire.ListMeta:
 			var data []byte
 			if data, err = in.bytes(); err == nil && meta.Unmarshal(data) != nil {
-				err = errMalformed
+				err = wire.ErrProtobuf
 			}
-		case field == itemField:
+		case field == wire.ListItems:
 			var data []byte
 			if data, err = in.bytes(); err == nil {
-				err = d.yieldItem(data, gvk, yield)
+				err = e.item(e, data, gvk, yield)
 			}
 		default:
-			err = in.skip(wire)
+			err = in.skip(format)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if in.read > in.end {
-		return errMalformed
-	}
-	return nil
-}
-
-func (d *decoder[T]) yieldItem(data []byte, gvk schema.GroupVersionKind, yield func(T, error) bool) error {
-	obj, err := d.held.item(protobufIdentity, data, func() (T, error) { return d.protobufObject(data, gvk, nil) })
-	if err != nil {
-		var none T
-		obj, err = none, &DecodeError{Op: "list", Object: d.keyIn(data, false), Err: err}
-	}
-	if !yield(obj, err) {
-		return errStopped
+		return wire.ErrProtobuf
 	}
 	return nil
 }
@@ -160,10 +156,15 @@ func (p *protobufFrames[T]) next() (f frame[T], err error) {
 	if err != nil {
 		return f, err
 	}
-	f.event, f.object, f.malformed = openWatchEvent(data)
+	var envelope []byte
+	f.event, envelope, f.malformed = openWatchEvent(data)
 	if f.malformed == nil {
-		f.kind, f.message, f.sealed = p.envelopes.open(f.object)
+		f.kind, f.object, f.sealed = p.envelopes.open(envelope)
 	}
+	if f.sealed == nil && f.kind.Kind == "" && f.event != string(watch.Error) {
+		f.sealed = errNoKind
+	}
+	f.identity = protobufIdentity(f.object)
 	return f, nil
 }
 
@@ -186,13 +187,13 @@ func (p *protobufFrames[T]) close() {
 
 // openWatchEvent takes a WatchEvent apart without copying the object.
 func openWatchEvent(data []byte) (event string, object []byte, err error) {
-	err = eachField(data, eventFields, func(field int, value []byte) error {
+	err = wire.EachField(data, eventFields, func(field int, value []byte) error {
 		switch field {
-		case eventField:
+		case wire.EventType:
 			event = eventName(value)
-		case objectField:
-			return eachField(value, rawFields, func(field int, value []byte) error {
-				if field == rawField {
+		case wire.EventObject:
+			return wire.EachField(value, extensionFields, func(field int, value []byte) error {
+				if field == wire.ExtensionRaw {
 					object = value
 				}
 				return nil
@@ -203,16 +204,6 @@ func openWatchEvent(data []byte) (event string, object []byte, err error) {
 	return event, object, err
 }
 
-// eventName is the name of an event, without a string for each.
-func eventName(name []byte) string {
-	for _, known := range []watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
-		if string(name) == string(known) {
-			return string(known)
-		}
-	}
-	return string(name)
-}
-
 // envelopes are those of one stream, most of which name the same kind.
 type envelopes struct {
 	last []byte // head, on the wire
@@ -221,25 +212,25 @@ type envelopes struct {
 
 // open takes an envelope apart without copying the message.
 func (e *envelopes) open(data []byte) (gvk schema.GroupVersionKind, message []byte, err error) {
-	if len(data) < len(protobufMagic) || string(data[:len(protobufMagic)]) != protobufMagic {
-		return gvk, nil, errMalformed
+	if len(data) < len(wire.Magic) || string(data[:len(wire.Magic)]) != wire.Magic {
+		return gvk, nil, wire.ErrProtobuf
 	}
 	var head runtime.TypeMeta
 	heads := 0
-	err = eachField(data[len(protobufMagic):], envelopeFields, func(field int, value []byte) error {
+	err = wire.EachField(data[len(wire.Magic):], envelopeFields, func(field int, value []byte) error {
 		switch field {
-		case typeMetaField:
+		case wire.UnknownTypeMeta:
 			if heads++; heads == 1 && string(value) == string(e.last) {
 				head = e.head
 				return nil
 			}
 			if head.Unmarshal(value) != nil {
-				return errMalformed
+				return wire.ErrProtobuf
 			}
 			if heads == 1 && len(value) <= maxHead {
 				e.last, e.head = append(e.last[:0], value...), head
 			}
-		case messageField:
+		case wire.UnknownRaw:
 			message = value
 		}
 		return nil
@@ -247,53 +238,16 @@ func (e *envelopes) open(data []byte) (gvk schema.GroupVersionKind, message []by
 	return schema.FromAPIVersionAndKind(head.APIVersion, head.Kind), message, err
 }
 
-// eachField calls do for each length-delimited field of a message in memory, and skips the others. Fields up to the
-// number known must be length-delimited.
-func eachField(data []byte, known int, do func(field int, value []byte) error) error {
-	for len(data) > 0 {
-		tag, n := binary.Uvarint(data)
-		if n <= 0 {
-			return errMalformed
-		}
-		data = data[n:]
-		field, wire, err := splitTag(tag, known)
-		if err != nil {
-			return err
-		}
-		size, n := uint64(0), 0
-		switch wire {
-		case 0:
-			_, n = binary.Uvarint(data)
-		case 1:
-			n = 8
-		case wireBytes:
-			size, n = binary.Uvarint(data)
-		case 5:
-			n = 4
-		}
-		if n <= 0 || n > len(data) || size > uint64(len(data)-n) {
-			return errMalformed
-		}
-		if wire == wireBytes {
-			if err := do(field, data[n:n+int(size)]); err != nil {
-				return err
-			}
-		}
-		data = data[n+int(size):]
-	}
-	return nil
-}
-
 // splitTag takes a tag apart and refuses what the message cannot have.
-func splitTag(tag uint64, known int) (field, wire int, err error) {
-	if tag>>3 == 0 || tag>>3 > maxField {
-		return 0, 0, errMalformed
+func splitTag(tag uint64, known int) (field, format int, err error) {
+	if tag>>3 == 0 || tag>>3 > wire.MaxField {
+		return 0, 0, wire.ErrProtobuf
 	}
-	field, wire = int(tag>>3), int(tag&7)
-	if field <= known && wire != wireBytes {
-		return 0, 0, errMalformed
+	field, format = int(tag>>3), int(tag&7)
+	if field <= known && format != wire.Bytes {
+		return 0, 0, wire.ErrProtobuf
 	}
-	return field, wire, nil
+	return field, format, nil
 }
 
 // wireReader reads the fields of a message from a stream and counts what it has read.
@@ -316,7 +270,7 @@ func (w *wireReader) ReadByte() (byte, error) {
 
 // tag reads the next field's number and wire type; io.EOF at the end of the stream. Fields up to the number known
 // must be length-delimited.
-func (w *wireReader) tag(known int) (field, wire int, err error) {
+func (w *wireReader) tag(known int) (field, format int, err error) {
 	tag, err := binary.ReadUvarint(w)
 	if err != nil {
 		return 0, 0, err
@@ -333,7 +287,7 @@ func (w *wireReader) varint() (uint64, error) {
 func (w *wireReader) allows(size uint64) error {
 	switch {
 	case w.read > w.end || size > w.end-w.read:
-		return errMalformed
+		return wire.ErrProtobuf
 	case size > uint64(w.limit):
 		return tooLarge(w.limit)
 	}
@@ -357,26 +311,26 @@ func (w *wireReader) bytes() ([]byte, error) {
 func (w *wireReader) typeMeta(into *runtime.TypeMeta) error {
 	data, err := w.bytes()
 	if err == nil && into.Unmarshal(data) != nil {
-		return errMalformed
+		return wire.ErrProtobuf
 	}
 	return err
 }
 
 // skip passes over the value of a field that is not known here.
-func (w *wireReader) skip(wire int) error {
+func (w *wireReader) skip(format int) error {
 	size := uint64(0)
 	var err error
-	switch wire {
-	case 0:
+	switch format {
+	case wire.Varint:
 		_, err = w.varint()
-	case 1:
+	case wire.Fixed64:
 		size = 8
-	case wireBytes:
+	case wire.Bytes:
 		size, err = w.varint()
-	case 5:
+	case wire.Fixed32:
 		size = 4
 	default:
-		return errMalformed
+		return wire.ErrProtobuf
 	}
 	if err != nil {
 		return err
@@ -420,10 +374,96 @@ func readInto(r io.Reader, buffer []byte, size int) ([]byte, error) {
 	return buffer, nil
 }
 
-// unexpected is for reads in the middle of something.
-func unexpected(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
+// object decodes one message. Generated code copies what it keeps.
+func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, changed []byte) (T, error) {
+	var none T
+	if err := e.check(gvk.Kind); err != nil {
+		return none, err
 	}
-	return err
+	obj := e.new()
+	message, ok := any(obj).(unmarshaler)
+	if !ok {
+		return none, errNoProtobuf
+	}
+	var change sharing.Change
+	var err error
+	switch {
+	case e.memo == nil:
+		err = message.Unmarshal(data)
+	case len(changed) > 0:
+		change, err = e.memo.UnmarshalChange(changed, data, message)
+	default:
+		err = e.memo.Unmarshal(data, message)
+	}
+	if err != nil {
+		return none, wire.ErrProtobuf
+	}
+	if e.kind == "" {
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	obj = e.dropped(obj)
+	if len(changed) > 0 {
+		change.Keep(e.weak(obj))
+	}
+	return obj, nil
+}
+
+func (protobufEncoding[T]) status(data []byte, into *metav1.Status) error {
+	return into.Unmarshal(data)
+}
+
+func (protobufEncoding[T]) key(data []byte) string {
+	var head metav1.PartialObjectMetadata
+	_ = head.Unmarshal(data)
+	return store.KeyOf(&head)
+}
+
+func (protobufEncoding[T]) identity(data []byte) identity { return protobufIdentity(data) }
+
+// Numbers of the fields of ObjectMeta that make an identity.
+const (
+	metadataField  = 1 // of an object
+	nameField      = 1
+	namespaceField = 3
+	uidField       = 5
+	versionField   = 6
+)
+
+// protobufIdentity returns nothing unless the metadata comes in one part, and each field once.
+func protobufIdentity(data []byte) identity {
+	var id identity
+	parts := 0
+	err := wire.EachField(data, metadataField, func(field int, value []byte) error {
+		if field != metadataField {
+			return nil
+		}
+		parts++
+		return wire.EachField(value, versionField, func(field int, value []byte) error {
+			var err error
+			switch field {
+			case nameField:
+				err = id.once(&id.name, value)
+			case namespaceField:
+				err = id.once(&id.namespace, value)
+			case uidField:
+				err = id.once(&id.uid, value)
+			case versionField:
+				err = id.once(&id.resourceVersion, value)
+			}
+			return err
+		})
+	})
+	if err != nil || parts != 1 {
+		return identity{}
+	}
+	return id
+}
+
+// once sets a part of the identity, and refuses a second occurrence of it.
+func (*identity) once(part *[]byte, value []byte) error {
+	if *part != nil {
+		return wire.ErrProtobuf
+	}
+	*part = value
+	return nil
 }

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // Magic opens every protobuf document of Kubernetes; a runtime.Unknown follows (API concepts,
 // "Kubernetes Protobuf encoding").
@@ -27,6 +30,9 @@ const (
 
 // MaxField is the highest field number of protobuf.
 const MaxField = 1<<29 - 1
+
+// ErrProtobuf is a message that is malformed.
+var ErrProtobuf = errors.New("malformed protobuf")
 
 // Tag is what stands before the value of a length-delimited field with a number below 16.
 func Tag(field int) byte { return byte(field<<3 | Bytes) }
@@ -62,6 +68,24 @@ func Field(b []byte) (number, wire, start, end int) {
 		return 0, 0, 0, 0
 	}
 	return int(tag >> 3), int(tag & 7), n, n + size
+}
+
+// EachField calls do for each length-delimited field of a message in memory, and skips the others.
+// Fields up to the number known must be length-delimited.
+func EachField(data []byte, known int, do func(field int, value []byte) error) error {
+	for len(data) > 0 {
+		field, wire, start, end := Field(data)
+		if end == 0 || field <= known && wire != Bytes {
+			return ErrProtobuf
+		}
+		if wire == Bytes {
+			if err := do(field, data[start:end]); err != nil {
+				return err
+			}
+		}
+		data = data[end:]
+	}
+	return nil
 }
 
 func uvarint(b []byte) (uint64, int) {
