@@ -102,10 +102,14 @@ func (d *decoder[T]) listed(objects, bytes int) {
 	}
 }
 
-// begin doubts what the memo has, if a reader with a copy lists again: it may have written into it.
+// begin doubts the copy and the memo, if a reader with a copy lists again: it may have written into them.
 func (d *decoder[T]) begin(request metav1.ListOptions) {
 	initial := !request.Watch || request.SendInitialEvents != nil && *request.SendInitialEvents
-	if d.memo != nil && d.held != nil && initial && request.Continue == "" {
+	if d.held == nil || !initial || request.Continue != "" {
+		return
+	}
+	d.held.digests.rounds.Add(1)
+	if d.memo != nil {
 		d.memo.Doubt()
 	}
 }

@@ -3,7 +3,10 @@ package listwatch
 import (
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"weak"
+
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/listwatch/internal/sharing"
 )
@@ -18,9 +21,35 @@ import (
 type digests struct {
 	hash *sharing.Hash
 
+	rounds atomic.Uint32 // lists that were begun
+
 	mu      sync.Mutex
 	entries map[uintptr]digested // by address
 	full    int                  // entries at which to sweep
+}
+
+// checkEvery is in how many lists each held object is decoded and compared once, whatever its digest says. All of
+// them in each list would cost about a third of a first sync.
+const checkEvery = 16
+
+// due reports whether an object is to be compared in this list. Its share of all objects follows from its UID alone,
+// so that every object has its turn.
+func (d *digests) due(uid []byte) bool {
+	round, share := d.rounds.Load(), uint32(0)
+	for _, b := range uid {
+		share = share*31 + uint32(b)
+	}
+	return round > 0 && share%checkEvery == round%checkEvery
+}
+
+// distrust forgets all digests: a program has written into an object, against the rule, and may have into others.
+// The rest of the list under way is decoded and compared, and the whole next one.
+func (d *digests) distrust(object string) {
+	klog.Background().Error(nil, "An object of the store was written into and is replaced: copy before you write", "object", object)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.entries)
+	d.full = minSweep
 }
 
 type digested struct {

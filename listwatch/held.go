@@ -49,6 +49,7 @@ type counterpart[T store.Object] struct {
 	obj   T
 	kept  any
 	found bool
+	due   bool // it is compared in this list, whatever its digest says
 }
 
 // find returns what is held of an object in just this version.
@@ -65,13 +66,14 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 	if !c.found || string(c.obj.GetUID()) != string(id.uid) || c.obj.GetResourceVersion() != string(id.resourceVersion) {
 		return counterpart[T]{}
 	}
+	c.due = h.digests.due(id.uid)
 	return c
 }
 
 // isFrom reports whether the object that is held was decoded from these very bytes. Versions are compared before, so that most
 // objects that have changed need no digest to prove it.
 func (h *heldCopy[T]) isFrom(c counterpart[T], data []byte) bool {
-	return c.found && h.digests.is(c.kept, h.digests.sum(data))
+	return c.found && !c.due && h.digests.is(c.kept, h.digests.sum(data))
 }
 
 // settle remembers from which bytes obj was decoded, and returns obj, or the object that is held if the two are equal.
@@ -79,10 +81,15 @@ func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
 	if h == nil {
 		return obj
 	}
-	if c.found && !h.standIns && content.Equal(c.obj, obj) {
+	sum := h.digests.sum(data)
+	switch {
+	case !c.found || h.standIns:
+	case content.Equal(c.obj, obj):
 		obj = c.obj
+	case h.digests.is(c.kept, sum): // the bytes are the same, and the object is not
+		h.digests.distrust(store.KeyOf(obj))
 	}
-	h.digests.note(obj, h.digests.sum(data))
+	h.digests.note(obj, sum)
 	return obj
 }
 
