@@ -1,0 +1,124 @@
+package tributary_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+const columns = 100
+
+// wide are the pages, and the folders of Go files, that are not wrapped yet. The list only shrinks:
+// wrap one, and remove it here.
+var wide = []string{
+	"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/benchmarks.md", "docs/design.md",
+	"docs/kubelet.md", "e2e/README.md",
+
+	"bench", "bench/interop", "bench/world", "e2e", "e2e/assets", "e2e/cluster", "e2e/kubelet",
+	"e2e/netfault", "e2e/robustness", "e2e/servers/podsource", "e2e/suites",
+	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods", "informer",
+	"informer/clientgo", "internal/ring", "internal/rv", "internal/signal", "internal/trie",
+	"listwatch", "listwatch/internal/sharing", "listwatch/listwatchtest", "metrics", "prom",
+	"reflector", "sources", "sources/internal/access", "sources/manifest",
+	"sources/manifest/internal/podapi", "sources/origin", "sources/sourcestest", "store",
+	"store/storetest", "undelta", "watchcache", "watchcache/apiserver", "watchcache/collection",
+	"watchcache/internal/cachetest", ".",
+}
+
+// target is the part of a line that cannot be wrapped: an address, or the target of a link.
+var target = regexp.MustCompile(`\]\([^)]*\)|https?://\S+`)
+
+func width(line string) int {
+	return utf8.RuneCountInString(strings.ReplaceAll(target.ReplaceAllString(line, ""), "\t", "    "))
+}
+
+// TestProseIsWrapped: no line of prose in a page has more than 100 columns. Tables, code and addresses may.
+func TestProseIsWrapped(t *testing.T) {
+	for path := range files(t, ".md") {
+		if slices.Contains(wide, path) {
+			continue
+		}
+		page, err := os.ReadFile(path)
+		require.NoError(t, err)
+		fenced, number := false, 0
+		for line := range strings.Lines(string(page)) {
+			number++
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				fenced = !fenced
+			}
+			if fenced || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") {
+				continue
+			}
+			if n := width(strings.TrimRight(line, "\n")); n > columns {
+				t.Errorf("%s:%d has %d columns", path, number, n)
+			}
+		}
+	}
+}
+
+// TestCommentsAreWrapped: no comment in a Go file ends behind column 100, but in the folders that
+// are wide. Tables and code in comments, addresses and directives may.
+func TestCommentsAreWrapped(t *testing.T) {
+	found := map[string][]string{}
+	for path := range files(t, ".go") {
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		lines := strings.Split(string(source), "\n")
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, source, parser.ParseComments|parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				first := set.Position(comment.Pos()).Line
+				for i, text := range strings.Split(comment.Text, "\n") {
+					if strings.HasPrefix(text, "//go:") || strings.HasPrefix(text, "//\t") {
+						continue
+					}
+					if n := width(lines[first+i-1]); n > columns {
+						folder := filepath.ToSlash(filepath.Dir(path))
+						found[folder] = append(found[folder], fmt.Sprintf("%s:%d has %d columns", path, first+i, n))
+					}
+				}
+			}
+		}
+	}
+	for folder, lines := range found {
+		if !slices.Contains(wide, folder) {
+			t.Errorf("wrap these comments:\n%s", strings.Join(lines, "\n"))
+		}
+	}
+	for _, folder := range wide {
+		if len(found[folder]) == 0 && !strings.HasSuffix(folder, ".md") {
+			t.Logf("%s is wrapped: remove it from the list", folder)
+		}
+	}
+}
+
+// files yields the files below this folder whose names end so, but for recorded ones.
+func files(t *testing.T, ending string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "testdata") {
+				return filepath.SkipDir
+			}
+			if strings.HasSuffix(path, ending) && !yield(path) {
+				return filepath.SkipAll
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+}
