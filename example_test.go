@@ -20,8 +20,9 @@ import (
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
-// cluster starts an API server with two pods and returns its core/v1 client, which in a program comes from
-// clientset.CoreV1().RESTClient() or listwatch.NewRESTClient(config, corev1.SchemeGroupVersion).
+// cluster starts an API server with two pods and returns its core/v1 client, which in a program
+// comes from clientset.CoreV1().RESTClient() or listwatch.NewRESTClient(config,
+// corev1.SchemeGroupVersion).
 func cluster() (client rest.Interface, stop func()) {
 	api, _ := apiserver.NewServer()
 	pods := apiserver.Serve(api, watchcache.Pods())

@@ -48,8 +48,8 @@ func TestFAQKnowsEveryClass(t *testing.T) {
 	require.Equal(t, classes, rows)
 }
 
-// TestFAQManifests: the manifests are read strictly as what they declare, and each binding names a role and an
-// account that are there.
+// TestFAQManifests: the manifests are read strictly as what they declare, and each binding names a
+// role and an account that are there.
 func TestFAQManifests(t *testing.T) {
 	accounts, roles, bindings := map[string]bool{}, map[string]bool{}, 0
 	for _, block := range blocks(t) {
@@ -99,7 +99,8 @@ func TestFAQManifests(t *testing.T) {
 	require.Equal(t, 3, bindings)
 }
 
-// TestFAQAlerts: the rules have the form that Prometheus reads, and use metrics, labels and classes that exist.
+// TestFAQAlerts: the rules have the form that Prometheus reads, and use metrics, labels and classes
+// that exist.
 func TestFAQAlerts(t *testing.T) {
 	source, err := os.ReadFile("prom/doc.go")
 	require.NoError(t, err)

@@ -20,7 +20,8 @@ import (
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
-// TestReadmeShowsWholePrograms: each Go block of the README is a file below examples/readme, to the letter.
+// TestReadmeShowsWholePrograms: each Go block of the README is a file below examples/readme, to the
+// letter.
 func TestReadmeShowsWholePrograms(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -43,7 +44,8 @@ func TestReadmeShowsWholePrograms(t *testing.T) {
 	}
 }
 
-// TestReadmeProgramsRun builds the two commands of the README and runs them against an API server with two pods.
+// TestReadmeProgramsRun builds the two commands of the README and runs them against an API server
+// with two pods.
 func TestReadmeProgramsRun(t *testing.T) {
 	api, err := apiserver.NewServer()
 	require.NoError(t, err)
@@ -78,7 +80,8 @@ func TestReadmeProgramsRun(t *testing.T) {
 			require.NoError(t, command.Start())
 			var got []string
 			for lines := bufio.NewScanner(stdout); len(got) < len(want) && lines.Scan(); {
-				if line := lines.Text(); !strings.HasSuffix(line, "version 2") { // the copy may be seen half full
+				// The copy may be seen half full.
+				if line := lines.Text(); !strings.HasSuffix(line, "version 2") {
 					got = append(got, line)
 				}
 			}

@@ -23,11 +23,13 @@ type scenario struct {
 	objects int
 	perSet  int
 	readers []reader
-	rarely  bool // fewer repetitions, and events, must do: client-go takes minutes and is far behind, or it is a variant
+	// Fewer repetitions, and events, must do: client-go takes minutes and is far behind, or it is a
+	// variant.
+	rarely bool
 }
 
-// reader is a library and how it is asked to read. The first one of a scenario is ours; ratios are to the best of
-// client-go's.
+// reader is a library and how it is asked to read. The first one of a scenario is ours; ratios are
+// to the best of client-go's.
 type reader struct{ library, how string }
 
 func (r reader) String() string { return r.library + ", " + r.how }

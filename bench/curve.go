@@ -27,8 +27,8 @@ var axes = []axis{
 	{"peak heap, MB", func(f figures) float64 { return f.Peak / 1e6 }},
 }
 
-// measureGrowth prints the first sync and the relist at each size, and plots them: a row each, both axes logarithmic, so that
-// what grows linearly is a line that climbs one decade in a decade.
+// measureGrowth prints the first sync and the relist at each size, and plots them: a row each, both
+// axes logarithmic, so that what grows linearly is a line that climbs one decade in a decade.
 func measureGrowth(ctx context.Context, s settings) error {
 	rows := []string{"first sync, protobuf", "relist, 1 % changed, protobuf"}
 	panels := make([][]*plot.Plot, len(rows))
@@ -71,7 +71,8 @@ func panel(title string, a axis, sizes []int, grown [][]figures) (*plot.Plot, er
 	for i, of := range grown {
 		points := make(plotter.XYs, len(sizes))
 		for j, size := range sizes {
-			points[j] = plotter.XY{X: float64(size), Y: max(a.of(of[j]), 1e-3)} // a logarithm has no zero
+			// A logarithm has no zero.
+			points[j] = plotter.XY{X: float64(size), Y: max(a.of(of[j]), 1e-3)}
 		}
 		line, dots, err := plotter.NewLinePoints(points)
 		if err != nil {

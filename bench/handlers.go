@@ -14,8 +14,9 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// informed is an informer of either library over pods, as the tables of informers need it. What it does to an object is the
-// same in both: a handler gets the pod, a reader touches each pod that it finds.
+// informed is an informer of either library over pods, as the tables of informers need it. What it
+// does to an object is the same in both: a handler gets the pod, a reader touches each pod that it
+// finds.
 type informed interface {
 	run(ctx context.Context) error
 	// add adds a handler of objects that are new or changed.

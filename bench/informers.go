@@ -119,7 +119,8 @@ func (t informerTable) measure(ctx context.Context, s settings) error {
 		t.line(r.name, "client-go", medians[1])
 		ratios := map[string]float64{}
 		for _, c := range t.columns {
-			if a, b := medians[0][c.figure], medians[1][c.figure]; c.ratio && b > 0.5 { // less is noise
+			// Less is noise.
+			if a, b := medians[0][c.figure], medians[1][c.figure]; c.ratio && b > 0.5 {
 				ratios[c.figure] = a / b
 			}
 		}
@@ -152,7 +153,8 @@ func (t informerTable) ratios(name string, of map[string]float64) {
 	fmt.Println("|")
 }
 
-// inform makes measurements by turns, each in a process of its own, and returns the medians of their figures.
+// inform makes measurements by turns, each in a process of its own, and returns the medians of
+// their figures.
 func (s settings) inform(ctx context.Context, measurements ...informing) ([]map[string]float64, error) {
 	all := make([]map[string][]float64, len(measurements))
 	for range s.repeat {

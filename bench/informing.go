@@ -14,7 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// informing is one measurement of one library's informer, made by a process of its own. It prints a map of figures by name.
+// informing is one measurement of one library's informer, made by a process of its own. It prints a
+// map of figures by name.
 type informing struct {
 	Library  string // tributary, client-go, or source: what the input alone costs
 	What     string // deliver, add, read or stall
@@ -53,8 +54,9 @@ func (c *counted) handle(p *corev1.Pod) {
 	}
 }
 
-// deliver is updates from the source until the last of the handlers has returned from them. They come in bursts of 1,000, which
-// is within our ring: every handler is told every one, and the process fails otherwise.
+// deliver is updates from the source until the last of the handlers has returned from them. They
+// come in bursts of 1,000, which is within our ring: every handler is told every one, and the
+// process fails otherwise.
 func (m informing) deliver(ctx context.Context) (map[string]float64, error) {
 	const burst = 1000
 	f := newFeed(m.Pods)
@@ -104,7 +106,8 @@ func (m informing) perEvent(from meter) map[string]float64 {
 	}
 }
 
-// add is a handler that is added to a running informer, until it has been told all objects: the mean of ten.
+// add is a handler that is added to a running informer, until it has been told all objects: the
+// mean of ten.
 func (m informing) add(ctx context.Context) (map[string]float64, error) {
 	const times = 10
 	i, stop, err := launch(ctx, m.Library, newFeed(m.Pods), m.Indexes)
@@ -184,8 +187,8 @@ func (m informing) read(ctx context.Context) (map[string]float64, error) {
 	}, nil
 }
 
-// stall is updates while one handler keeps up and, where Stalled, another one sleeps through them all; then it wakes and must
-// come to know the newest version of every pod.
+// stall is updates while one handler keeps up and, where Stalled, another one sleeps through them
+// all; then it wakes and must come to know the newest version of every pod.
 func (m informing) stall(ctx context.Context) (map[string]float64, error) {
 	f := newFeed(m.Pods)
 	f.deep = true

@@ -46,7 +46,8 @@ func main() {
 	}
 }
 
-// run is the command itself, or one of the processes that it starts: its arguments begin with their role.
+// run is the command itself, or one of the processes that it starts: its arguments begin with their
+// role.
 func run(ctx context.Context, s settings, args []string) error {
 	switch {
 	case len(args) == 0 && s.curve != "":

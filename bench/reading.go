@@ -89,8 +89,8 @@ func (r reading) measure(ctx context.Context) error {
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
-// again measures what the server's next act causes, from the moment at which the server begins to send it: how long a
-// library waits before it lists again is its policy, not its speed.
+// again measures what the server's next act causes, from the moment at which the server begins to
+// send it: how long a library waits before it lists again is its policy, not its speed.
 func (r reading) again(ctx context.Context, copy copied, act, version string, per int) (figures, error) {
 	before := live()
 	m := begin()

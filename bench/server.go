@@ -148,8 +148,8 @@ func (s *server) change(_ http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// events sends the changes: each of them a state of one of the first pods with a version of its own. The pods change by turns, in no
-// order that would help anybody.
+// events sends the changes: each of them a state of one of the first pods with a version of its
+// own. The pods change by turns, in no order that would help anybody.
 func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
 	s.do <- func(on stream) {
 		states := make([][2]state, s.settings.eventPods)
@@ -167,7 +167,8 @@ func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// state is an encoded object, in which its version can be exchanged for another one of equal length.
+// state is an encoded object, in which its version can be exchanged for another one of equal
+// length.
 type state struct{ object, version []byte }
 
 func stateOf(object []byte, version int) state {

@@ -123,11 +123,13 @@ func theirIndexer(pods []*corev1.Pod, indexes int) cache.Indexer {
 	return y
 }
 
-// heapOfStores prints what the stores hold beside n pods: alone, and what one index adds, which is half of what two add.
+// heapOfStores prints what the stores hold beside n pods: alone, and what one index adds, which is
+// half of what two add.
 func heapOfStores(n int) {
 	pods := barePods(n)
 	measured := func(fill func() any) float64 {
-		stores := make([]any, 1+20_000/n) // many small ones, so that what else the process holds does not count
+		// Many small ones, so that what else the process holds does not count.
+		stores := make([]any, 1+20_000/n)
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
@@ -166,7 +168,8 @@ func theirUndeltaOf(pods []*corev1.Pod) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { _ = st.Update(p) }
 }
 
-// updates writes newer versions of pods, made beforehand: two of each, so that every write changes something.
+// updates writes newer versions of pods, made beforehand: two of each, so that every write changes
+// something.
 func updates(pods []*corev1.Pod, write func(*corev1.Pod)) func(i int) {
 	newer := [2][]*corev1.Pod{}
 	for v := range newer {
@@ -205,7 +208,8 @@ func compare(name string, n int, ours, theirs func(i int)) {
 		a.AllocedBytesPerOp(), a.AllocsPerOp(), b.AllocedBytesPerOp(), b.AllocsPerOp())
 }
 
-// besideReaders is how many writes a second a writer makes that wants 5,000, beside 8 goroutines that read everything.
+// besideReaders is how many writes a second a writer makes that wants 5,000, beside 8 goroutines
+// that read everything.
 func besideReaders(pods []*corev1.Pod, write func(*corev1.Pod), list func()) float64 {
 	const readers, rate, period = 8, 5000, 3 * time.Second
 	var stop atomic.Bool

@@ -97,7 +97,8 @@ func (c codec) list(items [][]byte, version string, write func([]byte)) {
 	write([]byte{0x1a, 0, 0x22, 0})
 }
 
-// event is one frame of a WATCH. The object is written without copying it: the server must not be what is measured.
+// event is one frame of a WATCH. The object is written without copying it: the server must not be
+// what is measured.
 func (c codec) event(w io.Writer, kind watch.EventType, object []byte) {
 	if c.form != protobuf {
 		fmt.Fprintf(w, `{"type":"%s","object":{"kind":"%s","apiVersion":"%s",`, kind, c.kind, c.api)
@@ -109,7 +110,8 @@ func (c codec) event(w io.Writer, kind watch.EventType, object []byte) {
 	_, _ = w.Write(object)
 }
 
-// frame is the head of a frame that begins with these bytes of an envelope; rest more are to follow.
+// frame is the head of a frame that begins with these bytes of an envelope; rest more are to
+// follow.
 func frame(kind watch.EventType, enveloped []byte, rest int) []byte {
 	raw := append(head(1, len(enveloped)+rest), enveloped...)
 	object := append(head(2, len(raw)+rest), raw...)

@@ -23,7 +23,8 @@ import (
 // shownWithin is how long Status may need to show what a request was answered.
 const shownWithin = 100 * time.Millisecond
 
-// A5: what only an operator can mend shows in Status with its cause, and is recovered from without a restart.
+// A5: what only an operator can mend shows in Status with its cause, and is recovered from without
+// a restart.
 func TestAccess(t *testing.T) {
 	t.Parallel() // like all that mostly wait, with a control plane of their own
 	c := cluster.Start(t)
@@ -67,7 +68,8 @@ func forbiddenFromTheStart(t *testing.T, w *world, result *rows) {
 	result.add("403 from the start", reflector.Forbidden, shown, recovered.Round(10*time.Millisecond), answered(f, http.StatusForbidden))
 }
 
-// listAlone: lists keep the copy of a user who may list and not watch, and Status says that watches are refused.
+// listAlone: lists keep the copy of a user who may list and not watch, and Status says that watches
+// are refused.
 func listAlone(t *testing.T, w *world, result *rows) {
 	t.Parallel()
 	account := w.account(t, "lister")
@@ -93,7 +95,8 @@ func listAlone(t *testing.T, w *world, result *rows) {
 	result.add("403 of watches alone", reflector.Forbidden, "-", time.Since(granted).Round(10*time.Millisecond), answered(f, http.StatusForbidden))
 }
 
-// serviceaccount is what the names of the users behind service accounts of the default namespace begin with.
+// serviceaccount is what the names of the users behind service accounts of the default namespace
+// begin with.
 const serviceaccount = "system:serviceaccount:default:"
 
 func permissionWithdrawn(t *testing.T, w *world, result *rows) {
@@ -137,7 +140,8 @@ func tokenExpired(t *testing.T, w *world, result *rows) {
 	require.True(t, apierrors.IsUnauthorized(f.status().Err), "%v", f.status().Err)
 	rotated := time.Now()
 	write(time.Hour)
-	// client-go reads the file again after 50 s at the latest, and offers no way to make it sooner by this field.
+	// client-go reads the file again after 50 s at the latest, and offers no way to make it sooner
+	// by this field.
 	recovered := w.freshness(t, rotated, 90*time.Second, await(f, nodeName(0)))
 	require.Equal(t, 1, lists(f))
 	result.add("401, token rotated in its file", reflector.Unauthorized, shown, recovered[0].Round(10*time.Millisecond), answered(f, http.StatusUnauthorized))
@@ -193,7 +197,8 @@ func finalErrors(t *testing.T, w *world) {
 	require.True(t, apierrors.IsNotFound(missing), "%v", missing)
 }
 
-// sinceAnswer is the time from the first answer with a code to the moment when Status showed its class.
+// sinceAnswer is the time from the first answer with a code to the moment when Status showed its
+// class.
 func sinceAnswer(t testing.TB, f follower, line *timeline, code int, class reflector.Class) time.Duration {
 	t.Helper()
 	for _, r := range f.sent().log() {

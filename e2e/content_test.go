@@ -18,8 +18,9 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// C1: a custom resource gets a default and drops a field. The server answers other content from then on, under the same
-// versions, and no event tells. The next relist brings it, as it does to client-go's informer, and handlers are told.
+// C1: a custom resource gets a default and drops a field. The server answers other content from
+// then on, under the same versions, and no event tells. The next relist brings it, as it does to
+// client-go's informer, and handlers are told.
 func TestContentThatChangesUnderItsVersion(t *testing.T) {
 	const widgets = 20
 	c := cluster.Start(t)

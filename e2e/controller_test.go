@@ -32,9 +32,9 @@ const (
 	leaseDuration = 6 * time.Second
 )
 
-// TestControllerReplicas runs examples/controller twice, with the rights that its doc names. The leader is killed, and the
-// other one takes over when the lease has run out; that one is asked to end, and the next takes over at once. The labels
-// follow a writer all along.
+// TestControllerReplicas runs examples/controller twice, with the rights that its doc names. The
+// leader is killed, and the other one takes over when the lease has run out; that one is asked to
+// end, and the next takes over at once. The labels follow a writer all along.
 func TestControllerReplicas(t *testing.T) {
 	c := cluster.Start(t)
 	w := newWorld(t, c)
@@ -201,7 +201,8 @@ func (w *world) leaseHolder() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// awaitLabels waits until each node's label is the number of its pods, as the server lists them now.
+// awaitLabels waits until each node's label is the number of its pods, as the server lists them
+// now.
 func (w *world) awaitLabels() {
 	w.t.Helper()
 	var want, got map[string]string

@@ -9,8 +9,8 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 )
 
-// ends records how each request of a reflector ended: what its Metrics are told. A Status that lasts for a moment
-// between two samples is not lost here.
+// ends records how each request of a reflector ended: what its Metrics are told. A Status that
+// lasts for a moment between two samples is not lost here.
 type ends struct {
 	mu   sync.Mutex // guards what follows
 	seen []end

@@ -10,8 +10,9 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 )
 
-// A4: etcd is gone, killed or frozen, and the API server lives. The store keeps its content, Status says that nothing comes
-// within a liveness period that is shorter than the time between two bookmarks, and all is well again without a restart.
+// A4: etcd is gone, killed or frozen, and the API server lives. The store keeps its content, Status
+// says that nothing comes within a liveness period that is shorter than the time between two
+// bookmarks, and all is well again without a restart.
 func TestEtcdDown(t *testing.T) {
 	t.Parallel()
 	const away = 12 * time.Second
@@ -59,8 +60,9 @@ func (w *world) writable(t testing.TB) {
 	require.Eventually(t, func() bool { return w.annotate(t.Context(), 0) == nil }, time.Minute, 10*time.Millisecond)
 }
 
-// A4: with the default liveness, on a server that has been up for a while. It goes on sending bookmarks when etcd is dead,
-// all of one version: contact goes on, progress does not, and a bound on that is what makes Ready fail.
+// A4: with the default liveness, on a server that has been up for a while. It goes on sending
+// bookmarks when etcd is dead, all of one version: contact goes on, progress does not, and a bound
+// on that is what makes Ready fail.
 func TestEtcdDownForMinutes(t *testing.T) {
 	if !full {
 		t.Skip("takes five minutes of waiting for bookmarks: set TRIBUTARY_E2E_FULL")

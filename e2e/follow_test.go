@@ -128,7 +128,8 @@ func (f *following[T]) difference(ctx context.Context) error {
 	return errors.Join(differ...)
 }
 
-// requireWhole waits until a follower's store equals a fresh LIST, and checks all that its history has seen.
+// requireWhole waits until a follower's store equals a fresh LIST, and checks all that its history
+// has seen.
 func requireWhole(t testing.TB, f follower, within time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -162,8 +163,8 @@ func lists(f follower) (n int) {
 	return n
 }
 
-// content is what must be equal in an object that came in two ways: all of it, but for the type of bare metadata, which
-// a list has once for all of its items.
+// content is what must be equal in an object that came in two ways: all of it, but for the type of
+// bare metadata, which a list has once for all of its items.
 func content(obj any) any {
 	if metadata, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		return metadata.ObjectMeta

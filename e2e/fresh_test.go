@@ -22,7 +22,8 @@ type clientGo struct {
 	stop  func()
 }
 
-// followAsClientGo follows pods with client-go's reflector as a program would set it up. It ends with the test.
+// followAsClientGo follows pods with client-go's reflector as a program would set it up. It ends
+// with the test.
 func followAsClientGo(t testing.TB, config *rest.Config, node string) *clientGo {
 	t.Helper()
 	tap := &wire{}
@@ -59,8 +60,8 @@ func await(f follower, node string) awaited {
 	return awaited{f.name(), node, func(key string) bool { return f.find(key) != "" }}
 }
 
-// freshness writes a marker for each copy's node and measures, from the moment given, when each copy holds it. One that
-// does not within limit fails the test.
+// freshness writes a marker for each copy's node and measures, from the moment given, when each
+// copy holds it. One that does not within limit fails the test.
 func (w *world) freshness(t testing.TB, since time.Time, limit time.Duration, copies ...awaited) []time.Duration {
 	t.Helper()
 	keys := make([]string, len(copies))

@@ -12,8 +12,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// history is an indexer that checks each change as a consumer sees it: the difference between two snapshots. What it
-// finds wrong it keeps, for a test to look at.
+// history is an indexer that checks each change as a consumer sees it: the difference between two
+// snapshots. What it finds wrong it keeps, for a test to look at.
 type history[T store.Object] struct {
 	*store.Indexer[T]
 

@@ -13,9 +13,10 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 )
 
-// A8: two API servers on one etcd, and the second one's view of etcd stands still. A client that fails over to it asks
-// for a version that it does not have. The store must not go back in time, must say what is wrong, and must be fresh
-// again once the second server is, or once the client is back at the first one.
+// A8: two API servers on one etcd, and the second one's view of etcd stands still. A client that
+// fails over to it asks for a version that it does not have. The store must not go back in time,
+// must say what is wrong, and must be fresh again once the second server is, or once the client is
+// back at the first one.
 func TestFailoverToStaleServer(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)
@@ -64,7 +65,8 @@ func TestFailoverToStaleServer(t *testing.T) {
 	t.Logf("A8: failing over to a server that is behind\n%s", result)
 }
 
-// A8: the server ends watches at their timeout, again and again. Each is followed by one from where it ended.
+// A8: the server ends watches at their timeout, again and again. Each is followed by one from where
+// it ended.
 func TestServerTimeouts(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)
@@ -89,8 +91,9 @@ func TestServerTimeouts(t *testing.T) {
 	}
 }
 
-// A8: nothing happens but bookmarks. They show that the follower and its server are in contact: about one a minute, but
-// the first one as late as after two minutes where the server has just started. The default liveness bears with that.
+// A8: nothing happens but bookmarks. They show that the follower and its server are in contact:
+// about one a minute, but the first one as late as after two minutes where the server has just
+// started. The default liveness bears with that.
 func TestBookmarksOnly(t *testing.T) {
 	if !full {
 		t.Skip("takes three minutes of waiting for bookmarks: set TRIBUTARY_E2E_FULL")

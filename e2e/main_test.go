@@ -18,5 +18,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 
-// pass waits for real time to pass, where that is the experiment: a server that is away for so long.
+// pass waits for real time to pass, where that is the experiment: a server that is away for so
+// long.
 func pass(d time.Duration) { <-time.After(d) }

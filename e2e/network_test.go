@@ -40,9 +40,10 @@ func TestFaultyNetwork(t *testing.T) {
 			t.Run(fault.name+" "+protocol, func(t *testing.T) {
 				found, fault := liveness, fault // h2 may change what is true of it
 				if protocol == "h2" && fault.shown == reflector.Silent {
-					// All requests of a client share one connection, so the next watch would go into the same hole. It is
-					// the transport's ping that ends the connection: after 45 s, which is within the default liveness, or
-					// sooner where a client is told so.
+					// All requests of a client share one connection, so the next watch would go
+					// into the same hole. It is the transport's ping that ends the connection:
+					// after 45 s, which is within the default liveness, or sooner where a client is
+					// told so.
 					if full {
 						found, fault.shown, fault.within = 90*time.Second, reflector.Disconnected, 50*time.Second
 					} else {

@@ -14,15 +14,15 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 )
 
-// freshWithin is what nine copies of ten may need to be fresh once the server is ready again; the tenth, on a machine that
-// does something else too, may need its double.
+// freshWithin is what nine copies of ten may need to be fresh once the server is ready again; the
+// tenth, on a machine that does something else too, may need its double.
 const freshWithin = 2 * time.Second
 
 // startTime is what the server needs to be ready, about.
 const startTime = 2500 * time.Millisecond
 
-// A2: the server is killed again and again while pods and custom resources are written. Each time the copies come to
-// equal the server's state, by one list, and nothing in them goes back in time.
+// A2: the server is killed again and again while pods and custom resources are written. Each time
+// the copies come to equal the server's state, by one list, and nothing in them goes back in time.
 func TestRestartsUnderWriter(t *testing.T) {
 	const restarts = 20
 	c := cluster.Start(t)
@@ -58,7 +58,8 @@ func TestRestartsUnderWriter(t *testing.T) {
 		mine := []awaited{await(followers[0], nodeName(1)), await(followers[1], nodeName(1)), await(followers[2], nodeName(1))}
 		took := w.freshness(t, ready, 30*time.Second, mine...)
 		for i, f := range followers[:len(mine)] {
-			if took[i] > 2*time.Second { // a server that starts under load may leave a request without an answer
+			// A server that starts under load may leave a request without an answer.
+			if took[i] > 2*time.Second {
 				t.Logf("%s: fresh %s after readiness; %s%s", f.name(), took[i].Round(time.Millisecond), f.status(), brief(f.sent().since(killed)))
 			}
 		}

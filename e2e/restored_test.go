@@ -11,8 +11,9 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 )
 
-// etcd is restored from a backup: what was written since has never been, versions begin anew below those that the copies
-// hold, and few writes follow. Each copy is equal to the server again within the liveness period, which has its default.
+// etcd is restored from a backup: what was written since has never been, versions begin anew below
+// those that the copies hold, and few writes follow. Each copy is equal to the server again within
+// the liveness period, which has its default.
 func TestRestoredEtcd(t *testing.T) {
 	t.Parallel()
 	const liveness = 90 * time.Second

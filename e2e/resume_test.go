@@ -12,7 +12,8 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 )
 
-// A3: a connection is cut while the server lives. The watch goes on from the last version, and nothing is listed.
+// A3: a connection is cut while the server lives. The watch goes on from the last version, and
+// nothing is listed.
 func TestCutConnectionResumes(t *testing.T) {
 	const cuts = 10
 	c := cluster.Start(t)
@@ -46,8 +47,9 @@ func TestCutConnectionResumes(t *testing.T) {
 		cuts, lists(f), f.status().Watches, f.status().Events, proxy.Accepted(), quantile(back, 0.5), quantile(back, 1))
 }
 
-// A3: etcd is compacted and the server restarted, so that the version a watch goes on from is gone. The server says so
-// with an ERROR event in a stream that it answered with 200, and one relist follows.
+// A3: etcd is compacted and the server restarted, so that the version a watch goes on from is gone.
+// The server says so with an ERROR event in a stream that it answered with 200, and one relist
+// follows.
 func TestExpiredWatchRelistsOnce(t *testing.T) {
 	c := cluster.Start(t)
 	w := newWorld(t, c)
@@ -68,8 +70,8 @@ func TestExpiredWatchRelistsOnce(t *testing.T) {
 	t.Logf("A3: compaction and restart: %v", f.status().Lists)
 }
 
-// A3: a list in pages loses the version that it reads, between two pages, twice. The server answers its continue token
-// with HTTP 410. The list begins anew, the second time in one piece.
+// A3: a list in pages loses the version that it reads, between two pages, twice. The server answers
+// its continue token with HTTP 410. The list begins anew, the second time in one piece.
 func TestExpiredContinueStartsAgain(t *testing.T) {
 	c := cluster.Start(t)
 	w := newWorld(t, c)

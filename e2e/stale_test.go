@@ -15,9 +15,10 @@ import (
 	"github.com/tributary-go/tributary/sources"
 )
 
-// Two API servers on one etcd, and the link of the second one stalls. Then pods are deleted and made, an agent with a
-// checkpoint of the newest state starts on the second server, and is told nothing that goes behind its checkpoint: no
-// REMOVE of a running pod, no ADD of a deleted one. Nothing is synced or safe to prune before the link is back.
+// Two API servers on one etcd, and the link of the second one stalls. Then pods are deleted and
+// made, an agent with a checkpoint of the newest state starts on the second server, and is told
+// nothing that goes behind its checkpoint: no REMOVE of a running pod, no ADD of a deleted one.
+// Nothing is synced or safe to prune before the link is back.
 func TestAgentStartsOnStaleServer(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)
@@ -39,7 +40,8 @@ func TestAgentStartsOnStaleServer(t *testing.T) {
 
 	stale := runAgent(t, second, node, folder)
 	stale.until(t, func() bool { return len(stale.pods) == 2 })
-	ended := time.After(40 * time.Second) // the watch list is given up after 10 s, and the list that follows is not answered
+	// The watch list is given up after 10 s, and the list that follows is not answered.
+	ended := time.After(40 * time.Second)
 	for open := true; open; {
 		select {
 		case update := <-stale.s.Updates():

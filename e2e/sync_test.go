@@ -43,7 +43,8 @@ var ways = []struct {
 	{name: "pages of 500", options: []reflector.Option{reflector.WithPageSize(500)}, kind: list, pages: true},
 }
 
-// A1: after the first sync a store holds exactly what the server has, at the version that the server names.
+// A1: after the first sync a store holds exactly what the server has, at the version that the
+// server names.
 func TestFirstSync(t *testing.T) {
 	c := cluster.Start(t)
 	w := newWorld(t, c)
@@ -98,7 +99,8 @@ func askedPages(log []request) (n int) {
 	return n
 }
 
-// version is what the server calls the version of a collection now, by a consistent list of one object.
+// version is what the server calls the version of a collection now, by a consistent list of one
+// object.
 func (w *world) version(form string) string {
 	w.t.Helper()
 	if form == "custom resource, JSON" {

@@ -13,8 +13,9 @@ import (
 	"github.com/tributary-go/tributary/e2e/cluster"
 )
 
-// A6: priority and fairness admits one request of the agents at a time and refuses the rest with 429. Each of 100
-// reflectors comes back no sooner than it was told, not together with the others, and all of them sync.
+// A6: priority and fairness admits one request of the agents at a time and refuses the rest with
+// 429. Each of 100 reflectors comes back no sooner than it was told, not together with the others,
+// and all of them sync.
 func TestThrottled(t *testing.T) {
 	const agents, pods = 100, 2000
 	// With so few requests in flight altogether, the smallest share is one.

@@ -83,7 +83,8 @@ func (l *timeline) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// untilClass waits until the follower's Status shows a class, and returns when it did, counted from since.
+// untilClass waits until the follower's Status shows a class, and returns when it did, counted from
+// since.
 func untilClass(t testing.TB, l *timeline, class reflector.Class, since, within time.Duration) time.Duration {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)

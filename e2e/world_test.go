@@ -105,8 +105,8 @@ func (w *world) each(n int, do func(ctx context.Context, i int) error) {
 	}
 }
 
-// advance makes the server's version newer than that of any collection that is followed: a server that starts after
-// that answers watches from theirs with 410.
+// advance makes the server's version newer than that of any collection that is followed: a server
+// that starts after that answers watches from theirs with 410.
 func (w *world) advance() {
 	w.t.Helper()
 	_, err := w.client.CoreV1().ConfigMaps("default").Create(w.t.Context(), &corev1.ConfigMap{

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// writer creates, updates, binds and deletes until it is stopped, whether the server is there or not.
+// writer creates, updates, binds and deletes until it is stopped, whether the server is there or
+// not.
 type writer struct {
 	world *world
 	gate  sync.RWMutex // held by a write; taken to have none under way

@@ -1,14 +1,14 @@
 // Package metrics has the numbers that copies report about themselves, in the terms of no metrics
-// system. Reflectors, informers, leases, unions and sets are [Reporter]s; package prom shows them to
-// Prometheus, and any other system needs one loop over [Reporter.Samples].
+// system. Reflectors, informers, leases, unions and sets are [Reporter]s; package prom shows them
+// to Prometheus, and any other system needs one loop over [Reporter.Samples].
 package metrics
 
 import "iter"
 
 // Reporter is anything that reports numbers.
 type Reporter interface {
-	// Samples yields the numbers of this moment. The name stands for the reporter in label values; a
-	// set uses the names of its copies instead. It blocks for no longer than it takes to read a
+	// Samples yields the numbers of this moment. The name stands for the reporter in label values;
+	// a set uses the names of its copies instead. It blocks for no longer than it takes to read a
 	// Status, and is safe for concurrent use.
 	Samples(name string) iter.Seq[Sample]
 }

@@ -4,14 +4,16 @@
 //	pods := informer.New(source, informer.WithReflector(metrics.Option("pods")))
 //	defer metrics.Track("pods", pods)()
 //
-// [Metrics.Track] shows everything that is a [github.com/tributary-go/tributary/metrics.Reporter], read at each
-// scrape: a handler that hangs shows, and the series of a removed one are gone. [Metrics.Option] counts what has an
-// end: lists and watches. All series of a name are gone when the result of Track is called.
+// [Metrics.Track] shows everything that is a [github.com/tributary-go/tributary/metrics.Reporter],
+// read at each scrape: a handler that hangs shows, and the series of a removed one are gone.
+// [Metrics.Option] counts what has an end: lists and watches. All series of a name are gone when
+// the result of Track is called.
 //
-// The labels "reflector" and "informer" are the name that the program gives, or the copy's name in a set. "class" and
-// "cause" are the texts of [reflector.Class]; "kind" is "list" or "watchlist". "handler" is the name of
-// informer.WithName, and "unnamed" for all handlers without a name. Handlers of one name are shown as one: the
-// greatest lag, the sum of counts. No other labels exist.
+// The labels "reflector" and "informer" are the name that the program gives, or the copy's name in
+// a set. "class" and "cause" are the texts of [reflector.Class]; "kind" is "list" or "watchlist".
+// "handler" is the name of informer.WithName, and "unnamed" for all handlers without a name.
+// Handlers of one name are shown as one: the greatest lag, the sum of counts. No other labels
+// exist.
 //
 //	| metric                                              | type      | labels                        | what it says                              |
 //	|-----------------------------------------------------|-----------|-------------------------------|-------------------------------------------|
@@ -42,9 +44,10 @@
 //	| tributary_informer_handler_differences_total        | counter   | informer, handler             | how often one fell behind the ring        |
 //	| tributary_informer_handlers_failed                  | gauge     | informer, handler             | handlers that have ended with a panic     |
 //
-// time() - tributary_reflector_last_contact_timestamp_seconds is how long the server has not been heard; a healthy
-// server keeps that below about a minute. The same with last_progress is how long the copy has stood still, which also
-// happens if nobody writes: package reflector says under Freshness when it means a server that is cut off from etcd. A
-// handler in trouble is one whose lag_seconds grows. The counters of handlers fall when one of several of a name is
-// removed, which rate and increase take for a restart.
+// time() - tributary_reflector_last_contact_timestamp_seconds is how long the server has not been
+// heard; a healthy server keeps that below about a minute. The same with last_progress is how long
+// the copy has stood still, which also happens if nobody writes: package reflector says under
+// Freshness when it means a server that is cut off from etcd. A handler in trouble is one whose
+// lag_seconds grows. The counters of handlers fall when one of several of a name is removed, which
+// rate and increase take for a restart.
 package prom

@@ -116,7 +116,8 @@ func TestAHandlerThatHangsShows(t *testing.T) {
 	ended := make(chan error, 2)
 	go func() { ended <- i.Run(ctx) }()
 	go func() { ended <- set.Run(ctx) }()
-	require.NoError(t, slow.WaitSynced(t.Context())) // else its initial list might have the first pod already
+	// Else its initial list might have the first pod already.
+	require.NoError(t, slow.WaitSynced(t.Context()))
 	require.NoError(t, lease.WaitSynced(t.Context()))
 
 	create("a")

@@ -14,7 +14,8 @@ import (
 
 const namespace, subsystem = "tributary", "reflector"
 
-// Metrics holds the series of any number of reflectors, informers and sets. It is safe for concurrent use.
+// Metrics holds the series of any number of reflectors, informers and sets. It is safe for
+// concurrent use.
 type Metrics struct {
 	lists, watches               *prometheus.CounterVec
 	listSeconds, watchSeconds    *prometheus.HistogramVec
@@ -24,7 +25,8 @@ type Metrics struct {
 	tracked map[string]metrics.Reporter
 }
 
-// New registers the metrics. It fails if they are registered already: one Metrics serves a whole process.
+// New registers the metrics. It fails if they are registered already: one Metrics serves a whole
+// process.
 func New(registerer prometheus.Registerer) (*Metrics, error) {
 	seconds := prometheus.ExponentialBuckets(0.01, 4, 9) // 10 ms to 11 min
 	counts := prometheus.ExponentialBuckets(1, 10, 7)    // 1 to a million
@@ -55,8 +57,8 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 		append([]string{"reflector"}, labels...))
 }
 
-// Option makes a reflector count its lists and watches under a name. For an informer, a union or a set, give it to
-// informer.WithReflector; all copies of a set count under one name.
+// Option makes a reflector count its lists and watches under a name. For an informer, a union or a
+// set, give it to informer.WithReflector; all copies of a set count under one name.
 func (m *Metrics) Option(name string) reflector.Option {
 	return reflector.WithMetrics(named{m, name})
 }
@@ -85,8 +87,8 @@ func (n named) WatchEnded(s reflector.WatchStats) {
 	n.eventsPerWatch.WithLabelValues(n.name).Observe(float64(s.Events))
 }
 
-// Track shows a reporter under a name, read at each scrape. The result removes all series of that name; call it
-// when Run has returned. A name that is tracked already is taken over.
+// Track shows a reporter under a name, read at each scrape. The result removes all series of that
+// name; call it when Run has returned. A name that is tracked already is taken over.
 func (m *Metrics) Track(name string, r metrics.Reporter) (forget func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +114,8 @@ func (m *Metrics) forget(name string, r metrics.Reporter) {
 // reported collects the samples of all reporters.
 type reported Metrics
 
-// Describe implements prometheus.Collector. It describes nothing: which metrics there are is the reporters' to say.
+// Describe implements prometheus.Collector. It describes nothing: which metrics there are is the
+// reporters' to say.
 func (*reported) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -123,7 +126,8 @@ func (r *reported) Collect(to chan<- prometheus.Metric) {
 	for _, name := range slices.Sorted(maps.Keys(r.tracked)) {
 		for s := range r.tracked[name].Samples(name) {
 			series := fmt.Sprintf("%s%q", s.Metric.Name, s.Labels)
-			if shown[series] { // such as two sets with copies of one name; twice is an error of the whole scrape
+			// Such as two sets with copies of one name; twice is an error of the whole scrape.
+			if shown[series] {
 				continue
 			}
 			shown[series] = true

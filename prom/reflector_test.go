@@ -86,7 +86,8 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 	require.Zero(t, count)
 }
 
-// TestReflectorReports runs a reflector that is refused at once: a server that does not know widgets.
+// TestReflectorReports runs a reflector that is refused at once: a server that does not know
+// widgets.
 func TestReflectorReports(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	metrics, err := prom.New(registry)

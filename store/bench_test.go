@@ -13,7 +13,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// The benchmarks run our Indexer and client-go's on the same pods, 110 pods a node, 200 a namespace.
+// The benchmarks run our Indexer and client-go's on the same pods, 110 pods a node, 200 a
+// namespace.
 
 var sizes = []int{110, 1_000, 10_000, 100_000}
 
@@ -74,7 +75,8 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate writes newer versions of pods, made beforehand: two of each, so that every write changes something.
+// BenchmarkUpdate writes newer versions of pods, made beforehand: two of each, so that every write
+// changes something.
 func BenchmarkUpdate(b *testing.B) {
 	for _, n := range sizes {
 		pods := benchPods(n)
@@ -176,8 +178,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkHeap reports what a store of n pods holds beside the pods, per pod: without an index, with one, and with two.
-// What an index costs is the difference.
+// BenchmarkHeap reports what a store of n pods holds beside the pods, per pod: without an index,
+// with one, and with two. What an index costs is the difference.
 func BenchmarkHeap(b *testing.B) {
 	for _, n := range sizes {
 		pods := benchPods(n)

@@ -6,8 +6,8 @@ import (
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
-// Change is what happened under one key: an addition has no Old, a deletion no New (the zero T, nil). A write that
-// changed nothing has the same in both, see [Change.Unchanged].
+// Change is what happened under one key: an addition has no Old, a deletion no New (the zero T,
+// nil). A write that changed nothing has the same in both, see [Change.Unchanged].
 type Change[T Object] struct {
 	Key      string
 	Old, New T
@@ -19,20 +19,20 @@ func (c Change[T]) Added() bool { var none T; return c.Old == none && c.New != n
 // Deleted reports whether the object is no longer there; Old is the last state that the store held.
 func (c Change[T]) Deleted() bool { var none T; return c.Old != none && c.New == none }
 
-// Recreated reports whether New is another object than Old under the same key: their UIDs differ, so that one was
-// deleted and another one created. [Diff] tells it as two changes.
+// Recreated reports whether New is another object than Old under the same key: their UIDs differ,
+// so that one was deleted and another one created. [Diff] tells it as two changes.
 func (c Change[T]) Recreated() bool {
 	var none T
 	return c.Old != none && c.New != none && c.Old != c.New && c.Old.GetUID() != c.New.GetUID()
 }
 
-// Unchanged reports whether the write left the content as it was: a state that the store held already, or the deletion
-// of what was not there.
+// Unchanged reports whether the write left the content as it was: a state that the store held
+// already, or the deletion of what was not there.
 func (c Change[T]) Unchanged() bool { return c.Old == c.New }
 
-// Diff yields what turns before into after, in no particular order, each key once. An object whose UID changed
-// under the same key is another object: it comes as a deletion and then an addition. The cost follows the
-// difference where both snapshots come from one store.
+// Diff yields what turns before into after, in no particular order, each key once. An object whose
+// UID changed under the same key is another object: it comes as a deletion and then an addition.
+// The cost follows the difference where both snapshots come from one store.
 func Diff[T Object](before, after Snapshot[T]) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		for c := range trie.Diff(before.objects(), after.objects()) {

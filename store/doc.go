@@ -11,22 +11,28 @@
 //
 // # What is guaranteed
 //
-//  1. A [Snapshot] never changes. Its indexes agree with its objects, and its resource version is the newest
-//     one whose effects it holds.
-//  2. Taking a snapshot is O(1) and takes no lock. Holding one costs the memory of what has changed since.
-//  3. Writers are serialised; readers never wait for them, not even for a Replace that takes minutes to arrive.
-//  4. [Diff] of two snapshots yields every change between them exactly once, and costs what differs.
+//  1. A [Snapshot] never changes. Its indexes agree with its objects, and its resource version is
+//     the newest one whose effects it holds.
+//  2. Taking a snapshot is O(1) and takes no lock. Holding one costs the memory of what has changed
+//     since.
+//  3. Writers are serialised; readers never wait for them, not even for a Replace that takes
+//     minutes to arrive.
+//  4. [Diff] of two snapshots yields every change between them exactly once, and costs what
+//     differs.
 //  5. Replace is all or nothing: on an error the old content stays.
 //
 // # What is not
 //
-// Objects are shared by everyone who reads the store and by later snapshots: they are read-only. Copy an object
-// (DeepCopy) before changing it. Snapshots have no order of their own; [Snapshot.Sorted] gives one.
+// Objects are shared by everyone who reads the store and by later snapshots: they are read-only.
+// Copy an object (DeepCopy) before changing it. Snapshots have no order of their own;
+// [Snapshot.Sorted] gives one.
 //
 // # Cost
 //
-// Beside the objects, a store that was filled by a list holds about 60 bytes per object, and about 15 more per index: client-go's
-// holds 70 to 110, and about 35 per index. A write copies the path to what changes: 0.5 KB at 110 objects, 1.1 KB at 100,000, and
-// 0.3 to 0.6 KB more per index. It takes several times as long as a write into client-go's store; listing and a query by index take
-// a quarter of the time or less, and a snapshot nothing. BenchmarkHeap, BenchmarkUpdate and the others measure it beside client-go.
+// Beside the objects, a store that was filled by a list holds about 60 bytes per object, and about
+// 15 more per index: client-go's holds 70 to 110, and about 35 per index. A write copies the path
+// to what changes: 0.5 KB at 110 objects, 1.1 KB at 100,000, and 0.3 to 0.6 KB more per index. It
+// takes several times as long as a write into client-go's store; listing and a query by index take
+// a quarter of the time or less, and a snapshot nothing. BenchmarkHeap, BenchmarkUpdate and the
+// others measure it beside client-go.
 package store

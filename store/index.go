@@ -8,8 +8,9 @@ import (
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
-// Index finds objects by a value computed from them, of any comparable type K. It is a declaration, without
-// state: pass it to [NewIndexer], then query it on that indexer's snapshots. One Index may serve many indexers.
+// Index finds objects by a value computed from them, of any comparable type K. It is a declaration,
+// without state: pass it to [NewIndexer], then query it on that indexer's snapshots. One Index may
+// serve many indexers.
 type Index[T Object, K comparable] struct {
 	name    string
 	values  func(T) []K
@@ -17,15 +18,16 @@ type Index[T Object, K comparable] struct {
 	members trie.Writer[T, struct{}]
 }
 
-// members are the objects under one value: a set, placed by the hash of their keys and compared by pointer.
+// members are the objects under one value: a set, placed by the hash of their keys and compared by
+// pointer.
 type members[T Object] = trie.Map[T, struct{}]
 
 // indexed is what a snapshot holds for one index.
 type indexed[T Object, K comparable] = trie.Map[K, members[T]]
 
-// NewIndex declares an index. values returns under which values an object is found: none, one or more; a value
-// returned twice counts once. It must be a pure function of the object, and is called by the writer of the store.
-// NewIndex panics if values is nil.
+// NewIndex declares an index. values returns under which values an object is found: none, one or
+// more; a value returned twice counts once. It must be a pure function of the object, and is called
+// by the writer of the store. NewIndex panics if values is nil.
 func NewIndex[T Object, K comparable](name string, values func(obj T) []K) *Index[T, K] {
 	if values == nil {
 		panic(fmt.Sprintf("store: NewIndex: the function of index %q is nil", name))
@@ -40,8 +42,8 @@ func NewIndex[T Object, K comparable](name string, values func(obj T) []K) *Inde
 // Name is what the index was declared as; it appears in messages.
 func (x *Index[T, K]) Name() string { return x.name }
 
-// Objects yields the objects under value, in no particular order. It panics when the snapshot's store was made
-// without this index.
+// Objects yields the objects under value, in no particular order. It panics when the snapshot's
+// store was made without this index.
 func (x *Index[T, K]) Objects(s Snapshot[T], value K) iter.Seq[T] {
 	found, _ := x.in(s).Get(trie.Hash(value), value)
 	return found.Keys()
@@ -53,8 +55,8 @@ func (x *Index[T, K]) Len(s Snapshot[T], value K) int {
 	return found.Len()
 }
 
-// Values yields each value under which there is an object, with the number of objects, in no particular order. It
-// panics as [Index.Objects] does.
+// Values yields each value under which there is an object, with the number of objects, in no
+// particular order. It panics as [Index.Objects] does.
 func (x *Index[T, K]) Values(s Snapshot[T]) iter.Seq2[K, int] {
 	return func(yield func(K, int) bool) {
 		for value, found := range x.in(s).All() {
@@ -83,8 +85,9 @@ type AnyIndex[T Object] interface {
 	empty() any
 	// built is the index of objects.
 	built(objects trie.Map[string, T]) any
-	// replaced is the index in from with the object whose key has the given hash moved from where old was found to where obj
-	// is; the zero T stands for absent. owner is that of a [trie.Writer].
+	// replaced is the index in from with the object whose key has the given hash moved from where
+	// old was found to where obj is; the zero T stands for absent. owner is that of a
+	// [trie.Writer].
 	replaced(from any, owner, hash uint64, old, obj T) any
 }
 

@@ -14,8 +14,9 @@ import (
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
-// Indexer is the [Store] that keeps snapshots, with secondary indexes. The zero value is an empty indexer without
-// indexes. All methods are safe for concurrent use: readers take no lock, writers wait for each other.
+// Indexer is the [Store] that keeps snapshots, with secondary indexes. The zero value is an empty
+// indexer without indexes. All methods are safe for concurrent use: readers take no lock, writers
+// wait for each other.
 type Indexer[T Object] struct {
 	now atomic.Pointer[version[T]]
 
@@ -42,16 +43,18 @@ func (x *Indexer[T]) Add(obj T) error { _, err := x.put("add", obj); return err 
 // Update does what [Indexer.Add] does.
 func (x *Indexer[T]) Update(obj T) error { _, err := x.put("update", obj); return err }
 
-// Delete removes what is stored under obj's key; it is no error when nothing is. The snapshot's resource version
-// becomes obj's.
+// Delete removes what is stored under obj's key; it is no error when nothing is. The snapshot's
+// resource version becomes obj's.
 func (x *Indexer[T]) Delete(obj T) error { _, err := x.Remove(obj); return err }
 
-// Put is [Indexer.Add] that tells what it changed, for who passes changes on: Old is what was there, New what is there
-// now. If the store already holds that state (equal UID, resource version and content), the stored object stays, and the
-// change is [Change.Unchanged]. The change and its effect belong to one instant, whoever else writes.
+// Put is [Indexer.Add] that tells what it changed, for who passes changes on: Old is what was
+// there, New what is there now. If the store already holds that state (equal UID, resource version
+// and content), the stored object stays, and the change is [Change.Unchanged]. The change and its
+// effect belong to one instant, whoever else writes.
 func (x *Indexer[T]) Put(obj T) (Change[T], error) { return x.put("put", obj) }
 
-// Remove is [Indexer.Delete] that tells what it changed: Old is what was there, by the store's own account.
+// Remove is [Indexer.Delete] that tells what it changed: Old is what was there, by the store's own
+// account.
 func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
 	key, err := keyForWrite("delete", obj)
 	if err != nil {
@@ -65,10 +68,11 @@ func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
 	return change, nil
 }
 
-// Replace makes items the whole content; see [Store]. An object that the indexer already holds with the same UID,
-// resource version and content keeps its pointer, so that a [Diff] across a relist shows just what changed. A server can
-// change an object's content under an equal version, by a CRD's new default for example: content decides. Other writers
-// wait until items has ended; readers go on.
+// Replace makes items the whole content; see [Store]. An object that the indexer already holds with
+// the same UID, resource version and content keeps its pointer, so that a [Diff] across a relist
+// shows just what changed. A server can change an object's content under an equal version, by a
+// CRD's new default for example: content decides. Other writers wait until items has ended; readers
+// go on.
 func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -80,12 +84,14 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	if err := fill(items); err != nil {
 		return err
 	}
-	// A relist may go back in resource version, after a restore of the server's data: what the server says counts.
+	// A relist may go back in resource version, after a restore of the server's data: what the
+	// server says counts.
 	x.commit(tx, resourceVersion())
 	return nil
 }
 
-// Bookmark notes that the content is complete up to resourceVersion. An older one than the present is ignored.
+// Bookmark notes that the content is complete up to resourceVersion. An older one than the present
+// is ignored.
 func (x *Indexer[T]) Bookmark(resourceVersion string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -107,7 +113,8 @@ func (x *Indexer[T]) put(op string, obj T) (Change[T], error) {
 	return change, nil
 }
 
-// transaction is a version in the making. Its indexes are the last version's own until the first of them changes.
+// transaction is a version in the making. Its indexes are the last version's own until the first of
+// them changes.
 type transaction[T Object] struct {
 	version[T]
 	owner uint64 // of a [trie.Writer]: 0 for a single write
@@ -221,15 +228,17 @@ func (tx *transaction[T]) replace(hash uint64, old, obj T) {
 	}
 }
 
-// sameState reports whether two objects are the same state of the same object: equal UID, equal and known resource version,
-// equal content. Only equal versions are compared by content, since different ones are a change already.
+// sameState reports whether two objects are the same state of the same object: equal UID, equal and
+// known resource version, equal content. Only equal versions are compared by content, since
+// different ones are a change already.
 func sameState[T Object](a, b T) bool {
 	return a == b || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
 		a.GetUID() != "" && a.GetUID() == b.GetUID() && content.Equal(a, b)
 }
 
-// newest keeps a resource version from going back (invariant 1), and from being taken from an object
-// with a version from the future. Versions that cannot be compared (KEP-5504) are taken as they come.
+// newest keeps a resource version from going back (invariant 1), and from being taken from an
+// object with a version from the future. Versions that cannot be compared (KEP-5504) are taken as
+// they come.
 func newest(held, came string) string {
 	if rv.Leaps(held, came) {
 		return held

@@ -176,8 +176,8 @@ func TestWritesTellTheirChange(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestModel keeps every snapshot of a random history, and compares objects, indexes and differences at the end
-// with plain maps and with a second, dumb computation.
+// TestModel keeps every snapshot of a random history, and compares objects, indexes and differences
+// at the end with plain maps and with a second, dumb computation.
 func TestModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -219,8 +219,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestManyUnderOneValue: an index is right where a value has more objects than one node holds, written singly, listed first
-// and listed again.
+// TestManyUnderOneValue: an index is right where a value has more objects than one node holds,
+// written singly, listed first and listed again.
 func TestManyUnderOneValue(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -321,7 +321,8 @@ func requireDiff(t *testing.T, before, after store.Snapshot[*corev1.Pod]) {
 	require.Equal(t, want, got)
 }
 
-// TestReadersSeeWholeStates: while a writer moves one object between nodes, every snapshot has it on exactly one.
+// TestReadersSeeWholeStates: while a writer moves one object between nodes, every snapshot has it
+// on exactly one.
 func TestReadersSeeWholeStates(t *testing.T) {
 	x := store.NewIndexer(byNode)
 	require.NoError(t, x.Add(onNode(pod("a", 1), "n0")))

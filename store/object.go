@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Object is what a store can hold: a pointer to an API type, such as *corev1.Pod, *unstructured.Unstructured or
-// *metav1.PartialObjectMetadata.
+// Object is what a store can hold: a pointer to an API type, such as *corev1.Pod,
+// *unstructured.Unstructured or *metav1.PartialObjectMetadata.
 type Object interface {
 	comparable
 	metav1.Object
 	runtime.Object
 }
 
-// Key is the key of an object: "namespace/name", or "name" where namespace is empty (cluster scope). It is the
-// form that client-go's caches and workqueues use.
+// Key is the key of an object: "namespace/name", or "name" where namespace is empty (cluster
+// scope). It is the form that client-go's caches and workqueues use.
 func Key(namespace, name string) string {
 	if namespace == "" {
 		return name

@@ -8,13 +8,14 @@ import (
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
-// Snapshot is the content of a store at one moment. It never changes, copies are O(1), and any number of
-// goroutines may read one. The zero value is empty. Its objects are read-only.
+// Snapshot is the content of a store at one moment. It never changes, copies are O(1), and any
+// number of goroutines may read one. The zero value is empty. Its objects are read-only.
 type Snapshot[T Object] struct {
 	at *version[T]
 }
 
-// version is what a snapshot points to: objects, indexes and resource version of one instant (invariant 3).
+// version is what a snapshot points to: objects, indexes and resource version of one instant
+// (invariant 3).
 type version[T Object] struct {
 	objects         trie.Map[string, T]
 	indexes         []any // per entry of schema, the trie that its index made
@@ -46,7 +47,8 @@ func (s Snapshot[T]) All() iter.Seq2[string, T] {
 	return s.at.objects.All()
 }
 
-// Sorted returns the objects ordered by namespace, then name. The slice is the caller's; making it is O(n log n).
+// Sorted returns the objects ordered by namespace, then name. The slice is the caller's; making it
+// is O(n log n).
 func (s Snapshot[T]) Sorted() []T {
 	objs := make([]T, 0, s.Len())
 	for _, obj := range s.All() {
@@ -58,8 +60,8 @@ func (s Snapshot[T]) Sorted() []T {
 	return objs
 }
 
-// ResourceVersion is the newest resource version whose effects the snapshot holds; empty where the store was
-// never told one.
+// ResourceVersion is the newest resource version whose effects the snapshot holds; empty where the
+// store was never told one.
 func (s Snapshot[T]) ResourceVersion() string {
 	if s.at == nil {
 		return ""

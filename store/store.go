@@ -2,29 +2,33 @@ package store
 
 import "iter"
 
-// Store is what a reflector writes into. Anything may implement it; the interface is frozen and never grows. A
-// store may also be a [Bookmarker] or a [Resyncer]: the reflector finds out by type assertion.
+// Store is what a reflector writes into. Anything may implement it; the interface is frozen and
+// never grows. A store may also be a [Bookmarker] or a [Resyncer]: the reflector finds out by type
+// assertion.
 //
-// One reflector calls one method at a time. Objects are handed over: the store may keep them, and neither side
-// modifies them afterwards. An error means that the store did not take the change; the reflector reports it and
-// lists again.
+// One reflector calls one method at a time. Objects are handed over: the store may keep them, and
+// neither side modifies them afterwards. An error means that the store did not take the change; the
+// reflector reports it and lists again.
 type Store[T Object] interface {
-	// Add stores an object that the server reports as new. It may already be there (a replayed event).
+	// Add stores an object that the server reports as new. It may already be there (a replayed
+	// event).
 	Add(obj T) error
 	// Update stores a newer version of an object. It may be absent.
 	Update(obj T) error
 	// Delete removes an object; obj is its last state, as the server saw it. It may be absent.
 	Delete(obj T) error
-	// Replace makes items the whole content, all or nothing: an error from items, or of the store's own, leaves
-	// the old content. Items arrive while the server is still sending them, so Replace may take long, and they
-	// can be ranged over once. Where a key comes twice, the last one counts.
+	// Replace makes items the whole content, all or nothing: an error from items, or of the store's
+	// own, leaves the old content. Items arrive while the server is still sending them, so Replace
+	// may take long, and they can be ranged over once. Where a key comes twice, the last one
+	// counts.
 	//
-	// resourceVersion returns the version of that state. It may be called once items has ended without an error,
-	// not before: with a watch list the server names the version last.
+	// resourceVersion returns the version of that state. It may be called once items has ended
+	// without an error, not before: with a watch list the server names the version last.
 	Replace(items iter.Seq2[T, error], resourceVersion func() string) error
 }
 
-// Bookmarker is a store that wants to know how far its content is complete when no object has changed.
+// Bookmarker is a store that wants to know how far its content is complete when no object has
+// changed.
 type Bookmarker interface {
 	// Bookmark says that the store holds the effects of everything up to resourceVersion.
 	Bookmark(resourceVersion string) error

@@ -11,8 +11,9 @@ import (
 	"github.com/tributary-go/tributary/undelta"
 )
 
-// BenchmarkUpdate is one update of a store of n pods, push included, here and in client-go's UndeltaStore. Neither
-// receiver looks at the state: client-go's has been made a slice for it, ours asks for one if it wants one.
+// BenchmarkUpdate is one update of a store of n pods, push included, here and in client-go's
+// UndeltaStore. Neither receiver looks at the state: client-go's has been made a slice for it, ours
+// asks for one if it wants one.
 func BenchmarkUpdate(b *testing.B) {
 	for _, n := range []int{110, 1_000, 10_000, 100_000} {
 		objects := make([]*corev1.Pod, n)

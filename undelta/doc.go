@@ -1,14 +1,17 @@
-// Package undelta has the store that pushes the full state to a function, once per change: the UndeltaStore.
+// Package undelta has the store that pushes the full state to a function, once per change: the
+// UndeltaStore.
 //
 //	pods := undelta.New(func(now store.Snapshot[*corev1.Pod]) { agent.Apply(now) })
 //	go reflector.New(source, pods).Run(ctx)
 //
 // # What is guaranteed
 //
-//  1. Each successful Add, Update, Delete and Replace causes exactly one push, and the pushed state contains it. A
-//     failed one causes none, and neither does a bookmark.
-//  2. Pushes come one at a time, in the order of the changes; the last one pushed is the state that the store holds.
-//  3. A push costs O(1): the state is a snapshot. A receiver that wants a slice makes one with Snapshot.Sorted.
-//  4. Readers of [Store.Snapshot] wait for nobody, not even for a push that takes long. Writers wait for it, and so
-//     does the reflector: that is the back-pressure.
+//  1. Each successful Add, Update, Delete and Replace causes exactly one push, and the pushed state
+//     contains it. A failed one causes none, and neither does a bookmark.
+//  2. Pushes come one at a time, in the order of the changes; the last one pushed is the state that
+//     the store holds.
+//  3. A push costs O(1): the state is a snapshot. A receiver that wants a slice makes one with
+//     Snapshot.Sorted.
+//  4. Readers of [Store.Snapshot] wait for nobody, not even for a push that takes long. Writers
+//     wait for it, and so does the reflector: that is the back-pressure.
 package undelta

@@ -11,12 +11,14 @@ import (
 type Store[T store.Object] struct {
 	push func(store.Snapshot[T])
 
-	pushing sync.Mutex // held from a change to the end of its push, so that pushes keep the order of changes
+	// Held from a change to the end of its push, so that pushes keep the order of changes.
+	pushing sync.Mutex
 	objects *store.Indexer[T]
 }
 
-// New makes an empty store, with indexes if any are given, that calls push after each change, on the goroutine of the
-// writer. push must not write into the store: it would wait for itself. New panics if push or an index is nil.
+// New makes an empty store, with indexes if any are given, that calls push after each change, on
+// the goroutine of the writer. push must not write into the store: it would wait for itself. New
+// panics if push or an index is nil.
 func New[T store.Object](push func(now store.Snapshot[T]), indexes ...store.AnyIndex[T]) *Store[T] {
 	if push == nil {
 		panic("undelta: New: the function that is to be pushed to is nil")
@@ -42,7 +44,8 @@ func (s *Store[T]) Delete(obj T) error {
 	return s.change(func() error { return s.objects.Delete(obj) })
 }
 
-// Replace makes items the whole content and pushes once. On an error the old content stays, and nothing is pushed.
+// Replace makes items the whole content and pushes once. On an error the old content stays, and
+// nothing is pushed.
 func (s *Store[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	return s.change(func() error { return s.objects.Replace(items, resourceVersion) })
 }

@@ -53,8 +53,8 @@ func TestOnePushPerChange(t *testing.T) {
 	require.Equal(t, []string{"a b at 3", "a b c at 4", "a b c at 5", "a c at 7", "a c at 8", "a c at 8"}, pushed)
 }
 
-// TestPushesKeepTheOrderOfChanges: with many writers, each push is one change further than the one before, and the last
-// one is the state.
+// TestPushesKeepTheOrderOfChanges: with many writers, each push is one change further than the one
+// before, and the last one is the state.
 func TestPushesKeepTheOrderOfChanges(t *testing.T) {
 	const writers, writes = 8, 200
 	var pushed []pods

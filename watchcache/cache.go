@@ -12,15 +12,15 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Cache is a [store.Store] that remembers its last changes, so that any number of watchers can follow it. A
-// reflector fills it with a copy of a server's collection, under that server's resource versions; a
-// collection.Collection is one that is written here.
+// Cache is a [store.Store] that remembers its last changes, so that any number of watchers can
+// follow it. A reflector fills it with a copy of a server's collection, under that server's
+// resource versions; a collection.Collection is one that is written here.
 //
-// What happens on a write: the new state is committed to the indexer; its difference to the old state goes into
-// the window as changes; watchers that wait are woken. Nothing is done per watcher.
+// What happens on a write: the new state is committed to the indexer; its difference to the old
+// state goes into the window as changes; watchers that wait are woken. Nothing is done per watcher.
 //
-// All methods are safe for concurrent use; writers wait for each other, readers never for a Replace that is still
-// arriving. Resource versions must be decimal numbers.
+// All methods are safe for concurrent use; writers wait for each other, readers never for a Replace
+// that is still arriving. Resource versions must be decimal numbers.
 type Cache[T store.Object] struct {
 	resource Resource[T]
 	config   config
@@ -41,8 +41,8 @@ type Cache[T store.Object] struct {
 	filled  bool
 }
 
-// NewCache makes an empty cache. Until it is filled, watching it is a 429 error. It fails on a resource without
-// version, plural or kind, and on an option out of range.
+// NewCache makes an empty cache. Until it is filled, watching it is a 429 error. It fails on a
+// resource without version, plural or kind, and on an option out of range.
 func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T], error) {
 	config, err := newConfig(options)
 	if err != nil {
@@ -82,8 +82,8 @@ func (c *Cache[T]) Resource() Resource[T] { return c.resource }
 // Snapshot is the content now. It is O(1).
 func (c *Cache[T]) Snapshot() store.Snapshot[T] { return c.objects.Snapshot() }
 
-// Add stores an object and tells the watchers. Over an object of the same UID and resource version it does
-// nothing. It fails on an object without a name or a numeric resource version.
+// Add stores an object and tells the watchers. Over an object of the same UID and resource version
+// it does nothing. It fails on an object without a name or a numeric resource version.
 func (c *Cache[T]) Add(obj T) error { return c.put("add", obj) }
 
 // Update does what [Cache.Add] does.
@@ -93,8 +93,8 @@ func (c *Cache[T]) put(op string, obj T) error {
 	return c.change(op, obj, func() error { return c.objects.Add(obj) })
 }
 
-// Delete removes what is stored under obj's key and tells the watchers; obj is the last state, under the resource
-// version of the deletion. Where nothing is stored, only the version moves on.
+// Delete removes what is stored under obj's key and tells the watchers; obj is the last state,
+// under the resource version of the deletion. Where nothing is stored, only the version moves on.
 func (c *Cache[T]) Delete(obj T) error {
 	return c.change("delete", obj, func() error { return c.objects.Delete(obj) })
 }
@@ -122,8 +122,9 @@ func (c *Cache[T]) change(op string, obj T, do func() error) error {
 	return nil
 }
 
-// Replace makes items the whole content. Watchers see it as the difference to the old content, deletions included,
-// or get a 410 where that difference is larger than the window or the resource version has gone back.
+// Replace makes items the whole content. Watchers see it as the difference to the old content,
+// deletions included, or get a 410 where that difference is larger than the window or the resource
+// version has gone back.
 func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -146,12 +147,13 @@ func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() str
 	return nil
 }
 
-// eachVersioned passes items on, with an error for one whose version cannot be ordered. It reports whether they have
-// come to a good end.
+// eachVersioned passes items on, with an error for one whose version cannot be ordered. It reports
+// whether they have come to a good end.
 func eachVersioned[T store.Object](items iter.Seq2[T, error], yield func(T, error) bool) bool {
 	var none T
 	for obj, err := range items {
-		if err == nil && obj != none && obj.GetName() != "" { // what has no name is for the indexer to refuse
+		// What has no name is for the indexer to refuse.
+		if err == nil && obj != none && obj.GetName() != "" {
 			_, err = parseVersion("replace", obj.GetResourceVersion())
 		}
 		if !yield(obj, err) || err != nil {
@@ -161,7 +163,8 @@ func eachVersioned[T store.Object](items iter.Seq2[T, error], yield func(T, erro
 	return true
 }
 
-// Bookmark notes that the content is complete up to resourceVersion. An older one than the present is ignored.
+// Bookmark notes that the content is complete up to resourceVersion. An older one than the present
+// is ignored.
 func (c *Cache[T]) Bookmark(resourceVersion string) error {
 	version, err := parseVersion("bookmark", resourceVersion)
 	if err != nil {
@@ -176,7 +179,8 @@ func (c *Cache[T]) Bookmark(resourceVersion string) error {
 	return nil
 }
 
-// Compact forgets all changes: from now on a watch or an exact list at an older version than the present gets a
+// Compact forgets all changes: from now on a watch or an exact list at an older version than the
+// present gets a
 // 410. Watchers that are up to date go on.
 func (c *Cache[T]) Compact() {
 	c.writing.Lock()
@@ -187,7 +191,8 @@ func (c *Cache[T]) Compact() {
 	c.window.clear(max(version, c.version), c.state, false)
 }
 
-// SendBookmarks makes every watcher that wants bookmarks send one soon, before its interval is over. It does not wait.
+// SendBookmarks makes every watcher that wants bookmarks send one soon, before its interval is
+// over. It does not wait.
 func (c *Cache[T]) SendBookmarks() {
 	c.asked.Add(1)
 	c.changed.Broadcast()

@@ -11,21 +11,23 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
-// Delivery is an event on its way to one watcher. A deletion has the last state that the watcher's selectors
-// matched, under the resource version of the deletion.
+// Delivery is an event on its way to one watcher. A deletion has the last state that the watcher's
+// selectors matched, under the resource version of the deletion.
 type Delivery[T store.Object] struct {
 	listwatch.Event[T]
 	of *change[T] // the change that it is a view of; nil for initial events and bookmarks
 }
 
-// change is one event in the window, before any selector: all watchers share it, its copies and its encodings.
+// change is one event in the window, before any selector: all watchers share it, its copies and its
+// encodings.
 type change[T store.Object] struct {
 	version  uint64
 	text     string // of version, made once for all watchers
 	old, now T      // the zero T stands for absent
 
-	// For exact lists: state is the content from version complete on, until the next change. A change that a
-	// Replace found lies in a gap: between before and the list's version nobody knows what the content was.
+	// For exact lists: state is the content from version complete on, until the next change. A
+	// change that a Replace found lies in a gap: between before and the list's version nobody knows
+	// what the content was.
 	state    store.Snapshot[T]
 	complete uint64
 	gap      bool
@@ -74,8 +76,8 @@ func (c *change[T]) departed() T {
 	return c.gone
 }
 
-// Encoded is the event in the bytes of one format, any comparable value. The first watcher that asks has encode make
-// them, and the others share them: they are read-only.
+// Encoded is the event in the bytes of one format, any comparable value. The first watcher that
+// asks has encode make them, and the others share them: they are read-only.
 func (d Delivery[T]) Encoded(format any, encode func(listwatch.Event[T]) ([]byte, error)) ([]byte, error) {
 	if d.of == nil {
 		return encode(d.Event)

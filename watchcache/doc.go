@@ -1,14 +1,17 @@
-// Package watchcache is a collection that remembers its last changes, so that any number of watchers can follow it.
+// Package watchcache is a collection that remembers its last changes, so that any number of
+// watchers can follow it.
 //
 // It is the core of Tributary's server half, which has three rooms:
 //
-//   - watchcache: the [Cache], its window of changes, and its watchers. A [Resource] describes a collection.
-//   - [github.com/tributary-go/tributary/watchcache/collection]: the write rules of an API server, over a cache.
-//   - [github.com/tributary-go/tributary/watchcache/apiserver]: the HTTP edge, for kubectl, client-go and every
-//     other Kubernetes client.
+//   - watchcache: the [Cache], its window of changes, and its watchers. A [Resource] describes a
+//     collection.
+//   - [github.com/tributary-go/tributary/watchcache/collection]: the write rules of an API server,
+//     over a cache.
+//   - [github.com/tributary-go/tributary/watchcache/apiserver]: the HTTP edge, for kubectl,
+//     client-go and every other Kubernetes client.
 //
-// A cache is a [store.Store], so that a reflector fills it, and a [listwatch.ListerWatcher], so that another
-// reflector, an informer or a test reads it:
+// A cache is a [store.Store], so that a reflector fills it, and a [listwatch.ListerWatcher], so
+// that another reflector, an informer or a test reads it:
 //
 //	pods, err := watchcache.NewCache(watchcache.Pods())
 //	if err != nil { … }
@@ -17,23 +20,24 @@
 //
 // # What is guaranteed
 //
-//  1. A watcher sees every change after its position, once, in order, or gets one error and ends: 410 Expired once
-//     it has fallen out of the window. The window is bounded ([WithWindow]); there is no queue per watcher.
-//  2. The events of a watcher, applied in order, are the state that its selectors keep. An object that stops to
-//     match is Deleted, an object that starts to match is Added.
-//  3. A list is a snapshot, complete up to the resource version that it names. A watch from that version has no gap.
-//     Further pages show the same snapshot, or are a 410.
+//  1. A watcher sees every change after its position, once, in order, or gets one error and ends:
+//     410 Expired once it has fallen out of the window. The window is bounded ([WithWindow]); there
+//     is no queue per watcher.
+//  2. The events of a watcher, applied in order, are the state that its selectors keep. An object
+//     that stops to match is Deleted, an object that starts to match is Added.
+//  3. A list is a snapshot, complete up to the resource version that it names. A watch from that
+//     version has no gap. Further pages show the same snapshot, or are a 410.
 //  4. Readers, lists and watchers never hold up a writer, nor each other.
 //
 // # What is not
 //
-// Deliveries to different watchers are not ordered among each other. Events are not merged: a watcher sees each
-// version of an object. After a [Cache.Replace] nobody knows the states that were skipped: exact lists at versions
-// between the two lists are a 410.
+// Deliveries to different watchers are not ordered among each other. Events are not merged: a
+// watcher sees each version of an object. After a [Cache.Replace] nobody knows the states that were
+// skipped: exact lists at versions between the two lists are a 410.
 //
 // # Cost
 //
-// The window keeps the old version of each object that it has a change of, and the encodings that somebody asked for.
-// Each page of a list sorts the selected objects, at eight bytes per object. A waiting watcher costs its stack and
-// 1.5 KB, and 7 KB more once it has read a burst.
+// The window keeps the old version of each object that it has a change of, and the encodings that
+// somebody asked for. Each page of a list sorts the selected objects, at eight bytes per object. A
+// waiting watcher costs its stack and 1.5 KB, and 7 KB more once it has read a burst.
 package watchcache

@@ -14,8 +14,9 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 )
 
-// Request is a LIST, a WATCH or a GET of a part of a collection, with its selectors parsed. The options mean what
-// they mean in metav1.ListOptions. The zero value keeps everything, at any version.
+// Request is a LIST, a WATCH or a GET of a part of a collection, with its selectors parsed. The
+// options mean what they mean in metav1.ListOptions. The zero value keeps everything, at any
+// version.
 type Request struct {
 	// Namespace keeps the objects of one namespace; empty keeps all.
 	Namespace string
@@ -34,8 +35,8 @@ func requestOf(options metav1.ListOptions) (r Request, err error) {
 	return r, nil
 }
 
-// Validate checks a request by the API server's rules. Errors: 422 if options contradict each other, 400 if one of
-// them has no meaning.
+// Validate checks a request by the API server's rules. Errors: 422 if options contradict each
+// other, 400 if one of them has no meaning.
 func (r Request) Validate() error {
 	_, err := r.version()
 	return err
@@ -73,8 +74,8 @@ func (r Request) checkName() error {
 	return nil
 }
 
-// List implements [listwatch.ListerWatcher]. The objects are those of one snapshot, and errors are API status
-// errors; see [Cache.Page].
+// List implements [listwatch.ListerWatcher]. The objects are those of one snapshot, and errors are
+// API status errors; see [Cache.Page].
 func (c *Cache[T]) List(ctx context.Context, options metav1.ListOptions) listwatch.List[T] {
 	var meta metav1.ListMeta
 	return listwatch.List[T]{
@@ -100,9 +101,10 @@ func (c *Cache[T]) List(ctx context.Context, options metav1.ListOptions) listwat
 	}
 }
 
-// Page answers a LIST from one snapshot, in the order of namespace, then name. It waits until the cache has reached
-// the version of the request, but no longer than [WithFreshWait]. Errors are API status errors: 400 and 422 for bad
-// options, 410 for a version that is forgotten, 429 while the cache is empty, 504 for a version that is not reached.
+// Page answers a LIST from one snapshot, in the order of namespace, then name. It waits until the
+// cache has reached the version of the request, but no longer than [WithFreshWait]. Errors are API
+// status errors: 400 and 422 for bad options, 410 for a version that is forgotten, 429 while the
+// cache is empty, 504 for a version that is not reached.
 func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
 	version, err := r.version()
 	if err != nil {
@@ -134,8 +136,8 @@ func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
 	return p, nil
 }
 
-// Get answers a GET of the object that the request names, at the latest version or not older than the request's.
-// Errors: NotFound, and those of [Cache.Page].
+// Get answers a GET of the object that the request names, at the latest version or not older than
+// the request's. Errors: NotFound, and those of [Cache.Page].
 func (c *Cache[T]) Get(ctx context.Context, r Request) (obj T, err error) {
 	version, err := r.version()
 	if err != nil {
@@ -152,8 +154,8 @@ func (c *Cache[T]) Get(ctx context.Context, r Request) (obj T, err error) {
 	return obj, nil
 }
 
-// ResourceVersion is the version up to which the cache is complete now: that of its last write, or of the last write
-// to any cache of its [Revision].
+// ResourceVersion is the version up to which the cache is complete now: that of its last write, or
+// of the last write to any cache of its [Revision].
 func (c *Cache[T]) ResourceVersion() string { return formatVersion(c.current()) }
 
 // stateFor is the state that a list shows.
@@ -172,7 +174,8 @@ func (c *Cache[T]) stateFor(ctx context.Context, r Request, version uint64, from
 	case version == 0:
 		return c.latest()
 	case r.ResourceVersionMatch == metav1.ResourceVersionMatchExact,
-		r.ResourceVersionMatch == "" && r.Limit > 0: // before there was a match parameter, pages were exact
+		// Before there was a match parameter, pages were exact.
+		r.ResourceVersionMatch == "" && r.Limit > 0:
 		return c.exactly(ctx, version)
 	}
 	return c.notOlderThan(ctx, version)

@@ -51,8 +51,9 @@ type model struct {
 	expired int
 }
 
-// TestWatchersReplicateTheState makes random writes under watchers of every selection and pace: what each has seen
-// adds up to what its selection keeps of the state, or it was told that it has lost its place.
+// TestWatchersReplicateTheState makes random writes under watchers of every selection and pace:
+// what each has seen adds up to what its selection keeps of the state, or it was told that it has
+// lost its place.
 func TestWatchersReplicateTheState(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

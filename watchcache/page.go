@@ -11,10 +11,11 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// pageToken says where a page of a list starts. On the wire it is base64 of JSON, and opaque to clients.
+// pageToken says where a page of a list starts. On the wire it is base64 of JSON, and opaque to
+// clients.
 type pageToken struct {
-	// Version is the resource version of the first page, which all pages show; latestVersion is for a list that
-	// goes on in today's state, at the price of its consistency.
+	// Version is the resource version of the first page, which all pages show; latestVersion is for
+	// a list that goes on in today's state, at the price of its consistency.
 	Version int64 `json:"rv"`
 	// Namespace and Name are those of the last object of the page before.
 	Namespace string `json:"ns,omitempty"`
@@ -50,7 +51,8 @@ type Page[T store.Object] struct {
 	Meta    metav1.ListMeta
 }
 
-// cut takes at most limit of the sorted objects, from the one after the token on; a limit of zero takes all.
+// cut takes at most limit of the sorted objects, from the one after the token on; a limit of zero
+// takes all.
 func cut[T store.Object](objects []T, version uint64, from *pageToken, limit int64) (p Page[T], remaining int) {
 	if from != nil {
 		objects = objects[sort.Search(len(objects), func(i int) bool {

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pods describes pods as the API server has them: selectable by node and phase (by node cheaply), deleted
-// gracefully once they are bound to a node, shown with readiness, status and restarts.
+// Pods describes pods as the API server has them: selectable by node and phase (by node cheaply),
+// deleted gracefully once they are bound to a node, shown with readiness, status and restarts.
 func Pods() Resource[*corev1.Pod] {
 	pods := Core[*corev1.Pod]("pods", "Pod")
 	pods.ShortNames = []string{"po"}
@@ -54,7 +54,8 @@ func podReady(p *corev1.Pod) any {
 	return fmt.Sprintf("%d/%d", ready, len(p.Spec.Containers))
 }
 
-// podStatus is the most telling of: terminating, why a container waits or ended, the pod's reason, its phase.
+// podStatus is the most telling of: terminating, why a container waits or ended, the pod's reason,
+// its phase.
 func podStatus(p *corev1.Pod) any {
 	text := string(p.Status.Phase)
 	if p.Status.Reason != "" {
@@ -92,5 +93,6 @@ func orNone(text string) string {
 	return text
 }
 
-// defaultGracePeriod is what the API server's defaulting would have written into the pod, in seconds.
+// defaultGracePeriod is what the API server's defaulting would have written into the pod, in
+// seconds.
 const defaultGracePeriod = 30

@@ -54,9 +54,10 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 	c.changed.Broadcast()
 }
 
-// changesBetween are the changes from one state to the next, ordered by version. A deletion is at version, the
-// newest that it can be at; one that makes room for another object of the same name is just before that. Content that changed
-// under a version that watchers have passed, since at most, is at version too.
+// changesBetween are the changes from one state to the next, ordered by version. A deletion is at
+// version, the newest that it can be at; one that makes room for another object of the same name is
+// just before that. Content that changed under a version that watchers have passed, since at most,
+// is at version too.
 func changesBetween[T store.Object](before, after store.Snapshot[T], since, version uint64) []*change[T] {
 	var changes []*change[T]
 	for d := range store.Diff(before, after) {

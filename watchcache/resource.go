@@ -12,12 +12,13 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
-// Resource describes a collection: under which names it is served, which of its fields can be selected, how it is
-// shown and how it ends. [Pods] and [Core] make the usual ones.
+// Resource describes a collection: under which names it is served, which of its fields can be
+// selected, how it is shown and how it ends. [Pods] and [Core] make the usual ones.
 type Resource[T store.Object] struct {
 	// Group is the API group; empty for the core group, which is served under /api.
 	Group string
-	// Version is the API version, such as "v1". T must be the Go type of that version: nothing is converted.
+	// Version is the API version, such as "v1". T must be the Go type of that version: nothing is
+	// converted.
 	Version string
 	// Plural is the name in paths, such as "pods".
 	Plural string
@@ -28,13 +29,15 @@ type Resource[T store.Object] struct {
 	// ClusterScoped says that objects have no namespace.
 	ClusterScoped bool
 
-	// Fields are the field labels that selectors may use, beside metadata.name and metadata.namespace.
+	// Fields are the field labels that selectors may use, beside metadata.name and
+	// metadata.namespace.
 	Fields []Field[T]
 	// Columns are the columns of a table (kubectl get). None means name and age.
 	Columns []Column[T]
-	// GracePeriod is how many seconds an object that is deleted without a period of the caller's stays, marked as
-	// terminating, until its owner removes it. Zero means that it goes at once, whatever the caller asks for. A nil
-	// GracePeriod is for kinds without graceful deletion, which is all but pods.
+	// GracePeriod is how many seconds an object that is deleted without a period of the caller's
+	// stays, marked as terminating, until its owner removes it. Zero means that it goes at once,
+	// whatever the caller asks for. A nil GracePeriod is for kinds without graceful deletion, which
+	// is all but pods.
 	GracePeriod func(obj T) int64
 }
 
@@ -44,7 +47,8 @@ type Field[T store.Object] struct {
 	Label string
 	// Value computes the field. It must be a pure function of the object.
 	Value func(obj T) string
-	// Indexed makes lists by equality on this field cost what they return, for about 50 bytes per object.
+	// Indexed makes lists by equality on this field cost what they return, for about 50 bytes per
+	// object.
 	Indexed bool
 }
 
@@ -86,8 +90,8 @@ func (r Resource[T]) validate() error {
 	return nil
 }
 
-// SetKind gives obj the type information that a stored object has. A document gets the kind of the resource. A Go
-// type gets none: it knows what it is, and decoded protobuf has none either.
+// SetKind gives obj the type information that a stored object has. A document gets the kind of the
+// resource. A Go type gets none: it knows what it is, and decoded protobuf has none either.
 func (r Resource[T]) SetKind(obj T) {
 	kind := schema.GroupVersionKind{}
 	if _, ok := any(obj).(runtime.Unstructured); ok {
@@ -96,7 +100,8 @@ func (r Resource[T]) SetKind(obj T) {
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 }
 
-// Bookmark is an object that carries nothing but a resource version, as a BOOKMARK event has it on the wire.
+// Bookmark is an object that carries nothing but a resource version, as a BOOKMARK event has it on
+// the wire.
 func (r Resource[T]) Bookmark(resourceVersion string, initialEventsEnd bool) T {
 	obj := object.New[T]()
 	r.SetKind(obj)
@@ -107,7 +112,8 @@ func (r Resource[T]) Bookmark(resourceVersion string, initialEventsEnd bool) T {
 	return obj
 }
 
-// HasStatus reports whether objects have a status that is written apart. A document may always have one.
+// HasStatus reports whether objects have a status that is written apart. A document may always have
+// one.
 func (r Resource[T]) HasStatus() bool {
 	obj := object.New[T]()
 	_, isDocument := any(obj).(runtime.Unstructured)
@@ -115,7 +121,8 @@ func (r Resource[T]) HasStatus() bool {
 	return ok || isDocument
 }
 
-// Place puts an object without a namespace into the given one. Another namespace of its own is a 400 error.
+// Place puts an object without a namespace into the given one. Another namespace of its own is a
+// 400 error.
 func (r Resource[T]) Place(namespace string, obj T) error {
 	if r.ClusterScoped {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/tributary-go/tributary/internal/signal"
 )
 
-// Revision counts the writes of a server over all its collections, as etcd's revision does. Make one with
-// [NewRevision]; its methods are safe for concurrent use.
+// Revision counts the writes of a server over all its collections, as etcd's revision does. Make
+// one with [NewRevision]; its methods are safe for concurrent use.
 type Revision struct {
 	current atomic.Uint64
 	changed signal.Signal
@@ -26,8 +26,8 @@ func NewRevision() *Revision {
 // Current is the version of the last write.
 func (r *Revision) Current() uint64 { return r.current.Load() }
 
-// Write makes one write at the next version. Writers wait for each other. The version counts only if do reports
-// that it has written, and has no error.
+// Write makes one write at the next version. Writers wait for each other. The version counts only
+// if do reports that it has written, and has no error.
 func (r *Revision) Write(do func(version string) (written bool, err error)) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()

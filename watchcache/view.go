@@ -14,8 +14,8 @@ type view[T store.Object] struct {
 	next    uint64 // the position in the window from which the changes since then are seen
 }
 
-// current is the version up to which the cache is complete: that of its last write, or of the server's last write
-// to any collection.
+// current is the version up to which the cache is complete: that of its last write, or of the
+// server's last write to any collection.
 func (c *Cache[T]) current() uint64 {
 	// The server's count comes first: what it counts is in the cache already.
 	counted := uint64(0)
@@ -41,7 +41,8 @@ func (c *Cache[T]) latest() (view[T], error) {
 	return view[T]{state: c.state, version: max(counted, c.version), next: c.window.Next()}, nil
 }
 
-// notOlderThan is the present state once it has reached version. It waits a while for that, then fails with 504.
+// notOlderThan is the present state once it has reached version. It waits a while for that, then
+// fails with 504.
 func (c *Cache[T]) notOlderThan(ctx context.Context, version uint64) (view[T], error) {
 	var patience <-chan time.Time
 	for {

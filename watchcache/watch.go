@@ -17,14 +17,15 @@ func (r Request) wantsState(version uint64) bool {
 	return version == 0
 }
 
-// Watch implements [listwatch.ListerWatcher]. The position is fixed by the call: what is written after it will be seen. No
-// goroutine is started, and nothing needs to be closed: a watcher that nobody ranges over costs its memory alone.
+// Watch implements [listwatch.ListerWatcher]. The position is fixed by the call: what is written
+// after it will be seen. No goroutine is started, and nothing needs to be closed: a watcher that
+// nobody ranges over costs its memory alone.
 //
-// Ranging waits for events. It ends without an error when ctx ends or the timeout is over, and after the one error
-// that it yields: 410 Expired when the watcher has fallen out of the window, or ResourceVersion is from before it;
-// 400 and 422 for bad options; 429 while the cache is empty; 504 when the state that SendInitialEvents asks for is
-// not reached in time. Errors are API status errors. A second range goes on where the first one ended. It is for
-// one goroutine at a time.
+// Ranging waits for events. It ends without an error when ctx ends or the timeout is over, and
+// after the one error that it yields: 410 Expired when the watcher has fallen out of the window, or
+// ResourceVersion is from before it; 400 and 422 for bad options; 429 while the cache is empty; 504
+// when the state that SendInitialEvents asks for is not reached in time. Errors are API status
+// errors. A second range goes on where the first one ended. It is for one goroutine at a time.
 func (c *Cache[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
 	var w *Watcher[T]
 	r, err := requestOf(options)

@@ -11,20 +11,22 @@ import (
 )
 
 const (
-	// batchSize bounds what one watcher takes out of the window at a time, and so what a slow one keeps alive.
+	// batchSize bounds what one watcher takes out of the window at a time, and so what a slow one
+	// keeps alive.
 	batchSize = 128
 	// lastBookmark is how long before the timeout a bookmark is sent, as by the API server.
 	lastBookmark = 2 * time.Second
 )
 
-// Watcher is a position in the changes of a [Cache], and what is kept of them: the pull side of a watch, in batches.
-// [Cache.Watcher] makes one. It is not safe for concurrent use, and needs no end: one that is not asked any more
-// costs its memory alone.
+// Watcher is a position in the changes of a [Cache], and what is kept of them: the pull side of a
+// watch, in batches. [Cache.Watcher] makes one. It is not safe for concurrent use, and needs no
+// end: one that is not asked any more costs its memory alone.
 type Watcher[T store.Object] struct {
 	cache *Cache[T]
 	keep  *selection[T]
 
-	// Where it is. Before it is placed, it waits for the state to reach minimum (SendInitialEvents).
+	// Where it is. Before it is placed, it waits for the state to reach minimum
+	// (SendInitialEvents).
 	placed   bool
 	minimum  uint64
 	position uint64 // of the next change in the window
@@ -47,8 +49,8 @@ type Watcher[T store.Object] struct {
 	pending []Delivery[T] // for Watch: what it has not yet yielded
 }
 
-// Watcher makes a watcher for a request. Its position is fixed by the call, unless it must wait for its state. Errors
-// are those of [Cache.Watch].
+// Watcher makes a watcher for a request. Its position is fixed by the call, unless it must wait for
+// its state. Errors are those of [Cache.Watch].
 func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 	r.Watch = true
 	version, err := r.version()
@@ -105,8 +107,8 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 	return nil
 }
 
-// Next waits for the next events. None and no error mean that the watch is over. The slice is valid until the next
-// call.
+// Next waits for the next events. None and no error mean that the watch is over. The slice is valid
+// until the next call.
 func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 	if !w.placed {
 		present, err := w.cache.notOlderThan(ctx, w.minimum)
@@ -136,7 +138,8 @@ func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 		now := time.Now()
 		if w.bookmarkDue(now) {
 			w.scheduleBookmark(now)
-			if complete >= w.after { // there is nothing to say before a version of the future has come
+			// There is nothing to say before a version of the future has come.
+			if complete >= w.after {
 				return w.bookmark(complete, false), nil
 			}
 		}
@@ -170,7 +173,8 @@ func (w *Watcher[T]) initialEvents() []Delivery[T] {
 	return w.events
 }
 
-// read takes the next changes out of the window into batch, and what is to be seen of them into events.
+// read takes the next changes out of the window into batch, and what is to be seen of them into
+// events.
 func (w *Watcher[T]) read() error {
 	clear(w.batch[:cap(w.batch)])
 	clear(w.events)
@@ -213,7 +217,8 @@ func (w *Watcher[T]) bookmarkDue(now time.Time) bool {
 	return true
 }
 
-// scheduleBookmark sets when the next bookmark is due: after the interval, or shortly before the deadline.
+// scheduleBookmark sets when the next bookmark is due: after the interval, or shortly before the
+// deadline.
 func (w *Watcher[T]) scheduleBookmark(now time.Time) {
 	w.mark = now.Add(w.cache.config.bookmarkInterval)
 	last := w.deadline.Add(-lastBookmark)

@@ -7,13 +7,13 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// window is the last changes, with what is known of the versions before them. A watcher's position is the number of
-// the next change that it wants. Not safe for concurrent use.
+// window is the last changes, with what is known of the versions before them. A watcher's position
+// is the number of the next change that it wants. Not safe for concurrent use.
 type window[T store.Object] struct {
 	ring.Ring[*change[T]]
 
-	// floor is the oldest version from which every change is held; base is the content from version complete on,
-	// until the oldest change.
+	// floor is the oldest version from which every change is held; base is the content from version
+	// complete on, until the oldest change.
 	floor    uint64
 	base     store.Snapshot[T]
 	complete uint64
@@ -33,8 +33,8 @@ func (w *window[T]) note(c *change[T]) {
 	w.Add(c)
 }
 
-// clear forgets all changes: the history begins with state at version. Watchers that had read everything go on,
-// unless lost says that there is something which they will never see.
+// clear forgets all changes: the history begins with state at version. Watchers that had read
+// everything go on, unless lost says that there is something which they will never see.
 func (w *window[T]) clear(version uint64, state store.Snapshot[T], lost bool) {
 	skipped := uint64(0)
 	if lost {
@@ -44,7 +44,8 @@ func (w *window[T]) clear(version uint64, state store.Snapshot[T], lost bool) {
 	w.floor, w.base, w.complete = version, state, version
 }
 
-// after is the position from which a watcher sees all changes after version; ok is false when some are gone.
+// after is the position from which a watcher sees all changes after version; ok is false when some
+// are gone.
 func (w *window[T]) after(version uint64) (position uint64, ok bool) {
 	if version < w.floor {
 		return 0, false

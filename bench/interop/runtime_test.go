@@ -92,8 +92,8 @@ func newCache(t *testing.T, pods *listwatchtest.Collection[*corev1.Pod], configu
 	return c
 }
 
-// TestKind runs source.Kind, reads and indexes of controller-runtime's cache on our informers, for each of the three
-// forms in which it holds objects.
+// TestKind runs source.Kind, reads and indexes of controller-runtime's cache on our informers, for
+// each of the three forms in which it holds objects.
 func TestKind(t *testing.T) {
 	ofPods := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	document := &unstructured.Unstructured{}
@@ -148,7 +148,8 @@ func TestKind(t *testing.T) {
 	}
 }
 
-// TestTransformAndRemoval: what controller-runtime sets on its informers, and how it ends one of them.
+// TestTransformAndRemoval: what controller-runtime sets on its informers, and how it ends one of
+// them.
 func TestTransformAndRemoval(t *testing.T) {
 	ctx := t.Context()
 	pods := listwatchtest.New(t, watchcache.Pods())

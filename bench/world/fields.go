@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// What server-side apply keeps of who wrote which field. The kubelet's part names the pod's address, and so is each pod's own.
+// What server-side apply keeps of who wrote which field. The kubelet's part names the pod's
+// address, and so is each pod's own.
 var (
 	controllerFields = controllersPart()
 	calicoFields     = `{"f:metadata":{"f:annotations":{"f:cni.projectcalico.org/containerID":{},"f:cni.projectcalico.org/podIP":{},"f:cni.projectcalico.org/podIPs":{}}}}`

@@ -1,5 +1,6 @@
-// Package world makes the objects that the benchmarks are about: pods as a busy cluster has them, and a custom resource.
-// What is made depends on the number of the object alone, so that every process makes the same.
+// Package world makes the objects that the benchmarks are about: pods as a busy cluster has them,
+// and a custom resource. What is made depends on the number of the object alone, so that every
+// process makes the same.
 package world
 
 import (
@@ -16,9 +17,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Pods is a number of running pods, PerSet of which come from each ReplicaSet. A pod takes some 8.2 KB of protobuf, of
-// which half are managedFields. Its name, UID, version, times, node, addresses, container IDs, token volume, and what
-// network plugin and kubelet write about its address are its own; the rest is its ReplicaSet's.
+// Pods is a number of running pods, PerSet of which come from each ReplicaSet. A pod takes some 8.2
+// KB of protobuf, of which half are managedFields. Its name, UID, version, times, node, addresses,
+// container IDs, token volume, and what network plugin and kubelet write about its address are its
+// own; the rest is its ReplicaSet's.
 type Pods struct{ PerSet int }
 
 const podsPerNode = 60

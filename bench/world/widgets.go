@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Widget is custom resource number i at version, as JSON without kind and apiVersion: some 4 KB, a third of them
-// managedFields. Twenty widgets come from one template.
+// Widget is custom resource number i at version, as JSON without kind and apiVersion: some 4 KB, a
+// third of them managedFields. Twenty widgets come from one template.
 func Widget(i, version, state int) []byte {
 	random := rand.New(rand.NewPCG(uint64(i), 13))
 	set := replicaSet(i / 20)

@@ -1,5 +1,6 @@
-// Assets builds the control plane that the tests run on, unless it is in the cache, and prints where it is, as the
-// environment variables that sigs.k8s.io/controller-runtime/pkg/envtest reads. It is run in the folder e2e.
+// Assets builds the control plane that the tests run on, unless it is in the cache, and prints
+// where it is, as the environment variables that sigs.k8s.io/controller-runtime/pkg/envtest reads.
+// It is run in the folder e2e.
 package main
 
 import (

@@ -23,8 +23,8 @@ const (
 	apiServerPackage = "k8s.io/kubernetes/cmd/kube-apiserver"
 )
 
-// build returns the servers from the cache, or builds them into it: about six minutes on two cores. Processes that
-// build at the same time wait for each other.
+// build returns the servers from the cache, or builds them into it: about six minutes on two cores.
+// Processes that build at the same time wait for each other.
 func build(logf func(string, ...any)) (binaries, error) {
 	module, cache, unlock, err := workshop()
 	if err != nil {
@@ -39,15 +39,15 @@ func build(logf func(string, ...any)) (binaries, error) {
 	return binaries{etcd: etcd, apiServer: apiServer}, err
 }
 
-// Build returns the paths of the servers, for a program that starts them itself. It builds what is not yet in the cache,
-// and tells logf of it: that takes minutes.
+// Build returns the paths of the servers, for a program that starts them itself. It builds what is
+// not yet in the cache, and tells logf of it: that takes minutes.
 func Build(logf func(string, ...any)) (etcd, apiServer string, err error) {
 	built, err := build(logf)
 	return built.etcd, built.apiServer, err
 }
 
-// PodSource builds the command in servers/podsource, the kubelet's own pod sources, and returns its path. It takes minutes the
-// first time, and skips the test under -short.
+// PodSource builds the command in servers/podsource, the kubelet's own pod sources, and returns its
+// path. It takes minutes the first time, and skips the test under -short.
 func PodSource(t testing.TB) (binary string) {
 	t.Helper()
 	if testing.Short() {
@@ -62,7 +62,8 @@ func PodSource(t testing.TB) (binary string) {
 	return binary
 }
 
-// workshop is the module to build from, and the folder to build into, which is the caller's until unlock.
+// workshop is the module to build from, and the folder to build into, which is the caller's until
+// unlock.
 func workshop() (module, cache string, unlock func(), err error) {
 	if module, err = serversModule(); err != nil {
 		return "", "", nil, err
@@ -78,8 +79,8 @@ func workshop() (module, cache string, unlock func(), err error) {
 	return module, cache, unlock, err
 }
 
-// buildOne builds a package of the given module unless the cache has it. What is in the cache is whole: it is renamed
-// into place.
+// buildOne builds a package of the given module unless the cache has it. What is in the cache is
+// whole: it is renamed into place.
 func buildOne(dir, cache, path, module string, logf func(string, ...any)) (string, error) {
 	version, err := goCommand(dir, "list", "-m", "-f", "{{.Version}}", module)
 	if err != nil {
@@ -123,8 +124,8 @@ func goCommand(dir string, arguments ...string) (string, error) {
 	return string(output), err
 }
 
-// serversModule finds the module that pins the servers' versions: tests run in their package's folder, somewhere in the
-// module beside it.
+// serversModule finds the module that pins the servers' versions: tests run in their package's
+// folder, somewhere in the module beside it.
 func serversModule() (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
@@ -139,7 +140,8 @@ func serversModule() (string, error) {
 	return "", fmt.Errorf("no folder servers with a go.mod in or above %s", folder)
 }
 
-// lock takes the lock file at path, waiting for whoever has it. It is free again when its holder dies.
+// lock takes the lock file at path, waiting for whoever has it. It is free again when its holder
+// dies.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// authority makes what the servers identify themselves with, and the key that signs service accounts' tokens.
+// authority makes what the servers identify themselves with, and the key that signs service
+// accounts' tokens.
 type authority struct {
 	certificate []byte // of the server, PEM; it is its own authority
 	signer      *ecdsa.PrivateKey
@@ -67,8 +68,8 @@ func writeKey(path string) (*ecdsa.PrivateKey, error) {
 	return key, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
 }
 
-// AccountToken signs a token of a service account as the server would, but with any lifetime: the server itself issues
-// none below ten minutes.
+// AccountToken signs a token of a service account as the server would, but with any lifetime: the
+// server itself issues none below ten minutes.
 func (c *Cluster) AccountToken(account *corev1.ServiceAccount, expires time.Time) string {
 	c.t.Helper()
 	claims := map[string]any{

@@ -22,7 +22,8 @@ type Cluster struct {
 	servers   int
 }
 
-// Tokens of the users that every server knows. Admin may do anything; Agent and Nobody what a test grants them.
+// Tokens of the users that every server knows. Admin may do anything; Agent and Nobody what a test
+// grants them.
 const (
 	Admin  = "token-of-admin"
 	Agent  = "token-of-agent"
@@ -39,8 +40,8 @@ const users = Admin + `,admin,admin,"system:masters"` + "\n" +
 	Agent + "," + AgentUser + "," + AgentUser + "\n" +
 	Nobody + "," + NobodyUser + "," + NobodyUser + "\n"
 
-// Start builds what is not yet in the cache (minutes), starts an etcd and an API server with the given flags added, and
-// returns when both are ready (seconds). All of it ends with the test.
+// Start builds what is not yet in the cache (minutes), starts an etcd and an API server with the
+// given flags added, and returns when both are ready (seconds). All of it ends with the test.
 func Start(t testing.TB, flags ...string) *Cluster {
 	t.Helper()
 	if testing.Short() {
@@ -58,8 +59,8 @@ func Start(t testing.TB, flags ...string) *Cluster {
 	return c
 }
 
-// AddServer starts one more API server, on the etcd at etcdURL, and waits until it is ready. A proxy's address there
-// puts the proxy between the two.
+// AddServer starts one more API server, on the etcd at etcdURL, and waits until it is ready. A
+// proxy's address there puts the proxy between the two.
 func (c *Cluster) AddServer(etcdURL string, flags ...string) *Server {
 	c.t.Helper()
 	c.servers++
@@ -73,9 +74,9 @@ func (c *Cluster) write(name, content string) {
 
 func (c *Cluster) file(name string) string { return filepath.Join(c.files, name) }
 
-// freeAddress finds a loopback port to listen on. It keeps clear of the range from which the kernel picks the ports of
-// outgoing connections: a server that is down for a while would find its port taken by a client, or a client that
-// tries again and again could be connected to itself.
+// freeAddress finds a loopback port to listen on. It keeps clear of the range from which the kernel
+// picks the ports of outgoing connections: a server that is down for a while would find its port
+// taken by a client, or a client that tries again and again could be connected to itself.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 1000 {

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Etcd is the store behind the API servers: one member, without TLS, on a data folder that outlives its restarts.
+// Etcd is the store behind the API servers: one member, without TLS, on a data folder that outlives
+// its restarts.
 type Etcd struct {
 	process *process
 	url     string
@@ -44,8 +45,8 @@ func (e *Etcd) Backup() (folder string) {
 	return folder
 }
 
-// Restore ends it, puts the data of a backup in the place of its own, and starts it again: what was written since has never
-// been. The API servers must be down.
+// Restore ends it, puts the data of a backup in the place of its own, and starts it again: what was
+// written since has never been. The API servers must be down.
 func (e *Etcd) Restore(backup string) {
 	t := e.process.t
 	t.Helper()
@@ -81,8 +82,8 @@ func (e *Etcd) Pause() { e.process.signal(syscall.SIGSTOP) }
 // Resume lets it go on after Pause.
 func (e *Etcd) Resume() { e.process.signal(syscall.SIGCONT) }
 
-// Compact forgets all history up to now, and returns the revision up to which it did. The API servers still serve
-// what they have in memory.
+// Compact forgets all history up to now, and returns the revision up to which it did. The API
+// servers still serve what they have in memory.
 func (e *Etcd) Compact() (revision string) {
 	t := e.process.t
 	t.Helper()
@@ -109,7 +110,8 @@ func (e *Etcd) call(path string, request, result any) {
 	}
 }
 
-// startLimit is how long a server may take to become ready: seconds, and far more on a machine that is building.
+// startLimit is how long a server may take to become ready: seconds, and far more on a machine that
+// is building.
 const startLimit = 2 * time.Minute
 
 // waitFor polls until a server is ready. It looks often, since the moment is measured from.

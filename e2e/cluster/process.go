@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// process is one server that can be killed and started again with the same arguments. It ends with the test.
+// process is one server that can be killed and started again with the same arguments. It ends with
+// the test.
 type process struct {
 	t         testing.TB
 	name      string
@@ -50,7 +51,8 @@ func (p *process) start() {
 	go func() {
 		defer close(ended)
 		defer log.Close()
-		// The kernel ends the child when the thread that made it ends, so that thread is kept for the child's life.
+		// The kernel ends the child when the thread that made it ends, so that thread is kept for
+		// the child's life.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := command.Start()
@@ -63,7 +65,8 @@ func (p *process) start() {
 	p.pid, p.ended = command.Process.Pid, ended
 }
 
-// kill ends the process group at once and waits for its end. It does nothing when the process does not run.
+// kill ends the process group at once and waits for its end. It does nothing when the process does
+// not run.
 func (p *process) kill() {
 	if p.pid == 0 {
 		return
@@ -73,7 +76,8 @@ func (p *process) kill() {
 	p.pid = 0
 }
 
-// signal sends a signal to the process group. A process that has ended by itself is no failure here.
+// signal sends a signal to the process group. A process that has ended by itself is no failure
+// here.
 func (p *process) signal(s syscall.Signal) {
 	if p.pid != 0 && !p.hasEnded() {
 		_ = syscall.Kill(-p.pid, s)
@@ -90,5 +94,6 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// randomPort is a port below the range of outgoing connections on Linux (32768) and elsewhere (49152).
+// randomPort is a port below the range of outgoing connections on Linux (32768) and elsewhere
+// (49152).
 func randomPort() string { return strconv.Itoa(15000 + rand.IntN(15000)) }

@@ -26,7 +26,8 @@ func startSleep(t *testing.T) *process {
 	return p
 }
 
-// alive reports whether a process runs: one that has ended, but that nobody has waited for, does not.
+// alive reports whether a process runs: one that has ended, but that nobody has waited for, does
+// not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -61,7 +62,8 @@ func TestProcessEndsWithItsTest(t *testing.T) {
 	require.False(t, alive(pid))
 }
 
-// TestProcessEndsWithItsParent runs this test once more in a process that is killed before it can clean up.
+// TestProcessEndsWithItsParent runs this test once more in a process that is killed before it can
+// clean up.
 func TestProcessEndsWithItsParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a child with its parent")

@@ -46,7 +46,8 @@ func startServer(c *Cluster, etcdURL string, flags []string) *Server {
 // Kill ends the server at once, as by kill -9.
 func (s *Server) Kill() { s.process.kill() }
 
-// Restart starts the server after Kill, at the same address, and returns the moment at which it called itself ready.
+// Restart starts the server after Kill, at the same address, and returns the moment at which it
+// called itself ready.
 func (s *Server) Restart() (ready time.Time) {
 	s.cluster.t.Helper()
 	s.process.start()
@@ -79,8 +80,9 @@ func (s *Server) Resume() { s.process.signal(syscall.SIGCONT) }
 // Address is the host and port that it listens on.
 func (s *Server) Address() string { return s.address }
 
-// Config is a client's configuration for this server, with a token such as [Admin] or none, and no limit to the rate
-// of requests. Each REST client made from it has connections of its own, which are closed when the test ends.
+// Config is a client's configuration for this server, with a token such as [Admin] or none, and no
+// limit to the rate of requests. Each REST client made from it has connections of its own, which
+// are closed when the test ends.
 func (s *Server) Config(token string) *rest.Config { return s.ConfigVia(s.address, token) }
 
 // ConfigVia is Config for a client that reaches the server at another address, such as a proxy's.
@@ -98,8 +100,8 @@ func (s *Server) roots() *x509.CertPool {
 	return pool
 }
 
-// trackedDial dials, and closes with the test what was dialled: clients keep idle connections, and with them
-// goroutines, that nothing else ends.
+// trackedDial dials, and closes with the test what was dialled: clients keep idle connections, and
+// with them goroutines, that nothing else ends.
 func trackedDial(t testing.TB) func(context.Context, string, string) (net.Conn, error) {
 	var mu sync.Mutex
 	var open []net.Conn

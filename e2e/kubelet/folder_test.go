@@ -32,7 +32,8 @@ func podFile(path, name, image, uid string) file {
 	return file{path, fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s, uid: %q}\nspec: {containers: [{name: c, image: %s}]}\n", name, uid, image)}
 }
 
-// TestFoldersLikeTheKubelet: stories of files, and the updates that come of them before any period is over.
+// TestFoldersLikeTheKubelet: stories of files, and the updates that come of them before any period
+// is over.
 func TestFoldersLikeTheKubelet(t *testing.T) {
 	k := startKubelet(t)
 	for name, row := range map[string]struct {

@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// generator makes manifests that are nearly good: those of the corpus and of testdata, which has what is rare, with parts of each other, parts left out, parts that the
-// types have and the corpus does not, and values that somebody may have got wrong.
+// generator makes manifests that are nearly good: those of the corpus and of testdata, which has
+// what is rare, with parts of each other, parts left out, parts that the types have and the corpus
+// does not, and values that somebody may have got wrong.
 type generator struct {
 	random *rand.Rand
 	texts  [][]byte         // the corpus
@@ -291,8 +292,8 @@ type typed struct {
 	of   reflect.Type
 }
 
-// newer are the fields that k8s.io/api has and the kubelet that is asked has not: it passes over whatever they hold, which we
-// refuse where it is of another type.
+// newer are the fields that k8s.io/api has and the kubelet that is asked has not: it passes over
+// whatever they hold, which we refuse where it is of another type.
 var newer = []string{
 	"ClusterTrustBundleProjection.user", "ConfigMapVolumeSource.defaultUser", "DownwardAPIVolumeFile.user", "DownwardAPIVolumeSource.defaultUser",
 	"EmptyDirVolumeSource.mode", "GRPCAction.mode", "HTTPGetAction.protocol", "KeyToPath.user", "NodeAllocatableResourceClaimStatus.mapping",

@@ -1,5 +1,5 @@
-// Package kubelet_test holds the decoder of static pods beside the kubelet's own pod sources: the same manifests, with the same
-// outcome.
+// Package kubelet_test holds the decoder of static pods beside the kubelet's own pod sources: the
+// same manifests, with the same outcome.
 package kubelet_test
 
 import (
@@ -104,7 +104,8 @@ func differs(t *testing.T, kubelet, ours outcome) string {
 
 func clip(s string) string { return s[:min(len(s), 1500)] }
 
-// wrongType finds the field in the text of the JSON decoder, which quotes nothing of the manifest but numbers.
+// wrongType finds the field in the text of the JSON decoder, which quotes nothing of the manifest
+// but numbers.
 var wrongType = regexp.MustCompile(`json: cannot unmarshal [^:]*? into Go struct field \w*\.([\w.]+) of type`)
 
 // paths are the fields that a rejection is about, in order and once each.
@@ -117,7 +118,8 @@ func (o outcome) paths() []string {
 	return slices.Compact(paths)
 }
 
-// comparable drops from a pod what differs from run to run, and what is only written in another way.
+// comparable drops from a pod what differs from run to run, and what is only written in another
+// way.
 func comparable(t *testing.T, data []byte) string {
 	var pod corev1.Pod
 	require.NoError(t, json.Unmarshal(data, &pod))
@@ -146,8 +148,8 @@ func TestCorpusIsTheKubelets(t *testing.T) {
 	}
 }
 
-// settings are the seed and the length of a test: TRIBUTARY_KUBELET_SEED=n replays a run, TRIBUTARY_KUBELET_RUNS=n sets the
-// length.
+// settings are the seed and the length of a test: TRIBUTARY_KUBELET_SEED=n replays a run,
+// TRIBUTARY_KUBELET_RUNS=n sets the length.
 func settings(t *testing.T, length int) (seed uint64, runs int) {
 	seed, runs = uint64(time.Now().UnixNano()), length
 	if n, err := strconv.ParseUint(os.Getenv("TRIBUTARY_KUBELET_SEED"), 10, 64); err == nil {
@@ -173,7 +175,8 @@ func TestLikeTheKubelet(t *testing.T) {
 		}
 		mine := ours(t, source, data)
 		difference := differs(t, theirs, mine)
-		for again := 0; difference != "" && again < 32; again++ { // of some keys the kubelet keeps one at random
+		// Of some keys the kubelet keeps one at random.
+		for again := 0; difference != "" && again < 32; again++ {
 			difference = differs(t, k.ask(t, source, data), mine)
 		}
 		if difference != "" {

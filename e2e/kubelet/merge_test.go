@@ -111,7 +111,8 @@ func mergeOurs(t *testing.T, states []state) (updates []sources.PodUpdate) {
 	return updates
 }
 
-// show is updates in a form that can be compared: of one update the order of the pods is not told by the kubelet.
+// show is updates in a form that can be compared: of one update the order of the pods is not told
+// by the kubelet.
 func show(t *testing.T, updates []sources.PodUpdate) (lines []string) {
 	for _, u := range updates {
 		var pods []string
@@ -129,8 +130,8 @@ func show(t *testing.T, updates []sources.PodUpdate) (lines []string) {
 	return lines
 }
 
-// randomStates is twelve states of a source, each with some changes to the one before; what has not changed is mostly the same
-// object. In the last one each UID is there once.
+// randomStates is twelve states of a source, each with some changes to the one before; what has not
+// changed is mostly the same object. In the last one each UID is there once.
 func randomStates(random *rand.Rand) (states []state) {
 	source, pods := []string{"api", "file"}[random.IntN(2)], map[string]*corev1.Pod{}
 	for len(states) < 12 {

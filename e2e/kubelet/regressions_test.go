@@ -11,12 +11,14 @@ import (
 
 const spec = "spec: {containers: [{name: c, image: 'x:1'}]}"
 
-// TestRegressions are manifests by which a run with random ones has failed, each with what it found.
+// TestRegressions are manifests by which a run with random ones has failed, each with what it
+// found.
 func TestRegressions(t *testing.T) {
 	k := startKubelet(t)
 	for found, data := range map[string]string{
-		// Seed 1795317861818110472, manifest 3687: the comparison, and not the product, took the quote for the beginning of a
-		// value, and cut another field out of the text. Since then it compares fields, and takes no text apart.
+		// Seed 1795317861818110472, manifest 3687: the comparison, and not the product, took the
+		// quote for the beginning of a value, and cut another field out of the text. Since then it
+		// compares fields, and takes no text apart.
 		"a quote in a key": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  resources: {limits: {cpu: 1, memory\" 100Mi}}\n" +
 			"  containers:\n  - {name: c, image: 'x:1', resources: {requests: {cpu: 100m}}}\n",
 		"what looks like a path in a key": "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {'x: spec.a, (spec.b[0]': 'metadata.c'}}\n" + spec,
@@ -54,8 +56,8 @@ func TestFlowLikeTheKubelet(t *testing.T) {
 	}
 }
 
-// TestTwinKeysLikeTheKubelet: of keys that are one in JSON the kubelet keeps either, by the order of a Go map. Ours is one of
-// its outcomes, and always the same one.
+// TestTwinKeysLikeTheKubelet: of keys that are one in JSON the kubelet keeps either, by the order
+// of a Go map. Ours is one of its outcomes, and always the same one.
 func TestTwinKeysLikeTheKubelet(t *testing.T) {
 	data := []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {1: a, \"1\": b}}\n" + spec)
 	k := startKubelet(t)

@@ -18,7 +18,8 @@ type Proxy struct {
 
 	mu       sync.Mutex // guards what follows
 	upstream string
-	links    map[*link]bool // every connection; false once it is a black hole, which only the proxy's end closes
+	// Every connection; false once it is a black hole, which only the proxy's end closes.
+	links    map[*link]bool
 	accepted int
 	delay    time.Duration
 	rate     int           // bytes per second; 0: no limit
@@ -84,8 +85,8 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// CutAfter lets each open connection bring n more bytes from the server and closes it then: in the middle of whatever
-// the server is saying.
+// CutAfter lets each open connection bring n more bytes from the server and closes it then: in the
+// middle of whatever the server is saying.
 func (p *Proxy) CutAfter(n int) {
 	for _, l := range p.open() {
 		l.mu.Lock()
@@ -106,9 +107,9 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Blackhole swallows from now on what is sent over the open connections, in both directions, and never closes them:
-// what a client sees of a host that lost its power, or of a load balancer that forgot the connection. Later
-// connections work.
+// Blackhole swallows from now on what is sent over the open connections, in both directions, and
+// never closes them: what a client sees of a host that lost its power, or of a load balancer that
+// forgot the connection. Later connections work.
 func (p *Proxy) Blackhole() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

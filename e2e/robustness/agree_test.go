@@ -17,8 +17,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
-// TestVerdictsAgree: on random histories, whole and damaged in every way, listwatchtest.CheckHistory
-// says what etcd's validators say, and names what they name.
+// TestVerdictsAgree: on random histories, whole and damaged in every way,
+// listwatchtest.CheckHistory says what etcd's validators say, and names what they name.
 func TestVerdictsAgree(t *testing.T) {
 	const histories = 3000
 	seed := seedOf(t)
@@ -49,12 +49,13 @@ func TestVerdictsAgree(t *testing.T) {
 	t.Logf("%d histories: %v", histories, named)
 }
 
-// goneBack is what our mapping says of a state older than what the reader was told: etcd's model lets
-// a state be of any time.
+// goneBack is what our mapping says of a state older than what the reader was told: etcd's model
+// lets a state be of any time.
 const goneBack = "is older than"
 
 // same are our names for what etcd's validators name first. A watch that goes on from too late a
-// version is not resumable to us; to them it is a bookmark that the reader should not have believed.
+// version is not resumable to us; to them it is a bookmark that the reader should not have
+// believed.
 var same = map[string][]listwatchtest.Property{
 	"broke Ordered":      {listwatchtest.Ordered},
 	"broke Unique":       {listwatchtest.Unique},

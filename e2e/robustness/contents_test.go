@@ -52,7 +52,8 @@ func (c *contents) all() (map[string]robustness.Content, []string) {
 	return maps.Clone(c.byVersion), c.conflicts
 }
 
-// seenSource looks at what a source gives. A deletion has the last content under a version of its own.
+// seenSource looks at what a source gives. A deletion has the last content under a version of its
+// own.
 type seenSource struct {
 	listwatch.ListerWatcher[object]
 	contents *contents

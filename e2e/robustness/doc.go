@@ -14,27 +14,28 @@
 //
 //   - A create, update or delete is a transaction on the version that it expects; 0 for a create.
 //   - A write without an answer is an error: the model takes it for written and for not written. A
-//     refusal (a conflict, an object that exists or does not) is left out. Had it been written, then
-//     there would be a version that no client wrote.
+//     refusal (a conflict, an object that exists or does not) is left out. Had it been written,
+//     then there would be a version that no client wrote.
 //   - A successful delete has no version in its answer. It gets that of the deletion, in the
 //     server's own record, of the version that it expected.
 //   - What was persisted is the server's own record: for the API server what etcd tells a client of
 //     etcd's, of which the API server has no part; for the others each write as it is committed.
-//   - A consistent LIST is a Range, with its times: porcupine must find a moment for it between them.
-//   - The state that a reader begins a stream with, from a list, a watch list or Replace, is a Range
-//     that read the state at its version: it may be of any time, since readers may ask for less
-//     than a consistent one, but it must be whole.
+//   - A consistent LIST is a Range, with its times: porcupine must find a moment for it between
+//     them.
+//   - The state that a reader begins a stream with, from a list, a watch list or Replace, is a
+//     Range that read the state at its version: it may be of any time, since readers may ask for
+//     less than a consistent one, but it must be whole.
 //   - A watch is a watch from the version after the one that it was asked to go on from, or after
 //     what the reader had been told, if that is older: to ask for too late a version is a loss.
 //   - A store's stream lasts from one Replace to the next, over all watches between the two.
 //   - An event is told in a response of its own, as a put or a deletion. A bookmark is a progress
 //     notification. For a handler it is a moment at which the informer reports a version, and then
 //     the handler no lag.
-//   - A run of events that a handler gets by inference (its initial list, a relist, falling
-//     behind) is one Range and a new watch. The handler is not told the version of that state: it is
-//     the newest before the handler's next event at which the collection was that state. If there is
-//     none, the state never was. A relist that leaves the handler with what it had tells it nothing:
-//     writes that undo each other may be missing, and begin a new stream.
+//   - A run of events that a handler gets by inference (its initial list, a relist, falling behind)
+//     is one Range and a new watch. The handler is not told the version of that state: it is the
+//     newest before the handler's next event at which the collection was that state. If there is
+//     none, the state never was. A relist that leaves the handler with what it had tells it
+//     nothing: writes that undo each other may be missing, and begin a new stream.
 //
 // Not covered: the old object of an event, which a watch does not have on the wire.
 package robustness

@@ -223,8 +223,8 @@ func (m *mapping) reader(id int, r Reader) ([]report.ClientReport, error) {
 	return append(reports, watches), nil
 }
 
-// silentRelists splits a handler's streams where a relist may have stepped over writes that undo each
-// other: the handler had the new state already, and was told nothing.
+// silentRelists splits a handler's streams where a relist may have stepped over writes that undo
+// each other: the handler had the new state already, and was told nothing.
 func (m *mapping) silentRelists(r Reader) (all []listwatchtest.Stream) {
 	for _, s := range r.Streams {
 		if s.Listed == nil || s.Listed.ResourceVersion != "" || !inOrder(s.Told) {

@@ -113,7 +113,8 @@ func (r *readers) informer() {
 		require.NoError(r.t, err)
 		r.all = append(r.all, reading{"", seen, recording})
 		complete := func() string {
-			version := inf.Status().ResourceVersion // before the lag: events up to here are in the ring
+			// Before the lag: events up to here are in the ring.
+			version := inf.Status().ResourceVersion
 			if handler.Lag().Events > 0 {
 				return ""
 			}

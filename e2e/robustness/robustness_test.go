@@ -233,7 +233,8 @@ func damaged(r robustness.Reader, do func([]listwatchtest.Change) []listwatchtes
 	return r, -1
 }
 
-// tear takes an object out of the first state that has one and that nothing follows before the next event.
+// tear takes an object out of the first state that has one and that nothing follows before the next
+// event.
 func tear(r robustness.Reader) (robustness.Reader, bool) {
 	r.Streams = slices.Clone(r.Streams)
 	for i, s := range r.Streams {

@@ -25,11 +25,12 @@ var controllerRuntimeTable = table{
 const soonSynced = "it wants a timeout because its context has ended, and gets an informer if that has synced by the first look, " +
 	"which comes after the start of the informer's goroutine"
 
-// controllerRuntimeInformers is how many informers of ours the specs make at least; 508 to 510 were counted.
+// controllerRuntimeInformers is how many informers of ours the specs make at least; 508 to 510 were
+// counted.
 const controllerRuntimeInformers = 500
 
-// TestControllerRuntime runs the specs of controller-runtime's cache on a real API server, under the race detector. Each
-// informer that they do not make themselves is ours.
+// TestControllerRuntime runs the specs of controller-runtime's cache on a real API server, under
+// the race detector. Each informer that they do not make themselves is ours.
 func TestControllerRuntime(t *testing.T) {
 	w := newWorkspace(t, "sigs.k8s.io/controller-runtime")
 	const internal = "pkg/cache/internal"

@@ -1,6 +1,7 @@
 package suites
 
-// The modules whose tests run here, and ours, for go.mod: what those tests import is then in go.sum.
+// The modules whose tests run here, and ours, for go.mod: what those tests import is then in
+// go.sum.
 import (
 	_ "k8s.io/client-go/tools/cache"
 	_ "sigs.k8s.io/controller-runtime/pkg/cache"

@@ -68,8 +68,8 @@ var toolsCacheTable = table{
 	passing: map[string]int{"informer": 25, "indexer": 43, "undelta store": 5},
 }
 
-// toolsCacheModule is client-go with ours in the place of the shared informer, of the informers in controller.go, of the
-// stores and indexers, and of the UndeltaStore.
+// toolsCacheModule is client-go with ours in the place of the shared informer, of the informers in
+// controller.go, of the stores and indexers, and of the UndeltaStore.
 func toolsCacheModule(t *testing.T) *workspace {
 	w := newWorkspace(t, "k8s.io/client-go")
 	w.add("testdata/toolscache", toolsCache)
@@ -98,7 +98,8 @@ const (
 	made       = "tributary made: " // printed by the files in testdata
 )
 
-// TestToolsCache runs the tests and examples of client-go's tools/cache on ours, under the race detector.
+// TestToolsCache runs the tests and examples of client-go's tools/cache on ours, under the race
+// detector.
 func TestToolsCache(t *testing.T) {
 	w := toolsCacheModule(t)
 	files := w.testFiles(toolsCache)
@@ -137,7 +138,8 @@ func TestToolsCache(t *testing.T) {
 	require.Empty(t, wrong, strings.Join(wrong, "\n"))
 }
 
-// runOne runs a test in a process of its own: a panic costs no other test, and what the test leaves running is its own.
+// runOne runs a test in a process of its own: a panic costs no other test, and what the test leaves
+// running is its own.
 func runOne(ctx context.Context, binary, name string) outcome {
 	limit := "3m"
 	if _, fails := toolsCacheTable.fails[name]; fails {

@@ -27,15 +27,16 @@ type failure struct{ reason, says string }
 
 // table is what is known of a suite.
 type table struct {
-	// elsewhere has the tests, and the files of tests, that make nothing of ours, and what they are about.
+	// elsewhere has the tests, and the files of tests, that make nothing of ours, and what they are
+	// about.
 	elsewhere map[string]string
 	// fails has the tests that run on ours and fail.
 	fails map[string]failure
-	// timing has the ends of the names of tests that lose a race by no fault of ours on a slow or busy machine, and why. They
-	// alone may fail and be run again.
+	// timing has the ends of the names of tests that lose a race by no fault of ours on a slow or
+	// busy machine, and why. They alone may fail and be run again.
 	timing map[string]string
-	// passing is how many tests pass on ours, by what they make: fewer is a failure, and more too, lest the record
-	// is out of date.
+	// passing is how many tests pass on ours, by what they make: fewer is a failure, and more too,
+	// lest the record is out of date.
 	passing map[string]int
 }
 

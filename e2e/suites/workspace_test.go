@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// workspace is a copy of a module that is edited, and a go.mod that puts it in the place of the module itself.
+// workspace is a copy of a module that is edited, and a go.mod that puts it in the place of the
+// module itself.
 type workspace struct {
 	t       testing.TB
 	module  string // its path
@@ -26,7 +27,8 @@ type workspace struct {
 	modfile string
 }
 
-// newWorkspace copies the module of the version in go.mod out of the module cache, and fetches it first if need be.
+// newWorkspace copies the module of the version in go.mod out of the module cache, and fetches it
+// first if need be.
 func newWorkspace(t testing.TB, module string) *workspace {
 	t.Helper()
 	if testing.Short() {
@@ -70,8 +72,8 @@ func (w *workspace) replace(name, before, after string) {
 	require.NoError(w.t, os.WriteFile(w.file(name), []byte(strings.Replace(string(content), before, after, 1)), 0o644))
 }
 
-// rename puts "client" before the names of functions, and of methods given as "type.Name", where they are declared. Their
-// callers then find what has the old name: ours.
+// rename puts "client" before the names of functions, and of methods given as "type.Name", where
+// they are declared. Their callers then find what has the old name: ours.
 func (w *workspace) rename(name string, functions ...string) {
 	w.t.Helper()
 	content, err := os.ReadFile(w.file(name))
@@ -111,8 +113,8 @@ func fullName(function *ast.FuncDecl) string {
 	return ""
 }
 
-// build makes a test binary of one of the module's packages. The flag trimpath lets what was built in another temporary
-// folder be found in the build cache.
+// build makes a test binary of one of the module's packages. The flag trimpath lets what was built
+// in another temporary folder be found in the build cache.
 func (w *workspace) build(packagePath string, flags ...string) (binary string) {
 	w.t.Helper()
 	binary = filepath.Join(filepath.Dir(w.folder), strings.ReplaceAll(packagePath, "/", "-")+".test")

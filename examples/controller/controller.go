@@ -31,7 +31,8 @@ const (
 	fieldManager = "pods-per-node"
 	// workers is how many nodes are looked at at once. One node is never looked at twice at a time.
 	workers = 2
-	// ownWrite is how long a write of ours may take to come back before the node is looked at again anyhow.
+	// ownWrite is how long a write of ours may take to come back before the node is looked at again
+	// anyhow.
 	ownWrite = 30 * time.Second
 )
 
@@ -77,8 +78,9 @@ func newController(client kubernetes.Interface, registry prometheus.Registerer, 
 	if c.counts, err = newCounts(registry, c.queue.Len); err != nil {
 		return nil, err
 	}
-	// A pod that moves, or ends, concerns the node that it was on: Enqueue adds both. A replica that is not the leader
-	// fills its queue too, with each node once, and has nothing to catch up with when it becomes one.
+	// A pod that moves, or ends, concerns the node that it was on: Enqueue adds both. A replica
+	// that is not the leader fills its queue too, with each node once, and has nothing to catch up
+	// with when it becomes one.
 	if _, err := c.pods.AddHandler(clientgo.Enqueue(c.queue, nodesOf)); err != nil {
 		return nil, err
 	}
@@ -92,8 +94,9 @@ func (c *controller) close() {
 	c.forget()
 }
 
-// work looks at nodes as they are queued until stop ends; what is in hand then is finished. Ctx is the leadership: with it
-// everything ends at once, since another replica may be at work. Work is called once.
+// work looks at nodes as they are queued until stop ends; what is in hand then is finished. Ctx is
+// the leadership: with it everything ends at once, since another replica may be at work. Work is
+// called once.
 func (c *controller) work(ctx, stop context.Context) {
 	c.counts.leading.Set(1)
 	defer c.counts.leading.Set(0)
@@ -135,7 +138,8 @@ func (c *controller) next(ctx, stop context.Context) bool {
 	return true
 }
 
-// reconcile makes the label of one node what it should be. It decides by what the copies hold, whatever the event was.
+// reconcile makes the label of one node what it should be. It decides by what the copies hold,
+// whatever the event was.
 func (c *controller) reconcile(ctx context.Context, name string) error {
 	node, ok := c.nodes.Snapshot().Get(name)
 	if !ok {
@@ -145,8 +149,8 @@ func (c *controller) reconcile(ctx context.Context, name string) error {
 	if node.Labels[label] == count {
 		return nil
 	}
-	// Applying to a name that is gone would make a new node: with the UID it is a conflict. Force, since nobody else has
-	// any business with this label.
+	// Applying to a name that is gone would make a new node: with the UID it is a conflict. Force,
+	// since nobody else has any business with this label.
 	wanted := applycorev1.Node(name).WithUID(node.UID).WithLabels(map[string]string{label: count})
 	applied, err := c.client.CoreV1().Nodes().Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if err != nil {

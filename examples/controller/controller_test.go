@@ -50,7 +50,8 @@ func (w world) controller(t *testing.T) (*controller, *prometheus.Registry) {
 	return c, registry
 }
 
-// run keeps a controller's copies and calls lead, which works, until the test ends or stop is called.
+// run keeps a controller's copies and calls lead, which works, until the test ends or stop is
+// called.
 func (w world) run(t *testing.T, c *controller, lead func(stop context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	copies, stopCopies := context.WithCancel(context.Background())
@@ -134,7 +135,8 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-// TestOwnWritesAreRead: a copy that lags must not make the controller write twice, or write what was right before.
+// TestOwnWritesAreRead: a copy that lags must not make the controller write twice, or write what
+// was right before.
 func TestOwnWritesAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -210,7 +212,8 @@ func get(t *testing.T, answers http.Handler, path string) string {
 	return recorder.Body.String()
 }
 
-// TestReplicas: one works at a time; the other takes over at once from one that stops. One that cannot renew its lease stops.
+// TestReplicas: one works at a time; the other takes over at once from one that stops. One that
+// cannot renew its lease stops.
 func TestReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -1,14 +1,17 @@
-// Command controller is a whole controller, to be copied: it labels each node with the number of its pods.
+// Command controller is a whole controller, to be copied: it labels each node with the number of
+// its pods.
 //
-// Without flags it starts a small API server of its own, with nodes, and a story in which pods come and go:
+// Without flags it starts a small API server of its own, with nodes, and a story in which pods come
+// and go:
 //
 //	go run ./examples/controller
 //
-// With --kubeconfig, or in a cluster, it works on that: it watches pods and nodes, elects a leader by a lease, and applies
-// the label tributary.example/pods to nodes. It needs list and watch of pods and nodes, patch of nodes, and get, create and
-// update of leases in its --namespace.
+// With --kubeconfig, or in a cluster, it works on that: it watches pods and nodes, elects a leader
+// by a lease, and applies the label tributary.example/pods to nodes. It needs list and watch of
+// pods and nodes, patch of nodes, and get, create and update of leases in its --namespace.
 //
-// controller.go is the controller, election.go decides which replica works, and serve.go answers /readyz and /metrics.
+// controller.go is the controller, election.go decides which replica works, and serve.go answers
+// /readyz and /metrics.
 package main
 
 import (
@@ -98,8 +101,8 @@ func execute(ctx context.Context, o options, stdout, stderr io.Writer) error {
 
 // keep runs all parts until ctx ends, which is no error, or until one of them ends, which is.
 //
-// It stops in the reverse of the order in which it starts: the work in hand is finished and the lease given back while the
-// copies are still being kept, since the work reads them.
+// It stops in the reverse of the order in which it starts: the work in hand is finished and the
+// lease given back while the copies are still being kept, since the work reads them.
 func keep(ctx context.Context, o options, c *controller, listener net.Listener, registry *prometheus.Registry, play func(context.Context) error) error {
 	working, stopWork := context.WithCancelCause(ctx)
 	keeping, stopAll := context.WithCancel(context.WithoutCancel(ctx))

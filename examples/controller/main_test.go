@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStory runs the program without flags: it prints what the nodes come to, and ends without an error.
+// TestStory runs the program without flags: it prints what the nodes come to, and ends without an
+// error.
 func TestStory(t *testing.T) {
 	o, err := parse(nil, io.Discard)
 	require.NoError(t, err)

@@ -14,11 +14,12 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 )
 
-// maxStaleness is how long the copies are believed without a word from the server, which sends a bookmark about once a
-// minute.
+// maxStaleness is how long the copies are believed without a word from the server, which sends a
+// bookmark about once a minute.
 const maxStaleness = 3 * time.Minute
 
-// handler answers /readyz, by the copies and not by the lease: a replica that waits for the lease is ready to take over.
+// handler answers /readyz, by the copies and not by the lease: a replica that waits for the lease
+// is ready to take over.
 func handler(c *controller, registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /readyz", reflector.ReadyHandler(maxStaleness, c.pods, c.nodes))

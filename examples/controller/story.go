@@ -20,8 +20,8 @@ import (
 	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
-// story is the embedded default: an API server with nodes, pods and leases, and a play in which pods come and go. Nothing
-// of it leaves the machine.
+// story is the embedded default: an API server with nodes, pods and leases, and a play in which
+// pods come and go. Nothing of it leaves the machine.
 type story struct {
 	beat    time.Duration // between two steps
 	config  *rest.Config

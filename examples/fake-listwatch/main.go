@@ -1,5 +1,6 @@
-// Command fake-listwatch counts the pods of a node, with the rest of what an agent needs left out: it is there for its
-// test, which puts it through a disconnect, an expired version and a half-open connection in no time at all.
+// Command fake-listwatch counts the pods of a node, with the rest of what an agent needs left out:
+// it is there for its test, which puts it through a disconnect, an expired version and a half-open
+// connection in no time at all.
 //
 //	go test -v ./examples/fake-listwatch
 //	go run ./examples/fake-listwatch --kubeconfig ~/.kube/config --node node-1

@@ -29,8 +29,8 @@ type options struct {
 	length    time.Duration
 	verbosity int
 
-	// beat is the time between two steps of the story: each change gets a line of its own, and all are over within ten
-	// seconds.
+	// beat is the time between two steps of the story: each change gets a line of its own, and all
+	// are over within ten seconds.
 	beat time.Duration
 
 	kubeconfig string

@@ -1,12 +1,13 @@
-// Command kubelet-pods prints the pods of one node as they change, wherever they are declared: in the API server, in
-// manifest files, and behind a manifest URL.
+// Command kubelet-pods prints the pods of one node as they change, wherever they are declared: in
+// the API server, in manifest files, and behind a manifest URL.
 //
-// Without flags it starts a small API server of its own, with pods, manifests and a story in which all of them change:
+// Without flags it starts a small API server of its own, with pods, manifests and a story in which
+// all of them change:
 //
 //	go run ./examples/kubelet-pods
 //
-// With --kubeconfig, --manifests or --manifest-url it watches what these name, and nothing else. In a cluster the API
-// server is found without a flag.
+// With --kubeconfig, --manifests or --manifest-url it watches what these name, and nothing else. In
+// a cluster the API server is found without a flag.
 package main
 
 import (
@@ -177,8 +178,8 @@ func (o options) sources(log logr.Logger) []sources.Option {
 	return list
 }
 
-// apiClient makes the client of a real API server: of a kubeconfig, or of the cluster that this runs in. It is nil where
-// there is neither.
+// apiClient makes the client of a real API server: of a kubeconfig, or of the cluster that this
+// runs in. It is nil where there is neither.
 func apiClient(kubeconfig string) (rest.Interface, error) {
 	var config *rest.Config
 	var err error

@@ -82,7 +82,8 @@ func assertEventually(condition func() bool) bool {
 	return true
 }
 
-// TestStoryShowsEverything: the embedded default shows every operation of every source, as one JSON object per line.
+// TestStoryShowsEverything: the embedded default shows every operation of every source, as one JSON
+// object per line.
 func TestStoryShowsEverything(t *testing.T) {
 	stdout, stderr, stop := start(t, 150*time.Millisecond, "--node", "Node-1", "--output", "json")
 	missing := func() (all []string) {
@@ -155,8 +156,8 @@ func TestRealSourcesTurnTheStoryOff(t *testing.T) {
 	require.NotContains(t, stderr.String(), "#", "no story")
 }
 
-// TestLikeKubelet has a folder with a pod and a backup of it: to the kubelet that is a manifest like any other. The health of
-// each source is in the log.
+// TestLikeKubelet has a folder with a pod and a backup of it: to the kubelet that is a manifest
+// like any other. The health of each source is in the log.
 func TestLikeKubelet(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(staticPod("a", "", "image:1", "")), 0o600))

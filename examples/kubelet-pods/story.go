@@ -24,8 +24,8 @@ import (
 	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
-// story is the embedded default: an API server with pods, a folder of manifests and a manifest URL, and a play in which
-// all of them change. Nothing of it leaves the machine.
+// story is the embedded default: an API server with pods, a folder of manifests and a manifest URL,
+// and a play in which all of them change. Nothing of it leaves the machine.
 type story struct {
 	node   string
 	beat   time.Duration // between two steps
@@ -99,8 +99,9 @@ func (s *story) prologue() {
 	s.publish(staticPod("agent", "22222222-http", "docker.io/fluent/fluent-bit:4.0", ""))
 }
 
-// play changes things, one by one: every operation of every source. The manifests with a UID of their own keep being the
-// same pod when they change; etcd.yaml, without one, is another pod after each edit, as it is for the kubelet.
+// play changes things, one by one: every operation of every source. The manifests with a UID of
+// their own keep being the same pod when they change; etcd.yaml, without one, is another pod after
+// each edit, as it is for the kubelet.
 func (s *story) play(ctx context.Context) {
 	const proxy, agent = "11111111-file", "22222222-http"
 	deleted := "  deletionTimestamp: 2030-01-01T00:00:00Z\n  deletionGracePeriodSeconds: 30\n"

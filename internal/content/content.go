@@ -58,7 +58,8 @@ func differenceAt(path string, a, b reflect.Value) string {
 	return path
 }
 
-// differenceOfMaps writes the keys of data in brackets, and those of an unstructured object as fields.
+// differenceOfMaps writes the keys of data in brackets, and those of an unstructured object as
+// fields.
 func differenceOfMaps(path string, a, b reflect.Value) string {
 	if a.IsNil() != b.IsNil() {
 		return path

@@ -1,8 +1,9 @@
-// Package ring keeps the newest elements of a sequence under numbers that never repeat, so that a reader's position
-// is one number. Informers and watch caches keep their last changes in one.
+// Package ring keeps the newest elements of a sequence under numbers that never repeat, so that a
+// reader's position is one number. Informers and watch caches keep their last changes in one.
 package ring
 
-// Ring holds the newest elements, oldest first. Make one with [New]. It is not safe for concurrent use.
+// Ring holds the newest elements, oldest first. Make one with [New]. It is not safe for concurrent
+// use.
 type Ring[E any] struct {
 	slots       []E    // element n is in slot n % len(slots)
 	first, next uint64 // the numbers of the oldest element held, and of the next element to come
@@ -42,8 +43,8 @@ func (r *Ring[E]) Skip(count uint64) {
 	r.first = r.next
 }
 
-// Read appends at most limit elements from position on to into. It appends nothing, and reports false, if the
-// element at position is gone.
+// Read appends at most limit elements from position on to into. It appends nothing, and reports
+// false, if the element at position is gone.
 func (r *Ring[E]) Read(position uint64, limit int, into []E) (_ []E, ok bool) {
 	if position < r.first {
 		return into, false

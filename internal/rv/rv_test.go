@@ -21,7 +21,8 @@ func TestLeaps(t *testing.T) {
 	}{
 		{"100", "99999999999999999999", true},
 		{"9999999999", "100000000000", true},
-		{"100", "1000000100", false},           // etcdutl snapshot restore --bump-revision 1000000000
+		// etcdutl snapshot restore --bump-revision 1000000000.
+		{"100", "1000000100", false},
 		{"99999999999", "100000000000", false}, // one digit more
 		{"1700000000000000000", "9", false},    // back
 		{"", "1700000000000000000", false},     // a first version

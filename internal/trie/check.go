@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// Check verifies the structure of m, for tests: each entry is where its hash leads, once, with its tag; what fits into a
-// bucket is one; counts are right.
+// Check verifies the structure of m, for tests: each entry is where its hash leads, once, with its
+// tag; what fits into a bucket is one; counts are right.
 func (m Map[K, V]) Check(hash func(K) uint64) error {
 	if m.root == nil {
 		return nil

@@ -2,15 +2,17 @@ package trie
 
 import "iter"
 
-// Change is one difference between two versions of a Map. At least one of HadOld and HasNew is true.
+// Change is one difference between two versions of a Map. At least one of HadOld and HasNew is
+// true.
 type Change[K comparable, V any] struct {
 	Key            K
 	Old, New       V
 	HadOld, HasNew bool
 }
 
-// Diff yields what turns before into after: each key once, values compared with ==. Its cost follows the
-// difference when after was made from before by edits, since what they share is skipped by pointer.
+// Diff yields what turns before into after: each key once, values compared with ==. Its cost
+// follows the difference when after was made from before by edits, since what they share is skipped
+// by pointer.
 func Diff[K, V comparable](before, after Map[K, V]) iter.Seq[Change[K, V]] {
 	return func(yield func(Change[K, V]) bool) {
 		diff(before.root, after.root, yield)
@@ -49,7 +51,8 @@ func (n *node[K, V]) inSlot(bit uint32) *node[K, V] {
 	return n.kid(rank(n.slots, bit))
 }
 
-// diffFlat compares a bucket or list with any node of the same place: what is only in flat, only in other, and in both.
+// diffFlat compares a bucket or list with any node of the same place: what is only in flat, only in
+// other, and in both.
 func diffFlat[K, V comparable](flat, other *node[K, V], yield visit[K, V],
 	onlyFlat, onlyOther func(Entry[K, V]) Change[K, V], both func(flat, other Entry[K, V]) Change[K, V],
 ) bool {

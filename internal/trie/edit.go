@@ -7,11 +7,12 @@ import (
 
 // Writer writes Maps. It is a value without state.
 type Writer[K comparable, V any] struct {
-	// Hash is the function by which keys are placed. It is called for what is in a bucket that has grown too large.
+	// Hash is the function by which keys are placed. It is called for what is in a bucket that has
+	// grown too large.
 	Hash func(K) uint64
-	// Owner is 0 where each write is to leave the Map it began from as it was. Under an owner from [NewOwner], writes
-	// change in place what earlier ones under it have made: of the Maps they returned only the newest may be used,
-	// until the last write is done.
+	// Owner is 0 where each write is to leave the Map it began from as it was. Under an owner from
+	// [NewOwner], writes change in place what earlier ones under it have made: of the Maps they
+	// returned only the newest may be used, until the last write is done.
 	Owner uint64
 }
 
@@ -20,8 +21,8 @@ var owners atomic.Uint64
 // NewOwner begins a transaction: a number that no other has.
 func NewOwner() uint64 { return owners.Add(1) }
 
-// Set stores value under key, which has the given hash, and returns what was there. A key that is there stays: it is
-// equal, and shared by older versions.
+// Set stores value under key, which has the given hash, and returns what was there. A key that is
+// there stays: it is equal, and shared by older versions.
 func (t Writer[K, V]) Set(m Map[K, V], hash uint64, key K, value V) (now Map[K, V], old V, replaced bool) {
 	w := write[K, V]{Writer: t, hash: hash, find: key, put: Entry[K, V]{Key: key, Value: value}}
 	now.root = w.set(m.root, 0)
@@ -41,8 +42,9 @@ func (t Writer[K, V]) Delete(m Map[K, V], hash uint64, key K) (now Map[K, V], ol
 	return now, w.old, w.found
 }
 
-// Build makes a Map of entries, whose keys have the given hashes; of equal keys the last value counts. It takes fewer steps
-// and less memory than as many writes, and what is near in the Map is near in memory. It reorders both slices.
+// Build makes a Map of entries, whose keys have the given hashes; of equal keys the last value
+// counts. It takes fewer steps and less memory than as many writes, and what is near in the Map is
+// near in memory. It reorders both slices.
 func (t Writer[K, V]) Build(entries []Entry[K, V], hashes []uint64) Map[K, V] {
 	if len(entries) == 0 {
 		return Map[K, V]{}
@@ -147,7 +149,8 @@ func (r rows[K, V]) slice(from, to int) rows[K, V] {
 	return rows[K, V]{r.entries[from:to], r.hashes[from:to]}
 }
 
-// build makes the node of that depth that holds what is in r. It writes over both r and spare, which is as long.
+// build makes the node of that depth that holds what is in r. It writes over both r and spare,
+// which is as long.
 func (w *write[K, V]) build(r, spare rows[K, V], shift uint) *node[K, V] {
 	if len(r.entries) <= bucketMax || shift >= listAt {
 		return w.buildBucket(r.withoutDuplicates())
@@ -264,8 +267,8 @@ func (w *write[K, V]) deleteFromBucket(n *node[K, V]) *node[K, V] {
 	return out
 }
 
-// fold makes one bucket of a branch whose i-th child has just become kid, and which has no more than a bucket holds. Its
-// children are buckets, since a branch has more entries than that.
+// fold makes one bucket of a branch whose i-th child has just become kid, and which has no more
+// than a bucket holds. Its children are buckets, since a branch has more entries than that.
 func (w *write[K, V]) fold(n *node[K, V], i int, kid *node[K, V]) *node[K, V] {
 	var entries [bucketMax]Entry[K, V]
 	var tags [bucketMax]uint8

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// node is the head of a branch, a bucket or a list. What it heads follows it in the same object, at exactly the size that
-// is needed: a slice of its own would be a second object per node and another step on every read. This file alone knows
-// the layout:
+// node is the head of a branch, a bucket or a list. What it heads follows it in the same object, at
+// exactly the size that is needed: a slice of its own would be a second object per node and another
+// step on every read. This file alone knows the layout:
 //
 //	branch  head, kids             slots != 0
 //	bucket  head, tags, entries    slots == 0, count <= bucketMax; a byte of tag per entry: one word up to 8, else four

@@ -1,11 +1,14 @@
-// Package trie is a persistent hash trie: an immutable map that is copied in O(1), written by copying
-// the path to the changed entry, and compared with another version at the cost of what differs.
+// Package trie is a persistent hash trie: an immutable map that is copied in O(1), written by
+// copying the path to the changed entry, and compared with another version at the cost of what
+// differs.
 //
-// Up to 32 entries are one bucket, whatever their hashes; more are a branch, 16 wide by four bits of the hash. So
-// equal contents have equal shapes, and what is read or copied is one object per level: 400 to 1,200 bytes for a write.
+// Up to 32 entries are one bucket, whatever their hashes; more are a branch, 16 wide by four bits
+// of the hash. So equal contents have equal shapes, and what is read or copied is one object per
+// level: 400 to 1,200 bytes for a write.
 //
-// The hash of a key is the caller's: [Hash], [HashString], or any other function by which equal keys have equal hashes in
-// every version. A set of objects can be placed by their names and still be compared by pointer.
+// The hash of a key is the caller's: [Hash], [HashString], or any other function by which equal
+// keys have equal hashes in every version. A set of objects can be placed by their names and still
+// be compared by pointer.
 package trie
 
 import (
@@ -30,13 +33,14 @@ func Hash[K comparable](key K) uint64 { return maphash.Comparable(seed, key) }
 // HashString is a hash of a string, quicker than [Hash].
 func HashString(key string) uint64 { return maphash.String(seed, key) }
 
-// Map is an immutable map from K to V. The zero value is empty. Copies are O(1) and share memory; any
-// number of goroutines may read one at the same time.
+// Map is an immutable map from K to V. The zero value is empty. Copies are O(1) and share memory;
+// any number of goroutines may read one at the same time.
 type Map[K comparable, V any] struct {
 	root *node[K, V]
 }
 
-// Entry is a key and its value. An empty value at the end of a struct would cost a word, so it stands first.
+// Entry is a key and its value. An empty value at the end of a struct would cost a word, so it
+// stands first.
 type Entry[K comparable, V any] struct {
 	Value V
 	Key   K
@@ -137,8 +141,9 @@ func (n *node[K, V]) position(tag uint8, key K) int {
 	return -1
 }
 
-// candidates has a bit for each entry of a bucket that has the tag, and perhaps for one above such an entry. All words
-// are looked at: where the loop would end cannot be predicted, and a wrong prediction costs more.
+// candidates has a bit for each entry of a bucket that has the tag, and perhaps for one above such
+// an entry. All words are looked at: where the loop would end cannot be predicted, and a wrong
+// prediction costs more.
 func (n *node[K, V]) candidates(tag uint8) uint32 {
 	all := uint32(1)<<n.count - 1
 	want := spread(tag)
@@ -170,7 +175,8 @@ func slotBit(hash uint64, shift uint) uint32 { return 1 << (hash >> shift & slot
 // rank is the position in a dense slice of the slot that bit stands for.
 func rank(bitmap, bit uint32) int { return bits.OnesCount32(bitmap & (bit - 1)) }
 
-// tagOf is the byte of a hash that a bucket keeps beside the entry: not one that chose the slots, at any likely depth.
+// tagOf is the byte of a hash that a bucket keeps beside the entry: not one that chose the slots,
+// at any likely depth.
 func tagOf(hash uint64) uint8 { return uint8(hash >> 56) }
 
 // spread is tag in each of eight bytes.

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hashes are the real one and three bad ones, so that every depth and the lists of collisions are exercised.
+// hashes are the real one and three bad ones, so that every depth and the lists of collisions are
+// exercised.
 var hashes = map[string]func(int) uint64{
 	"real":        Hash[int],
 	"six bits":    func(k int) uint64 { return Hash(k) & 0x3f },
@@ -42,8 +43,8 @@ func begin[K comparable, V any]() *edit[K, V] {
 
 func contents(m Map[int, int]) map[int]int { return maps.Collect(m.All()) }
 
-// TestModel drives a Map and a plain map through the same random edits, keeps every version, and compares
-// versions, structure and differences with what the plain maps say.
+// TestModel drives a Map and a plain map through the same random edits, keeps every version, and
+// compares versions, structure and differences with what the plain maps say.
 func TestModel(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +147,8 @@ func TestAnOwnerCopiesOnce(t *testing.T) {
 	require.NotZero(t, testing.AllocsPerRun(10, func() { e.set(5, 6) }))
 }
 
-// TestBuild: a Map made at once has the shape of one made by writes, the last of equal keys counting.
+// TestBuild: a Map made at once has the shape of one made by writes, the last of equal keys
+// counting.
 func TestBuild(t *testing.T) {
 	for name, hash := range hashes {
 		t.Run(name, func(t *testing.T) {

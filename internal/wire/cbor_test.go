@@ -116,8 +116,8 @@ func TestEachCBORMember(t *testing.T) {
 	}
 }
 
-// FuzzCBOR: what becomes JSON is what the API machinery reads in the item, and the scanner finds its
-// end wherever the stream is cut.
+// FuzzCBOR: what becomes JSON is what the API machinery reads in the item, and the scanner finds
+// its end wherever the stream is cut.
 func FuzzCBOR(f *testing.F) {
 	for _, value := range []any{
 		map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "a", "labels": map[string]any{"x": "y"}}},

@@ -1,5 +1,5 @@
-// Package storetest is the conformance suite of [store.Store]: what a reflector relies on, checked on any
-// implementation.
+// Package storetest is the conformance suite of [store.Store]: what a reflector relies on, checked
+// on any implementation.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Rig {
@@ -67,7 +67,8 @@ func testContent(t *testing.T, r Rig) {
 	require.ElementsMatch(t, []*corev1.Pod{changed("three"), Pod("b", 2)}, r.Objects(), "of an event")
 }
 
-// Pod makes a small pod: namespace "ns", with a UID made of its name and the resource version as given.
+// Pod makes a small pod: namespace "ns", with a UID made of its name and the resource version as
+// given.
 func Pod(name string, resourceVersion int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID("uid-" + name), ResourceVersion: strconv.Itoa(resourceVersion),

@@ -65,7 +65,8 @@ func (e *resourceEndpoint[T]) readObject(c call) (T, error) {
 	return obj, r.Place(c.target.Namespace, obj)
 }
 
-// readDeleteOptions reads the body of a DELETE, if there is one, and the query, which the body overrides.
+// readDeleteOptions reads the body of a DELETE, if there is one, and the query, which the body
+// overrides.
 func readDeleteOptions(c call) (o metav1.DeleteOptions, err error) {
 	values := c.request.URL.Query()
 	if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&values, &o, nil); err != nil {

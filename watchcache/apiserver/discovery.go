@@ -12,7 +12,8 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 )
 
-// kubernetesVersion is the release whose behaviour is imitated; clients refuse to talk to much older ones.
+// kubernetesVersion is the release whose behaviour is imitated; clients refuse to talk to much
+// older ones.
 const kubernetesVersion = "v1.36.0"
 
 // serveDiscovery answers what clients ask before they know which resources there are.
@@ -41,8 +42,8 @@ func serveDiscovery(w http.ResponseWriter, r *http.Request, resources []endpoint
 	respondError(w, plainJSON, notFound(r.URL.Path))
 }
 
-// discoveryDocument is the answer under a discovery path; nil where there is none. Clients that ask for the
-// aggregated form accept this one too.
+// discoveryDocument is the answer under a discovery path; nil where there is none. Clients that ask
+// for the aggregated form accept this one too.
 func discoveryDocument(path string, resources []endpoint) any {
 	switch parts := strings.Split(strings.Trim(path, "/"), "/"); {
 	case path == "/api":

@@ -1,5 +1,5 @@
-// Package apiserver serves collections over HTTP to Kubernetes clients: kubectl, client-go, and every other program
-// that speaks to an API server.
+// Package apiserver serves collections over HTTP to Kubernetes clients: kubectl, client-go, and
+// every other program that speaks to an API server.
 //
 //	server, err := apiserver.NewServer()
 //	if err != nil { … }
@@ -7,21 +7,24 @@
 //	go http.ListenAndServe("localhost:8080", server)
 //	pods.Create(&corev1.Pod{ … })
 //
-// [Serve] makes a collection that clients and Go code write. [ServeCache] serves a copy that a reflector fills, under
-// the resource versions of the server that it was copied from.
+// [Serve] makes a collection that clients and Go code write. [ServeCache] serves a copy that a
+// reflector fills, under the resource versions of the server that it was copied from.
 //
 // # Cost
 //
-// A change is encoded once per format, whatever the number of watchers. A list is written object by object.
+// A change is encoded once per format, whatever the number of watchers. A list is written object by
+// object.
 //
 // # How it differs from the API server
 //
-// Not modelled: conversion between versions, authentication, RBAC, audit, quota, priority and fairness, server-side
-// apply of a status (415), dryRun (refused with 400), fieldValidation (ignored), OpenAPI (kubectl create, apply and
-// replace need --validate=false), aggregated discovery (clients fall back), YAML, gzip, subresources but
-// status (no eviction, binding, scale, log, exec), the old /watch/ paths. The write rules are those of
+// Not modelled: conversion between versions, authentication, RBAC, audit, quota, priority and
+// fairness, server-side apply of a status (415), dryRun (refused with 400), fieldValidation
+// (ignored), OpenAPI (kubectl create, apply and replace need --validate=false), aggregated
+// discovery (clients fall back), YAML, gzip, subresources but status (no eviction, binding, scale,
+// log, exec), the old /watch/ paths. The write rules are those of
 // [github.com/tributary-go/tributary/watchcache/collection].
 //
-// Simpler than there: a delete answers with the object if its kind is deleted gracefully, with a Status otherwise;
-// lists are ordered by namespace, then name; a watch ends in silence when the server closes.
+// Simpler than there: a delete answers with the object if its kind is deleted gracefully, with a
+// Status otherwise; lists are ordered by namespace, then name; a watch ends in silence when the
+// server closes.
 package apiserver

@@ -113,7 +113,8 @@ func (e *resourceEndpoint[T]) serveRead(c call) error {
 	return e.serveList(c, r)
 }
 
-// serveGet answers with one object, at the latest version or, as the API server does, no older than asked for.
+// serveGet answers with one object, at the latest version or, as the API server does, no older than
+// asked for.
 func (e *resourceEndpoint[T]) serveGet(c call, r watchcache.Request) error {
 	obj, err := e.cache.Get(c.request.Context(), r)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 )
 
-// format is how a response is written: the encoding, and which view of the objects. It is comparable:
-// watchers with equal formats share encoded events.
+// format is how a response is written: the encoding, and which view of the objects. It is
+// comparable: watchers with equal formats share encoded events.
 type format struct {
 	encoding
 	view representation

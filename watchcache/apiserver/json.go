@@ -31,7 +31,8 @@ func (jsonEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, 
 	return append([]byte(fmt.Sprintf(`{"kind":%q,"apiVersion":%q,`, kind.Kind, kind.APIVersion)), doc[1:]...), nil
 }
 
-// list writes {"kind":…,"apiVersion":…,"metadata":…,"items":[…]}; a table has columns and rows instead.
+// list writes {"kind":…,"apiVersion":…,"metadata":…,"items":[…]}; a table has columns and rows
+// instead.
 func (jsonEncoding) list(w *bufio.Writer, l list) error {
 	opening := struct {
 		metav1.TypeMeta   `json:",inline"`

@@ -31,7 +31,8 @@ func (e *resourceEndpoint[T]) respondList(c call, header metav1.ListMeta, object
 		err = w.Flush()
 	}
 	if err != nil {
-		// The status has been sent: a connection that breaks off is all that is left to say that this is no list.
+		// The status has been sent: a connection that breaks off is all that is left to say that
+		// this is no list.
 		panic(http.ErrAbortHandler)
 	}
 	return nil

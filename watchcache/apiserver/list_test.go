@@ -100,15 +100,17 @@ func TestListSelects(t *testing.T) {
 
 func TestListVersions(t *testing.T) {
 	r := newRig(t, watchcache.WithWindow(3), watchcache.WithFreshWait(10*time.Millisecond))
-	r.create(t, pod("a"), pod("b"), pod("c"), pod("d"), pod("e")) // versions 2 to 6; the window begins after 3
+	// Versions 2 to 6; the window begins after 3.
+	r.create(t, pod("a"), pod("b"), pod("c"), pod("d"), pod("e"))
 	list := func(query string) response { return r.get(t, "/api/v1/pods?"+query) }
 	for query, want := range map[string]int{
 		"": 5, "resourceVersion=0": 5, "resourceVersion=2": 5, "resourceVersion=6": 5,
 		"resourceVersion=4&resourceVersionMatch=NotOlderThan": 5,
 		"resourceVersion=4&resourceVersionMatch=Exact":        3,
 		"resourceVersion=3&resourceVersionMatch=Exact":        2,
-		"resourceVersion=4&limit=2":                           2, // pages of an exact state, without a match
-		"resourceVersion=0&limit=2":                           5,
+		// Pages of an exact state, without a match.
+		"resourceVersion=4&limit=2": 2,
+		"resourceVersion=0&limit=2": 5,
 	} {
 		require.Len(t, list(query).pods(t).Items, want, query)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
-// TestMirror chains two servers: a reflector copies one's pods into a cache, which the other serves on, under the
-// first one's resource versions.
+// TestMirror chains two servers: a reflector copies one's pods into a cache, which the other serves
+// on, under the first one's resource versions.
 func TestMirror(t *testing.T) {
 	origin, mirror := newRig(t, watchcache.WithBookmarkInterval(50*time.Millisecond)), newCache(t)
 	origin.create(t, pod("a"), pod("b"))

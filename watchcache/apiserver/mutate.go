@@ -51,8 +51,8 @@ func (e *resourceEndpoint[T]) write(c call, obj T) (T, error) {
 	return e.writer(c).Update(obj)
 }
 
-// serveDelete answers DELETE of one object: with the object where its kind has graceful deletion or where it stays,
-// with a Status otherwise.
+// serveDelete answers DELETE of one object: with the object where its kind has graceful deletion or
+// where it stays, with a Status otherwise.
 func (e *resourceEndpoint[T]) serveDelete(c call) error {
 	options, err := readDeleteOptions(c)
 	if err != nil {

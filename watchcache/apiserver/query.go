@@ -11,8 +11,9 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// readRequest reads the query of a list, a watch or a get with the API machinery's own decoder, and checks it by the
-// API server's rules: 400 for a parameter that cannot be read, 422 for parameters that contradict each other.
+// readRequest reads the query of a list, a watch or a get with the API machinery's own decoder, and
+// checks it by the API server's rules: 400 for a parameter that cannot be read, 422 for parameters
+// that contradict each other.
 func readRequest(c call) (watchcache.Request, error) {
 	r := watchcache.Request{Namespace: c.target.Namespace, Name: c.target.Name}
 	err := scheme.ParameterCodec.DecodeParameters(c.request.URL.Query(), metav1.SchemeGroupVersion, &r.ListOptions)
@@ -23,8 +24,8 @@ func readRequest(c call) (watchcache.Request, error) {
 }
 
 const (
-	// minimumTimeout is the shortest time that a watch without timeoutSeconds lasts. The longest is twice as much,
-	// and the choice is random, so that clients do not all come back at once.
+	// minimumTimeout is the shortest time that a watch without timeoutSeconds lasts. The longest is
+	// twice as much, and the choice is random, so that clients do not all come back at once.
 	minimumTimeout = 30 * time.Minute
 	// maximumTimeout bounds what a client may ask for.
 	maximumTimeout = 24 * time.Hour

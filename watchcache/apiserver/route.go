@@ -19,8 +19,8 @@ type Target struct {
 	Subresource string
 }
 
-// ParseTarget reads a path of the form /api/v1/… or /apis/GROUP/VERSION/…; ok is false for other paths. It is for
-// handlers around a [Server], which log or refuse what passes.
+// ParseTarget reads a path of the form /api/v1/… or /apis/GROUP/VERSION/…; ok is false for other
+// paths. It is for handlers around a [Server], which log or refuse what passes.
 func ParseTarget(path string) (t Target, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

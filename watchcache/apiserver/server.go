@@ -16,10 +16,12 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 )
 
-// Server is an [http.Handler] that serves collections to Kubernetes clients: kubectl, client-go, and whatever
-// speaks to an API server. [Serve] and [ServeCache] add collections, at any time. It starts no goroutines.
+// Server is an [http.Handler] that serves collections to Kubernetes clients: kubectl, client-go,
+// and whatever speaks to an API server. [Serve] and [ServeCache] add collections, at any time. It
+// starts no goroutines.
 //
-// There is no authentication and no authorization: wrap the handler, or listen where only friends can reach it.
+// There is no authentication and no authorization: wrap the handler, or listen where only friends
+// can reach it.
 type Server struct {
 	options  []watchcache.Option
 	revision *watchcache.Revision
@@ -40,7 +42,8 @@ type endpoint interface {
 	sample() any // a nil object of that type
 }
 
-// NewServer makes a server without collections. Options are for its collections; it fails on one out of range.
+// NewServer makes a server without collections. Options are for its collections; it fails on one
+// out of range.
 func NewServer(options ...watchcache.Option) (*Server, error) {
 	if err := watchcache.Validate(options...); err != nil {
 		return nil, err
@@ -50,8 +53,9 @@ func NewServer(options ...watchcache.Option) (*Server, error) {
 	return s, nil
 }
 
-// Serve adds an empty collection that is written through the server and through what it returns. It panics when
-// the server is nil, the description is incomplete or the resource is served already: that is a mistake in the program.
+// Serve adds an empty collection that is written through the server and through what it returns. It
+// panics when the server is nil, the description is incomplete or the resource is served already:
+// that is a mistake in the program.
 func Serve[T store.Object](s *Server, resource watchcache.Resource[T]) *collection.Collection[T] {
 	if s == nil {
 		panic("apiserver: Serve: the server is nil: make it with NewServer")
@@ -64,8 +68,8 @@ func Serve[T store.Object](s *Server, resource watchcache.Resource[T]) *collecti
 	return c
 }
 
-// ServeCache adds a collection that is read-only over HTTP, and that a reflector fills. While it is empty, requests
-// get a 429 and come again. It panics as [Serve] does.
+// ServeCache adds a collection that is read-only over HTTP, and that a reflector fills. While it is
+// empty, requests get a 429 and come again. It panics as [Serve] does.
 func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T]) {
 	switch {
 	case s == nil:
@@ -87,12 +91,13 @@ func (s *Server) add(e endpoint) {
 	s.resources = append(s.resources, e)
 }
 
-// Close ends all watches and refuses new requests with 503. It does not wait: the http.Server's Shutdown does,
-// and returns soon once Close has been called. Collections stay usable from Go.
+// Close ends all watches and refuses new requests with 503. It does not wait: the http.Server's
+// Shutdown does, and returns soon once Close has been called. Collections stay usable from Go.
 func (s *Server) Close() { s.close() }
 
-// ServeHTTP answers a request. A list that breaks off in the middle panics with [http.ErrAbortHandler], which
-// net/http turns into a connection that ends too early, for the client to notice.
+// ServeHTTP answers a request. A list that breaks off in the middle panics with
+// [http.ErrAbortHandler], which net/http turns into a connection that ends too early, for the
+// client to notice.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

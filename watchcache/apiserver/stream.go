@@ -15,8 +15,9 @@ import (
 // writePatience is how long a client may take to accept a batch of events before its watch ends.
 const writePatience = 30 * time.Second
 
-// serveWatch streams events until the client goes, the timeout is over, or the server closes. A version that is too
-// old, and what goes wrong later, comes as an ERROR event inside the stream, as from the API server.
+// serveWatch streams events until the client goes, the timeout is over, or the server closes. A
+// version that is too old, and what goes wrong later, comes as an ERROR event inside the stream, as
+// from the API server.
 func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	r.TimeoutSeconds = watchSeconds(r.TimeoutSeconds)
 	w, err := e.cache.Watcher(r)
@@ -50,11 +51,12 @@ type eventStream[T store.Object] struct {
 	key     any // the format, boxed once
 }
 
-// send writes a batch and flushes it. An error means that the client has gone, is too slow, or that an object
-// cannot be encoded: the stream is over.
+// send writes a batch and flushes it. An error means that the client has gone, is too slow, or that
+// an object cannot be encoded: the stream is over.
 func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
-	// Not every ResponseWriter has deadlines; without one, a dead client costs a goroutine until TCP notices. The
-	// deadline is for this batch: left standing, it would end an idle stream of HTTP/2.
+	// Not every ResponseWriter has deadlines; without one, a dead client costs a goroutine until
+	// TCP notices. The deadline is for this batch: left standing, it would end an idle stream of
+	// HTTP/2.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience))
 	defer s.control.SetWriteDeadline(time.Time{})
 	encode := func(e listwatch.Event[T]) ([]byte, error) { return s.codec.event(s.format, e) }

@@ -12,11 +12,12 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
-// Apply is a server-side apply (KEP-555) of a configuration in YAML or JSON, by the manager of [Collection.As]. The
-// object is created, or gets the fields that are applied and loses those that its manager applied before and no longer
-// does. Force takes fields over that other managers own. See ownership for what is simpler than in the API server.
-// Errors: Conflict with another manager, or with a resource version or UID in the configuration; those of
-// [Collection.Create] and [Collection.Update].
+// Apply is a server-side apply (KEP-555) of a configuration in YAML or JSON, by the manager of
+// [Collection.As]. The object is created, or gets the fields that are applied and loses those that
+// its manager applied before and no longer does. Force takes fields over that other managers own.
+// See ownership for what is simpler than in the API server. Errors: Conflict with another manager,
+// or with a resource version or UID in the configuration; those of [Collection.Create] and
+// [Collection.Update].
 func (c *Collection[T]) Apply(namespace, name string, configuration []byte, force bool) (obj T, created bool, err error) {
 	applied, err := readApplied(name, configuration)
 	if err != nil {
@@ -63,7 +64,8 @@ func readApplied(name string, configuration []byte) (*unstructured.Unstructured,
 		err = utiljson.Unmarshal(doc, &content)
 	}
 	if err != nil {
-		return nil, apierror.BadRequest("the applied configuration is not a YAML or JSON object") // the error quotes it
+		// The error quotes it.
+		return nil, apierror.BadRequest("the applied configuration is not a YAML or JSON object")
 	}
 	applied := &unstructured.Unstructured{Object: content}
 	if applied.GetName() == "" {

@@ -24,11 +24,11 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
-// Collection is a collection that is written here, by Go code and over HTTP, under the API server's rules. [New]
-// makes one, and apiserver.Serve one that clients can reach.
+// Collection is a collection that is written here, by Go code and over HTTP, under the API server's
+// rules. [New] makes one, and apiserver.Serve one that clients can reach.
 //
-// Objects are copied on the way in. Returned objects are the stored ones: shared and read-only. Errors are API status
-// errors. All methods are safe for concurrent use.
+// Objects are copied on the way in. Returned objects are the stored ones: shared and read-only.
+// Errors are API status errors. All methods are safe for concurrent use.
 type Collection[T store.Object] struct {
 	cache     *watchcache.Cache[T]
 	revision  *watchcache.Revision
@@ -36,8 +36,8 @@ type Collection[T store.Object] struct {
 	manager   string // the name under which fields are owned
 }
 
-// New makes an empty collection, whose versions revision counts. It fails on an incomplete resource and on options
-// out of range.
+// New makes an empty collection, whose versions revision counts. It fails on an incomplete resource
+// and on options out of range.
 func New[T store.Object](resource watchcache.Resource[T], revision *watchcache.Revision, options ...watchcache.Option) (*Collection[T], error) {
 	cache, err := watchcache.NewCache(resource, append(slices.Clone(options), watchcache.WithRevision(revision))...)
 	if err != nil {
@@ -50,7 +50,8 @@ func New[T store.Object](resource watchcache.Resource[T], revision *watchcache.R
 	return &Collection[T]{cache: cache, revision: revision, ownership: owners, manager: unknownManager}, nil
 }
 
-// As is the same collection for writes by a field manager (KEP-555). The empty name stands for an unknown manager.
+// As is the same collection for writes by a field manager (KEP-555). The empty name stands for an
+// unknown manager.
 func (c *Collection[T]) As(manager string) *Collection[T] {
 	as := *c
 	as.manager = cmp.Or(manager, unknownManager)
@@ -71,11 +72,13 @@ func (c *Collection[T]) Watch(ctx context.Context, options metav1.ListOptions) i
 // OnChange has f told of every write; see [watchcache.Cache.OnChange].
 func (c *Collection[T]) OnChange(f func(listwatch.Event[T])) { c.cache.OnChange(f) }
 
-// Compact forgets the history, as a compaction and a restart of a real server do: see [watchcache.Cache.Compact].
+// Compact forgets the history, as a compaction and a restart of a real server do: see
+// [watchcache.Cache.Compact].
 func (c *Collection[T]) Compact() { c.cache.Compact() }
 
-// Expire makes every version that anybody has seen too old: the server moves on by one version, as with a write to
-// another collection, and forgets what was before. All watches under way end with a 410.
+// Expire makes every version that anybody has seen too old: the server moves on by one version, as
+// with a write to another collection, and forgets what was before. All watches under way end with a
+// 410.
 func (c *Collection[T]) Expire() {
 	_ = c.revision.Write(func(string) (bool, error) { // it has no error of its own
 		c.cache.Expire(c.revision.Current() + 1)
@@ -83,7 +86,8 @@ func (c *Collection[T]) Expire() {
 	})
 }
 
-// SendBookmarks makes every watcher that wants bookmarks send one soon; see [watchcache.Cache.SendBookmarks].
+// SendBookmarks makes every watcher that wants bookmarks send one soon; see
+// [watchcache.Cache.SendBookmarks].
 func (c *Collection[T]) SendBookmarks() { c.cache.SendBookmarks() }
 
 // Get returns an object, or NotFound. The namespace of cluster-scoped objects is not looked at.
@@ -95,9 +99,10 @@ func (c *Collection[T]) Get(namespace, name string) (T, error) {
 	return obj, nil
 }
 
-// Create stores a new object under a new UID, creation time and resource version, and generation 1 if it has a
-// spec. A name is made from metadata.generateName where there is none. The status is stored as given. Errors:
-// AlreadyExists; Invalid without a name, or with a namespace too many or too few; BadRequest with a resource version.
+// Create stores a new object under a new UID, creation time and resource version, and generation 1
+// if it has a spec. A name is made from metadata.generateName where there is none. The status is
+// stored as given. Errors: AlreadyExists; Invalid without a name, or with a namespace too many or
+// too few; BadRequest with a resource version.
 func (c *Collection[T]) Create(obj T) (created T, err error) {
 	next := object.Copy(obj)
 	c.resource().SetKind(next)
@@ -131,10 +136,11 @@ func (c *Collection[T]) Create(obj T) (created T, err error) {
 // generatedLength is how many characters a generated name gets.
 const generatedLength = 5
 
-// Update replaces an object but for its status, which stays (see [Collection.UpdateStatus]), as do UID, creation
-// and deletion time. The generation grows when the spec changes. Where nothing changes, nothing is written. An
-// object that is being deleted goes when its last finalizer is dropped. Errors: NotFound; Conflict when obj has
-// a resource version or a UID that is not the stored one.
+// Update replaces an object but for its status, which stays (see [Collection.UpdateStatus]), as do
+// UID, creation and deletion time. The generation grows when the spec changes. Where nothing
+// changes, nothing is written. An object that is being deleted goes when its last finalizer is
+// dropped. Errors: NotFound; Conflict when obj has a resource version or a UID that is not the
+// stored one.
 func (c *Collection[T]) Update(obj T) (T, error) {
 	return c.replace(obj, func(stored, next T) T {
 		object.Status.Move(next, stored)
@@ -143,7 +149,8 @@ func (c *Collection[T]) Update(obj T) (T, error) {
 	})
 }
 
-// UpdateStatus replaces the status of an object, and nothing else. Errors are those of [Collection.Update].
+// UpdateStatus replaces the status of an object, and nothing else. Errors are those of
+// [Collection.Update].
 func (c *Collection[T]) UpdateStatus(obj T) (T, error) {
 	return c.replace(obj, func(stored, next T) T {
 		whole := object.Copy(stored)
@@ -217,7 +224,8 @@ func keepSystemFields[T store.Object](stored, next T) {
 	next.SetResourceVersion(stored.GetResourceVersion())
 }
 
-// released reports whether an update drops the last finalizer of an object that waits for nothing else.
+// released reports whether an update drops the last finalizer of an object that waits for nothing
+// else.
 func released[T store.Object](stored, next T) bool {
 	grace := stored.GetDeletionGracePeriodSeconds()
 	return stored.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0) &&

@@ -9,10 +9,11 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
-// Delete asks for the end of an object, as a client does. An object with finalizers, or with a grace period (see
-// [watchcache.Resource.GracePeriod]), stays, marked with a deletion time, until the finalizers are dropped and a delete with
-// period zero comes; others go at once. It returns the object as it is now, or was last. Of the options,
-// GracePeriodSeconds and Preconditions count. Errors: NotFound; Conflict when a precondition fails.
+// Delete asks for the end of an object, as a client does. An object with finalizers, or with a
+// grace period (see [watchcache.Resource.GracePeriod]), stays, marked with a deletion time, until
+// the finalizers are dropped and a delete with period zero comes; others go at once. It returns the
+// object as it is now, or was last. Of the options, GracePeriodSeconds and Preconditions count.
+// Errors: NotFound; Conflict when a precondition fails.
 func (c *Collection[T]) Delete(namespace, name string, options metav1.DeleteOptions) (T, error) {
 	result, marked, err := c.mark(namespace, name, options)
 	if err != nil || marked.stays {
@@ -26,8 +27,8 @@ func (c *Collection[T]) Delete(namespace, name string, options metav1.DeleteOpti
 	return c.remove(namespace, name, again)
 }
 
-// Remove takes an object away at once, whatever its finalizers and grace period: what the owner of the object does
-// in the end, a kubelet for instance. Error: NotFound.
+// Remove takes an object away at once, whatever its finalizers and grace period: what the owner of
+// the object does in the end, a kubelet for instance. Error: NotFound.
 func (c *Collection[T]) Remove(namespace, name string) (T, error) {
 	return c.remove(namespace, name, metav1.Preconditions{})
 }

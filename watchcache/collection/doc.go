@@ -8,16 +8,19 @@
 //
 // # What is guaranteed
 //
-// Resource versions grow by one with each write, over all collections of one revision. Writers wait for each other,
-// and never for a reader. Everything that [watchcache.Cache] promises to readers holds.
+// Resource versions grow by one with each write, over all collections of one revision. Writers wait
+// for each other, and never for a reader. Everything that [watchcache.Cache] promises to readers
+// holds.
 //
 // # How it differs from the API server
 //
-// Not modelled: admission, defaulting, validation beyond names, the existence of namespaces, garbage collection
-// (propagationPolicy and orphanDependents are ignored), managed fields before the first apply.
+// Not modelled: admission, defaulting, validation beyond names, the existence of namespaces,
+// garbage collection (propagationPolicy and orphanDependents are ignored), managed fields before
+// the first apply.
 //
-// Simpler than there: server-side apply finds conflicts, takes over by force and removes the fields that its manager
-// no longer applies, but knows no schema, so that it replaces lists as a whole, even those that have keys. An update
-// of the status changes nothing else. Create takes a status as given. Every kind may be updated without a resource
-// version. A new finalizer may be added to an object that is being deleted.
+// Simpler than there: server-side apply finds conflicts, takes over by force and removes the fields
+// that its manager no longer applies, but knows no schema, so that it replaces lists as a whole,
+// even those that have keys. An update of the status changes nothing else. Create takes a status as
+// given. Every kind may be updated without a resource version. A new finalizer may be added to an
+// object that is being deleted.
 package collection

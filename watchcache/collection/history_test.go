@@ -65,7 +65,8 @@ func TestExactListsAreThePast(t *testing.T) {
 	}
 }
 
-// TestNobodyKnowsWhatARelistSkipped: between two lists of a copy there are versions whose state was never seen.
+// TestNobodyKnowsWhatARelistSkipped: between two lists of a copy there are versions whose state was
+// never seen.
 func TestNobodyKnowsWhatARelistSkipped(t *testing.T) {
 	c, err := watchcache.NewCache(watchcache.Pods())
 	require.NoError(t, err)
@@ -86,7 +87,8 @@ func TestNobodyKnowsWhatARelistSkipped(t *testing.T) {
 	}
 }
 
-// TestConcurrentWritesAreOneHistory: every watcher sees every write of every writer, in the order of versions.
+// TestConcurrentWritesAreOneHistory: every watcher sees every write of every writer, in the order
+// of versions.
 func TestConcurrentWritesAreOneHistory(t *testing.T) {
 	const writers, writes = 4, 100
 	revision := watchcache.NewRevision()

@@ -19,12 +19,12 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
-// ownership keeps metadata.managedFields of a collection, with the API server's own library. It has no schema: lists are
-// replaced as a whole, where the API server merges those that have keys.
+// ownership keeps metadata.managedFields of a collection, with the API server's own library. It has
+// no schema: lists are replaced as a whole, where the API server merges those that have keys.
 //
-// It follows objects from their first apply on; before, the field is the writers'. What was there then belongs to
-// "before-first-apply", as with objects that are older than the API server's own bookkeeping. So writes of what nobody
-// applies to cost nothing.
+// It follows objects from their first apply on; before, the field is the writers'. What was there
+// then belongs to "before-first-apply", as with objects that are older than the API server's own
+// bookkeeping. So writes of what nobody applies to cost nothing.
 type ownership[T store.Object] struct {
 	kind          schema.GroupVersionKind
 	whole, status *managedfields.FieldManager // for writes of the object, and of its status
@@ -46,8 +46,8 @@ func newOwnership[T store.Object](r watchcache.Resource[T]) (*ownership[T], erro
 	return o, errors.Join(err, statusErr)
 }
 
-// apply is live with what manager applies, and with ownership of it. Error: Conflict where another manager owns a field
-// and says something else, unless force takes it.
+// apply is live with what manager applies, and with ownership of it. Error: Conflict where another
+// manager owns a field and says something else, unless force takes it.
 func (o *ownership[T]) apply(live T, applied *unstructured.Unstructured, manager string, force bool) (T, error) {
 	result, err := o.whole.Apply(o.named(live), applied, manager, force)
 	if err == nil {
@@ -60,11 +60,12 @@ func (o *ownership[T]) apply(live T, applied *unstructured.Unstructured, manager
 	if errors.As(err, &known) {
 		return live, err
 	}
-	return live, apierror.BadRequest("the applied configuration does not fit the object") // err may quote values
+	// err may quote values.
+	return live, apierror.BadRequest("the applied configuration does not fit the object")
 }
 
-// track gives the fields in which next differs from stored to manager, where ownership of stored is kept. It is not for
-// clients to edit.
+// track gives the fields in which next differs from stored to manager, where ownership of stored is
+// kept. It is not for clients to edit.
 func (o *ownership[T]) track(stored, next T, manager string, of *managedfields.FieldManager) T {
 	if !slices.ContainsFunc(stored.GetManagedFields(), isFollowed) {
 		return next
@@ -79,7 +80,8 @@ func (o *ownership[T]) track(stored, next T, manager string, of *managedfields.F
 	return next
 }
 
-// isFollowed reports whether an entry is the work of an apply, and not a field that a writer has filled in.
+// isFollowed reports whether an entry is the work of an apply, and not a field that a writer has
+// filled in.
 func isFollowed(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Operation == metav1.ManagedFieldsOperationApply || entry.Manager == formerManager
 }
@@ -104,7 +106,8 @@ func (v oneVersion[T]) New(schema.GroupVersionKind) (runtime.Object, error) {
 // Default implements runtime.ObjectDefaulter.
 func (v oneVersion[T]) Default(runtime.Object) {}
 
-// ConvertToVersion implements runtime.ObjectConvertor: it turns the documents that the library makes into a T.
+// ConvertToVersion implements runtime.ObjectConvertor: it turns the documents that the library
+// makes into a T.
 func (v oneVersion[T]) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	document, ok := in.(*unstructured.Unstructured)
 	if _, isT := in.(T); isT || !ok {

@@ -17,16 +17,17 @@ import (
 )
 
 const (
-	// patchAttempts is how often a patch is made again when the object changes under it, as in the API server.
+	// patchAttempts is how often a patch is made again when the object changes under it, as in the
+	// API server.
 	patchAttempts = 5
 	// maxPatchOperations bounds a JSON patch, as in the API server.
 	maxPatchOperations = 10000
 )
 
-// Patch makes a JSON, merge or strategic merge patch on an object, or on its status if subresource is "status". A
-// patch that names no resource version is made on the latest state, again if that changes meanwhile. [Collection.Apply]
-// is for server-side apply. Errors: those of [Collection.Update]; BadRequest for a patch that does not fit, 415 for
-// another kind of patch.
+// Patch makes a JSON, merge or strategic merge patch on an object, or on its status if subresource
+// is "status". A patch that names no resource version is made on the latest state, again if that
+// changes meanwhile. [Collection.Apply] is for server-side apply. Errors: those of
+// [Collection.Update]; BadRequest for a patch that does not fit, 415 for another kind of patch.
 func (c *Collection[T]) Patch(namespace, name string, kind types.PatchType, patch []byte, subresource string) (T, error) {
 	for attempt := 1; ; attempt++ {
 		stored, err := c.Get(namespace, name)

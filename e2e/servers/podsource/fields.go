@@ -15,8 +15,9 @@ import (
 // invalid begins the text of a rejection that lists what validation found.
 const invalid = "invalid pod: ["
 
-// invalidFields are the paths of the fields that a rejection is about. Its text cannot be taken apart: it quotes keys and values
-// that look like anything. So the manifest is validated once more, and the faults must be those of the text.
+// invalidFields are the paths of the fields that a rejection is about. Its text cannot be taken
+// apart: it quotes keys and values that look like anything. So the manifest is validated once more,
+// and the faults must be those of the text.
 func invalidFields(source string, data []byte, rejected string) (paths []string) {
 	if !strings.HasPrefix(rejected, invalid) {
 		return nil
@@ -43,7 +44,8 @@ func invalidFields(source string, data []byte, rejected string) (paths []string)
 		if len(faults) == 0 {
 			continue
 		}
-		rest := len(rejected) - len(invalid) // of the text, which has a space or a bracket behind each fault
+		// Of the text, which has a space or a bracket behind each fault.
+		rest := len(rejected) - len(invalid)
 		for _, fault := range faults {
 			if rest -= len(fault.Error()) + 1; !strings.Contains(rejected, fault.Error()) {
 				return nil

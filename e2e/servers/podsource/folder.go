@@ -16,7 +16,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/config"
 )
 
-// folder is a story of manifests in a folder: those that are there at the start, and those that are put there one by one.
+// folder is a story of manifests in a folder: those that are there at the start, and those that are
+// put there one by one.
 type folder struct {
 	Path   string     `json:"path"` // of what the file source reads, in a new folder
 	Before []manifest `json:"before"`
@@ -32,7 +33,8 @@ type manifest struct {
 // sentinel is the pod that tells that all events before it have been dealt with; %d is its number.
 const sentinel = "apiVersion: v1\nkind: Pod\nmetadata: {name: sentinel-%d}\nspec: {containers: [{name: c, image: i}]}\n"
 
-// play plays a story to the kubelet's own file source and merge, and returns the updates that came of it.
+// play plays a story to the kubelet's own file source and merge, and returns the updates that came
+// of it.
 func (f folder) play() (updates []update, err error) {
 	root, err := os.MkdirTemp("", "podsource")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command podsource asks the kubelet's own pod sources what they make of manifests. Each line of its input is a [question], the
-// line of output that follows its [answer].
+// Command podsource asks the kubelet's own pod sources what they make of manifests. Each line of
+// its input is a [question], the line of output that follows its [answer].
 package main
 
 import (
@@ -14,7 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 )
 
-// question is a manifest as a file or at a URL, the states of sources one after the other, or a story of files.
+// question is a manifest as a file or at a URL, the states of sources one after the other, or a
+// story of files.
 type question struct {
 	Source   string  `json:"source"` // file or http
 	Manifest []byte  `json:"manifest"`
@@ -22,7 +23,8 @@ type question struct {
 	Folder   *folder `json:"folder"`
 }
 
-// answer is what the source emitted, or why it emitted nothing; of states, the updates that came of them.
+// answer is what the source emitted, or why it emitted nothing; of states, the updates that came of
+// them.
 type answer struct {
 	Rejected string        `json:"rejected,omitempty"`
 	Fields   []string      `json:"fields,omitempty"` // that validation rejected
@@ -40,7 +42,8 @@ func main() {
 }
 
 func run(in io.Reader, out io.Writer) error {
-	capabilities.Initialize(capabilities.Capabilities{AllowPrivileged: true}) // as the kubelet does when it starts
+	// As the kubelet does when it starts.
+	capabilities.Initialize(capabilities.Capabilities{AllowPrivileged: true})
 	folder, err := os.MkdirTemp("", "podsource")
 	if err != nil {
 		return err

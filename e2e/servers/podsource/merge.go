@@ -16,8 +16,8 @@ import (
 type state struct {
 	Source string        `json:"source"`
 	Pods   []*corev1.Pod `json:"pods"`
-	// Same has, for each of the pods that is the same object as one of an earlier state, its place there; a source that
-	// keeps its objects hands them over again, and the merge writes into them.
+	// Same has, for each of the pods that is the same object as one of an earlier state, its place
+	// there; a source that keeps its objects hands them over again, and the merge writes into them.
 	Same []place `json:"same"`
 }
 
@@ -35,8 +35,8 @@ type update struct {
 	Pods   []*corev1.Pod `json:"pods"`
 }
 
-// merge gives states to the kubelet's own merge, one after the other, and returns the updates that come of them. No two pods
-// of the last state may have one UID.
+// merge gives states to the kubelet's own merge, one after the other, and returns the updates that
+// come of them. No two pods of the last state may have one UID.
 func merge(states []state) (updates []update) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

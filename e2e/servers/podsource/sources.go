@@ -78,8 +78,8 @@ func (c complaints) Info(_ int, _ string, pairs ...any) {
 	}
 }
 
-// fileSource is the kubelet's file source at a path that is switched from file to file. No file is ever touched again, so that
-// nothing comes of inotify.
+// fileSource is the kubelet's file source at a path that is switched from file to file. No file is
+// ever touched again, so that nothing comes of inotify.
 type fileSource struct {
 	results
 	folder string

@@ -1,4 +1,5 @@
-// Package cachetest has what the tests of the rooms share: pods, and a watch that is pulled event by event.
+// Package cachetest has what the tests of the rooms share: pods, and a watch that is pulled event
+// by event.
 package cachetest
 
 import (

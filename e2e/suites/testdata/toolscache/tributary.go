@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What the tests of this package get from the constructors that they call. The external test package beside this file
-// sets these before a test runs: this package cannot import what imports it.
+// What the tests of this package get from the constructors that they call. The external test
+// package beside this file sets these before a test runs: this package cannot import what imports
+// it.
 var (
 	NewOurInformer func(lw ListerWatcher, example runtime.Object, options SharedIndexInformerOptions) OurInformer
 	NewOurIndexer  func(keyFunc KeyFunc, indexers Indexers) Indexer
@@ -36,8 +37,8 @@ func ours(i SharedInformer) OurInformer {
 	return i.(*sharedIndexInformer).SharedIndexInformer.(OurInformer)
 }
 
-// NewSharedIndexInformerWithOptions is what the other constructors of shared informers call. The result has the type that
-// the tests assert, and all of its methods are ours.
+// NewSharedIndexInformerWithOptions is what the other constructors of shared informers call. The
+// result has the type that the tests assert, and all of its methods are ours.
 func NewSharedIndexInformerWithOptions(lw ListerWatcher, example runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {
 	informer := clientNewSharedIndexInformerWithOptions(lw, example, options).(*sharedIndexInformer)
 	informer.SharedIndexInformer = NewOurInformer(lw, example, options)

@@ -20,7 +20,8 @@ func init() {
 	cache.NewOurInformer, cache.NewOurIndexer, cache.NewOurUndelta = newInformer, newIndexer, newUndelta
 }
 
-// made says what was made, for the one who counts the tests that ran on ours. Examples own the standard output.
+// made says what was made, for the one who counts the tests that ran on ours. Examples own the
+// standard output.
 func made(what string) { fmt.Fprintln(os.Stderr, "tributary made:", what) }
 
 // watched is an informer whose state the tests look up.
@@ -51,7 +52,8 @@ func (w watched) Registered(handle cache.ResourceEventHandlerRegistration) bool 
 	return false
 }
 
-// boxed is a store of whatever the tests put into stores: what is no object of Kubernetes goes into a box that is one.
+// boxed is a store of whatever the tests put into stores: what is no object of Kubernetes goes into
+// a box that is one.
 type boxed struct {
 	cache.Indexer
 	keyFunc cache.KeyFunc
