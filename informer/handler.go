@@ -41,6 +41,7 @@ type Handler[T store.Object] struct {
 
 	// Of the goroutine that delivers.
 	at    view[T]
+	reads bool // the ring counts this handler among its readers
 	batch []noted[T]
 	now   Event[T] // what the handler is being told; zero in the function of WithSynced
 }
@@ -141,6 +142,11 @@ func guarded(f func(), broke func(PanicError)) {
 
 // events yields all that the handler is to be told, and blocks in between. It ends when the handler is halted.
 func (h *Handler[T]) events(yield func(Event[T]) bool) {
+	defer func() {
+		if h.reads {
+			h.ring.leave(h.at.next)
+		}
+	}()
 	if !h.initial(yield) {
 		return
 	}
@@ -213,7 +219,7 @@ func (h *Handler[T]) initial(yield func(Event[T]) bool) bool {
 		if ok {
 			h.since.Store(int64(v.at))
 			h.position.Store(v.next)
-			h.at = v
+			h.at, h.reads = v, true
 			break
 		}
 		select {

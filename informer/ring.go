@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/tributary-go/tributary/internal/ring"
 	"github.com/tributary-go/tributary/internal/signal"
 	"github.com/tributary-go/tributary/store"
@@ -24,12 +26,29 @@ type sharedRing[T store.Object] struct {
 	filled  bool              // the state has been a whole state of the server
 	listing uint64            // the number of the last list that was begun
 	listed  uint64            // the number of the last list that the state has
+
+	// The objects of changes that every reader has read are let go: a deleted Secret, or a thousand old states of
+	// large objects, must not live for as long as the ring is not full.
+	readers, caughtUp int    // how many there are, and how many of them have read everything
+	kept              uint64 // the number of the oldest change that has its objects
 }
 
 // noted is an event with the time it came, counted from the ring's epoch.
 type noted[T store.Object] struct {
 	Event[T]
 	at time.Duration
+
+	// What is left of the object once it was let go.
+	uid             types.UID
+	resourceVersion string
+}
+
+// letGo keeps of a change what waiting for a version needs.
+func (n *noted[T]) letGo() {
+	var none T
+	obj := n.Object()
+	n.uid, n.resourceVersion = obj.GetUID(), obj.GetResourceVersion()
+	n.Old, n.New = none, none
 }
 
 // view is what a reader knows after a read: it has seen the changes before next, which is state.
@@ -53,6 +72,7 @@ func (r *sharedRing[T]) add(state store.Snapshot[T], events ...Event[T]) {
 		r.noteLocked(e, at)
 	}
 	r.state = state
+	r.letGoLocked()
 	r.mu.Unlock()
 	r.changed.Broadcast()
 }
@@ -89,21 +109,52 @@ func (r *sharedRing[T]) replace(state store.Snapshot[T], events []Event[T], coun
 		}
 	} else {
 		r.changes.Skip(uint64(count))
+		r.caughtUp = 0
 	}
 	r.state = state
 	r.filled = true
 	r.listed = r.listing
+	r.letGoLocked()
 	r.mu.Unlock()
 	r.changed.Broadcast()
 }
 
-func (r *sharedRing[T]) noteLocked(e Event[T], at time.Duration) { r.changes.Add(noted[T]{e, at}) }
+func (r *sharedRing[T]) noteLocked(e Event[T], at time.Duration) {
+	r.changes.Add(noted[T]{Event: e, at: at})
+	r.caughtUp = 0
+}
 
-// begin is where a new reader begins; ok is false while there is no whole state.
+// letGoLocked lets go of the objects that no reader will ask for.
+func (r *sharedRing[T]) letGoLocked() {
+	if r.caughtUp < r.readers {
+		return
+	}
+	for r.kept = max(r.kept, r.changes.First()); r.kept < r.changes.Next(); r.kept++ {
+		r.changes.Slot(r.kept).letGo()
+	}
+}
+
+// begin is where a new reader begins; ok is false while there is no whole state. A reader that has begun reads on
+// until it leaves.
 func (r *sharedRing[T]) begin() (v view[T], ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.filled {
+		r.readers++
+		r.caughtUp++
+	}
 	return view[T]{r.changes.Next(), r.state, r.now()}, r.filled
+}
+
+// leave ends the reader that has read everything before next.
+func (r *sharedRing[T]) leave(next uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.readers--
+	if next == r.changes.Next() {
+		r.caughtUp--
+	}
+	r.letGoLocked()
 }
 
 // read appends the changes from position on to into. All is false when some are gone: then it appends nothing, and what
@@ -113,6 +164,10 @@ func (r *sharedRing[T]) read(position uint64, into []noted[T]) (events []noted[T
 	defer r.mu.Unlock()
 	v = view[T]{r.changes.Next(), r.state, r.now()}
 	events, all = r.changes.Read(position, r.changes.Cap(), into)
+	if position < r.changes.Next() {
+		r.caughtUp++
+		r.letGoLocked()
+	}
 	return events, v, all
 }
 
@@ -129,12 +184,19 @@ func (r *sharedRing[T]) after(position uint64) (count uint64, at time.Duration, 
 	return r.changes.Next() - position, r.changes.At(position).at, true
 }
 
-// holds reports whether a change that the ring still holds satisfies match.
-func (r *sharedRing[T]) holds(match func(Event[T]) bool) bool {
+// holds reports whether a change of key that the ring still holds satisfies match.
+func (r *sharedRing[T]) holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for n := r.changes.First(); n < r.changes.Next(); n++ {
-		if match(r.changes.At(n).Event) {
+		change := r.changes.At(n)
+		if change.Key != key {
+			continue
+		}
+		if n >= r.kept {
+			change.letGo() // of the copy
+		}
+		if match(change.Type, change.uid, change.resourceVersion) {
 			return true
 		}
 	}

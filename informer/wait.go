@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/tributary-go/tributary/store"
@@ -150,11 +151,8 @@ func (w *awaited[T]) seen(i *Informer[T], now store.Snapshot[T]) bool {
 	if _, listed := i.journal.ring.lists(); listed > w.listing {
 		return true
 	}
-	return i.journal.ring.holds(func(e Event[T]) bool {
-		if e.Key != w.key || e.Object().GetUID() != w.obj.GetUID() {
-			return false
-		}
-		return e.Type == Deleted || e.Object().GetResourceVersion() == w.resourceVersion
+	return i.journal.ring.holds(w.key, func(kind EventType, uid types.UID, resourceVersion string) bool {
+		return uid == w.obj.GetUID() && (kind == Deleted || resourceVersion == w.resourceVersion)
 	})
 }
 

@@ -27,6 +27,9 @@ func (r *Ring[E]) Full() bool { return r.next-r.first == uint64(len(r.slots)) }
 // At is the element with a number from First to Next-1.
 func (r *Ring[E]) At(number uint64) E { return r.slots[number%uint64(len(r.slots))] }
 
+// Slot is the place of that element, for changing it.
+func (r *Ring[E]) Slot(number uint64) *E { return &r.slots[number%uint64(len(r.slots))] }
+
 // Add appends an element, over the oldest one if the ring is full.
 func (r *Ring[E]) Add(e E) {
 	if r.Full() {
