@@ -2,42 +2,50 @@ package reflector
 
 import "time"
 
-// backoff counts failures and says how long to wait after one. It has no clock; random gives numbers in [0, 1).
+// backoff counts failures and says how long to wait after one. It has no clock; random gives
+// numbers in [0, 1).
 type backoff struct {
 	initial, limit time.Duration
 	random         func() float64
-	failures       int // in a row, of a server that was there and did not refuse; zero again once there is life
-	absences       int // the last ones in a row in which there was no server; not part of failures
-	refusals       int // the last ones in a row that an operator must mend; not part of failures
-	patience       int // how many more refusals are taken for those of a server that starts
-	told           int // of the failures, the last ones in a row in which the server named a time
+	// In a row, of a server that was there and did not refuse; zero again once there is life.
+	failures int
+	absences int // the last ones in a row in which there was no server; not part of failures
+	refusals int // the last ones in a row that an operator must mend; not part of failures
+	patience int // how many more refusals are taken for those of a server that starts
+	told     int // of the failures, the last ones in a row in which the server named a time
 }
 
-// Limits of the delay by what happened. A server that is not there costs nothing to ask, and agents want to be back
-// within moments of its return, however long it was away; one that answers with an error may be overloaded.
+// Limits of the delay by what happened. A server that is not there costs nothing to ask, and agents
+// want to be back within moments of its return, however long it was away; one that answers with an
+// error may be overloaded.
 //
-// Rights that are refused are asked for again at an even pace: who grants them sees the copy within refusedWithin, and no
-// pace with fewer requests can promise that. Only a server that was away gets patience, since one that starts answers 403
-// until it has read its roles, and 404 until it knows its custom resources.
+// Rights that are refused are asked for again at an even pace: who grants them sees the copy within
+// refusedWithin, and no pace with fewer requests can promise that. Only a server that was away gets
+// patience, since one that starts answers 403 until it has read its roles, and 404 until it knows
+// its custom resources.
 const (
-	absentLimit     = 2 * time.Second
-	refusedAtLeast  = 4 * time.Second
-	refusedWithin   = 4750 * time.Millisecond // and the time of a request, up to 5 s
-	refusalPatience = 8                       // refusals after an absence before they are believed: seven seconds on average
+	absentLimit    = 2 * time.Second
+	refusedAtLeast = 4 * time.Second
+	refusedWithin  = 4750 * time.Millisecond // and the time of a request, up to 5 s
+	// Refusals after an absence before they are believed: seven seconds on average.
+	refusalPatience = 8
 	toldSpread      = 5 * time.Second
-	// toldLimit bounds what a server may ask for. A client that asks once in five minutes is no load, and one that is
-	// blind for an hour, by the mistake of a gateway, is an outage.
+	// toldLimit bounds what a server may ask for. A client that asks once in five minutes is no
+	// load, and one that is blind for an hour, by the mistake of a gateway, is an outage.
 	toldLimit = 5 * time.Minute
-	// resumeSpread is the jitter of the first retry after a watch that lived: 500 clients whose connections were cut
-	// together arrive at 10 a millisecond, and each of them has as long again to connect before 100 ms are over.
+	// resumeSpread is the jitter of the first retry after a watch that lived: 500 clients whose
+	// connections were cut together arrive at 10 a millisecond, and each of them has as long again
+	// to connect before 100 ms are over.
 	resumeSpread = 50 * time.Millisecond
 )
 
-// next counts one failure and returns the delay before the next attempt: the initial delay doubled per failure up
-// to the limit, then full jitter (anything between nothing and that), so that clients that failed together do not
-// return together. What the server told to wait is waited in full, with jitter on top, since many clients are told the
-// same; but for no longer than it asked for again, or toldSpread where that is longer: it knows best when to come back, up
-// to toldLimit. What failed before that has no part in it: a server that starts refuses connections, then permission, and then says "in 1 s".
+// next counts one failure and returns the delay before the next attempt: the initial delay doubled
+// per failure up to the limit, then full jitter (anything between nothing and that), so that
+// clients that failed together do not return together. What the server told to wait is waited in
+// full, with jitter on top, since many clients are told the same; but for no longer than it asked
+// for again, or toldSpread where that is longer: it knows best when to come back, up to toldLimit.
+// What failed before that has no part in it: a server that starts refuses connections, then
+// permission, and then says "in 1 s".
 func (b *backoff) next(class Class, told time.Duration) time.Duration {
 	if told = min(told, toldLimit); told == 0 {
 		b.told = 0
@@ -50,9 +58,11 @@ func (b *backoff) next(class Class, told time.Duration) time.Duration {
 	return least + b.within(spread)
 }
 
-// after counts one failure, and returns the delay in two parts: what is waited in any case, and what jitter is taken of.
+// after counts one failure, and returns the delay in two parts: what is waited in any case, and
+// what jitter is taken of.
 func (b *backoff) after(class Class) (least, spread time.Duration) {
-	// A server that starts is not there, then refuses, then may fail: none of them adds to the weight of what comes next.
+	// A server that starts is not there, then refuses, then may fail: none of them adds to the
+	// weight of what comes next.
 	if class == Unreachable {
 		b.absences++
 		b.refusals, b.patience = 0, refusalPatience
@@ -72,8 +82,9 @@ func (b *backoff) after(class Class) (least, spread time.Duration) {
 	return least, min(b.limit, refusedWithin) - least
 }
 
-// resume counts the end of a watch that lived, and returns the short delay of the first retry; 0 when something has
-// failed since there was life, so that a connection that is cut again and again is not made in a tight loop.
+// resume counts the end of a watch that lived, and returns the short delay of the first retry; 0
+// when something has failed since there was life, so that a connection that is cut again and again
+// is not made in a tight loop.
 func (b *backoff) resume() time.Duration {
 	if b.failures > 0 {
 		return 0
@@ -82,7 +93,8 @@ func (b *backoff) resume() time.Duration {
 	return min(b.initial, 1+b.within(resumeSpread))
 }
 
-// alive takes in a sign of life. flaps counts the last lists in a row that no live watch followed: those are no life.
+// alive takes in a sign of life. flaps counts the last lists in a row that no live watch followed:
+// those are no life.
 func (b *backoff) alive(flaps int) {
 	b.failures = flaps
 	if flaps == 0 {

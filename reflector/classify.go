@@ -18,7 +18,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// Class says what an error, or the end of a stream, means for the copy. Its text is stable and has no spaces: it serves as a label.
+// Class says what an error, or the end of a stream, means for the copy. Its text is stable and has
+// no spaces: it serves as a label.
 type Class string
 
 // The classes. What follows each is in machine.go.
@@ -29,8 +30,8 @@ const (
 	Short Class = "short"
 	// Disconnected is a connection that was cut, reset or timed out.
 	Disconnected Class = "disconnected"
-	// Unreachable is a server from which no answer came: the connection could not be made, or ended before that, as
-	// a load balancer ends it that has no server left.
+	// Unreachable is a server from which no answer came: the connection could not be made, or ended
+	// before that, as a load balancer ends it that has no server left.
 	Unreachable Class = "unreachable"
 	// Silent is a stream over which nothing came for the liveness period.
 	Silent Class = "silent"
@@ -38,7 +39,8 @@ const (
 	Expired Class = "expired"
 	// TooLarge is a resource version that the server has not reached yet.
 	TooLarge Class = "version_too_large"
-	// WentBack is a server whose newest version is older than the one held: its etcd was restored from a backup.
+	// WentBack is a server whose newest version is older than the one held: its etcd was restored
+	// from a backup.
 	WentBack Class = "version_went_back"
 	// Throttled is a server that asks to come later (429).
 	Throttled Class = "throttled"
@@ -52,7 +54,8 @@ const (
 	NotFound Class = "not_found"
 	// Refused is a request that the server finds wrong (400, 405, 406, 415, 422).
 	Refused Class = "refused"
-	// Incomplete is a watch list that ended, or changed its nature, before its initial events were complete.
+	// Incomplete is a watch list that ended, or changed its nature, before its initial events were
+	// complete.
 	Incomplete Class = "incomplete"
 	// Undecodable is an object or event that could not be used.
 	Undecodable Class = "undecodable"
@@ -60,7 +63,8 @@ const (
 	Unplaced Class = "unplaced"
 	// StoreError is a change that the store did not take.
 	StoreError Class = "store_error"
-	// Unknown is an error of another kind, from a ListerWatcher that is not backed by an API server.
+	// Unknown is an error of another kind, from a ListerWatcher that is not backed by an API
+	// server.
 	Unknown Class = "unknown"
 )
 

@@ -33,7 +33,8 @@ type fronted struct {
 	*reflector.Reflector[*corev1.Pod]
 }
 
-// front runs a reflector on a server, some of whose requests the test answers itself: those for which answer is true.
+// front runs a reflector on a server, some of whose requests the test answers itself: those for
+// which answer is true.
 func front(t *testing.T, answer func(http.ResponseWriter, *http.Request) bool, options ...reflector.Option) *fronted {
 	t.Helper()
 	api, err := apiserver.NewServer()
@@ -94,7 +95,8 @@ func refuse(w http.ResponseWriter, code int) {
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"message":"refused by the test"}`, code)
 }
 
-// Whatever a watch list is answered with, a LIST follows at once, and what happens then comes by a watch.
+// Whatever a watch list is answered with, a LIST follows at once, and what happens then comes by a
+// watch.
 func TestFailedWatchListBecomesAList(t *testing.T) {
 	for _, code := range []int{400, 401, 403, 404, 405, 500, 501, 502, 503, 504} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
@@ -132,7 +134,8 @@ func TestFakeControllerSourceIsSynced(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// A role with list and without watch: lists keep the copy, and Status goes on saying that it cannot watch, until it can.
+// A role with list and without watch: lists keep the copy, and Status goes on saying that it cannot
+// watch, until it can.
 func TestListAloneKeepsTheCopy(t *testing.T) {
 	var granted atomic.Bool
 	f := front(t, func(w http.ResponseWriter, r *http.Request) bool {
@@ -198,7 +201,8 @@ func requireBounded(t *testing.T, f *fronted) {
 	require.Contains(t, s.String(), "next request at "+s.RetryAt.Format(time.TimeOnly)+" (the server asked to wait 277777h46m40s)")
 }
 
-// client-go reads its switches from the environment once per process, so this test runs itself with the switch set.
+// client-go reads its switches from the environment once per process, so this test runs itself with
+// the switch set.
 func TestWatchListClientSwitch(t *testing.T) {
 	const child = "TRIBUTARY_TEST_WATCH_LIST_SWITCH"
 	if os.Getenv(child) == "" {

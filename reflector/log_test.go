@@ -56,8 +56,8 @@ func (l *logged) with(texts ...string) (found []string) {
 	return found
 }
 
-// TestFailuresAreLoggedByDefault: without an option, the logger of the context is told, else klog's; what a person must mend
-// is an error, and is told once.
+// TestFailuresAreLoggedByDefault: without an option, the logger of the context is told, else
+// klog's; what a person must mend is an error, and is told once.
 func TestFailuresAreLoggedByDefault(t *testing.T) {
 	run := func(t *testing.T, err error, in func(context.Context) context.Context, options ...reflector.Option) {
 		synctest.Test(t, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestFailuresAreLoggedByDefault(t *testing.T) {
 	})
 }
 
-// TestNoLineHoldsASecret: whatever a server answers, its bodies, the objects' values and the client's token stay out of the
-// log and of Status. From level 8 on client-go itself writes bodies.
+// TestNoLineHoldsASecret: whatever a server answers, its bodies, the objects' values and the
+// client's token stay out of the log and of Status. From level 8 on client-go itself writes bodies.
 func TestNoLineHoldsASecret(t *testing.T) {
 	const secret = "c2VjcmV0"
 	list := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[%s]}`

@@ -8,15 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// machine decides what a reflector does next. It has no clock, does no I/O and starts nothing: next says what to do,
-// ended is told how it went. Not safe for concurrent use.
+// machine decides what a reflector does next. It has no clock, does no I/O and starts nothing: next
+// says what to do, ended is told how it went. Not safe for concurrent use.
 type machine struct {
 	policy  policy
 	backoff backoff
 	now     time.Time // when the last request ended
 
-	// version is the newest resource version whose effects the store holds (invariant 1); a watch goes on from here.
-	// Before the first list it is that of the content that the store had when Run began; empty without such content.
+	// version is the newest resource version whose effects the store holds (invariant 1); a watch
+	// goes on from here. Before the first list it is that of the content that the store had when
+	// Run began; empty without such content.
 	version string
 	// synced: the store holds a whole state. Never false again.
 	synced bool
@@ -47,11 +48,13 @@ type machine struct {
 	polls  int       // lists in a row that stood in for watches
 	poll   bool      // the list that is due is one of them
 
-	probe    bool   // a probe is due before the next watch
-	probes   int    // those in a row that failed
-	unproven bool   // the last watch was interrupted: the server may have gone back in time since
-	old      bool   // the state came from a cache, as the program asked, and may be older than the truth
-	truth    string // with old: the version that proves otherwise once it is reached; empty while unknown
+	probe    bool // a probe is due before the next watch
+	probes   int  // those in a row that failed
+	unproven bool // the last watch was interrupted: the server may have gone back in time since
+	// The state came from a cache, as the program asked, and may be older than the truth.
+	old bool
+	// With old: the version that proves otherwise once it is reached; empty while unknown.
+	truth string
 
 	doubtful  bool          // something was lost, and a relist is due once healAt has come
 	doubt     Class         // of what was lost last
@@ -72,29 +75,36 @@ type policy struct {
 }
 
 const (
-	watchListRest    = time.Minute      // at least, after a watch list that failed when a LIST worked
-	watchListLimit   = time.Hour        // at most
-	tooLargeAttempts = 2                // answers "too large" before the latest version will do
-	silentAttempts   = 2                // silent watches, on a server that sends bookmarks, before a relist
-	silentLimit      = 10               // the same on a server that was not seen to send any: there, silence is the rule
-	deafAttempts     = 8                // watches that fail, when lists may not, before lists stand in for them
-	deafRefusals     = 2                // the same when they are refused
-	watchListEvery   = 6                // refused LISTs before the watch list is asked again: a role may have watch alone
-	probeAttempts    = 3                // of a server that does not answer them
-	healEvery        = time.Minute      // at least, between relists for the sake of what was lost
-	healLimit        = 30 * time.Minute // at most, when each list has the same undecodable object
-	shortWatch       = time.Second      // a watch that ends sooner, without an event, has failed
-	steadyWatch      = 10 * time.Second // a watch that lasts this long shows life without an event
-	fallbackPage     = 500              // of a list at the latest version, which the server may read from etcd
+	// At least, after a watch list that failed when a LIST worked.
+	watchListRest    = time.Minute
+	watchListLimit   = time.Hour // at most
+	tooLargeAttempts = 2         // answers "too large" before the latest version will do
+	// Silent watches, on a server that sends bookmarks, before a relist.
+	silentAttempts = 2
+	// The same on a server that was not seen to send any: there, silence is the rule.
+	silentLimit = 10
+	// Watches that fail, when lists may not, before lists stand in for them.
+	deafAttempts = 8
+	deafRefusals = 2 // the same when they are refused
+	// Refused LISTs before the watch list is asked again: a role may have watch alone.
+	watchListEvery = 6
+	probeAttempts  = 3                // of a server that does not answer them
+	healEvery      = time.Minute      // at least, between relists for the sake of what was lost
+	healLimit      = 30 * time.Minute // at most, when each list has the same undecodable object
+	shortWatch     = time.Second      // a watch that ends sooner, without an event, has failed
+	steadyWatch    = 10 * time.Second // a watch that lasts this long shows life without an event
+	// Of a list at the latest version, which the server may read from etcd.
+	fallbackPage = 500
 )
 
 // listFrom is the consistency that a LIST asks for.
 type listFrom int
 
 const (
-	fromHeld   listFrom = iota // at least the version that is held, from the server's cache; the latest when none is
-	fromLatest                 // the latest, in pages
-	fromWhole                  // the latest in one piece, when pages expired before they were read
+	// At least the version that is held, from the server's cache; the latest when none is.
+	fromHeld   listFrom = iota
+	fromLatest          // the latest, in pages
+	fromWhole           // the latest in one piece, when pages expired before they were read
 )
 
 func newMachine(p policy, b backoff) *machine {
@@ -116,8 +126,9 @@ type step struct {
 	cached  bool          // of a list: its state may be older than the truth
 	behind  bool          // of a list: a version older than the one held is taken
 	quiet   bool          // of a watch: to be ended for a probe when nothing comes for a while
-	deaf    bool          // of a watch: those before it were answered with an error, so that a short while will do
-	err     error         // to stop with
+	// Of a watch: those before it were answered with an error, so that a short while will do.
+	deaf bool
+	err  error // to stop with
 }
 
 type stepKind int
@@ -133,9 +144,10 @@ const (
 
 // outcome is how a request went.
 type outcome struct {
-	err       error
-	complete  bool          // a list: the store took the state
-	version   string        // the newest version whose effects the store holds after it; empty: no news
+	err      error
+	complete bool // a list: the store took the state
+	// The newest version whose effects the store holds after it; empty: no news.
+	version   string
 	contacts  int           // events and bookmarks of a watch
 	bookmarks int           // bookmarks alone
 	items     int           // of a list
@@ -172,13 +184,14 @@ func (m *machine) next() step {
 func (m *machine) listStep(kind stepKind, options metav1.ListOptions) step {
 	return step{
 		kind: kind, options: options, cause: m.list,
-		poll:   m.poll && kind == doList,                                // a watch list is a watch
-		behind: m.goneBack > 0 && m.atLeast == "" || m.list == Unplaced, // the version held is in doubt then
+		poll: m.poll && kind == doList, // a watch list is a watch
+		// The version held is in doubt then.
+		behind: m.goneBack > 0 && m.atLeast == "" || m.list == Unplaced,
 	}
 }
 
-// watchListOptions ask for the state at least as new as atLeast, or as the moment of the request, and for what
-// happens then (KEP-3157).
+// watchListOptions ask for the state at least as new as atLeast, or as the moment of the request,
+// and for what happens then (KEP-3157).
 func (m *machine) watchListOptions() metav1.ListOptions {
 	yes := true
 	return metav1.ListOptions{
@@ -187,7 +200,8 @@ func (m *machine) watchListOptions() metav1.ListOptions {
 	}
 }
 
-// mayBeCached: the program has asked for a first state that may be old, in place of none or of a dear one.
+// mayBeCached: the program has asked for a first state that may be old, in place of none or of a
+// dear one.
 func (m *machine) mayBeCached() bool {
 	return m.policy.cachedFirst && m.policy.pageSize == 0 && !m.synced && m.from == fromHeld && m.goneBack == 0
 }
@@ -201,7 +215,8 @@ func (m *machine) listOptions() metav1.ListOptions {
 		return metav1.ListOptions{ResourceVersion: "0"}
 	case m.mayBeCached():
 		return metav1.ListOptions{ResourceVersion: m.version, ResourceVersionMatch: notOlder}
-	case m.policy.pageSize > 0: // the watch cache ignores a limit, and older servers one beside a version
+	// The watch cache ignores a limit, and older servers one beside a version.
+	case m.policy.pageSize > 0:
 		return metav1.ListOptions{Limit: m.policy.pageSize}
 	case m.from == fromLatest, m.atLeast == "":
 		return metav1.ListOptions{Limit: fallbackPage}
@@ -247,15 +262,17 @@ func (m *machine) listEnded(s step, class Class, o outcome) {
 		m.wentBack()
 	}
 	m.byList = m.byList && m.onlyListIsAsked(class)
-	if m.poll && lostBy(class) == "" { // the copy is whole up to its version, and the watch may be permitted before the list is
+	// The copy is whole up to its version, and the watch may be permitted before the list is.
+	if m.poll && lostBy(class) == "" {
 		m.list, m.poll = "", false
 		m.pollAt = o.at.Add(m.backoff.limit)
 	}
 	m.wait(class, o.err)
 }
 
-// mayBeItsNature reports whether a watch list that failed so says nothing of a LIST. A throttled server asks for no more
-// requests, one that is not there answers none, and the others are about the version or the store.
+// mayBeItsNature reports whether a watch list that failed so says nothing of a LIST. A throttled
+// server asks for no more requests, one that is not there answers none, and the others are about
+// the version or the store.
 func mayBeItsNature(class Class) bool {
 	switch class {
 	case Throttled, Unreachable, Expired, TooLarge, WentBack, StoreError:
@@ -264,8 +281,9 @@ func mayBeItsNature(class Class) bool {
 	return true
 }
 
-// onlyListIsAsked: asking for a watch list as well would double the requests of a client without rights. Now and then
-// it is asked all the same, since the role that is granted may have watch alone.
+// onlyListIsAsked: asking for a watch list as well would double the requests of a client without
+// rights. Now and then it is asked all the same, since the role that is granted may have watch
+// alone.
 func (m *machine) onlyListIsAsked(class Class) bool {
 	if class != Forbidden && class != NotFound {
 		m.refusedLists = 0
@@ -334,8 +352,8 @@ func (m *machine) lives() {
 	m.backoff.alive(0)
 }
 
-// interrupted reports whether a watch ended in a way that may hide a restart of the server. Of silent ones in a row it is
-// the first: on a server without bookmarks they are the rule.
+// interrupted reports whether a watch ended in a way that may hide a restart of the server. Of
+// silent ones in a row it is the first: on a server without bookmarks they are the rule.
 func (m *machine) interrupted(class Class, o outcome) bool {
 	return lostBy(class) == "" && !(class == OK && o.due) && !(class == Silent && m.silent > 0)
 }
@@ -346,12 +364,15 @@ func (m *machine) after(class Class, o outcome) {
 	case OK:
 	case Expired:
 		m.relist(class)
-		if m.flaps > 0 { // the version came from a list a moment ago; what else failed since then has no part in that
+		// The version came from a list a moment ago; what else failed since then has no part in
+		// that.
+		if m.flaps > 0 {
 			m.backoff.alive(m.flaps - 1)
 			m.wait(class, o.err)
 		}
 	case Silent:
-		// A watch from a version of the future is silent for ever: a probe of the next one, or a list, finds that out.
+		// A watch from a version of the future is silent for ever: a probe of the next one, or a
+		// list, finds that out.
 		if m.silent++; m.silent >= silentAttempts && m.bookmarks || m.silent >= silentLimit {
 			m.relist(class)
 		}
@@ -380,8 +401,8 @@ func (m *machine) after(class Class, o outcome) {
 	}
 }
 
-// unwatched lets lists stand in for watches, at the backoff's pace, when watches fail in a way that lists may not. Both
-// are asked for again and again, each at its own pace.
+// unwatched lets lists stand in for watches, at the backoff's pace, when watches fail in a way that
+// lists may not. Both are asked for again and again, each at its own pace.
 func (m *machine) unwatched(class Class, at time.Time) {
 	enough := deafAttempts
 	if class == Forbidden {
@@ -408,8 +429,8 @@ func (m *machine) pollLater(at time.Time) {
 	m.polls++
 }
 
-// probed takes in the version that the server named. A probe that failed says nothing: the watch goes on, and the probe is
-// made again when that is quiet, some times.
+// probed takes in the version that the server named. A probe that failed says nothing: the watch
+// goes on, and the probe is made again when that is quiet, some times.
 func (m *machine) probed(class Class, o outcome) {
 	m.probe = false
 	switch class {
@@ -427,7 +448,8 @@ func (m *machine) probed(class Class, o outcome) {
 	}
 }
 
-// caughtUp is told of each version that a watch reaches, and reports whether the state may still be old.
+// caughtUp is told of each version that a watch reaches, and reports whether the state may still be
+// old.
 func (m *machine) caughtUp(version string) (old bool) {
 	m.old = m.old && !m.reaches(version)
 	return m.old
@@ -436,15 +458,16 @@ func (m *machine) caughtUp(version string) (old bool) {
 // reaches reports whether a version proves that the state is not old any more.
 func (m *machine) reaches(version string) bool { return m.truth != "" && !behind(version, m.truth) }
 
-// wentBack counts a witness. Only the latest version will do from now on, and with one witness it is taken even if it is
-// older than ours: that is what a server says whose etcd was restored from a backup.
+// wentBack counts a witness. Only the latest version will do from now on, and with one witness it
+// is taken even if it is older than ours: that is what a server says whose etcd was restored from a
+// backup.
 func (m *machine) wentBack() {
 	m.goneBack++
 	m.atLeast = ""
 }
 
-// healed takes in what a completed list did for what had been lost. One that has undecodable objects itself is tried
-// again, ever more seldom: they may be mended on the server at any time.
+// healed takes in what a completed list did for what had been lost. One that has undecodable
+// objects itself is tried again, ever more seldom: they may be mended on the server at any time.
 func (m *machine) healed(o outcome) {
 	if m.doubtful = o.skipped > 0; !m.doubtful {
 		m.healDelay = 0
@@ -465,7 +488,8 @@ func lostBy(class Class) Class {
 // mayHeal reports whether a relist for the sake of lost events is due.
 func (m *machine) mayHeal(now time.Time) bool { return m.doubtful && !now.Before(m.healAt) }
 
-// lost is told that an event has just been lost, or put the copy in doubt. If it was lost, true means to end the watch.
+// lost is told that an event has just been lost, or put the copy in doubt. If it was lost, true
+// means to end the watch.
 func (m *machine) lost(now time.Time, class Class) (heal bool) {
 	m.doubtful, m.doubt = true, class
 	return m.mayHeal(now)
@@ -473,7 +497,8 @@ func (m *machine) lost(now time.Time, class Class) (heal bool) {
 
 func (m *machine) relist(why Class) { m.list = why }
 
-// versionTooLarge: the server is behind what was seen elsewhere. It is given time; then its latest has to do.
+// versionTooLarge: the server is behind what was seen elsewhere. It is given time; then its latest
+// has to do.
 func (m *machine) versionTooLarge() {
 	if m.tooLarge++; m.tooLarge >= tooLargeAttempts {
 		m.wentBack()

@@ -87,8 +87,8 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 	require.Equal(t, []time.Duration{800 * ms, 1600 * ms, 2000 * ms, 2000 * ms}, longest(Unreachable, 4))
 }
 
-// Who grants a right sees the copy within 5 s, whenever that is; nothing is asked more often than that needs, but of a
-// server that was away and may not have read its roles yet.
+// Who grants a right sees the copy within 5 s, whenever that is; nothing is asked more often than
+// that needs, but of a server that was away and may not have read its roles yet.
 func TestBackoffOfRefusedRights(t *testing.T) {
 	for _, random := range []float64{0, 0.5, 0.999} {
 		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return random }}
@@ -170,7 +170,8 @@ func TestBackoffHasFullJitter(t *testing.T) {
 	require.Equal(t, 500*time.Millisecond, b.next(ServerError, 0), "a quarter of the second delay, 2 s")
 }
 
-// A server that names a time is believed: the row of failures may not add half a minute to one second.
+// A server that names a time is believed: the row of failures may not add half a minute to one
+// second.
 func TestBackoffDoesNotOutweighWhatTheServerSays(t *testing.T) {
 	b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
 	require.Equal(t, 20800*time.Millisecond, b.next(Throttled, 20*time.Second), "the first: told, and all of the initial delay")

@@ -2,8 +2,8 @@ package reflector
 
 import "time"
 
-// Metrics receives what a reflector measures, on the goroutine of Run: methods must not block. Label values are the
-// texts of [Class], so their number is bounded.
+// Metrics receives what a reflector measures, on the goroutine of Run: methods must not block.
+// Label values are the texts of [Class], so their number is bounded.
 type Metrics interface {
 	// ListEnded is called for each list, whether it completed or not.
 	ListEnded(ListStats)

@@ -30,57 +30,64 @@ func defaults() options {
 		liveness:       90 * time.Second,       // bookmarks come about once a minute
 		backoffInitial: 800 * time.Millisecond, // the field's habit
 		backoffLimit:   30 * time.Second,       // the field's habit
-		watchTimeout:   5 * time.Minute,        // to twice that: connections spread over a server's instances
+		// To twice that: connections spread over a server's instances.
+		watchTimeout: 5 * time.Minute,
 	}
 }
 
-// WithLogger logs to log: failures that a person must mend as errors, what else changes (listed, failing, well again) at
-// level 0, each request at level 2. A failure is logged once and not for each attempt. Default: client-go's convention, which
-// is the logger in Run's context, else klog's. WithLogger(logr.Discard()) silences a reflector.
+// WithLogger logs to log: failures that a person must mend as errors, what else changes (listed,
+// failing, well again) at level 0, each request at level 2. A failure is logged once and not for
+// each attempt. Default: client-go's convention, which is the logger in Run's context, else klog's.
+// WithLogger(logr.Discard()) silences a reflector.
 func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = &log } }
 
 // WithMetrics reports to m. Default: nowhere.
 func WithMetrics(m Metrics) Option { return func(o *options) { o.metrics = m } }
 
-// WithLiveness sets how long a stream may bring nothing before it is given up and resumed. Default 90 s. A new one gets
-// twice that until its first event or bookmark, since that of a server that has just started is late. Lower values suit
-// collections with many events and servers that send bookmarks more often than once a minute; else they only cost reconnects.
+// WithLiveness sets how long a stream may bring nothing before it is given up and resumed. Default
+// 90 s. A new one gets twice that until its first event or bookmark, since that of a server that
+// has just started is late. Lower values suit collections with many events and servers that send
+// bookmarks more often than once a minute; else they only cost reconnects.
 //
-// Over HTTP/2 the watches of a client share one connection. Where that is dead, client-go finds it by a ping after 30 s plus
-// 15 s, before the default is over. A shorter liveness finds the silence sooner, but what is asked next goes over the same
-// connection until the ping has ended it: the environment's HTTP2_READ_IDLE_TIMEOUT_SECONDS and HTTP2_PING_TIMEOUT_SECONDS,
-// or HTTP/1.1, make that as short.
+// Over HTTP/2 the watches of a client share one connection. Where that is dead, client-go finds it
+// by a ping after 30 s plus 15 s, before the default is over. A shorter liveness finds the silence
+// sooner, but what is asked next goes over the same connection until the ping has ended it: the
+// environment's HTTP2_READ_IDLE_TIMEOUT_SECONDS and HTTP2_PING_TIMEOUT_SECONDS, or HTTP/1.1, make
+// that as short.
 func WithLiveness(d time.Duration) Option { return func(o *options) { o.liveness = d } }
 
-// WithBackoff sets the delay after the first failure, and the longest one. Each failure doubles it; the actual delay
-// is random between zero and that. Default 0.8 s and 30 s.
+// WithBackoff sets the delay after the first failure, and the longest one. Each failure doubles it;
+// the actual delay is random between zero and that. Default 0.8 s and 30 s.
 func WithBackoff(initial, limit time.Duration) Option {
 	return func(o *options) { o.backoffInitial, o.backoffLimit = initial, limit }
 }
 
-// WithWatchTimeout asks the server to end each watch after a random time between d and twice d, so that long-lived
-// connections spread over its instances. In whole seconds, default 5 min.
+// WithWatchTimeout asks the server to end each watch after a random time between d and twice d, so
+// that long-lived connections spread over its instances. In whole seconds, default 5 min.
 func WithWatchTimeout(d time.Duration) Option { return func(o *options) { o.watchTimeout = d } }
 
-// WithPageSize lists in pages of n objects at the latest version, and never by a watch list: less memory on an old
-// server, more load on its etcd. Default 0: a watch list; if that fails, a LIST in pages of 500 for the first state, and
-// one from the server's cache, not older than the copy, for later ones.
+// WithPageSize lists in pages of n objects at the latest version, and never by a watch list: less
+// memory on an old server, more load on its etcd. Default 0: a watch list; if that fails, a LIST in
+// pages of 500 for the first state, and one from the server's cache, not older than the copy, for
+// later ones.
 func WithPageSize(n int64) Option { return func(o *options) { o.pageSize = n } }
 
-// WithProgressWithin makes Ready fail also when the resource version has not moved for d, which is the only sign of an API
-// server that is cut off from etcd. Default 0: Ready asks for contact alone, since a version also stands still where nobody
-// writes. How long d must be is the cluster's to say: see Freshness in the package's documentation.
+// WithProgressWithin makes Ready fail also when the resource version has not moved for d, which is
+// the only sign of an API server that is cut off from etcd. Default 0: Ready asks for contact
+// alone, since a version also stands still where nobody writes. How long d must be is the cluster's
+// to say: see Freshness in the package's documentation.
 func WithProgressWithin(d time.Duration) Option { return func(o *options) { o.progress = d } }
 
-// WithFinalErrors makes Run return on 401, 403 and 404, which only somebody else can mend. Default: they show in
-// Status and are tried again, slowly.
+// WithFinalErrors makes Run return on 401, 403 and 404, which only somebody else can mend. Default:
+// they show in Status and are tried again, slowly.
 func WithFinalErrors() Option { return func(o *options) { o.stopOnFinal = true } }
 
-// WithCachedFirstList lets the LIST that follows a failed watch list read the first state from the server's cache
-// (resourceVersion 0, or not older than what the store held before): it costs etcd nothing, and is answered by a server
-// that is cut off from etcd. It may be older than the truth by any time. [Status].MayBeOld says so, and [Reflector.Ready]
-// fails, until the copy has reached the version of a consistent answer, which is asked for at once. Default: the first
-// state is the server's newest, and a server that cannot tell it is waited for. No effect beside WithPageSize.
+// WithCachedFirstList lets the LIST that follows a failed watch list read the first state from the
+// server's cache (resourceVersion 0, or not older than what the store held before): it costs etcd
+// nothing, and is answered by a server that is cut off from etcd. It may be older than the truth by
+// any time. [Status].MayBeOld says so, and [Reflector.Ready] fails, until the copy has reached the
+// version of a consistent answer, which is asked for at once. Default: the first state is the
+// server's newest, and a server that cannot tell it is waited for. No effect beside WithPageSize.
 func WithCachedFirstList() Option { return func(o *options) { o.cachedFirst = true } }
 
 func apply(list []Option) options {

@@ -68,7 +68,8 @@ func (g *roles) Watch(ctx context.Context, o metav1.ListOptions) iter.Seq2[listw
 	}
 }
 
-// Rights that are granted at any moment are used within 5 s, and asked for no more often than that needs.
+// Rights that are granted at any moment are used within 5 s, and asked for no more often than that
+// needs.
 func TestRefusedRightsAreAskedForAtAnEvenPace(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
@@ -120,7 +121,8 @@ func (l *lines) Watch(ctx context.Context, o metav1.ListOptions) iter.Seq2[listw
 	}
 }
 
-// 500 clients lose their connections together: all are back within 100 ms, and no millisecond has many of them.
+// 500 clients lose their connections together: all are back within 100 ms, and no millisecond has
+// many of them.
 func TestCutConnectionsAreResumedAtOnce(t *testing.T) {
 	const clients = 500
 	for _, age := range []time.Duration{time.Millisecond, 30 * time.Second} {

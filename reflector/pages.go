@@ -5,7 +5,8 @@ import "fmt"
 // Bounds of one LIST in pages: a server, or a proxy that drops the continue parameter, may answer
 // pages for ever.
 const (
-	maxEmptyPages = 1_000   // in a row; 500,000 objects, if a server filters its pages of 500 afterwards
+	// In a row; 500,000 objects, if a server filters its pages of 500 afterwards.
+	maxEmptyPages = 1_000
 	maxPages      = 100_000 // of one list; 50 million objects in pages of 500
 )
 

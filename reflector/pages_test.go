@@ -70,7 +70,8 @@ func TestPagesEnd(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- r.Run(ctx) }()
-				time.Sleep(time.Nanosecond) // of the simulated clock: the first list takes none of it
+				// Of the simulated clock: the first list takes none of it.
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				status := r.Status()
 				if row.requests == 0 {

@@ -14,10 +14,11 @@ import (
 // position is how far a watch has come. A later watch is resumed from at.
 type position struct {
 	at string
-	// before is the version before at. An event between the two has not been in this stream, so that
-	// the server has gone on below at.
+	// before is the version before at. An event between the two has not been in this stream, so
+	// that the server has gone on below at.
 	before string
-	// unordered: the list came without a version, so that versions say nothing of the stream's order.
+	// unordered: the list came without a version, so that versions say nothing of the stream's
+	// order.
 	unordered bool
 }
 
@@ -27,12 +28,14 @@ type verdict uint8
 const (
 	// placed: the event is in order, or its object says where it belongs.
 	placed verdict = iota
-	// displaced: the event is written, and its version contradicts the stream's. A relist must confirm it.
+	// displaced: the event is written, and its version contradicts the stream's. A relist must
+	// confirm it.
 	displaced
-	// replayed: the store holds a newer state of the object. The event is not written, and a relist must
-	// confirm that it was a replay.
+	// replayed: the store holds a newer state of the object. The event is not written, and a relist
+	// must confirm that it was a replay.
 	replayed
-	// unplaced: nothing says where the event belongs. It is not written, and a relist must replace it.
+	// unplaced: nothing says where the event belongs. It is not written, and a relist must replace
+	// it.
 	unplaced
 	// repeated: the store agrees with the event already.
 	repeated
@@ -41,8 +44,8 @@ const (
 var errUnplaced = errors.New("an event's resource version does not fit the versions before it: another backend, a replay, " +
 	"or a version from the future")
 
-// place judges an event and moves the position. A stream in order asks the store nothing; the object
-// that the store holds decides about an event that is older than the position (invariant 1).
+// place judges an event and moves the position. A stream in order asks the store nothing; the
+// object that the store holds decides about an event that is older than the position (invariant 1).
 func (r *Reflector[T]) place(p *position, event listwatch.Event[T]) verdict {
 	version := event.ResourceVersion
 	bookmark := event.Type == watch.Bookmark
@@ -58,7 +61,8 @@ func (r *Reflector[T]) place(p *position, event listwatch.Event[T]) verdict {
 		p.at, p.before = version, version
 		return placed
 	case order < 0 && rv.Leaps(p.at, version):
-		return displaced // and the position stays: nothing could be watched from a version of the future
+		// And the position stays: nothing could be watched from a version of the future.
+		return displaced
 	case order <= 0 && bookmark: // all events up to there have come
 		p.at, p.before = version, version
 		return placed

@@ -107,7 +107,8 @@ func TestNoEventIsLostForItsVersion(t *testing.T) {
 				require.Equal(t, c.unplaced, status.Unplaced)
 				require.Equal(t, c.events, status.Events, "none that was not written")
 				require.Equal(t, c.listsBefore, c.source.lists)
-				_ = r.Status() // its lock puts the line above before the next list, for the race detector
+				// Its lock puts the line above before the next list, for the race detector.
+				_ = r.Status()
 				require.NotEqual(t, future, status.ResourceVersion)
 				require.NotEqual(t, future, pods.Snapshot().ResourceVersion(), "WaitFor would believe it")
 				if c.lists > c.listsBefore {
@@ -115,7 +116,8 @@ func TestNoEventIsLostForItsVersion(t *testing.T) {
 				} else {
 					require.NoError(t, status.Err)
 				}
-				time.Sleep(6 * time.Minute) // the watch ends, without bookmarks, by the liveness period
+				// The watch ends, without bookmarks, by the liveness period.
+				time.Sleep(6 * time.Minute)
 				synctest.Wait()
 				require.Equal(t, c.want, pods.Snapshot().Len())
 				require.Equal(t, c.lists, c.source.lists)

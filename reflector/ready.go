@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// Readier is a copy that can be asked whether it is good enough to act on; a [Reflector] of any type is one.
+// Readier is a copy that can be asked whether it is good enough to act on; a [Reflector] of any
+// type is one.
 type Readier interface {
-	// Ready returns nil when the copy is synced and was heard of within maxStaleness, else what is wrong.
+	// Ready returns nil when the copy is synced and was heard of within maxStaleness, else what is
+	// wrong.
 	Ready(maxStaleness time.Duration) error
 }
 
@@ -18,10 +20,11 @@ var (
 	errMayBeOld  = errors.New("the state was read from the server's cache, and may be older than the truth")
 )
 
-// Ready returns nil when the store holds a whole state of the server and the server was heard from within maxStaleness;
-// else what is wrong, with the error behind it. A server sends a bookmark about once a minute, and its first one up to two
-// minutes late, so a bound of less than three is crossed by healthy copies too. With [WithProgressWithin] the resource
-// version must have moved within that time, too. It does not block.
+// Ready returns nil when the store holds a whole state of the server and the server was heard from
+// within maxStaleness; else what is wrong, with the error behind it. A server sends a bookmark
+// about once a minute, and its first one up to two minutes late, so a bound of less than three is
+// crossed by healthy copies too. With [WithProgressWithin] the resource version must have moved
+// within that time, too. It does not block.
 func (r *Reflector[T]) Ready(maxStaleness time.Duration) error {
 	s := r.Status()
 	var wrong error
@@ -44,8 +47,8 @@ func (r *Reflector[T]) Ready(maxStaleness time.Duration) error {
 	return wrong
 }
 
-// ReadyHandler answers a readiness probe for any number of copies: 200 when all are ready, 503 and a line for each that
-// is not otherwise. It does not block.
+// ReadyHandler answers a readiness probe for any number of copies: 200 when all are ready, 503 and
+// a line for each that is not otherwise. It does not block.
 func ReadyHandler(maxStaleness time.Duration, copies ...Readier) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var all []error

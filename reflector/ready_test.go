@@ -29,8 +29,8 @@ func probe(h http.Handler) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestReady: one copy syncs and then hears nothing, since its source never sends a bookmark; another never syncs, and does
-// not block the first.
+// TestReady: one copy syncs and then hears nothing, since its source never sends a bookmark;
+// another never syncs, and does not block the first.
 func TestReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -60,8 +60,8 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// cutOff is a server that lists a pod at version 9, and 3 minutes later sends an event; from then on it has lost its etcd,
-// and sends a bookmark a minute at the version of that event.
+// cutOff is a server that lists a pod at version 9, and 3 minutes later sends an event; from then
+// on it has lost its etcd, and sends a bookmark a minute at the version of that event.
 type cutOff struct{ forever }
 
 func (cutOff) Watch(ctx context.Context, _ metav1.ListOptions) iter.Seq2[listwatch.Event[*corev1.Pod], error] {
@@ -83,8 +83,8 @@ func (cutOff) Watch(ctx context.Context, _ metav1.ListOptions) iter.Seq2[listwat
 	}
 }
 
-// TestAVersionThatStandsStill: bookmarks of one version are contact, and neither an event nor progress. Who knows how often
-// the cluster is written to can have Ready look at that too.
+// TestAVersionThatStandsStill: bookmarks of one version are contact, and neither an event nor
+// progress. Who knows how often the cluster is written to can have Ready look at that too.
 func TestAVersionThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -16,8 +16,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Reflector keeps one store equal to one collection. Make one with [New] and call Run once; the other methods are
-// safe for concurrent use, at any time.
+// Reflector keeps one store equal to one collection. Make one with [New] and call Run once; the
+// other methods are safe for concurrent use, at any time.
 type Reflector[T store.Object] struct {
 	source  listwatch.ListerWatcher[T]
 	store   store.Store[T]
@@ -50,9 +50,10 @@ type holder[T store.Object] interface {
 // snapshotter is a store that shows its content.
 type snapshotter[T store.Object] interface{ Snapshot() store.Snapshot[T] }
 
-// New makes a reflector that will list and watch source into st. Nothing happens before Run. If st has a Snapshot with
-// content of an earlier run, such as a checkpoint's, the first state must be as new as that. The environment's
-// KUBE_FEATURE_WatchListClient=false, client-go's switch, turns watch lists off. A source or store that is nil is an error of Run.
+// New makes a reflector that will list and watch source into st. Nothing happens before Run. If st
+// has a Snapshot with content of an earlier run, such as a checkpoint's, the first state must be as
+// new as that. The environment's KUBE_FEATURE_WatchListClient=false, client-go's switch, turns
+// watch lists off. A source or store that is nil is an error of Run.
 func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], optionList ...Option) *Reflector[T] {
 	r := &Reflector[T]{source: source, store: st, options: apply(optionList), random: rand.Float64, synced: make(chan struct{})}
 	r.over, r.end = context.WithCancelCause(context.Background())
@@ -78,9 +79,9 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	return r
 }
 
-// Run lists and watches until ctx ends, which is no error. It blocks, and everything it started has ended when it
-// returns. It fails at once on a nil source or store, on bad options or a second call, and with [WithFinalErrors] on the
-// errors named there.
+// Run lists and watches until ctx ends, which is no error. It blocks, and everything it started has
+// ended when it returns. It fails at once on a nil source or store, on bad options or a second
+// call, and with [WithFinalErrors] on the errors named there.
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	if r.began.Swap(true) {
 		return errors.New("reflector: Run was called twice: make a new reflector for each run")
@@ -112,9 +113,9 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 // Synced is closed once the store holds a whole state of the server.
 func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
 
-// WaitSynced blocks until the store holds a whole state of the server. When ctx ends first, the error says what
-// stood in the way, and wraps both that and ctx's error; nobody having called Run is one such thing. When Run fails or
-// ends first, WaitSynced fails at once and wraps Run's error.
+// WaitSynced blocks until the store holds a whole state of the server. When ctx ends first, the
+// error says what stood in the way, and wraps both that and ctx's error; nobody having called Run
+// is one such thing. When Run fails or ends first, WaitSynced fails at once and wraps Run's error.
 func (r *Reflector[T]) WaitSynced(ctx context.Context) error {
 	select {
 	case <-r.synced:

@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// forever is a source that lists n pods, one per pause, and then watches in silence; or that fails with err.
+// forever is a source that lists n pods, one per pause, and then watches in silence; or that fails
+// with err.
 type forever struct {
 	n     int
 	pause time.Duration
@@ -76,8 +77,8 @@ func (f forever) Watch(ctx context.Context, _ metav1.ListOptions) iter.Seq2[list
 	}
 }
 
-// TestRunEndsAtOnceInEveryState stops a reflector while it lists, watches and waits: Run returns at that very moment of
-// the simulated clock, and the bubble would fail on a goroutine left behind.
+// TestRunEndsAtOnceInEveryState stops a reflector while it lists, watches and waits: Run returns at
+// that very moment of the simulated clock, and the bubble would fail on a goroutine left behind.
 func TestRunEndsAtOnceInEveryState(t *testing.T) {
 	for name, c := range map[string]struct {
 		source forever
@@ -238,8 +239,9 @@ func sameVersions(a, b store.Snapshot[*corev1.Pod]) bool {
 	return true
 }
 
-// TestFollowsARealServer: over HTTP, in both encodings, with and without watch lists, through changes, compaction of the
-// server's history and stalls of the reader that make it fall out of the server's window.
+// TestFollowsARealServer: over HTTP, in both encodings, with and without watch lists, through
+// changes, compaction of the server's history and stalls of the reader that make it fall out of the
+// server's window.
 func TestFollowsARealServer(t *testing.T) {
 	for name, options := range map[string][]listwatch.Option{
 		"protobuf, watch list": nil,
@@ -276,8 +278,8 @@ func TestFollowsARealServer(t *testing.T) {
 	}
 }
 
-// TestHeldUpStoreFallsOutOfTheWindow: while the store does not take an event, the server moves on beyond its window; the
-// reflector lists once more and then has everything, deletions included.
+// TestHeldUpStoreFallsOutOfTheWindow: while the store does not take an event, the server moves on
+// beyond its window; the reflector lists once more and then has everything, deletions included.
 func TestHeldUpStoreFallsOutOfTheWindow(t *testing.T) {
 	w := newWorld(t)
 	w.change(60)
@@ -294,7 +296,8 @@ func TestHeldUpStoreFallsOutOfTheWindow(t *testing.T) {
 	w.change(4000) // 30 MB: more than sockets buffer
 	close(st.open)
 	w.requireEqual(pods, r)
-	require.EventuallyWithT(t, func(t *assert.CollectT) { // the store has a list's state before the list is counted
+	// The store has a list's state before the list is counted.
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		assert.Equal(t, map[reflector.Class]int{reflector.OK: 1, reflector.Expired: 1}, r.Status().Lists)
 	}, 20*time.Second, 2*time.Millisecond)
 	cancel()

@@ -79,8 +79,8 @@ func (r *Reflector[T]) report(s step, class Class, o outcome) {
 	}
 }
 
-// probed shows that the server answers again, and that its last watch was open. Only a stream can show that streams
-// bring something again.
+// probed shows that the server answers again, and that its last watch was open. Only a stream can
+// show that streams bring something again.
 func (r *Reflector[T]) probed(class Class) {
 	if class == OK && r.Status().Class != Silent {
 		r.recovered(false)
@@ -161,8 +161,8 @@ type listRead struct {
 	behind  bool // a version older than the one held is taken
 }
 
-// replace hands the list to the store. A store that takes a list which broke off, or stops in the middle of one, has
-// not taken a state.
+// replace hands the list to the store. A store that takes a list which broke off, or stops in the
+// middle of one, has not taken a state.
 func (r *Reflector[T]) replace(items iter.Seq2[T, error], read *listRead, guard *guard) outcome {
 	err := r.store.Replace(r.usable(items, read, guard), func() string { return read.version })
 	switch {
@@ -176,9 +176,9 @@ func (r *Reflector[T]) replace(items iter.Seq2[T, error], read *listRead, guard 
 	return outcome{err: err, complete: err == nil, version: read.version, items: read.items, skipped: read.skipped}
 }
 
-// usable passes on what the store may see of a list: objects, and the error that breaks it off. An object that cannot
-// be decoded is skipped, or stands in as it was last seen when the store can still show it: an object that the server
-// has must not seem deleted.
+// usable passes on what the store may see of a list: objects, and the error that breaks it off. An
+// object that cannot be decoded is skipped, or stands in as it was last seen when the store can
+// still show it: an object that the server has must not seem deleted.
 func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *guard) iter.Seq2[T, error] {
 	held, _ := r.store.(interface{ Snapshot() store.Snapshot[T] })
 	return func(yield func(T, error) bool) {
@@ -293,8 +293,8 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	return o
 }
 
-// untilFirst is how long a watch may be silent from its start. After one that was silent the next gets no extra time, so
-// that a dead connection does not get it again and again.
+// untilFirst is how long a watch may be silent from its start. After one that was silent the next
+// gets no extra time, so that a dead connection does not get it again and again.
 func (r *Reflector[T]) untilFirst() time.Duration {
 	if r.machine.silent > 0 {
 		return r.options.liveness
@@ -302,8 +302,9 @@ func (r *Reflector[T]) untilFirst() time.Duration {
 	return firstPatience * r.options.liveness
 }
 
-// quietFor is how long a watch that goes on after an interruption may bring nothing before a probe: 5 to 15 s by default, so
-// that the probes of many clients spread, and the whole is over within the liveness period.
+// quietFor is how long a watch that goes on after an interruption may bring nothing before a probe:
+// 5 to 15 s by default, so that the probes of many clients spread, and the whole is over within the
+// liveness period.
 func (r *Reflector[T]) quietFor(s step) time.Duration {
 	if s.deaf {
 		return min(shortWatch, r.options.liveness/18)
@@ -368,7 +369,8 @@ func (r *Reflector[T]) write(p *position, event listwatch.Event[T]) (verdict, er
 	case where == repeated:
 		return where, nil
 	case where == displaced, where == replayed:
-		r.machine.lost(time.Now(), Unplaced) // the relist may wait for the next bookmark: no object is missing
+		// The relist may wait for the next bookmark: no object is missing.
+		r.machine.lost(time.Now(), Unplaced)
 		r.skipped(errUnplaced)
 		if where == replayed || event.Type == watch.Bookmark {
 			return where, nil
@@ -423,7 +425,8 @@ func (r *Reflector[T]) watchTimeout() time.Duration {
 	return r.options.watchTimeout + time.Duration(r.random()*float64(r.options.watchTimeout))
 }
 
-// behind reports whether a version is older than the one held. Versions that cannot be compared are not.
+// behind reports whether a version is older than the one held. Versions that cannot be compared are
+// not.
 func behind(version, held string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, held)
 	return err == nil && order < 0

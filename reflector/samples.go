@@ -34,8 +34,8 @@ func counter(name, help string) *metrics.Metric {
 // Samples implements [metrics.Reporter].
 func (r *Reflector[T]) Samples(name string) iter.Seq[metrics.Sample] { return r.Status().Samples(name) }
 
-// Samples are the numbers of a Status, under the name of its reflector. Times are seconds since 1970, and left out
-// if they are zero.
+// Samples are the numbers of a Status, under the name of its reflector. Times are seconds since
+// 1970, and left out if they are zero.
 func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
 	return func(yield func(metrics.Sample) bool) {
 		samples := []metrics.Sample{

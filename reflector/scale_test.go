@@ -23,8 +23,8 @@ import (
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
-// TestManyReflectorsShareConnectionsAndStopTogether: a thousand reflectors with one client over HTTP/2 need as few
-// connections as their number of streams asks for, and leave none open.
+// TestManyReflectorsShareConnectionsAndStopTogether: a thousand reflectors with one client over
+// HTTP/2 need as few connections as their number of streams asks for, and leave none open.
 func TestManyReflectorsShareConnectionsAndStopTogether(t *testing.T) {
 	const many = 1000
 	api, err := apiserver.NewServer()
@@ -71,15 +71,16 @@ func TestManyReflectorsShareConnectionsAndStopTogether(t *testing.T) {
 	for i := range stores {
 		require.Eventually(t, func() bool { return stores[i].Snapshot().Len() == 9 }, 30*time.Second, time.Millisecond)
 	}
-	// While there is no connection yet, net/http dials one per request, and drops them once it has learnt that the first
-	// can be shared.
+	// While there is no connection yet, net/http dials one per request, and drops them once it has
+	// learnt that the first can be shared.
 	require.Eventually(t, func() bool { return open.Load() <= many/20 }, 30*time.Second, time.Millisecond)
 	t.Logf("%d reflectors share %d connections", many, open.Load())
 	cancel()
 	running.Wait() // TestMain fails on a goroutine left behind
 }
 
-// TestStopInTheMiddleOfALargeList stops a reflector when a part of 50,000 pods has come and the server still holds the rest.
+// TestStopInTheMiddleOfALargeList stops a reflector when a part of 50,000 pods has come and the
+// server still holds the rest.
 func TestStopInTheMiddleOfALargeList(t *testing.T) {
 	half, gone := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

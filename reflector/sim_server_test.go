@@ -288,7 +288,8 @@ func (m *model) changes(ctx context.Context, from int, timeout int64, yield even
 			return
 		}
 	}
-	if ctx.Err() != nil && m.random.IntN(2) == 0 { // a source that forgets to say why it ended must do too
+	// A source that forgets to say why it ended must do too.
+	if ctx.Err() != nil && m.random.IntN(2) == 0 {
 		yield(listwatch.Event[*corev1.Pod]{}, ctx.Err())
 	}
 }
@@ -335,7 +336,8 @@ func (m *model) strange(fault string, next moment) listwatch.Event[*corev1.Pod] 
 	case "future version":
 		return event(next.event, next.name, uid+"@99999999999999999999")
 	case "near future":
-		m.wentBack = true // the list that follows is older than the version that is believed until then
+		// The list that follows is older than the version that is believed until then.
+		m.wentBack = true
 		return event(next.event, next.name, fmt.Sprintf("%s@%d", uid, next.version+1000))
 	case "other backend":
 		names := []string{next.name, "pod-0", "pod-of-the-other"}

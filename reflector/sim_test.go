@@ -25,17 +25,18 @@ import (
 
 // regressions are seeds that once found a fault; each stays.
 var regressions = []uint64{
-	// Found in the first runs, when an object that a list could not decode stayed doubtful for ever,
-	// and a source that ended cleanly with its context hid a silent connection.
+	// Found in the first runs, when an object that a list could not decode stayed doubtful for
+	// ever, and a source that ended cleanly with its context hid a silent connection.
 	16835630518209234942,
-	// A server that was restored to an older version before its first bookmark was watched in silence
-	// for ever.
+	// A server that was restored to an older version before its first bookmark was watched in
+	// silence for ever.
 	8572210637302224039,
 }
 
-// TestSimulation runs the reflector against a model server with a history, faults at any step, and checks after every
-// write that the store holds a state that the server had, at the version that it says. When the faults end it must
-// converge. TRIBUTARY_SIM_SEED=n replays one seed; TRIBUTARY_SIM_RUNS=n sets how many fresh ones are run.
+// TestSimulation runs the reflector against a model server with a history, faults at any step, and
+// checks after every write that the store holds a state that the server had, at the version that it
+// says. When the faults end it must converge. TRIBUTARY_SIM_SEED=n replays one seed;
+// TRIBUTARY_SIM_RUNS=n sets how many fresh ones are run.
 func TestSimulation(t *testing.T) {
 	if seed, err := strconv.ParseUint(os.Getenv("TRIBUTARY_SIM_SEED"), 10, 64); err == nil {
 		simulate(t, seed, &tally{faults: map[string]int{}})
@@ -70,7 +71,8 @@ type tally struct {
 	faults                  map[string]int
 }
 
-// maxRequests is what two quiet hours may bring: a watch each 5 to 10 minutes, and what is left to be healed.
+// maxRequests is what two quiet hours may bring: a watch each 5 to 10 minutes, and what is left to
+// be healed.
 const maxRequests = 60
 
 func simulate(t *testing.T, seed uint64, total *tally) {
@@ -84,7 +86,8 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
 		<-m.calm
-		time.Sleep(2 * time.Hour) // of the simulated clock: silences, slow retries, the longest wait for a heal
+		// Of the simulated clock: silences, slow retries, the longest wait for a heal.
+		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		status := r.Status()
 		if m.requests > maxRequests {
@@ -139,8 +142,9 @@ type model struct {
 	done  atomic.Bool   // no more faults
 	calm  chan struct{} // closed when done
 
-	// What makes seeds differ: for how many steps there are faults, how rare they are, and of which kinds. With few of one
-	// kind, each must be healed by what is there to heal it, and not by the next one.
+	// What makes seeds differ: for how many steps there are faults, how rare they are, and of which
+	// kinds. With few of one kind, each must be healed by what is there to heal it, and not by the
+	// next one.
 	faultySteps, rarity int
 	enabled             map[string]bool
 
@@ -223,7 +227,8 @@ func (m *model) at(version int) moment {
 	return m.history[max(i, 0)]
 }
 
-// step lets the world go on: writes, compactions, servers that lag or catch up. After a while the faults end.
+// step lets the world go on: writes, compactions, servers that lag or catch up. After a while the
+// faults end.
 func (m *model) step() {
 	m.steps++
 	for m.random.IntN(3) == 0 {
@@ -255,8 +260,9 @@ func (m *model) step() {
 	}
 }
 
-// restore brings the server back to an older state, as from a backup: what came after it has never been. Nothing is
-// written until somebody has listed, or little: a client cannot see a history that has grown over its version.
+// restore brings the server back to an older state, as from a backup: what came after it has never
+// been. Nothing is written until somebody has listed, or little: a client cannot see a history that
+// has grown over its version.
 func (m *model) restore(frozen bool) {
 	m.little = !frozen
 	m.epoch++
@@ -324,7 +330,8 @@ func (c *checkedStore) write(p *corev1.Pod, do func(*corev1.Pod) error) error {
 		return do(p) // nothing changes, or the order of the stream is all there is
 	}
 	if ok && c.epoch == c.model.epoch {
-		// An undecodable object of a list that went back stays as it was, and is then newer than the store's version.
+		// An undecodable object of a list that went back stays as it was, and is then newer than
+		// the store's version.
 		if before, _ := strconv.Atoi(held.ResourceVersion); version < before && before <= c.version {
 			c.failf("%s went back from %d to %d", p.Name, before, version)
 		}

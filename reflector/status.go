@@ -27,36 +27,42 @@ type Status struct {
 	Phase Phase
 	// Synced: the store has held a whole state of the server since some time.
 	Synced bool
-	// MayBeOld: the state was read from the server's cache, as [WithCachedFirstList] allows, and may be older than the
-	// truth. It ends when the copy has reached a version that the server named in a consistent answer.
+	// MayBeOld: the state was read from the server's cache, as [WithCachedFirstList] allows, and
+	// may be older than the truth. It ends when the copy has reached a version that the server
+	// named in a consistent answer.
 	MayBeOld bool
-	// ResourceVersion is the newest version whose effects the store holds, and from which a watch is resumed. A version
-	// from the future, which no server could have reached by writes, does not move it.
+	// ResourceVersion is the newest version whose effects the store holds, and from which a watch
+	// is resumed. A version from the future, which no server could have reached by writes, does not
+	// move it.
 	ResourceVersion string
-	// LastContact is when the last object, event or bookmark came: the server, and the way to it, were alive then. A
-	// healthy server sends a bookmark about once a minute. One that is cut off from etcd goes on sending them, all of one
-	// version: that shows in LastProgress alone.
+	// LastContact is when the last object, event or bookmark came: the server, and the way to it,
+	// were alive then. A healthy server sends a bookmark about once a minute. One that is cut off
+	// from etcd goes on sending them, all of one version: that shows in LastProgress alone.
 	LastContact time.Time
-	// LastEvent is when the last object of a list, or event of a watch, came; bookmarks do not move it. In a quiet
-	// collection it grows old in good health.
+	// LastEvent is when the last object of a list, or event of a watch, came; bookmarks do not move
+	// it. In a quiet collection it grows old in good health.
 	LastEvent time.Time
-	// LastProgress is when ResourceVersion last moved, by a list, an event or a bookmark: until then the copy is known to
-	// have followed. What it means that it stands still is in the package's documentation, under Freshness.
+	// LastProgress is when ResourceVersion last moved, by a list, an event or a bookmark: until
+	// then the copy is known to have followed. What it means that it stands still is in the
+	// package's documentation, under Freshness.
 	LastProgress time.Time
 
-	// Err is what is wrong now: why the last request ended, or what could not be stored. Nil when all is well.
+	// Err is what is wrong now: why the last request ended, or what could not be stored. Nil when
+	// all is well.
 	Err error
 	// Class is the class of Err; [OK] when there is none.
 	Class Class
 	// Since is when things went wrong; Attempts is the number of failed requests since then.
 	Since    time.Time
 	Attempts int
-	// RetryAt is when the next request is made, while Phase is Waiting; zero otherwise. RetryAfter is what the server asked
-	// to wait, when it did (429 and others): obeyed up to five minutes, with jitter on top.
+	// RetryAt is when the next request is made, while Phase is Waiting; zero otherwise. RetryAfter
+	// is what the server asked to wait, when it did (429 and others): obeyed up to five minutes,
+	// with jitter on top.
 	RetryAt    time.Time
 	RetryAfter time.Duration
 
-	// Lists counts completed lists by cause: OK for the first one, then why it had to be made again.
+	// Lists counts completed lists by cause: OK for the first one, then why it had to be made
+	// again.
 	Lists map[Class]int
 	// Watches counts the watches that were begun.
 	Watches int
@@ -66,11 +72,13 @@ type Status struct {
 	Failures int
 	// Skipped counts objects and events that could not be decoded or that the store refused.
 	Skipped int
-	// Unplaced counts events whose resource version contradicts the stream's: from another backend, replayed, or from
-	// the future. Each is written if the object that it concerns allows it, and one relist settles all, at once if an
-	// event could not be written, else at the next bookmark or end of the watch; at most one a minute.
+	// Unplaced counts events whose resource version contradicts the stream's: from another backend,
+	// replayed, or from the future. Each is written if the object that it concerns allows it, and
+	// one relist settles all, at once if an event could not be written, else at the next bookmark
+	// or end of the watch; at most one a minute.
 	Unplaced int
-	// Stale counts objects that were kept in their last good state, since the newest list had them undecodable.
+	// Stale counts objects that were kept in their last good state, since the newest list had them
+	// undecodable.
 	Stale int
 }
 
@@ -94,9 +102,10 @@ func (s Status) String() string {
 
 // statusKeeper is the Status in the making.
 type statusKeeper struct {
-	mu   sync.Mutex // guards what follows
-	now  Status
-	lost error // what could not be decoded or stored since the last whole list: it outlives a good connection
+	mu  sync.Mutex // guards what follows
+	now Status
+	// What could not be decoded or stored since the last whole list: it outlives a good connection.
+	lost error
 }
 
 func (k *statusKeeper) change(do func(*Status)) {
@@ -105,7 +114,8 @@ func (k *statusKeeper) change(do func(*Status)) {
 	do(&k.now)
 }
 
-// reached notes the newest version whose effects the store holds. The caller holds the lock that change takes.
+// reached notes the newest version whose effects the store holds. The caller holds the lock that
+// change takes.
 func (s *Status) reached(version string, now time.Time) {
 	if version != s.ResourceVersion {
 		s.ResourceVersion, s.LastProgress = version, now
@@ -143,7 +153,8 @@ func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool, 
 	return news, since
 }
 
-// polled records a list that stood in for a watch: with healed the copy is whole, and what is wrong with the watch stays.
+// polled records a list that stood in for a watch: with healed the copy is whole, and what is wrong
+// with the watch stays.
 func (k *statusKeeper) polled(healed bool) {
 	k.change(func(*Status) {
 		if healed {
@@ -152,8 +163,8 @@ func (k *statusKeeper) polled(healed bool) {
 	})
 }
 
-// well records that the connection works, and with healed that the copy is whole. What was lost before that stays
-// shown. It reports whether all is well now and was not before.
+// well records that the connection works, and with healed that the copy is whole. What was lost
+// before that stays shown. It reports whether all is well now and was not before.
 func (k *statusKeeper) well(healed bool) (news bool) {
 	k.change(func(s *Status) {
 		if healed {

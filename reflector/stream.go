@@ -16,16 +16,20 @@ import (
 )
 
 const (
-	// watchListPatience is how long a watch list may bring nothing before its bookmark. Servers that know the request
-	// begin to answer within seconds; one that ignores it is silent from then on.
+	// watchListPatience is how long a watch list may bring nothing before its bookmark. Servers
+	// that know the request begin to answer within seconds; one that ignores it is silent from then
+	// on.
 	watchListPatience = 10 * time.Second
-	// probePatience is how long a probe may take. While it does, no watch is open; a server that is well answers at once.
+	// probePatience is how long a probe may take. While it does, no watch is open; a server that is
+	// well answers at once.
 	probePatience = 3 * time.Second
-	// firstPatience is how many liveness periods a watch gets until its first event or bookmark. API servers send no bookmark
-	// that is not newer than the version at which the watch began (seen in 1.36.3), and look once a minute: from one that has
-	// just started, where nobody writes, the first was seen to come after up to two minutes.
+	// firstPatience is how many liveness periods a watch gets until its first event or bookmark.
+	// API servers send no bookmark that is not newer than the version at which the watch began
+	// (seen in 1.36.3), and look once a minute: from one that has just started, where nobody
+	// writes, the first was seen to come after up to two minutes.
 	firstPatience = 2
-	// overtime is what a server gets to end a watch itself, after the timeout that it was asked for.
+	// overtime is what a server gets to end a watch itself, after the timeout that it was asked
+	// for.
 	overtime = 30 * time.Second
 )
 
@@ -39,7 +43,8 @@ type openWatch[T store.Object] struct {
 	opened  time.Time
 	timeout time.Duration // what the server was asked for
 
-	// Of a watch list, which is read in two parts: the initial events by the store, the rest by the loop.
+	// Of a watch list, which is read in two parts: the initial events by the store, the rest by the
+	// loop.
 	pull func() (listwatch.Event[T], error, bool)
 	stop func()
 }
@@ -69,9 +74,9 @@ func (r *Reflector[T]) openWatchList(ctx context.Context, options metav1.ListOpt
 	return w
 }
 
-// initial yields the objects up to the bookmark that ends the initial events, from which read gets its version. Before
-// that bookmark a server sends the state as additions and nothing else (KEP-3157); another event means that it does not
-// know this kind of request.
+// initial yields the objects up to the bookmark that ends the initial events, from which read gets
+// its version. Before that bookmark a server sends the state as additions and nothing else
+// (KEP-3157); another event means that it does not know this kind of request.
 func (w *openWatch[T]) initial(read *listRead) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -112,8 +117,8 @@ func (r *Reflector[T]) closeOpen() {
 	}
 }
 
-// guard ends a context when nothing has been heard for a while (invariant 8). It costs a timer per stream and an
-// atomic store per event.
+// guard ends a context when nothing has been heard for a while (invariant 8). It costs a timer per
+// stream and an atomic store per event.
 type guard struct {
 	began   time.Time
 	last    atomic.Int64 // when something was last heard, since began

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Sum is the Status of several copies that are one collection to their reader, by their names. It is as well as the
-// worst of them: synced if all are, heard when the quietest was, wrong if any is. Its resource version is empty, since
-// versions of several copies have no sum. Without copies it is idle and synced.
+// Sum is the Status of several copies that are one collection to their reader, by their names. It
+// is as well as the worst of them: synced if all are, heard when the quietest was, wrong if any is.
+// Its resource version is empty, since versions of several copies have no sum. Without copies it is
+// idle and synced.
 func Sum(parts iter.Seq2[string, Status]) Status {
 	sum := Status{Phase: Idle, Synced: true, Class: OK, Lists: map[Class]int{}}
 	first := true
@@ -46,7 +47,8 @@ func (s *Status) add(part Status) {
 	s.Stale += part.Stale
 }
 
-// earlier is the earlier of two times, of which the first one does not count yet if there is only one.
+// earlier is the earlier of two times, of which the first one does not count yet if there is only
+// one.
 func earlier(first bool, so, now time.Time) time.Time {
 	if first || now.Before(so) {
 		return now

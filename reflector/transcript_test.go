@@ -34,9 +34,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// TestTranscripts plays each file of testdata: prose, what the server answers request by request, and after a line of
-// dashes all that the reflector then did, on a simulated clock with random numbers of one half. The words of a script
-// are in scriptedServer.say.
+// TestTranscripts plays each file of testdata: prose, what the server answers request by request,
+// and after a line of dashes all that the reflector then did, on a simulated clock with random
+// numbers of one half. The words of a script are in scriptedServer.say.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -57,9 +57,9 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play runs one script. Its lines are comments (#), "option NAME", "run DURATION", "look DURATION" for Status at that time, and answers: "list: …",
-// "watchlist: …", "watch: …", "probe: …", each for the next request of that kind. A probe without an answer of its own
-// finds a server that is well.
+// play runs one script. Its lines are comments (#), "option NAME", "run DURATION", "look DURATION"
+// for Status at that time, and answers: "list: …", "watchlist: …", "watch: …", "probe: …", each for
+// the next request of that kind. A probe without an answer of its own finds a server that is well.
 func play(t *testing.T, script string) string {
 	server := &scriptedServer{t: t, log: &transcript{began: time.Now()}}
 	var options []Option
@@ -244,9 +244,9 @@ func (s *scriptedServer) Watch(ctx context.Context, o metav1.ListOptions) iter.S
 	}
 }
 
-// say performs one word: NAME@V or +NAME@V added, ~NAME@V modified, -NAME@V deleted, mark@V bookmark, end@V the end of the
-// initial events, wait@D time passes, bad@NAME an undecodable object, eof a clean end, 429@S with a Retry-After, and other ways
-// to fail.
+// say performs one word: NAME@V or +NAME@V added, ~NAME@V modified, -NAME@V deleted, mark@V
+// bookmark, end@V the end of the initial events, wait@D time passes, bad@NAME an undecodable
+// object, eof a clean end, 429@S with a Retry-After, and other ways to fail.
 func (s *scriptedServer) say(ctx context.Context, word string) (event listwatch.Event[*corev1.Pod], err error, end bool) {
 	resource := schema.GroupResource{Resource: "pods"}
 	verb, arg, _ := strings.Cut(word, "@")

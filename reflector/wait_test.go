@@ -19,7 +19,8 @@ import (
 
 var errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no role"))
 
-// TestWaitSyncedEndsWithRun: who waits does not wait for a Run that has failed or ended, or that nobody calls.
+// TestWaitSyncedEndsWithRun: who waits does not wait for a Run that has failed or ended, or that
+// nobody calls.
 func TestWaitSyncedEndsWithRun(t *testing.T) {
 	newOne := func(options ...reflector.Option) *reflector.Reflector[*corev1.Pod] {
 		return reflector.New[*corev1.Pod](forever{err: errForbidden}, store.NewIndexer[*corev1.Pod](), options...)

@@ -143,7 +143,8 @@ func TestIndexWithSeveralValues(t *testing.T) {
 	require.ElementsMatch(t, []string{"a", "b", "n1"}, x.ListIndexFuncValues("both"))
 }
 
-// TestIndexNeverGoesBack: readers that come with older snapshots than the index has must not undo it.
+// TestIndexNeverGoesBack: readers that come with older snapshots than the index has must not undo
+// it.
 func TestIndexNeverGoesBack(t *testing.T) {
 	pods := &store.Indexer[*corev1.Pod]{}
 	x := clientgo.Indexer(pods)

@@ -82,7 +82,8 @@ var implementations = map[string]func(*fakePods) cache.SharedIndexInformer{
 	},
 }
 
-// TestSharedIndexInformer puts each implementation through the same story: what handlers are told must be the same.
+// TestSharedIndexInformer puts each implementation through the same story: what handlers are told
+// must be the same.
 func TestSharedIndexInformer(t *testing.T) {
 	for name, newInformer := range implementations {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +94,8 @@ func TestSharedIndexInformer(t *testing.T) {
 				early, late, again := &transcript{}, &transcript{}, &transcript{}
 				told := func(l *transcript, want ...string) {
 					t.Helper()
-					time.Sleep(time.Minute) // of the bubble's: client-go may be waiting to try again
+					// Of the bubble's: client-go may be waiting to try again.
+					time.Sleep(time.Minute)
 					synctest.Wait()
 					require.Equal(t, want, l.take())
 				}
@@ -201,7 +203,8 @@ func TestHandlerRemovesItself(t *testing.T) {
 	require.NoError(t, cache.ShutDownEventHandler(shared, registered))
 }
 
-// TestRemovedAtOnce: when RemoveEventHandler has returned, the informer has dropped the handler, even one that is at work.
+// TestRemovedAtOnce: when RemoveEventHandler has returned, the informer has dropped the handler,
+// even one that is at work.
 func TestRemovedAtOnce(t *testing.T) {
 	pods := listwatchtest.New(t, watchcache.Pods())
 	pods.Create(onNode("ns", "a", "n1"))
@@ -225,7 +228,8 @@ func TestRemovedAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "has stopped already", "which programs look for")
 }
 
-// TestFactory gives a factory of k8s.io/client-go/informers an informer of ours, which its listers then read.
+// TestFactory gives a factory of k8s.io/client-go/informers an informer of ours, which its listers
+// then read.
 func TestFactory(t *testing.T) {
 	pods := listwatchtest.New(t, watchcache.Pods())
 	pods.Create(onNode("ns", "a", "n1"))

@@ -22,8 +22,9 @@ type Object interface {
 	runtime.Object
 }
 
-// checked is a source of objects of one type, known at run time only, that are transformed first. An object of another
-// type, and one whose transformation fails, is unusable: the reflector counts it and lists again.
+// checked is a source of objects of one type, known at run time only, that are transformed first.
+// An object of another type, and one whose transformation fails, is unusable: the reflector counts
+// it and lists again.
 type checked struct {
 	// from is not embedded: its Holding would lead past the checks.
 	from      *listwatch.ListWatch[Object]

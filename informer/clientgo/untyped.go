@@ -21,16 +21,17 @@ import (
 
 // This is the untyped file. What crosses from any to T is checked in [typed], and nowhere else.
 
-// Snapshotter is what an indexer can be made of: a [store.Indexer], an [informer.Informer], anything that has snapshots.
+// Snapshotter is what an indexer can be made of: a [store.Indexer], an [informer.Informer],
+// anything that has snapshots.
 type Snapshotter[T store.Object] interface {
 	Snapshot() store.Snapshot[T]
 }
 
-// Indexer shows snapshots as a cache.Indexer, and so as a cache.Store: the input of generated listers. It has the index
-// cache.NamespaceIndex, and takes others at any time by AddIndexers. Where from is a [store.Store] too, what is written to
-// the indexer is written there; otherwise, and for an informer, writing is an error. What it returns is shared and
-// read-only. It is safe for concurrent use.
-// It panics if from is nil.
+// Indexer shows snapshots as a cache.Indexer, and so as a cache.Store: the input of generated
+// listers. It has the index cache.NamespaceIndex, and takes others at any time by AddIndexers.
+// Where from is a [store.Store] too, what is written to the indexer is written there; otherwise,
+// and for an informer, writing is an error. What it returns is shared and read-only. It is safe for
+// concurrent use. It panics if from is nil.
 func Indexer[T store.Object](from Snapshotter[T]) cache.Indexer {
 	if null.Is(from) {
 		panic("clientgo: Indexer: what it shows is nil")
@@ -176,7 +177,8 @@ func (x *indexer[T]) IndexKeys(name, value string) (keys []string, err error) {
 	return keys, err
 }
 
-// ListIndexFuncValues has no error to return: there are no values where there is no such index, or it cannot be made.
+// ListIndexFuncValues has no error to return: there are no values where there is no such index, or
+// it cannot be made.
 func (x *indexer[T]) ListIndexFuncValues(name string) (values []string) {
 	_ = x.query(name, func(i *index[T]) error {
 		for value := range i.found {
@@ -197,7 +199,8 @@ func (x *indexer[T]) GetIndexers() cache.Indexers {
 	return all
 }
 
-// AddIndexers adds all or, where one has the name of another, none. The namespace index may be given again.
+// AddIndexers adds all or, where one has the name of another, none. The namespace index may be
+// given again.
 func (x *indexer[T]) AddIndexers(more cache.Indexers) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -244,7 +247,8 @@ func typed[T store.Object](obj any) (T, error) {
 
 var (
 	errReadOnly = errors.New("the store is written by its informer alone: to fill one by hand, as tests do, give a store.Indexer")
-	// errStopped ends as client-go's error does: it has no other mark, so programs look for these words.
+	// errStopped ends as client-go's error does: it has no other mark, so programs look for these
+	// words.
 	errStopped = fmt.Errorf("clientgo: %w: the handler was not added to shared informer because it has stopped already", informer.ErrStopped)
 	errForeign = errors.New("clientgo: remove a handler: the registration is not one of this informer's")
 	errRunning = errors.New("clientgo: set a transform: the informer has been started")
@@ -254,10 +258,10 @@ var (
 		"informer.WithReflector with reflector.WithLogger or reflector.WithMetrics, or read the informer's Status")
 )
 
-// Informer shows an informer as a cache.SharedIndexInformer. Either it is run by its own Run, or once by that of the
-// result, which reports an error to k8s.io/apimachinery's runtime.HandleError, since it can return none, and lets the
-// panic of a handler end the process. Its handlers are the informer's, and appear in its Status. It is safe for
-// concurrent use. It panics if i is nil.
+// Informer shows an informer as a cache.SharedIndexInformer. Either it is run by its own Run, or
+// once by that of the result, which reports an error to k8s.io/apimachinery's runtime.HandleError,
+// since it can return none, and lets the panic of a handler end the process. Its handlers are the
+// informer's, and appear in its Status. It is safe for concurrent use. It panics if i is nil.
 //
 // The result has one more method, Status() [informer.Status], which a type assertion finds:
 //
@@ -269,11 +273,13 @@ func Informer[T store.Object](i *informer.Informer[T]) cache.SharedIndexInformer
 	return &shared[T]{informer: i, indexer: newIndexer(i)}
 }
 
-// NewInformer makes an informer in the place of cache.NewSharedIndexInformer, for code that makes informers by a function
-// of that type. It holds objects of the type of example and no other; nil stands for any. It reads through client-go's
-// client, which decodes each object by itself: what [listwatch.FromClient] shares between objects is not shared.
-// SetTransform works until it is run, and Status is there as in the result of [Informer]. resync is the redelivery of handlers that ask for nothing else; see
-// [informer.WithRedelivery]. It panics where an indexer cannot be added: that is a mistake in the program.
+// NewInformer makes an informer in the place of cache.NewSharedIndexInformer, for code that makes
+// informers by a function of that type. It holds objects of the type of example and no other; nil
+// stands for any. It reads through client-go's client, which decodes each object by itself: what
+// [listwatch.FromClient] shares between objects is not shared. SetTransform works until it is run,
+// and Status is there as in the result of [Informer]. resync is the redelivery of handlers that ask
+// for nothing else; see [informer.WithRedelivery]. It panics where an indexer cannot be added: that
+// is a mistake in the program.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	source := &checked{from: listwatch.FromClientGo[Object](lw), want: reflect.TypeOf(example)}
 	i := informer.New(source)
@@ -284,7 +290,8 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 	return s
 }
 
-// shared is an informer as a cache.SharedIndexInformer, and as the cache.Controller that GetController returns.
+// shared is an informer as a cache.SharedIndexInformer, and as the cache.Controller that
+// GetController returns.
 type shared[T store.Object] struct {
 	informer *informer.Informer[T]
 	indexer  *indexer[T]
