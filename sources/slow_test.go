@@ -35,12 +35,16 @@ func (h *handed) Run(ctx context.Context, sink *Sink) error {
 func (h *handed) set(pods ...string) {
 	var all store.Indexer[*corev1.Pod]
 	for _, text := range pods {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: text[:1], UID: "u"}}
-		pod.Spec.NodeName = text[2:]
-		_ = all.Add(pod)
+		_ = all.Add(podNamed(text[:1], text[2:]))
 	}
 	h.sink.Set(all.Snapshot())
 	synctest.Wait()
+}
+
+func podNamed(name, image string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "u"}}
+	pod.Spec.NodeName = image
+	return pod
 }
 
 // inBubble runs sources of the handed ones while test does, in a time of its own.
