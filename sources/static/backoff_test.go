@@ -29,8 +29,8 @@ func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A server that fails is asked after a second, then ever later up to the period, each time within half of that; and one that
-// answers, each period.
+// A server that fails is asked after a second, then ever later up to the period, each time within
+// half of that; and one that answers, each period.
 func TestURLBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &answers{status: func(n int) int {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// tellsChanges: a file that looks untouched is. The time of modification alone would not do, as tools that write in place set
-// it to what they like.
+// tellsChanges: a file that looks untouched is unchanged. The time of modification alone would not
+// do: tools that write in place set it as they like.
 const tellsChanges = true
 
-// changed is a file's time of change, which no writer can set.
+// changed returns the time of change (ctime), which no writer can set.
 func changed(info fs.FileInfo) time.Time {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(stat.Ctim.Unix())

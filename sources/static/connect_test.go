@@ -34,7 +34,8 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// issue makes a certificate and its key in PEM, signed by the authority or, where there is none, by itself.
+// issue makes a certificate and its key in PEM, signed by the authority or, where there is none, by
+// itself.
 func issue(t *testing.T, by *authority, name string) (certificate, key []byte, made *authority) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,7 +61,8 @@ func issue(t *testing.T, by *authority, name string) (certificate, key []byte, m
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), &authority{t, parsed, private}
 }
 
-// serveTLS serves a config map whose value is the name in the client's certificate. It asks for one that clients signed.
+// serveTLS serves a config map whose value is the name in the client's certificate. It asks for one
+// that clients signed.
 func serveTLS(t *testing.T, by, clients *authority) *httptest.Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -191,7 +193,8 @@ func TestConnectionOptionsThatExcludeEachOther(t *testing.T) {
 	}
 }
 
-// TestTLSOverAUnixSocket: the certificates count as they do elsewhere, and the server's is for the URL's host.
+// TestTLSOverAUnixSocket: the certificates count as they do elsewhere, and the server's is for the
+// URL's host.
 func TestTLSOverAUnixSocket(t *testing.T) {
 	path := socket(t)
 	listener, err := net.Listen("unix", path)

@@ -10,21 +10,20 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// entry is what one manifest declares: a file, or the body behind a URL.
+// entry holds the objects of one manifest: a file, or the body behind a URL.
 type entry[T store.Object] struct {
 	path string
-	// objects are the manifest's, and behind them those that are held: a rejected part may stand for
-	// them.
+	// objects are those of the manifest, followed by those that are held for a rejected part.
 	objects  []T
 	problems []error
-	// known: the manifest was once read without a problem. From then on a rejected part hides
-	// nothing: the object that it stands for is held, or was never declared. Before, nobody knows
-	// what it declares.
+	// known: the manifest was once read without a problem. Since then a rejected part hides
+	// nothing: its object is held, or was never declared. Before that, a rejected part may declare
+	// anything.
 	known bool
 
-	// unnamed are the rejected parts of the last reading whose names cannot be read.
+	// unnamed has the rejected parts of the last reading that have no readable name.
 	unnamed map[string]bool
-	// suspects are, by the key of an object that is held, the rejected parts that may stand for it.
+	// suspects maps the key of a held object to the rejected parts that may stand for it.
 	suspects map[string][]string
 }
 
@@ -35,7 +34,7 @@ type rejection struct {
 	id  string // the same in each reading of the same bytes
 }
 
-// rejections identifies the rejected parts. Of two with the same bytes the second has another id.
+// rejections identifies the rejected parts. A second part with the same bytes gets another id.
 func rejections(rejected []error) []rejection {
 	parts := make([]rejection, 0, len(rejected))
 	seen := map[string]int{}
@@ -52,21 +51,20 @@ func rejections(rejected []error) []rejection {
 	return parts
 }
 
-// take brings the entry up to date with a manifest that was read. An object that has gone from the
-// manifest is held while a rejected part may stand for it, as a half-written edit must not stop a
-// pod:
-//   - a part whose name can be read stands for the object of that name alone;
-//   - any other part may stand for each object that went when the part came, and for none that
-//     goes later.
+// take brings the entry up to date with a new reading. An object that has gone from the manifest is
+// held while a rejected part may stand for it: a half-written edit must not stop a pod.
+//   - A part with a readable name stands for the object of that name alone.
+//   - Any other part may stand for each object that went when the part came, and for none that goes
+//     later.
 //
-// A part that was there before anything went costs only itself.
+// A part that was there before any object went costs only itself.
 func (e *entry[T]) take(objects []T, rejected []error) {
 	before, unnamed, suspects := e.objects, e.unnamed, e.suspects
 	e.objects, e.problems = nil, nil
 	e.unnamed, e.suspects = map[string]bool{}, map[string][]string{}
 	var none T
 	for i, object := range objects {
-		if object == none || object.GetName() == "" { // which no store can hold
+		if object == none || object.GetName() == "" { // a store needs a name
 			rejected = append(rejected, fmt.Errorf("%s, item %d: it has no name", e.path, i+1))
 			continue
 		}
@@ -109,7 +107,7 @@ func (e *entry[T]) take(objects []T, rejected []error) {
 	}
 }
 
-// explain adds to the error of a rejected part which objects are held for it.
+// explain adds the objects that are held for a rejected part to its error.
 func (e *entry[T]) explain(part rejection) error {
 	var held []string
 	for key, by := range e.suspects {
@@ -126,7 +124,7 @@ func (e *entry[T]) explain(part rejection) error {
 	return fmt.Errorf("%w; this may stand for %s: the last good state is kept until this is mended or gone", part.err, list(held))
 }
 
-// fail keeps everything: the manifest could not be read.
+// fail keeps all objects, because the manifest could not be read.
 func (e *entry[T]) fail(err error) {
 	if len(e.objects) > 0 {
 		var held []string
@@ -146,7 +144,7 @@ func keysOf[T store.Object](objects []T) map[string]bool {
 	return keys
 }
 
-// maxListed bounds how many keys a message names.
+// maxListed bounds the keys in a message.
 const maxListed = 10
 
 func list(keys []string) string {
@@ -158,14 +156,14 @@ func list(keys []string) string {
 	return strings.Join(keys, ", ") + more
 }
 
-// table makes one state of many entries. If several of them declare an object, one is its holder:
-// the entry that had it before, while it declares it; otherwise the first by name. A copy is never
-// the holder beside its original.
+// table joins many entries into one state. If several entries declare an object, one of them is its
+// holder: the entry that had it before, while it declares it, or else the first by name. A copy is
+// never the holder beside its original.
 type table[T store.Object] struct {
 	holders map[string]string // by key, the path
 }
 
-// join makes the state of the entries, which are in the order of their paths.
+// join makes the state of the entries, which are ordered by path.
 func (t *table[T]) join(entries []*entry[T]) (now State[T], problems []error) {
 	declare := map[string][]string{} // by key, the paths
 	for _, e := range entries {
@@ -202,14 +200,14 @@ func (t *table[T]) join(entries []*entry[T]) (now State[T], problems []error) {
 	return now, problems
 }
 
-// holder is which of the paths has an object that all of them declare; before had it until now, or
-// is empty.
+// holder picks the holder of an object from the paths of all entries that declare it. before is the
+// present holder, or empty.
 func holder(before string, paths []string) string {
 	now := before
 	if !slices.Contains(paths, before) {
 		now = slices.MinFunc(paths, byLength)
 	}
-	for { // it ends: a copy's name is longer than its original's
+	for { // the loop ends: a copy's name is longer than its original's
 		i := slices.IndexFunc(paths, func(path string) bool { return isCopy(now, path) })
 		if i < 0 {
 			return now
@@ -218,10 +216,10 @@ func holder(before string, paths []string) string {
 	}
 }
 
-// byLength puts the shorter name first: what is added to a file's name is seldom the original's.
+// byLength orders shorter names first: a copy's name is mostly longer than its original's.
 func byLength(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) }
 
-// complete reports whether nothing that the entries declare is missing.
+// complete reports whether no declared object is missing.
 func complete[T store.Object](entries []*entry[T]) bool {
 	return !slices.ContainsFunc(entries, func(e *entry[T]) bool { return !e.known })
 }

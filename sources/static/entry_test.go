@@ -19,9 +19,9 @@ type badPart struct{ key, digest string }
 func (b badPart) Error() string              { return "bad " + b.digest }
 func (b badPart) Part() (key, digest string) { return b.key, b.digest }
 
-// TestBadItemsAtRandom reads random lists one after the other. Good items always count. An item that
-// goes while no bad item comes is held only for a bad item of its name, and what is held goes with
-// the last bad item that may stand for it.
+// TestBadItemsAtRandom reads random lists one after the other. Good items always count. An item
+// that goes while no bad item comes is held only for a bad item of its name, and what is held goes
+// with the last bad item that may stand for it.
 func TestBadItemsAtRandom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -15,37 +15,39 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// File reads a file, or every file of a folder; subfolders are not read. Changes are seen at once where the system reports
-// them (inotify), and at the latest when the period is over; a file that is being written is waited for. Files whose name
-// begins with a dot, and editors' and package managers' leftovers, are passed over and counted; FIFOs, sockets and devices
-// are never opened.
+// File reads a file, or every file of a folder without its subfolders. Changes are seen at once if
+// the system reports them (inotify), and otherwise at the end of the interval. A file that is being
+// written is read once it has been left alone. Hidden files, and the leftovers of editors and
+// package managers, are ignored and counted. FIFOs, sockets and devices are never opened.
 //
 // A path that was never there declares nothing, and is a problem until it comes: it may be
-// misspelt, or a mount that is late. A single file that has been removed declares nothing. A folder
-// that has gone away, or a file with the folder around it, is a problem, and its objects stay for a
+// misspelt, or a late mount. A single file that has been removed declares nothing. A folder that
+// has gone away is a problem, and so is a file whose folder has gone away. Their objects stay for a
 // while, as mounts come and go: see [WithGrace]. Run refuses an empty path.
 //
 // An object that several files declare belongs to the file that declared it first, until that file
-// is gone or no longer declares it. The others stand by, and [health.Report].Problems names each. At the
-// start, and when the holder goes, the shortest name is next, then the first in the alphabet. A
-// copy gives way to its original at any time. Names decide: "web (copy).yaml", "Copy of web.yaml",
-// "web-old.yaml", "web.bak.yaml" and "web.yaml.1" are copies of "web.yaml" while both declare the
-// object.
+// is gone or no longer declares it. The other files stand by, and [health.Report].Problems names
+// each. At the start, and when the holder goes, the shortest name is next, then the first in the
+// alphabet. A copy gives way to its original at any time. Names decide: "web (copy).yaml", "Copy of
+// web.yaml", "web-old.yaml", "web.bak.yaml" and "web.yaml.1" are copies of "web.yaml" while both
+// declare the object.
 func File[T store.Object](path string, decode Decode[T], options ...Option) *Reader[T] {
 	f := &files[T]{path: path, settings: apply(options), decode: decode, byPath: map[string]*file[T]{}}
 	return &Reader[T]{kind: "file", decodes: decode != nil, keeper: &f.keeper, run: f.run}
 }
 
 const (
-	// batch is how long after a change the files are looked at: changes seldom come alone.
+	// batch is the delay between a change and the look at the files: changes seldom come alone.
 	batch = 20 * time.Millisecond
-	// quiet is how long a file must have been left alone before it is read: what is half-written may be a pod too.
+	// quiet is how long a file must be left alone before it is read: half of a manifest may be a
+	// valid pod.
 	quiet = 100 * time.Millisecond
-	// patience is how long a file may go on changing before that is a problem, and how long the first state waits for it.
+	// patience is how long a file may keep changing before that is a problem, and how long the
+	// first state waits for it.
 	patience = time.Second
 )
 
-// files is a file, or a folder of them. But for keeper it belongs to the goroutine of Run.
+// files reads a file, or a folder of files. All but keeper belongs to the goroutine of Run.
 type files[T store.Object] struct {
 	path     string
 	settings access.Settings
@@ -84,7 +86,8 @@ func (f *files[T]) run(ctx context.Context, set func(State[T])) error {
 	}
 }
 
-// pause waits for a reason to look again: a change, the period, the end of the grace time, or a file that was not quiet.
+// pause waits for a reason to look again: a change, the interval, the end of the grace time, or a
+// file that is being written.
 func (f *files[T]) pause(ctx context.Context, watch *access.Watch, again bool) bool {
 	wait := f.settings.Every
 	if again {
@@ -113,7 +116,7 @@ func (f *files[T]) pause(ctx context.Context, watch *access.Watch, again bool) b
 	return true
 }
 
-// look reads what has changed and sets the state; again means that a file is being written.
+// look reads changed files and sets the state. It returns true if a file is being written.
 func (f *files[T]) look() (again bool) {
 	log := f.log.WithValues("path", f.path)
 	found, err := f.list()
@@ -137,8 +140,8 @@ func (f *files[T]) look() (again bool) {
 	log.V(2).Info("Looked at manifests", "files", len(found.paths), "skipped", found.skipped, "objects", now.Objects.Len())
 	f.keeper.Skipped(found.skipped)
 	round := access.Round{Problems: append(found.problems, wrong...), Contact: true, Complete: complete(entries)}
-	// The first state is to be complete; and nobody knows what a single manifest declares that is wrong: to say "nothing"
-	// would be a lie.
+	// The first state must be complete. A single bad manifest may declare anything, so an empty
+	// state would be a guess.
 	if !f.told && (again && time.Since(f.begun) < patience || !f.folder && len(wrong) > 0 && now.Objects.Len() == 0) {
 		f.keeper.Note(log, round)
 		return again
@@ -152,15 +155,16 @@ func (f *files[T]) hand(log logr.Logger, round access.Round, now State[T]) {
 	f.keeper.Hand(log, round, func() { f.set(now) })
 }
 
-// removed reports whether the path, and nothing around it, is gone: what is left of a removed file, but not of one whose
-// mount or link target is away.
+// removed reports whether the path alone is gone. If its mount or link target is away, it is not:
+// more than the file may be missing.
 func (f *files[T]) removed() bool {
 	_, err := os.Lstat(f.path)
 	info, around := os.Stat(filepath.Dir(f.path))
 	return errors.Is(err, fs.ErrNotExist) && around == nil && info.IsDir()
 }
 
-// unreadable keeps the objects: for good where the path is there, and for the grace time where it has gone away.
+// unreadable keeps the objects: for good if the path exists, and for the grace time if it has gone
+// away.
 func (f *files[T]) unreadable(log logr.Logger, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if f.vanished.IsZero() {
@@ -178,7 +182,7 @@ func (f *files[T]) unreadable(log logr.Logger, err error) {
 	f.keeper.Note(log, access.Round{Problems: []error{err}})
 }
 
-// graceLeft is for how long the objects of a path that has gone away stay; zero where none of it is left, or none runs.
+// graceLeft is the rest of the grace time of a path that has gone away, or zero.
 func (f *files[T]) graceLeft() time.Duration {
 	if f.vanished.IsZero() {
 		return 0
@@ -186,11 +190,11 @@ func (f *files[T]) graceLeft() time.Duration {
 	return max(0, f.settings.Grace-time.Since(f.vanished))
 }
 
-// listing is what a path holds.
+// listing is the content of a path.
 type listing struct {
 	paths    []string // of the manifests, in order
 	skipped  int
-	problems []error // what is passed over because it is wrong
+	problems []error // one for each entry that is ignored as wrong
 }
 
 func (f *files[T]) list() (listing, error) {

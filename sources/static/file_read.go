@@ -14,7 +14,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// file is an entry with what the file looked like when it was read.
+// file is the entry of a file, with the state of the file when it was read.
 type file[T store.Object] struct {
 	entry[T]
 	info    fs.FileInfo
@@ -24,15 +24,15 @@ type file[T store.Object] struct {
 	gone    time.Time         // since when it has not been there; zero when it is
 }
 
-// fail keeps everything: the file could not be read.
+// fail keeps all objects, because the file could not be read.
 func (f *file[T]) fail(err error) {
 	f.sum = [sha256.Size]byte{}
 	f.entry.fail(err)
 }
 
-// read brings the files up to date and forgets those that are gone; again means that a file is
-// being written. It may be about to declare the objects of a file that is gone, as when a file is
-// copied and removed. So nothing is forgotten until it has been read, or patience is over.
+// read brings the files up to date and forgets files that are gone. It returns true if a file is
+// being written. That file may be about to declare the objects of a file that is gone, as in a copy
+// and a removal. So no file is forgotten until the new one has been read, or patience is over.
 func (f *files[T]) read(paths []string) (entries []*entry[T], again bool) {
 	now := make(map[string]*file[T], len(paths))
 	for _, path := range paths {
@@ -60,7 +60,7 @@ func (f *files[T]) read(paths []string) (entries []*entry[T], again bool) {
 	return entries, again
 }
 
-// lingers reports whether a file has been gone for a short time only.
+// lingers reports whether the file has been gone only for a short time.
 func (f *file[T]) lingers() bool {
 	if f.gone.IsZero() {
 		f.gone = time.Now()
@@ -69,8 +69,8 @@ func (f *file[T]) lingers() bool {
 	return time.Since(f.gone) < patience
 }
 
-// refresh reads one file if it does not look as it did. It is busy while it is being written, and not there when it was
-// removed after it was listed.
+// refresh reads a file if it looks different. busy means that it is being written; it is not there
+// if it was removed after it was listed.
 func (f *files[T]) refresh(one *file[T]) (busy, there bool) {
 	info, err := os.Stat(one.path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -117,8 +117,8 @@ func (f *file[T]) wait() (busy bool) {
 	return true
 }
 
-// isYoung reports whether a file was written just now. Within the resolution of its time of change it could be written
-// again without looking any different. A time in the future says nothing.
+// isYoung reports whether a file was written just now. A second write within the resolution of its
+// time of change would not show. A time in the future says nothing.
 func isYoung(info fs.FileInfo) bool {
 	age := time.Since(info.ModTime())
 	return age >= 0 && age < quiet

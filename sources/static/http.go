@@ -13,11 +13,11 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// HTTP reads a URL every period. Only an answer that was accepted counts: on an error, on a status
-// other than 200, on an empty body or one that is no manifest, the objects stay as they are. A list
-// without items is how to say that there are none. An address without http or https, such as an
-// empty one, is refused by Run. A proxy from the environment is used, redirects are followed only
-// within the same scheme and host.
+// HTTP reads a URL every interval. Only an accepted answer counts. After an error, a status other
+// than 200, an empty body or a body that is no manifest, the objects stay as they are. A list
+// without items declares that there are none. Run refuses an address that does not begin with
+// http:// or https://. A proxy from the environment is used. Redirects are followed only within the
+// same scheme and host.
 func HTTP[T store.Object](address string, decode Decode[T], options ...Option) *Reader[T] {
 	u := &url[T]{address: address, settings: apply(options), decode: decode}
 	return &Reader[T]{kind: "http", ordered: true, decodes: decode != nil, keeper: &u.keeper, run: u.run}
@@ -25,7 +25,7 @@ func HTTP[T store.Object](address string, decode Decode[T], options ...Option) *
 
 const firstBackoff = time.Second
 
-// url is what is behind one. But for keeper it belongs to the goroutine of Run.
+// url reads one URL. All but keeper belongs to the goroutine of Run.
 type url[T store.Object] struct {
 	address  string
 	settings access.Settings
@@ -63,7 +63,8 @@ func (u *url[T]) run(ctx context.Context, set func(State[T])) error {
 	}
 }
 
-// next is how long to wait: the period, or after a failure a moment that doubles up to the period, with jitter.
+// next is the delay before the next request: the interval, or after a failure a jittered delay that
+// doubles up to the interval.
 func (u *url[T]) next() time.Duration {
 	if u.failures == 0 {
 		return u.settings.Every
@@ -95,8 +96,8 @@ func (u *url[T]) poll(ctx context.Context) {
 	log.V(2).Info("Read manifests", "bytes", len(got.body), "changed", got.body != nil, "objects", len(u.entry.objects))
 }
 
-// take brings the objects up to date with a new body; hand hands them over. A body in which nothing
-// is good is not the first state.
+// take brings the objects up to date with a new body. The returned function sets the state. A body
+// without a single good object is not a first state.
 func (u *url[T]) take(got answer) (hand func()) {
 	objects, rejected := u.decode(u.entry.path, got.body)
 	u.entry.take(objects, rejected)
@@ -113,7 +114,7 @@ func (u *url[T]) take(got answer) (hand func()) {
 	}
 }
 
-// answer is a 200: its body, and what tells it from another one.
+// answer is a response 200: its body, and the marks that tell it from another one.
 type answer struct {
 	body           []byte // nil when it is what was accepted before
 	sum            [sha256.Size]byte

@@ -16,7 +16,8 @@ import (
 	"github.com/tributary-go/tributary/sources/static"
 )
 
-// The limits of inotify are those of a user namespace, so that a test in one of its own may set them.
+// The limits of inotify are those of a user namespace, so that a test in one of its own may set
+// them.
 const inNamespace = "TRIBUTARY_TEST_USER_NAMESPACE"
 
 func setLimit(t *testing.T, name, value string) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPodRulesAreNotLinked guards the direction of imports: a reader of ConfigMaps must not link the
-// 4,900 lines that validate pods.
+// TestPodRulesAreNotLinked guards the direction of imports: a reader of ConfigMaps must not link
+// the 4,900 lines that validate pods.
 func TestPodRulesAreNotLinked(t *testing.T) {
 	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").CombinedOutput()
 	require.NoError(t, err, "%s", output)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// isLeftover reports whether a name is that of a hidden file, or of what editors and package
-// managers leave behind.
+// isLeftover reports whether the name is that of a hidden file, or of a leftover of an editor or a
+// package manager.
 func isLeftover(name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") {
 		return true
@@ -21,17 +21,17 @@ func isLeftover(name string) bool {
 	return false
 }
 
-// What people and file managers put before or behind a name to call a file's copy. Whatever a space
-// sets apart counts, as file managers write it in every language.
+// The affixes by which people and file managers name a copy. Any text that a space sets apart
+// counts, since file managers write in every language.
 var (
 	beforeCopy = regexp.MustCompile(`(?i)^(.* |(copy|backup|bak|old|orig|new|tmp|temp)([._-]of)?[._-])$`)
 	behindCopy = regexp.MustCompile(`(?i)^( .*|~.*|\(.*\)|[._-]\d{4}-?\d\d-?\d\d.*|` +
 		`[._-](copy|backup|bak|old|orig|original|saved?|prev|previous|new|tmp|temp|draft|disabled)([^a-z].*)?)$`)
 )
 
-// isCopy reports whether a file is a copy of another one, by their names alone: "web (copy).yaml",
-// "Copy of web.yaml", "web-old.yaml" and "web.yaml.1" are copies of "web.yaml". Such a name means
-// nothing while there is no original.
+// isCopy reports whether the path is, by its name alone, a copy of the original: "web (copy).yaml",
+// "Copy of web.yaml", "web-old.yaml" and "web.yaml.1" are copies of "web.yaml". Without an original
+// such a name means nothing.
 func isCopy(path, original string) bool {
 	name, of := filepath.Base(path), filepath.Base(original)
 	if len(name) <= len(of) {

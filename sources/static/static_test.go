@@ -31,7 +31,8 @@ const patience = 15 * time.Second
 
 var configMap = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 
-// follow runs a reader until the test ends; it returns what it sets, each state in one line that differs from the last.
+// follow runs a reader until the test ends; it returns what it sets, each state in one line that
+// differs from the last.
 func follow[T store.Object](t *testing.T, o *static.Reader[T], show func(T) string) (next func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -138,7 +139,8 @@ func TestObjectsStayTheSame(t *testing.T) {
 	require.True(t, strings.HasPrefix(next(), first+" b "))
 }
 
-// A tool that writes in place may set the time of modification back, and what it writes may be as long as what was there.
+// A tool that writes in place may set the time of modification back, and what it writes may be as
+// long as what was there.
 func TestEditThatLooksLikeNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	put(t, path, mapOf("a", "1"))
@@ -182,7 +184,8 @@ func TestCustomResourcesOfAURL(t *testing.T) {
 	require.Equal(t, "", next())
 }
 
-// The objects have a UID and a version, as copied from an API server. An edit changes neither, and must not be lost.
+// The objects have a UID and a version, as copied from an API server. An edit changes neither, and
+// must not be lost.
 func TestIntoAStore(t *testing.T) {
 	folder := t.TempDir()
 	copied := func(value string) string {
@@ -230,8 +233,8 @@ func TestIntoAStoreThatRefuses(t *testing.T) {
 	})))
 }
 
-// TestReportPromisesNoMoreThanWasSet: what may be missing in a state is in the report before it is set, and that nothing is
-// only afterwards.
+// TestReportPromisesNoMoreThanWasSet: what may be missing in a state is in the report before it is
+// set, and that nothing is only afterwards.
 func TestReportPromisesNoMoreThanWasSet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder", "a.yaml")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, path) }))
