@@ -17,9 +17,9 @@ import (
 	"github.com/tributary-go/tributary/undelta"
 )
 
-// APIServer adds the pods that the API server has bound to the node (spec.nodeName). client is the core/v1 REST client of
-// a clientset. It needs permission to list and watch pods; a node's own credentials have it for the node's pods. A client
-// that is nil is an error of Run, or of Add.
+// APIServer reads the pods that the API server has bound to the node (spec.nodeName). client is the
+// core/v1 REST client of a clientset. It needs permission to list and watch pods; a node's own
+// credentials have it for the node's pods. A nil client is an error of Run, or of Add.
 func APIServer(client rest.Interface, options ...reflector.Option) Input {
 	if null.Is(client) {
 		return Input{err: fmt.Errorf("APIServer was given no client (%T): a fake clientset of client-go has none", client)}
@@ -29,7 +29,7 @@ func APIServer(client rest.Interface, options ...reflector.Option) Input {
 
 var errMayBeOld = errors.New("the pods were read from the API server's cache, and may be older than the truth")
 
-// apiStale is twice the time between the bookmarks of a server that is well.
+// apiStale is twice the time between two bookmarks of a healthy server.
 const apiStale = 2 * time.Minute
 
 type apiServer struct {
@@ -87,7 +87,7 @@ func (a *apiServer) Report() Report {
 	}
 	if a.saver != nil {
 		if err := a.saver.problem(); err != nil {
-			report.Complete = status.Err == nil // what is saved or not says nothing about what is heard
+			report.Complete = status.Err == nil // a checkpoint says nothing about the watch
 			report.Problems = append(report.Problems, err)
 			report.Errors++
 		}

@@ -15,11 +15,12 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// A checkpoint is the last complete state of one API server source on disk: a file of its own, written beside its final
-// name, synced and renamed into place, so that whatever ends the process leaves the old state or the new one. What stands at
-// either name before is neither trusted nor followed.
+// A checkpoint is the last complete state of one API server source, in a file of its own. The file
+// is written beside its final name, synced and renamed into place. So a crash leaves the old state
+// or the new one. Earlier files at either name are neither trusted nor followed.
 //
-//	magic, 8 bytes | length of the node's name, 4 bytes | name | length of the list, 8 bytes | list, a protobuf v1.PodList |
+//	magic, 8 bytes | length of the node's name, 4 bytes | name |
+//	length of the list, 8 bytes | list, a protobuf v1.PodList |
 //	SHA-256 of everything before
 //
 // Numbers are big-endian.
@@ -30,17 +31,17 @@ const (
 	checkpointMinimum = len(checkpointMagic) + 4 + 8 + checkpointSum
 )
 
-// checkpoint is the file of the pods that one source has of a node.
+// checkpoint is the file with the pods of one source for one node.
 type checkpoint struct {
 	path string
 	node string
 }
 
-// maxFileName leaves room for what writing adds, where file systems take 255 bytes.
+// maxFileName leaves room for the suffixes of temporary files; file systems take 255 bytes.
 const maxFileName = 200
 
-// newCheckpoint names the file in a folder. A node's name is a DNS name, and so a good file name, and has no underscore; that of a
-// source may be anything. The end of a long one is a hash.
+// newCheckpoint names the file in a folder. The name of a node is a DNS name, so it is a good file
+// name without an underscore. The name of a source may be anything. A long name ends in a hash.
 func newCheckpoint(folder, node, source string) checkpoint {
 	name := node
 	if source != APISource {
@@ -52,7 +53,7 @@ func newCheckpoint(folder, node, source string) checkpoint {
 	return checkpoint{path: filepath.Join(folder, name+".pods"), node: node}
 }
 
-// save writes a state. When it fails, what was there before is still there.
+// save writes a state. If it fails, the old file is intact.
 func (c checkpoint) save(pods Pods) error {
 	data, err := c.encode(pods)
 	if err == nil {
@@ -64,8 +65,9 @@ func (c checkpoint) save(pods Pods) error {
 	return nil
 }
 
-// load reads the state that was saved last. It fails with fs.ErrNotExist if there is none, and with another error on a file
-// that is not whole, not this node's, or open to the writes of others; such a file is left until the next save replaces it.
+// load reads the state that was saved last. Without a file it fails with fs.ErrNotExist. It fails
+// with another error if the file is incomplete, is of another node, or is writable by others. Such
+// a file stays until the next save replaces it.
 func (c checkpoint) load() (Pods, error) {
 	removeStale(c.path)
 	data, err := readPrivate(c.path, checkpointLimit)
@@ -117,7 +119,7 @@ func (c checkpoint) decode(data []byte) (Pods, error) {
 	}
 	rest := signed[len(checkpointMagic):]
 	node, rest := rest[4:], rest[4:]
-	// The checksum holds, so these lengths are what was written.
+	// The checksum holds, so these lengths are those of save.
 	size := binary.BigEndian.Uint32(signed[len(checkpointMagic):])
 	node, rest = node[:size], rest[size:]
 	if string(node) != c.node {
@@ -134,7 +136,7 @@ func podsOf(body []byte) (Pods, error) {
 	}
 	items := func(yield func(*corev1.Pod, error) bool) {
 		for i := range list.Items {
-			pod := list.Items[i] // memory of its own: the list need not live on for one pod
+			pod := list.Items[i] // a copy, so that one pod does not keep the whole list alive
 			if !yield(&pod, nil) {
 				return
 			}

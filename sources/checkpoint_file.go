@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// staleAfter is how old a temporary file is that no process is writing any more: a write takes seconds, and what a crash
-// left is removed by the first load or save after that.
+// staleAfter is the age at which a temporary file is abandoned: a write takes seconds. The next
+// load or save removes it.
 const staleAfter = time.Minute
 
-// writeAtomically replaces a file as a whole, readable by its owner alone. A link at the path is replaced, not followed.
+// writeAtomically replaces a file as a whole, readable by its owner alone. It replaces a link at
+// the path and does not follow it.
 func writeAtomically(path string, data []byte) (err error) {
 	removeStale(path)
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // new, and of mode 0600
@@ -38,8 +39,8 @@ func writeAtomically(path string, data []byte) (err error) {
 	return syncFolder(filepath.Dir(path))
 }
 
-// removeStale removes the temporary files of a path that ended processes have left. What cannot be removed stays: it is never
-// read.
+// removeStale removes the temporary files that ended processes have left. A file that cannot be
+// removed stays: it is never read.
 func removeStale(path string) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -56,14 +57,15 @@ func removeStale(path string) {
 	}
 }
 
-// isTemporary reports whether a name is that of a temporary file of base: base.NUMBER.tmp, or base.tmp of older versions.
+// isTemporary reports whether name is a temporary file of base: base.NUMBER.tmp, or base.tmp of
+// older versions.
 func isTemporary(name, base string) bool {
 	rest, ours := strings.CutPrefix(name, base+".")
 	number, temporary := strings.CutSuffix(rest, "tmp")
 	return ours && temporary && strings.Trim(number, ".0123456789") == ""
 }
 
-// readPrivate reads a regular file, and no link to one, that its owner alone may write.
+// readPrivate reads a regular file that only its owner may write. It does not follow a link.
 func readPrivate(path string, limit int64) ([]byte, error) {
 	before, err := os.Lstat(path)
 	if err != nil {
@@ -93,7 +95,7 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// syncFolder makes a rename durable, where folders can be synced.
+// syncFolder makes a rename durable, if the file system can sync folders.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// Add adds a source, before Run or while it runs. Its first state is told like that of the others. If
-// Synced has not been closed yet, it waits for this source too. Add fails once Run has ended, on an
-// input with an empty path or URL, and if two API servers of one name would share a checkpoint.
+// Add adds a source, before Run or during it. The first state of the source is told like that of
+// any other. If Synced has not closed yet, it waits for this source too. Add fails once Run has
+// ended, on an input with an empty path or URL, and if two API servers of one name would share a
+// checkpoint.
 func (s *Sources) Add(input Input) error {
 	if err := input.check(); err != nil {
 		return fmt.Errorf("sources: %w", err)
@@ -30,8 +31,9 @@ func (s *Sources) Add(input Input) error {
 	return nil
 }
 
-// Remove stops the sources of that name, and waits for their end, but not for the reader of Updates. Then their pods are
-// told as a REMOVE, and what was not told before is not told at all. It fails when no source has that name.
+// Remove stops the sources with this name and waits for their end, but not for the reader of
+// Updates. Then the reader is told a REMOVE of their pods; their pending states are dropped. Remove
+// fails if no source has the name.
 func (s *Sources) Remove(name string) error {
 	s.mu.Lock()
 	started := s.phase != idle
@@ -57,13 +59,13 @@ func (s *Sources) Remove(name string) error {
 	return nil
 }
 
-// drop forgets a source that was removed, once everything is told.
+// drop forgets a removed source, once the reader has been told everything.
 func (s *Sources) drop(f *feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.without(func(other *feed) bool { return other == f })
 	f.stopTimer()
-	s.look() // what is left may all have failed
+	s.look() // all the remaining sources may have failed
 }
 
 // without takes feeds out of the list. Its caller holds mu.

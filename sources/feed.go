@@ -10,40 +10,40 @@ import (
 )
 
 const (
-	// keepsUp is how long a state may wait for a reader who keeps up: longer than a reader in a loop is ever off the
-	// processor, and shorter than anybody who acts on pods would notice.
+	// keepsUp is how long a state may wait before its reader is late. It is longer than a reader in
+	// a loop is ever off the processor, and too short for any agent to notice.
 	keepsUp = 50 * time.Millisecond
-	// maxPending is how many states of a source may wait for the reader even so. Each costs what it differs from the one
+	// maxPending bounds the pending states of a source. Each costs its difference from the one
 	// before.
 	maxPending = 64
 )
 
-// feed is one source on its way to the merge: the states that it has set and that have not been told.
+// feed is one source on its way to the merge, with the states that are pending for the reader.
 type feed struct {
 	source Source
 	name   string        // the source's, or what Named gave it
 	merge  merger        // of the goroutine that delivers
 	ended  chan struct{} // closes when the source has
 	timer  *time.Timer   // of an optional one's deadline; Sources.mu guards it
-	// merged receives when states were merged, so that a plan made before is given up.
+	// merged receives when pending states were coalesced: the current plan is obsolete.
 	merged chan struct{}
-	// patience is keepsUp, or zero where only the number of states counts.
+	// patience is keepsUp. Zero: only the number of states counts.
 	patience time.Duration
 
 	mirrors  bool          // the source is a MirrorHolder
 	optional bool          // Synced does not wait for it beyond the deadline
 	deadline time.Duration // from the beginning of the run; zero is none, or at once for an optional one
 
-	// due: pending has a state, or the feed is to be dropped. It is set with mu held and read without,
-	// so that the loop of Run passes over idle feeds without a lock.
+	// due: pending has a state, or the feed is to be dropped. It is set with mu held and read
+	// without, so that the loop of Run passes over idle feeds without a lock.
 	due atomic.Bool
 
 	mu       sync.Mutex // guards what follows
 	begun    time.Time  // when the source was started
 	cancel   context.CancelFunc
-	removed  bool // by Remove: when all is told, the feed goes
+	removed  bool // by Remove: the feed goes once everything is told
 	pending  []state
-	telling  bool      // a state has been taken from pending, and the reader does not have all of it yet
+	telling  bool      // the reader has only a part of the state that was popped last
 	oldest   time.Time // when that state was set
 	seen     bool
 	newest   Pods
@@ -77,7 +77,7 @@ func (f *feed) push(next state) {
 	f.mergeLocked(next)
 }
 
-// oldestLocked is since when the reader lacks something of the source.
+// oldestLocked is when the oldest state was set that the reader does not have, if there is one.
 func (f *feed) oldestLocked() (at time.Time, ok bool) {
 	switch {
 	case f.telling:
@@ -88,14 +88,14 @@ func (f *feed) oldestLocked() (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// lateLocked reports whether the reader does not keep up.
+// lateLocked reports whether the reader is overdue.
 func (f *feed) lateLocked() bool {
 	oldest, ok := f.oldestLocked()
 	return ok && f.patience > 0 && time.Since(oldest) >= f.patience
 }
 
-// late merges what waits behind a state of which the reader lacks something for too long; it reports whether there is
-// anything, so that the plan for that state is to be given up.
+// late coalesces the pending states of an overdue reader; true means that the current plan is
+// obsolete.
 func (f *feed) late() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,8 +106,8 @@ func (f *feed) late() bool {
 	return true
 }
 
-// mergeLocked makes next all that is to be told. It is as old as the first state that is not told for it, so that for a
-// reader who has not come back what comes after it is merged at once.
+// mergeLocked replaces the pending states by next. next inherits the oldest unread time, so later
+// states of an absent reader are coalesced at once.
 func (f *feed) mergeLocked(next state) {
 	if oldest, ok := f.oldestLocked(); ok {
 		next.at = oldest
@@ -117,11 +117,11 @@ func (f *feed) mergeLocked(next state) {
 	f.due.Store(true)
 	select {
 	case f.merged <- struct{}{}:
-	default: // it has been said before and not been heard yet
+	default: // the loop has not heard the last one yet
 	}
 }
 
-// pop takes the oldest state that has not been told; for a reader who does not keep up, the newest in place of all.
+// pop takes the oldest pending state. For an overdue reader, it takes the newest in place of all.
 func (f *feed) pop() (state, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,7 +137,7 @@ func (f *feed) pop() (state, bool) {
 	f.due.Store(len(f.pending) > 0 || f.removed)
 	f.telling, f.oldest = true, next.at
 	select {
-	case <-f.merged: // said before this state was taken: it is news no longer
+	case <-f.merged: // it was sent before this state was taken
 	default:
 	}
 	return next, true
@@ -155,7 +155,8 @@ func (f *feed) begin(cancel context.CancelFunc) {
 	f.begun, f.cancel = time.Now(), cancel
 }
 
-// remove stops the source and waits for its end; then its pods are gone, and what was not told yet is not told any more.
+// remove stops the source and waits for its end. Then its pods are gone, and its pending states are
+// dropped.
 func (f *feed) remove() {
 	f.mu.Lock()
 	cancel := f.cancel
@@ -181,15 +182,15 @@ func (f *feed) isRemoved() bool {
 	return f.removed
 }
 
-// ready reports whether Synced need not wait for the source any longer.
+// ready reports whether Synced no longer waits for the source.
 func (f *feed) ready() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.seen || f.removed || f.optional && time.Since(f.begun) >= f.deadline
 }
 
-// safeToPrune reports whether the reader has the newest state of the source, and that is whole and fresh. The report counts
-// where nothing was set around it: it might be of another state.
+// safeToPrune reports whether the reader has the newest state of the source, complete and fresh.
+// The report counts only if no state was set while it was made: it might be of another state.
 func (f *feed) safeToPrune() bool {
 	before, told := f.allTold()
 	report := f.source.Report()
@@ -198,7 +199,7 @@ func (f *feed) safeToPrune() bool {
 		(report.StaleAfter == 0 || time.Since(report.LastContact) <= report.StaleAfter)
 }
 
-// allTold reports whether the reader has all of the states that the source has set, the first of them included.
+// allTold reports whether the reader has all states of the source, and at least one.
 func (f *feed) allTold() (sets int, told bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -39,8 +39,8 @@ func (in Input) Named(name string) Input {
 	return in
 }
 
-// Optional limits how long [Sources.Synced] waits for the source, counted from its start. With zero,
-// Synced does not wait for it at all.
+// Optional limits how long [Sources.Synced] waits for the source, counted from its start. With
+// zero, Synced does not wait for it at all.
 func (in Input) Optional(wait time.Duration) Input {
 	in.optional, in.deadline = true, wait
 	return in

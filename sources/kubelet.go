@@ -12,33 +12,38 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// LikeKubelet makes the sources of this package and the merge do what the kubelet 1.36 does, where the default is
-// kinder: bad files lose their pods at the next period, leftovers are manifests, an empty answer means no pods, the first
-// document of a file counts alone, redirects are followed anywhere, and so on. It is for those who must see exactly what a
-// kubelet sees. What it takes for a pod, when, and in which updates is the kubelet's; these are not:
+// LikeKubelet makes the sources of this package, and the merge, behave like the kubelet 1.36. By
+// default they are kinder. With it, bad files lose their pods at the next interval, leftovers are
+// manifests, an empty answer means no pods, only the first document of a file counts, redirects are
+// followed anywhere, and so on. Use it to see exactly what a kubelet sees: which pods, when, and in
+// which updates. These details are not the kubelet's:
 //
-//   - Messages never hold what a manifest, a header or a URL's password says. The kubelet logs some of it.
-//   - A reader that is 64 states behind gets merged ones, however long it takes. The kubelet's channel holds 50 updates, and
-//     then all of its sources wait.
-//   - The pods of an update that the kubelet puts into random order are ordered by namespace and name.
-//   - The API server is followed by this library's reflector, with its shorter delays after an outage.
-//   - Two states of a pod that differ in the spelling of a quantity alone, or in an empty list or map where the other has none, are one.
-//   - UIDs and config.hash are stable hashes of this library's own.
-//   - Run ends, even while the file source hangs on a FIFO.
-//   - At each event, a file is read as it is when the event is looked at: which states of a file that is written in pieces
-//     become pods is a matter of timing, for the kubelet as well.
+//   - Messages never quote a manifest, a header or the password of a URL. The kubelet logs some of
+//     them.
+//   - The pending states of a reader that is 64 states behind are coalesced, however long it takes.
+//     The kubelet's channel holds 50 updates, and then all of its sources wait.
+//   - The pods of an update are ordered by namespace and name. The kubelet orders them at random.
+//   - The reflector of this library follows the API server, with its shorter delays after an
+//     outage.
+//   - Two states of a pod are equal if they differ only in the spelling of a quantity, or if one
+//     has an empty list or map and the other has none.
+//   - UIDs and config.hash are stable hashes of this library.
+//   - Run ends even while the file source hangs on a FIFO.
+//   - After each event a file is read as it is at that moment. If a file is written in pieces,
+//     timing decides which pieces become pods, for the kubelet as well.
 //
 // [static.WithGrace] has no effect with it.
 func LikeKubelet() Option { return option(func(s *Sources) { s.likeKubelet = true }) }
 
-// kubeletMerge is the kubelet's own merge. Pods are the same when their UIDs are, whatever their names; and of a pod that
-// it knows it takes over spec, labels, annotations, deletion and status, and leaves the rest as it was first seen.
+// kubeletMerge is the kubelet's own merge. Two pods are the same if their UIDs are, whatever their
+// names. A known pod takes over spec, labels, annotations, deletion and status of its new state;
+// all other fields stay as they were first seen.
 type kubeletMerge struct {
 	source string
 	now    func() time.Time
 	told   map[types.UID]*corev1.Pod // as the reader got them
-	// first is the source's own object that each of told was made of. The kubelet changes that object, so that it is not
-	// what its manifest says any more, and is never a change of itself.
+	// first has the source's own object of each told pod. The kubelet changes that object, so that
+	// it no longer equals its manifest and is never a change of itself.
 	first map[types.UID]*corev1.Pod
 	begun bool
 }
@@ -53,8 +58,8 @@ func (m *kubeletMerge) plan(next state) []PodUpdate {
 		pods = next.pods.Sorted()
 	}
 	ops := map[Op][]*corev1.Pod{}
-	// now has the pods that are told of already, as they become. Where two of a state have one UID, the second is a change of
-	// the first, and both are told in their last form.
+	// now has the next form of the told pods. If two pods of a state have one UID, the second is a
+	// change of the first, and both are told in their last form.
 	names, now := map[string]bool{}, map[types.UID]*corev1.Pod{}
 	for _, pod := range pods {
 		if names[store.KeyOf(pod)] {
@@ -104,7 +109,7 @@ func (m *kubeletMerge) added(pod *corev1.Pod) *corev1.Pod {
 	return &now
 }
 
-// change makes of known what the kubelet makes of it when it sees pod, and returns what that means.
+// change updates known as the kubelet does when it sees pod, and returns the operation.
 func change(known, pod *corev1.Pod) Op {
 	same := sameIntent(known, pod)
 	if same && apiequality.Semantic.DeepEqual(known.Status, pod.Status) {
@@ -123,7 +128,7 @@ func change(known, pod *corev1.Pod) Op {
 	return Update
 }
 
-// withOwn is annotations with those that are a node's own notes from elsewhere.
+// withOwn is annotations, with the node's own ones taken from own.
 func withOwn(annotations, own map[string]string) map[string]string {
 	all := make(map[string]string, len(annotations)+2)
 	for key, value := range annotations {
@@ -149,6 +154,6 @@ func (m *kubeletMerge) sent(u PodUpdate) {
 	}
 }
 
-// What was told is noted as it is sent, so that nothing is left to be done.
+// sent has noted everything already.
 func (m *kubeletMerge) settled(state)                  {}
 func (m *kubeletMerge) interrupted(state, []PodUpdate) {}

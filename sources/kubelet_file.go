@@ -24,9 +24,10 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// kubeletFile reads manifests as the kubelet 1.36 does. What looks like a mistake here is one of the kubelet's, kept on
-// purpose: see LikeKubelet. There are three truths that need not agree: the pods by name, the names by file, and what was
-// set. Events change single pods, the period replaces them all, and an empty folder is set past them.
+// kubeletFile reads manifests as the kubelet 1.36 does. Its apparent mistakes are the kubelet's,
+// kept on purpose: see LikeKubelet. It has three truths that need not agree: the pods by name, the
+// names by file, and the state that was set. Events change single pods, the interval replaces all
+// pods, and an empty folder is set without touching the other two.
 type kubeletFile struct {
 	path     string
 	settings access.Settings
@@ -91,8 +92,8 @@ func (k *kubeletFile) run(ctx context.Context, _ *Sink) error {
 	}
 }
 
-// watch watches the path, and looks for it each second where it is not there. When it has gone away, the watch goes on
-// without ever bringing anything again.
+// watch watches the path, and looks for it each second while it is not there. After the path has
+// gone away, the watch goes on without any further event.
 func (k *kubeletFile) watch(ctx context.Context, events chan<- fsnotify.Event, missing chan<- struct{}) {
 	delay := kubeletRetry
 	k.keeper.Mode(fmt.Sprintf("poll every %s", k.settings.Every))
@@ -124,7 +125,7 @@ func (k *kubeletFile) watch(ctx context.Context, events chan<- fsnotify.Event, m
 	}
 }
 
-// follow hands on the events of the path until something goes wrong with the watch itself.
+// follow forwards the events of the path until the watch itself fails.
 func (k *kubeletFile) follow(ctx context.Context, events chan<- fsnotify.Event) error {
 	if _, err := os.Stat(k.path); err != nil {
 		return err
@@ -154,7 +155,7 @@ func (k *kubeletFile) follow(ctx context.Context, events chan<- fsnotify.Event) 
 	}
 }
 
-// event reads the file that an event is about, or drops the pod that it declared.
+// event reads the file of an event, or drops the pod that the file declared.
 func (k *kubeletFile) event(ctx context.Context, event fsnotify.Event) {
 	if strings.HasPrefix(filepath.Base(event.Name), ".") {
 		return
@@ -182,7 +183,7 @@ func (k *kubeletFile) event(ctx context.Context, event fsnotify.Event) {
 	k.set()
 }
 
-// list looks at everything, as in each period.
+// list looks at everything, at each interval.
 func (k *kubeletFile) list() {
 	clear(k.problems)
 	info, err := os.Stat(k.path)
@@ -219,7 +220,8 @@ func (k *kubeletFile) readAll(info fs.FileInfo) ([]*corev1.Pod, error) {
 }
 
 func (k *kubeletFile) readFolder() (pods []*corev1.Pod, err error) {
-	// A folder with a glob character in its path is a pattern for other folders, and one that cannot be read is empty.
+	// A folder with a glob character in its path is a pattern for other folders, and one that
+	// cannot be read is empty.
 	paths, err := filepath.Glob(filepath.Join(k.path, "[^.]*"))
 	if err != nil {
 		return nil, fmt.Errorf("%s: the kubelet reads the path as a pattern: %w", k.path, err)
@@ -248,7 +250,7 @@ func (k *kubeletFile) readFolder() (pods []*corev1.Pod, err error) {
 	return pods, nil
 }
 
-// read gives the pod of a file. On a FIFO it hangs until somebody writes.
+// read returns the pod of a file. On a FIFO it hangs until somebody writes.
 func (k *kubeletFile) read(ctx context.Context, path string) (*corev1.Pod, error) {
 	var data []byte
 	info, err := os.Stat(path)
@@ -268,7 +270,7 @@ func (k *kubeletFile) read(ctx context.Context, path string) (*corev1.Pod, error
 	return pods[0], nil
 }
 
-// replace makes pods all that is known; of two with one name the last one counts.
+// replace makes pods the known ones. Of two pods with one name the last one counts.
 func (k *kubeletFile) replace(pods []*corev1.Pod) {
 	clear(k.pods)
 	for _, pod := range pods {
@@ -300,8 +302,8 @@ func (k *kubeletFile) round() access.Round {
 	return access.Round{Problems: problems, Contact: true}
 }
 
-// readPipe waits, until ctx ends, for somebody to write into a FIFO, and reads all that comes. It opens it without
-// waiting for the other end, so that it can be ended.
+// readPipe waits until somebody writes into a FIFO, or ctx ends, and reads to the end. It opens the
+// FIFO without waiting for the other side, so that it can be ended.
 func readPipe(ctx context.Context, path string) ([]byte, error) {
 	pipe, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

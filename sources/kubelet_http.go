@@ -16,8 +16,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// kubeletHTTP reads a URL as the kubelet 1.36 does. What looks like a mistake here is one of the kubelet's, kept on
-// purpose: see LikeKubelet.
+// kubeletHTTP reads a URL as the kubelet 1.36 does. Its apparent mistakes are the kubelet's, kept
+// on purpose: see LikeKubelet.
 type kubeletHTTP struct {
 	address  string
 	settings access.Settings
@@ -25,7 +25,7 @@ type kubeletHTTP struct {
 	client   *access.Client
 	decoder  manifest.Decoder
 	sink     *Sink
-	// last is of the last body that was not empty, good or not: the same one again is no news.
+	// last is the hash of the last body, good or bad, that was not empty: an equal body is no news.
 	last [sha256.Size]byte
 }
 
@@ -68,7 +68,7 @@ func (k *kubeletHTTP) run(ctx context.Context, _ *Sink) error {
 	}
 }
 
-// poll reads the URL once; hand hands over what is new, with an error too.
+// poll reads the URL once. hand sets a new state, if there is one, also after an error.
 func (k *kubeletHTTP) poll(ctx context.Context) (hand func(), err error) {
 	hand = func() {}
 	body, err := k.get(ctx)

@@ -14,12 +14,13 @@ import (
 	"github.com/tributary-go/tributary/sources/static"
 )
 
-// File adds the pods declared by a manifest, or by every manifest of a folder, as [static.File]
-// reads them; a manifest is what the package manifest takes for one. Options are of the package
-// static. Run and Add refuse an empty path.
+// File reads the pods of one manifest, or of every manifest of a folder, as [static.File] does. The
+// package manifest defines a manifest. The options are those of the package static. Run and Add
+// refuse an empty path.
 //
-// The UID of a pod without a metadata.uid depends on path, and not on the file in the folder: if a
-// manifest is renamed, or the same content takes over from another file, the pod goes on running.
+// The UID of a pod without a metadata.uid depends on path, and not on the file in the folder. So
+// the pod goes on running if its manifest is renamed, or if another file with the same content
+// takes over.
 func File(path string, options ...static.Option) Input {
 	if path == "" {
 		return Input{err: access.ErrNoPath}
@@ -34,8 +35,9 @@ func File(path string, options ...static.Option) Input {
 	}})
 }
 
-// HTTP adds the pods declared behind a URL, as [static.HTTP] reads them: a Pod, a PodList or a stream of YAML documents, in
-// JSON, YAML or protobuf. A PodList without items is how to say that there are none. Options are of the package static.
+// HTTP reads the pods behind a URL, as [static.HTTP] does: a Pod, a PodList or a stream of YAML
+// documents, in JSON, YAML or protobuf. A PodList without items declares that there are none. The
+// options are those of the package static.
 func HTTP(address string, options ...static.Option) Input {
 	if address == "" {
 		return Input{err: access.ErrNoURL}
@@ -49,9 +51,10 @@ func HTTP(address string, options ...static.Option) Input {
 	}})
 }
 
-// From adds pods that are read and decoded in a way of the caller's own. They are taken as they are: nothing is defaulted
-// or validated. The source is called "file" or "http", by its kind; see [Input.Named]. [LikeKubelet] does not apply to it.
-// A reader that is nil is an error of Run, or of Add.
+// From takes pods from a reader with a Decode function of your own. The pods are taken as they are:
+// nothing is defaulted or validated. The source is called "file" or "http" by the kind of the
+// reader; see [Input.Named]. [LikeKubelet] does not apply to it. A nil reader is an error of Run,
+// or of Add.
 func From(pods *static.Reader[*corev1.Pod]) Input {
 	if pods == nil {
 		return Input{err: errors.New("From: the reader is nil")}
@@ -59,9 +62,10 @@ func From(pods *static.Reader[*corev1.Pod]) Input {
 	return Custom(&manifests{name: pods.Kind(), start: func(*Sink) running { return podsOfReader(pods) }})
 }
 
-// FromKubelet adds what a kubelet says at its /pods: all pods of its node as they are, with their names, UIDs, annotations
-// and status. Nothing is added, defaulted or validated. A kubelet asks for a bearer token ([static.WithTokenFile]) and has a
-// certificate of the cluster's CA ([static.WithCA]). The source is called "http". [LikeKubelet] does not apply to it.
+// FromKubelet reads the pods that a kubelet lists at its /pods: all pods of its node, with their
+// names, UIDs, annotations and status. Nothing is added, defaulted or validated. A kubelet asks for
+// a bearer token ([static.WithTokenFile]) and has a certificate of the cluster's CA
+// ([static.WithCA]). The source is called "http". [LikeKubelet] does not apply to it.
 func FromKubelet(address string, options ...static.Option) Input {
 	if address == "" {
 		return Input{err: access.ErrNoURL}
@@ -71,7 +75,7 @@ func FromKubelet(address string, options ...static.Option) Input {
 	}})
 }
 
-// manifests is a source that is made when it is run, for the sink says how.
+// manifests is a source that is made when it is run, because the sink has its settings.
 type manifests struct {
 	name  string
 	start func(sink *Sink) running
@@ -116,12 +120,12 @@ func (r fromReader) run(ctx context.Context, sink *Sink) error {
 	})
 }
 
-// withLog gives the source's log to what the options are for.
+// withLog adds the source's log to the options.
 func withLog(options []static.Option, sink *Sink) []static.Option {
 	return append(options[:len(options):len(options)], static.WithLogger(sink.Log()))
 }
 
-// settingsOf is what the options say.
+// settingsOf applies the options to the default settings.
 func settingsOf(options []static.Option) access.Settings {
 	settings := access.Default()
 	for _, option := range options {
@@ -130,8 +134,8 @@ func settingsOf(options []static.Option) access.Settings {
 	return settings
 }
 
-// staticPods reads manifests of static pods. UIDs are made with from, or else with the path of each
-// manifest.
+// staticPods decodes manifests of static pods. from stands for the path in UIDs; empty: the path of
+// each manifest.
 func staticPods(sink *Sink, source, from string) static.Decode[*corev1.Pod] {
 	decoder := manifest.Decoder{Node: sink.Node(), Source: source, UIDPath: from}
 	return func(path string, data []byte) (pods []*corev1.Pod, rejected []error) {
@@ -143,7 +147,7 @@ func staticPods(sink *Sink, source, from string) static.Decode[*corev1.Pod] {
 	}
 }
 
-// decodePodList reads a PodList as an API server, or a kubelet, answers it.
+// decodePodList decodes a PodList of an API server or a kubelet.
 func decodePodList(path string, data []byte) (pods []*corev1.Pod, rejected []error) {
 	var list corev1.PodList
 	if err := json.Unmarshal(data, &list); err != nil || list.Kind != "PodList" {

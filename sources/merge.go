@@ -16,16 +16,16 @@ import (
 // Pods is a complete state of one source.
 type Pods = store.Snapshot[*corev1.Pod]
 
-// state is what a source has set: its pods, and their order where they have one.
+// state is one state of a source: its pods, and their order if they have one.
 type state struct {
 	pods  Pods
 	order []*corev1.Pod // nil: by namespace and name
-	// restored: it is from a checkpoint, and the source has not been heard yet.
+	// restored: the state is from a checkpoint, and the API server has not answered yet.
 	restored bool
-	at       time.Time // since when the reader lacks something of it
+	at       time.Time // when it, or the oldest state that it replaces, was set
 }
 
-// compare orders pods of the state as they are to be told.
+// compare returns the order in which the pods of the state are told.
 func (s state) compare() func(a, b *corev1.Pod) int {
 	if s.order == nil {
 		return byName
@@ -39,15 +39,16 @@ func (s state) compare() func(a, b *corev1.Pod) int {
 	}
 }
 
-// merger turns the states of one source into differences from what the reader of Updates has been told. It does no I/O and
-// is not safe for concurrent use.
+// merger turns the states of one source into differences from the state that the reader of Updates
+// knows. It does no I/O and is not safe for concurrent use.
 type merger interface {
-	// plan is the difference between what was told and a new state: updates in the kubelet's order.
+	// plan is the difference between the told state and a new one: updates in the kubelet's order.
 	plan(next state) []PodUpdate
 	// sent notes that the reader has taken an update of the plan; it is called in order.
 	sent(u PodUpdate)
 	settled(next state)
-	// interrupted: only these updates of the plan for next have been sent, and no more of them will be.
+	// interrupted: only these updates of the plan for next have been sent, and no more of them will
+	// be.
 	interrupted(next state, sent []PodUpdate)
 }
 
@@ -57,7 +58,7 @@ type merge struct {
 	now    func() time.Time
 	// told is the source's state as the reader knows it: the source's own objects.
 	told Pods
-	// given is, by key, each pod of told as it was given out, with the annotations of the merge.
+	// given has, by key, each pod of told with the annotations of the merge.
 	given map[string]*corev1.Pod
 	// begun: the first state has been told.
 	begun bool
@@ -92,7 +93,7 @@ func (m *merge) plan(next state) []PodUpdate {
 	return plan
 }
 
-// operation is what a change of a source means to whoever runs the pods; empty when it means nothing.
+// operation is the meaning of a change for an agent that runs the pods; empty: none.
 func operation(c store.Change[*corev1.Pod]) Op {
 	switch {
 	case c.Deleted():
@@ -110,8 +111,9 @@ func operation(c store.Change[*corev1.Pod]) Op {
 	return ""
 }
 
-// sameIntent reports whether two states of a pod ask for the same: everything but status and bookkeeping. What the
-// kubelet compares is spec, labels, the deletion, and the annotations that are not a node's own notes.
+// sameIntent reports whether two states of a pod ask for the same: everything but status and
+// bookkeeping. The kubelet compares spec, labels, the deletion, and the annotations without the
+// node's own ones.
 func sameIntent(a, b *corev1.Pod) bool {
 	return apiequality.Semantic.DeepEqual(a.Spec, b.Spec) &&
 		maps.Equal(a.Labels, b.Labels) &&
@@ -131,8 +133,8 @@ func sameAnnotations(a, b map[string]string) bool {
 	return maps.Equal(a, b) || maps.Equal(rest(a), rest(b))
 }
 
-// annotated is the new pod with the merge's annotations. The source's object stays as it is; what is not changed is
-// shared with it.
+// annotated is the new pod with the annotations of the merge. It is a shallow copy: the source's
+// object is not changed.
 func (m *merge) annotated(c store.Change[*corev1.Pod]) *corev1.Pod {
 	pod := *c.New
 	pod.Annotations = make(map[string]string, len(c.New.Annotations)+2)
@@ -160,7 +162,7 @@ func (m *merge) sent(u PodUpdate) {
 // settled: all updates of the plan for next have been sent.
 func (m *merge) settled(next state) { m.told = next.pods }
 
-// interrupted makes told what the reader knows now.
+// interrupted makes told the state that the reader knows now.
 func (m *merge) interrupted(next state, sent []PodUpdate) {
 	if len(sent) == 0 {
 		return

@@ -10,19 +10,19 @@ import (
 
 // MergedPod is one pod of the node, with every source that declares it.
 type MergedPod struct {
-	// Pod is what the first source that declares it says, in the order in which the sources were given. Where only a mirror
-	// is left of a pod, it is that.
+	// Pod is the pod of the first source that declares it, in the order of the inputs. If only a
+	// mirror is left, Pod is the mirror.
 	Pod *corev1.Pod
-	// Sources are the names of the sources that declare the pod, in the order in which they were given. A mirror declares
-	// nothing: without any other source this is empty, and the pod is not to run.
+	// Sources names the sources that declare the pod, in the order of the inputs. A mirror declares
+	// nothing: if Sources is empty, the pod must not run.
 	Sources []string
-	// Mirror is the API server's copy of a pod from a manifest; nil where there is none.
+	// Mirror is the API server's copy of a static pod, or nil.
 	Mirror *corev1.Pod
-	// MirrorCurrent: Mirror is of Pod as it is now, and not of an older manifest.
+	// MirrorCurrent: Mirror is a copy of Pod, and not of an older manifest.
 	MirrorCurrent bool
 }
 
-// Status is the live status: what the API server holds of the pod, by its mirror if it comes from a manifest.
+// Status is the live status: the API server's. For a static pod it is the status of its mirror.
 func (p MergedPod) Status() corev1.PodStatus {
 	if p.Mirror != nil {
 		return p.Mirror.Status
@@ -30,12 +30,14 @@ func (p MergedPod) Status() corev1.PodStatus {
 	return p.Pod.Status
 }
 
-// Merged is a snapshot of the node: one entry per pod, ordered by namespace and name, made of the newest state of each
-// source, whether that has been read from Updates or not. Pods are as their sources set them, without the annotations of
-// the merge; they are shared and read-only. Making it is O(n log n). It is safe for concurrent use.
+// Merged is a snapshot of the node: one entry for each pod, ordered by namespace and name. It is
+// made of the newest state of each source, read from Updates or not. Pods are as their sources set
+// them, without the annotations of the merge; they are shared and read-only. Merged takes O(n log
+// n). It is safe for concurrent use.
 //
-// A mirror pod is one with [manifest.MirrorAnnotation]. It is paired with the pod of its name from a manifest; whether it is up to
-// date shows in that annotation, which holds the pod's [manifest.HashAnnotation].
+// A mirror pod has [manifest.MirrorAnnotation] and comes from a [MirrorHolder]. It is paired with
+// the static pod of its name. The value of that annotation is the [manifest.HashAnnotation] of the
+// static pod that it mirrors; if the two differ, the mirror is stale.
 func (s *Sources) Merged() []MergedPod {
 	byKey := map[string]*MergedPod{}
 	for _, f := range s.list() {

@@ -14,22 +14,23 @@ import (
 	"github.com/tributary-go/tributary/undelta"
 )
 
-// Checkpoint keeps the last complete state of each API server source in a folder, in a file of mode 0600 per node and name of
-// the source (several need names: see [Input.Named]). After a
-// restart, with the API server away, its pods are told from there at once, as [PodUpdate].Restored; what the API server
-// says later is told as the difference. A restored state does not count as read: Synced waits on, and SafeToPrune is
-// false. A file that is not whole, or of another node, is not used, and is a problem of the source until the next save.
+// Checkpoint keeps the last complete state of each API server source in a folder, in a file of mode
+// 0600 for each node and name of a source. Several API servers need names: see [Input.Named]. If
+// the API server is away after a restart, the pods of the checkpoint are told at once, as
+// [PodUpdate].Restored; later states of the API server are told as differences. A restored state
+// does not count as read: Synced waits on, and SafeToPrune is false. A file that is incomplete, or
+// of another node, is not used. It is a problem of the source until the next save.
 //
-// The folder must exist, hold secrets as safely as the API server's pods do, and be one that the agent alone may write. A
-// file that is a link, or that its group or everybody may write, is not used either. Each state is written to a new file of
-// mode 0600 in the folder and renamed; what a crash leaves of one is removed a minute later or at the next start after that.
-// A state is written within a second of a
-// change, and when Run ends. Default: no checkpoint. Under [LikeKubelet] there is none.
+// The folder must exist, and the agent alone may write it. It must keep secrets as safely as the
+// pods demand. A file is not used if it is a link, or if others may write it. Each state is written
+// to a new file of mode 0600 and renamed. The rest of a crashed write is removed a minute later, or
+// at the next start after that. A state is written within a second of a change, and when Run ends.
+// Default: no checkpoint. Under [LikeKubelet] there is none.
 func Checkpoint(folder string) Option {
 	return option(func(s *Sources) { s.checkpoints = folder })
 }
 
-// checkCheckpoints refuses API servers that would write into one file.
+// checkCheckpoints refuses two API servers that would write one file.
 func (s *Sources) checkCheckpoints(feeds []*feed) error {
 	if s.checkpoints == "" || s.likeKubelet {
 		return nil
@@ -47,10 +48,10 @@ func (s *Sources) checkCheckpoints(feeds []*feed) error {
 	return nil
 }
 
-// saveEvery bounds how often a state is written: a node's pods change in bursts.
+// saveEvery is the least time between two writes: the pods of a node change in bursts.
 const saveEvery = time.Second
 
-// saver writes the newest state that it was offered.
+// saver writes the newest state.
 type saver struct {
 	file   checkpoint
 	log    logr.Logger
@@ -64,7 +65,7 @@ func newSaver(file checkpoint, log logr.Logger) *saver {
 	return &saver{file: file, log: log, states: make(chan Pods, 1)}
 }
 
-// restoreInto fills a store with what an earlier run has saved, so that nothing older than that is ever told.
+// restoreInto fills a store with the checkpoint, so that no older state is ever told.
 func (s *saver) restoreInto(copied *undelta.Store[*corev1.Pod]) error {
 	restored := s.restore()
 	if restored.ResourceVersion() == "" {
@@ -79,7 +80,7 @@ func (s *saver) restoreInto(copied *undelta.Store[*corev1.Pod]) error {
 	}, store.At(restored.ResourceVersion()))
 }
 
-// restore returns what an earlier run has saved; nothing where there is nothing good.
+// restore returns the state of an earlier run, or none if there is no good file.
 func (s *saver) restore() Pods {
 	pods, err := s.file.load()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +89,7 @@ func (s *saver) restore() Pods {
 	return pods
 }
 
-// offer replaces what is to be written. It does not block; one goroutine calls it.
+// offer replaces the state to write. It does not block; one goroutine calls it.
 func (s *saver) offer(pods Pods) {
 	select {
 	case <-s.states: // never written, and now out of date
@@ -97,7 +98,8 @@ func (s *saver) offer(pods Pods) {
 	s.states <- pods
 }
 
-// run writes beside its caller until stop is called, which writes what is left and waits for the end.
+// run writes in the background until stop is called. stop writes the last state and waits for the
+// end.
 func (s *saver) run() (stop func()) {
 	stopping, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -135,7 +137,7 @@ func (s *saver) saveLast() {
 	}
 }
 
-// note keeps what went wrong last, and logs it when it is news.
+// note keeps the last error, and logs a new one.
 func (s *saver) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

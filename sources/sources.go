@@ -13,8 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Sources are the pod sources of one node and their merge. Make one with [New], call Run once, and read Updates. All
-// methods are safe for concurrent use.
+// Sources merges the pod sources of one node. Make it with [New], call Run once, and read Updates.
+// All methods are safe for concurrent use.
 type Sources struct {
 	node        string
 	log         *logr.Logger // nil: that of Run's context, else klog's
@@ -23,11 +23,11 @@ type Sources struct {
 	inputs      []Input // that New was given
 
 	updates chan PodUpdate
-	wake    chan struct{} // something is to be looked at
+	wake    chan struct{} // a feed is due
 	synced  chan struct{}
 	begun   atomic.Bool // Run has been called
 
-	// The loop of Run alone has these.
+	// These belong to the loop of Run.
 	isSynced bool
 	late     *time.Timer // when the reader of the update under way is overdue; nil before it was needed
 
@@ -49,7 +49,7 @@ const (
 	over
 )
 
-// Option is an [Input], or says how the sources work.
+// Option is an [Input], or configures the sources.
 type Option interface {
 	apply(*Sources)
 }
@@ -59,12 +59,13 @@ type option func(*Sources)
 
 func (o option) apply(s *Sources) { o(s) }
 
-// WithLogger logs what changes (a source well or not) at level 0, and each look at a file or URL at level 2. Problems
-// that a person must mend are errors. Default: client-go's convention, which is the logger in Run's context, else klog's.
+// WithLogger logs changes of a source's health at level 0, and each look at a file or URL at level
+// 2. Problems that a person must mend are errors. The default is client-go's convention: the logger
+// in Run's context, else klog's.
 func WithLogger(log logr.Logger) Option { return option(func(s *Sources) { s.log = &log }) }
 
-// New joins sources of pods of the node of that name, which is the name of the Node object: a DNS name in lower case. Nothing
-// happens before Run, which refuses a name that is none.
+// New merges the pod sources of one node; node is the metadata.name of its Node object. Nothing
+// happens before Run, which refuses a bad name.
 func New(node string, options ...Option) *Sources {
 	s := &Sources{
 		node:    node,
@@ -83,11 +84,11 @@ func New(node string, options ...Option) *Sources {
 	return s
 }
 
-// feedOf needs all options.
+// feedOf makes the feed of an input. All options must have been applied.
 func (s *Sources) feedOf(input Input) *feed {
 	f := newFeed(input)
 	if s.likeKubelet {
-		f.merge = newKubeletMerge(f.name, time.Now) // who has 50 updates wait, however long
+		f.merge = newKubeletMerge(f.name, time.Now) // whose pending updates have no age
 	} else {
 		f.merge, f.patience = newMerge(f.name, time.Now), keepsUp
 	}
@@ -104,28 +105,29 @@ func (s *Sources) checkInputs() error {
 	return nil
 }
 
-// Updates is the one channel of all sources. It is unbuffered, and closed when Run returns. One goroutine reads it.
+// Updates is the channel of all sources. It is unbuffered, and closed when Run returns. One
+// goroutine reads it.
 func (s *Sources) Updates() <-chan PodUpdate { return s.updates }
 
-// Synced is closed once the first state of every source has been read from Updates; see [Input.Optional] for sources that it
-// does not wait for.
+// Synced is closed once the first state of every source has been read from Updates.
+// [Input.Optional] limits the wait for a source.
 func (s *Sources) Synced() <-chan struct{} { return s.synced }
 
 // Status is the health of one source.
 type Status struct {
 	// Source is the source's name.
 	Source string
-	// Seen: its first state has been read from Updates.
+	// Seen: the first state of the source has been read from Updates.
 	Seen bool
-	// Pods is the number of pods in its newest state; LastSet is when that came.
+	// Pods is the number of pods in the newest state, which was set at LastSet.
 	Pods    int
 	LastSet time.Time
-	// Restored: its newest state is from a checkpoint, and it has not been heard since.
+	// Restored: the newest state is from a checkpoint, and the API server has not answered since.
 	Restored bool
 	Report
 }
 
-// Status is the health of each source now, in the order in which they were given.
+// Status is the present health of each source, in the order of the inputs.
 func (s *Sources) Status() []Status {
 	var all []Status
 	for _, f := range s.list() {
@@ -134,11 +136,11 @@ func (s *Sources) Status() []Status {
 	return all
 }
 
-// Run runs the sources until ctx ends, which is no error. It blocks, closes Updates, and everything
-// it started has ended when it returns. It fails at once without a node or sources, on a bad name
-// of the node, on a source with an empty path or URL or given nil, on a second call, and where two API servers
-// of one name would share a checkpoint; Updates is closed then, too. When all sources have ended with an
-// error, so does Run.
+// Run runs the sources until ctx ends, which is no error. It blocks. When it returns, also with an
+// error, Updates is closed and all goroutines have ended. It fails at once without a node or
+// sources, on a bad name of the node, on an input with nil or with an empty path or URL, on a second
+// call, and if two API servers of one name would share a checkpoint. If all sources have ended with
+// an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -156,7 +158,7 @@ func (s *Sources) Run(ctx context.Context) error {
 	return s.deliver(ctx)
 }
 
-// begin starts all sources that there are.
+// begin starts all sources.
 func (s *Sources) begin(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +198,7 @@ func (s *Sources) startLocked(ctx context.Context, f *feed) {
 	})
 }
 
-// end waits for all sources. None is started any more.
+// end waits for all sources. Add starts none any more.
 func (s *Sources) end() {
 	s.mu.Lock()
 	s.phase = over
@@ -210,7 +212,7 @@ func (s *Sources) end() {
 // list is the feeds now. It takes no lock.
 func (s *Sources) list() []*feed { return *s.feeds.Load() }
 
-// runSource runs one source; its end never ends another one.
+// runSource runs one source. Its end does not end another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
 	log := klog.FromContext(ctx)
 	if s.log != nil {
@@ -232,15 +234,15 @@ func (s *Sources) runSource(ctx context.Context, f *feed) {
 func (s *Sources) look() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // it has not woken yet, and will look at every feed that has something
+	default: // it has not woken yet, and will see every feed that is due
 	}
 }
 
-// deliver hands the states to the reader, as differences, until ctx ends or every source has failed.
+// deliver tells the reader the states, as differences, until ctx ends or every source has failed.
 func (s *Sources) deliver(ctx context.Context) error {
 	for {
 		delivered := false
-		failed := s.failure() // before the states are taken: what a source set before it failed is told
+		failed := s.failure() // before the states are taken: the last states of a failed source are told
 		for _, f := range s.list() {
 			if !f.due.Load() {
 				continue
@@ -270,8 +272,8 @@ func (s *Sources) deliver(ctx context.Context) error {
 	}
 }
 
-// tell hands over one state of one source. When the source moves on meanwhile and the reader does not keep up, what was not
-// taken yet is planned anew.
+// tell hands over one state of one source. If the source moves on and the reader is late, the rest
+// of the plan is obsolete.
 func (s *Sources) tell(ctx context.Context, f *feed, next state) {
 	var sent []PodUpdate
 	for _, update := range f.merge.plan(next) {
@@ -293,8 +295,8 @@ func (s *Sources) tell(ctx context.Context, f *feed, next state) {
 	s.noteSynced()
 }
 
-// send hands one update to the reader. It returns false if ctx has ended or the plan is given up. A
-// reader that waits gets the update at once; only for another one is the timer set.
+// send hands one update to the reader. It returns false if ctx has ended or the plan is obsolete. A
+// waiting reader gets the update at once; only for another one the timer is set.
 func (s *Sources) send(ctx context.Context, f *feed, update PodUpdate, since time.Time) bool {
 	select {
 	case s.updates <- update:
@@ -316,7 +318,7 @@ func (s *Sources) send(ctx context.Context, f *feed, update PodUpdate, since tim
 		select {
 		case s.updates <- update:
 			return true
-		case <-s.late.C: // from now on the source says so itself
+		case <-s.late.C: // from now on f.merged receives
 			if f.late() {
 				return false
 			}
@@ -342,7 +344,7 @@ func (s *Sources) noteSynced() {
 	close(s.synced)
 }
 
-// failure is why every source has ended, or nil while one has not, or has in peace.
+// failure is the joined error if every source has ended with one, and else nil.
 func (s *Sources) failure() error {
 	if s.failures.Load() == 0 {
 		return nil
