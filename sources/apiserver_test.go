@@ -140,8 +140,9 @@ func TestAPIServerSequence(t *testing.T) {
 	require.WithinDuration(t, time.Now(), r.Status()[0].LastContact, patience)
 }
 
-// A server that is cut off from its etcd has a state in its cache. A program that takes it, by option, is told the pods, and
-// nothing is safe to prune until the server has said how old they are.
+// A server that is cut off from its etcd has a state in its cache. A program that takes it, by
+// option, is told the pods, and nothing is safe to prune until the server has said how old they
+// are.
 func TestAPIServerWithACachedFirstListIsNotSafeToPrune(t *testing.T) {
 	t.Parallel() // it waits
 	c := newCluster(t)

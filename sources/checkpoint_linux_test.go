@@ -15,8 +15,9 @@ import (
 
 const killAt = "TRIBUTARY_TEST_KILL_AT"
 
-// TestCheckpointKilledAtEveryByte kills a process, by a signal that it does not catch, when it has written so many bytes of
-// a new state: at each byte of it. What is loaded then is the old state, or the whole new one, and never a third.
+// TestCheckpointKilledAtEveryByte kills a process, by a signal that it does not catch, when it has
+// written so many bytes of a new state: at each byte of it. What is loaded then is the old state,
+// or the whole new one, and never a third.
 func TestCheckpointKilledAtEveryByte(t *testing.T) {
 	if limit := os.Getenv(killAt); limit != "" {
 		dieAt(t, limit)
@@ -62,8 +63,8 @@ func killAtByte(t *testing.T, c checkpoint, whole []byte, at int) {
 	requireState(t, got, 2, 1)
 }
 
-// dieAt saves a state in a process that the kernel ends at the first write beyond so many bytes. To get there, the action of
-// the signal must be the kernel's again, in place of the Go runtime's.
+// dieAt saves a state in a process that the kernel ends at the first write beyond so many bytes. To
+// get there, the action of the signal must be the kernel's again, in place of the Go runtime's.
 func dieAt(t *testing.T, limit string) {
 	bytes, err := strconv.ParseUint(limit, 10, 64)
 	require.NoError(t, err)

@@ -55,8 +55,9 @@ func TestCheckpointKeepsTheState(t *testing.T) {
 	require.Empty(t, temporaries(t, c))
 }
 
-// TestCheckpointCutAtEveryByte: a process that ends while it writes leaves a part of the new state beside the old one, at
-// any byte. What is loaded is the old state; and a part in the place of the file is refused.
+// TestCheckpointCutAtEveryByte: a process that ends while it writes leaves a part of the new state
+// beside the old one, at any byte. What is loaded is the old state; and a part in the place of the
+// file is refused.
 func TestCheckpointCutAtEveryByte(t *testing.T) {
 	c := newCheckpoint(t.TempDir(), "node-1", APISource)
 	require.NoError(t, c.save(podsAt(t, 2, 1)))
@@ -119,7 +120,8 @@ func temporaries(t *testing.T, c checkpoint) (paths []string) {
 	return paths
 }
 
-// TestCheckpointTrustsNoTemporaryFile: what somebody else has put where a save writes is neither used nor followed.
+// TestCheckpointTrustsNoTemporaryFile: what somebody else has put where a save writes is neither
+// used nor followed.
 func TestCheckpointTrustsNoTemporaryFile(t *testing.T) {
 	c := newCheckpoint(t.TempDir(), "node-1", APISource)
 	victim := filepath.Join(t.TempDir(), "victim")
@@ -146,7 +148,8 @@ func TestCheckpointTrustsNoTemporaryFile(t *testing.T) {
 	}
 }
 
-// TestCheckpointReplacesALink: a link in the place of the checkpoint is not read, and the next save puts a file there.
+// TestCheckpointReplacesALink: a link in the place of the checkpoint is not read, and the next save
+// puts a file there.
 func TestCheckpointReplacesALink(t *testing.T) {
 	c, elsewhere := newCheckpoint(t.TempDir(), "node-1", APISource), newCheckpoint(t.TempDir(), "node-1", APISource)
 	require.NoError(t, elsewhere.save(podsAt(t, 1, 1)))
@@ -176,7 +179,8 @@ func TestCheckpointThatOthersMayWriteIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestCheckpointRemovesWhatCrashesLeave: files of this checkpoint alone, and none that may be written just now.
+// TestCheckpointRemovesWhatCrashesLeave: files of this checkpoint alone, and none that may be
+// written just now.
 func TestCheckpointRemovesWhatCrashesLeave(t *testing.T) {
 	c := newCheckpoint(t.TempDir(), "node-1", APISource)
 	folder, now := filepath.Dir(c.path), time.Now()
@@ -235,8 +239,9 @@ func TestCheckpointOfLongNames(t *testing.T) {
 	}
 }
 
-// TestCheckpointSurvivesKill kills a process that saves one state after the other, at random moments: what is loaded then
-// is a whole state, and not older than the last one that the process had saved.
+// TestCheckpointSurvivesKill kills a process that saves one state after the other, at random
+// moments: what is loaded then is a whole state, and not older than the last one that the process
+// had saved.
 func TestCheckpointSurvivesKill(t *testing.T) {
 	if folder := os.Getenv("TRIBUTARY_TEST_SAVE_FOREVER"); folder != "" {
 		saveForever(t, folder)

@@ -84,7 +84,8 @@ func TestFromKubeletRefusesAnythingElse(t *testing.T) {
 	require.False(t, pods.Status()[0].Seen)
 }
 
-// TestDecodeOfOnesOwn reads names, a line each; a bad line costs only itself and keeps what it declared.
+// TestDecodeOfOnesOwn reads names, a line each; a bad line costs only itself and keeps what it
+// declared.
 func TestDecodeOfOnesOwn(t *testing.T) {
 	var body atomic.Pointer[string]
 	answer := func(text string) { body.Store(&text) }

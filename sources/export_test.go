@@ -7,8 +7,8 @@ import (
 	"github.com/tributary-go/tributary/sources/static"
 )
 
-// Ticks makes a source that works like the kubelet's take these ticks for its period, so that a test decides when it is
-// over.
+// Ticks makes a source that works like the kubelet's take these ticks for its period, so that a
+// test decides when it is over.
 func Ticks(ticks <-chan time.Time) static.Option {
 	return func(s *access.Settings) { s.Ticks = ticks }
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The news of a merge is for a plan that was made before it. Heard by the plan that was made of the merged state itself,
-// it would lose that state.
+// The news of a merge is for a plan that was made before it. Heard by the plan that was made of the
+// merged state itself, it would lose that state.
 func TestNewsOfAMergeAreOldOnceItIsTaken(t *testing.T) {
 	f := newFeed(Custom(&randomSource{}))
 	for range maxPending {

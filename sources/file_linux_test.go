@@ -14,7 +14,8 @@ import (
 
 const asNobody = "TRIBUTARY_TEST_AS_NOBODY"
 
-// TestFileThatMayNotBeRead is run by somebody to whom permissions apply: for root, by a user of a namespace of its own.
+// TestFileThatMayNotBeRead is run by somebody to whom permissions apply: for root, by a user of a
+// namespace of its own.
 func TestFileThatMayNotBeRead(t *testing.T) {
 	if os.Geteuid() == 0 && os.Getenv(asNobody) == "" {
 		self, err := os.Executable()

@@ -199,7 +199,8 @@ func TestFileHalfWrittenThatIsAPodAlready(t *testing.T) {
 	file, err := os.Create(path)
 	require.NoError(t, err)
 	defer file.Close()
-	// Each piece makes another pod of it, and comes before the file has been left alone for long enough.
+	// Each piece makes another pod of it, and comes before the file has been left alone for long
+	// enough.
 	_, err = file.WriteString(half)
 	require.NoError(t, err)
 	last := time.Now()

@@ -56,7 +56,8 @@ func (w *web) asked() []*http.Request {
 	return append([]*http.Request(nil), w.requests...)
 }
 
-// askedAgain waits until the server has been asked twice more: the first of them has been dealt with then.
+// askedAgain waits until the server has been asked twice more: the first of them has been dealt
+// with then.
 func (w *web) askedAgain(t *testing.T) {
 	t.Helper()
 	before := len(w.asked())

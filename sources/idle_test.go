@@ -21,8 +21,8 @@ func (s *instant) Run(ctx context.Context, sink *Sink) error {
 	return nil
 }
 
-// An update costs nothing of the sources that have none: here the lock of an idle one is not even to be
-// had.
+// An update costs nothing of the sources that have none: here the lock of an idle one is not even
+// to be had.
 func TestIdleSourcesAreNotLookedAt(t *testing.T) {
 	busy := &instant{handed{name: "busy"}}
 	s := New("node-1", Custom(&instant{handed{name: "idle"}}), Custom(busy))

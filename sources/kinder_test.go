@@ -13,7 +13,8 @@ import (
 	"github.com/tributary-go/tributary/sources/static"
 )
 
-// act is one thing that happens, what the kubelet makes of it at once and when its period is over, and what we do.
+// act is one thing that happens, what the kubelet makes of it at once and when its period is over,
+// and what we do.
 type act struct {
 	do             func(*kubelet)
 	kubelet, later []string
@@ -21,7 +22,8 @@ type act struct {
 	problem        string // what Status says by default
 }
 
-// TestKinderToFiles plays each story twice: first for a source that works like the kubelet's, and then for ours.
+// TestKinderToFiles plays each story twice: first for a source that works like the kubelet's, and
+// then for ours.
 func TestKinderToFiles(t *testing.T) {
 	t.Parallel() // it waits
 	if runtime.GOOS != "linux" {

@@ -340,8 +340,8 @@ func TestKubeletSymlinkToAFile(t *testing.T) {
 	k.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v2")
 }
 
-// A ConfigMap's ..data is switched: its name begins with a dot, and the file's own link does not change, so that no event
-// counts, and the period sees it.
+// A ConfigMap's ..data is switched: its name begins with a dot, and the file's own link does not
+// change, so that no event counts, and the period sees it.
 func TestKubeletConfigMapSwap(t *testing.T) {
 	k := likeKubelet(t, "")
 	k.expect("ADD file")
@@ -361,8 +361,8 @@ func TestKubeletConfigMapSwap(t *testing.T) {
 	k.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v2")
 }
 
-// The link that is the folder is switched: the watch stays with the old folder for ever, where nothing that happens is any
-// more what it seems to be, and the period sees the new one.
+// The link that is the folder is switched: the watch stays with the old folder for ever, where
+// nothing that happens is any more what it seems to be, and the period sees the new one.
 func TestKubeletFolderSwitched(t *testing.T) {
 	t.Parallel() // it waits
 	k := likeKubelet(t, "current")

@@ -157,7 +157,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestKubeletMerge: of a pod that the kubelet knows it takes over some fields, and two pods of one UID are one to it.
+// TestKubeletMerge: of a pod that the kubelet knows it takes over some fields, and two pods of one
+// UID are one to it.
 func TestKubeletMerge(t *testing.T) {
 	source := newScripted("s")
 	r := start(t, sources.LikeKubelet(), sources.Custom(source))

@@ -341,8 +341,8 @@ func TestTheEndOfTheContextEndsARunThatNobodyReads(t *testing.T) {
 	require.False(t, open)
 }
 
-// Once half a plan was given up for the end of the context, the next plan was made from a state that nobody had been told,
-// and removed pods that were nil.
+// Once half a plan was given up for the end of the context, the next plan was made from a state
+// that nobody had been told, and removed pods that were nil.
 func TestTheEndOfTheContextInTheMiddleOfAChange(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) { // in which the reader is never late

@@ -132,8 +132,9 @@ func (r *reader) agrees(now []variant) error {
 	return nil
 }
 
-// TestMergeAgainstAModel makes random states of one source, and a reader who takes all of a change, or a part of it before
-// the next state comes. Whatever was taken makes sense, and once all was, the reader holds the state.
+// TestMergeAgainstAModel makes random states of one source, and a reader who takes all of a change,
+// or a part of it before the next state comes. Whatever was taken makes sense, and once all was,
+// the reader holds the state.
 func TestMergeAgainstAModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -199,7 +200,8 @@ func (m *modelPods) next(random *rand.Rand, source *store.Indexer[*corev1.Pod]) 
 	return now
 }
 
-// inOrder checks that a plan has each operation at most once, in the kubelet's order, with its pods in the order of names.
+// inOrder checks that a plan has each operation at most once, in the kubelet's order, with its pods
+// in the order of names.
 func inOrder(plan []PodUpdate) error {
 	order := []Op{Remove, Add, Update, Delete, Reconcile}
 	last := -1
@@ -213,7 +215,8 @@ func inOrder(plan []PodUpdate) error {
 	return nil
 }
 
-// TestReaderThatStallsAtRandom runs the whole: a source that sets states as it likes, and a reader who sleeps now and then.
+// TestReaderThatStallsAtRandom runs the whole: a source that sets states as it likes, and a reader
+// who sleeps now and then.
 func TestReaderThatStallsAtRandom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

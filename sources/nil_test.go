@@ -9,7 +9,8 @@ import (
 	"github.com/tributary-go/tributary/sources"
 )
 
-// TestNilIsNamed: what is missing ends Run at once, whatever other sources there are, and is an error of Add.
+// TestNilIsNamed: what is missing ends Run at once, whatever other sources there are, and is an
+// error of Add.
 func TestNilIsNamed(t *testing.T) {
 	for want, input := range map[string]sources.Input{
 		"sources: APIServer was given no client (<nil>)":            sources.APIServer(nil),

@@ -113,7 +113,8 @@ func TestSafeToPruneOfTheSourcesOfThisPackage(t *testing.T) {
 	require.True(t, r.SafeToPrune(sources.FileSource))
 }
 
-// What was good before and is kept hides nothing. What was never good may be a pod that somebody runs.
+// What was good before and is kept hides nothing. What was never good may be a pod that somebody
+// runs.
 func TestSafeToPruneFilesThatAreWrong(t *testing.T) {
 	path := folder(t)
 	in := func(name string) string { return filepath.Join(path, name) }

@@ -80,8 +80,8 @@ func tell(u sources.PodUpdate) (text string) {
 	return text
 }
 
-// TestRestartWithoutTheServer: an agent that restarts while the API server is away has its pods from the checkpoint, knows
-// that they are, and is told the difference when the server is back.
+// TestRestartWithoutTheServer: an agent that restarts while the API server is away has its pods
+// from the checkpoint, knows that they are, and is told the difference when the server is back.
 func TestRestartWithoutTheServer(t *testing.T) {
 	folder := t.TempDir()
 	s := newFadingServer(t)

@@ -117,8 +117,8 @@ func TestAFirstStateThatIsGoneBeforeItIsReadIsEmpty(t *testing.T) {
 	}, Custom(h))
 }
 
-// Once the reader is late, what comes is merged with what it has not read at once, and goes on being so until it has read
-// everything; then each step counts again.
+// Once the reader is late, what comes is merged with what it has not read at once, and goes on
+// being so until it has read everything; then each step counts again.
 func TestAReaderWhoComesBack(t *testing.T) {
 	h := &handed{name: "s"}
 	inBubble(t, func(s *Sources) {
@@ -146,9 +146,9 @@ func TestLikeTheKubeletAnUnreadStepStaysAStep(t *testing.T) {
 	}, Custom(h), LikeKubelet())
 }
 
-// TestReadersAgainstAModel has random writers and a reader who pauses at random. One who always comes back in time reads
-// what a merge says that is given each state; for any other, a source never has more waiting than keepsUp allows, and
-// what is read in the end is the last state.
+// TestReadersAgainstAModel has random writers and a reader who pauses at random. One who always
+// comes back in time reads what a merge says that is given each state; for any other, a source
+// never has more waiting than keepsUp allows, and what is read in the end is the last state.
 func TestReadersAgainstAModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

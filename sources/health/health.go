@@ -6,8 +6,8 @@ import "time"
 
 // Report is the health of one source or reader at one moment.
 type Report struct {
-	// Mode is how changes are noticed: "watch", "inotify" or "poll every 20s", for example. If it is
-	// not the best mode, it gives the reason.
+	// Mode is how changes are noticed: "watch", "inotify" or "poll every 20s", for example. If it
+	// is not the best mode, it gives the reason.
 	Mode string
 	// LastContact is the time of the last successful look, or of the last sign of life of a server.
 	LastContact time.Time
@@ -18,8 +18,8 @@ type Report struct {
 	// Complete: despite Problems nothing is missing. Every failing item kept its last known good
 	// objects, or never declared any. Ignore it if Problems is empty.
 	Complete bool
-	// Skipped is the number of files that are ignored for their names: hidden files, and the leftovers
-	// of editors and package managers.
+	// Skipped is the number of files that are ignored for their names: hidden files, and the
+	// leftovers of editors and package managers.
 	Skipped int
 	// Errors counts the faults since the start.
 	Errors int

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// jsonConverter makes of a tree that came from YAML one that JSON can hold: each key becomes a string.
+// jsonConverter makes a tree from YAML fit for JSON: each key becomes a string.
 type jsonConverter struct {
 	budget  int  // how much more may be converted; aliases make it more than there is in the text
 	anyTwin bool // of two keys that become one string, either counts; otherwise they are a fault
 }
 
-// convert returns the same tree for the same text: nothing depends on the order of a Go map.
+// convert returns the same tree for the same text: no result depends on the order of a Go map.
 func (c *jsonConverter) convert(node any) (any, error) {
 	c.budget--
 	if c.budget < 0 {
@@ -41,7 +41,7 @@ func (c *jsonConverter) convert(node any) (any, error) {
 	}
 }
 
-// object converts a mapping. Of several faults, the one with the first text is returned.
+// object converts a mapping. Of several faults it returns the one with the first text.
 func (c *jsonConverter) object(node map[any]any) (object map[string]any, worst error) {
 	if c.anyTwin {
 		dropTwins(node)
@@ -70,7 +70,7 @@ func (c *jsonConverter) object(node map[any]any) (object map[string]any, worst e
 	return object, nil
 }
 
-// below puts a step before the field that a fault names.
+// below adds a step before the field of a fault.
 func below(step string, err error) error {
 	fault, ok := err.(*typeFault)
 	if !ok {
@@ -82,8 +82,8 @@ func below(step string, err error) error {
 	return &typeFault{field: clip(step + fault.field), why: fault.why}
 }
 
-// dropTwins leaves of keys that become one string the text, or else the first by type and value. The kubelet takes the one
-// that comes last in the order of a Go map.
+// dropTwins removes keys that become the same string as another key. The text key stays, or else
+// the first by type and value. The kubelet keeps the last one in the order of a Go map.
 func dropTwins(node map[any]any) {
 	var others []any // the keys that are no text
 	for key := range node {

@@ -15,25 +15,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// What is written in ten megabytes may take a hundred times that in memory: an empty container, in two or three bytes, is a
-// struct of a kilobyte. So what there is of it is counted before it is decoded.
+// Ten megabytes of text may take a hundred times as much memory: an empty container is two or three
+// bytes of text and a struct of a kilobyte. So structs are counted before they are decoded.
 const (
-	// maxExpanded bounds what aliases make of a document. The YAML parser bounds how many there are, but not what one
-	// of them stands for.
+	// maxExpanded bounds a document with its aliases resolved. The YAML parser bounds the number of
+	// aliases, but not the size of one.
 	maxExpanded = 4 * MaxSize
-	// maxObjects bounds the structs that a document is decoded into. No manifest has less than twenty bytes for one.
+	// maxObjects bounds the structs of a document. Real manifests have more than twenty bytes for
+	// one.
 	maxObjects = MaxSize / 20
 )
 
-// limits are those that the kubelet has not. Zero is none.
+// limits are those that the kubelet does not have. Zero is none.
 type limits struct {
 	values int // of any type in a document
 	object int // structs in one object
-	// anyTwin: of two keys that are one in JSON, either counts.
+	// anyTwin: of two keys that are equal in JSON, either counts.
 	anyTwin bool
 }
 
-// ours are generous: the API server takes objects of up to 3 MiB, with some hundred structs in a large pod.
+// ours are generous: the API server takes objects of up to 3 MiB, and a large pod has some hundred
+// structs.
 var ours = limits{values: MaxSize / 10, object: 1 << 15}
 
 var errVersion = errors.New("apiVersion and kind must be a version and a kind, as in v1 and Pod")
@@ -44,7 +46,7 @@ var (
 	listKind    = corev1.SchemeGroupVersion.WithKind("List")
 )
 
-// openDocument gives a document as JSON, and says what it is.
+// openDocument returns a document as JSON, and its kind.
 func (l limits) openDocument(d *document) ([]byte, schema.GroupVersionKind, error) {
 	data, err := l.toJSON(d)
 	if err != nil {
@@ -54,9 +56,10 @@ func (l limits) openDocument(d *document) ([]byte, schema.GroupVersionKind, erro
 	return data, kind, err
 }
 
-// toJSON gives a document as JSON. A manifest that begins with a brace begins with JSON; all else is read by the rules of
-// YAML 1.1, in which "on" is a boolean and 0600 an octal number. A brace after a marker begins YAML too, as for the kubelet,
-// and may be JSON that YAML does not read: half a surrogate pair.
+// toJSON returns a document as JSON. A manifest that begins with a brace begins with JSON. All else
+// follows the rules of YAML 1.1: "on" is a boolean and 0600 an octal number. A brace after a marker
+// begins YAML too, as for the kubelet. It may be JSON that YAML cannot read, with half a surrogate
+// pair.
 func (l limits) toJSON(d *document) ([]byte, error) {
 	data := d.data
 	if brace := yaml.IsJSONBuffer(data); !brace || d.first > 1 {
@@ -74,7 +77,7 @@ func (l limits) toJSON(d *document) ([]byte, error) {
 	return data, nil
 }
 
-// fromYAML converts the first value of a document, and notes whether something follows it.
+// fromYAML converts the first value of a document, and notes the text after it.
 func (l limits) fromYAML(d *document) ([]byte, error) {
 	if l.values > 0 && yamlMarks(d.data) > l.values {
 		return nil, ErrTooLarge
@@ -103,7 +106,7 @@ func (l limits) fromYAML(d *document) ([]byte, error) {
 	return data, nil
 }
 
-// checkObject refuses an object, in JSON, that is nothing but structs.
+// checkObject refuses a JSON object with too many structs.
 func (l limits) checkObject(data []byte) error {
 	if structs, _ := jsonWeight(data); l.object > 0 && structs > l.object {
 		return ErrTooLarge
@@ -111,7 +114,8 @@ func (l limits) checkObject(data []byte) error {
 	return nil
 }
 
-// yamlMarks counts what a value of a YAML document can begin after. What stands in text counts too, but text is long.
+// yamlMarks counts the signs that may begin a value of a YAML document. Signs in text count too,
+// but text is long.
 func yamlMarks(data []byte) (n int) {
 	for i, c := range data {
 		switch c {
@@ -126,7 +130,8 @@ func yamlMarks(data []byte) (n int) {
 	return n
 }
 
-// jsonWeight counts, in JSON, what may become a struct, which is an object or a null in a list, and roughly all values.
+// jsonWeight counts, in JSON, the objects and nulls that may become a struct, and roughly all
+// values.
 func jsonWeight(data []byte) (structs, values int) {
 	text := false
 	for i := 0; i < len(data); i++ {
@@ -145,7 +150,7 @@ func jsonWeight(data []byte) (structs, values int) {
 	return structs, values
 }
 
-// kindOf reads the type of a document, with keys in upper or lower case as the API machinery has it.
+// kindOf reads the kind of a document. Keys may be in upper or lower case, as in the API machinery.
 func kindOf(data []byte) (schema.GroupVersionKind, error) {
 	var meta struct {
 		APIVersion string `json:"apiVersion"`
@@ -170,7 +175,7 @@ func decodePod(data []byte) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// decodeItems reads a list as far as its items, so that one bad item leaves the others readable.
+// decodeItems reads a list down to its items, so that a bad item leaves the others readable.
 func decodeItems(data []byte) ([]json.RawMessage, error) {
 	var list struct {
 		Metadata metav1.ListMeta   `json:"metadata"`

@@ -21,8 +21,8 @@ type document struct {
 	outline *outline     // made for the first rejection
 }
 
-// lineOf gives the line of the manifest at which a fault is to be seen: its own if that can be found out, or that of
-// its item, or of the document.
+// lineOf is the line of the manifest with the fault: of the fault itself if it is known, or else of
+// its item or its document.
 func (d *document) lineOf(item int, err error) int {
 	var syntax *syntaxError
 	if errors.As(err, &syntax) {
@@ -51,8 +51,8 @@ func (d *document) lineOf(item int, err error) int {
 	return d.line
 }
 
-// splitter cuts a stream into documents. A line that begins with --- or ... ends a document wherever it stands, even in
-// a block of text, so that lines are all there is to look at.
+// splitter cuts a stream into documents. A line that begins with --- or ... ends a document
+// wherever it stands, even in a block of text, so that lines are all there is to look at.
 type splitter struct {
 	documents []document
 	next      document // the document under way
@@ -89,7 +89,7 @@ func splitDocuments(data []byte) []document {
 	return s.documents
 }
 
-// text looks at a line that is no marker.
+// text looks at a line that is not a marker.
 func (s *splitter) text(line []byte, number int) {
 	line = bytes.TrimSpace(line)
 	switch {
@@ -107,8 +107,8 @@ func (s *splitter) content(number int) {
 	}
 }
 
-// close ends the document under way. One without content is counted, so that numbers are what a reader would count,
-// and left out.
+// close ends the document under way. One without content is counted, so that numbers are what a
+// reader would count, and left out.
 func (s *splitter) close(data []byte) {
 	if s.begun {
 		s.next.number = 1
@@ -126,7 +126,7 @@ func isMarker(line []byte, marker string) bool {
 	return ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t')
 }
 
-// lineLength is the length of the first line with its end, which YAML 1.1 knows five of.
+// lineLength is the length of the first line and its end; YAML 1.1 knows five ends.
 func lineLength(data []byte) int {
 	i := bytes.IndexAny(data, "\r\n\u0085\u2028\u2029")
 	switch {
@@ -146,7 +146,8 @@ func lineLength(data []byte) int {
 	}
 }
 
-// toUTF8 gives a UTF-16 manifest, known by its byte order mark, as UTF-8 with its mark, and any other as it is.
+// toUTF8 converts a UTF-16 manifest, known by its byte order mark, to UTF-8. It returns any other
+// as it is.
 func toUTF8(data []byte) []byte {
 	var order binary.ByteOrder
 	switch {

@@ -13,8 +13,9 @@ import (
 	yamlv2 "go.yaml.in/yaml/v2"
 )
 
-// FuzzDocuments holds the documents of the splitter, which looks at lines alone, against those of the YAML parser, which
-// reads the whole stream: the same values in the same order, as far as the parser gets.
+// FuzzDocuments holds the documents of the splitter, which looks at lines alone, against those of
+// the YAML parser, which reads the whole stream: the same values in the same order, as far as the
+// parser gets.
 func FuzzDocuments(f *testing.F) {
 	inputs, err := filepath.Glob("testdata/manifests/*")
 	require.NoError(f, err)

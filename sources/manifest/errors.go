@@ -16,29 +16,31 @@ import (
 )
 
 var (
-	// ErrTooLarge refuses a manifest of MaxSize bytes or more, one that grows beyond any use when it is read, and one that is
-	// beyond another limit of the package.
+	// ErrTooLarge refuses a manifest of MaxSize bytes or more, one that expands too much when it is
+	// parsed, and one that exceeds another limit of the package.
 	ErrTooLarge = limit.ErrTooLarge
-	// ErrEmpty refuses a manifest without a document. To say that there are no pods, a PodList without items does.
+	// ErrEmpty refuses a manifest without a document. To declare that there are no pods, write a
+	// PodList without items.
 	ErrEmpty = errors.New("manifest has no document; a PodList without items says that there are no pods")
 )
 
-// Error is a manifest, or one document or item of it, that gave no pod. Its text names the place and the reason and
-// never repeats what the manifest says there, as manifests hold credentials.
+// Error is a manifest, or one document or item of it, that gave no pod. Its text names the place
+// and the reason. It never quotes the manifest, which may hold credentials.
 type Error struct {
 	Path     string // the file, or the URL without user and query
-	Document int    // which document of the stream, from 1; 0 when that is not known
-	Line     int    // a line of the manifest, from 1: of the fault or else of the document; 0 when that is not known
+	Document int    // which document of the stream, from 1; 0: not known
+	Line     int    // the line of the fault, or else of the document, from 1; 0: not known
 	Item     int    // which item of a list, from 1; 0 outside of a list
-	Pod      string // namespace/name of the pod, if it has gone so far as to have a valid one
+	Pod      string // namespace/name of the pod, if it has a valid one
 	Err      error  // the reason
 
 	key, digest string // see Part
 }
 
 // Part identifies the rejected part, so that a reader can tell which objects it may stand for. The
-// key is the namespace/name of the object that it declares. It is empty if no valid name can be
-// read, or if the part declares no object of the wanted kind. The digest is a hash of its bytes.
+// key is the namespace/name of the object that it declares. The key is empty if no valid name can
+// be read, or if the part declares no object of the wanted kind. The digest is a hash of the part's
+// bytes.
 func (e *Error) Part() (key, digest string) { return e.key, e.digest }
 
 func (e *Error) Error() string {
@@ -58,11 +60,12 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %v", place.String(), e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Fields are the paths of the fields that are wrong, as in spec.containers[0].image or
-// metadata.annotations[key]; none if the reason is about no field. The keys of maps are the manifest's.
+// Fields are the paths of the wrong fields, such as spec.containers[0].image or
+// metadata.annotations[key]. There are none if the reason is about no field. The keys of maps are
+// the manifest's.
 func (e *Error) Fields() []string {
 	var faults interface{ fields() []string }
 	if errors.As(e.Err, &faults) {
@@ -71,13 +74,13 @@ func (e *Error) Fields() []string {
 	return nil
 }
 
-// maxFaults and maxFaultText bound the text of an error, of which a manifest can otherwise make as much as it likes.
+// maxFaults and maxFaultText bound the text of an error, however many faults a manifest has.
 const (
 	maxFaults    = 32
 	maxFaultText = 1024
 )
 
-// fieldFaults are the fields of a pod that are wrong, each with its reason and without its value.
+// fieldFaults are the wrong fields of a pod, each with its reason and without its value.
 type fieldFaults field.ErrorList
 
 func (f fieldFaults) Error() string {
@@ -97,7 +100,7 @@ func clip(text string) string {
 	if len(text) > maxFaultText {
 		text = text[:maxFaultText] + "..."
 	}
-	return strings.ToValidUTF8(text, "\uFFFD") // protobuf does not care
+	return strings.ToValidUTF8(text, "\uFFFD") // protobuf accepts other bytes
 }
 
 func (f fieldFaults) fields() (paths []string) {
@@ -107,7 +110,7 @@ func (f fieldFaults) fields() (paths []string) {
 	return paths
 }
 
-// typeFault is a field that holds a value of another type.
+// typeFault is a field with a value of another type.
 type typeFault struct {
 	field string // empty for the document itself; without indexes if the JSON decoder names it
 	why   string
@@ -157,8 +160,8 @@ var yamlReasons = []struct{ parsers, ours string }{
 
 const halfWritten = ": is the manifest half-written?"
 
-// yamlError keeps the line and the reason of a parser's complaint, and drops a reason that quotes the
-// text. A quoted sign is the parser's own.
+// yamlError keeps the line and the reason of a parser's complaint, and drops a reason that quotes
+// the text. A quoted sign is the parser's own.
 func yamlError(err error) error {
 	why, line := strings.TrimPrefix(err.Error(), "yaml: "), yamlErrorLine(err)
 	why = strings.TrimPrefix(why, fmt.Sprintf("line %d: ", line))
@@ -173,7 +176,7 @@ func yamlError(err error) error {
 	return &syntaxError{line: line, why: "not valid YAML: " + why}
 }
 
-// yamlErrorLine is the line that a parser names, and 0 if it names none.
+// yamlErrorLine is the line that a parser names, or 0.
 func yamlErrorLine(err error) (line int) {
 	if err == nil {
 		return 0
@@ -184,7 +187,7 @@ func yamlErrorLine(err error) (line int) {
 	return line
 }
 
-// jsonError says which field of a document has the wrong type, and not what stands in it.
+// jsonError names the field of a document that has the wrong type, and not its value.
 func jsonError(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {

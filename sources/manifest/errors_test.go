@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is wrong with a manifest that is written by half, or by hand, is named by its sign; a value is
-// never quoted.
+// What is wrong with a manifest that is written by half, or by hand, is named by its sign; a value
+// is never quoted.
 func TestYAMLErrorsSayWhatToLookFor(t *testing.T) {
 	const half = ": is the manifest half-written?"
 	for _, row := range []struct{ text, want string }{

@@ -40,7 +40,8 @@ func TestDecodeFlow(t *testing.T) {
 	}
 }
 
-// TestDecodeTwinKeys: keys that YAML tells apart and JSON does not. The kubelet keeps either, at random.
+// TestDecodeTwinKeys: keys that YAML tells apart and JSON does not. The kubelet keeps either, at
+// random.
 func TestDecodeTwinKeys(t *testing.T) {
 	twins := func(annotations string) []byte {
 		return []byte(strings.Replace(yamlPod("a"), "  name: a", "  name: a\n  annotations: "+annotations, 1))
@@ -69,7 +70,8 @@ func TestDecodeTwinKeys(t *testing.T) {
 	}
 }
 
-// TestDecodeFaultsOfKeysAreStable: which of several faults is named does not depend on the order of a Go map.
+// TestDecodeFaultsOfKeysAreStable: which of several faults is named does not depend on the order of
+// a Go map.
 func TestDecodeFaultsOfKeysAreStable(t *testing.T) {
 	const text = "- {b: {1: a, '1': b}}\n- {a: {2: a, '2': b}, c: {3: a, '3': b}, d: {~: a}}\n"
 	for range 50 {

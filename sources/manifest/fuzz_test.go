@@ -22,8 +22,9 @@ const (
 	maxBase   = 64 << 20
 )
 
-// FuzzDecode proves that no bytes make a Decoder panic or allocate out of proportion, and that what it gives are pods that
-// the API machinery can write and read again without a difference. What the kubelet would accept, the API machinery accepts.
+// FuzzDecode proves that no bytes make a Decoder panic or allocate out of proportion, and that what
+// it gives are pods that the API machinery can write and read again without a difference. What the
+// kubelet would accept, the API machinery accepts.
 func FuzzDecode(f *testing.F) {
 	inputs, err := filepath.Glob("testdata/manifests/*")
 	require.NoError(f, err)

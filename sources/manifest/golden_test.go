@@ -22,8 +22,8 @@ type golden struct {
 	Pods     []json.RawMessage `json:"pods"`
 }
 
-// kinder are the pairs in which we differ from the kubelet on purpose, without LikeKubelet: all of docs/kubelet.md that a
-// manifest can show.
+// kinder are the pairs in which we differ from the kubelet on purpose, without LikeKubelet: all of
+// docs/kubelet.md that a manifest can show.
 var kinder = map[string]map[string]string{
 	manifest.SourceFile: {
 		"fmt-configmap-then-pod":          "the second document is a pod",
@@ -122,7 +122,8 @@ func toJSON(t *testing.T, pod *corev1.Pod) []byte {
 	return data
 }
 
-// comparable drops from a pod what differs from run to run, and what is only written in another way.
+// comparable drops from a pod what differs from run to run, and what is only written in another
+// way.
 func comparable(t *testing.T, data []byte) string {
 	var pod map[string]any
 	require.NoError(t, json.Unmarshal(data, &pod))

@@ -8,8 +8,8 @@ import (
 
 var errKubeletKind = errors.New("apiVersion and kind must be v1 and Pod, or over HTTP PodList")
 
-// likeKubelet reads a manifest in the kubelet's two steps: as a Pod, and over HTTP, where that failed early enough, as a
-// PodList. What comes after the first document is not looked at.
+// likeKubelet reads a manifest in the kubelet's two steps: as a Pod, and over HTTP, if that fails
+// early enough, as a PodList. It does not look beyond the first document.
 func (r *podRun) likeKubelet(data []byte) {
 	at := place{document: &document{number: 1, first: 1, line: 1, data: data}}
 	converted, kind, err := r.limits.openDocument(at.document)
@@ -28,7 +28,7 @@ func (r *podRun) likeKubelet(data []byte) {
 	}
 }
 
-// protobufList reads protobuf as the kubelet does, who takes no single Pod in it.
+// protobufList reads protobuf as the kubelet does: it takes no single Pod.
 func (r *podRun) protobufList(data []byte) {
 	kind, message, err := openProtobuf(data)
 	if err == nil && kind != podListKind {
@@ -51,7 +51,7 @@ func (r *podRun) protobufList(data []byte) {
 	r.allOrNothing()
 }
 
-// allOrNothing gives up a list for its first bad item.
+// allOrNothing drops a list for its first bad item.
 func (r *podRun) allOrNothing() {
 	if len(r.rejected) > 0 {
 		r.pods, r.rejected = nil, r.rejected[:1]

@@ -7,11 +7,12 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// maxOutlined bounds the documents that are read a second time for the sake of a line number.
+// maxOutlined bounds the documents that are parsed again for a line number.
 const maxOutlined = 1 << 20
 
-// outline knows the lines at which the values of a document stand. The parser that gives the values, by the rules of
-// YAML 1.1, does not tell, so that a rejected document is read again by one that does and is newer.
+// outline knows the lines of the values of a document. The parser of the values, by the rules of
+// YAML 1.1, does not report lines. So a rejected document is parsed again by a newer parser that
+// does.
 type outline struct {
 	root *yamlv3.Node // nil when there is none
 }
@@ -24,8 +25,9 @@ func newOutline(data []byte) outline {
 	return outline{root: root.Content[0]}
 }
 
-// line gives the line of a value, counted from the start of the document, or of what is nearest to it on the way
-// there. The path is of the form of spec.containers[0].resources.limits[cpu]. It gives 0 when there is no outline.
+// line is the line of a value, counted from the start of the document, or of the nearest value on
+// the way there. The path has the form of spec.containers[0].resources.limits[cpu]. Without an
+// outline it is 0.
 func (o outline) line(path string) int {
 	if o.root == nil {
 		return 0
@@ -44,7 +46,7 @@ func (o outline) line(path string) int {
 	return line
 }
 
-// branch is a value and the line of its key, or of itself in a sequence.
+// branch is a value and the line of its key; in a sequence, the line of the value.
 type branch struct {
 	value *yamlv3.Node
 	line  int

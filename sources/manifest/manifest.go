@@ -11,30 +11,32 @@ import (
 // MaxSize bounds a manifest: it must have fewer bytes. The bound is the kubelet's.
 const MaxSize = limit.Size
 
-// maxPods bounds the documents and the items of a manifest. No node runs so many pods by far.
+// maxPods bounds the documents and the items of a manifest. No node runs nearly as many pods.
 const maxPods = 1 << 14
 
-// Decoder turns manifests into the pods of one node. It holds no state and may be copied and used by any number of
-// goroutines.
+// Decoder turns manifests into the pods of one node. It holds no state: copy it, and use it from
+// any number of goroutines.
 type Decoder struct {
-	// Node is the name of the node: the suffix of its pods' names, their spec.nodeName, and a part of their UIDs.
+	// Node is the name of the node: the suffix of its pods' names, their spec.nodeName, and a part
+	// of their UIDs.
 	Node string
-	// Source is SourceFile or SourceHTTP. It is a part of the UIDs, and pods of files alone tolerate all taints that
-	// evict. It is not put into SourceAnnotation.
+	// Source is SourceFile or SourceHTTP. It is a part of the UIDs. Only pods of files tolerate all
+	// taints that evict. Decode does not set SourceAnnotation.
 	Source string
-	// LikeKubelet takes a manifest for what the kubelet takes it for: the first document counts alone, and is one
-	// Pod, or, from HTTP, a Pod or a PodList that is taken whole or not at all; any metadata.uid is good. Without it
-	// every document and every item stands for itself.
+	// LikeKubelet reads a manifest as the kubelet does. Only the first document counts. It is one
+	// Pod, or, over HTTP, a PodList that is taken as a whole or not at all. Any metadata.uid is
+	// accepted. Without LikeKubelet every document and every item stands for itself.
 	LikeKubelet bool
-	// UIDPath stands in UIDs for the path that Decode is given. If it is the folder that is read, a
-	// pod whose file is renamed or copied keeps its UID. Empty: that path. LikeKubelet ignores it,
-	// since the kubelet has the path in the hash.
+	// UIDPath stands for the path of Decode in UIDs. If it is the folder that is read, a pod keeps
+	// its UID when its file is renamed or copied. Empty: the path of Decode. LikeKubelet ignores
+	// it, since the kubelet hashes the path.
 	UIDPath string
 }
 
-// Decode gives the pods of a manifest in its order, and an error for each part of it that is not one. The path is that
-// of the file, or the URL without user and query; it gets into UIDs and errors. No pods and no errors are the answer
-// to a list without items. The pods belong to the caller and share nothing with data.
+// Decode returns the pods of a manifest in its order, and one error for each part that gave no pod.
+// path is that of the file, or the URL without user and query; UIDs and errors have it. A list
+// without items gives no pods and no errors. The pods belong to the caller and share no memory with
+// data.
 func (d Decoder) Decode(path string, data []byte) (pods []*corev1.Pod, rejected []*Error) {
 	r := &podRun{run: run{path: path, data: data, kind: podKind, list: podListKind, keyOf: d.keyOf}, decoder: d}
 	r.object = func(at place, data []byte) {
@@ -66,10 +68,10 @@ type podRun struct {
 	pods    []*corev1.Pod
 }
 
-// take admits a decoded pod, or rejects what did not decode.
+// take admits a decoded pod, or rejects a part that did not decode.
 func (r *podRun) take(at place, pod *corev1.Pod, err error) {
 	if pod != nil {
-		at.key = r.keyOf(pod.Namespace, pod.Name) // before it is bound to the node
+		at.key = r.keyOf(pod.Namespace, pod.Name) // before it has the node's suffix
 	}
 	if err == nil {
 		err = r.decoder.admit(r.path, pod)

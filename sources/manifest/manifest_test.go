@@ -132,7 +132,8 @@ func TestDecodeStream(t *testing.T) {
 	}
 }
 
-// The rules by which the kubelet reads one document, each with a manifest that it accepts or rejects.
+// The rules by which the kubelet reads one document, each with a manifest that it accepts or
+// rejects.
 func TestDecodeLikeKubelet(t *testing.T) {
 	withField := func(field string) string { return yamlPod("a") + field + "\n" }
 	for _, row := range []struct {
@@ -334,8 +335,8 @@ func TestDecodeSize(t *testing.T) {
 	}
 }
 
-// A small manifest must not become a large one: the text of an alias is written out at each of its uses, and every empty
-// object is a struct.
+// A small manifest must not become a large one: the text of an alias is written out at each of its
+// uses, and every empty object is a struct.
 func TestDecodeBombs(t *testing.T) {
 	var laughs strings.Builder
 	laughs.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
@@ -368,7 +369,8 @@ func TestDecodeBombs(t *testing.T) {
 	}
 }
 
-// The UID of a pod must survive upgrades of this package, of Go and of the API, or all static pods of a node restart.
+// The UID of a pod must survive upgrades of this package, of Go and of the API, or all static pods
+// of a node restart.
 func TestUIDIsStable(t *testing.T) {
 	uid := func(d manifest.Decoder, path, text string) string {
 		pods, rejected := d.Decode(path, []byte(text))

@@ -21,7 +21,8 @@ const measured = true
 
 const growing = "TRIBUTARY_TEST_MANIFEST"
 
-// TestWhatAManifestCosts decodes each of the greedy ones in a process of its own, and looks at its peak.
+// TestWhatAManifestCosts decodes each of the greedy ones in a process of its own, and looks at its
+// peak.
 func TestWhatAManifestCosts(t *testing.T) {
 	if name := os.Getenv(growing); name != "" {
 		requireRefused(t, name)

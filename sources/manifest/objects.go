@@ -10,11 +10,14 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Objects decodes manifests of any other kind, such as config maps or a custom resource: all documents of a stream in JSON or
-// YAML, and the items of a List or of the kind's own list. O is the type, or unstructured.Unstructured. Nothing is
-// defaulted, and nothing validated but that there is a name, and no slash in it or in the namespace; unknown fields are dropped,
-// and so is a resource version: it would stay the same through all edits, which stores take for the same state. What is
-// rejected costs only itself. Its result is what the package static reads with; it holds no state.
+// Objects returns a function that decodes manifests of any other kind, such as ConfigMaps or a
+// custom resource. It reads all documents of a stream in JSON or YAML, and the items of a List or
+// of the kind's own list. O is the type, or unstructured.Unstructured.
+//
+// Nothing is defaulted. Only the name is validated: there must be one, and no slash in it or in the
+// namespace. Unknown fields are dropped. The resource version is dropped too: it would stay the
+// same through all edits, and a store takes equal versions for equal states. A rejected part costs
+// only itself. The function fits the package static; it holds no state.
 func Objects[O any, T interface {
 	*O
 	metav1.Object
@@ -42,7 +45,8 @@ func Objects[O any, T interface {
 	}
 }
 
-// decodeObject reads an object with keys in their exact case, but for types that read themselves.
+// decodeObject reads an object with keys in their exact case. Types with an unmarshaler read
+// themselves.
 func decodeObject(data []byte, object metav1.Object, kind schema.GroupVersionKind) error {
 	var err error
 	if self, ok := object.(json.Unmarshaler); ok {
@@ -79,7 +83,7 @@ func objectKey(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// withKind says what an item of a list may leave unsaid.
+// withKind adds the kind, which an item of a list may leave out.
 func withKind(data []byte, kind schema.GroupVersionKind) []byte {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(data, &object) != nil || object == nil {

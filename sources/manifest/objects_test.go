@@ -37,7 +37,8 @@ func TestObjectsThatAreNone(t *testing.T) {
 	}
 }
 
-// FuzzObjects proves that no bytes make a decoder of objects panic, and that what it gives has a name, and no version.
+// FuzzObjects proves that no bytes make a decoder of objects panic, and that what it gives has a
+// name, and no version.
 func FuzzObjects(f *testing.F) {
 	f.Add([]byte(`{"apiVersion": "example.com/v1", "kind": "WidgetList", "items": [null, {"metadata": {"name": "a"}, "spec": 1}]}`))
 	f.Add([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, resourceVersion: '7'}\ndata: {a: b}\n---\nkind: List\n"))

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// protobufMagic is what the API server puts before each object in protobuf.
+// protobufMagic is the prefix of each protobuf object of the API server.
 var protobufMagic = []byte("k8s\x00")
 
 var errProtobuf = errors.New("not a valid protobuf message")
@@ -51,12 +51,13 @@ func (l limits) decodeProtobufPod(message []byte) (*corev1.Pod, error) {
 const (
 	// maxMessage is what an API server takes of one object.
 	maxMessage = 3 << 20
-	// maxDepth is how deep lists of structs are nested in a pod: spec.affinity.nodeAffinity, its terms, their expressions.
+	// maxDepth is how deep lists of structs are nested in a pod: spec.affinity.nodeAffinity, its
+	// terms, their expressions.
 	maxDepth = 6
 )
 
-// messageWeight counts the fields of a message that may be messages, down to a depth. Nothing tells text from a message
-// but that it soon proves to be none, so that text is counted as well.
+// messageWeight counts the fields of a message that may be messages, down to a depth. Text looks
+// like a message until its bytes prove otherwise, so text is counted as well.
 func messageWeight(message []byte, depth int) (n int) {
 	for len(message) > 0 {
 		key, size := binary.Uvarint(message)
@@ -101,7 +102,7 @@ func protobufItems(message []byte) ([][]byte, error) {
 	return items, nil
 }
 
-// fieldSize gives the size of a field's value, and where it begins when what comes before rest has so many bytes.
+// fieldSize is the size of a field's value, and its offset if so many bytes come before rest.
 func fieldSize(format uint64, rest []byte, before int) (size, start int, err error) {
 	switch format {
 	case wireVarint:

@@ -25,7 +25,7 @@ type run struct {
 	rejected []*Error
 }
 
-// place is where in a manifest something stands.
+// place is a place in a manifest.
 type place struct {
 	document *document // nil for what is no text
 	item     int       // from 1, or 0 outside of a list
@@ -34,7 +34,7 @@ type place struct {
 	key      string    // of an object that is not JSON
 }
 
-// reject notes that a part gave no object. The key is of the object, if it has gone so far as to have a valid one.
+// reject notes a part that gave no object. key is the object's, if it has a valid one.
 func (r *run) reject(at place, key string, err error) {
 	rejection := &Error{Path: r.path, Item: at.item, Pod: key, Err: err, key: at.key, digest: digest(at.raw)}
 	if at.raw == nil {
@@ -67,7 +67,7 @@ func (r *run) stream(data []byte) {
 	}
 }
 
-// document reads one document, and reports whether there is anything in it.
+// document reads one document, and reports whether it has any content.
 func (r *run) document(at place) bool {
 	data, kind, err := r.limits.openDocument(at.document)
 	if err == nil && string(data) == "null" {
@@ -120,7 +120,8 @@ func (r *run) one(at place, data []byte) {
 	r.object(at, data)
 }
 
-// checkItem wants an item to be of the kind. In a list of the kind it need not say so, but it must not say anything else.
+// checkItem wants an item to be of the kind. An item of a list of the kind may leave its kind out,
+// but must not name another one.
 func (r *run) checkItem(data []byte, list schema.GroupVersionKind) error {
 	kind, err := kindOf(data)
 	if err != nil {
@@ -144,8 +145,8 @@ func (r *run) wrongKind() error {
 	return fmt.Errorf("apiVersion and kind must be %s and %s, %s or List", r.kind.GroupVersion(), r.kind.Kind, r.list.Kind)
 }
 
-// nameIn reads the name of an object of which anything else may be wrong. Both are empty if one of
-// them cannot be read.
+// nameIn reads the name of an object that may be wrong elsewhere. Both results are empty if one
+// cannot be read.
 func nameIn(data []byte) (namespace, name string) {
 	var object struct {
 		Metadata json.RawMessage `json:"metadata"`
@@ -164,7 +165,7 @@ func nameIn(data []byte) (namespace, name string) {
 	return namespace, name
 }
 
-// digest leaves out the white space around a part, which differs for the last document of a stream.
+// digest ignores the white space around a part, which differs for the last document of a stream.
 func digest(data []byte) string {
 	sum := sha256.Sum256(bytes.TrimSpace(data))
 	return string(sum[:16])

@@ -21,10 +21,10 @@ import (
 
 var errNoName = errors.New("a static pod needs a name, and a generateName is none")
 
-// plainUID is what a UID may be where it is not taken as it comes. Nodes make directories of it.
+// plainUID is a UID from which a node can make a directory.
 var plainUID = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9_.]{0,252}$`)
 
-// admit makes a decoded pod a pod of this node, or says why it cannot be one.
+// admit makes a decoded pod a pod of this node, or returns why it cannot be one.
 func (d Decoder) admit(path string, pod *corev1.Pod) error {
 	podapi.Default(pod)
 	if pod.Name == "" {
@@ -51,8 +51,8 @@ func (d Decoder) admit(path string, pod *corev1.Pod) error {
 	return nil
 }
 
-// bind gives the pod what it has of its node. A pod of a file outlives every taint of the node; one of a URL does not,
-// though both are static.
+// bind adds what the pod has from its node. A pod of a file tolerates every taint of the node; a
+// pod of a URL does not, though both are static.
 func (d Decoder) bind(pod *corev1.Pod) {
 	pod.Name = d.nameOf(pod.Name)
 	if pod.Namespace == "" {
@@ -69,10 +69,10 @@ func (d Decoder) bind(pod *corev1.Pod) {
 	}
 }
 
-// nameOf is what a pod of the node is called in the cluster.
+// nameOf is the name in the cluster of a pod of the node.
 func (d Decoder) nameOf(name string) string { return name + "-" + strings.ToLower(d.Node) }
 
-// keyOf is the key that a manifest with this name declares; empty if the name is none.
+// keyOf is the key of the pod that a manifest with this name declares; empty for a bad name.
 func (d Decoder) keyOf(namespace, name string) string {
 	if name == "" {
 		return ""
@@ -81,7 +81,8 @@ func (d Decoder) keyOf(namespace, name string) string {
 	return podKey(pod)
 }
 
-// tolerateEviction adds a toleration of all taints that evict, in place of those that are the same but for a time.
+// tolerateEviction adds a toleration of all taints that evict. It replaces tolerations that differ
+// from it only by a time.
 func tolerateEviction(tolerations []corev1.Toleration) []corev1.Toleration {
 	forever := corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}
 	found := false
@@ -96,10 +97,10 @@ func tolerateEviction(tolerations []corev1.Toleration) []corev1.Toleration {
 	return tolerations
 }
 
-// uid derives a UID from the pod, its node, and UIDPath or the path that it was found at. It is the same
-// after a restart, on every machine and with every version of Go, as long as the pod with all
-// defaults is the same; it is the hash of a JSON text with sorted keys, in which a null is left out
-// because releases of the API differ in writing them.
+// uid derives a UID from the pod, its node, and UIDPath or its path. While the pod with all
+// defaults is the same, the UID is the same after a restart, on every machine and with every
+// version of Go. It is the hash of a JSON text with sorted keys. Nulls are left out, because
+// releases of the API differ in writing them.
 func (d Decoder) uid(path string, pod *corev1.Pod) (types.UID, error) {
 	data, err := json.Marshal(pod)
 	if err != nil {
@@ -147,7 +148,7 @@ func withoutNulls(node any) any {
 	return node
 }
 
-// podKey names a pod in an error, and gives "" for names that are none and may be anything.
+// podKey names a pod in an error. It is empty for a bad name, which may be anything.
 func podKey(pod *corev1.Pod) string {
 	if pod == nil || len(validation.NameIsDNSSubdomain(pod.Name, false)) > 0 ||
 		len(validation.ValidateNamespaceName(pod.Namespace, false)) > 0 {

@@ -1,4 +1,4 @@
-// Package sourcestest has the tests that every [sources.Source] must pass, whoever wrote it.
+// Package sourcestest tests the contract of any [sources.Source].
 //
 //	func TestMySource(t *testing.T) {
 //		sourcestest.Run(t, func(t *testing.T) sourcestest.Rig {

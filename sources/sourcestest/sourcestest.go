@@ -16,31 +16,32 @@ import (
 	"github.com/tributary-go/tributary/sources"
 )
 
-// Node is the node that sources under test are run for.
+// Node is the node of the sources under test.
 const Node = "node-1"
 
 // patience is the default of Rig.Patience.
 const patience = 20 * time.Second
 
-// moment is how long a source that has noticed that it is broken has to do something wrong.
+// moment is the time for a broken source to do something wrong after it has reported the problem.
 const moment = 50 * time.Millisecond
 
-// Rig is a new source, and the hand that changes what it reads.
+// Rig is a new source, and the functions that change what it reads.
 type Rig struct {
-	// Source is what is tested. It must notice a change within Patience.
+	// Source is the source under test. It must notice a change within Patience.
 	Source sources.Source
 	// Patience is how long the suite waits for a change, an error or the end of Run. Default 20 s.
 	Patience time.Duration
-	// Declare makes pods of these names, in the namespace "default", all that there is to be found. Without names there are
-	// no pods, but the source can be read. It is called before Run and while it runs.
+	// Declare makes pods with these names, in the namespace "default", the only ones. Without names
+	// there are no pods, but the source can be read. The suite calls it before Run and during Run.
 	Declare func(names ...string)
-	// Break makes it impossible to read what the source reads, until Declare is called. Nil skips what needs it.
+	// Break makes it impossible to read the pods until the next Declare. Nil: tests that need it
+	// are skipped.
 	Break func()
-	// PodName is what the pod of a declared name is called. Nil: just that.
+	// PodName is the name of the pod that Declare makes for a name. Nil: the same name.
 	PodName func(name string) string
 }
 
-// Run runs the suite. makeRig is called for each test, and cleans up with t.Cleanup.
+// Run runs the suite. It calls makeRig once for each test; use t.Cleanup there.
 func Run(t *testing.T, makeRig func(t *testing.T) Rig) {
 	for _, test := range []struct {
 		name string
@@ -63,7 +64,7 @@ func Run(t *testing.T, makeRig func(t *testing.T) Rig) {
 	}
 }
 
-// run is a source that runs, and what it has set.
+// run is a running source, and the states that it has set.
 type run struct {
 	*testing.T
 	Rig
@@ -75,7 +76,7 @@ type run struct {
 	news   chan struct{}
 }
 
-// state is what was set, and its pods as they were then, by key.
+// state is a state of the source, and copies of its pods as they were then, by key.
 type state struct {
 	pods   sources.Pods
 	copies []*corev1.Pod
@@ -128,7 +129,7 @@ func (r *run) newest() (pods sources.Pods, ok bool) {
 	return r.states[len(r.states)-1].pods, true
 }
 
-// expect waits until the newest state is of these pods alone.
+// expect waits until the newest state has these pods alone.
 func (r *run) expect(names ...string) {
 	r.Helper()
 	want := []string{}

@@ -16,13 +16,13 @@ import (
 
 var errWantsHTTPS = errors.New("it speaks HTTPS: begin the manifest URL with https://")
 
-// tlsAnswer is how net/http quotes the beginning of a TLS alert that answers a plain request.
+// tlsAnswer is how net/http quotes the start of a TLS alert that answers a plain request.
 const tlsAnswer = `malformed HTTP response "\x15\x03`
 
 var errRedirect = errors.New("the server redirects, which is not followed")
 
-// cause says why a request failed, without anything that the address, the headers or the answer holds: net/http puts the
-// whole URL into its errors, and lines that it cannot parse.
+// cause is the reason of a failed request, without any part of the address, the headers or the
+// answer. The errors of net/http quote the whole URL, and lines that it cannot parse.
 func (c *Client) cause(err error) error {
 	if isTimeout(err) {
 		return fmt.Errorf("no complete answer within %s: %w", c.settings.Timeout, context.DeadlineExceeded)
@@ -46,7 +46,8 @@ func isTimeout(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isPlain reports whether an error is of a kind whose text names addresses and reasons, and never quotes what was sent.
+// isPlain reports whether the text of an error has only addresses and reasons, and never quotes
+// data.
 func isPlain(err error) bool {
 	for _, plain := range []error{
 		errRedirect, io.EOF, io.ErrUnexpectedEOF, gzip.ErrHeader, gzip.ErrChecksum, http.ErrSchemeMismatch, context.Canceled,

@@ -26,7 +26,8 @@ type Client struct {
 	own      connection
 }
 
-// NewClient refuses an address that no request can be made to, without repeating it: it may hold a password.
+// NewClient refuses an address that no request can be made to. Its error never repeats the address,
+// which may hold a password.
 func NewClient(address string, settings Settings) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -48,22 +49,22 @@ func NewClient(address string, settings Settings) (*Client, error) {
 	return &Client{url: u, settings: settings, http: client}, nil
 }
 
-// hasScheme looks at the text: a parser takes the host of localhost:8080/pods for a scheme, and
-// refuses 127.0.0.1:8080/pods for its colon.
+// hasScheme looks at the text, because a parser does not help: it takes the host of
+// localhost:8080/pods for a scheme, and refuses 127.0.0.1:8080/pods for its colon.
 func hasScheme(address string) bool {
 	scheme, _, ok := strings.Cut(address, ":")
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// FollowAnywhere follows redirects, ten of them, to any server.
+// FollowAnywhere follows up to ten redirects, to any server.
 func (c *Client) FollowAnywhere() { c.http.CheckRedirect = nil }
 
-// Shown is the URL without what may be secret in it: user, password, query and fragment.
+// Shown is the URL without its possible secrets: user, password, query and fragment.
 func (c *Client) Shown() string {
 	return (&url.URL{Scheme: c.url.Scheme, Host: c.url.Host, Path: c.url.Path}).String()
 }
 
-// Get makes one request with the headers of the settings and these. The caller closes the body of the answer.
+// Get makes one request with the headers of the settings and of more. The caller closes the body.
 func (c *Client) Get(ctx context.Context, more http.Header) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.String(), nil)
 	if err != nil {
@@ -93,11 +94,11 @@ func (c *Client) Get(ctx context.Context, more http.Header) (*http.Response, err
 	return response, nil
 }
 
-// maxHint bounds how much of a refusal is read for its reason.
+// maxHint bounds how much of a refusal is searched for its reason.
 const maxHint = 4 << 10
 
-// Refusal is the error of an answer that is not the wanted one. It names the status, and says so if
-// the server wants HTTPS. It never repeats the body.
+// Refusal is the error of a refused request. It names the status, and says so if the server wants
+// HTTPS. It never repeats the body.
 func (c *Client) Refusal(status int, body io.Reader) error {
 	err := fmt.Errorf("the server answered %d %s", status, http.StatusText(status))
 	if status != http.StatusBadRequest || c.url.Scheme != "http" {
@@ -114,7 +115,7 @@ func (c *Client) Refusal(status int, body io.Reader) error {
 	return err
 }
 
-// Body reads the body of an answer as far as the manifest limit.
+// Body reads the body of an answer up to the limit.
 func (c *Client) Body(response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit.Size))
 	switch {
@@ -126,10 +127,10 @@ func (c *Client) Body(response *http.Response) ([]byte, error) {
 	return body, nil
 }
 
-// Close closes connections that nobody else can use.
+// Close closes the connections of this client alone.
 func (c *Client) Close() { c.own.close() }
 
-// stayOnHost refuses redirects that would carry the headers, and the trust in what is read, to another place.
+// stayOnHost refuses redirects to another server, which must get neither the headers nor our trust.
 func stayOnHost(to *http.Request, via []*http.Request) error {
 	if from := via[0].URL; to.URL.Scheme != from.Scheme || to.URL.Host != from.Host {
 		return fmt.Errorf("%w: to %s://%s, which is another server", errRedirect, to.URL.Scheme, to.URL.Host)

@@ -10,15 +10,16 @@ import (
 	"net/http"
 )
 
-// connection is the transport that settings ask for, made anew when one of their files has changed. The files are read
-// before each request, as a token is: that costs nothing beside it, and needs no watch.
+// connection is the transport for the settings, made anew after a change of one of their files. The
+// files are read before each request, like a token: that costs little beside a request and needs no
+// watch.
 type connection struct {
 	transport *http.Transport
-	made      [sha256.Size]byte // of what the files held
+	made      [sha256.Size]byte // hash of the contents of the files
 }
 
-// current is the transport for the next request. While a file cannot be used there is none: to go on with what it held
-// before could be to trust whom the owner does not trust any more.
+// current is the transport for the next request. If a file cannot be read, requests fail: its old
+// contents may include a certificate that has since been revoked.
 func (c *connection) current(s Settings) (http.RoundTripper, error) {
 	var config tls.Config
 	sum := sha256.New()
@@ -57,7 +58,7 @@ func (c *connection) current(s Settings) (http.RoundTripper, error) {
 	return c.transport, nil
 }
 
-// newTransport is the default transport but for what the settings ask for.
+// newTransport is the default transport, changed by the settings.
 func newTransport(socket string, config *tls.Config) *http.Transport {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	if usual, ok := http.DefaultTransport.(*http.Transport); ok {

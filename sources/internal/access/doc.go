@@ -1,3 +1,4 @@
-// Package access is how files and URLs are looked at: settings, bounded reads, file events, requests, and the report of how
-// it goes. It knows no objects. The package static reads with it as it should be, and sources as the kubelet does.
+// Package access reads files and URLs: settings, bounded reads, file events, requests, and the
+// report of their health. It knows no objects. The package static reads with it in the right way,
+// and sources in the kubelet's way.
 package access

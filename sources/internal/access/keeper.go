@@ -13,14 +13,14 @@ import (
 	"github.com/tributary-go/tributary/sources/health"
 )
 
-// Keeper holds the report of one who looks at things in rounds, and logs what changes from one to the next. It is safe for
-// concurrent use.
+// Keeper holds the report of a reader that looks in rounds, and logs the changes between rounds. It
+// is safe for concurrent use.
 type Keeper struct {
 	mu     sync.Mutex // guards report
 	report health.Report
 }
 
-// Read is the report now.
+// Read returns the present report.
 func (k *Keeper) Read() health.Report {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -44,14 +44,15 @@ func (k *Keeper) edit(edit func(*health.Report)) {
 	edit(&k.report)
 }
 
-// Round is how one look went.
+// Round is the result of one look.
 type Round struct {
-	Problems []error // all that is wrong now
-	Contact  bool    // what is read could be
-	Complete bool    // nothing that is declared is missing, in spite of the problems
+	Problems []error // all the present ones
+	Contact  bool    // the file or URL could be read
+	Complete bool    // nothing is missing, despite the problems
 }
 
-// Note notes a round. A problem is counted and logged when it is new, and once more when it is gone, not in every round.
+// Note notes a round. A problem is counted and logged when it is new, and logged once more when it
+// is gone.
 func (k *Keeper) Note(log logr.Logger, round Round) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -72,8 +73,9 @@ func (k *Keeper) Note(log logr.Logger, round Round) {
 	k.report.Problems, k.report.Complete = round.Problems, round.Complete
 }
 
-// Hand notes a round and calls hand, which hands over what the round found: the round first where something may be missing
-// in that, and last where nothing is. So the report never promises more of what was handed over than is true.
+// Hand notes a round and calls hand, which sets the state of the round. If the state may be
+// incomplete, the round is noted first, and else last. So the report never promises more than the
+// state has.
 func (k *Keeper) Hand(log logr.Logger, round Round, hand func()) {
 	whole := round.Contact && (len(round.Problems) == 0 || round.Complete)
 	if !whole {

@@ -12,8 +12,8 @@ import (
 	"github.com/tributary-go/tributary/sources/internal/limit"
 )
 
-// ReadFile reads a regular file of less than the manifest limit. What is there may have changed since it was looked at, so
-// it is opened in a way that does not wait for the other end of a FIFO.
+// ReadFile reads a regular file below the limit. The file may have changed since it was looked at,
+// so it is opened without waiting for the other end of a FIFO.
 func ReadFile(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -29,7 +29,7 @@ func ReadFile(path string) ([]byte, error) {
 	case info.Size() >= limit.Size:
 		return nil, fmt.Errorf("%s: %w: %d MiB or more are not read", path, limit.ErrTooLarge, limit.Size>>20)
 	}
-	// The size may be one that a special file system makes up, so that it alone bounds nothing.
+	// A special file system may make up the size, so the read has a bound of its own.
 	data, err := io.ReadAll(io.LimitReader(file, limit.Size))
 	if err == nil && len(data) >= limit.Size {
 		err = fmt.Errorf("%s: %w: %d MiB or more are not read", path, limit.ErrTooLarge, limit.Size>>20)
@@ -52,7 +52,7 @@ func Path(path string) (string, error) {
 	return absolute, nil
 }
 
-// Missing is the problem of a path that is not there, and may never have been.
+// Missing is the problem of a path that does not exist, and may never have existed.
 func Missing(path string) error {
 	return fmt.Errorf("%s is not there: check the path; an empty folder, or a file with a list without items, "+
 		"says that nothing is declared: %w", path, fs.ErrNotExist)

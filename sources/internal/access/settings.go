@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Settings are what options say; see there.
+// Settings are the result of the options of the package static, which documents them.
 type Settings struct {
 	Every, Grace, Timeout time.Duration
 	Ticks                 <-chan time.Time // in place of the period, in tests
@@ -34,7 +34,7 @@ const (
 	defaultGrace = time.Minute
 )
 
-// Default is what holds without options.
+// Default are the settings without any option.
 func Default() Settings {
 	return Settings{
 		Every: defaultEvery, Grace: defaultGrace, Timeout: defaultTimeout,
@@ -71,13 +71,14 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// connects reports whether the settings say how to connect, so that a transport of their own is needed.
+// connects reports whether the settings need a transport of their own.
 func (s Settings) connects() bool { return s.CAFile != "" || s.CertificateFile != "" || s.Socket != "" }
 
-// Stale is when somebody who looks every period is overdue for certain: two looks were missed, each of which may take long.
+// Stale is the age at which the state of a reader is stale: two looks were missed, each of which
+// may take the timeout.
 func (s Settings) Stale() time.Duration { return 3*s.Every + s.Timeout }
 
-// Pause fires once, a period from now, or never after stop.
+// Pause fires once, an interval from now, or never after stop.
 func (s Settings) Pause() (over <-chan time.Time, stop func()) {
 	if s.Ticks != nil {
 		return s.Ticks, func() {}
@@ -86,7 +87,7 @@ func (s Settings) Pause() (over <-chan time.Time, stop func()) {
 	return timer.C, func() { timer.Stop() }
 }
 
-// Period ticks every period, until stop.
+// Period ticks every interval, until stop.
 func (s Settings) Period() (ticks <-chan time.Time, stop func()) {
 	if s.Ticks != nil {
 		return s.Ticks, func() {}

@@ -16,24 +16,24 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Watch says that something may have changed where manifests are. What it says is a hint: the files are compared in any
-// case, and the period looks at what no event told of.
+// Watch hints that something may have changed near a path. It is only a hint: each look compares
+// the files, and the interval finds the changes without an event.
 type Watch struct {
 	log     logr.Logger
 	skip    func(name string) bool
-	watcher *fsnotify.Watcher      // nil while the system has none to give
+	watcher *fsnotify.Watcher      // nil while the system has none left
 	watched map[string]os.FileInfo // folders, as they were when their watch began
 	places  atomic.Pointer[places]
 	hint    chan struct{}
 	ended   chan struct{}
 }
 
-// NewWatch makes a watch of nothing. What has a name that is to be skipped is not followed where it links to.
+// NewWatch makes a watch of nothing. A link whose name is to be skipped is not followed.
 func NewWatch(log logr.Logger, skip func(name string) bool) *Watch {
 	return &Watch{log: log, skip: skip, watched: map[string]os.FileInfo{}, hint: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// begin takes a watcher of the system's, of which there may be none left; then it is tried again at each look.
+// begin takes a watcher from the system. If there is none left, the next look tries again.
 func (w *Watch) begin() (err error) {
 	if w.watcher != nil {
 		return nil
@@ -46,7 +46,7 @@ func (w *Watch) begin() (err error) {
 	return nil
 }
 
-// forward turns events, and errors such as an overflow, into one hint that waits.
+// forward turns events, and errors such as an overflow, into one pending hint.
 func (w *Watch) forward() {
 	defer close(w.ended)
 	for {
@@ -90,16 +90,17 @@ func (w *Watch) Close() {
 	}
 }
 
-// Follow watches the folders that decide what is at path, as things are now, and returns how changes are noticed. It is
-// called before each look, since folders are made, switched and removed, and limits raised.
+// Follow watches the folders that decide what is at path, as things are now, and returns how
+// changes are noticed. It is called before each look, since folders are made, switched and removed,
+// and limits raised.
 func (w *Watch) Follow(path string, every time.Duration) (mode string) {
 	if err := w.begin(); err != nil {
 		return Polls(every, err)
 	}
 	there := placesOf(path, w.skip)
 	w.places.Store(there)
-	// The inode alone does not tell a folder from one that was made anew in its place: the number is used again at once.
-	// The list of the watcher does, as a watch ends with its folder.
+	// An inode number is used again at once, so it does not tell a folder from a new one in its
+	// place. The list of the watcher does: a watch ends with its folder.
 	alive := w.watcher.WatchList()
 	for folder, info := range w.watched {
 		now, wanted := there.folders[folder]
@@ -128,7 +129,7 @@ func (w *Watch) Follow(path string, every time.Duration) (mode string) {
 	return FileEvents() + " and " + Polls(every, failed)
 }
 
-// Polls says that files are looked at every period, and why nothing else tells of changes.
+// Polls is the mode of a reader that looks at each interval, with the reason why it has no events.
 func Polls(every time.Duration, err error) string {
 	mode := fmt.Sprintf("poll every %s: %v", every, err)
 	if runtime.GOOS != "linux" {
@@ -143,7 +144,7 @@ func Polls(every time.Duration, err error) string {
 	return mode
 }
 
-// FileEvents is what the system's file events are called.
+// FileEvents is the system's name for its file events.
 func FileEvents() string {
 	if runtime.GOOS == "linux" {
 		return "inotify"
@@ -151,18 +152,19 @@ func FileEvents() string {
 	return "file events"
 }
 
-// maxLinks bounds how many symbolic links are followed on the way to one file; it is Linux's own bound.
+// maxLinks bounds the symbolic links on the way to one file; it is Linux's own bound.
 const maxLinks = 40
 
-// places are where changes matter. Most folders are watched for one name in them alone, and may be busy ones.
+// places are the folders and names whose changes matter. In most folders one name alone matters,
+// and the folder may be busy.
 type places struct {
 	folders map[string]os.FileInfo // to be watched, without links in their paths
-	names   map[string]bool        // the paths, in those folders, whose coming, going and changing matters
-	whole   string                 // the folder in which every name does
+	names   map[string]bool        // the paths in those folders whose changes matter
+	whole   string                 // the folder in which every name matters
 }
 
-// placesOf finds the places that decide what path leads to: every folder and link on the way to it, and on the way from
-// each link in it if it is a folder.
+// placesOf finds the places that decide where path leads: every folder and link on the way to it.
+// If path is a folder, the way from each link in it counts too.
 func placesOf(path string, skip func(string) bool) *places {
 	p := &places{folders: map[string]os.FileInfo{}, names: map[string]bool{}}
 	end, there := p.walk(path)
@@ -179,8 +181,8 @@ func placesOf(path string, skip func(string) bool) *places {
 	return p
 }
 
-// walk goes to path one name at a time, as the system does, and notes each. It returns where path leads to in the end. Of
-// a path that is not there, the last folder that is will show its coming.
+// walk follows path one name at a time, as the system does, and notes each name. It returns the end
+// of the path. If the path does not exist, its last existing folder will show its coming.
 func (p *places) walk(path string) (end string, there bool) {
 	root := func(path string) string { return filepath.VolumeName(path) + string(filepath.Separator) }
 	at := root(path)
@@ -213,7 +215,7 @@ func (p *places) walk(path string) (end string, there bool) {
 	return at, true
 }
 
-// parts are the names that a path is made of, ".." among them: what that means depends on the links before it.
+// parts are the names in a path. They include "..", whose meaning depends on the links before it.
 func parts(path string) (names []string) {
 	path = filepath.ToSlash(path[len(filepath.VolumeName(path)):])
 	for _, name := range strings.Split(path, "/") {

@@ -17,8 +17,8 @@ import (
 
 func none(string) bool { return false }
 
-// TestOverflowIsAHint lets the system's queue of events run over while nobody reads it, with events that concern nobody.
-// The one that does is lost; that some were lost is the hint.
+// TestOverflowIsAHint lets the system's queue of events run over while nobody reads it, with events
+// that concern nobody. The one that does is lost; that some were lost is the hint.
 func TestOverflowIsAHint(t *testing.T) {
 	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
 	require.NoError(t, err)
@@ -33,7 +33,8 @@ func TestOverflowIsAHint(t *testing.T) {
 	w.watcher, err = fsnotify.NewWatcher() // nobody reads it yet
 	require.NoError(t, err)
 	require.Equal(t, "inotify", w.Follow(filepath.Join(folder, "manifests"), time.Hour))
-	// The reader of the system's queue takes a buffer full of them, and waits for somebody to take the first.
+	// The reader of the system's queue takes a buffer full of them, and waits for somebody to take
+	// the first.
 	from, to := filepath.Join(folder, "noise0"), filepath.Join(folder, "noise1")
 	require.NoError(t, os.WriteFile(from, nil, 0o600))
 	for range limit { // two events each

@@ -12,7 +12,8 @@ var (
 	specPath = field.NewPath("spec")
 )
 
-// containers walks all containers of a pod with their paths: init containers, containers, ephemeral ones.
+// containers walks all containers of a pod with their paths: init containers, containers, ephemeral
+// ones.
 func containers(spec *corev1.PodSpec) iter.Seq2[*field.Path, *corev1.Container] {
 	return func(yield func(*field.Path, *corev1.Container) bool) {
 		for i := range spec.InitContainers {

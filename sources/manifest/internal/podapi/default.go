@@ -14,9 +14,9 @@ var legacyInitAnnotations = []string{
 	"pod.beta.kubernetes.io/init-containers",
 }
 
-// Default fills in what a manifest leaves out and puts the pod into the form in which the server would give it back:
-// old aliases agree with the fields that replaced them, and the type's own name is gone, as in a list. Doing it
-// twice changes nothing. The pod is changed in place.
+// Default fills in what a manifest leaves out and puts the pod into the form in which the server
+// would give it back: old aliases agree with the fields that replaced them, and the type's own name
+// is gone, as in a list. Doing it twice changes nothing. The pod is changed in place.
 func Default(pod *corev1.Pod) {
 	pod.APIVersion, pod.Kind = "", ""
 	for _, key := range legacyInitAnnotations {

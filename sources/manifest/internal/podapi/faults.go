@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// faults collects what is wrong with a pod. It takes field paths and reasons but never the value that was refused:
-// a field.Error prints its value, and a pod's fields hold credentials as often as not.
+// faults collects what is wrong with a pod. It takes field paths and reasons but never the value
+// that was refused: a field.Error prints its value, and a pod's fields hold credentials as often as
+// not.
 type faults struct {
 	list  field.ErrorList // the first maxFaults of them
 	count int             // of all

@@ -27,8 +27,9 @@ var (
 	imageDigest     = regexp.MustCompile(`^(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128})$`)
 )
 
-// pullPolicy is the policy of an image for which none is set: an image that names a moving target, by the tag
-// "latest" or by no tag at all, is pulled always. A reference that does not parse is no such image.
+// pullPolicy is the policy of an image for which none is set: an image that names a moving target,
+// by the tag "latest" or by no tag at all, is pulled always. A reference that does not parse is no
+// such image.
 func pullPolicy(image string) corev1.PullPolicy {
 	tag, digest, ok := parseImage(image)
 	if ok && (tag == "latest" || tag == "" && digest == "") {
@@ -55,7 +56,8 @@ func parseImage(image string) (tag, digest string, ok bool) {
 	return tag, digest, digest == "" || imageDigest.MatchString(digest)
 }
 
-// splitImageDomain decides whether what stands before the first slash is a registry or a user of Docker Hub.
+// splitImageDomain decides whether what stands before the first slash is a registry or a user of
+// Docker Hub.
 func splitImageDomain(image string) (domain, rest string) {
 	first, after, ok := strings.Cut(image, "/")
 	switch {

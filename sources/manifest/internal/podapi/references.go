@@ -6,8 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// APIReference names the kind of API object that a valid pod needs to run, and "" for a pod that needs none. A static
-// pod may need none, as its node has to be able to start it before there is an API.
+// APIReference names the kind of API object that a valid pod needs to run, and "" for a pod that
+// needs none. A static pod may need none, as its node has to be able to start it before there is an
+// API.
 func APIReference(pod *corev1.Pod) string {
 	spec := &pod.Spec
 	switch {
@@ -96,7 +97,8 @@ func driverSecret(source *corev1.VolumeSource) bool {
 	return ref != nil && ref.Name != ""
 }
 
-// projectionReference calls a source unknown that is none of those this release knows, the empty one among them.
+// projectionReference calls a source unknown that is none of those this release knows, the empty
+// one among them.
 func projectionReference(source *corev1.VolumeProjection) string {
 	switch {
 	case source.Secret != nil:

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// defaultResources completes requests: a container's from its limits, the pod's from its containers and its limits.
+// defaultResources completes requests: a container's from its limits, the pod's from its containers
+// and its limits.
 func defaultResources(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		requestLimits(&pod.Spec.Containers[i].Resources)
@@ -35,7 +36,8 @@ func requestLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// limitHugePages limits the pod to the huge pages its containers are limited to, as these cannot be overcommitted.
+// limitHugePages limits the pod to the huge pages its containers are limited to, as these cannot be
+// overcommitted.
 func limitHugePages(spec *corev1.PodSpec, own *corev1.ResourceRequirements) {
 	if len(own.Limits) == 0 && len(own.Requests) == 0 {
 		return
@@ -51,8 +53,8 @@ func limitHugePages(spec *corev1.PodSpec, own *corev1.ResourceRequirements) {
 	}
 }
 
-// requestPodLevel requests for a pod with limits what its containers need together, and the limit where they
-// do not say.
+// requestPodLevel requests for a pod with limits what its containers need together, and the limit
+// where they do not say.
 func requestPodLevel(spec *corev1.PodSpec, own *corev1.ResourceRequirements) {
 	if len(own.Limits) == 0 {
 		return
@@ -113,8 +115,8 @@ func roundUp(list corev1.ResourceList) {
 func limitsOf(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
 func requestsOf(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
 
-// effective is what a pod's containers need at the worst moment. Containers and sidecars run together; each other
-// init container runs alone, beside the sidecars started before it.
+// effective is what a pod's containers need at the worst moment. Containers and sidecars run
+// together; each other init container runs alone, beside the sidecars started before it.
 func effective(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	together, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range spec.Containers {
@@ -181,7 +183,8 @@ func isOvercommitable(name corev1.ResourceName) bool {
 	return isNative(name) && !isHugePages(name)
 }
 
-// isExtended says whether a name is one that a device plugin may have announced, and a quota may count.
+// isExtended says whether a name is one that a device plugin may have announced, and a quota may
+// count.
 func isExtended(name corev1.ResourceName) bool {
 	return !isNative(name) &&
 		!strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) &&

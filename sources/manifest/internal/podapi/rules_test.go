@@ -14,7 +14,8 @@ import (
 	"github.com/tributary-go/tributary/sources/manifest/internal/podapi"
 )
 
-// rule is one thing the API refuses or accepts: a pod with a fragment in it, and the fields at fault.
+// rule is one thing the API refuses or accepts: a pod with a fragment in it, and the fields at
+// fault.
 type rule struct {
 	name     string
 	fragment string
@@ -52,7 +53,8 @@ func podWith(t *testing.T, where, fragment string) *corev1.Pod {
 	return pod
 }
 
-// unmarshal reads YAML by way of JSON text: yaml.Unmarshal itself allocates pointers in structs that are embedded.
+// unmarshal reads YAML by way of JSON text: yaml.Unmarshal itself allocates pointers in structs
+// that are embedded.
 func unmarshal(t *testing.T, text string, into any) {
 	data, err := yaml.YAMLToJSON([]byte(text))
 	require.NoError(t, err, text)

@@ -20,8 +20,9 @@ type validator struct {
 	claims  sets.Set[string]
 }
 
-// Validate checks a defaulted pod as the server checks one that is to be created. The pod is not changed. The errors
-// hold no values and are in no particular order; of very many only the first are given.
+// Validate checks a defaulted pod as the server checks one that is to be created. The pod is not
+// changed. The errors hold no values and are in no particular order; of very many only the first
+// are given.
 func Validate(pod *corev1.Pod) field.ErrorList {
 	v := &validator{pod: pod, spec: &pod.Spec, volumes: map[string]*corev1.VolumeSource{}, claims: sets.New[string]()}
 	v.metadata()

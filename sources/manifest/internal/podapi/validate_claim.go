@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ephemeralVolume checks the claim that would be made for a pod. Static pods may not have one, but are first told
-// what else is wrong with it.
+// ephemeralVolume checks the claim that would be made for a pod. Static pods may not have one, but
+// are first told what else is wrong with it.
 func (v *validator) ephemeralVolume(volume *corev1.EphemeralVolumeSource, at *field.Path) {
 	at = at.Child("volumeClaimTemplate")
 	template := volume.VolumeClaimTemplate
@@ -34,7 +34,8 @@ func (v *validator) claimMetadata(meta *metav1.ObjectMeta, at *field.Path) {
 	v.onlyFields(*meta, at, "has no place in a template", "Annotations", "Labels")
 }
 
-// onlyFields faults each field of a struct that is set and not listed, by its Go name in lower camel case.
+// onlyFields faults each field of a struct that is set and not listed, by its Go name in lower
+// camel case.
 func (v *validator) onlyFields(object any, at *field.Path, why string, allowed ...string) {
 	may := sets.New(allowed...)
 	value := reflect.ValueOf(object)

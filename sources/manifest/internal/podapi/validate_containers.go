@@ -46,8 +46,8 @@ func (v *validator) allContainers() {
 		c, at := &v.spec.InitContainers[i], specPath.Child("initContainers").Index(i)
 		v.container(c, at)
 		v.uniqueName(c.Name, names, at)
-		// One init container runs after the other, so that only its own ports can be in its way. In the server's
-		// path they all are the first container's.
+		// One init container runs after the other, so that only its own ports can be in its way. In
+		// the server's path they all are the first container's.
 		v.hostPorts(c.Ports, sets.New[string](), specPath.Child("initContainers").Index(0))
 		v.initContainer(c, at)
 	}

@@ -19,7 +19,8 @@ var (
 	fileFields = []string{
 		"metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations", "metadata.uid",
 	}
-	// knownFields is what the API can name at all. Fields beyond it are faulted in another way than those above.
+	// knownFields is what the API can name at all. Fields beyond it are faulted in another way than
+	// those above.
 	knownFields = append([]string{
 		"metadata.annotations", "metadata.labels", "spec.host", "spec.restartPolicy", "spec.schedulerName", "status.phase",
 	}, envFields...)
@@ -93,7 +94,8 @@ func (v *validator) fileKeyRef(ref *corev1.FileKeySelector, at *field.Path) {
 	}
 }
 
-// fileKeyVolumes checks that variables read from files come from volumes that containers can write such files to.
+// fileKeyVolumes checks that variables read from files come from volumes that containers can write
+// such files to.
 func (v *validator) fileKeyVolumes(c *corev1.Container, at *field.Path) {
 	for i, env := range c.Env {
 		if env.ValueFrom == nil || env.ValueFrom.FileKeyRef == nil {

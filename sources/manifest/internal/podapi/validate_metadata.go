@@ -68,7 +68,8 @@ func (v *validator) owners() {
 	}
 }
 
-// annotations checks the annotations that once were fields, and must agree with the fields that replaced them.
+// annotations checks the annotations that once were fields, and must agree with the fields that
+// replaced them.
 func (v *validator) annotations() {
 	at := metaPath.Child("annotations")
 	for key, value := range v.pod.Annotations {
@@ -96,7 +97,8 @@ func (v *validator) annotations() {
 	}
 }
 
-// isDeletionCost wants an integer in its one canonical form, a sign of plus and leading zeros excluded.
+// isDeletionCost wants an integer in its one canonical form, a sign of plus and leading zeros
+// excluded.
 func isDeletionCost(value string) bool {
 	if value == "" || value[0] != '-' && (value[0] < '1' || value[0] > '9') && value != "0" {
 		return false
@@ -165,8 +167,8 @@ func (v *validator) appArmorAgrees(c *corev1.Container, at *field.Path) {
 	}
 }
 
-// profileAgrees checks that a field says the same as the annotation it has replaced. Both kinds of profiles have the
-// same three types.
+// profileAgrees checks that a field says the same as the annotation it has replaced. Both kinds of
+// profiles have the same three types.
 func (v *validator) profileAgrees(annotation, kind string, local *string, at *field.Path) {
 	path, isLocal := strings.CutPrefix(annotation, localhostProfile)
 	agree := true

@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// mounts checks where a container sees its volumes. For five fields the server's paths leave out which mount.
+// mounts checks where a container sees its volumes. For five fields the server's paths leave out
+// which mount.
 func (v *validator) mounts(c *corev1.Container, all *field.Path) {
 	places := sets.New[string]()
 	devices := map[string]string{} // of several devices of a volume, the last one counts

@@ -29,7 +29,8 @@ func (v *validator) isWindows() bool {
 	return v.spec.OS != nil && v.spec.OS.Name == corev1.Windows
 }
 
-// operatingSystem checks that the settings of a pod are those of its system, when it says which it is.
+// operatingSystem checks that the settings of a pod are those of its system, when it says which it
+// is.
 func (v *validator) operatingSystem() {
 	v.hostProcess()
 	if v.spec.OS == nil {

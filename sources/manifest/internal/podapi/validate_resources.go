@@ -152,7 +152,8 @@ func (v *validator) podResourceName(name corev1.ResourceName, at *field.Path) {
 	}
 }
 
-// containerClaims checks which of the pod's claims a container uses: each once, whole or request by request.
+// containerClaims checks which of the pod's claims a container uses: each once, whole or request by
+// request.
 func (v *validator) containerClaims(claims []corev1.ResourceClaim, all *field.Path) {
 	whole, parts := sets.New[string](), map[string]sets.Set[string]{}
 	for i, claim := range claims {

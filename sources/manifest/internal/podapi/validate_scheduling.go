@@ -157,8 +157,8 @@ func (v *validator) labelKeys(match, mismatch []string, selector *metav1.LabelSe
 	}
 }
 
-// selectedTwice faults a key that the selector has twice: the second time it is taken for the one that matchLabelKeys
-// has put there, and so the first for the user's.
+// selectedTwice faults a key that the selector has twice: the second time it is taken for the one
+// that matchLabelKeys has put there, and so the first for the user's.
 func (v *validator) selectedTwice(match []string, selector *metav1.LabelSelector, at *field.Path) {
 	place := map[string]int{}
 	for i, key := range match {

@@ -62,7 +62,8 @@ func (v *validator) podSecurity() {
 	v.windowsOptions(sc.WindowsOptions, at.Child("windowsOptions"))
 }
 
-// userNamespace checks that a pod with its own users takes nothing from the host where they would be strangers.
+// userNamespace checks that a pod with its own users takes nothing from the host where they would
+// be strangers.
 func (v *validator) userNamespace() {
 	if !v.ownUsers() {
 		return
@@ -115,8 +116,8 @@ func (v *validator) sysctls(sysctls []corev1.Sysctl, all *field.Path) {
 	}
 }
 
-// dottedSysctl brings net/ipv4/conf/eth0.1/forwarding into the form net.ipv4.conf.eth0/1.forwarding. What comes
-// first decides which character it is that separates.
+// dottedSysctl brings net/ipv4/conf/eth0.1/forwarding into the form
+// net.ipv4.conf.eth0/1.forwarding. What comes first decides which character it is that separates.
 func dottedSysctl(name string) string {
 	name, _, _ = strings.Cut(name, "*")
 	if i := strings.IndexAny(name, "./"); i < 0 || name[i] == '.' {

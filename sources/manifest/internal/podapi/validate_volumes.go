@@ -22,8 +22,8 @@ type volumeKind struct {
 	check func(*validator, *source, *field.Path)
 }
 
-// kindOf makes a volumeKind of the check of a source. The field is found by the type of the source, as no two
-// fields of the union have the same.
+// kindOf makes a volumeKind of the check of a source. The field is found by the type of the source,
+// as no two fields of the union have the same.
 func kindOf[S any](name string, check func(*validator, *S, *field.Path)) volumeKind {
 	union, index := reflect.TypeFor[source](), 0
 	for union.Field(index).Type != reflect.TypeFor[*S]() {
@@ -38,7 +38,8 @@ func kindOf[S any](name string, check func(*validator, *S, *field.Path)) volumeK
 	}
 }
 
-// under gives the paths of a kind's own faults another name than the field has. The server has three such slips.
+// under gives the paths of a kind's own faults another name than the field has. The server has
+// three such slips.
 func (k volumeKind) under(own string) volumeKind {
 	k.own = own
 	return k
@@ -130,8 +131,8 @@ func (v *validator) volumeSource(volume *corev1.Volume, at *field.Path) {
 	}
 }
 
-// tokenVolumes refuses tokens of no service account. The server asks this of the pod and not of the volume, which
-// therefore stays mountable.
+// tokenVolumes refuses tokens of no service account. The server asks this of the pod and not of the
+// volume, which therefore stays mountable.
 func (v *validator) tokenVolumes() {
 	if v.spec.ServiceAccountName != "" {
 		return
@@ -157,7 +158,8 @@ func (v *validator) relativePath(p string, at *field.Path) {
 	v.noBacksteps(p, at)
 }
 
-// fileName wants a relative path that does not look like one of the hidden directories of a node's volumes either.
+// fileName wants a relative path that does not look like one of the hidden directories of a node's
+// volumes either.
 func (v *validator) fileName(p string, at *field.Path) {
 	v.relativePath(p, at)
 	if strings.HasPrefix(p, "..") && !strings.HasPrefix(p, "../") {
