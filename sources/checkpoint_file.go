@@ -21,7 +21,8 @@ const staleAfter = time.Minute
 // the path and does not follow it.
 func writeAtomically(path string, data []byte) (err error) {
 	removeStale(path)
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // new, and of mode 0600
+	// new, and of mode 0600
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
 	}

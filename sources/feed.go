@@ -30,9 +30,10 @@ type feed struct {
 	// patience is keepsUp. Zero: only the number of states counts.
 	patience time.Duration
 
-	mirrors  bool          // the source is a MirrorHolder
-	optional bool          // Synced does not wait for it beyond the deadline
-	deadline time.Duration // from the beginning of the run; zero is none, or at once for an optional one
+	mirrors  bool // the source is a MirrorHolder
+	optional bool // Synced does not wait for it beyond the deadline
+	// from the beginning of the run; zero is none, or at once for an optional one
+	deadline time.Duration
 
 	// due: pending has a state, or the feed is to be dropped. It is set with mu held and read
 	// without, so that the loop of Run passes over idle feeds without a lock.

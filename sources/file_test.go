@@ -92,7 +92,8 @@ func TestFileChanges(t *testing.T) {
 	put(t, a, manifestOf("p", "v1"))
 	r.expect("ADD file p-node-1=v1")
 	put(t, a, manifestOf("p", "v2"))
-	r.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v2") // another UID: it is a hash of the content
+	// another UID: it is a hash of the content
+	r.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v2")
 	overwrite(t, a, manifestOf("p", "v3"))
 	r.expect("REMOVE file p-node-1=v2", "ADD file p-node-1=v3")
 	require.NoError(t, os.Rename(a, b)) // the folder is in the hash, and not the file
@@ -263,7 +264,8 @@ func TestFilesOfOneName(t *testing.T) {
 	r.healthy()
 	put(t, b, manifestOf("p", "of b"))
 	r.problem("stands by")
-	put(t, a, manifestOf("q", "v1")) // the file names another pod: a swap, at once, and the next file is promoted
+	// the file names another pod: a swap, at once, and the next file is promoted
+	put(t, a, manifestOf("q", "v1"))
 	r.expect("REMOVE file p-node-1=of a", "ADD file p-node-1=of b q-node-1=v1")
 	r.healthy()
 }
@@ -350,7 +352,8 @@ func TestFolderThatGoesAway(t *testing.T) {
 	require.NoError(t, os.Mkdir(path, 0o700))
 	put(t, filepath.Join(path, "b.yaml"), manifestOf("b", "v1"))
 	var held []string
-	for len(held) == 0 || held[len(held)-1] != "ADD file b-node-1=v1" { // a's file is gone, with or before b's coming
+	for len(held) == 0 || held[len(held)-1] != "ADD file b-node-1=v1" {
+		// a's file is gone, with or before b's coming
 		held = append(held, r.next())
 	}
 	require.Contains(t, held, "REMOVE file a-node-1=v1")
@@ -367,7 +370,8 @@ func TestFolderRemovedAndMadeAgain(t *testing.T) {
 	r.expect("ADD file")
 	for i := range 10 {
 		require.NoError(t, os.RemoveAll(path))
-		require.NoError(t, os.Mkdir(path, 0o700)) // often with the number of the inode that was freed
+		// often with the number of the inode that was freed
+		require.NoError(t, os.Mkdir(path, 0o700))
 		name := filepath.Join(path, "a.yaml")
 		put(t, name, manifestOf(fmt.Sprint("p", i), "v1"))
 		r.expect(fmt.Sprintf("ADD file p%d-node-1=v1", i))

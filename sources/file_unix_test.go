@@ -63,7 +63,8 @@ func TestConfigMapSwap(t *testing.T) {
 			r := watching(t, what)
 			r.expect("ADD file p-node-1=v1")
 			for i := 2; i < 6; i++ {
-				version(fmt.Sprint("..v", i), fmt.Sprint("v", i)) // the old version is left where it is
+				// the old version is left where it is
+				version(fmt.Sprint("..v", i), fmt.Sprint("v", i))
 				r.expect(fmt.Sprintf("REMOVE file p-node-1=v%d", i-1), fmt.Sprintf("ADD file p-node-1=v%d", i))
 			}
 		})
@@ -109,7 +110,8 @@ func TestSwitchedFolder(t *testing.T) {
 	r.expect("ADD file r1-node-1=v1")
 	release("r2")
 	r.expect("REMOVE file r1-node-1=v1", "ADD file r2-node-1=v1")
-	put(t, filepath.Join(base, "r1", "manifests", "b.yaml"), manifestOf("late", "v1")) // nobody looks there any more
+	// nobody looks there any more
+	put(t, filepath.Join(base, "r1", "manifests", "b.yaml"), manifestOf("late", "v1"))
 	put(t, filepath.Join(base, "r2", "manifests", "b.yaml"), manifestOf("b", "v1"))
 	r.expect("ADD file b-node-1=v1")
 }

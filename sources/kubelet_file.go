@@ -36,9 +36,10 @@ type kubeletFile struct {
 	log      logr.Logger
 	decoder  manifest.Decoder
 
-	pods     map[string]*corev1.Pod
-	names    map[string]string // of a file: the key of the pod that it declared when it was last good
-	problems map[string]error  // by path
+	pods map[string]*corev1.Pod
+	// of a file: the key of the pod that it declared when it was last good
+	names    map[string]string
+	problems map[string]error // by path
 }
 
 const (

@@ -249,7 +249,8 @@ func TestKubeletSecondFileOfOneUIDWins(t *testing.T) {
 
 // The kubelet reads the path of a folder as a pattern, and watches it by its name.
 func TestKubeletFolderIsAPattern(t *testing.T) {
-	for name, last := range map[string]string{"m[1]": "found", "m?": "named", "m*": "found"} { // of one pod, the last file counts
+	for name, last := range map[string]string{"m[1]": "found", "m?": "named", "m*": "found"} {
+		// of one pod, the last file counts
 		t.Run(name, func(t *testing.T) {
 			k := &kubelet{rig: &rig{t: t}, folder: folder(t), ticks: make(chan time.Time)}
 			for folder, image := range map[string]string{name: "named", "m1": "found"} {

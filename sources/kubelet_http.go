@@ -76,7 +76,8 @@ func (k *kubeletHTTP) poll(ctx context.Context) (hand func(), err error) {
 	case err != nil:
 		return hand, err
 	case len(body) == 0:
-		return func() { k.sink.Set(Pods{}) }, errors.New("the body is empty") // which the next body is not compared with
+		// which the next body is not compared with
+		return func() { k.sink.Set(Pods{}) }, errors.New("the body is empty")
 	case sum == k.last:
 		return hand, nil
 	default:
@@ -87,7 +88,8 @@ func (k *kubeletHTTP) poll(ctx context.Context) (hand func(), err error) {
 		return hand, rejected[0].Err
 	}
 	var all store.Indexer[*corev1.Pod]
-	_ = all.Replace(store.Items(pods...), store.At("")) // it cannot fail: a manifest's pods have names
+	// it cannot fail: a manifest's pods have names
+	_ = all.Replace(store.Items(pods...), store.At(""))
 	return func() { k.sink.setInOrder(all.Snapshot(), pods) }, nil
 }
 

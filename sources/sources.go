@@ -29,7 +29,8 @@ type Sources struct {
 
 	// These belong to the loop of Run.
 	isSynced bool
-	late     *time.Timer // when the reader of the update under way is overdue; nil before it was needed
+	// when the reader of the update under way is overdue; nil before it was needed
+	late *time.Timer
 
 	feeds    atomic.Pointer[[]*feed] // replaced with mu held, never modified
 	failures atomic.Int64            // sources that have ended with an error
@@ -138,9 +139,9 @@ func (s *Sources) Status() []Status {
 
 // Run runs the sources until ctx ends, which is no error. It blocks. When it returns, also with an
 // error, Updates is closed and all goroutines have ended. It fails at once without a node or
-// sources, on a bad name of the node, on an input with nil or with an empty path or URL, on a second
-// call, and if two API servers of one name would share a checkpoint. If all sources have ended with
-// an error, so does Run.
+// sources, on a bad name of the node, on an input with nil or with an empty path or URL, on a
+// second call, and if two API servers of one name would share a checkpoint. If all sources have
+// ended with an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -242,7 +243,8 @@ func (s *Sources) look() {
 func (s *Sources) deliver(ctx context.Context) error {
 	for {
 		delivered := false
-		failed := s.failure() // before the states are taken: the last states of a failed source are told
+		// before the states are taken: the last states of a failed source are told
+		failed := s.failure()
 		for _, f := range s.list() {
 			if !f.due.Load() {
 				continue

@@ -12,13 +12,15 @@ const byteOrderMark = "\uFEFF"
 
 // document is one document of a YAML stream.
 type document struct {
-	number int    // from 1
-	first  int    // the line of the manifest, from 1, at which data begins; 1 only if data begins the manifest
-	line   int    // the line at which its content begins
-	data   []byte // a part of the manifest, without the marker before it
+	number int // from 1
+	// the line of the manifest, from 1, at which data begins; 1 only if data begins the manifest
+	first int
+	line  int    // the line at which its content begins
+	data  []byte // a part of the manifest, without the marker before it
 
-	rest    *syntaxError // if text follows the document's value, which YAML allows nowhere; known once it is read
-	outline *outline     // made for the first rejection
+	// if text follows the document's value, which YAML allows nowhere; known once it is read
+	rest    *syntaxError
+	outline *outline // made for the first rejection
 }
 
 // lineOf is the line of the manifest with the fault: of the fault itself if it is known, or else of

@@ -2,6 +2,7 @@ package manifest_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tributary-go/tributary/sources/manifest"
 )
@@ -33,9 +34,10 @@ spec:
 		fmt.Println(pod.Namespace+"/"+pod.Name, "on", pod.Spec.NodeName, "pulls", pod.Spec.Containers[0].ImagePullPolicy)
 	}
 	for _, err := range rejected {
-		fmt.Println(err)
+		fmt.Println(strings.Replace(err.Error(), ": invalid", ":\ninvalid", 1))
 	}
 	// Output:
 	// default/web-node-1 on node-1 pulls IfNotPresent
-	// /etc/kubernetes/manifests/web.yaml, document 2, line 20: pod default/broken-node-1: invalid pod: spec.containers[0].env[0].name: Required value
+	// /etc/kubernetes/manifests/web.yaml, document 2, line 20: pod default/broken-node-1:
+	// invalid pod: spec.containers[0].env[0].name: Required value
 }

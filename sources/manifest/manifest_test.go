@@ -173,7 +173,8 @@ func TestDecodeLikeKubelet(t *testing.T) {
 		{"longest name", yamlPod(strings.Repeat("a", 246)), true},
 		{"name too long", yamlPod(strings.Repeat("a", 247)), false},
 		{"scheduling gates", withField("  schedulingGates: [{name: a}]"), false},
-		{"internal version", strings.Replace(yamlPod("a"), "v1", "__internal", 1), false}, // the kubelet takes it
+		// the kubelet takes it
+		{"internal version", strings.Replace(yamlPod("a"), "v1", "__internal", 1), false},
 		{"empty", "", false},
 	} {
 		t.Run(row.name, func(t *testing.T) {

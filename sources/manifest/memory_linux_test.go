@@ -26,7 +26,8 @@ const growing = "TRIBUTARY_TEST_MANIFEST"
 func TestWhatAManifestCosts(t *testing.T) {
 	if name := os.Getenv(growing); name != "" {
 		requireRefused(t, name)
-		status, err := os.ReadFile("/proc/self/status") // rusage would hold the peak of the parent as well
+		// rusage would hold the peak of the parent as well
+		status, err := os.ReadFile("/proc/self/status")
 		require.NoError(t, err)
 		fmt.Println(regexp.MustCompile(`VmHWM:\s+\d+ kB`).FindString(string(status)))
 		return

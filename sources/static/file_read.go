@@ -18,10 +18,11 @@ import (
 type file[T store.Object] struct {
 	entry[T]
 	info    fs.FileInfo
-	settled bool              // what info shows has been read
-	sum     [sha256.Size]byte // of what the entry was made of; zero where that is not what was read last
-	waiting time.Time         // since when it has been found being written; zero when it is not
-	gone    time.Time         // since when it has not been there; zero when it is
+	settled bool // what info shows has been read
+	// of what the entry was made of; zero where that is not what was read last
+	sum     [sha256.Size]byte
+	waiting time.Time // since when it has been found being written; zero when it is not
+	gone    time.Time // since when it has not been there; zero when it is
 }
 
 // fail keeps all objects, because the file could not be read.
@@ -74,7 +75,8 @@ func (f *file[T]) lingers() bool {
 func (f *files[T]) refresh(one *file[T]) (busy, there bool) {
 	info, err := os.Stat(one.path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file (%s)", one.path, info.Mode().Type()) // to open a FIFO would block
+		// to open a FIFO would block
+		err = fmt.Errorf("%s is not a regular file (%s)", one.path, info.Mode().Type())
 	}
 	switch {
 	case err != nil:

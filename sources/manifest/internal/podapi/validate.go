@@ -16,7 +16,8 @@ type validator struct {
 	faults
 	pod     *corev1.Pod
 	spec    *corev1.PodSpec
-	volumes map[string]*corev1.VolumeSource // only those without a fault, as the server resolves mounts
+	// only those without a fault, as the server resolves mounts
+	volumes map[string]*corev1.VolumeSource
 	claims  sets.Set[string]
 }
 

@@ -95,7 +95,8 @@ func (v *validator) pullPolicy(policy corev1.PullPolicy, at *field.Path) {
 
 func (v *validator) initContainer(c *corev1.Container, at *field.Path) {
 	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
-		v.required(at.Child("restartPolicy"), "restartPolicyRules need one") // and the rules are not looked at
+		// and the rules are not looked at
+		v.required(at.Child("restartPolicy"), "restartPolicyRules need one")
 	} else {
 		v.restartPolicy(c, at)
 	}
