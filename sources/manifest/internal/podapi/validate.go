@@ -14,8 +14,8 @@ import (
 // validator holds what the checks of one pod need from each other.
 type validator struct {
 	faults
-	pod     *corev1.Pod
-	spec    *corev1.PodSpec
+	pod  *corev1.Pod
+	spec *corev1.PodSpec
 	// only those without a fault, as the server resolves mounts
 	volumes map[string]*corev1.VolumeSource
 	claims  sets.Set[string]
