@@ -14,7 +14,7 @@ import (
 // benchObjects is how many pods a list has, and how many events a watch.
 const benchObjects = 2000
 
-var benchMedia = map[string]string{"protobuf": protobufType, "json": jsonType}
+var benchMedia = map[string]string{"protobuf": protobufType, "json": jsonType, "cbor": cborType}
 
 // benchConfig is a client's config of a server that answers in media, which client-go must ask for.
 func benchConfig(b *testing.B, media string) (config *rest.Config, size int) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"reflect"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,7 +29,8 @@ import (
 //	listwatch.FromClient[metav1.PartialObjectMetadata](client, "secrets")
 //
 // Typed objects with generated protobuf code, and metadata, are asked for as protobuf first; the server may answer
-// JSON. Requests are not retried by the client: every answer is the caller's to see.
+// JSON. With client-go's gate ClientsAllowCBOR, CBOR is asked for before JSON, and with ClientsPreferCBOR
+// before protobuf, too. Requests are not retried by the client: every answer is the caller's to see.
 //
 // FromClient panics if the client is nil, or a nil pointer, which is what client-go's fake clientsets return.
 func FromClient[O any, T interface {
@@ -83,7 +85,7 @@ func NewRESTClient(config *rest.Config, groupVersion schema.GroupVersion) (rest.
 	}
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // Status, which errors come as
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme, withCBOR()...).WithoutConversion()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
@@ -113,17 +115,34 @@ const (
 func accepts[T store.Object](d *decoder[T], onlyJSON bool) (list, watch string) {
 	var none T
 	_, metadata := any(none).(*metav1.PartialObjectMetadata)
-	protobuf := d.protobuf && !onlyJSON
-	switch {
-	case metadata && protobuf:
-		return mediaProtobuf + asMetaList + "," + mediaJSON + asMetaList + "," + mediaJSON,
-			mediaProtobuf + asMetadata + "," + mediaJSON + asMetadata + "," + mediaJSON
-	case metadata:
-		return mediaJSON + asMetaList + "," + mediaJSON, mediaJSON + asMetadata + "," + mediaJSON
-	case protobuf:
-		return mediaProtobuf + "," + mediaJSON, mediaProtobuf + "," + mediaJSON
+	for _, media := range mediaTypes(d.protobuf, onlyJSON) {
+		if metadata {
+			list, watch = list+media+asMetaList+",", watch+media+asMetadata+","
+		} else {
+			list, watch = list+media+",", watch+media+","
+		}
 	}
-	return mediaJSON, mediaJSON
+	if metadata { // a server without the metadata form sends the objects
+		return list + mediaJSON, watch + mediaJSON
+	}
+	return strings.TrimSuffix(list, ","), strings.TrimSuffix(watch, ",")
+}
+
+// mediaTypes are those that a type is asked for in, the best one first.
+func mediaTypes(protobuf, onlyJSON bool) (types []string) {
+	if onlyJSON {
+		return []string{mediaJSON}
+	}
+	if protobuf {
+		types = append(types, mediaProtobuf)
+	}
+	switch {
+	case cborPreferred():
+		types = append([]string{mediaCBOR}, types...)
+	case cborAllowed():
+		types = append(types, mediaCBOR)
+	}
+	return append(types, mediaJSON)
 }
 
 func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) List[T] {

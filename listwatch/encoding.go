@@ -35,7 +35,7 @@ type encoding[T store.Object] interface {
 
 // encodings are all of them. The first bytes tell which one a server has chosen.
 func (d *decoder[T]) encodings() []encoding[T] {
-	return []encoding[T]{jsonEncoding[T]{d}, protobufEncoding[T]{d}}
+	return []encoding[T]{jsonEncoding[T]{d}, protobufEncoding[T]{d}, cborEncoding[T]{jsonEncoding[T]{d}}}
 }
 
 // encodingOf finds the encoding of a body by its first bytes.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -30,9 +31,13 @@ import (
 const (
 	jsonType     = "application/json"
 	protobufType = "application/vnd.kubernetes.protobuf"
+	cborType     = "application/cbor"
 )
 
-var encodings = []string{jsonType, protobufType}
+var encodings = []string{jsonType, protobufType, cborType}
+
+// codecs are the clientset's, and CBOR, which that has behind a gate.
+var codecs = serializer.NewCodecFactory(scheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
 
 var (
 	v1Version   = schema.GroupVersion{Version: "v1"}
@@ -46,12 +51,12 @@ var metaCodecs = func() serializer.CodecFactory {
 		panic(err)
 	}
 	metav1.AddToGroupVersion(s, v1Version)
-	return serializer.NewCodecFactory(s)
+	return serializer.NewCodecFactory(s, serializer.WithSerializer(cbor.NewSerializerInfo))
 }()
 
 func encoder(t testing.TB, media string, gv schema.GroupVersion) runtime.Encoder {
 	t.Helper()
-	codecs := scheme.Codecs
+	codecs := codecs
 	if gv == metaVersion {
 		codecs = metaCodecs
 	}
@@ -63,18 +68,22 @@ func encoder(t testing.TB, media string, gv schema.GroupVersion) runtime.Encoder
 // encode is a body as an API server makes it.
 func encode(t testing.TB, media string, gv schema.GroupVersion, obj runtime.Object) []byte {
 	t.Helper()
-	data, err := runtime.Encode(encoder(t, media, gv), obj)
-	require.NoError(t, err)
-	return data
+	var data bytes.Buffer
+	if shuffling, ok := encoder(t, media, gv).(runtime.NondeterministicEncoder); ok && media == cborType {
+		require.NoError(t, shuffling.EncodeNondeterministic(obj, &data))
+		return data.Bytes()
+	}
+	require.NoError(t, encoder(t, media, gv).Encode(obj, &data))
+	return data.Bytes()
 }
 
 // frames is the body of a watch as an API server makes it.
 func frames(t testing.TB, media string, gv schema.GroupVersion, events ...watch.Event) []byte {
 	t.Helper()
-	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), media)
+	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
 	require.True(t, ok)
 	var body bytes.Buffer
-	envelope := scheme.Codecs.EncoderForVersion(info.StreamSerializer.Serializer, v1Version)
+	envelope := codecs.EncoderForVersion(info.StreamSerializer.Serializer, v1Version)
 	stream := streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(&body), envelope)
 	for _, event := range events {
 		embedded := encoder(t, media, gv)

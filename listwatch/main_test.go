@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/features"
+	featuretesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -19,6 +21,15 @@ import (
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard()) // the default, which a test that reads logs does not use
 	goleak.VerifyTestMain(m)
+}
+
+// gated opens client-go's gates for CBOR, without which its clients do not read it.
+func gated(t testing.TB, media string) {
+	t.Helper()
+	if media == cborType {
+		featuretesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
+		featuretesting.SetFeatureDuringTest(t, features.ClientsPreferCBOR, true)
+	}
 }
 
 // serve starts a server and returns a config for its clients, without a rate limit.
@@ -44,6 +55,10 @@ func answerBoth(contentType string, list, watch []byte) http.HandlerFunc {
 		body := list
 		if r.URL.Query().Get("watch") == "true" {
 			body = watch
+			if contentType == cborType {
+				answer(http.StatusOK, cborType+"-seq", body)(w, r)
+				return
+			}
 		}
 		answer(http.StatusOK, contentType, body)(w, r)
 	}

@@ -240,6 +240,16 @@ func EachCBORMember(data []byte, do func(key string, value []byte) error) error 
 	return err
 }
 
+// CBORKey is the key of a member, which is an item of its own.
+func CBORKey(item []byte) (string, error) {
+	r := cborReader{in: item}
+	key, err := r.key()
+	if err == nil && r.at != len(item) {
+		err = ErrCBOR
+	}
+	return string(key), err
+}
+
 // cborReader reads one item in memory.
 type cborReader struct {
 	in []byte
