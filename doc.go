@@ -1,10 +1,14 @@
 // Package tributary is the root of an SDK that keeps live, local, read-only copies of Kubernetes
-// collections. It has no code of its own; begin with the package that names what you want:
+// collections. It has no code of its own. Begin with the package for your work:
 //
-//   - sources: the pods of one node, from the API server, manifest files and a URL, in one channel
-//     of updates.
-//   - store and reflector: a typed copy of any collection, as immutable snapshots with indexes.
-//   - undelta: the full state pushed once per change.
-//   - watchcache: the server half, which serves collections to kubectl and client-go.
-//   - listwatch: what the copies are made from.
+//   - A node agent wants the pods of its node: package sources joins those of the API server, of
+//     manifest files and of a URL into one channel of updates.
+//   - A controller wants typed events, indexes and its own writes read back: package informer. Its
+//     folder clientgo has client-go's interfaces, for programs that exist already.
+//   - A unit test wants a server with the real semantics, and faults on demand: package
+//     listwatch/listwatchtest.
+//
+// Below them, package listwatch reads a collection, package reflector keeps a store equal to it, and
+// package store holds it as immutable snapshots. Package undelta pushes the full state once per
+// change. Package watchcache serves a copy to any number of watchers, and to kubectl.
 package tributary
