@@ -4,11 +4,11 @@
 //   - A node agent wants the pods of its node: package sources joins those of the API server, of
 //     manifest files and of a URL into one channel of updates.
 //   - A controller wants typed events, indexes and its own writes read back: package informer. Its
-//     folder clientgo has client-go's interfaces, for programs that exist already.
+//     folder clientgo has client-go's interfaces, for programs that exist.
 //   - A unit test wants a server with the real semantics, and faults on demand: package
 //     listwatch/listwatchtest.
 //
-// Below them, package listwatch reads a collection, package reflector keeps a store equal to it, and
-// package store holds it as immutable snapshots. Package undelta pushes the full state once per
+// Below them, package listwatch reads a collection, package reflector keeps a store equal to it,
+// and package store holds it as immutable snapshots. Package undelta pushes the full state once per
 // change. Package watchcache serves a copy to any number of watchers, and to kubectl.
 package tributary

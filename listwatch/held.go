@@ -73,7 +73,13 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 // isFrom reports whether the object that is held was decoded from these very bytes. Versions are compared before, so that most
 // objects that have changed need no digest to prove it.
 func (h *heldCopy[T]) isFrom(c counterpart[T], data []byte) bool {
-	return c.found && !c.due && h.digests.is(c.kept, h.digests.sum(data))
+	switch {
+	case !c.found:
+		return false
+	case c.due:
+		return encodesTo(c.obj, data)
+	}
+	return h.digests.is(c.kept, h.digests.sum(data))
 }
 
 // settle remembers from which bytes obj was decoded, and returns obj, or the object that is held if the two are equal.
