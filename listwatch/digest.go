@@ -31,7 +31,7 @@ type digests struct {
 
 // checkEvery is in how many lists each held object is compared once, whatever its digest says. All of them in each
 // list would cost as much again as the rest of a relist.
-const checkEvery = 16
+const checkEvery = 64
 
 // encodesTo reports whether an object is written as data. Its generated code is several times as fast as decoding data
 // and comparing; if it says no, that has to be done.

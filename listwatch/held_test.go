@@ -104,10 +104,10 @@ func TestTheSameBytesAreNotDecodedAgain(t *testing.T) {
 }
 
 // TestAWriteIntoAHeldObjectIsHealed: a program writes into two objects that its store holds, against the rule, and the
-// server sends the bytes of before. Each list compares a sixteenth of the objects; what it finds makes the next list
+// server sends the bytes of before. Each list compares a 64th of the objects; what it finds makes the next list
 // compare all.
 func TestAWriteIntoAHeldObjectIsHealed(t *testing.T) {
-	const lists = 16
+	const lists = 64
 	for _, media := range encodings {
 		t.Run(media, func(t *testing.T) {
 			var pods []*corev1.Pod
