@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/internal/wire"
-	"github.com/tributary-go/tributary/listwatch/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/tributary-go/tributary/listwatch/internal/sharing"
+	"github.com/tributary-go/tributary/internal/sharing"
 )
 
 // digests remembers from which bytes the objects of one reader were decoded: a 128-bit digest of the

@@ -1,11 +1,12 @@
-// Package sharing decodes API objects so that what is equal on the wire is decoded once: objects of one collection
-// repeat each other, and the parts that they repeat become the same Go values. Nothing is dropped; what comes out is
-// deeply equal to what the plain decoders make.
+// Package sharing decodes API objects with interning: what is equal on the wire is decoded once.
+// Objects of one collection repeat each other, and the parts that they repeat become the same Go
+// values. Nothing is dropped: the result is deeply equal to the result of the plain decoders.
 //
-// An object is taken apart into the fields of its messages (protobuf) or its members (JSON). The bytes of a field, all
-// its occurrences together, are held beside those that stood in the same place of the object before; where they are equal,
-// so is the Go value. Otherwise they are looked up in a [Memo], and where they were seen before, the Go value of that time is
-// assigned. What is not found is taken apart in turn, or goes through the plain decoder, and is kept.
+// An object is taken apart into the fields of its messages (protobuf) or its members (JSON). A field
+// is compared with the bytes that stood in the same place of the object before. If they are equal,
+// so is the Go value. If not, the bytes are looked up in a [Memo], and the Go value that was decoded
+// from equal bytes is assigned. A field that is not found is taken apart in turn, or goes through
+// the plain decoder, and is kept.
 //
 //  1. Only what has the form that API servers write is taken apart: known fields of the declared wire type, in ascending
 //     order, each in one run. A message of any other form is decoded plainly, as a whole.

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tributary-go/tributary/listwatch/internal/sharing"
+	"github.com/tributary-go/tributary/internal/sharing"
 )
 
 // changing is a pod of its own that no other pod resembles, in one of its states.

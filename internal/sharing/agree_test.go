@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/tributary-go/tributary/listwatch/internal/sharing"
+	"github.com/tributary-go/tributary/internal/sharing"
 )
 
 // In this file the generated code is the judge, for every type of client-go's scheme that has any.

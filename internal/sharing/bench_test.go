@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/tributary-go/tributary/listwatch/internal/sharing"
+	"github.com/tributary-go/tributary/internal/sharing"
 )
 
 const benchPods = 4000

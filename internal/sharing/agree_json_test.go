@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/tributary-go/tributary/listwatch/internal/sharing"
+	"github.com/tributary-go/tributary/internal/sharing"
 )
 
 // In this file sigs.k8s.io/json is the judge, as it is of apimachinery's serializer.
