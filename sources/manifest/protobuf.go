@@ -2,27 +2,21 @@ package manifest
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
 // protobufMagic is the prefix of each protobuf object of the API server.
-var protobufMagic = []byte("k8s\x00")
+var protobufMagic = []byte(wire.Magic)
 
 var errProtobuf = errors.New("not a valid protobuf message")
 
-// The wire formats of fields. Groups, the two others, are of a time before Kubernetes.
-const (
-	wireVarint  = 0
-	wireFixed64 = 1
-	wireBytes   = 2
-	wireFixed32 = 5
-	itemsField  = 2 // PodList.items
-)
+const itemsField = 2 // PodList.items
 
 func isProtobuf(data []byte) bool {
 	return bytes.HasPrefix(data, protobufMagic)
@@ -60,21 +54,17 @@ const (
 // like a message until its bytes prove otherwise, so text is counted as well.
 func messageWeight(message []byte, depth int) (n int) {
 	for len(message) > 0 {
-		key, size := binary.Uvarint(message)
-		if size <= 0 {
+		_, format, start, end := wire.Field(message)
+		if end == 0 {
 			return n
 		}
-		length, start, err := fieldSize(key&7, message[size:], size)
-		if err != nil {
-			return n
-		}
-		if key&7 == wireBytes {
+		if format == wire.Bytes {
 			n++
 			if depth > 0 {
-				n += messageWeight(message[start:start+length], depth-1)
+				n += messageWeight(message[start:end], depth-1)
 			}
 		}
-		message = message[start+length:]
+		message = message[end:]
 	}
 	return n
 }
@@ -83,48 +73,17 @@ func messageWeight(message []byte, depth int) (n int) {
 func protobufItems(message []byte) ([][]byte, error) {
 	var items [][]byte
 	for len(message) > 0 {
-		key, n := binary.Uvarint(message)
-		if n <= 0 {
+		number, format, start, end := wire.Field(message)
+		if end == 0 {
 			return nil, errProtobuf
 		}
-		size, n, err := fieldSize(key&7, message[n:], n)
-		if err != nil {
-			return nil, err
-		}
-		if key == itemsField<<3|wireBytes {
-			items = append(items, message[n:n+size])
+		if number == itemsField && format == wire.Bytes {
+			items = append(items, message[start:end])
 		}
 		if len(items) > maxPods {
 			return nil, ErrTooLarge
 		}
-		message = message[n+size:]
+		message = message[end:]
 	}
 	return items, nil
-}
-
-// fieldSize is the size of a field's value, and its offset if so many bytes come before rest.
-func fieldSize(format uint64, rest []byte, before int) (size, start int, err error) {
-	switch format {
-	case wireVarint:
-		_, size = binary.Uvarint(rest)
-		if size <= 0 {
-			return 0, 0, errProtobuf
-		}
-	case wireFixed32:
-		size = 4
-	case wireFixed64:
-		size = 8
-	case wireBytes:
-		length, n := binary.Uvarint(rest)
-		if n <= 0 || length > uint64(len(rest)) {
-			return 0, 0, errProtobuf
-		}
-		size, before, rest = int(length), before+n, rest[n:]
-	default:
-		return 0, 0, errProtobuf
-	}
-	if size > len(rest) {
-		return 0, 0, errProtobuf
-	}
-	return size, before, nil
 }
