@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
@@ -64,11 +65,11 @@ func TestAnObjectWithoutANameCostsItself(t *testing.T) {
 			})
 		}
 		t.Run(media+" to client-go", func(t *testing.T) {
-			lw := listwatch.ToClientGo(listwatch.FromClient[corev1.Pod](client, "pods"))
-			got, err := lw.List(metav1.ListOptions{})
+			lw := cache.ToListerWatcherWithContext(listwatch.ToClientGo(listwatch.FromClient[corev1.Pod](client, "pods")))
+			got, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err)
 			require.Len(t, itemsOf[*corev1.Pod](t, got), 2)
-			w, err := lw.Watch(metav1.ListOptions{})
+			w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err)
 			defer w.Stop()
 			var kinds []watch.EventType

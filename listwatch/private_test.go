@@ -117,7 +117,7 @@ func TestReadOnlyReadersShare(t *testing.T) {
 		"projected, read only, to client-go": {listwatch.ToClientGo(listwatch.Project(source, same, listwatch.ReadOnly())), false},
 		"from client-go":                     {listwatch.ToClientGo(listwatch.FromClientGo[*corev1.Pod](listwatch.ToClientGo(source, listwatch.ReadOnly()))), false},
 	} {
-		list, err := row.lw.List(metav1.ListOptions{})
+		list, err := cache.ToListerWatcherWithContext(row.lw).ListWithContext(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		items := itemsOf[*corev1.Pod](t, list)
 		require.Equal(t, row.shares, &items[0].Spec.Containers[0] == &items[1].Spec.Containers[0], name)
@@ -128,9 +128,9 @@ func TestReadOnlyReadersShare(t *testing.T) {
 func TestOptionsThatWouldBeLostAreRefused(t *testing.T) {
 	source := listwatch.FromFuncs[*corev1.Pod]((&podFuncs{}).List, (&podFuncs{}).Watch)
 	narrow := listwatch.InNamespace("shop")
-	adapter := listwatch.ToClientGo(source, narrow)
-	_, listErr := adapter.List(metav1.ListOptions{})
-	_, watchErr := adapter.Watch(metav1.ListOptions{})
+	adapter := cache.ToListerWatcherWithContext(listwatch.ToClientGo(source, narrow))
+	_, listErr := adapter.ListWithContext(t.Context(), metav1.ListOptions{})
+	_, watchErr := adapter.WatchWithContext(t.Context(), metav1.ListOptions{})
 	projected := listwatch.Project(source, func(p *corev1.Pod) *corev1.Pod { return p }, listwatch.ReadOnly(), narrow)
 	_, _, listErrs := readList(projected.List(t.Context(), metav1.ListOptions{}))
 	_, watchErrs := readWatch(projected.Watch(t.Context(), metav1.ListOptions{}))

@@ -3,7 +3,6 @@ package apiserver_test
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"testing"
 
@@ -152,7 +151,7 @@ func TestDynamicClientOverCBOR(t *testing.T) {
 		"PUT application/cbor application/cbor", "GET  application/cbor",
 	}, types)
 	bad := r.do(t, http.MethodPost, "/api/v1/namespaces/ns/configmaps", "\xa1\x61a", "Content-Type", wireCBOR)
-	require.Equal(t, http.StatusBadRequest, bad.code, fmt.Sprintf("%s", bad.body))
+	require.Equal(t, http.StatusBadRequest, bad.code, string(bad.body))
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

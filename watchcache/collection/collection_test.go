@@ -17,10 +17,9 @@ import (
 )
 
 var (
-	start    = cachetest.Start
-	pod      = cachetest.Pod
-	onNode   = cachetest.OnNode
-	labelled = cachetest.Labelled
+	start  = cachetest.Start
+	pod    = cachetest.Pod
+	onNode = cachetest.OnNode
 
 	inNamespace = cachetest.InNamespace
 )
