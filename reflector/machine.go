@@ -115,49 +115,6 @@ func newMachine(p policy, b backoff) *machine {
 // begin takes in the version of what the store holds before the first list, or nothing.
 func (m *machine) begin(held string) { m.version = held }
 
-// step is one thing to do.
-type step struct {
-	kind    stepKind
-	options metav1.ListOptions // of a request
-	wait    time.Duration
-	told    time.Duration // of a wait: what the server asked for
-	cause   Class         // of a list: why it is made; OK for the first
-	poll    bool          // of a list: it stands in for a watch
-	cached  bool          // of a list: its state may be older than the truth
-	behind  bool          // of a list: a version older than the one held is taken
-	quiet   bool          // of a watch: to be ended for a probe when nothing comes for a while
-	// Of a watch: those before it were answered with an error, so that a short while will do.
-	deaf bool
-	err  error // to stop with
-}
-
-type stepKind int
-
-const (
-	doWatchList stepKind = iota
-	doList
-	doWatch
-	doProbe
-	doWait
-	doStop
-)
-
-// outcome is how a request went.
-type outcome struct {
-	err      error
-	complete bool // a list: the store took the state
-	// The newest version whose effects the store holds after it; empty: no news.
-	version   string
-	contacts  int           // events and bookmarks of a watch
-	bookmarks int           // bookmarks alone
-	items     int           // of a list
-	skipped   int           // of a list: objects that could not be decoded
-	lived     time.Duration // from the request to its end
-	due       bool          // a watch: it lasted as long as the server was asked for, about
-	doubtful  bool          // the store's content may differ from the server's
-	at        time.Time     // when it ended
-}
-
 func (m *machine) next() step {
 	switch {
 	case m.final != nil:

@@ -30,7 +30,7 @@ var (
 	watchFaults   = []string{"end", "EOF", "cut", "reset", "410 inside", "500 inside", "undecodable event", "wrong type",
 		"unknown event type", "duplicate", "replay", "bookmark", "mute", "slow", "restart",
 		"future version", "near future", "other backend", "no version"}
-	allFaults = slices.Concat(requestFaults, listFaults, watchFaults, []string{"stale server", "cut off from etcd", "watch list fails", "watch refused", "store refuses", "continue expired", "watch list ends early"})
+	allFaults = slices.Concat(requestFaults, listFaults, watchFaults, []string{"stale server", "cut off from etcd", "watch list fails", "watch refused", "store refuses", "continue expired", "watch list ends early", "other content"})
 )
 
 var pods = schema.GroupResource{Resource: "pods"}
@@ -115,6 +115,9 @@ func (m *model) List(ctx context.Context, o metav1.ListOptions) listwatch.List[*
 			return
 		}
 		meta.ResourceVersion = strconv.Itoa(state.version)
+		if o.Continue == "" {
+			m.listed = map[string]string{}
+		}
 		names := slices.Sorted(maps.Keys(state.objects))[from:]
 		if o.Limit > 0 && len(names) > 2 { // pages are small here, whatever was asked for
 			names = names[:2]
@@ -133,7 +136,7 @@ func (m *model) List(ctx context.Context, o metav1.ListOptions) listwatch.List[*
 func (m *model) item(ctx context.Context, name, object string, yield func(*corev1.Pod, error) bool) bool {
 	switch fault := m.fault(40*m.rarity, listFaults...); fault {
 	case "":
-		return yield(podOf(name, object), nil)
+		return yield(m.listing(podOf(name, object)), nil)
 	case "undecodable item":
 		m.torn = true
 		return yield(nil, garbled("list", name))
@@ -141,6 +144,14 @@ func (m *model) item(ctx context.Context, name, object string, yield func(*corev
 		err := m.fail(ctx, fault)
 		return err == nil || yield(nil, err) && false
 	}
+}
+
+// listing gives an object of a list the content that the server has for it now, which changes
+// without a new version.
+func (m *model) listing(p *corev1.Pod) *corev1.Pod {
+	p.Labels = map[string]string{"default": strconv.Itoa(m.defaults)}
+	m.listed[p.Name] = p.Labels["default"]
+	return p
 }
 
 // listState is the state that a LIST reads, and the position in it.
@@ -218,6 +229,7 @@ func (m *model) initial(atLeast int, yield events) (moment, bool) {
 	if atLeast > state.version {
 		return state, yield(listwatch.Event[*corev1.Pod]{}, tooLargeVersion()) && false
 	}
+	m.listed = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(state.objects)) {
 		m.step()
 		if m.fault(40*m.rarity, "watch list ends early") != "" {
@@ -228,7 +240,9 @@ func (m *model) initial(atLeast int, yield events) (moment, bool) {
 			m.torn = true
 			sent = yield(listwatch.Event[*corev1.Pod]{}, garbled("watch", name))
 		} else {
-			sent = yield(event('+', name, state.objects[name]), nil)
+			added := event('+', name, state.objects[name])
+			m.listing(added.Object)
+			sent = yield(added, nil)
 		}
 		if !sent {
 			return state, false

@@ -136,6 +136,7 @@ type model struct {
 	cutOff    bool // it does not reach its etcd: nothing consistent is answered
 	noWatch   bool // the role has list alone
 	asked     int  // the newest version when the last list was begun
+	defaults  int  // what the schema has for a field that objects leave out; see "other content"
 	watchList watchListSupport
 
 	steps int
@@ -147,6 +148,8 @@ type model struct {
 	// next one.
 	faultySteps, rarity int
 	enabled             map[string]bool
+
+	listed map[string]string // the content that the last list had, by name
 
 	requests int  // since the faults ended
 	frozen   bool // nothing is written: see restore
@@ -252,6 +255,10 @@ func (m *model) step() {
 		m.behind, m.cutOff = 0, false
 	case 4:
 		m.noWatch = false
+	case 5:
+		if m.fault(1, "other content") != "" {
+			m.defaults++
+		}
 	}
 	if m.steps >= m.faultySteps {
 		m.done.Store(true)
@@ -378,6 +385,11 @@ func (c *checkedStore) Replace(items iter.Seq2[*corev1.Pod, error], version func
 	}
 	c.model.lossy, c.model.wentBack = c.model.torn, c.model.behind > 0
 	c.epoch, c.model.frozen = c.model.epoch, false
+	for name, want := range c.model.listed {
+		if held, ok := c.Snapshot().Get(name); !ok || held.Labels["default"] != want {
+			c.failf("the list had %s with content %s, which the store has not (held: %t)", name, want, ok)
+		}
+	}
 	c.check(v)
 	return nil
 }

@@ -172,7 +172,14 @@ func (s *loggedStore) Replace(items iter.Seq2[*corev1.Pod, error], version func(
 	return nil
 }
 
-func name(p *corev1.Pod) string { return p.Name + "@" + p.ResourceVersion }
+// name is an object in a line: NAME@VERSION, or NAME@VERSION/CONTENT.
+func name(p *corev1.Pod) string {
+	line := p.Name + "@" + p.ResourceVersion
+	if content := p.Labels["content"]; content != "" {
+		line += "/" + content
+	}
+	return line
+}
 
 func testPod(name, version string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version, UID: types.UID("uid-" + name)}}
@@ -246,7 +253,8 @@ func (s *scriptedServer) Watch(ctx context.Context, o metav1.ListOptions) iter.S
 
 // say performs one word: NAME@V or +NAME@V added, ~NAME@V modified, -NAME@V deleted, mark@V
 // bookmark, end@V the end of the initial events, wait@D time passes, bad@NAME an undecodable
-// object, eof a clean end, 429@S with a Retry-After, and other ways to fail.
+// object, NAME@V/C an object with content C, eof a clean end, 429@S with a Retry-After, and other
+// ways to fail.
 func (s *scriptedServer) say(ctx context.Context, word string) (event listwatch.Event[*corev1.Pod], err error, end bool) {
 	resource := schema.GroupResource{Resource: "pods"}
 	verb, arg, _ := strings.Cut(word, "@")
@@ -303,8 +311,12 @@ func (s *scriptedServer) say(ctx context.Context, word string) (event listwatch.
 		if !known {
 			kind = watch.Added
 		}
-		pod := testPod(strings.TrimLeft(verb, "+~-"), arg)
-		return listwatch.Event[*corev1.Pod]{Type: kind, Object: pod, ResourceVersion: arg}, nil, false
+		version, content, _ := strings.Cut(arg, "/")
+		pod := testPod(strings.TrimLeft(verb, "+~-"), version)
+		if content != "" {
+			pod.Labels = map[string]string{"content": content}
+		}
+		return listwatch.Event[*corev1.Pod]{Type: kind, Object: pod, ResourceVersion: version}, nil, false
 	}
 	return event, nil, false
 }
