@@ -108,7 +108,7 @@ func (d *decoder[T]) begin(request metav1.ListOptions) {
 	if d.held == nil || !initial || request.Continue != "" {
 		return
 	}
-	d.held.digests.rounds.Add(1)
+	d.held.digests.begin()
 	if d.memo != nil {
 		d.memo.Doubt()
 	}

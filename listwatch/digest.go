@@ -23,15 +23,17 @@ type digests struct {
 	hash *sharing.Hash
 
 	rounds atomic.Uint32 // lists that were begun
+	turns  atomic.Uint32 // lists until every object was compared; zero before the first list
 
 	mu      sync.Mutex
 	entries map[uintptr]digested // by address
 	full    int                  // entries at which to sweep
 }
 
-// checkEvery is in how many lists each held object is compared once, whatever its digest says. All of them in each
+// checkedPerList is about how many held objects are compared in each list, whatever their digests say: all of a node's
+// pods or a small cluster's services, and of a larger collection a part, by turns. To compare all of 50,000 in each
 // list would cost as much again as the rest of a relist.
-const checkEvery = 64
+const checkedPerList = 1024
 
 // encodesTo reports whether an object is written as data. Its generated code is several times as fast as decoding data
 // and comparing; if it says no, that has to be done.
@@ -55,14 +57,22 @@ func encodesTo(object any, data []byte) bool {
 
 var encodeBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// due reports whether an object is to be compared in this list. Its share of all objects follows from its UID alone,
-// so that every object has its turn.
+// begin begins a list, in which every object has its turn to be compared, or a part of them.
+func (d *digests) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rounds.Add(1)
+	d.turns.Store(1 + uint32(len(d.entries)/checkedPerList))
+}
+
+// due reports whether an object is to be compared in this list. Its turn follows from its UID alone, so that every
+// object has one.
 func (d *digests) due(uid []byte) bool {
-	round, share := d.rounds.Load(), uint32(0)
+	turns, turn := d.turns.Load(), uint32(0)
 	for _, b := range uid {
-		share = share*31 + uint32(b)
+		turn = turn*31 + uint32(b)
 	}
-	return round > 0 && share%checkEvery == round%checkEvery
+	return turns > 0 && turn%turns == d.rounds.Load()%turns
 }
 
 // distrust forgets all digests: a program has written into an object, against the rule, and may have into others.

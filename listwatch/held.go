@@ -66,7 +66,7 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 	if !c.found || string(c.obj.GetUID()) != string(id.uid) || c.obj.GetResourceVersion() != string(id.resourceVersion) {
 		return counterpart[T]{}
 	}
-	c.due = h.digests.due(id.uid)
+	c.due = !h.standIns && h.digests.due(id.uid) // a stand-in has nothing to compare
 	return c
 }
 
