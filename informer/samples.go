@@ -6,27 +6,19 @@ import (
 	"github.com/tributary-go/tributary/metrics"
 )
 
+var family = metrics.Family{Prefix: "tributary_informer_", Label: "informer"}
+
 var (
-	objects     = gauge("objects", "Objects held.")
-	drift       = gauge("drift_objects", "Objects that differed from the server's at the last verification.")
-	handlers    = gauge("handlers", "Handlers of this name.", "handler")
-	synced      = gauge("handler_synced", "1 once the handlers have returned from their initial lists.", "handler")
-	lagEvents   = gauge("handler_lag_events", "Changes that the handler has not returned from yet.", "handler")
-	lagSeconds  = gauge("handler_lag_seconds", "How long the oldest of these changes has waited.", "handler")
-	failed      = gauge("handlers_failed", "Handlers that have ended with a panic.", "handler")
-	delivered   = counter("handler_events_total", "Events told, in whole batches.", "handler")
-	differences = counter("handler_differences_total", "How often the handler fell behind the ring and was told a difference.", "handler")
+	objects     = family.Gauge("objects", "Objects held.")
+	drift       = family.Gauge("drift_objects", "Objects that differed from the server's at the last verification.")
+	handlers    = family.Gauge("handlers", "Handlers of this name.", "handler")
+	synced      = family.Gauge("handler_synced", "1 once the handlers have returned from their initial lists.", "handler")
+	lagEvents   = family.Gauge("handler_lag_events", "Changes that the handler has not returned from yet.", "handler")
+	lagSeconds  = family.Gauge("handler_lag_seconds", "How long the oldest of these changes has waited.", "handler")
+	failed      = family.Gauge("handlers_failed", "Handlers that have ended with a panic.", "handler")
+	delivered   = family.Counter("handler_events_total", "Events told, in whole batches.", "handler")
+	differences = family.Counter("handler_differences_total", "How often the handler fell behind the ring and was told a difference.", "handler")
 )
-
-func gauge(name, help string, labels ...string) *metrics.Metric {
-	return &metrics.Metric{Name: "tributary_informer_" + name, Help: help, Labels: append([]string{"informer"}, labels...)}
-}
-
-func counter(name, help string, labels ...string) *metrics.Metric {
-	m := gauge(name, help, labels...)
-	m.Counter = true
-	return m
-}
 
 // Samples implements [metrics.Reporter].
 func (i *Informer[T]) Samples(name string) iter.Seq[metrics.Sample] { return i.Status().Samples(name) }

@@ -25,6 +25,26 @@ type Metric struct {
 	Labels []string
 }
 
+// Family declares the metrics of one kind of reporter.
+type Family struct {
+	// Prefix begins each name, such as "tributary_reflector_".
+	Prefix string
+	// Label is the first label of each metric, whose value is the reporter's name.
+	Label string
+}
+
+// Gauge declares a number that grows and falls.
+func (f Family) Gauge(name, help string, labels ...string) *Metric {
+	return &Metric{Name: f.Prefix + name, Help: help, Labels: append([]string{f.Label}, labels...)}
+}
+
+// Counter declares a number that only grows, but for restarts.
+func (f Family) Counter(name, help string, labels ...string) *Metric {
+	m := f.Gauge(name, help, labels...)
+	m.Counter = true
+	return m
+}
+
 // Of is a sample of m, with a value for each label.
 func (m *Metric) Of(value float64, labels ...string) Sample { return Sample{m, labels, value} }
 

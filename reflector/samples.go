@@ -7,29 +7,21 @@ import (
 	"github.com/tributary-go/tributary/metrics"
 )
 
+var family = metrics.Family{Prefix: "tributary_reflector_", Label: "reflector"}
+
 var (
-	synced        = gauge("synced", "1 once the store has held a whole state of the server.")
-	mayBeOld      = gauge("may_be_old", "1 while the first state, read from a cache on request, is not proven to be the newest.")
-	retryAt       = gauge("retry_timestamp_seconds", "When the next request is made, while one is waited for.")
-	lastContact   = gauge("last_contact_timestamp_seconds", "When the server was last heard.")
-	lastEvent     = gauge("last_event_timestamp_seconds", "When the last object or event came, bookmarks apart.")
-	progress      = gauge("last_progress_timestamp_seconds", "When the resource version last moved.")
-	failing       = gauge("failing", "1 while something is wrong; the class says what.", "class")
-	stale         = gauge("stale_objects", "Objects kept in their last good state.")
-	skippedTotal  = counter("skipped_objects_total", "Objects and events that could not be decoded or stored.")
-	unplacedTotal = counter("unplaced_events_total", "Events whose resource version contradicts the stream's.")
-	receivedTotal = counter("events_total", "Events received.")
+	synced        = family.Gauge("synced", "1 once the store has held a whole state of the server.")
+	mayBeOld      = family.Gauge("may_be_old", "1 while the first state, read from a cache on request, is not proven to be the newest.")
+	retryAt       = family.Gauge("retry_timestamp_seconds", "When the next request is made, while one is waited for.")
+	lastContact   = family.Gauge("last_contact_timestamp_seconds", "When the server was last heard.")
+	lastEvent     = family.Gauge("last_event_timestamp_seconds", "When the last object or event came, bookmarks apart.")
+	progress      = family.Gauge("last_progress_timestamp_seconds", "When the resource version last moved.")
+	failing       = family.Gauge("failing", "1 while something is wrong; the class says what.", "class")
+	stale         = family.Gauge("stale_objects", "Objects kept in their last good state.")
+	skippedTotal  = family.Counter("skipped_objects_total", "Objects and events that could not be decoded or stored.")
+	unplacedTotal = family.Counter("unplaced_events_total", "Events whose resource version contradicts the stream's.")
+	receivedTotal = family.Counter("events_total", "Events received.")
 )
-
-func gauge(name, help string, labels ...string) *metrics.Metric {
-	return &metrics.Metric{Name: "tributary_reflector_" + name, Help: help, Labels: append([]string{"reflector"}, labels...)}
-}
-
-func counter(name, help string) *metrics.Metric {
-	m := gauge(name, help)
-	m.Counter = true
-	return m
-}
 
 // Samples implements [metrics.Reporter].
 func (r *Reflector[T]) Samples(name string) iter.Seq[metrics.Sample] { return r.Status().Samples(name) }
