@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -261,8 +260,8 @@ func observe[V any](values iter.Seq2[V, error], failed func()) iter.Seq2[V, erro
 
 // older reports whether version a is certainly older than b.
 func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
+	order, _ := store.CompareVersions(a, b)
+	return order < 0
 }
 
 // obituaries are the last ends of objects in a union, so that a slow member does not bring them back to life. Not safe for

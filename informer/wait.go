@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/tributary-go/tributary/store"
 )
@@ -161,6 +160,6 @@ func reaches(held, wanted string) (reached, comparable bool) {
 	if held == "" {
 		return false, true // nothing has come yet
 	}
-	order, err := resourceversion.CompareResourceVersion(held, wanted)
-	return err == nil && order >= 0, err == nil
+	order, comparable := store.CompareVersions(held, wanted)
+	return comparable && order >= 0, comparable
 }

@@ -3,7 +3,6 @@ package reflector
 import (
 	"errors"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/rv"
@@ -55,9 +54,9 @@ func (r *Reflector[T]) place(p *position, event listwatch.Event[T]) verdict {
 	if version == "" {
 		return placed
 	}
-	order, err := resourceversion.CompareResourceVersion(p.at, version)
+	order, comparable := store.CompareVersions(p.at, version)
 	switch {
-	case err != nil || p.unordered:
+	case !comparable || p.unordered:
 		p.at, p.before = version, version
 		return placed
 	case order < 0 && rv.Leaps(p.at, version):
@@ -80,14 +79,14 @@ func (r *Reflector[T]) place(p *position, event listwatch.Event[T]) verdict {
 // placeByObject judges an event that is older than the position.
 func (r *Reflector[T]) placeByObject(p *position, event listwatch.Event[T], version string) verdict {
 	goesOn := false // below the newest version, which was from the future then
-	if order, err := resourceversion.CompareResourceVersion(version, p.before); err == nil && order > 0 {
+	if order, _ := store.CompareVersions(version, p.before); order > 0 {
 		goesOn = true
 	}
 	if r.held != nil {
 		held, ok := r.held(store.KeyOf(event.Object))
 		order := -1
 		if ok {
-			order, _ = resourceversion.CompareResourceVersion(held.GetResourceVersion(), version)
+			order, _ = store.CompareVersions(held.GetResourceVersion(), version)
 		}
 		switch {
 		case !ok && event.Type == watch.Deleted && !goesOn:

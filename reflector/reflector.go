@@ -47,9 +47,6 @@ type holder[T store.Object] interface {
 	Holding(held func(key string) (T, bool)) listwatch.ListerWatcher[T]
 }
 
-// snapshotter is a store that shows its content.
-type snapshotter[T store.Object] interface{ Snapshot() store.Snapshot[T] }
-
 // New makes a reflector that will list and watch source into st. Nothing happens before Run. If st
 // has a Snapshot with content of an earlier run, such as a checkpoint's, the first state must be as
 // new as that. The environment's KUBE_FEATURE_WatchListClient=false, client-go's switch, turns
@@ -63,7 +60,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	case null.Is(st):
 		r.missing, st = errors.New("reflector: New: the store is nil"), nil
 	}
-	if copied, ok := st.(snapshotter[T]); ok {
+	if copied, ok := st.(store.Snapshotter[T]); ok {
 		r.held = func(key string) (T, bool) { return copied.Snapshot().Get(key) }
 		if source, ok := source.(holder[T]); ok {
 			r.source = source.Holding(r.held)
@@ -104,7 +101,7 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 	r.log = loggerFor[T](ctx, r.options.log)
 	defer r.enter(Idle)
 	defer r.closeOpen()
-	if held, ok := r.store.(snapshotter[T]); ok {
+	if held, ok := r.store.(store.Snapshotter[T]); ok {
 		r.machine.begin(held.Snapshot().ResourceVersion())
 	}
 	return r.run(ctx)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/listwatch"
@@ -180,7 +179,7 @@ func (r *Reflector[T]) replace(items iter.Seq2[T, error], read *listRead, guard 
 // object that cannot be decoded is skipped, or stands in as it was last seen when the store can
 // still show it: an object that the server has must not seem deleted.
 func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *guard) iter.Seq2[T, error] {
-	held, _ := r.store.(interface{ Snapshot() store.Snapshot[T] })
+	held, _ := r.store.(store.Snapshotter[T])
 	return func(yield func(T, error) bool) {
 		for obj, err := range items {
 			var unusable *listwatch.DecodeError
@@ -428,8 +427,8 @@ func (r *Reflector[T]) watchTimeout() time.Duration {
 // behind reports whether a version is older than the one held. Versions that cannot be compared are
 // not.
 func behind(version, held string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, held)
-	return err == nil && order < 0
+	order, _ := store.CompareVersions(version, held)
+	return order < 0
 }
 
 // sleep reports whether the time passed before ctx ended.

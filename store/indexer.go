@@ -96,7 +96,7 @@ func (x *Indexer[T]) Bookmark(resourceVersion string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	tx := x.begin(0)
-	x.commit(tx, rv.Later(tx.resourceVersion, resourceVersion))
+	x.commit(tx, later(tx.resourceVersion, resourceVersion))
 	return nil
 }
 
@@ -243,7 +243,7 @@ func newest(held, came string) string {
 	if rv.Leaps(held, came) {
 		return held
 	}
-	return rv.Later(held, came)
+	return later(held, came)
 }
 
 func keyForWrite[T Object](op string, obj T) (string, error) {

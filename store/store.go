@@ -3,8 +3,8 @@ package store
 import "iter"
 
 // Store is what a reflector writes into. Anything may implement it; the interface is frozen and
-// never grows. A store may also be a [Bookmarker] or a [Resyncer]: the reflector finds out by type
-// assertion.
+// never grows. A store may also be a [Bookmarker] and a [Snapshotter]: the reflector finds out by
+// type assertion.
 //
 // One reflector calls one method at a time. Objects are handed over: the store may keep them, and
 // neither side modifies them afterwards. An error means that the store did not take the change; the
@@ -34,9 +34,13 @@ type Bookmarker interface {
 	Bookmark(resourceVersion string) error
 }
 
-// Resyncer is a store that can hand its whole content to its consumers again.
-type Resyncer interface {
-	Resync() error
+// Snapshotter has its content as snapshots: [Indexer], informers, watch caches and undelta stores
+// do. If the store of a reflector is a Snapshotter, held objects are not decoded again, an object
+// that turns undecodable stays in its last good state, and content of an earlier run is never
+// replaced by an older state.
+type Snapshotter[T Object] interface {
+	// Snapshot is the content now. It does not block, and any number of goroutines may call it.
+	Snapshot() Snapshot[T]
 }
 
 // Items is a complete state made of objs, for [Store.Replace].

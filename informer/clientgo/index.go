@@ -18,7 +18,7 @@ type index[T store.Object] struct {
 	found map[string]map[string]T // what is found in at: by value, then by key
 }
 
-func (i *index[T]) query(from Snapshotter[T], read func(*index[T]) error) error {
+func (i *index[T]) query(from store.Snapshotter[T], read func(*index[T]) error) error {
 	i.mu.RLock()
 	if i.at == from.Snapshot() {
 		defer i.mu.RUnlock()

@@ -21,25 +21,19 @@ import (
 
 // This is the untyped file. What crosses from any to T is checked in [typed], and nowhere else.
 
-// Snapshotter is what an indexer can be made of: a [store.Indexer], an [informer.Informer],
-// anything that has snapshots.
-type Snapshotter[T store.Object] interface {
-	Snapshot() store.Snapshot[T]
-}
-
 // Indexer shows snapshots as a cache.Indexer, and so as a cache.Store: the input of generated
 // listers. It has the index cache.NamespaceIndex, and takes others at any time by AddIndexers.
 // Where from is a [store.Store] too, what is written to the indexer is written there; otherwise,
 // and for an informer, writing is an error. What it returns is shared and read-only. It is safe for
 // concurrent use. It panics if from is nil.
-func Indexer[T store.Object](from Snapshotter[T]) cache.Indexer {
+func Indexer[T store.Object](from store.Snapshotter[T]) cache.Indexer {
 	if null.Is(from) {
 		panic("clientgo: Indexer: what it shows is nil")
 	}
 	return newIndexer(from)
 }
 
-func newIndexer[T store.Object](from Snapshotter[T]) *indexer[T] {
+func newIndexer[T store.Object](from store.Snapshotter[T]) *indexer[T] {
 	x := &indexer[T]{from: from, indexes: map[string]*index[T]{}}
 	x.to, _ = from.(store.Store[T])
 	x.indexes[cache.NamespaceIndex] = &index[T]{values: cache.MetaNamespaceIndexFunc}
@@ -48,7 +42,7 @@ func newIndexer[T store.Object](from Snapshotter[T]) *indexer[T] {
 
 // indexer is a cache.Indexer over snapshots.
 type indexer[T store.Object] struct {
-	from Snapshotter[T]
+	from store.Snapshotter[T]
 	to   store.Store[T] // nil: read-only
 
 	mu      sync.RWMutex // guards indexes, not what is in them

@@ -1,19 +1,5 @@
-// Package rv orders resource versions where they can be ordered (KEP-5504).
+// Package rv recognises resource versions that no server can have reached.
 package rv
-
-import "k8s.io/apimachinery/pkg/util/resourceversion"
-
-// Later is the newer of two versions. It is came when the two cannot be compared, and held when
-// came is empty.
-func Later(held, came string) string {
-	if came == "" {
-		return held
-	}
-	if order, err := resourceversion.CompareResourceVersion(held, came); err == nil && order > 0 {
-		return held
-	}
-	return came
-}
 
 const (
 	leapDigits = 12 // from a hundred thousand million on

@@ -6,14 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLater(t *testing.T) {
-	for _, c := range []struct{ held, came, want string }{
-		{"5", "7", "7"}, {"7", "5", "7"}, {"9", "10", "10"}, {"", "5", "5"}, {"5", "", "5"}, {"5", "v2", "v2"}, {"v2", "5", "5"},
-	} {
-		require.Equal(t, c.want, Later(c.held, c.came), "%q, then %q", c.held, c.came)
-	}
-}
-
 func TestLeaps(t *testing.T) {
 	for _, c := range []struct {
 		from, to string

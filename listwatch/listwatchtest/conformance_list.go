@@ -4,7 +4,8 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/tributary-go/tributary/store"
 )
 
 // The rows about lists.
@@ -177,7 +178,7 @@ func (p *probe) pending(names ...string) {
 // older reports whether a is an older version than b (KEP-5504).
 func older(p *probe, a, b string) bool {
 	p.Helper()
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	require.NoError(p, err)
+	order, comparable := store.CompareVersions(a, b)
+	require.True(p, comparable, "%q and %q", a, b)
 	return order < 0
 }

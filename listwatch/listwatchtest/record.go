@@ -129,7 +129,7 @@ type recordedStore[T store.Object] struct {
 
 // Snapshot is the store's, if it has one: the reflector looks there for what it holds.
 func (s *recordedStore[T]) Snapshot() store.Snapshot[T] {
-	if holder, ok := s.to.(interface{ Snapshot() store.Snapshot[T] }); ok {
+	if holder, ok := s.to.(store.Snapshotter[T]); ok {
 		return holder.Snapshot()
 	}
 	return store.Snapshot[T]{}

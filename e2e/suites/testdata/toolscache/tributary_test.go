@@ -85,7 +85,7 @@ func newUndelta(push func([]any), keyFunc cache.KeyFunc) cache.Store {
 	}), keyFunc, nil)
 }
 
-func newBoxed(from clientgo.Snapshotter[clientgo.Object], keyFunc cache.KeyFunc, indexers cache.Indexers) cache.Indexer {
+func newBoxed(from store.Snapshotter[clientgo.Object], keyFunc cache.KeyFunc, indexers cache.Indexers) cache.Indexer {
 	b := &boxed{Indexer: clientgo.Indexer(from), keyFunc: keyFunc}
 	if err := b.AddIndexers(indexers); err != nil {
 		panic(err)
