@@ -10,7 +10,6 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// What reading through memory costs, in small pods.
 func BenchmarkListThroughMemory(b *testing.B) {
 	const many = 1000
 	pods := listwatchtest.New(b, watchcache.Pods())

@@ -11,42 +11,42 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Property is something that lists and watches promise. The names and meanings are those of etcd's
-// watch guarantees (https://etcd.io/docs/v3.6/learning/api_guarantees/#watch-apis), which the API
-// server passes on.
+// Property is a promise of lists and watches. The names and meanings are those of etcd's watch
+// guarantees (https://etcd.io/docs/v3.6/learning/api_guarantees/#watch-apis), which the API server
+// passes on.
 type Property string
 
 // The properties, in the order in which a stream is judged.
 const (
 	// Ordered: in a stream, no event is older than the one before it. No stream begins with a state
-	// that is older than what the reader was told.
+	// older than what the reader was told.
 	Ordered Property = "ordered"
 	// Unique: in a stream, no version comes twice.
 	Unique Property = "unique"
-	// Atomic: a state is whole. It is what the collection was at one version.
+	// Atomic: a state is whole, which means the collection was in this state at one version.
 	Atomic Property = "atomic"
-	// Bookmarkable: after a bookmark there is no event that is not newer, and no older bookmark. No
-	// bookmark is older than an event before it.
+	// Bookmarkable: after a bookmark, every event is newer and no bookmark is older. No bookmark is
+	// older than an event before it.
 	Bookmarkable Property = "bookmarkable"
 	// Resumable: a stream begins with the first change after its version, and that version is not
 	// ahead of what the reader was told.
 	Resumable Property = "resumable"
-	// Reliable: between its first version and its last, a stream has each change that was made, and
-	// no other.
+	// Reliable: between its first version and its last, a stream has every change that was made,
+	// and no other.
 	Reliable Property = "reliable"
 )
 
-// Violation is a property that a history breaks, and where.
+// Violation is a property that a history breaks, and the place where it does.
 type Violation struct {
 	Property Property
-	// Reader is the history's, Stream the number of its stream, from 0.
+	// Reader is the history's. Stream is the number of the stream in it, from 0.
 	Reader string
 	Stream int
 	// Key is the object's; empty for a bookmark or a state.
 	Key string
 	// ResourceVersion is that of the event, bookmark or state; empty if there is none.
 	ResourceVersion string
-	// Detail says what was expected.
+	// Detail says what was expected instead.
 	Detail string
 }
 
@@ -65,17 +65,16 @@ func (v *Violation) Error() string {
 // maxViolations bounds the length of an error: one loss can break every stream after it.
 const maxViolations = 20
 
-// CheckHistory judges what readers were told by what was written. It returns nil, or the
-// violations as one error: errors.As finds the first *[Violation]. At most 20 are named.
+// CheckHistory judges what readers were told by what was written. It returns nil, or the violations
+// as one error: errors.As finds the first *[Violation]. At most 20 are named.
 //
 // changes are all writes to the part of the collection that the readers select, from its first
-// version on and in the order of versions: [Collection.Changes] has them for a fake. If changes is
-// nil, each history is judged by itself alone. What was lost then shows only if a later event does
-// not follow from the state that the reader had: an object is added twice, or modified or deleted
-// without being there.
+// version on and in the order of versions. [Collection.Changes] has them for a fake. If changes is
+// nil, each history is judged by itself. Then a loss shows only if a later event does not follow
+// from the reader's state: an object is added twice, or modified or deleted while absent.
 //
-// A handler is not told of a relist that leaves it with what it had. So writes that undo each other
-// may be missing from its history; from a source's and a store's they may not.
+// A handler is not told of a relist that changes nothing for it. So a handler's history may lack
+// writes that undo each other; a source's and a store's may not.
 //
 // Resource versions must be decimal numbers. Contents are not compared: two objects with one key
 // and one version count as equal.
@@ -99,7 +98,6 @@ func CheckHistory(changes []Change, histories ...History) error {
 	return errors.Join(all...)
 }
 
-// write is a change with its version as a number.
 type write struct {
 	Change
 	version uint64
@@ -120,7 +118,7 @@ func readChanges(changes []Change) ([]write, error) {
 	return truth, nil
 }
 
-// versionOf is 0 for what is no number.
+// versionOf returns 0 if resourceVersion is not a number.
 func versionOf(resourceVersion string) uint64 {
 	v, _ := strconv.ParseUint(resourceVersion, 10, 64)
 	return v
@@ -128,7 +126,6 @@ func versionOf(resourceVersion string) uint64 {
 
 func newer(a, b string) bool { return versionOf(a) > versionOf(b) }
 
-// apply makes a change to a state.
 func (c Change) apply(objects map[string]string) {
 	if c.Type == watch.Deleted {
 		delete(objects, c.Key)
@@ -137,14 +134,14 @@ func (c Change) apply(objects map[string]string) {
 	}
 }
 
-// judge goes through one history.
+// judge checks one history, stream by stream.
 type judge struct {
 	truth   []write
-	known   bool // what was written is known
+	known   bool // the writes are known
 	history History
 	stream  int
 	told    uint64            // the newest version that the reader was told of
-	held    map[string]string // what the reader has, if nothing is known of the truth; nil: unknown
+	held    map[string]string // the reader's objects, if the writes are unknown; nil: unknown too
 	found   []error
 }
 
@@ -175,30 +172,29 @@ func (j *judge) judge(s Stream) {
 	}
 }
 
-// readable reports whether all versions are numbers.
 func (j *judge) readable(s Stream) bool {
 	bad := func(version string) bool { _, err := strconv.ParseUint(version, 10, 64); return err != nil }
 	if s.Listed != nil && s.Listed.ResourceVersion != "" && bad(s.Listed.ResourceVersion) || s.After != "" && bad(s.After) {
-		j.broke(Ordered, "", s.After, "the version is not a number, so that nothing can be judged by it")
+		j.broke(Ordered, "", s.After, "the version is not a decimal number, so it cannot be judged")
 		return false
 	}
 	for _, c := range s.Told {
 		if bad(c.ResourceVersion) {
-			j.broke(Ordered, c.Key, c.ResourceVersion, "the version is not a number, so that nothing can be judged by it")
+			j.broke(Ordered, c.Key, c.ResourceVersion, "the version is not a decimal number, so it cannot be judged")
 			return false
 		}
 	}
 	return true
 }
 
-// begin judges what a stream begins with, and returns the version after which its changes follow.
-// placed is false if that is not known.
+// begin judges the beginning of a stream and returns the version that its changes follow. placed is
+// false if that version is unknown.
 func (j *judge) begin(s Stream) (after uint64, placed bool) {
 	if s.Listed == nil {
 		after = versionOf(s.After)
 		if after > j.told && j.told > 0 {
 			if missed := j.between(j.told, after); len(missed) > 0 {
-				j.broke(Resumable, missed[0].Key, missed[0].ResourceVersion, "the watch goes on after version %d, and the reader was told nothing newer than %d", after, j.told)
+				j.broke(Resumable, missed[0].Key, missed[0].ResourceVersion, "the watch resumes after version %d, but the reader was told nothing newer than %d", after, j.told)
 			}
 		}
 		if after != j.told {
@@ -213,7 +209,7 @@ func (j *judge) begin(s Stream) (after uint64, placed bool) {
 	}
 	after = versionOf(s.Listed.ResourceVersion)
 	if after < j.told {
-		j.broke(Ordered, "", s.Listed.ResourceVersion, "the state is older than version %d, of which the reader was told before", j.told)
+		j.broke(Ordered, "", s.Listed.ResourceVersion, "the state is older than version %d, which the reader was told before", j.told)
 	}
 	if j.known {
 		if want := j.state(after); !maps.Equal(want, s.Listed.Objects) {
@@ -223,8 +219,8 @@ func (j *judge) begin(s Stream) (after uint64, placed bool) {
 	return after, true
 }
 
-// place finds the version of a state that came without one: the newest before the next event, and
-// not older than what the reader was told, at which the collection was that state.
+// place finds the version of a state that came without one. It is the newest version before the
+// next event, not older than the reader's, at which the collection was in that state.
 func (j *judge) place(s Stream) (after uint64, placed bool) {
 	if !j.known {
 		return 0, false
@@ -233,7 +229,7 @@ func (j *judge) place(s Stream) (after uint64, placed bool) {
 	for _, version := range s.Listed.Objects {
 		from = max(from, versionOf(version))
 	}
-	j.told = from // and no more: if no event follows, the newest version that fits may be too new
+	j.told = from // without a next event, the newest version that fits may be too new
 	for _, c := range s.Told {
 		if c.Type != watch.Bookmark {
 			until = versionOf(c.ResourceVersion)
@@ -244,7 +240,7 @@ func (j *judge) place(s Stream) (after uint64, placed bool) {
 	var nearest string
 	consider := func(version, next uint64) {
 		if next <= from || version >= until {
-			return // it was over before, or has not come yet
+			return // over already, or not yet reached
 		}
 		if maps.Equal(state, s.Listed.Objects) {
 			after, placed = version, true
@@ -261,12 +257,11 @@ func (j *judge) place(s Stream) (after uint64, placed bool) {
 	}
 	consider(version, math.MaxUint64)
 	if !placed {
-		j.broke(Atomic, "", "", "the collection was not in this state at any version from %d on and before the next event: %s", from, nearest)
+		j.broke(Atomic, "", "", "the collection was never in this state from version %d on and before the next event: %s", from, nearest)
 	}
 	return max(after, from), placed
 }
 
-// state is the collection at a version.
 func (j *judge) state(version uint64) map[string]string {
 	objects := map[string]string{}
 	for _, w := range j.truth {
@@ -278,7 +273,7 @@ func (j *judge) state(version uint64) map[string]string {
 	return objects
 }
 
-// between are the changes after one version and up to another.
+// between returns the changes after one version, up to and including another.
 func (j *judge) between(after, upTo uint64) []write {
 	place := func(version uint64) int {
 		i, found := slices.BinarySearchFunc(j.truth, version, func(w write, v uint64) int {
@@ -299,7 +294,7 @@ func (j *judge) between(after, upTo uint64) []write {
 	return j.truth[from:max(from, to)]
 }
 
-// inOrder judges what a stream shows by itself.
+// inOrder judges a stream without knowing what was written.
 func (j *judge) inOrder(s Stream) {
 	var last, mark uint64
 	seen := map[uint64]bool{}
@@ -328,7 +323,7 @@ func (j *judge) inOrder(s Stream) {
 	}
 }
 
-// complete judges a stream by what was written after its first version.
+// complete compares a stream with the writes after its first version.
 func (j *judge) complete(s Stream, after uint64) {
 	if len(s.Told) == 0 {
 		return
@@ -336,7 +331,8 @@ func (j *judge) complete(s Stream, after uint64) {
 	last := versionOf(s.Told[len(s.Told)-1].ResourceVersion)
 	want := j.between(after, last)
 	n := 0
-	var held map[string]string // of a reader that is not told of a relist that changes nothing
+	// held is set only for a handler, which is not told of a relist without changes.
+	var held map[string]string
 	if s.Listed != nil && s.Listed.ResourceVersion == "" {
 		held = map[string]string{}
 		maps.Copy(held, s.Listed.Objects)
@@ -356,9 +352,11 @@ func (j *judge) complete(s Stream, after uint64) {
 		property, key, version, detail := Reliable, c.Key, c.ResourceVersion, "there was no such change"
 		if n < len(want) && want[n].version <= versionOf(c.ResourceVersion) {
 			key, version = want[n].Key, want[n].ResourceVersion
-			detail = fmt.Sprintf("it was %s, and the reader was told of %s %s at version %s instead", want[n].Type, c.Type, c.Key, c.ResourceVersion)
+			detail = fmt.Sprintf("it was %s, but the reader was told of %s %s at version %s instead",
+				want[n].Type, c.Type, c.Key, c.ResourceVersion)
 		}
-		if n == 0 && len(j.between(after, math.MaxUint64)) > 0 { // there was another one to begin with
+		if n == 0 && len(j.between(after, math.MaxUint64)) > 0 {
+			// The stream should have begun with another event.
 			property = Resumable
 			detail += fmt.Sprintf(", as the first event after version %d", after)
 		}
@@ -367,12 +365,13 @@ func (j *judge) complete(s Stream, after uint64) {
 	}
 	n += undone(want[n:], held, Change{})
 	if n < len(want) {
-		j.broke(Reliable, want[n].Key, want[n].ResourceVersion, "it was %s, and the reader was told by version %d that there was nothing more", want[n].Type, last)
+		j.broke(Reliable, want[n].Key, want[n].ResourceVersion,
+			"it was %s, but by version %d the reader was not told of it", want[n].Type, last)
 	}
 }
 
-// undone counts the writes before next that together change nothing: if a relist steps over them,
-// then a handler is told nothing. A zero next stands for the end; nil held for a reader that is told.
+// undone counts the writes before next that together change nothing. A relist that skips them tells
+// a handler nothing. next is zero at the end; held is nil for a reader that is told of relists.
 func undone(writes []write, held map[string]string, next Change) int {
 	if held == nil || len(writes) == 0 || writes[0].Change == next {
 		return 0
@@ -393,7 +392,7 @@ func undone(writes []write, held map[string]string, next Change) int {
 	return 0
 }
 
-// follows judges whether each event follows from what the reader has.
+// follows judges each event by the objects that the reader has.
 func (j *judge) follows(s Stream) {
 	if j.held == nil {
 		return
@@ -402,15 +401,14 @@ func (j *judge) follows(s Stream) {
 		_, there := j.held[c.Key]
 		switch {
 		case c.Type == watch.Added && there:
-			j.broke(Reliable, c.Key, c.ResourceVersion, "it was added, and the reader had it already")
+			j.broke(Reliable, c.Key, c.ResourceVersion, "it was added, but the reader had it already")
 		case (c.Type == watch.Modified || c.Type == watch.Deleted) && !there:
-			j.broke(Reliable, c.Key, c.ResourceVersion, "it was %s, and the reader did not have it", c.Type)
+			j.broke(Reliable, c.Key, c.ResourceVersion, "it was %s, but the reader did not have it", c.Type)
 		}
 		c.apply(j.held)
 	}
 }
 
-// difference says how one state differs from what it should be.
 func difference(want, got map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if version, ok := got[key]; !ok {
@@ -421,7 +419,7 @@ func difference(want, got map[string]string) string {
 	}
 	for _, key := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := want[key]; !ok {
-			return fmt.Sprintf("the state has %s at version %s, which was not there", key, got[key])
+			return fmt.Sprintf("the state has %s at version %s, which did not exist", key, got[key])
 		}
 	}
 	return "it was the same"

@@ -14,12 +14,13 @@ import (
 	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
-// Collection is a fake collection on a server: it is written under the API server's rules, listed and watched as there,
-// and fails in the way that a test asks for. [New] and [Serve] make one.
+// Collection is a fake collection on a server. It is written under the API server's rules, and
+// listed and watched as there. It fails in the way that a test asks for. [New] and [Serve] make
+// one.
 //
-// All methods are safe for concurrent use. Those that write fail the test on an error, and must then be called from
-// the test's goroutine; [Collection.Origin] has the same methods with errors. What they return is shared and
-// read-only: copy an object before you change it.
+// All methods are safe for concurrent use. The writing methods fail the test on an error, so call
+// them from the test's goroutine. [Collection.Origin] has the same methods with errors. The objects
+// that they return are shared and read-only: copy an object before you change it.
 type Collection[T store.Object] struct {
 	server   *Server
 	resource watchcache.Resource[T]
@@ -30,8 +31,8 @@ type Collection[T store.Object] struct {
 	changes []Change // all of them; guarded by mu
 }
 
-// New makes a collection on a server of its own, which ends with t. Options are those of [NewServer]. T follows from
-// the resource: New(t, watchcache.Pods()) is a Collection[*corev1.Pod].
+// New makes a collection on a server of its own, which ends with t. Options are those of
+// [NewServer]. T follows from the resource: New(t, watchcache.Pods()) is a Collection[*corev1.Pod].
 func New[T interface {
 	*O
 	store.Object
@@ -40,7 +41,8 @@ func New[T interface {
 	return Serve(NewServer(t, options...), resource)
 }
 
-// Serve adds a collection to a server: for code that uses several. It panics when the resource is served already.
+// Serve adds a collection to a server, for code that uses several. It panics if the server has the
+// resource already.
 func Serve[T interface {
 	*O
 	store.Object
@@ -60,27 +62,29 @@ func Serve[T interface {
 	return c
 }
 
-// Server is the server that the collection is on, with its doors and its log of requests.
+// Server is the server that holds the collection, with its doors and its log of requests.
 func (c *Collection[T]) Server() *Server { return c.server }
 
-// ListerWatcher reads the collection through the door in memory, for a reflector; narrow it as one made from a client.
-// For client-go's reflectors and informers, pass it through [listwatch.ToClientGo].
+// ListerWatcher reads the collection through the door in memory, for a reflector. Options narrow
+// it, as they narrow a source made from a client. For client-go's reflectors and informers, pass
+// the result to [listwatch.ToClientGo].
 //
-// Who writes into an object that was read fails the test, with the object and the field: what a reflector reads is read-only and
-// shared. listwatch.WithMutationDetector has another be told, or nobody (nil). In a benchmark no one looks.
+// Objects that it reads are shared and read-only. A write into one fails the test, with the object
+// and the field. listwatch.WithMutationDetector tells another function, or nobody (nil). A
+// benchmark does not look for writes.
 func (c *Collection[T]) ListerWatcher(options ...listwatch.Option) *listwatch.ListWatch[T] {
 	return c.read(append([]listwatch.Option{c.server.mutations}, options...)...)
 }
 
-// Origin is the collection behind the fake: writes that are expected to fail, Get and Snapshot.
+// Origin is the collection behind the fake: for writes that are expected to fail, Get and Snapshot.
 func (c *Collection[T]) Origin() *collection.Collection[T] { return c.origin }
 
-// Changes returns every write so far, in order, whoever made it: what [CheckHistory] judges readers
-// by. The fake keeps some 80 bytes for each.
+// Changes returns every write so far, in order, by whichever client: the truth by which
+// [CheckHistory] judges readers. The fake keeps some 80 bytes for each write.
 func (c *Collection[T]) Changes() []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]Change{}, c.changes...) // not nil: nothing was written
+	return append([]Change{}, c.changes...) // CheckHistory takes nil for unknown
 }
 
 func (c *Collection[T]) written(e listwatch.Event[T]) {
@@ -95,7 +99,7 @@ func (c *Collection[T]) Create(obj T) T {
 	return must(c, "create", obj, func() (T, error) { return c.origin.Create(obj) })
 }
 
-// Update replaces an object but for its status; see [collection.Collection.Update].
+// Update replaces an object except for its status; see [collection.Collection.Update].
 func (c *Collection[T]) Update(obj T) T {
 	c.server.t.Helper()
 	return must(c, "update", obj, func() (T, error) { return c.origin.Update(obj) })
@@ -107,8 +111,8 @@ func (c *Collection[T]) UpdateStatus(obj T) T {
 	return must(c, "update the status of", obj, func() (T, error) { return c.origin.UpdateStatus(obj) })
 }
 
-// Delete asks for the end of an object, as a client does: one with finalizers or a grace period stays, marked. See
-// [collection.Collection.Delete]. Of obj, namespace and name count.
+// Delete deletes an object as a client does: an object with finalizers or a grace period stays,
+// marked. See [collection.Collection.Delete]. Only the namespace and name of obj count.
 func (c *Collection[T]) Delete(obj T) T {
 	c.server.t.Helper()
 	return must(c, "delete", obj, func() (T, error) {
@@ -116,7 +120,8 @@ func (c *Collection[T]) Delete(obj T) T {
 	})
 }
 
-// Remove takes an object away at once, whatever its finalizers and grace period. Of obj, namespace and name count.
+// Remove deletes an object at once, despite its finalizers and grace period. Only the namespace and
+// name of obj count.
 func (c *Collection[T]) Remove(obj T) T {
 	c.server.t.Helper()
 	return must(c, "remove", obj, func() (T, error) { return c.origin.Remove(obj.GetNamespace(), obj.GetName()) })
@@ -131,6 +136,6 @@ func must[T store.Object](c *Collection[T], op string, obj T, write func() (T, e
 	return result
 }
 
-// Bookmark makes every watch under way that allows bookmarks send one soon. They come by time, too: see
-// [watchcache.WithBookmarkInterval].
+// Bookmark makes every watch in flight that allows bookmarks send one soon. Watches also send them
+// by time: see [watchcache.WithBookmarkInterval].
 func (c *Collection[T]) Bookmark() { c.origin.SendBookmarks() }

@@ -14,12 +14,13 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// Rig is a pod collection under test, with the means to write to it. [Conform] writes pods without a node, which no
-// kubelet touches; a real server needs the namespace and, for pods, its default service account.
+// Rig is a pod collection under test, with the means to write to it. [Conform] writes pods without
+// a node, which no kubelet touches. A real server needs the namespace and its default service
+// account.
 type Rig struct {
-	// Source reads the collection, all namespaces unless options narrow it.
+	// Source reads the collection: all namespaces unless options narrow it.
 	Source func(options ...listwatch.Option) listwatch.ListerWatcher[*corev1.Pod]
-	// Namespace is where the suite writes. Nobody else does, and it is empty.
+	// Namespace is the suite's own: it is empty, and nobody else writes to it.
 	Namespace string
 
 	// Create, Update and UpdateStatus write a pod and return it as stored.
@@ -27,17 +28,20 @@ type Rig struct {
 	// Delete deletes a pod by name, without a grace period.
 	Delete func(ctx context.Context, name string) error
 
-	// Expire makes every resource version and continue token so far too old; it returns when that is so. Nil skips
-	// what needs it.
+	// Expire returns when every resource version and continue token so far is too old. If it is
+	// nil, subtests that need it are skipped.
 	Expire func()
-	// Bookmark makes watches that allow bookmarks send one. Nil waits for the one that a server sends by itself right before
-	// it ends a watch (KEP-956).
+	// Bookmark makes watches that allow bookmarks send one. If it is nil, subtests wait for the
+	// bookmark that a server sends right before it ends a watch (KEP-956).
 	Bookmark func()
 }
 
-// Conform checks what a reflector, and any other client, relies on when it lists and watches: on this fake, through
-// each of its doors, on a real API server, and on whatever else claims to behave like one. Each subtest gets a new rig.
-// It compares nothing that a server is free to choose: versions are opaque, and lists are compared in name order.
+// Conform checks the promises of lists and watches that a reflector, or any other client, relies
+// on. It runs on this fake through each of its doors, on a real API server, and on any server that
+// claims to behave like one. Each subtest gets a new rig.
+//
+// It compares nothing that a server is free to choose: versions are opaque, and lists are compared
+// in name order.
 func Conform(t *testing.T, newRig func(t *testing.T) Rig) {
 	t.Helper()
 	for _, row := range rows {
@@ -48,7 +52,6 @@ func Conform(t *testing.T, newRig func(t *testing.T) Rig) {
 	}
 }
 
-// rows are the suite, in the order of its documentation.
 var rows = []struct {
 	name  string
 	check func(*probe)
@@ -86,13 +89,13 @@ type probe struct {
 	source listwatch.ListerWatcher[*corev1.Pod]
 }
 
-// answerTime is how long a server may take for anything but a bookmark of its own.
+// answerTime is the limit for every answer except a bookmark that the server sends by itself.
 const (
 	answerTime   = 30 * time.Second
 	bookmarkTime = 3 * time.Minute
 )
 
-// pod is a pod that was created, with labels as given: "app", "web" for app=web.
+// pod creates a pod with labels in pairs: "app", "web" for app=web.
 func (p *probe) pod(name string, labels ...string) *corev1.Pod {
 	p.Helper()
 	grace := int64(0)
@@ -115,7 +118,6 @@ func (p *probe) written(pod *corev1.Pod, err error) *corev1.Pod {
 	return pod
 }
 
-// label sets one label of a pod.
 func (p *probe) label(pod *corev1.Pod, key, value string) *corev1.Pod {
 	p.Helper()
 	pod = pod.DeepCopy()
@@ -128,7 +130,7 @@ func (p *probe) delete(name string) {
 	require.NoError(p, p.Delete(p.Context(), name))
 }
 
-// expire makes what is there too old, or skips the subtest.
+// expire skips the subtest if the rig cannot expire versions.
 func (p *probe) expire() {
 	p.Helper()
 	if p.Expire == nil {
@@ -137,7 +139,6 @@ func (p *probe) expire() {
 	p.Expire()
 }
 
-// list reads one list, or one page.
 func (p *probe) list(options metav1.ListOptions) (pods []*corev1.Pod, meta metav1.ListMeta, err error) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), answerTime)
@@ -152,7 +153,7 @@ func (p *probe) list(options metav1.ListOptions) (pods []*corev1.Pod, meta metav
 	return pods, list.Meta(), nil
 }
 
-// listed reads one list that must be complete.
+// listed requires a complete list.
 func (p *probe) listed(options metav1.ListOptions) ([]*corev1.Pod, metav1.ListMeta) {
 	p.Helper()
 	pods, meta, err := p.list(options)
@@ -161,7 +162,6 @@ func (p *probe) listed(options metav1.ListOptions) ([]*corev1.Pod, metav1.ListMe
 	return pods, meta
 }
 
-// names are those of pods.
 func names(pods []*corev1.Pod) []string {
 	names := []string{}
 	for _, pod := range pods {
@@ -176,7 +176,8 @@ type stream struct {
 	pull func() (listwatch.Event[*corev1.Pod], error, bool)
 }
 
-// watch opens a watch that ends with the subtest. The request is sent with the first event that is asked for.
+// watch opens a watch that ends with the subtest. The request is sent when the first event is
+// pulled.
 func (p *probe) watch(options metav1.ListOptions) *stream {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), bookmarkTime)
@@ -188,7 +189,6 @@ func (p *probe) watch(options metav1.ListOptions) *stream {
 	return &stream{p, pull}
 }
 
-// watchFrom watches from a pod's version.
 func (p *probe) watchFrom(pod *corev1.Pod) *stream {
 	p.Helper()
 	return p.watch(metav1.ListOptions{ResourceVersion: pod.ResourceVersion})
@@ -202,11 +202,11 @@ func (s *stream) next() listwatch.Event[*corev1.Pod] {
 	return e
 }
 
-// require takes one event of an object and compares it to what was written.
+// require pulls one event and compares it with the pod that was written.
 func (s *stream) require(kind watch.EventType, want *corev1.Pod) *corev1.Pod {
 	s.p.Helper()
 	e := s.next()
-	// A kind with graceful deletion is marked before it goes.
+	// A kind with graceful deletion is first marked as deleted.
 	for kind == watch.Deleted && e.Type == watch.Modified && e.Object.DeletionTimestamp != nil {
 		e = s.next()
 	}
@@ -220,7 +220,7 @@ func (s *stream) require(kind watch.EventType, want *corev1.Pod) *corev1.Pod {
 	return e.Object
 }
 
-// failure takes the error that ends a watch.
+// failure pulls the error that ends a watch.
 func (s *stream) failure() error {
 	s.p.Helper()
 	_, err, ok := s.pull()

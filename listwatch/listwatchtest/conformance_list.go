@@ -25,7 +25,8 @@ func listLatest(p *probe) {
 
 func listAny(p *probe) {
 	a := p.pod("a")
-	p.listed(metav1.ListOptions{ResourceVersion: a.ResourceVersion}) // now the cache has it
+	// After this, the server's cache has a.
+	p.listed(metav1.ListOptions{ResourceVersion: a.ResourceVersion})
 	pods, meta := p.listed(metav1.ListOptions{ResourceVersion: "0"})
 	require.Equal(p, []string{"a"}, names(pods))
 	require.False(p, older(p, meta.ResourceVersion, a.ResourceVersion))
@@ -163,7 +164,7 @@ func expiredPages(p *probe) {
 	require.Equal(p, []string{"c"}, names(pods))
 }
 
-// pending gives pods the phase that the API server's defaulting would have given them.
+// pending gives pods the phase that the API server's defaulting would have set.
 func (p *probe) pending(names ...string) {
 	p.Helper()
 	for _, name := range names {
@@ -175,7 +176,6 @@ func (p *probe) pending(names ...string) {
 	}
 }
 
-// older reports whether a is an older version than b (KEP-5504).
 func older(p *probe, a, b string) bool {
 	p.Helper()
 	order, comparable := store.CompareVersions(a, b)

@@ -16,13 +16,12 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// impatient is a fake that does not wait long for versions of the future.
 func impatient(t *testing.T) *listwatchtest.Collection[*corev1.Pod] {
 	t.Helper()
 	return listwatchtest.New(t, watchcache.Pods(), watchcache.WithFreshWait(10*time.Millisecond))
 }
 
-// throughClient is a rig that does all through one client, as a real server's does.
+// throughClient is a rig that reads and writes through one client, like a real server's rig.
 func throughClient(t *testing.T, pods *listwatchtest.Collection[*corev1.Pod], config *rest.Config, options ...listwatch.Option) listwatchtest.Rig {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
@@ -73,7 +72,6 @@ func TestConformanceOverHTTP(t *testing.T) {
 	}
 }
 
-// What client-go reads through the adapter of the fake conforms too.
 func TestConformanceThroughClientGo(t *testing.T) {
 	listwatchtest.Conform(t, func(t *testing.T) listwatchtest.Rig {
 		pods := impatient(t)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// The rows about watches. That nothing comes cannot be seen; that the next thing is a later one can.
+// The rows about watches. Silence cannot be tested; instead, the next event must be a later one.
 
 func watchFromEachVersion(p *probe) {
 	start := p.pod("start")
@@ -45,7 +45,8 @@ func watchStateFirst(p *probe) {
 	b := p.pod("b")
 	for _, version := range []string{"", "0"} {
 		_, latest := p.listed(metav1.ListOptions{})
-		p.listed(metav1.ListOptions{ResourceVersion: latest.ResourceVersion}) // now the cache has it
+		// After this, the server's cache has latest.
+		p.listed(metav1.ListOptions{ResourceVersion: latest.ResourceVersion})
 		s := p.watch(metav1.ListOptions{ResourceVersion: version})
 		got := []*corev1.Pod{s.next().Object, s.next().Object}
 		require.ElementsMatch(p, []string{a.ResourceVersion, b.ResourceVersion},
@@ -55,7 +56,6 @@ func watchStateFirst(p *probe) {
 	}
 }
 
-// initialEvents are the options of a watch list.
 func initialEvents() metav1.ListOptions {
 	yes := true
 	return metav1.ListOptions{
@@ -64,7 +64,7 @@ func initialEvents() metav1.ListOptions {
 	}
 }
 
-// initial takes a watch list up to its bookmark.
+// initial pulls the events of a watch list up to its bookmark.
 func (s *stream) initial() (names []string, version string) {
 	s.p.Helper()
 	names = []string{}
@@ -130,7 +130,7 @@ func watchLabels(p *probe) {
 	started := p.label(a, "app", "web")
 	kept := p.label(started, "other", "x")
 	stopped := p.label(kept, "app", "db")
-	p.label(stopped, "other", "y") // not for this watch
+	p.label(stopped, "other", "y") // not selected by this watch
 	again := p.label(p.written(p.current("a")), "app", "web")
 	p.delete("a")
 
@@ -154,7 +154,7 @@ func watchFields(p *probe) {
 		return p.written(p.UpdateStatus(p.Context(), pod))
 	}
 	running := phase(a, corev1.PodRunning)
-	p.label(other, "k", "v") // not for this watch
+	p.label(other, "k", "v") // not selected by this watch
 	done := phase(running, corev1.PodSucceeded)
 	s.require(watch.Added, running)
 	last := s.require(watch.Deleted, running)
@@ -211,7 +211,7 @@ func watchBookmark(p *probe) {
 	}
 	s := p.watch(options)
 	b := p.pod("b", "app", "web")
-	s.require(watch.Added, b) // the watch stands
+	s.require(watch.Added, b) // the watch is open
 	p.pod("c", "app", "db")
 	if p.Bookmark != nil {
 		p.Bookmark()
@@ -234,7 +234,7 @@ func watchBookmark(p *probe) {
 	require.Equal(p, "c", s.next().Object.Name)
 	s.require(watch.Added, d)
 	p.Bookmark()
-	s.require(watch.Added, p.pod("e")) // who does not ask gets none
+	s.require(watch.Added, p.pod("e")) // no bookmark without allowWatchBookmarks
 }
 
 func watchTimeout(p *probe) {
@@ -262,7 +262,7 @@ func expiredWatch(p *probe) {
 	err := p.watchFrom(a).failure()
 	require.True(p, apierrors.IsResourceExpired(err) || apierrors.IsGone(err), "%v", err)
 
-	// Where the state is asked for anew, there is no past to miss.
+	// A watch that begins with the state has no past to miss.
 	_, meta := p.listed(metav1.ListOptions{})
 	c := p.pod("c")
 	p.watch(metav1.ListOptions{ResourceVersion: meta.ResourceVersion}).require(watch.Added, c)
@@ -270,7 +270,6 @@ func expiredWatch(p *probe) {
 	require.ElementsMatch(p, []string{"a", "b", "c"}, state)
 }
 
-// current reads a pod as it is now.
 func (p *probe) current(name string) (*corev1.Pod, error) {
 	pods, _, err := p.list(metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err == nil && len(pods) != 1 {

@@ -17,7 +17,7 @@ import (
 )
 
 // A test of a handler that must be told everything, over a connection that breaks. At its end the
-// history is judged; then an event is taken out of it, to show that the loss would be named.
+// history is judged. Then one event is removed from it, to show that CheckHistory names the loss.
 func ExampleCheckHistory() {
 	test := func(t testing.TB) {
 		pods := listwatchtest.New(t, watchcache.Pods())

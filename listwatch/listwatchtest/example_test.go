@@ -14,7 +14,7 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// A test of code that uses a clientset: it reads the names of the pods of a node.
+// A test of code that uses a clientset to read the names of a node's pods.
 func Example() {
 	test := func(t testing.TB) {
 		pods := listwatchtest.New(t, watchcache.Pods())

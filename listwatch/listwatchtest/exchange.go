@@ -12,24 +12,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// exchange is one request under way, and the writer of its answer, which faults get to see before the client does.
+// exchange is one request in flight, and the writer of its answer: faults act on the answer before
+// the client sees it.
 type exchange struct {
 	http.ResponseWriter
 	Request
 	server  *Server
-	answer  http.Handler  // who answers
-	request *http.Request // its context also ends when the exchange is cut, or with the test
+	answer  http.Handler  // the server behind the faults
+	request *http.Request // its context ends also when the exchange is cut, and with the test
 	cancel  context.CancelFunc
 	unhook  func() bool
 
 	// Guarded by the server's lock.
 	begun    bool // the header has been sent
-	standing bool // and it was a 200
-	broken   bool // the connection is to break off
-	muted    bool // nothing gets through any more
+	standing bool // with status 200
+	broken   bool // the connection must break off
+	muted    bool // nothing passes any more
 }
 
-// meetsFaults lets the faults act that act on requests, oldest first; true means that one has answered.
+// meetsFaults lets faults act on the request, oldest first; true means that a fault has answered
+// it.
 func (x *exchange) meetsFaults() (answered bool) {
 	for _, f := range x.server.faultsNow() {
 		if f.effect.request != nil && f.take(x) && f.effect.request(x) {
@@ -39,7 +41,7 @@ func (x *exchange) meetsFaults() (answered bool) {
 	return false
 }
 
-// end gives a cut or a muted exchange the end it is to have.
+// end finishes a cut or muted exchange as its fault demands.
 func (x *exchange) end() {
 	broken, muted := x.state()
 	if muted {
@@ -56,24 +58,22 @@ func (x *exchange) state() (broken, muted bool) {
 	return x.broken, x.muted
 }
 
-// breakOff ends the connection as a cable does that is pulled. The header goes out before that: net/http sends a GET
-// again, unseen, when its connection breaks before the answer has begun.
+// breakOff ends the connection like a pulled cable. It sends the header first: net/http silently
+// repeats a GET whose connection breaks before the answer has begun.
 func (x *exchange) breakOff() {
 	x.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(x.ResponseWriter).Flush() // there is nobody to tell
+	_ = http.NewResponseController(x.ResponseWriter).Flush() // the client has gone
 	panic(http.ErrAbortHandler)
 }
 
-// cutLocked breaks off an exchange under way.
 func (x *exchange) cutLocked() {
 	x.broken = true
 	x.cancel()
 }
 
-// muteLocked lets nothing through any more.
 func (x *exchange) muteLocked() { x.muted = true }
 
-// silence waits for the client to give up.
+// silence blocks until the client gives up.
 func (x *exchange) silence() {
 	x.server.mu.Lock()
 	x.muteLocked()
@@ -81,7 +81,7 @@ func (x *exchange) silence() {
 	<-x.request.Context().Done()
 }
 
-// pause waits for d, or for the end of the exchange.
+// pause ends early if the exchange does.
 func (x *exchange) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -91,7 +91,8 @@ func (x *exchange) pause(d time.Duration) {
 	}
 }
 
-// refuse answers with an error; one that is not an API status is an internal error of the server.
+// refuse answers with an error. An error that is not an API status becomes an internal error of the
+// server.
 func (x *exchange) refuse(err error) {
 	var known apierrors.APIStatus
 	if !errors.As(err, &known) {
@@ -104,17 +105,17 @@ func (x *exchange) refuse(err error) {
 	}
 	document, err := json.Marshal(status)
 	if err != nil {
-		panic(err) // strings and numbers
+		panic(err) // a Status holds strings and numbers only, so it marshals
 	}
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		x.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
 	x.Header().Set("Content-Type", "application/json")
 	x.WriteHeader(int(status.Code))
-	_, _ = x.ResponseWriter.Write(document) // the client has gone: there is nobody to tell
+	_, _ = x.ResponseWriter.Write(document) // the client has gone
 }
 
-// errCut is what the server behind sees of a connection that faults have cut.
+// errCut is the error that the server behind the faults sees on a cut connection.
 var errCut = errors.New("listwatchtest: a fault cut this connection")
 
 // WriteHeader implements [http.ResponseWriter].
@@ -129,11 +130,12 @@ func (x *exchange) WriteHeader(code int) {
 	}
 }
 
-// Write implements [http.ResponseWriter]. In a watch, each call is one event; in a list, one piece of up to 32 KiB.
+// Write implements [http.ResponseWriter]. In a watch, each call is one event; in a list, one piece
+// of up to 32 KiB.
 func (x *exchange) Write(p []byte) (int, error) {
 	x.WriteHeader(http.StatusOK)
 	for _, f := range x.server.faultsNow() {
-		// A list that has met a fault as a request does not meet it again with each of its pieces.
+		// A fault that struck a list as a request does not strike its pieces too.
 		if f.effect.write != nil && (x.Verb == Watch || f.effect.request == nil) && f.take(x) {
 			f.effect.write(x, p)
 		}
@@ -148,7 +150,7 @@ func (x *exchange) Write(p []byte) (int, error) {
 	return x.ResponseWriter.Write(p)
 }
 
-// FlushError is what [http.ResponseController] calls.
+// FlushError is called by [http.ResponseController].
 func (x *exchange) FlushError() error {
 	if broken, muted := x.state(); broken || muted {
 		return nil

@@ -15,7 +15,8 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// witness is a test that fails without failing this one. Its goroutine ends there, as a real one's does.
+// witness is a test that can fail without failing the test that uses it. Its goroutine ends there,
+// as a real one's does.
 type witness struct {
 	testing.TB
 	message string
@@ -28,7 +29,7 @@ func (w *witness) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// failure is the message with which a use of the fake fails its test.
+// failure returns the message with which a misuse of the fake fails its test.
 func failure(t *testing.T, use func(pods *listwatchtest.Collection[*corev1.Pod])) (message string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

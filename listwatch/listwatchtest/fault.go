@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fault is one way of failing that a [Collection] was told to show. It is there from the call that made it until it
-// has struck as often as it was to, or is lifted.
+// Fault is one way of failing that a [Collection] was told to show. It exists from the call that
+// makes it until it has struck often enough, or is lifted.
 //
-// A fault strikes what is under way when it is made, all at once, where it is of that kind and something is under way;
-// otherwise, and each further time, the next request. Several faults may be there at a time: the oldest acts first.
+// A fault first strikes every matching request in flight: all at once, which counts as one strike.
+// If there is none, and on every repetition, it strikes the next matching request. If several
+// faults exist, the oldest acts first.
 //
 // All methods are safe for concurrent use.
 type Fault struct {
@@ -20,7 +21,7 @@ type Fault struct {
 	name     string
 	resource schema.GroupVersionResource
 	verbs    []Verb // none: all
-	times    int    // how often it strikes; once, for waiting, where it does so until it is lifted
+	times    int    // how often it strikes; if endless, how many strikes Wait waits for
 	endless  bool
 	effect   effect
 
@@ -29,22 +30,21 @@ type Fault struct {
 	lifted bool
 }
 
-// effect is what a fault does. Parts may be nil.
+// effect is what a fault does. Fields may be nil.
 type effect struct {
-	// underWay acts on an exchange under way when the fault is made; false means that it is not of that kind. It is
-	// called under the server's lock.
+	// underWay acts on an exchange in flight when the fault is made. It returns false if it does
+	// not fit this exchange. It runs under the server's lock.
 	underWay func(*exchange) bool
-	// applies narrows the exchanges that request and write are for.
+	// applies narrows the exchanges that request and write act on.
 	applies func(*exchange) bool
-	// request acts when a request has come; true means that it has been answered.
+	// request acts when a request arrives; true means that request has answered it.
 	request func(*exchange) (answered bool)
 	// write acts before a piece of an answer is written.
 	write func(*exchange, []byte)
-	// lift acts when the fault is lifted.
-	lift func()
+	lift  func()
 }
 
-// FaultOption says how often a fault strikes, and what.
+// FaultOption sets how often a fault strikes, and which requests.
 type FaultOption func(*Fault)
 
 // Times makes a fault strike n times. The default is once.
@@ -53,11 +53,10 @@ func Times(n int) FaultOption { return func(f *Fault) { f.times, f.endless = n, 
 // UntilLifted makes a fault strike until [Fault.Lift].
 func UntilLifted() FaultOption { return func(f *Fault) { f.times, f.endless = 1, true } }
 
-// On narrows a fault to requests of these verbs; none means all verbs, writes included. The default is List and Watch.
-// It does not apply to [Collection.Fail], which names its verb.
+// On narrows a fault to requests of these verbs; none means all verbs, writes included. The default
+// is List and Watch. It does not apply to [Collection.Fail], which names its verb.
 func On(verbs ...Verb) FaultOption { return func(f *Fault) { f.verbs = verbs } }
 
-// inject makes a fault and lets it act on what is under way.
 func (s *Server) inject(f *Fault, options []FaultOption) *Fault {
 	s.t.Helper()
 	f.server, f.times = s, 1
@@ -112,15 +111,15 @@ func (f *Fault) strikeLocked() {
 
 func (f *Fault) spentLocked() bool { return !f.endless && f.struck >= f.times }
 
-// Struck is how often the fault has struck so far.
+// Struck returns how often the fault has struck so far.
 func (f *Fault) Struck() int {
 	f.server.mu.Lock()
 	defer f.server.mu.Unlock()
 	return f.struck
 }
 
-// Wait blocks until the fault has struck as often as it was to; once, where it strikes until it is lifted. It fails the
-// test when that takes longer than a minute, or six hours of a bubble's time.
+// Wait blocks until the fault has struck as often as it should; once, if it strikes until it is
+// lifted. It fails the test after a minute, or after six hours of a bubble's time.
 func (f *Fault) Wait() {
 	f.server.t.Helper()
 	f.server.await(func() string { return fmt.Sprintf("%s to strike %d times", f.name, f.times) }, func() bool {
@@ -128,8 +127,8 @@ func (f *Fault) Wait() {
 	})
 }
 
-// Lift ends the fault: it strikes no more. What it has done stays done: a connection that was cut or muted does not
-// come to life again. It may be called at any time, and more than once.
+// Lift ends the fault: it strikes no more. Its effects stay: a connection that was cut or muted
+// does not recover. Lift may be called at any time, and more than once.
 func (f *Fault) Lift() {
 	f.server.mu.Lock()
 	first := !f.lifted
@@ -140,7 +139,6 @@ func (f *Fault) Lift() {
 	}
 }
 
-// cut is the effect of Disconnect.
 func cut() effect {
 	return effect{
 		underWay: func(x *exchange) bool {
@@ -154,7 +152,6 @@ func cut() effect {
 	}
 }
 
-// mute is the effect of Mute.
 func mute() effect {
 	return effect{
 		underWay: func(x *exchange) bool {
@@ -168,7 +165,6 @@ func mute() effect {
 	}
 }
 
-// refuse is the effect of Fail, Throttle and NoWatchList.
 func refuse(applies func(*exchange) bool, err func(*exchange) error) effect {
 	return effect{applies: applies, request: func(x *exchange) bool {
 		x.refuse(err(x))
@@ -176,7 +172,6 @@ func refuse(applies func(*exchange) bool, err func(*exchange) error) effect {
 	}}
 }
 
-// truncate is the effect of Truncate.
 func truncate() effect {
 	return effect{write: func(x *exchange, piece []byte) {
 		_, _ = x.ResponseWriter.Write(piece[:len(piece)/2]) // it is cut in any case

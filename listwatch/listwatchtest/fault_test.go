@@ -89,7 +89,7 @@ func TestMutedRequestIsNeverAnswered(t *testing.T) {
 		d := door{pods, pods.ListerWatcher()}
 		f := d.follow(t, latest)
 		fault.Wait()
-		time.Sleep(24 * time.Hour) // of the bubble's time
+		time.Sleep(24 * time.Hour) // simulated time
 		require.Empty(t, f.ended)
 	})
 }
@@ -207,7 +207,8 @@ func TestDelayHoldsAnswersAndEventsBack(t *testing.T) {
 	})
 }
 
-// TestAnswerInTheMomentOfGivingUp: which of the two comes first must not decide whether the request ends.
+// TestAnswerInTheMomentOfGivingUp: the request ends, whether the answer or the client's giving up
+// comes first.
 func TestAnswerInTheMomentOfGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := listwatchtest.New(t, watchcache.Pods())
@@ -262,12 +263,12 @@ func TestNoWatchListIsRefusedAsByAnOldServer(t *testing.T) {
 	})
 }
 
-// An agent comes back from every fault, and then holds what is there.
+// An agent recovers from every fault, and then holds the collection.
 func TestReflectorOutlivesEveryFault(t *testing.T) {
 	type pods = listwatchtest.Collection[*corev1.Pod]
 	faults := map[string]struct {
 		make  func(*pods) *listwatchtest.Fault
-		class reflector.Class // of the list that followed, if one did
+		class reflector.Class // of the list that followed; empty if none did
 	}{
 		"disconnect": {make: func(p *pods) *listwatchtest.Fault { return p.Disconnect() }},
 		"expire":     {make: func(p *pods) *listwatchtest.Fault { return p.Expire() }, class: reflector.Expired},
@@ -295,7 +296,7 @@ func TestReflectorOutlivesEveryFault(t *testing.T) {
 				fault := c.make(collection)
 				collection.Create(pod("b"))
 				fault.Wait()
-				time.Sleep(10 * time.Minute) // of the bubble's time
+				time.Sleep(10 * time.Minute) // simulated time
 				synctest.Wait()
 				require.Equal(t, []string{"a", "b"}, a.names())
 				require.NoError(t, a.Status().Err)

@@ -8,21 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// History is all that one reader was told of a collection, in order. [RecordSource], [RecordStore]
-// and [RecordHandler] record one; [CheckHistory] judges it. Objects appear by key and resource
-// version alone.
+// History is everything that one reader was told of a collection, in order. [RecordSource],
+// [RecordStore] and [RecordHandler] record a history; [CheckHistory] judges it. It names objects by
+// key and resource version alone.
 type History struct {
 	// Reader names the reader in errors.
 	Reader string
-	// Streams are what the reader was told, one after the other.
+	// Streams are in the order in which the reader was told them.
 	Streams []Stream
 }
 
-// Stream is what a reader was told in one piece: a state, the changes after a version, or both.
+// Stream is one piece of a history: a state, the changes after a version, or both.
 type Stream struct {
-	// Listed is the state that the stream begins with; nil for a watch that goes on.
+	// Listed is the state that begins the stream; nil for a watch that resumes.
 	Listed *State
-	// After is the resource version after which the changes follow. Empty: that of Listed.
+	// After is the resource version that the changes follow. Empty: that of Listed.
 	After string
 	// Told are the changes and bookmarks.
 	Told []Change
@@ -30,10 +30,10 @@ type Stream struct {
 
 // State is a whole collection as a reader was told of it.
 type State struct {
-	// ResourceVersion is the version of the state. It is empty if the reader was not told it, as a
-	// handler is not: then any version will do at which the collection was this state.
+	// ResourceVersion is the version of the state. It is empty if the reader does not know it, as a
+	// handler does not: then the state may be that of any version.
 	ResourceVersion string
-	// Objects are the resource versions by key.
+	// Objects maps keys to resource versions.
 	Objects map[string]string
 }
 
@@ -43,8 +43,8 @@ type Change struct {
 	Type watch.EventType
 	// Key is "namespace/name" or "name" in cluster scope; empty for a bookmark.
 	Key string
-	// ResourceVersion is the version that the write made; of a bookmark, the version up to which the
-	// reader has been told everything.
+	// ResourceVersion is the version that the write made. For a bookmark, it is the version up to
+	// which the reader has been told everything.
 	ResourceVersion string
 }
 
@@ -53,13 +53,13 @@ type Recording struct {
 	mu      sync.Mutex // guards what follows
 	history History
 
-	// Of a handler.
+	// Used only for a handler.
 	held     map[string]string
 	inferred bool // a run of inferred events is under way
 }
 
-// History returns what has been recorded so far. Take it when the reader has nothing more to be
-// told, such as after its Run has returned: a list under way is not in it.
+// History returns what has been recorded so far. Call it when the reader can be told nothing more,
+// such as after its Run has returned: a list in flight is left out.
 func (r *Recording) History() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,10 +71,11 @@ func (r *Recording) History() History {
 	return h
 }
 
-// Bookmark notes that something promised the reader that it has been told everything up to
-// resourceVersion, such as a handler of no lag. Bookmarks of stores and sources are recorded by
-// themselves. It does nothing if the reader has been told of a newer change since, or if the last
-// event was inferred: more may follow of the same state.
+// Bookmark notes a promise that the reader has been told everything up to resourceVersion, such as
+// a handler's lag of zero. Bookmarks of stores and sources are recorded without it.
+//
+// It does nothing if the reader has been told of a newer change since, or if the last event was
+// inferred: more events of the same state may follow.
 func (r *Recording) Bookmark(resourceVersion string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,13 +99,12 @@ func (r *Recording) settleLocked() {
 
 func (r *Recording) beginLocked(s Stream) { r.history.Streams = append(r.history.Streams, s) }
 
-// toldLocked adds to the last stream.
 func (r *Recording) toldLocked(c Change) {
 	last := &r.history.Streams[len(r.history.Streams)-1]
 	last.Told = append(last.Told, c)
 }
 
-// begin begins a stream and returns its number.
+// begin returns the number of the new stream.
 func (r *Recording) begin(s Stream) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +112,6 @@ func (r *Recording) begin(s Stream) int {
 	return len(r.history.Streams) - 1
 }
 
-// told adds to a stream.
 func (r *Recording) told(stream int, c Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// recorded is what was written in a random run, and what each kind of reader was told.
+// recorded holds the writes of a random run, and what each kind of reader was told.
 type recorded struct {
 	changes                      []listwatchtest.Change
 	source, store, handler, slow listwatchtest.History
@@ -31,7 +31,8 @@ func (r recorded) each() []listwatchtest.History {
 	return []listwatchtest.History{r.source, r.store, r.handler, r.slow}
 }
 
-// record writes at random, under faults, to a collection that a reflector and an informer read.
+// record writes random changes, under faults, to a collection that a reflector and an informer
+// read.
 func record(t *testing.T, seed uint64, steps int) (r recorded) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,7 +57,7 @@ func record(t *testing.T, seed uint64, steps int) (r recorded) {
 				handled.Bookmark(version)
 			}
 		}
-		time.Sleep(10 * time.Minute) // everybody catches up
+		time.Sleep(10 * time.Minute) // every reader catches up
 		cancel()
 		require.NoError(t, <-ended)
 		require.NoError(t, <-ended)
@@ -65,7 +66,7 @@ func record(t *testing.T, seed uint64, steps int) (r recorded) {
 	return r
 }
 
-// handle records a handler that takes its time for each event.
+// handle records a handler that sleeps for each event.
 func handle(t *testing.T, inf *informer.Informer[*corev1.Pod], name string, pause time.Duration) (*informer.Handler[*corev1.Pod], *listwatchtest.Recording) {
 	t.Helper()
 	told, recording := listwatchtest.RecordHandler[*corev1.Pod](name)
@@ -109,7 +110,8 @@ func write(t *testing.T, pods *listwatchtest.Collection[*corev1.Pod], random *ra
 	}
 }
 
-// TestReadersKeepTheProperties: what a source, a store and a handler are told holds, whatever fails.
+// TestReadersKeepTheProperties: the histories of a source, a store and a handler hold under every
+// fault.
 func TestReadersKeepTheProperties(t *testing.T) {
 	lists, empty := 0, 0
 	for range 12 {
@@ -130,7 +132,8 @@ func TestReadersKeepTheProperties(t *testing.T) {
 	require.Less(t, empty, lists/2, "most streams bring something")
 }
 
-// damages are what a judge must find. Each is done to a stream that tells of five changes at least.
+// damages are faults in a history that CheckHistory must find. Each needs a stream of at least five
+// changes.
 var damages = []struct {
 	name string
 	do   func(told []listwatchtest.Change) []listwatchtest.Change
@@ -153,7 +156,7 @@ var damages = []struct {
 	}, listwatchtest.Reliable},
 }
 
-// damaged applies a damage to the first stream that has enough changes, without its bookmarks.
+// damaged damages the first stream with enough changes, after removing its bookmarks.
 func damaged(h listwatchtest.History, do func([]listwatchtest.Change) []listwatchtest.Change) (listwatchtest.History, bool) {
 	out := listwatchtest.History{Reader: h.Reader, Streams: slices.Clone(h.Streams)}
 	for i, s := range out.Streams {
@@ -191,7 +194,7 @@ func requireViolation(t *testing.T, err error, want listwatchtest.Property, read
 	require.ErrorContains(t, err, "listwatchtest: "+reader+" broke "+string(want))
 }
 
-// The changes of the examples by hand.
+// The changes of the hand-written histories.
 var (
 	addA = listwatchtest.Change{Type: watch.Added, Key: "ns/a", ResourceVersion: "2"}
 	addB = listwatchtest.Change{Type: watch.Added, Key: "ns/b", ResourceVersion: "5"}
@@ -219,8 +222,8 @@ func TestVerdicts(t *testing.T) {
 	type row struct {
 		name    string
 		streams []listwatchtest.Stream
-		want    string // empty: nothing is broken
-		alone   string // the same, if nothing is known of what was written
+		want    string // empty: no violation
+		alone   string // the same, if the writes are unknown
 	}
 	for _, r := range []row{
 		{"nothing", nil, "", ""},
@@ -237,31 +240,31 @@ func TestVerdicts(t *testing.T) {
 		{"a list of two moments", []listwatchtest.Stream{listedAt("6", later)},
 			"listwatchtest: r broke atomic in stream 0: version 6: the state has ns/a at version 7, not 2", ""},
 		{"a list with what is gone", []listwatchtest.Stream{listedAt("9", both)},
-			"listwatchtest: r broke atomic in stream 0: version 9: the state has ns/a at version 2, which was not there", ""},
+			"listwatchtest: r broke atomic in stream 0: version 9: the state has ns/a at version 2, which did not exist", ""},
 		{"a state that never was", []listwatchtest.Stream{listedAt("", map[string]string{"ns/a": "7"}, delA)},
-			"listwatchtest: r broke atomic in stream 0: a state without a version: the collection was not in this state at any version from 7 on and before the next event: at version 7 the state lacks ns/b at version 5", ""},
+			"listwatchtest: r broke atomic in stream 0: a state without a version: the collection was never in this state from version 7 on and before the next event: at version 7 the state lacks ns/b at version 5", ""},
 		{"a list that goes back", []listwatchtest.Stream{listedAt("8", later), listedAt("6", both)},
-			"listwatchtest: r broke ordered in stream 1: version 6: the state is older than version 8, of which the reader was told before",
-			"listwatchtest: r broke ordered in stream 1: version 6: the state is older than version 8, of which the reader was told before"},
+			"listwatchtest: r broke ordered in stream 1: version 6: the state is older than version 8, which the reader was told before",
+			"listwatchtest: r broke ordered in stream 1: version 6: the state is older than version 8, which the reader was told before"},
 		{"a watch that goes on too late", []listwatchtest.Stream{listedAt("5", both), watchedFrom("8", delA)},
-			"listwatchtest: r broke resumable in stream 1: ns/a at version 7: the watch goes on after version 8, and the reader was told nothing newer than 5", ""},
+			"listwatchtest: r broke resumable in stream 1: ns/a at version 7: the watch resumes after version 8, but the reader was told nothing newer than 5", ""},
 		{"an event lost first", []listwatchtest.Stream{listedAt("5", both, delA)},
-			"listwatchtest: r broke resumable in stream 0: ns/a at version 7: it was MODIFIED, and the reader was told of DELETED ns/a at version 9 instead, as the first event after version 5", ""},
+			"listwatchtest: r broke resumable in stream 0: ns/a at version 7: it was MODIFIED, but the reader was told of DELETED ns/a at version 9 instead, as the first event after version 5", ""},
 		{"an event of before", []listwatchtest.Stream{listedAt("5", both, addB)},
 			"listwatchtest: r broke resumable in stream 0: ns/b at version 5: there was no such change, as the first event after version 5",
-			"listwatchtest: r broke reliable in stream 0: ns/b at version 5: it was added, and the reader had it already"},
+			"listwatchtest: r broke reliable in stream 0: ns/b at version 5: it was added, but the reader had it already"},
 		{"an event after the last one", []listwatchtest.Stream{listedAt("12", nil, bookmarkAt("13"), listwatchtest.Change{Type: watch.Added, Key: "ns/c", ResourceVersion: "14"})},
 			"listwatchtest: r broke reliable in stream 0: ns/c at version 14: there was no such change", ""},
 		{"an addition lost", []listwatchtest.Stream{listedAt("1", nil, addA, modA)},
-			"listwatchtest: r broke reliable in stream 0: ns/b at version 5: it was ADDED, and the reader was told of MODIFIED ns/a at version 7 instead", ""},
+			"listwatchtest: r broke reliable in stream 0: ns/b at version 5: it was ADDED, but the reader was told of MODIFIED ns/a at version 7 instead", ""},
 		{"an addition lost, and its deletion told", []listwatchtest.Stream{listedAt("1", nil, addA, delB)},
-			"listwatchtest: r broke reliable in stream 0: ns/b at version 5: it was ADDED, and the reader was told of DELETED ns/b at version 12 instead",
-			"listwatchtest: r broke reliable in stream 0: ns/b at version 12: it was DELETED, and the reader did not have it"},
+			"listwatchtest: r broke reliable in stream 0: ns/b at version 5: it was ADDED, but the reader was told of DELETED ns/b at version 12 instead",
+			"listwatchtest: r broke reliable in stream 0: ns/b at version 12: it was DELETED, but the reader did not have it"},
 		{"an event lost before a bookmark", []listwatchtest.Stream{listedAt("5", both, modA, bookmarkAt("10"))},
-			"listwatchtest: r broke reliable in stream 0: ns/a at version 9: it was DELETED, and the reader was told by version 10 that there was nothing more", ""},
+			"listwatchtest: r broke reliable in stream 0: ns/a at version 9: it was DELETED, but by version 10 the reader was not told of it", ""},
 		{"a version that is no number", []listwatchtest.Stream{watchedFrom("5", bookmarkAt("x"))},
-			"listwatchtest: r broke ordered in stream 0: version x: the version is not a number, so that nothing can be judged by it",
-			"listwatchtest: r broke ordered in stream 0: version x: the version is not a number, so that nothing can be judged by it"},
+			"listwatchtest: r broke ordered in stream 0: version x: the version is not a decimal number, so it cannot be judged",
+			"listwatchtest: r broke ordered in stream 0: version x: the version is not a decimal number, so it cannot be judged"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			h := listwatchtest.History{Reader: "r", Streams: r.streams}
@@ -280,7 +283,7 @@ func requireVerdict(t *testing.T, want string, err error) {
 	require.EqualError(t, err, want)
 }
 
-// TestVerdictsAreBounded: a reader that missed everything does not fill a page.
+// TestVerdictsAreBounded: the error about a reader that missed everything stays short.
 func TestVerdictsAreBounded(t *testing.T) {
 	h := listwatchtest.History{Reader: "r"}
 	for range 100 {

@@ -18,28 +18,31 @@ import (
 
 // The faults by name, as methods of the collection that is to fail.
 
-// Disconnect breaks the connections of the lists and watches under way, in the middle. One that meets a request lets
-// the answer begin and then break off.
+// Disconnect breaks the connections of the lists and watches in flight, in mid-stream. If it
+// strikes a new request, the answer begins and then breaks off.
 func (c *Collection[T]) Disconnect(options ...FaultOption) *Fault {
 	c.server.t.Helper()
 	return c.inject("Disconnect", cut(), options)
 }
 
-// Mute makes the connections of the lists and watches under way half-open: nothing comes any more, not even an end. A
-// request that it meets is never answered. Muted connections last until the client gives them up.
+// Mute makes the connections of the lists and watches in flight half-open: nothing comes any more,
+// not even an end. A new request that it strikes is never answered. Muted connections last until
+// the client gives them up.
 func (c *Collection[T]) Mute(options ...FaultOption) *Fault {
 	c.server.t.Helper()
 	return c.inject("Mute", mute(), options)
 }
 
-// Expire makes every resource version and continue token that anybody has too old, at once: watches under way end with
-// a 410 inside the stream. When there were none, and each further time, the next request that needs the past gets its
-// 410: a watch from a version, a list at an exact one, a further page.
+// Expire makes every resource version and continue token that anybody has too old, at once. Watches
+// in flight end with a 410 inside the stream.
+//
+// If there was none, and on every repetition, the next request that needs the past gets the 410: a
+// watch from a version, a list at an exact version, a further page.
 func (c *Collection[T]) Expire(options ...FaultOption) *Fault {
 	c.server.t.Helper()
 	f := c.inject("Expire", effect{
 		underWay: func(x *exchange) bool {
-			x.standing = x.standing && x.Verb != Watch // its end is on the way
+			x.standing = x.standing && x.Verb != Watch // the 410 is on its way
 			return x.Verb == Watch
 		},
 		applies: needsPast,
@@ -52,7 +55,7 @@ func (c *Collection[T]) Expire(options ...FaultOption) *Fault {
 	return f
 }
 
-// needsPast reports whether a request can only be answered out of the history.
+// needsPast reports whether only the history can answer a request.
 func needsPast(x *exchange) bool {
 	o := x.Options
 	named := o.ResourceVersion != "" && o.ResourceVersion != "0"
@@ -63,16 +66,16 @@ func needsPast(x *exchange) bool {
 	return o.Continue != "" || named && exact
 }
 
-// Fail answers the next request of a verb with err: as it is if it is an API status, such as those of the package
-// apierrors, as a 500 otherwise.
+// Fail answers the next request of a verb with err. An API status, such as those of the package
+// apierrors, is sent as it is; any other error as a 500.
 func (c *Collection[T]) Fail(verb Verb, err error, options ...FaultOption) *Fault {
 	c.server.t.Helper()
 	fail := func(*exchange) error { return err }
 	return c.inject("Fail("+string(verb)+")", refuse(nil, fail), append(slices.Clone(options), On(verb)))
 }
 
-// Throttle answers the next list or watch with 429 and a Retry-After, in whole seconds; zero leaves that out.
-// Clients of client-go obey it by themselves, and come again unseen by their users.
+// Throttle answers the next list or watch with 429 and a Retry-After, in whole seconds; zero leaves
+// Retry-After out. Clients of client-go obey it by themselves: they retry unseen by their users.
 func (c *Collection[T]) Throttle(retryAfter time.Duration, options ...FaultOption) *Fault {
 	c.server.t.Helper()
 	seconds := int((retryAfter + time.Second - 1) / time.Second)
@@ -87,8 +90,8 @@ func (c *Collection[T]) Truncate(options ...FaultOption) *Fault {
 	return c.inject("Truncate", truncate(), options)
 }
 
-// Delay holds back the answer to the next list or watch by d, or the next event of a watch under way, whichever comes
-// first; later events wait behind it.
+// Delay holds back by d the answer to the next list or watch, or the next event of a watch under
+// way, whichever comes first. Later events wait behind it.
 func (c *Collection[T]) Delay(d time.Duration, options ...FaultOption) *Fault {
 	c.server.t.Helper()
 	return c.inject("Delay", effect{
@@ -100,10 +103,14 @@ func (c *Collection[T]) Delay(d time.Duration, options ...FaultOption) *Fault {
 	}, options)
 }
 
-// Stale answers from the past: from a server that follows no longer, restarted at the moment of the call. It meets
-// the next request that permits it: a list at version 0 or not older than one, a watch from 0 or a version, a Get at
-// one where [On] says so. Versions that it has not reached are waited for in vain, those before are a 410. What asks
-// for the latest state gets it, as from a real server that lags. Lift ends the watches that follow the past.
+// Stale answers from the past: from a server that has restarted at the moment of the call and does
+// not follow etcd any more. It strikes the next request that permits an old answer: a list at
+// version 0 or not older than one, or a watch from 0 or a version. If [On] names Get, it also
+// strikes a Get at a version.
+//
+// Requests wait in vain for versions that the past has not reached, and get a 410 for those before
+// it. A request for the latest state gets it, as from a real server that lags. Lift ends the
+// watches that follow the past.
 func (c *Collection[T]) Stale(options ...FaultOption) *Fault {
 	c.server.t.Helper()
 	past := c.freeze()
@@ -117,13 +124,13 @@ func (c *Collection[T]) Stale(options ...FaultOption) *Fault {
 	}, options)
 }
 
-// permitsPast reports whether a request may be answered by a server that lags.
+// permitsPast reports whether a server that lags may answer a request.
 func permitsPast(x *exchange) bool {
 	o := x.Options
 	return o.ResourceVersion != "" && o.ResourceVersionMatch != metav1.ResourceVersionMatchExact && o.Continue == ""
 }
 
-// freeze makes a server that stays what the collection is now.
+// freeze makes a server that keeps the collection's present state.
 func (c *Collection[T]) freeze() *apiserver.Server {
 	c.server.t.Helper()
 	past, err := apiserver.NewServer(c.server.options...)
@@ -143,7 +150,8 @@ func (c *Collection[T]) freeze() *apiserver.Server {
 	return past
 }
 
-// NoWatchList refuses the next watch with sendInitialEvents (KEP-3157), as servers do that have not enabled it.
+// NoWatchList refuses the next watch with sendInitialEvents (KEP-3157), as do servers with that
+// feature off.
 func (c *Collection[T]) NoWatchList(options ...FaultOption) *Fault {
 	c.server.t.Helper()
 	asks := func(x *exchange) bool { return x.Options.SendInitialEvents != nil }

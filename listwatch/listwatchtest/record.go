@@ -12,22 +12,23 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// RecordSource records what a source gives its reader: give the returned source to the reader in
-// its place. Each complete list is a stream, each watch another; a watch list is one stream.
+// RecordSource records what a source gives its reader: give the reader the returned source instead.
+// Each complete list is a stream, each watch another; a watch list is one stream.
 //
-// Not recorded are lists that break off, watches that begin without a version, and what follows an
-// object that cannot be decoded, since the reader must list again after it. The returned source
-// decodes everything: it does not pass on that the reader holds some objects already.
+// Some answers are not recorded: lists that break off, and watches that begin without a version.
+// Nor is anything after an object that cannot be decoded, since the reader must then list again.
+// The returned source decodes every object: it does not pass on which ones the reader holds
+// already.
 func RecordSource[T store.Object](reader string, source listwatch.ListerWatcher[T]) (listwatch.ListerWatcher[T], *Recording) {
 	r := &Recording{history: History{Reader: reader}}
 	return &recordedSource[T]{source: source, recording: r}, r
 }
 
-// recordedSource embeds nothing: what else the source can do would lead past the recording.
+// recordedSource embeds nothing: the source's other abilities would bypass the recording.
 type recordedSource[T store.Object] struct {
 	source    listwatch.ListerWatcher[T]
 	recording *Recording
-	pages     map[string]string // of the list that is under way; guarded by the recording's lock
+	pages     map[string]string // of the list in flight; guarded by the recording's lock
 }
 
 func (s *recordedSource[T]) IsWatchListSemanticsUnSupported() bool {
@@ -55,7 +56,7 @@ func (s *recordedSource[T]) List(ctx context.Context, options metav1.ListOptions
 	return list
 }
 
-// listed takes in one page. A nil one has broken the list off.
+// listed adds one page. A nil page means that the list broke off.
 func (s *recordedSource[T]) listed(first bool, page map[string]string, meta metav1.ListMeta) {
 	s.recording.mu.Lock()
 	defer s.recording.mu.Unlock()
@@ -112,10 +113,10 @@ func changeOf[T store.Object](event listwatch.Event[T]) Change {
 	return c
 }
 
-// RecordStore records what a reflector writes into a store: give the returned store to the
-// reflector in its place. A stream begins with each Replace and lasts until the next one, however
-// many watches that takes. A write that the store refuses ends its stream, since the reflector must
-// list again after it.
+// RecordStore records what a reflector writes into a store: give the reflector the returned store
+// instead. A stream begins with each Replace and lasts until the next, however many watches that
+// takes. A write that the store refuses ends its stream, since the reflector must list again after
+// it.
 func RecordStore[T store.Object](reader string, st store.Store[T]) (store.Store[T], *Recording) {
 	r := &Recording{history: History{Reader: reader}}
 	return &recordedStore[T]{to: st, recording: r}, r
@@ -124,10 +125,11 @@ func RecordStore[T store.Object](reader string, st store.Store[T]) (store.Store[
 type recordedStore[T store.Object] struct {
 	to        store.Store[T]
 	recording *Recording
-	listed    bool // a stream is under way; one writer at a time
+	listed    bool // a stream is in flight; one writer at a time
 }
 
-// Snapshot is the store's, if it has one: the reflector looks there for what it holds.
+// Snapshot passes the store's own through, since a reflector looks there for the objects that it
+// holds.
 func (s *recordedStore[T]) Snapshot() store.Snapshot[T] {
 	if holder, ok := s.to.(store.Snapshotter[T]); ok {
 		return holder.Snapshot()
@@ -185,12 +187,13 @@ func (s *recordedStore[T]) Replace(items iter.Seq2[T, error], resourceVersion fu
 }
 
 // RecordHandler records what an event handler is told, by an informer of this project or of
-// client-go. Call told for each event: old is nil for an addition, new for a deletion. inferred is
-// true for an event that came of a state, not of a watch: part of the handler's initial list, or of
-// the difference that a relist or falling behind left ([Event.Initial] or Missed of package informer).
+// client-go. Call told for each event: old is nil for an addition, new for a deletion.
 //
-// A run of inferred events stands for one new state, which begins a stream. Its resource version is
-// not known to the handler, and neither are bookmarks: see [Recording.Bookmark].
+// inferred is true for an event that comes from a state, not from a watch. Such events are the
+// handler's initial list, and the difference after a relist or after falling behind
+// ([Event.Initial] or Missed of package informer). A run of them stands for one new state, which
+// begins a stream. The handler does not know its resource version, nor any bookmarks: see
+// [Recording.Bookmark].
 //
 // [Event.Initial]: https://pkg.go.dev/github.com/tributary-go/tributary/informer#Event
 func RecordHandler[T store.Object](reader string) (told func(old, new T, inferred bool), r *Recording) {
@@ -200,7 +203,7 @@ func RecordHandler[T store.Object](reader string) (told func(old, new T, inferre
 		kind, obj := watch.Modified, new
 		switch {
 		case old == new:
-			return // told again
+			return // a repetition
 		case old == none:
 			kind = watch.Added
 		case new == none:

@@ -12,7 +12,7 @@ import (
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
-// Verb is what a request does, in the words of the API.
+// Verb is the verb of a request, in the words of the API.
 type Verb string
 
 // The verbs.
@@ -27,17 +27,17 @@ const (
 	DeleteCollection Verb = "deletecollection"
 )
 
-// Request is one request that a client has made, whatever became of it.
+// Request is one request that a client has made, whether or not it succeeded.
 type Request struct {
-	// Verb is what was asked for. A watch list is a Watch whose Options have SendInitialEvents.
+	// Verb is the request's verb. A watch list is a Watch whose Options have SendInitialEvents.
 	Verb Verb
 	// Target is the resource, namespace, name and subresource in the path.
 	apiserver.Target
 	// Options are the parameters of a List, Watch or DeleteCollection.
 	Options metav1.ListOptions
-	// UserAgent says who asked.
+	// UserAgent names the client.
 	UserAgent string
-	// Time is when it came.
+	// Time is the time of the request's arrival.
 	Time time.Time
 }
 
@@ -71,7 +71,7 @@ func (r Request) String() string {
 	return strings.Join(parts, " ")
 }
 
-// verbs of requests for a collection, and for one object.
+// The verbs by method, for a collection and for one object.
 var (
 	collectionVerbs = map[string]Verb{http.MethodGet: List, http.MethodPost: Create, http.MethodDelete: DeleteCollection}
 	objectVerbs     = map[string]Verb{
@@ -79,7 +79,7 @@ var (
 	}
 )
 
-// readRequest says what a request is; ok is false for what is not about a resource.
+// readRequest parses a request; ok is false if it is not about a resource.
 func readRequest(r *http.Request) (request Request, ok bool) {
 	request = Request{UserAgent: r.UserAgent(), Time: time.Now()}
 	if request.Target, ok = apiserver.ParseTarget(r.URL.Path); !ok {
@@ -89,7 +89,7 @@ func readRequest(r *http.Request) (request Request, ok bool) {
 	if request.Name != "" {
 		request.Verb = objectVerbs[r.Method]
 	}
-	// What cannot be read is for the server behind to refuse.
+	// The server behind refuses malformed options.
 	query := r.URL.Query()
 	_ = metav1.Convert_url_Values_To_v1_ListOptions(&query, &request.Options, nil)
 	if r.Method == http.MethodGet && request.Options.Watch {
@@ -98,10 +98,11 @@ func readRequest(r *http.Request) (request Request, ok bool) {
 	return request, request.Verb != ""
 }
 
-// named reports whether the verb is one of verbs, of which none means all.
+// named reports whether verbs contains the verb or is empty.
 func (r Request) named(verbs []Verb) bool { return len(verbs) == 0 || slices.Contains(verbs, r.Verb) }
 
-// Requests are the requests of these verbs so far, all where none is named, in the order they came in.
+// Requests returns the requests of these verbs so far, in the order of arrival. Without verbs, it
+// returns all.
 func (s *Server) Requests(verbs ...Verb) []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +118,9 @@ func (s *Server) requestsLocked(verbs []Verb) (found []Request) {
 	return found
 }
 
-// AwaitRequests blocks until n requests of these verbs, all where none is named, have been made since the start, and
-// returns them. It fails the test when that takes longer than a minute, or six hours of a bubble's time.
+// AwaitRequests blocks until n requests of these verbs, or of any verb if none is named, have been
+// made since the start. It returns them. It fails the test after a minute, or after six hours of a
+// bubble's time.
 func (s *Server) AwaitRequests(n int, verbs ...Verb) (found []Request) {
 	s.t.Helper()
 	what := func() string { return fmt.Sprintf("%d requests %v, and saw %d", n, verbs, len(s.Requests(verbs...))) }
@@ -129,8 +131,8 @@ func (s *Server) AwaitRequests(n int, verbs ...Verb) (found []Request) {
 	return found
 }
 
-// AwaitWatches blocks until n watches stand, no more and no less: answered, and neither cut, muted nor ended. It fails the
-// test when that takes longer than a minute, or six hours of a bubble's time.
+// AwaitWatches blocks until exactly n watches are open: answered, and neither cut, muted nor ended.
+// It fails the test after a minute, or after six hours of a bubble's time.
 func (s *Server) AwaitWatches(n int) {
 	s.t.Helper()
 	s.await(func() string { return fmt.Sprintf("%d watches that stand", n) }, func() bool {
@@ -144,10 +146,9 @@ func (s *Server) AwaitWatches(n int) {
 	})
 }
 
-// logged is how many requests a message shows.
+// logged is the number of requests that a failure shows.
 const logged = 20
 
-// log is the last requests, one a line.
 func (s *Server) log() string {
 	requests := s.Requests()
 	var lines []string

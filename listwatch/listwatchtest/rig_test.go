@@ -17,7 +17,6 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// pod is a pod to be created, in namespace "ns".
 func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
@@ -31,13 +30,13 @@ func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 
 func onNode(node string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
 
-// door is a way to a collection, for what must be the same through both.
+// door is a way to a collection; tests require the same behaviour through both.
 type door struct {
 	pods *listwatchtest.Collection[*corev1.Pod]
 	lw   listwatch.ListerWatcher[*corev1.Pod]
 }
 
-// bothDoors runs a test in memory, in a bubble, and over HTTP.
+// bothDoors runs a test in memory, inside a bubble, and over HTTP.
 func bothDoors(t *testing.T, test func(t *testing.T, d door)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
@@ -54,7 +53,7 @@ func bothDoors(t *testing.T, test func(t *testing.T, d door)) {
 	})
 }
 
-// names lists, and returns what came: names, then the error.
+// names returns the names that a list yields before its error.
 func (d door) names(ctx context.Context, options metav1.ListOptions) (names []string, meta metav1.ListMeta, err error) {
 	list := d.lw.List(ctx, options)
 	for p, failed := range list.Items {
@@ -66,7 +65,8 @@ func (d door) names(ctx context.Context, options metav1.ListOptions) (names []st
 	return names, list.Meta(), nil
 }
 
-// follower is a watch in a goroutine, whose events come as lines; the last line is how it ended.
+// follower reads a watch in a goroutine and turns events into lines; the last line tells how the
+// watch ended.
 type follower struct {
 	lines  chan string
 	ended  chan error
@@ -112,7 +112,7 @@ func (f *follower) require(t testing.TB, want ...string) {
 	}
 }
 
-// end is how the watch ended. No event may come before that.
+// end returns the error that ended the watch, and requires that no event precedes it.
 func (f *follower) end(t testing.TB) error {
 	t.Helper()
 	err := <-f.ended
@@ -124,7 +124,6 @@ func (f *follower) end(t testing.TB) error {
 	return err
 }
 
-// agent keeps a copy of the collection.
 type agent struct {
 	*reflector.Reflector[*corev1.Pod]
 	held *store.Indexer[*corev1.Pod]

@@ -19,34 +19,35 @@ import (
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
-// Server is a fake API server: the collections that [Serve] puts on it, under one count of resource versions, behind
-// two doors. [Server.Config] is the door in memory, [Server.Listen] the one over HTTP; what a client sees, and what
-// faults do to it, is the same through both. It ends with its test.
+// Server is a fake API server for the collections that [Serve] puts on it, with one count of
+// resource versions. It has two doors: [Server.Config] in memory, [Server.Listen] over HTTP.
+// Clients see the same, and faults do the same, through both. It ends with its test.
 //
-// All methods are safe for concurrent use. Those that fail the test must be called from the test's goroutine, as
-// testing.TB demands.
+// All methods are safe for concurrent use. Methods that can fail the test must be called from the
+// test's goroutine, as testing.TB demands.
 type Server struct {
 	t       testing.TB
 	options []watchcache.Option
 	origin  *apiserver.Server
 
-	// closed ends with the test. It is a context so that those of requests can be joined with it.
+	// closed ends with the test. It is a context so that the contexts of requests can end with it.
 	closed context.Context
 	end    context.CancelFunc
 
-	listen func() *rest.Config // once
+	listen func() *rest.Config // starts listening only once
 
-	mutations listwatch.Option // has writes into what was read fail the test
+	mutations listwatch.Option // makes a write into a shared object fail the test
 
 	mu       sync.Mutex // guards what follows
 	requests []Request
 	underWay map[*exchange]struct{}
 	faults   []*Fault
-	changed  chan struct{} // closes at the next change of the above; nil while nobody waits
+	changed  chan struct{} // closes at the next change of these fields; nil if nobody waits
 }
 
-// NewServer makes a fake without collections, which ends with t. The options are those of the server behind it: the
-// size of the window, how often bookmarks come, how long a list waits for a version of the future.
+// NewServer makes a fake without collections, which ends with t. The options configure the server
+// behind it: the size of the window, the interval of bookmarks, the time for which a list waits for
+// a future version.
 //
 // Inside a testing/synctest bubble, make it with the bubble's own t.
 func NewServer(t testing.TB, options ...watchcache.Option) *Server {
@@ -66,7 +67,8 @@ func NewServer(t testing.TB, options ...watchcache.Option) *Server {
 	return s
 }
 
-// reporter fails the test for each mutation that is found before its end; nil in a benchmark, where the search would be measured.
+// reporter returns a function that fails the test for a mutation; nil in a benchmark, which would
+// measure the search.
 func (s *Server) reporter() func(listwatch.Mutation) {
 	if _, ok := s.t.(*testing.B); ok {
 		return nil
@@ -82,21 +84,22 @@ func (s *Server) reporter() func(listwatch.Mutation) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !ended {
-			s.t.Errorf("listwatchtest: %s was written into: %q, read at version %s. Objects that are read are shared: copy before you change one",
+			s.t.Errorf("listwatchtest: %s was written into: %q, read at version %s. "+
+				"Objects that are read are shared: copy before you change one",
 				m.Path, m.Object, m.ResourceVersion)
 		}
 	}
 }
 
-// Config is the door in memory: a client made from it talks to the fake without a network, so that it works inside a
-// testing/synctest bubble. It is a configuration like any other, without a limit on the rate of requests.
+// Config is the door in memory. A client made from it talks to the fake without a network, so it
+// works inside a testing/synctest bubble. The configuration sets no limit on the rate of requests.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: "http://listwatchtest.invalid", Transport: memory{s}, QPS: -1}
 }
 
-// Listen is the door over HTTP: it makes the fake listen on a free port of this machine until the test ends, and
-// returns the configuration of a client. Later calls return the same address. It does not work inside a
-// testing/synctest bubble, where real connections count as running for ever.
+// Listen is the door over HTTP. The fake listens on a free port of this machine until the test
+// ends; Listen returns a client's configuration. Later calls return the same address. It does not
+// work inside a testing/synctest bubble, in which a real connection never counts as idle.
 func (s *Server) Listen() *rest.Config { return rest.CopyConfig(s.listen()) }
 
 func (s *Server) startListening() *rest.Config {
@@ -108,8 +111,8 @@ func (s *Server) startListening() *rest.Config {
 	return &rest.Config{Host: listener.URL, QPS: -1}
 }
 
-// Kubeconfig makes the fake listen and returns the path of a kubeconfig file for it, which goes with the test: for
-// kubectl, and for programs that are started with --kubeconfig.
+// Kubeconfig makes the fake listen and returns the path of a kubeconfig file, which is removed with
+// the test. It serves kubectl, and programs that are started with --kubeconfig.
 func (s *Server) Kubeconfig() string {
 	s.t.Helper()
 	const name = "listwatchtest"
@@ -131,8 +134,8 @@ func (s *Server) Kubeconfig() string {
 	return path
 }
 
-// ServeHTTP answers a request: it is logged, then faults have their say, then the server behind answers. Discovery is
-// neither logged nor faulty.
+// ServeHTTP answers a request: it is logged, then faults act on it, then the server behind them
+// answers. Discovery is neither logged nor faulty.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request, ok := readRequest(r)
 	if !ok {
@@ -177,15 +180,14 @@ func (s *Server) broadcastLocked() {
 	}
 }
 
-// How long the methods that wait do so before they fail the test: longer than anything takes over HTTP; and inside a
-// bubble, where it costs nothing, longer than any backoff or watch of a client's.
+// The limits of the methods that wait. The first exceeds anything over HTTP. The second costs
+// nothing in a bubble, and exceeds every backoff and watch of a client.
 const (
 	patience         = time.Minute
 	patienceInBubble = 6 * time.Hour
 )
 
-// patienceNow tells the two apart: the clock of a bubble starts in the year 2000, says testing/synctest, and others
-// have passed that.
+// patienceNow relies on testing/synctest: the clock of a bubble starts in the year 2000.
 func patienceNow() time.Duration {
 	if time.Now().Year() < 2010 {
 		return patienceInBubble
@@ -193,7 +195,7 @@ func patienceNow() time.Duration {
 	return patience
 }
 
-// await blocks until condition holds, which is asked under the lock.
+// await calls condition under the lock.
 func (s *Server) await(what func() string, condition func() bool) {
 	s.t.Helper()
 	limit := patienceNow()

@@ -24,7 +24,6 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// nodes are cluster-scoped.
 func nodes() watchcache.Resource[*corev1.Node] {
 	r := watchcache.Core[*corev1.Node]("nodes", "Node")
 	r.ClusterScoped = true
@@ -33,7 +32,8 @@ func nodes() watchcache.Resource[*corev1.Node] {
 
 func node(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 
-// Unmodified client-go code, its shared informers included, runs in a bubble and comes back from a fault.
+// Unmodified client-go code, its shared informers included, runs in a bubble and recovers from a
+// fault.
 func TestClientsetAndInformersInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := listwatchtest.NewServer(t)
@@ -50,7 +50,7 @@ func TestClientsetAndInformersInABubble(t *testing.T) {
 
 		s.AwaitWatches(2)
 		pods.Disconnect()
-		s.AwaitWatches(1) // the nodes' connection is another one
+		s.AwaitWatches(1) // only the nodes' watch is open
 		nodes.Create(node("n1"))
 		_, err = client.CoreV1().Pods("ns").Create(ctx, pod("a", onNode("n1")), metav1.CreateOptions{})
 		require.NoError(t, err)
@@ -64,7 +64,6 @@ func TestClientsetAndInformersInABubble(t *testing.T) {
 	})
 }
 
-// The door for client-go's ListerWatcher.
 func TestThroughToClientGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := listwatchtest.New(t, watchcache.Pods())
@@ -84,7 +83,7 @@ func TestThroughToClientGo(t *testing.T) {
 		require.Equal(t, []string{"ns/a"}, held.ListKeys())
 		pods.Expire().Wait()
 		pods.Remove(pod("a"))
-		time.Sleep(time.Minute) // of the bubble's time
+		time.Sleep(time.Minute) // simulated time
 		require.Empty(t, held.ListKeys())
 	})
 }
@@ -210,7 +209,7 @@ func TestWindowIsBounded(t *testing.T) {
 	})
 }
 
-// In a bubble, whatever is still running at the end fails the test; here the test leaves everything open.
+// The test leaves everything open. In a bubble, a goroutine that survives the test fails it.
 func TestNothingIsLeftRunning(t *testing.T) {
 	bothDoors(t, func(t *testing.T, d door) {
 		d.pods.Create(pod("a"))

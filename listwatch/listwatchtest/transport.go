@@ -7,8 +7,9 @@ import (
 	"net/http"
 )
 
-// memory is the door in memory: an [http.RoundTripper] that calls the server in a goroutine per request. That ends with
-// the request: when the body of the answer is closed, which waits for it, or when the answer never comes to be.
+// memory is the door in memory: an [http.RoundTripper] that calls the server in one goroutine per
+// request. The goroutine ends before the answer's Close returns, or before RoundTrip does if there
+// is no answer.
 type memory struct{ server *Server }
 
 // RoundTrip implements [http.RoundTripper].
@@ -19,7 +20,7 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
 	go w.serve(m.server, incoming(ctx, r))
 	giveUp := func(err error) (*http.Response, error) {
 		cancel()
-		_ = body.Close() // which an answer in that very moment would wait for
+		_ = body.Close() // an answer that begins at this moment would wait for its reader
 		<-w.done
 		return nil, err
 	}
@@ -44,7 +45,6 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// incoming is a request as a server sees it.
 func incoming(ctx context.Context, r *http.Request) *http.Request {
 	in := r.Clone(ctx)
 	in.RequestURI = r.URL.RequestURI()
@@ -60,23 +60,24 @@ type memoryBody struct {
 	close func()
 }
 
-// Close ends the exchange and waits until the server has noticed.
+// Close ends the exchange and waits for the server's goroutine.
 func (b *memoryBody) Close() error {
 	b.close()
 	return nil
 }
 
-// memoryWriter is the server's end of an answer. There is no buffer: a Write returns when the client has read it.
+// memoryWriter is the server's end of an answer. It has no buffer: a Write returns when the client
+// has read it.
 type memoryWriter struct {
 	header http.Header
 	pipe   *io.PipeWriter
-	done   chan struct{} // closes when the server is through
+	done   chan struct{} // closes when the handler has returned
 
-	ready   chan struct{} // closes when what follows is known
+	ready   chan struct{} // closes when the fields below are set
 	begun   bool
 	code    int
 	sent    http.Header
-	failure error // in place of an answer
+	failure error // instead of an answer
 }
 
 func (w *memoryWriter) serve(handler http.Handler, r *http.Request) {
@@ -87,7 +88,7 @@ func (w *memoryWriter) serve(handler http.Handler, r *http.Request) {
 		case nil:
 			w.WriteHeader(http.StatusOK)
 			_ = w.pipe.Close()
-		case http.ErrAbortHandler: // what a connection that breaks off looks like to its reader
+		case http.ErrAbortHandler: // the reader of a broken connection sees these errors
 			w.fail(io.EOF)
 			w.pipe.CloseWithError(io.ErrUnexpectedEOF)
 		default:
@@ -97,7 +98,7 @@ func (w *memoryWriter) serve(handler http.Handler, r *http.Request) {
 	handler.ServeHTTP(w, r)
 }
 
-// fail ends an exchange in which nothing has been answered.
+// fail ends an exchange without an answer.
 func (w *memoryWriter) fail(err error) {
 	if !w.begun {
 		w.begun, w.failure = true, err
@@ -122,5 +123,5 @@ func (w *memoryWriter) Write(p []byte) (int, error) {
 	return w.pipe.Write(p)
 }
 
-// Flush implements [http.Flusher]: nothing is held back.
+// Flush implements [http.Flusher]. Nothing is buffered, so it only sends the header.
 func (w *memoryWriter) Flush() { w.WriteHeader(http.StatusOK) }
