@@ -13,8 +13,8 @@ import (
 	"github.com/tributary-go/tributary/informer"
 )
 
-// TestPanicLeavesTheOthersWhole: when a handler's panic ends Run, the others have been told a prefix of what happened, end as
-// they do with ctx, and the copy can still be read.
+// TestPanicLeavesTheOthersWhole: a handler's panic ends Run. The other handlers were told a prefix
+// of the events, and end as with ctx; the copy can still be read.
 func TestPanicLeavesTheOthersWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("a")
@@ -36,7 +36,7 @@ func TestPanicLeavesTheOthersWhole(t *testing.T) {
 		const want = `informer: handler "bad" panicked: oh (at deleted ns/a)`
 		require.EqualError(t, <-ran, want)
 		all := []string{"deleted ns/a 3>", "updated ns/b 2>4"}
-		for k, line := range r.take() { // how much of it is a matter of scheduling
+		for k, line := range r.take() { // the prefix's length depends on scheduling
 			require.Equal(t, all[k], line)
 		}
 		require.NoError(t, i.Status().Handlers[0].Err)
@@ -75,18 +75,20 @@ func TestWithoutASource(t *testing.T) {
 	require.EqualError(t, err, "informer: add a member: give it a name")
 }
 
-// TestWaitForAnObjectFromAnotherScope: in one collection either all objects have a namespace or none has.
+// TestWaitForAnObjectFromAnotherScope: in a collection, either all objects have a namespace or none
+// has.
 func TestWaitForAnObjectFromAnotherScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := running(t, newServer("a"))
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}
-		const want = "informer: wait for a: it has no namespace, and the objects of this collection have"
+		const want = "informer: wait for a: it has no namespace, but this collection's objects have one"
 		require.EqualError(t, i.WaitFor(t.Context(), pod), want)
 		require.ErrorContains(t, i.WaitForDeletion(t.Context(), pod), "it has no namespace")
 	})
 }
 
-// TestLeaseAfterClose: closing twice is once, and what may not follow says so; who asks again gets a copy that lives.
+// TestLeaseAfterClose: a second Close does nothing, other calls fail with the cause, and the next
+// Acquire returns a working copy.
 func TestLeaseAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := newPods(t, "a")

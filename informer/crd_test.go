@@ -19,7 +19,6 @@ import (
 
 type widget = *unstructured.Unstructured
 
-// widgets are the objects of a CRD.
 type widgets struct {
 	*listwatchtest.Collection[widget]
 }
@@ -37,13 +36,13 @@ func (w widgets) create(name string) widget {
 	}})
 }
 
-// drop does what the API server does when a CRD is deleted: its objects are deleted, the watches end, and from then on
-// the resource is not found. The result creates it again.
+// drop does what the API server does when a CRD is deleted: it deletes the objects, ends the
+// watches, and answers 404 from then on. The result creates the CRD again.
 func (w widgets) drop(objects ...widget) (again func()) {
 	for _, obj := range objects {
 		w.Remove(obj)
 	}
-	synctest.Wait() // the watches have brought that
+	synctest.Wait() // the watches have delivered the deletions
 	gone := apierrors.NewNotFound(schema.GroupResource{Group: "example.com", Resource: "widgets"}, "")
 	list := w.Fail(listwatchtest.List, gone, listwatchtest.UntilLifted())
 	watch := w.Fail(listwatchtest.Watch, gone, listwatchtest.UntilLifted())
@@ -54,7 +53,7 @@ func (w widgets) drop(objects ...widget) (again func()) {
 	}
 }
 
-// take returns what has been told since it was last asked, sorted.
+// take returns the events since its last call, sorted.
 func take(events chan informer.Event[widget]) (lines []string) {
 	synctest.Wait()
 	for len(events) > 0 {
@@ -69,8 +68,9 @@ func take(events chan informer.Event[widget]) (lines []string) {
 	return lines
 }
 
-// TestCRDRemovedAndCreatedAgain: the deletions that come with the end of a resource are delivered, its absence shows in
-// Status with its class, and an informer follows it when it is back, without a restart.
+// TestCRDRemovedAndCreatedAgain: the deletions that come with the CRD's end are delivered, and
+// Status shows the 404 with its class. When the CRD is back, the informer follows it without a
+// restart.
 func TestCRDRemovedAndCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWidgets(t)
@@ -85,7 +85,7 @@ func TestCRDRemovedAndCreatedAgain(t *testing.T) {
 		require.Equal(t, []string{"added ns/a", "added ns/b"}, take(events))
 
 		again := w.drop(a, b)
-		time.Sleep(10 * time.Minute) // of the simulated clock
+		time.Sleep(10 * time.Minute) // simulated time
 		require.Equal(t, []string{"deleted ns/a", "deleted ns/b"}, take(events), "as the server told them, with their final state")
 		require.Zero(t, i.Snapshot().Len())
 		status := i.Status()
@@ -105,9 +105,9 @@ func TestCRDRemovedAndCreatedAgain(t *testing.T) {
 	})
 }
 
-// TestCRDRemovedUnseen: where the watch had ended before the deletions came, a 404 is no proof of them: a server that
-// starts answers so too. The last state is kept, and says that it is; the list that comes when the resource is back
-// tells what is gone, objects that were created again under their names included.
+// TestCRDRemovedUnseen: if the watch ended before the deletions, a 404 does not prove them: a
+// starting server answers 404 too. The last state is kept and marked as stale. The list after the
+// CRD's return shows the deletions, and the objects that were created again.
 func TestCRDRemovedUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWidgets(t)

@@ -6,23 +6,23 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Event is one change of one object, as one handler sees it. For each key, Old is what the handler was last told, so
-// that a handler which applies its events to a map of its own has what the store holds.
+// Event is one change of one object, as one handler sees it. For each key, Old is the state that
+// the handler was told last. So a handler that applies its events to a map of its own holds what
+// the store holds.
 type Event[T store.Object] struct {
 	// Key is "namespace/name", or "name" in cluster scope, as [store.Key] makes it.
 	Key string
-	// Old is the object before: nil in Added, the last state in Deleted. That is the object of the server's DELETED
-	// event, newer than what was last told; with Missed, it is what was last told. Objects are shared and read-only.
+	// Old is the object before: nil in Added, the last state in Deleted. For a deletion it comes
+	// from the server's DELETED event, and is newer than the state told last; with Missed, it is
+	// the state told last. Objects are shared and read-only.
 	Old T
 	// New is the object now: nil in Deleted, never nil otherwise.
-	New T
-	// Type is what happened.
+	New  T
 	Type EventType
-	// Initial marks the handler's own initial list: what was there when it began.
+	// Initial marks the handler's own initial list: the objects that existed when it began.
 	Initial bool
-	// Missed says that the event was inferred from two states, since the server could not say what happened between
-	// them (a relist) or the handler fell behind: an update may stand for several, and a deletion's final state is
-	// not known.
+	// Missed marks an event inferred from two states, after a relist or because the handler fell
+	// behind. An update may then stand for several, and the final state of a deletion is not known.
 	Missed bool
 }
 
@@ -34,22 +34,24 @@ func (e Event[T]) Object() T {
 	return e.New
 }
 
-// EventType is what happened to an object.
+// EventType is the kind of a change.
 type EventType uint8
 
-// The types. An object that was deleted and created again under its key, which its UID tells, is Deleted and Added.
+// The types. An object that was deleted and created again under its key is Deleted and then Added:
+// its UID tells.
 const (
-	// Added is an object that the handler was not told of, or not since it was deleted.
+	// Added is an object that the handler does not know: it was never told of it, or was told of
+	// its deletion.
 	Added EventType = iota + 1
 	// Updated is a newer version of an object.
 	Updated
-	// Deleted is an object that is gone, or that no longer belongs to the collection.
+	// Deleted is an object that no longer exists, or no longer belongs to the collection.
 	Deleted
-	// Redelivered is an object that has not changed, told again by [WithRedelivery]; Old and New are the same.
+	// Redelivered is an unchanged object, told again by [WithRedelivery]; Old and New are the same.
 	Redelivered
 )
 
-// String is the type in lower case, such as "added".
+// String returns the type in lower case, such as "added".
 func (t EventType) String() string {
 	switch t {
 	case Added:

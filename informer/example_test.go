@@ -10,7 +10,8 @@ import (
 )
 
 func Example() {
-	server := newServer("web", "db") // in a program: listwatch.FromClient[corev1.Pod](client, "pods")
+	// A program has listwatch.FromClient[corev1.Pod](client, "pods") instead.
+	server := newServer("web", "db")
 
 	ctx, stop := context.WithCancel(context.Background())
 	pods := informer.New[*corev1.Pod](server)
@@ -20,7 +21,7 @@ func Example() {
 		fmt.Println(err)
 	}
 
-	// A write, and a read that is sure to see it.
+	// A write, and a read that is sure to include it.
 	written := server.put("web")
 	if err := pods.WaitFor(ctx, written); err != nil {
 		fmt.Println(err)

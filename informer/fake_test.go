@@ -30,20 +30,21 @@ type (
 	content    = map[string]string // by key, "uid@version"
 )
 
-// server is a collection of pods with its whole history. It can be made to forget the history, and to cut watches.
+// server is a collection of pods with its whole history. A test can erase the history, and cut
+// watches.
 type server struct {
-	// version names a revision, for servers whose versions cannot be compared.
+	// version turns a revision into a resource version, for versions that cannot be compared.
 	version func(revision int) string
 
 	mu       sync.Mutex
 	pods     map[string]*corev1.Pod
 	history  []watched // change n is history[n-1]
-	floor    int       // watches begin here or later
+	floor    int       // watches from an earlier version expire
 	uids     int
 	changed  chan struct{} // closed at the next change
 	cut      chan struct{} // closed to end the watches
-	mute     bool          // watches bring nothing, until they are cut
-	lost     int           // changes up to here are not told by watches
+	mute     bool          // watches send nothing until they are cut
+	lost     int           // watches skip changes up to this one
 	requests int
 }
 
@@ -61,7 +62,6 @@ func newServer(names ...string) *server {
 	return s
 }
 
-// put creates or updates a pod, and returns it.
 func (s *server) put(name string) *corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,6 @@ func (s *server) put(name string) *corev1.Pod {
 	return pod
 }
 
-// remove deletes a pod, and returns its final state.
 func (s *server) remove(name string) *corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +96,6 @@ func (s *server) noteLocked(kind watch.EventType, pod *corev1.Pod) {
 	s.changed = make(chan struct{})
 }
 
-// bookmark sends one to every watch.
 func (s *server) bookmark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,14 +105,13 @@ func (s *server) bookmark() {
 	s.changed = make(chan struct{})
 }
 
-// silence makes the watches bring nothing until they are cut.
 func (s *server) silence() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mute = true
 }
 
-// lose makes everything up to now an event that watches never bring.
+// lose makes watches skip all changes so far.
 func (s *server) lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +130,6 @@ func (s *server) disconnect(forget bool) {
 	s.cut = make(chan struct{})
 }
 
-// at is the content at a version.
 func (s *server) at(version string) content {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +141,7 @@ func (s *server) at(version string) content {
 	return nil
 }
 
-// changes are all writes so far, for a judge.
+// changes returns all writes so far, for CheckHistory.
 func (s *server) changes() (all []listwatchtest.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +231,7 @@ func (s *server) Watch(ctx context.Context, o metav1.ListOptions) iter.Seq2[list
 	}
 }
 
-// start runs an informer until stop, which returns what Run did; the test's end stops it too.
+// start runs an informer until stop, which returns Run's error. The end of the test stops it too.
 func start(t testing.TB, i *informer.Informer[*corev1.Pod]) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -249,7 +245,7 @@ func start(t testing.TB, i *informer.Informer[*corev1.Pod]) (stop func() error) 
 	return stop
 }
 
-// running is an informer over a server, running and synced.
+// running returns an informer that runs and is synced.
 func running(t testing.TB, s *server, options ...informer.Option) *informer.Informer[*corev1.Pod] {
 	t.Helper()
 	i := informer.New[*corev1.Pod](s, options...)

@@ -20,11 +20,11 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// feed is a source that lists n pods and then brings as many updates as each value of next says, over the pods in turn,
-// each of memory of its own: no server and no decoding.
+// feed is a source without server and decoding. It lists n pods; then each value of next is the
+// number of updates to send, over the pods in turn. Every version of a pod has memory of its own.
 type feed struct {
 	pods []*corev1.Pod
-	next chan int // how many updates to bring now
+	next chan int // the number of updates to send now
 }
 
 func newFeed(n int) *feed {
@@ -88,9 +88,11 @@ func (f *feed) update(version int) *corev1.Pod {
 	return pod
 }
 
-// heapAfter is what so many events over so many pods leave on the heap, in bytes, with one handler that keeps up and, where
-// stalled, one that stalls on its first event after the initial list. Each version of a pod is memory of its own, about 2.5 KB,
-// which is the worst case: versions decoded by listwatch share most of it.
+// heapAfter returns the bytes that events over pods leave on the heap, with one handler. If
+// stalled, the handler stops at its first event after the initial list.
+//
+// Each version of a pod has memory of its own, about 2.5 KB. That is the worst case: versions
+// decoded by listwatch share most of it.
 func heapAfter(t testing.TB, stalled bool, pods, events int) float64 {
 	before := heap()
 	last := strconv.Itoa(pods + events)
@@ -134,7 +136,7 @@ func heapAfter(t testing.TB, stalled bool, pods, events int) float64 {
 	return after - before
 }
 
-// heap is what is in use after a collection, in bytes.
+// heap returns the bytes in use after a garbage collection.
 func heap() float64 {
 	var m runtime.MemStats
 	runtime.GC()

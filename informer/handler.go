@@ -11,12 +11,13 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Handler is one receiver of an informer's events. [Informer.AddHandler] makes it. Its methods are safe for concurrent
-// use.
+// Handler is one receiver of an informer's events. [Informer.AddHandler] makes it. Its methods are
+// safe for concurrent use.
 //
-// It has a position in the ring of the informer's last changes, and the state at that position. As long as the change
-// at its position is still in the ring, it is told every change; else it is told the difference between its state and
-// the present one. Either way it goes on with the present state, so that nothing is queued for it.
+// It has a position in the ring of the informer's last changes, and the state at that position.
+// While the change at its position is in the ring, it is told every change. Otherwise it is told
+// the difference between its state and the present one. Either way it goes on from the present
+// state, so nothing is queued for it.
 type Handler[T store.Object] struct {
 	name    string
 	handle  func(Event[T])
@@ -24,47 +25,48 @@ type Handler[T store.Object] struct {
 	metrics Metrics
 	ring    *sharedRing[T]
 	remove  func(*Handler[T])
-	over    context.Context // ends with the informer's Run, whose error is the cause
-	idle    func() error    // says that Run has not been called
+	over    context.Context // ends with the informer's Run; the cause is Run's error
+	idle    func() error    // an error if Run has not been called
 
 	halted  chan struct{}
 	halt    func() // closes halted, once
 	synced  chan struct{}
-	done    chan struct{} // closed by whoever delivers; after that, err does not change
+	done    chan struct{} // closed by the delivering goroutine; after that, err does not change
 	started bool          // guarded by the informer's lock
 	err     error
 
-	position  atomic.Uint64 // of the next change that the handler has not returned from
-	since     atomic.Int64  // a time of the ring's: nothing that the handler has not returned from is older
+	position  atomic.Uint64 // the next change that the handler has not returned from
+	since     atomic.Int64  // ring time: no older change awaits the handler's return
 	delivered atomic.Uint64
 	diffs     atomic.Uint64
 
-	// Of the goroutine that delivers.
+	// Used only by the delivering goroutine.
 	at    view[T]
 	reads bool // the ring counts this handler among its readers
 	batch []noted[T]
-	now   Event[T] // what the handler is being told; zero in the function of WithSynced
+	now   Event[T] // the event being told; zero in the function of WithSynced
 }
 
-// Lag is how far a handler is behind the store.
+// Lag is the distance of a handler behind the store.
 type Lag struct {
-	// Events is the number of changes of which the handler has not been told, or has not returned from yet.
+	// Events is the number of changes from which the handler has not returned yet.
 	Events uint64
-	// Age is how long the oldest of them has been waiting. While the handler is given a difference it is an upper bound.
+	// Age is the time for which the oldest of them has waited. While the handler is told a
+	// difference, it is an upper bound.
 	Age time.Duration
 }
 
 // Name is the name of [WithName], or "handler-" and a number.
 func (h *Handler[T]) Name() string { return h.name }
 
-// Synced is closed once the handler has returned from the last event of its initial list, and the function of
-// [WithSynced] too. Where Run ends before that,
-// it stays open; see [Handler.WaitSynced].
+// Synced is closed once the handler has returned from the last event of its initial list, and the
+// function of [WithSynced] has returned too. It stays open if Run ends before that; see
+// [Handler.WaitSynced].
 func (h *Handler[T]) Synced() <-chan struct{} { return h.synced }
 
-// WaitSynced blocks until [Handler.Synced] is closed. When ctx ends first, the error says whether nobody has called Run.
-// When the handler ends first, WaitSynced fails at once: with its panic, or with [ErrStopped] and the error with which Run
-// failed.
+// WaitSynced blocks until [Handler.Synced] is closed. If ctx ends first, the error says whether Run
+// was never called. If the handler ends first, WaitSynced fails at once: with the handler's panic,
+// or with [ErrStopped] and Run's error.
 func (h *Handler[T]) WaitSynced(ctx context.Context) error {
 	select {
 	case <-h.synced:
@@ -77,7 +79,7 @@ func (h *Handler[T]) WaitSynced(ctx context.Context) error {
 	case <-h.done:
 	}
 	select {
-	case <-h.synced: // both were true
+	case <-h.synced: // select picks at random if both are closed
 		return nil
 	default:
 	}
@@ -90,7 +92,7 @@ func (h *Handler[T]) WaitSynced(ctx context.Context) error {
 	return fmt.Errorf("informer: %s: not synced: %w", h.name, ErrStopped)
 }
 
-// Lag is how far the handler is behind now. It does not block.
+// Lag returns the handler's present distance behind the store. It does not block.
 func (h *Handler[T]) Lag() Lag {
 	position := h.position.Load()
 	since := time.Duration(h.since.Load())
@@ -104,16 +106,17 @@ func (h *Handler[T]) Lag() Lag {
 	return Lag{Events: count, Age: h.ring.now() - at}
 }
 
-// Remove ends the handler and waits until it has returned for the last time: after Remove there are no more events.
-// It may be called at any time and more than once. A handler that calls it waits for itself, and so for ever: see
-// [Handler.Halt].
+// Remove ends the handler and blocks until it has returned for the last time: after Remove there
+// are no more events. It may be called at any time and more than once. A handler must not call it,
+// since it would wait for itself for ever: see [Handler.Halt].
 func (h *Handler[T]) Remove() { h.remove(h); <-h.done }
 
-// Halt ends the handler as [Handler.Remove] does, and does not wait. The handler is told nothing after the event that it
-// is handling, if any, and has left the informer's Status when Halt returns. A handler that has had enough calls it.
+// Halt ends the handler as [Handler.Remove] does, but does not block. The handler is told nothing
+// after the event that it is handling, if any. When Halt returns, the handler has left the
+// informer's Status. A handler may call it to end itself.
 func (h *Handler[T]) Halt() { h.remove(h) }
 
-// run tells the handler everything, until it is halted.
+// run delivers events until the handler is halted.
 func (h *Handler[T]) run(fail func(error)) {
 	defer close(h.done)
 	guarded(func() {
@@ -128,7 +131,7 @@ func (h *Handler[T]) run(fail func(error)) {
 	})
 }
 
-// guarded calls f, and broke where f did not return but panicked or ended the goroutine.
+// guarded calls f, and calls broke if f panicked or ended its goroutine.
 func guarded(f func(), broke func(PanicError)) {
 	returned := false
 	defer func() {
@@ -140,7 +143,7 @@ func guarded(f func(), broke func(PanicError)) {
 	returned = true
 }
 
-// events yields all that the handler is to be told, and blocks in between. It ends when the handler is halted.
+// events yields the handler's events, and blocks between them. It ends when the handler is halted.
 func (h *Handler[T]) events(yield func(Event[T]) bool) {
 	defer func() {
 		if h.reads {
@@ -162,7 +165,7 @@ func (h *Handler[T]) events(yield func(Event[T]) bool) {
 		defer timer.Stop()
 		due = timer.C
 	}
-	var changed <-chan struct{} // set once there was nothing to tell
+	var changed <-chan struct{} // set when there was nothing to tell
 	for {
 		told, goOn := h.catchUp(yield)
 		redeliver := false
@@ -171,10 +174,10 @@ func (h *Handler[T]) events(yield func(Event[T]) bool) {
 			return
 		case told:
 			changed = nil
-			redeliver = h.isDue(due) // also while changes never end
+			redeliver = h.isDue(due) // even if changes never stop
 		case changed == nil:
 			changed = h.ring.changed.Wait()
-			continue // look once more, lest a change slip by
+			continue // look again: a change may have come before Wait
 		default:
 			if redeliver, goOn = h.wait(changed, due); !goOn {
 				return
@@ -190,7 +193,8 @@ func (h *Handler[T]) events(yield func(Event[T]) bool) {
 	}
 }
 
-// wait blocks until something has changed or a redelivery is due; goOn is false when the handler is halted.
+// wait blocks until something has changed or a redelivery is due; goOn is false if the handler is
+// halted.
 func (h *Handler[T]) wait(changed <-chan struct{}, due <-chan time.Time) (redeliver, goOn bool) {
 	select {
 	case <-changed:
@@ -211,7 +215,7 @@ func (h *Handler[T]) isDue(due <-chan time.Time) bool {
 	}
 }
 
-// initial tells the whole state at which the handler begins, once there is one.
+// initial waits for a whole state, and tells all of it.
 func (h *Handler[T]) initial(yield func(Event[T]) bool) bool {
 	for {
 		changed := h.ring.changed.Wait()
@@ -233,7 +237,6 @@ func (h *Handler[T]) initial(yield func(Event[T]) bool) bool {
 	})
 }
 
-// redeliver tells everything that the handler knows again.
 func (h *Handler[T]) redeliver(yield func(Event[T]) bool) bool {
 	return h.tellAll(yield, func(key string, obj T) Event[T] {
 		return Event[T]{Key: key, Old: obj, New: obj, Type: Redelivered}
@@ -253,11 +256,11 @@ func (h *Handler[T]) tellAll(yield func(Event[T]) bool, event func(string, T) Ev
 	return true
 }
 
-// catchUp tells what has changed since the handler's position, event by event or as a difference.
+// catchUp tells the changes since the handler's position, event by event or as a difference.
 func (h *Handler[T]) catchUp(yield func(Event[T]) bool) (told, goOn bool) {
 	before := h.at
 	events, now, all := h.ring.read(before.next, h.batch[:0])
-	h.at = now // and not the state before, which would keep old objects alive
+	h.at = now // the earlier state would keep old objects alive
 	switch {
 	case !all:
 		return true, h.tellDifference(yield, before.state, now)
@@ -281,7 +284,7 @@ func (h *Handler[T]) tellEvents(yield func(Event[T]) bool, events []noted[T], no
 		h.position.Store(position)
 	}
 	h.since.Store(int64(now.at))
-	clear(events) // the objects are not the buffer's to keep
+	clear(events) // the buffer must not keep objects alive
 	h.finished(len(events), false, began)
 	return true
 }
@@ -320,7 +323,7 @@ func (h *Handler[T]) isHalted() bool {
 	}
 }
 
-// status is read by anybody.
+// status is called by any goroutine.
 func (h *Handler[T]) status() HandlerStatus {
 	s := HandlerStatus{Name: h.name, Unnamed: h.options.name == "", Lag: h.Lag(), Delivered: h.delivered.Load(), Differences: h.diffs.Load()}
 	select {
@@ -336,20 +339,22 @@ func (h *Handler[T]) status() HandlerStatus {
 	return s
 }
 
-// PanicError is a handler, or the function of [WithVerification], that panicked or ended its goroutine.
+// PanicError is the error of a handler, or of the function of [WithVerification], that panicked or
+// ended its goroutine.
 type PanicError struct {
-	// Handler is the handler's name, empty for the function of [WithVerification]; Type and Key are of the event that it was
-	// handling, and zero in the function of [WithSynced].
+	// Handler is the handler's name, empty for the function of [WithVerification]. Type and Key are
+	// those of the event being handled, zero in the function of [WithSynced].
 	Handler string
 	Type    EventType
 	Key     string
-	// Value is what was given to panic; nil where the handler called runtime.Goexit, as testing.T.FailNow does.
+	// Value is the argument of panic; nil if the handler called runtime.Goexit, as
+	// testing.T.FailNow does.
 	Value any
 	// Stack is the stack of the goroutine.
 	Stack []byte
 }
 
-// Error names the handler and the event, and quotes the value only where it is an error or a string.
+// Error names the handler and the event. It quotes the value only if that is an error or a string.
 func (e *PanicError) Error() string {
 	what := fmt.Sprintf("panicked with a %T", e.Value)
 	switch value := e.Value.(type) {
@@ -369,7 +374,7 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("informer: handler %q %s (at %s %s)", e.Handler, what, e.Type, e.Key)
 }
 
-// Unwrap returns the value where it is an error.
+// Unwrap returns the value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

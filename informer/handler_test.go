@@ -15,7 +15,6 @@ import (
 	"github.com/tributary-go/tributary/informer"
 )
 
-// recorder is a handler that writes down what it is told.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -27,7 +26,7 @@ func (r *recorder) handle(e podEvent) {
 	r.lines = append(r.lines, show(e))
 }
 
-// take returns what has come since it was last asked, when everybody in the bubble waits.
+// take returns the lines since its last call, once all goroutines of the bubble are blocked.
 func (r *recorder) take() []string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -37,7 +36,7 @@ func (r *recorder) take() []string {
 	return lines
 }
 
-// show is an event in one line, such as "updated ns/a 1>2".
+// show formats an event, such as "updated ns/a 1>2".
 func show(e podEvent) string {
 	line := fmt.Sprintf("%s %s ", e.Type, e.Key)
 	if e.Old != nil {
@@ -92,7 +91,7 @@ func TestRecreatedWhileDisconnected(t *testing.T) {
 		s.put("again")
 		s.put("kept")
 		s.disconnect(true)
-		time.Sleep(5 * time.Second) // of the simulated clock: the reflector backs off
+		time.Sleep(5 * time.Second) // simulated time: the reflector backs off
 		require.ElementsMatch(t, []string{
 			"deleted ns/gone 2> missed", "deleted ns/again 3> missed", "added ns/again >6 missed", "updated ns/kept 1>7 missed",
 		}, r.take())
@@ -173,7 +172,7 @@ func TestWaitSyncedOfAHandler(t *testing.T) {
 	})
 }
 
-// TestRemoveWaitsForTheLastReturn: two removals both wait for the handler that is at work, and end when it returns.
+// TestRemoveWaitsForTheLastReturn: two calls of Remove both wait for the handler that is at work.
 func TestRemoveWaitsForTheLastReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("a", "b")
@@ -198,7 +197,7 @@ func TestRemoveWaitsForTheLastReturn(t *testing.T) {
 	})
 }
 
-// TestHaltFromTheHandler: a handler that has had enough is told nothing after the event at hand.
+// TestHaltFromTheHandler: a handler that halts itself is told nothing more.
 func TestHaltFromTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("a", "b")
@@ -208,7 +207,7 @@ func TestHaltFromTheHandler(t *testing.T) {
 		h = add(t, i, func(podEvent) {
 			calls++
 			h.Halt()
-			h.Halt() // twice
+			h.Halt() // a second Halt does nothing
 			left = len(i.Status().Handlers)
 		})
 		start(t, i)
@@ -225,7 +224,7 @@ func TestRunWaitsForHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informer.New[*corev1.Pod](newServer("a", "b"))
 		calls := 0
-		add(t, i, func(podEvent) { calls++; time.Sleep(time.Hour) }) // of the simulated clock
+		add(t, i, func(podEvent) { calls++; time.Sleep(time.Hour) }) // simulated time
 		stop := start(t, i)
 		synctest.Wait()
 		began := time.Now()
@@ -261,7 +260,7 @@ func TestPanicEndsRun(t *testing.T) {
 	}
 }
 
-// TestGoexitEndsRun: a handler that ends its goroutine, as a failing test assertion in it does, is not forgotten.
+// TestGoexitEndsRun: a handler that ends its goroutine ends Run, as a failing assertion in it does.
 func TestGoexitEndsRun(t *testing.T) {
 	i := informer.New[*corev1.Pod](newServer("a"))
 	inner := &testing.T{}
@@ -284,8 +283,8 @@ func TestPanicLeavesOthersAlone(t *testing.T) {
 	})
 }
 
-// TestStalledHandlerIsToldTheDifference: a handler that stalls while 1,000 events pass a ring of 4 shows its lag, and is
-// told what it has in hand, then one event per object.
+// TestStalledHandlerIsToldTheDifference: a handler stalls while 1,000 events pass a ring of 4. It
+// shows its lag; then it is told the events that it had read, and one event per object.
 func TestStalledHandlerIsToldTheDifference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("a", "b", "c")
@@ -303,7 +302,7 @@ func TestStalledHandlerIsToldTheDifference(t *testing.T) {
 		s.put("a")
 		synctest.Wait()
 		require.Equal(t, "updated ns/a 1>4", last)
-		time.Sleep(time.Minute) // of the simulated clock
+		time.Sleep(time.Minute) // simulated time
 		for range 333 {
 			for _, name := range []string{"a", "b", "d"} {
 				s.put(name)
@@ -334,7 +333,7 @@ func TestRedelivery(t *testing.T) {
 		s.put("a")
 		require.Len(t, r.take(), 1)
 		requests := s.requests
-		time.Sleep(time.Minute) // of the simulated clock
+		time.Sleep(time.Minute) // simulated time
 		require.Equal(t, []string{"redelivered ns/a 2>2"}, r.take())
 		s.remove("a")
 		require.Equal(t, []string{"deleted ns/a 3>"}, r.take())
@@ -374,20 +373,20 @@ func TestEventsIsALoop(t *testing.T) {
 	})
 }
 
-// TestWithSynced: a loop is told that its initial list is complete after the last object and before the first change,
-// on its own goroutine; that the list is empty, too; and once.
+// TestWithSynced: synced is called once on the loop's goroutine, after the last object and before
+// the first change, also for an empty list.
 func TestWithSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("a", "b")
 		i := running(t, s)
-		var lines []string // of the loop's goroutine alone
+		var lines []string // used by the loop's goroutine alone
 		whole := func() { lines = append(lines, "whole") }
 		for e := range i.Events(t.Context(), informer.WithSynced(whole), informer.WithRedelivery(time.Minute)) {
 			lines = append(lines, show(e))
 			switch len(lines) {
 			case 2:
 				s.put("b")
-				synctest.Wait() // the change has come before the signal
+				synctest.Wait() // the change precedes the signal
 			case 4:
 				s.remove("a")
 				s.remove("b")
@@ -423,7 +422,6 @@ func TestRunEndsLoops(t *testing.T) {
 	})
 }
 
-// measured keeps the last batch of a handler.
 type measured chan informer.DeliveryStats
 
 func (m measured) Delivered(s informer.DeliveryStats) { m <- s }

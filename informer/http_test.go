@@ -18,11 +18,11 @@ import (
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
-// patience is for what crosses a real connection.
+// patience is the limit for a step over a real connection.
 const patience = 20 * time.Second
 
-// TestOverHTTP follows the pods of one node on a real server by a real client: a pod that leaves the node is gone, writes
-// are read back, and an expired watch is healed.
+// TestOverHTTP follows the pods of one node over HTTP. A pod that leaves the node is deleted,
+// writes are read back, and the informer recovers from an expired watch.
 func TestOverHTTP(t *testing.T) {
 	s, err := apiserver.NewServer(watchcache.WithBookmarkInterval(20 * time.Millisecond))
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestOverHTTP(t *testing.T) {
 	require.True(t, ok, "one's own write is read")
 	require.Equal(t, a.ResourceVersion, held.ResourceVersion)
 	require.Equal(t, informer.Added, await().Type)
-	create("elsewhere", "n2") // reached by a bookmark alone
+	create("elsewhere", "n2") // only a bookmark brings this version
 	_, ok = i.Snapshot().Get("ns/elsewhere")
 	require.False(t, ok)
 
@@ -87,7 +87,7 @@ func TestOverHTTP(t *testing.T) {
 	_, ok = i.Snapshot().Get("ns/b")
 	require.False(t, ok)
 	last := await()
-	for last.Type == informer.Updated { // marked for deletion first
+	for last.Type == informer.Updated { // the pod is first marked for deletion
 		last = await()
 	}
 	require.Equal(t, informer.Deleted, last.Type)
@@ -104,8 +104,8 @@ func TestOverHTTP(t *testing.T) {
 	require.Zero(t, d.Count)
 }
 
-// TestStalledHandlerIsBounded: a stalled handler keeps alive the collection that it was last told of, not the changes
-// since. Module bench has the figures, beside client-go's.
+// TestStalledHandlerIsBounded: a stalled handler keeps alive the collection that it was last told,
+// not the changes since. Module bench compares with client-go.
 func TestStalledHandlerIsBounded(t *testing.T) {
 	const pods, events = 1_000, 40_000
 	idle := heapAfter(t, false, pods, events)

@@ -15,32 +15,32 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Informer keeps a copy of one collection and tells handlers what changes in it. Make one with [New] and call Run once;
-// the other methods are safe for concurrent use, at any time.
+// Informer keeps a copy of one collection and tells handlers what changes in it. Make it with [New]
+// and call Run once. The other methods are safe for concurrent use, at any time.
 type Informer[T store.Object] struct {
 	source    listwatch.ListerWatcher[T] // nil in a union
 	options   options
 	optionErr error
 	journal   *journal[T]
 	copier    copier
-	// complete is up to which resource version the store is complete, and who is at that.
+	// complete returns the version up to which the store is complete, and whose version it is.
 	complete func() (resourceVersion, who string)
-	over     context.Context         // ends when Run ends, or has failed to begin
-	finish   context.CancelCauseFunc // of over: the cause is Run's error, or ErrStopped
+	over     context.Context         // ends when Run ends, or fails to begin
+	finish   context.CancelCauseFunc // ends over; the cause is Run's error, or ErrStopped
 
 	mu       sync.Mutex
 	phase    phase
 	handlers []*Handler[T]
-	numbered int                     // handlers that have been named by number
+	numbered int                     // the count of names by number
 	fail     context.CancelCauseFunc // ends Run; set while it runs
-	failure  error                   // the first panic that ended it
-	drift    Drift                   // of the last verification that came to a result
+	failure  error                   // the first panic, or the error that ended Run
+	drift    Drift                   // of the last successful verification
 	driftErr error                   // of the last verification
 
-	running sync.WaitGroup // what Run waits for; grows under mu only
+	running sync.WaitGroup // Run waits for it; grows under mu only
 }
 
-// copier writes into the journal: a reflector, or those of a union.
+// copier writes into the journal: an informer's reflector, or a union's reflectors.
 type copier interface {
 	Run(context.Context) error
 	Synced() <-chan struct{}
@@ -57,11 +57,11 @@ const (
 	ended
 )
 
-// New makes an informer that will list and watch source. Nothing happens before Run, which also reports what is wrong with
-// the source and the options.
+// New makes an informer that will list and watch source. Nothing happens before Run, which also
+// reports errors in the source and the options.
 func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option) *Informer[T] {
 	i := newInformer[T](optionList)
-	if null.Is(source) { // of a nil pointer nothing may be asked
+	if null.Is(source) { // a nil pointer has no methods to ask
 		i.optionErr, source = errors.Join(i.optionErr, errNoSource), nil
 	}
 	i.source = source
@@ -81,10 +81,13 @@ func newInformer[T store.Object](optionList []Option) *Informer[T] {
 	return i
 }
 
-// Run keeps the copy and tells the handlers, until ctx ends, which is no error. It blocks, and everything it started has
-// ended when it returns: it waits for a handler that is at work, and after the end of ctx begins no further event. It
-// fails at once on bad options or a second call, with a *[PanicError] on a panic of a handler or of the function given to
-// [WithVerification], and otherwise as [reflector.Reflector.Run] does.
+// Run keeps the copy and tells the handlers until ctx ends, which is not an error. It blocks.
+// Everything that it started has ended when it returns: it waits for a handler that is at work, and
+// begins no event after the end of ctx.
+//
+// It fails at once on bad options or a second call. If a handler, or the function of
+// [WithVerification], panics, it fails with a *[PanicError]. Otherwise it fails as
+// [reflector.Reflector.Run] does.
 func (i *Informer[T]) Run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -116,7 +119,7 @@ func (i *Informer[T]) begin(fail context.CancelCauseFunc) error {
 	i.phase = running
 	i.fail = fail
 	for _, h := range i.handlers {
-		if !h.started { // a loop over Events runs by itself
+		if !h.started { // a loop over Events is already started
 			i.startLocked(h)
 		}
 	}
@@ -129,7 +132,8 @@ func (i *Informer[T]) end(err error) {
 	i.endLocked(err)
 }
 
-// endLocked ends the handlers, and says why to all who wait. A panic was there before err.
+// endLocked ends the handlers and wakes all waiters. A panic, noted before, takes precedence over
+// err.
 func (i *Informer[T]) endLocked(err error) {
 	if i.failure == nil {
 		i.failure = err
@@ -140,26 +144,27 @@ func (i *Informer[T]) endLocked(err error) {
 	i.finish(ErrStopped)
 	for _, h := range i.handlers {
 		h.halt()
-		if !h.started { // nobody else will close it
+		if !h.started { // no goroutine will close it
 			h.started = true
 			close(h.done)
 		}
 	}
 }
 
-// Synced is closed once the store holds a whole state of the server. A handler is told of it later, and has a Synced of
-// its own.
+// Synced is closed once the store holds a whole state of the server. Handlers are told of that
+// state later: each has a Synced of its own.
 func (i *Informer[T]) Synced() <-chan struct{} { return i.copier.Synced() }
 
-// WaitSynced blocks until the store holds a whole state of the server. When ctx ends first, the error says what stood in
-// the way; nobody having called Run is one such thing. When Run fails or ends first, WaitSynced fails at once with Run's
-// error, or with [ErrStopped].
+// WaitSynced blocks until the store holds a whole state of the server. If ctx ends first, the error
+// gives the cause, such as a Run that was never called. If Run fails or ends first, WaitSynced
+// fails at once with Run's error, or with [ErrStopped].
 func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(i.over, func() { cancel(context.Cause(i.over)) })()
 	err := i.copier.WaitSynced(ctx)
-	if err != nil && i.source != nil { // its reflector may have ended a moment before Run, which knows why
+	if err != nil && i.source != nil {
+		// The reflector may end a moment before Run, which knows the cause.
 		<-ctx.Done()
 		err = i.copier.WaitSynced(ctx)
 	}
@@ -175,7 +180,7 @@ func (i *Informer[T]) isIdle() bool {
 	return i.phase == idle
 }
 
-// notRun says whose Run it is that nobody has called.
+// notRun names the Run that was not called: the informer's or the set's.
 func (i *Informer[T]) notRun() error {
 	if i.options.ofSet {
 		return errors.New("nobody has called Run of the set")
@@ -183,18 +188,20 @@ func (i *Informer[T]) notRun() error {
 	return errors.New("nobody has called Run")
 }
 
-// Done is closed once Run ends, whatever ended it: handlers are begun no more, and none can be added.
+// Done is closed once Run ends, for whatever reason. From then on no handler begins, and none can
+// be added.
 func (i *Informer[T]) Done() <-chan struct{} { return i.over.Done() }
 
-// Ready returns nil when the store holds a whole state of the server and the server was heard from within maxStaleness;
-// else what is wrong. An informer can be given to [reflector.ReadyHandler].
+// Ready returns nil if the store holds a whole state of the server, and the last contact with the
+// server is within maxStaleness. Otherwise the error says what is wrong. [reflector.ReadyHandler]
+// accepts an informer.
 func (i *Informer[T]) Ready(maxStaleness time.Duration) error { return i.copier.Ready(maxStaleness) }
 
-// Snapshot is the content of the store now. It takes no lock. It is never behind an event that a handler was told of,
-// and may be ahead.
+// Snapshot returns the present content of the store. It takes no lock. It is never behind an event
+// that a handler was told of, and may be ahead.
 func (i *Informer[T]) Snapshot() store.Snapshot[T] { return i.journal.Snapshot() }
 
-// Status is the health of the copy and of its handlers now. It does not block.
+// Status returns the present health of the copy and of its handlers. It does not block.
 func (i *Informer[T]) Status() Status {
 	s := Status{Status: i.copier.Status(), Objects: i.Snapshot().Len()}
 	i.mu.Lock()
@@ -206,10 +213,12 @@ func (i *Informer[T]) Status() Status {
 	return s
 }
 
-// AddHandler has handle told of every object and every change from now on, before Run or while it runs: first of all
-// objects as its initial list, then of what changes. handle is called on one goroutine of its own, one event at a time,
-// and may take its time: nobody else waits for it. AddHandler does not block. It fails on a function that is nil and on bad
-// options, and with [ErrStopped] after Run has ended.
+// AddHandler adds a handler, before Run or while it runs. handle is told of all objects as its
+// initial list, then of every change. It is called on one goroutine of its own, one event at a
+// time, and may take its time: nothing waits for it.
+//
+// AddHandler does not block. It fails if handle is nil or an option is bad, and with [ErrStopped]
+// after Run has ended.
 func (i *Informer[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption) (*Handler[T], error) {
 	h := i.newHandler(optionList)
 	h.handle = handle
@@ -231,9 +240,12 @@ func (i *Informer[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOpt
 	return h, nil
 }
 
-// Events yields what a handler would be told, as a loop: the initial list, then changes. The loop's body is the handler,
-// on the caller's own goroutine; ending it removes the handler. It waits for Run to begin, and ends with ctx or with Run,
-// whose error says why. Each range over it begins anew. [WithSynced] tells a loop that its initial list is complete.
+// Events yields the events of a handler to a loop: the initial list, then changes. [WithSynced]
+// tells the loop that its initial list is complete. The loop's body is the handler, on the caller's
+// own goroutine; leaving the loop removes the handler.
+//
+// The loop blocks until Run begins, and ends with ctx or with Run, whose error has the cause. Each
+// range over it begins anew.
 func (i *Informer[T]) Events(ctx context.Context, optionList ...HandlerOption) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		h := i.newHandler(optionList)
@@ -290,7 +302,7 @@ func (i *Informer[T]) startLocked(h *Handler[T]) {
 	})
 }
 
-// forget halts a handler and drops it from the list. It does not wait.
+// forget halts a handler and drops it from the list. It does not block.
 func (i *Informer[T]) forget(h *Handler[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -302,7 +314,7 @@ func (i *Informer[T]) forget(h *Handler[T]) {
 	}
 }
 
-// removeOwned removes the handlers of an owner: it halts them all, then waits for each.
+// removeOwned halts all handlers of an owner before it waits for each.
 func (i *Informer[T]) removeOwned(owner any) {
 	i.mu.Lock()
 	var owned []*Handler[T]
@@ -318,7 +330,7 @@ func (i *Informer[T]) removeOwned(owner any) {
 	}
 }
 
-// failed ends Run with err, unless another error was first.
+// failed ends Run with err, unless an earlier error has ended it.
 func (i *Informer[T]) failed(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -48,8 +48,8 @@ func TestIndexesAndHealthPassThrough(t *testing.T) {
 	})
 }
 
-// TestUnknownIndexNamesItself: an index that the informer was not made with is a mistake in the program, and says which;
-// in a handler it ends Run with that.
+// TestUnknownIndexNamesItself: a query of an index that the informer does not keep panics with the
+// index's name. In a handler, the panic ends Run.
 func TestUnknownIndexNamesItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		byNode := store.NewIndex("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })

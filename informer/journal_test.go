@@ -13,11 +13,11 @@ import (
 	"github.com/tributary-go/tributary/store/storetest"
 )
 
-// TestJournalConforms also applies what the ring holds to a map, by the ring's own words, and compares.
+// TestJournalConforms also applies the ring's events to a map, and compares the map with the store.
 func TestJournalConforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Rig {
 		j := &journal[*corev1.Pod]{objects: store.NewIndexer[*corev1.Pod](), ring: newSharedRing[*corev1.Pod](64)}
-		j.ring.replace(j.Snapshot(), nil, 0) // whole, and empty
+		j.ring.replace(j.Snapshot(), nil, 0) // a whole state without objects
 		at, _ := j.ring.begin()
 		held := map[string]*corev1.Pod{}
 		catchUp := func() {
@@ -54,7 +54,7 @@ func TestJournalConforms(t *testing.T) {
 
 func TestRingForgets(t *testing.T) {
 	r := newSharedRing[*corev1.Pod](4)
-	r.readers = math.MaxInt // some of which never catch up: the changes keep their objects
+	r.readers = math.MaxInt // some reader never catches up: the changes keep their objects
 	var none store.Snapshot[*corev1.Pod]
 	r.replace(none, nil, 0)
 	for n := range uint64(11) {
@@ -79,12 +79,12 @@ func TestRingForgets(t *testing.T) {
 	require.Equal(t, uint64(16), v.next)
 }
 
-// TestAnotherUIDIsAnotherObject: a store that is told of an object under a key where it holds another has missed a
-// deletion; and the final state of another object is not that of the one it holds.
+// TestAnotherUIDIsAnotherObject: another UID under a held key means that a deletion was missed. The
+// final state of another object is not that of the held one.
 func TestAnotherUIDIsAnotherObject(t *testing.T) {
 	j := &journal[*corev1.Pod]{objects: store.NewIndexer[*corev1.Pod](), ring: newSharedRing[*corev1.Pod](8)}
 	j.ring.fill()
-	_, begun := j.ring.begin() // without a reader the objects of changes are let go
+	_, begun := j.ring.begin() // without a reader, changes release their objects
 	require.True(t, begun)
 	first, second, third := storetest.Pod("a", 1), storetest.Pod("a", 5), storetest.Pod("a", 9)
 	second.UID, third.UID = "second", "third"

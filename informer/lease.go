@@ -9,21 +9,22 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Lease is a share in an informer of a [Set]. It has the methods of the [Informer], but that Run is the set's to call.
-// Close it when it is no longer needed, and drop it then, since it holds the copy's memory.
+// Lease is a share in an informer of a [Set]. It has the methods of the [Informer], except that
+// only the set calls Run. Close it when it is no longer needed, and drop the reference: it holds
+// the copy's memory.
 type Lease[T store.Object] struct {
 	*Informer[T]
 
 	set    *Set
 	leased *leased
-	close  func() // once
+	close  func() // closes only once
 
-	mu sync.RWMutex // held while a handler is added, and by Close
-	// closed ends with Close. It is a context so that those of loops can be joined with it.
+	mu sync.RWMutex // read-locked while a handler is added; Close locks it
+	// closed ends with Close. It is a context so that the contexts of loops can end with it.
 	closed context.Context
 }
 
-// Run fails: [Set.Run] runs what is leased.
+// Run fails: [Set.Run] runs the leased informers.
 func (l *Lease[T]) Run(context.Context) error { return errLeased }
 
 var errLeased = errors.New("informer: a lease is run by its set: call Set.Run")
@@ -44,8 +45,8 @@ func newLease[T store.Object](s *Set, c *leased, i *Informer[T]) *Lease[T] {
 	return l
 }
 
-// AddHandler adds a handler that ends with the lease; otherwise it is as [Informer.AddHandler]. It fails on a lease that
-// is closed.
+// AddHandler adds a handler that ends with the lease, and fails on a closed lease; otherwise it is
+// [Informer.AddHandler].
 func (l *Lease[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption) (*Handler[T], error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -55,7 +56,7 @@ func (l *Lease[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption
 	return l.Informer.AddHandler(handle, append(optionList[:len(optionList):len(optionList)], func(o *handlerOptions) { o.owner = l })...)
 }
 
-// Events yields what a handler would be told, as [Informer.Events] does, and ends with the lease, too.
+// Events is [Informer.Events], but also ends with the lease.
 func (l *Lease[T]) Events(ctx context.Context, optionList ...HandlerOption) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		if l.closed.Err() != nil {
@@ -68,7 +69,7 @@ func (l *Lease[T]) Events(ctx context.Context, optionList ...HandlerOption) iter
 	}
 }
 
-// WaitSynced is as [Informer.WaitSynced], and fails when the lease is closed.
+// WaitSynced is [Informer.WaitSynced], but also fails once the lease is closed.
 func (l *Lease[T]) WaitSynced(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -78,11 +79,13 @@ func (l *Lease[T]) WaitSynced(ctx context.Context) error {
 
 var errLeaseClosed = errors.New("the lease is closed")
 
-// Done is closed once the informer has ended: with the last lease, with the set, or by a failure, which Err then says.
+// Done is closed once the informer has ended: with the last lease, with the set, or by a failure,
+// which Err then returns.
 func (l *Lease[T]) Done() <-chan struct{} { return l.leased.ended }
 
-// Err is why the informer ended by itself, such as a final error where [reflector.WithFinalErrors] was given; nil while
-// it runs, and where it was ended. A new [Acquire] then begins anew.
+// Err returns why the informer ended by itself, such as a final error under
+// [reflector.WithFinalErrors]. It is nil while the informer runs, or if leases or the set ended it.
+// After a failure, the next [Acquire] makes a new informer.
 func (l *Lease[T]) Err() error {
 	if l.leased.hasEnded() {
 		return l.leased.err
@@ -90,8 +93,12 @@ func (l *Lease[T]) Err() error {
 	return nil
 }
 
-// Close gives the share back. It ends the handlers that were added through this lease and waits until each has returned
-// for the last time; loops over Events end with their present turn, and are not waited for. The last lease of a copy ends
-// its informer and waits for that: the watch is gone then, and the memory with the last reference to the lease. It may be
-// called more than once. Called by a handler of the same copy, it would wait for ever: say "go lease.Close()" there.
+// Close returns the share. It ends the handlers that were added through this lease, and waits until
+// each has returned for the last time. Loops over Events end with their present turn; Close does
+// not wait for them.
+//
+// The last Close of a copy also ends its informer, and waits for that. The watch is then closed,
+// and the memory is freed with the last reference to the lease. Close may be called more than once.
+// A handler of the same copy must call "go lease.Close()": a plain call would wait for the handler
+// itself.
 func (l *Lease[T]) Close() { l.close() }

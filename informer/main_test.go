@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard()) // the default, which a test that reads logs does not use
+	klog.SetLogger(logr.Discard()) // a test that reads logs sets its own logger
 	goleak.VerifyTestMain(m)
 }

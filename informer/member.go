@@ -19,29 +19,30 @@ type Member[T store.Object] struct {
 	name      string
 	union     *members[T]
 	reflector *reflector.Reflector[T]
-	held      store.Indexer[T] // what the member has; written by its reflector, under the union's lock but for a list
+	held      store.Indexer[T] // the member's objects; written under the union's lock, lists apart
 	done      chan struct{}    // closed when its reflector has ended
-	ended     error            // what its reflector's Run returned, once done is closed
-	gone      chan struct{}    // closed when it is no member any more
+	ended     error            // its reflector's error, once done is closed
+	gone      chan struct{}    // closed when it has left the union
 
 	// Guarded by the union's lock.
-	stop       context.CancelFunc // nil until it was started
-	listed     bool               // the store has a whole list of the member's
-	version    string             // up to which the store has the member's changes
+	stop       context.CancelFunc // nil before its start
+	listed     bool               // the store has a whole list of this member
+	version    string             // the version up to which the store has its changes
 	failedOnce bool
 	leaving    bool
 }
 
-// Name is the name that it was added under.
+// Name returns the name given to [Union.Add].
 func (m *Member[T]) Name() string { return m.name }
 
-// Status is its health now. It does not block.
+// Status returns the member's present health. It does not block.
 func (m *Member[T]) Status() MemberStatus {
 	return MemberStatus{Name: m.name, Objects: m.held.Snapshot().Len(), Status: m.reflector.Status()}
 }
 
-// WaitSynced blocks until all that the member has is in the store. It fails when ctx ends before that, and says what stood
-// in the way; at once with the error with which the member's reflector has ended; and when the member is removed.
+// WaitSynced blocks until the store has all objects of the member. If ctx ends first, it fails and
+// gives the cause. It fails at once if the member's reflector ends, with its error, and if the
+// member is removed.
 func (m *Member[T]) WaitSynced(ctx context.Context) error {
 	for {
 		changed := m.union.journal.ring.changed.Wait()
@@ -72,7 +73,8 @@ func (m *Member[T]) isSynced() bool {
 	return m.listed || m.leaving
 }
 
-// hasEnded is why a member that has ended, and was neither synced nor removed before, will not be synced.
+// hasEnded returns the error of a member that ended before it was synced or removed; nil for every
+// other member.
 func (m *Member[T]) hasEnded() error {
 	select {
 	case <-m.done:
@@ -90,9 +92,9 @@ func (m *Member[T]) hasEnded() error {
 
 var errRemoved = errors.New("it was removed")
 
-// Remove ends the member's watch and takes from the store what no other member has, each object told as Deleted in the
-// state in which it was there. It blocks until that is done, not until handlers have been told. It may be called more
-// than once.
+// Remove ends the member's watch, and removes the objects that no other member has. Each is told as
+// Deleted, in its last state in the store. Remove blocks until the store is done, but not for
+// handlers. It may be called more than once.
 func (m *Member[T]) Remove() {
 	u := m.union
 	u.mu.Lock()
@@ -103,7 +105,7 @@ func (m *Member[T]) Remove() {
 	}
 	m.leaving = true
 	stop := m.stop
-	if stop == nil { // Run has not come to it, and will not
+	if stop == nil { // Run has not started it, and will not
 		u.forgetLocked(m)
 	}
 	u.mu.Unlock()
@@ -120,13 +122,14 @@ func (m *Member[T]) Remove() {
 func (u *members[T]) forgetLocked(m *Member[T]) {
 	var none T
 	for _, obj := range m.held.Snapshot().All() {
-		_ = u.dropLocked(m, obj, none, false) // it has a name, so that nothing can fail
+		_ = u.dropLocked(m, obj, none, false) // cannot fail: the object has a name
 	}
 	u.all = slices.DeleteFunc(u.all, func(other *Member[T]) bool { return other == m })
 	u.settleLocked()
 }
 
-// failed notes that the member has had an answer, if a bad one, so that handlers need not wait for it.
+// failed notes that the member has had a first answer, if a bad one, so that handlers do not wait
+// for it.
 func (m *Member[T]) failed() {
 	m.union.mu.Lock()
 	defer m.union.mu.Unlock()
@@ -136,11 +139,11 @@ func (m *Member[T]) failed() {
 	}
 }
 
-// part is the store that a member's reflector writes into: it keeps what the member has, and passes on what that means for
-// the union.
+// part is the store of a member's reflector. It keeps the member's objects, and passes each change
+// on to the union.
 type part[T store.Object] struct{ *Member[T] }
 
-// Snapshot is what the member has, for a source that does not decode that again.
+// Snapshot returns the member's objects, for a source that skips decoding objects it holds.
 func (p *part[T]) Snapshot() store.Snapshot[T] { return p.held.Snapshot() }
 
 func (p *part[T]) Add(obj T) error    { return p.put(obj) }
@@ -172,7 +175,7 @@ func (p *part[T]) Delete(obj T) error {
 	return err
 }
 
-// Replace lets others write while the list is read.
+// Replace does not lock the union while it reads the list.
 func (p *part[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	before := p.held.Snapshot()
 	if err := p.held.Replace(items, resourceVersion); err != nil {
@@ -207,25 +210,26 @@ func (p *part[T]) Bookmark(resourceVersion string) error {
 	return err
 }
 
-// reachedLocked notes that the union has what the member has. The union was told first: what complete says of it is true.
+// reachedLocked notes the member's version. The union's store must have the change before, since
+// complete reports that version.
 func (p *part[T]) reachedLocked() {
 	p.version = p.held.Snapshot().ResourceVersion()
 	p.union.journal.ring.changed.Broadcast()
 }
 
-// observed is a source that tells of its failures.
+// observed is a source that reports its failures.
 type observed[T store.Object] struct {
 	from   listwatch.ListerWatcher[T]
 	failed func()
 }
 
-// IsWatchListSemanticsUnSupported is what the source says.
+// IsWatchListSemanticsUnSupported asks the source.
 func (o observed[T]) IsWatchListSemanticsUnSupported() bool {
 	refuses, ok := o.from.(interface{ IsWatchListSemanticsUnSupported() bool })
 	return ok && refuses.IsWatchListSemanticsUnSupported()
 }
 
-// Holding passes on what the member has, to a source that asks for it.
+// Holding passes the held objects on to a source that uses them.
 func (o observed[T]) Holding(held func(key string) (T, bool)) listwatch.ListerWatcher[T] {
 	if holder, ok := o.from.(interface {
 		Holding(func(key string) (T, bool)) listwatch.ListerWatcher[T]
@@ -264,22 +268,21 @@ func older(a, b string) bool {
 	return order < 0
 }
 
-// obituaries are the last ends of objects in a union, so that a slow member does not bring them back to life. Not safe for
-// concurrent use.
+// obituaries are the last deletions in a union, so that a slow member revives no deleted object.
+// Not safe for concurrent use.
 type obituaries struct {
 	byKey map[string]obituary
-	order []string // of keys, the oldest at next
+	order []string // keys; the oldest is at next
 	next  int
 }
 
 type obituary struct {
 	resourceVersion string
-	inclusive       bool // that very state is over, too
-	at              int  // its place in order
+	inclusive       bool // the state at this version is over, too
+	at              int  // its index in order
 }
 
-// maxObituaries is how many ends are remembered, as many as the changes in a ring: a member that is further behind has no
-// part in what is going on.
+// maxObituaries equals the default size of a ring: a member that is further behind is stale anyway.
 const maxObituaries = 1024
 
 func newObituaries() *obituaries {
@@ -295,7 +298,7 @@ func (o *obituaries) note(key, resourceVersion string, inclusive bool) {
 	o.next = (o.next + 1) % len(o.order)
 }
 
-// covers reports whether a state of the object under key is from before its end.
+// covers reports whether a state of the object under key is from before its deletion.
 func (o *obituaries) covers(key, resourceVersion string) bool {
 	end, ok := o.byKey[key]
 	return ok && (older(resourceVersion, end.resourceVersion) || end.inclusive && resourceVersion == end.resourceVersion)

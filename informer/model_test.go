@@ -17,15 +17,15 @@ import (
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
-// follower is a handler that keeps a map of its own from nothing but its events, and checks each of them.
+// follower is a handler that builds a map from its events alone, and checks each of them.
 type follower struct {
 	t       *testing.T
 	server  *server
 	handler *podHandler
-	pause   func() time.Duration // how long it takes for an event
+	pause   func() time.Duration // sleeps so long at each event
 	held    map[string]*corev1.Pod
-	order   map[string]int // by key and UID, the newest version seen
-	begun   bool           // the initial list is over
+	order   map[string]int // the newest version seen, by key and UID
+	begun   bool           // after the initial list
 	removed atomic.Bool
 	missed  int
 
@@ -51,15 +51,15 @@ func (f *follower) handle(e podEvent) {
 	if e.Missed {
 		f.missed++
 	} else if !e.Initial && e.Type != informer.Redelivered {
-		// The handler has followed the server step by step to this version, or a difference has brought it here.
+		// The handler was told every change up to this version, or a difference that leads to it.
 		assert.Equal(f.t, f.server.at(e.Object().ResourceVersion), f.content(), "after %s %s", e.Type, e.Key)
 	}
 	if f.pause != nil {
-		time.Sleep(f.pause()) // of the simulated clock
+		time.Sleep(f.pause()) // simulated time
 	}
 }
 
-// apply changes the map as the event says, and checks that the event begins where the last one of its key ended.
+// apply changes the map by the event, which must begin where the key's last event ended.
 func (f *follower) apply(e podEvent) {
 	last, held := f.held[e.Key]
 	switch e.Type {
@@ -95,8 +95,9 @@ func (f *follower) content() content {
 	})
 }
 
-// TestModel changes a collection at random, breaks its watches, adds and removes fast and slow handlers, and checks all
-// that the package promises of each event; in the end, everybody has what the server has.
+// TestModel changes a collection at random, breaks its watches, and adds and removes fast and slow
+// handlers. It checks the package's promises at each event. In the end, every handler has the
+// server's state.
 func TestModel(t *testing.T) {
 	missed := 0
 	for range 12 {
@@ -132,7 +133,7 @@ func (m *model) run(steps int) (missed int) {
 		m.step()
 		time.Sleep(time.Duration(m.random.IntN(200)) * time.Millisecond)
 	}
-	time.Sleep(10 * time.Minute) // everybody catches up, and nothing redelivers for ever
+	time.Sleep(10 * time.Minute) // everybody catches up; redeliveries must end
 	for _, f := range m.handlers {
 		require.Equal(m.t, informer.Lag{}, f.handler.Lag())
 	}
@@ -162,7 +163,7 @@ func (m *model) step() {
 		f.removed.Store(true)
 	case p < 10:
 		m.server.disconnect(m.random.IntN(2) == 0)
-	case p < 20: // many at once, so that watchers and handlers fall behind
+	case p < 20: // a burst, so that watches and handlers fall behind
 		for range m.random.IntN(60) {
 			m.change(fmt.Sprint("p", m.random.IntN(8)))
 		}
@@ -171,7 +172,7 @@ func (m *model) step() {
 	}
 }
 
-// change updates a pod, or deletes and sometimes recreates it.
+// change updates a pod, or deletes it and sometimes creates it again.
 func (m *model) change(name string) {
 	if _, there := m.server.now()["ns/"+name]; there && m.random.IntN(3) == 0 {
 		m.server.remove(name)
@@ -184,7 +185,7 @@ func (m *model) change(name string) {
 
 func (m *model) addHandler() {
 	f := &follower{t: m.t, server: m.server, held: map[string]*corev1.Pod{}, order: map[string]int{}}
-	own := rand.New(rand.NewPCG(m.random.Uint64(), 0)) // of the handler's goroutine
+	own := rand.New(rand.NewPCG(m.random.Uint64(), 0)) // used by the handler's goroutine alone
 	if slow := m.random.IntN(3); slow > 0 {
 		f.pause = func() time.Duration { return time.Duration(own.IntN(1+slow*slow*100)) * time.Millisecond }
 	}

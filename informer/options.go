@@ -13,27 +13,27 @@ import (
 type Option func(*options)
 
 type options struct {
-	indexes   []any // of []store.AnyIndex[T], for the T of the informer
+	indexes   []any // each is a []store.AnyIndex[T]; T is an informer's object type
 	reflector []reflector.Option
 	ring      int
 	metrics   Metrics
 	verify    time.Duration
 	report    func(Drift, error)
-	ofSet     bool   // indexes of other types are for other informers
-	namespace string // the only one of the collection, where that is known
+	ofSet     bool   // indexes of other types belong to other informers
+	namespace string // the collection's only namespace; empty if there may be several
 }
 
 // defaults, with their reasons.
 func defaults() options {
 	return options{
-		// Enough for the bursts of a rollout, at 48 bytes and one old version of an object per event. A handler that
-		// falls further behind has no use for every step.
+		// Enough for the bursts of a rollout, at 48 bytes and one old object per event. A handler
+		// that falls further behind does not need every step.
 		ring: 1024,
 	}
 }
 
-// WithIndexes keeps indexes, for queries on the informer's snapshots. They must be of the informer's own object type;
-// Run fails otherwise.
+// WithIndexes keeps indexes, for queries on the informer's snapshots. Run fails if an index is not
+// of the informer's own object type.
 func WithIndexes[T store.Object](indexes ...store.AnyIndex[T]) Option {
 	return func(o *options) { o.indexes = append(o.indexes, indexes) }
 }
@@ -43,18 +43,22 @@ func WithReflector(list ...reflector.Option) Option {
 	return func(o *options) { o.reflector = append(o.reflector, list...) }
 }
 
-// WithRing sets how many changes are remembered for handlers that are busy. Default 1024, at least 1. An event takes 48
-// bytes, and keeps alive the object's version before it. Raise it for handlers that must see every step of a long
-// burst; one that falls behind further gets the difference, so that no event is lost either way.
+// WithRing sets how many changes the ring holds for busy handlers. Default 1024, at least 1. A
+// change takes 48 bytes, and keeps the object's previous version alive.
+//
+// Raise it for handlers that must see every step of a long burst. A handler that falls further
+// behind gets the difference, so no event is lost either way.
 func WithRing(events int) Option { return func(o *options) { o.ring = events } }
 
-// WithMetrics reports to m. Default: nowhere.
+// WithMetrics reports deliveries to m. Default: nowhere.
 func WithMetrics(m Metrics) Option { return func(o *options) { o.metrics = m } }
 
-// WithVerification verifies the copy against the server every so often, counted from the end of the last one, and calls
-// report with each result, on a goroutine of Run that waits for it; its panic ends Run with a *[PanicError]. report may be
-// nil: [Informer.Status] has the last result and error too. Each costs the server a LIST; see [Informer.Verify]. Default:
-// never. A reflector needs no such help; this is for those who want to prove it.
+// WithVerification verifies the copy against the server repeatedly; every is the pause after each
+// verification. Each costs the server a LIST: see [Informer.Verify]. Default: never. No copy needs
+// it: it is for those who want proof.
+//
+// report gets each result, on a goroutine of Run, which waits for it. A panic of report ends Run
+// with a *[PanicError]. report may be nil: [Informer.Status] has the last result and error too.
 func WithVerification(every time.Duration, report func(Drift, error)) Option {
 	return func(o *options) { o.verify, o.report = every, report }
 }
@@ -77,7 +81,7 @@ func (o options) validate() error {
 	return nil
 }
 
-// indexesOf are the indexes of one object type.
+// indexesOf returns the indexes of one object type.
 func indexesOf[T store.Object](o options) ([]store.AnyIndex[T], error) {
 	var all []store.AnyIndex[T]
 	for _, given := range o.indexes {
@@ -107,26 +111,31 @@ type handlerOptions struct {
 	redelivery time.Duration
 	synced     func()
 	isolated   bool
-	owner      any // what the handler ends with, besides the informer
+	owner      any // the lease that the handler ends with; nil without one
 }
 
-// WithName names the handler in errors, [Status] and metrics. Default: "handler-" and a number. Names need not be
-// unique, but metrics are more useful when they are.
+// WithName names the handler in errors, [Status] and metrics. Default: "handler-" and a number.
+// Names need not be unique, but metrics are more useful if they are.
 func WithName(name string) HandlerOption { return func(o *handlerOptions) { o.name = name } }
 
-// WithRedelivery tells the handler all objects again every so often, as [Redelivered] events, counted from the end of
-// the last time. Default: never. Others call this a resync. It asks the server nothing, finds nothing that the store
-// does not hold, and mends no copy: it is for handlers that compare with something outside of the cluster, or that
-// dropped an event of their own accord.
+// WithRedelivery repeatedly tells the handler all objects again, as [Redelivered] events; every is
+// the pause after each repetition. Default: never. Other libraries call this a resync.
+//
+// It asks the server nothing, finds nothing that the store does not hold, and mends no copy. It is
+// for handlers that compare with something outside the cluster, or that have dropped an event
+// themselves.
 func WithRedelivery(every time.Duration) HandlerOption {
 	return func(o *handlerOptions) { o.redelivery = every }
 }
 
-// WithSynced calls synced between the last event of the initial list and the first change, once, also where the list is
-// empty. It runs where the handler does, for a loop over [Informer.Events] on the loop's own goroutine: what it writes
-// the loop may read, and no event comes before it has returned. A handler that waits elsewhere has [Handler.Synced].
+// WithSynced calls synced once, between the last event of the initial list and the first change,
+// even if the list is empty. No event comes before synced has returned.
+//
+// It runs on the handler's goroutine; for [Informer.Events], on the loop's own, so the loop may
+// read what it writes. To wait on another goroutine, use [Handler.Synced].
 func WithSynced(synced func()) HandlerOption { return func(o *handlerOptions) { o.synced = synced } }
 
-// WithIsolation lets the informer go on when this handler panics: the handler ends, and its [HandlerStatus] has the
-// error. Default: Run ends with the error. It has no effect on [Informer.Events], whose loop panics where it stands.
+// WithIsolation lets the informer go on if this handler panics: only the handler ends, and its
+// [HandlerStatus] has the error. Default: Run ends with the error. It has no effect on
+// [Informer.Events], whose loop panics on the caller's goroutine.
 func WithIsolation() HandlerOption { return func(o *handlerOptions) { o.isolated = true } }

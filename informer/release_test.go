@@ -16,8 +16,8 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// TestNothingOfADeletedSecretStays: a ring that is not full kept the last states of deleted objects, and the old states
-// of changed ones, for as long as nothing else came.
+// TestNothingOfADeletedSecretStays: a ring that is not full keeps no deleted object, and no old
+// state of a changed one.
 func TestNothingOfADeletedSecretStays(t *testing.T) {
 	secrets := listwatchtest.New(t, watchcache.Core[*corev1.Secret]("secrets", "Secret"))
 	for name, handlers := range map[string]int{"no handler": 0, "one handler": 1, "three handlers": 3} {
@@ -51,7 +51,7 @@ func TestNothingOfADeletedSecretStays(t *testing.T) {
 			note(secrets.Update(changed))
 			note(secrets.Remove(created))
 			require.Len(t, values, 2)
-			// The handlers and the garbage collector take their time, which nothing announces.
+			// Neither the handlers nor the garbage collector signal that they are done.
 			require.Eventually(t, func() bool {
 				runtime.GC()
 				for _, v := range values {

@@ -11,39 +11,39 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// sharedRing is the last changes of a store, with the state after the last of them. A reader's position is the number
-// of the next change that it wants. It has one writer at a time, and any number of readers, who copy what they want
-// and hold nobody up.
+// sharedRing holds the last changes of a store, and the state after the last of them. A reader's
+// position is the number of its next change. The ring has one writer at a time. Readers copy
+// changes out, so that none of them holds up the writer or another reader.
 type sharedRing[T store.Object] struct {
 	changed signal.Signal // broadcast after each change of state
-	epoch   time.Time     // what noted.at counts from
+	epoch   time.Time     // the zero of noted.at
 
-	// Not a RWMutex: a writer that has to wait for readers is parked, event by event. Readers hold it for one copy, and those that
-	// wait find more when it is their turn: with 100 handlers that is half of the time.
+	// A plain mutex: under a RWMutex, readers park the writer at each event. Readers that wait for
+	// a plain lock find more changes at their turn, which halves the time with 100 handlers.
 	mu      sync.Mutex
 	changes ring.Ring[noted[T]]
-	state   store.Snapshot[T] // after the last change: the two always agree
-	filled  bool              // the state has been a whole state of the server
-	listing uint64            // the number of the last list that was begun
-	listed  uint64            // the number of the last list that the state has
+	state   store.Snapshot[T] // after the last change in the ring, always
+	filled  bool              // the state is, or follows, a whole state of the server
+	listing uint64            // the number of the last list that has begun
+	listed  uint64            // the number of the last list in the state
 
-	// The objects of changes that every reader has read are let go: a deleted Secret, or a thousand old states of
-	// large objects, must not live for as long as the ring is not full.
-	readers, caughtUp int    // how many there are, and how many of them have read everything
-	kept              uint64 // the number of the oldest change that has its objects
+	// Changes that every reader has read release their objects. Otherwise a deleted Secret, or many
+	// old states of a large object, would live until the ring is full.
+	readers, caughtUp int    // the number of readers, and of those that have read everything
+	kept              uint64 // the number of the oldest change with its objects
 }
 
-// noted is an event with the time it came, counted from the ring's epoch.
+// noted is an event with the time of its arrival since the ring's epoch.
 type noted[T store.Object] struct {
 	Event[T]
 	at time.Duration
 
-	// What is left of the object once it was let go.
+	// Kept after the object is released.
 	uid             types.UID
 	resourceVersion string
 }
 
-// letGo keeps of a change what waiting for a version needs.
+// letGo releases the objects, and keeps what a wait for a version needs.
 func (n *noted[T]) letGo() {
 	var none T
 	obj := n.Object()
@@ -51,7 +51,7 @@ func (n *noted[T]) letGo() {
 	n.Old, n.New = none, none
 }
 
-// view is what a reader knows after a read: it has seen the changes before next, which is state.
+// view is a reader's knowledge after a read: all changes before next, which lead to state.
 type view[T store.Object] struct {
 	next  uint64
 	state store.Snapshot[T]
@@ -64,7 +64,7 @@ func newSharedRing[T store.Object](capacity int) *sharedRing[T] {
 
 func (r *sharedRing[T]) now() time.Duration { return time.Since(r.epoch) }
 
-// add notes events, which lead to state, over the oldest ones.
+// add notes events, which lead to state, and evicts the oldest ones.
 func (r *sharedRing[T]) add(state store.Snapshot[T], events ...Event[T]) {
 	at := r.now()
 	r.mu.Lock()
@@ -77,7 +77,7 @@ func (r *sharedRing[T]) add(state store.Snapshot[T], events ...Event[T]) {
 	r.changed.Broadcast()
 }
 
-// fill notes that the state is one that readers may begin with.
+// fill notes that readers may begin at the present state.
 func (r *sharedRing[T]) fill() {
 	r.mu.Lock()
 	r.filled = true
@@ -85,21 +85,21 @@ func (r *sharedRing[T]) fill() {
 	r.changed.Broadcast()
 }
 
-// list notes that a list begins.
 func (r *sharedRing[T]) list() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.listing++
 }
 
-// lists are the numbers of the last list that was begun, and of the last one that the state has.
+// lists returns the numbers of the last list that has begun, and of the last list in the state.
 func (r *sharedRing[T]) lists() (listing, listed uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.listing, r.listed
 }
 
-// replace notes that a list made the content state: count changes, of which events are all that the ring could hold.
+// replace notes a list, which led to state by count changes. events has them all, unless the ring
+// cannot hold them.
 func (r *sharedRing[T]) replace(state store.Snapshot[T], events []Event[T], count int) {
 	at := r.now()
 	r.mu.Lock()
@@ -124,7 +124,7 @@ func (r *sharedRing[T]) noteLocked(e Event[T], at time.Duration) {
 	r.caughtUp = 0
 }
 
-// letGoLocked lets go of the objects that no reader will ask for.
+// letGoLocked releases the objects of changes if every reader has read everything.
 func (r *sharedRing[T]) letGoLocked() {
 	if r.caughtUp < r.readers {
 		return
@@ -134,8 +134,8 @@ func (r *sharedRing[T]) letGoLocked() {
 	}
 }
 
-// begin is where a new reader begins; ok is false while there is no whole state. A reader that has begun reads on
-// until it leaves.
+// begin adds a reader at the present state; ok is false if there is no whole state yet. The reader
+// counts until it leaves.
 func (r *sharedRing[T]) begin() (v view[T], ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *sharedRing[T]) begin() (v view[T], ok bool) {
 	return view[T]{r.changes.Next(), r.state, r.now()}, r.filled
 }
 
-// leave ends the reader that has read everything before next.
+// leave removes the reader that has read everything before next.
 func (r *sharedRing[T]) leave(next uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,8 +157,8 @@ func (r *sharedRing[T]) leave(next uint64) {
 	r.letGoLocked()
 }
 
-// read appends the changes from position on to into. All is false when some are gone: then it appends nothing, and what
-// the reader has not seen is the difference between its state and the view's.
+// read appends the changes from position on to into. If some of them are gone, all is false and
+// nothing is appended: the reader then needs the difference between its state and the view's.
 func (r *sharedRing[T]) read(position uint64, into []noted[T]) (events []noted[T], v view[T], all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +171,8 @@ func (r *sharedRing[T]) read(position uint64, into []noted[T]) (events []noted[T
 	return events, v, all
 }
 
-// after is how many changes there are from position on, and when the first of them came, where that is still known.
+// after returns the number of changes from position on, and the time of the first of them if the
+// ring still has it.
 func (r *sharedRing[T]) after(position uint64) (count uint64, at time.Duration, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +185,7 @@ func (r *sharedRing[T]) after(position uint64) (count uint64, at time.Duration, 
 	return r.changes.Next() - position, r.changes.At(position).at, true
 }
 
-// holds reports whether a change of key that the ring still holds satisfies match.
+// holds reports whether a change of key in the ring satisfies match.
 func (r *sharedRing[T]) holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +195,7 @@ func (r *sharedRing[T]) holds(key string, match func(kind EventType, uid types.U
 			continue
 		}
 		if n >= r.kept {
-			change.letGo() // of the copy
+			change.letGo() // At returned a copy
 		}
 		if match(change.Type, change.uid, change.resourceVersion) {
 			return true

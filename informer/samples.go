@@ -23,7 +23,7 @@ var (
 // Samples implements [metrics.Reporter].
 func (i *Informer[T]) Samples(name string) iter.Seq[metrics.Sample] { return i.Status().Samples(name) }
 
-// Samples implements [metrics.Reporter]: each copy that is leased reports under its own name.
+// Samples implements [metrics.Reporter]. Each leased copy reports under its own name.
 func (s *Set) Samples(string) iter.Seq[metrics.Sample] {
 	return func(yield func(metrics.Sample) bool) {
 		for _, c := range s.Status() {
@@ -36,8 +36,8 @@ func (s *Set) Samples(string) iter.Seq[metrics.Sample] {
 	}
 }
 
-// Samples are the numbers of a Status, those of its reflector included, under the name of its informer. Handlers of
-// one name are one: the greatest lag, the sum of counts.
+// Samples yields the numbers of a Status, and those of its reflector, under the informer's name.
+// Handlers of one name are summed: the greatest lag, the sum of counts.
 func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
 	return func(yield func(metrics.Sample) bool) {
 		samples := []metrics.Sample{objects.Of(float64(s.Objects), name)}
@@ -65,14 +65,13 @@ func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
 	}
 }
 
-// sum is all handlers of one name.
 type sum struct {
 	HandlerStatus
 	count, failed int
 }
 
-// joined has one entry for each name, since two series of one name are an error of a whole scrape. Handlers without
-// a name are one, so that those which come and go make no new series.
+// joined has one entry per name, since a duplicate series fails the whole scrape. Unnamed handlers
+// share an entry: those that come and go must not make new series.
 func joined(all []HandlerStatus) map[string]sum {
 	byName := map[string]sum{}
 	for _, h := range all {

@@ -47,7 +47,7 @@ func createPod(pods *fakePods, namespace, name string) *corev1.Pod {
 	return pods.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 }
 
-// startSet runs a set until stop, which returns what Run did; the test's end stops it too.
+// startSet runs a set until stop, which returns Run's error. The end of the test stops it too.
 func startSet(t *testing.T, s *informer.Set) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
@@ -67,8 +67,9 @@ func acquire(t *testing.T, s *informer.Set, options ...listwatch.Option) *inform
 	return l
 }
 
-// TestLeasesShareOneWatch goes over HTTP and counts at the server: whoever asks for the same, in whatever words, shares one
-// watch; the last Close ends it and frees the copy.
+// TestLeasesShareOneWatch goes over HTTP and counts requests at the server. Leases on one scope,
+// however its options are written, share one watch. The last Close ends the watch and frees the
+// copy.
 func TestLeasesShareOneWatch(t *testing.T) {
 	pods := newPods(t, "a", "b")
 	server := pods.Server()
@@ -132,7 +133,7 @@ func TestLeasesShareOneWatch(t *testing.T) {
 	again.Close()
 }
 
-// TestHandlersEndWithTheirLease: those of another lease of the same copy go on.
+// TestHandlersEndWithTheirLease: the handlers of another lease of the same copy go on.
 func TestHandlersEndWithTheirLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := newPods(t, "a")
@@ -177,8 +178,8 @@ func TestHandlersEndWithTheirLease(t *testing.T) {
 	})
 }
 
-// TestFailureOfOneCopyIsItsOwn: a copy that is refused shows that, and the others are as fresh as ever; with final errors
-// its lease says why it ended, and asking again begins anew.
+// TestFailureOfOneCopyIsItsOwn: a refused copy shows its error, and the other copies stay fresh.
+// With final errors, its lease returns the cause, and the next Acquire makes a new copy.
 func TestFailureOfOneCopyIsItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := newPods(t, "a")
@@ -199,7 +200,7 @@ func TestFailureOfOneCopyIsItsOwn(t *testing.T) {
 			require.NoError(t, err)
 			healthy := acquire(t, set)
 			require.NoError(t, healthy.WaitSynced(t.Context()))
-			time.Sleep(10 * time.Second) // of the simulated clock
+			time.Sleep(10 * time.Second) // simulated time
 			require.Equal(t, reflector.Forbidden, refused.Status().Class)
 			require.NoError(t, healthy.Ready(time.Minute))
 			require.ErrorContains(t, set.Ready(time.Minute), "nodes/v1 as *v1.Node: not synced yet (forbidden")
@@ -250,12 +251,12 @@ func TestSetsRefuse(t *testing.T) {
 	unused := acquire(t, set)
 	h, err := unused.AddHandler(func(podEvent) {})
 	require.NoError(t, err)
-	unused.Close() // before Run
+	unused.Close() // closed before Run
 	require.ErrorIs(t, h.WaitSynced(t.Context()), informer.ErrStopped)
 	require.Empty(t, set.Status())
 	lease := acquire(t, set, listwatch.InNamespace("ns"))
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "a", ResourceVersion: "1"}}
-	require.ErrorContains(t, lease.WaitFor(t.Context(), pod), "wait for other/a: this collection is that of namespace ns")
+	require.ErrorContains(t, lease.WaitFor(t.Context(), pod), "wait for other/a: this collection holds namespace ns only")
 	lease.Close()
 
 	_, err = informer.Acquire[corev1.Pod](informer.NewSet(&rest.Config{Host: "http://a:b:c"}), podsResource)
@@ -275,8 +276,8 @@ func TestIndexesOfASetGoToTheirType(t *testing.T) {
 	})
 }
 
-// TestLeasesComeAndGo takes and gives leases of a few scopes from many goroutines; no lease ever sees less than the server
-// had, and in the end nothing is left.
+// TestLeasesComeAndGo takes and closes leases of a few scopes from many goroutines. No lease sees
+// less than the server had, and in the end no copy is left.
 func TestLeasesComeAndGo(t *testing.T) {
 	pods := newPods(t, "a")
 	set := informer.NewSet(pods.Server().Config())

@@ -22,7 +22,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// refused is a source that nobody may read.
+// refused is a source whose requests are forbidden.
 func refused() *listwatch.ListWatch[*corev1.Pod] {
 	err := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no role"))
 	return listwatch.FromFuncs[*corev1.Pod](
@@ -33,8 +33,8 @@ func refused() *listwatch.ListWatch[*corev1.Pod] {
 
 var final = informer.WithReflector(reflector.WithFinalErrors())
 
-// TestWhoWaitsIsToldHowRunFailed: WaitSynced of the informer, of a handler, of a union and of its member fail at once with
-// the error of Run.
+// TestWhoWaitsIsToldHowRunFailed: every WaitSynced fails at once with Run's error: that of an
+// informer, a handler, a union and a member.
 func TestWhoWaitsIsToldHowRunFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -68,7 +68,7 @@ func TestWhoWaitsIsToldHowRunFailed(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsIsToldOfAPanic: the panic of one handler ends Run before the others are synced.
+// TestWhoWaitsIsToldOfAPanic: one handler's panic ends Run before the other handlers are synced.
 func TestWhoWaitsIsToldOfAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := informer.New[*corev1.Pod](newServer("a"))
@@ -79,7 +79,7 @@ func TestWhoWaitsIsToldOfAPanic(t *testing.T) {
 		err := other.WaitSynced(t.Context())
 		var panicked *informer.PanicError
 		require.ErrorAs(t, <-ran, &panicked)
-		if err != nil { // it was halted before the function of its first event had returned
+		if err != nil { // halted before the function of its first event had returned
 			require.ErrorIs(t, err, panicked)
 			require.ErrorIs(t, err, informer.ErrStopped)
 		}
@@ -107,7 +107,7 @@ func TestWhoWaitsIsToldOfBadOptions(t *testing.T) {
 	require.EqualError(t, err, `informer: add member "none": the source is nil`)
 }
 
-// TestWhoWaitsIsToldThatNobodyRuns at the end of the context.
+// TestWhoWaitsIsToldThatNobodyRuns: if ctx ends, WaitSynced says that Run was not called.
 func TestWhoWaitsIsToldThatNobodyRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

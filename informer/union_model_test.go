@@ -21,31 +21,32 @@ import (
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
-// scopes are what members of the model keep: they overlap.
+// scopes are those of the model's members: they overlap.
 var scopes = []struct{ namespace, selector string }{
 	{"a", ""}, {"b", ""}, {"", "at=1"}, {"", "at in (1,2)"}, {"a", "at!=3"}, {"c", "at=2"}, {"", ""},
 }
 
-// unionModel changes pods at random, adds, removes, refuses and holds up members, and breaks their connections.
+// unionModel changes pods at random, adds, removes, refuses and holds up members, and breaks their
+// connections.
 type unionModel struct {
 	t       *testing.T
 	random  *rand.Rand
 	pods    *fakePods
 	union   *podUnion
-	members map[int]*modelMember // by scope
+	members map[int]*modelMember // by index in scopes
 	held    map[string]*corev1.Pod
-	newest  map[string]int // by key: the newest version told of it
+	newest  map[string]int // the newest version told, by key
 	cuts    []*listwatchtest.Fault
 }
 
 type modelMember struct {
 	*informer.Member[*corev1.Pod]
 	source *refusable
-	goOn   func() // nil: not held up
+	goOn   func() // nil unless held up
 	frozen map[string]*corev1.Pod
 }
 
-// matching is what the server has now of a scope.
+// matching returns the server's present pods in a scope.
 func (m *unionModel) matching(scope int) map[string]*corev1.Pod {
 	s := scopes[scope]
 	selector, err := labels.Parse(s.selector)
@@ -59,7 +60,8 @@ func (m *unionModel) matching(scope int) map[string]*corev1.Pod {
 	return found
 }
 
-// tell checks that each event begins where the last one of its key ended, and that no key goes back in time.
+// tell requires that each event begins where the key's last one ended, and that no key goes back in
+// time.
 func (m *unionModel) tell(e podEvent) {
 	last, held := m.held[e.Key]
 	version, err := strconv.Atoi(e.Object().ResourceVersion)
@@ -93,7 +95,7 @@ func (m *unionModel) step() {
 		member.Remove()
 		delete(m.members, scope)
 	case p < 12 && member != nil && member.frozen == nil && member.goOn == nil:
-		m.settle() // what it has when it is refused is known
+		m.settle() // so that the refused member's objects are known
 		member.frozen = m.matching(scope)
 		member.source.refuse(true)
 	case p < 16 && member != nil && member.frozen != nil:
@@ -124,7 +126,6 @@ func (m *unionModel) add(scope int) {
 	m.members[scope] = &modelMember{Member: join(m.t, m.union, fmt.Sprint("scope-", scope), source), source: source}
 }
 
-// change creates, updates or removes a pod.
 func (m *unionModel) change() {
 	namespace, name := string(rune('a'+m.random.IntN(3))), fmt.Sprint("p", m.random.IntN(4))
 	at := map[string]string{"at": fmt.Sprint(1 + m.random.IntN(3))}
@@ -142,7 +143,7 @@ func (m *unionModel) change() {
 	}
 }
 
-// settle lets all members that are not refused come to the present.
+// settle lets every member that is not refused catch up.
 func (m *unionModel) settle() {
 	for _, member := range m.members {
 		if member.goOn != nil {
@@ -150,16 +151,16 @@ func (m *unionModel) settle() {
 			member.goOn = nil
 		}
 	}
-	for _, cut := range m.cuts { // those that have met no watch yet would be met one after the other
+	for _, cut := range m.cuts { // each would cut a later watch, one after the other
 		cut.Lift()
 	}
 	m.cuts = nil
-	time.Sleep(5 * time.Minute) // of the simulated clock: more than any backoff and the liveness period
+	time.Sleep(5 * time.Minute) // simulated time: more than any backoff and the liveness period
 	synctest.Wait()
 }
 
-// check compares with the naive answer: what any healthy member keeps, as the server has it now, and besides only what a
-// refused member had.
+// check compares the union with a naive one: the server's present pods in the scopes of healthy
+// members. Besides these, it may only hold what a refused member had.
 func (m *unionModel) check() {
 	want, frozen := map[string]*corev1.Pod{}, map[string][]*corev1.Pod{}
 	for scope, member := range m.members {
@@ -184,7 +185,7 @@ func (m *unionModel) check() {
 		held := slices.ContainsFunc(frozen[key], func(f *corev1.Pod) bool { return f.UID == pod.UID })
 		require.Truef(m.t, held, "%s at %s, which nobody has", key, pod.ResourceVersion)
 	}
-	for key, pods := range frozen { // it goes only with the proof that it is over: something newer under the key
+	for key, pods := range frozen { // it goes only if something newer under the key proves its end
 		if _, kept := now[key]; !kept && want[key] == nil {
 			newest := 0
 			for _, f := range pods {
@@ -222,7 +223,7 @@ func runUnionModel(t *testing.T, seed uint64) {
 	stop := start(t, m.union.Informer)
 	for range 250 {
 		m.step()
-		time.Sleep(time.Duration(m.random.IntN(300)) * time.Millisecond) // of the simulated clock
+		time.Sleep(time.Duration(m.random.IntN(300)) * time.Millisecond) // simulated time
 		if t.Failed() {
 			return
 		}

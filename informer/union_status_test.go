@@ -12,7 +12,7 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// TestUnionStatusSumsUpEveryField: a sum field by field forgot the fields that came later.
+// TestUnionStatusSumsUpEveryField: no field of the members' statuses is lost in the union's.
 func TestUnionStatusSumsUpEveryField(t *testing.T) {
 	pods := listwatchtest.New(t, watchcache.Pods())
 	u := informer.NewUnion[*corev1.Pod]()

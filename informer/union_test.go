@@ -26,14 +26,14 @@ type (
 	podSource = listwatch.ListerWatcher[*corev1.Pod]
 )
 
-// refusable is a source that can be refused, as by RBAC, and held up.
+// refusable is a source that a test can refuse, as RBAC does, or hold up.
 type refusable struct {
 	podSource
 
 	mu      sync.Mutex
 	refused bool
-	cut     context.CancelFunc // of the watch under way
-	held    chan struct{}      // while open, a watch brings nothing further
+	cut     context.CancelFunc // ends the watch in flight
+	held    chan struct{}      // while open, watches send nothing more
 }
 
 func (r *refusable) refuse(refused bool) {
@@ -45,7 +45,7 @@ func (r *refusable) refuse(refused bool) {
 	}
 }
 
-// holdUp keeps the watch from bringing anything, until goOn.
+// holdUp makes the watch send nothing until goOn is called.
 func (r *refusable) holdUp() (goOn func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +186,8 @@ func TestUnionOfNamespaces(t *testing.T) {
 	})
 }
 
-// TestRefusedMember: its refusal shows, with its name, and holds nobody up; when it is permitted, what it has is added.
+// TestRefusedMember: a member's refusal shows with its name, and delays no other member. Once it is
+// permitted, its objects are added.
 func TestRefusedMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := newPods(t)
@@ -239,8 +240,8 @@ func TestRefusedMember(t *testing.T) {
 	})
 }
 
-// TestSlowMemberBringsNothingBack: an object that one member has told the end of is not added again by one that is told of
-// it late, nor is an older state of it.
+// TestSlowMemberBringsNothingBack: after one member has reported a deletion, a late member does not
+// add the object again, nor an older state of it.
 func TestSlowMemberBringsNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := newPods(t)
@@ -271,7 +272,7 @@ func TestSlowMemberBringsNothingBack(t *testing.T) {
 		require.Empty(t, r.take())
 		require.Equal(t, []string{"ns/b"}, keysOf(u.Snapshot()))
 
-		goOn = slow.holdUp() // it has b, and does not hear of its end
+		goOn = slow.holdUp() // it holds b, and is not told of its deletion
 		pods.Remove(b)
 		createPod(pods, "ns", "b")
 		require.Equal(t, []string{"deleted ns/b 4> missed", "added ns/b >7"}, r.take(),
@@ -287,14 +288,15 @@ func TestSlowMemberBringsNothingBack(t *testing.T) {
 		pods.Remove(c)
 		pods.Expire()
 		quick.refuse(false)
-		time.Sleep(time.Minute) // of the simulated clock: a list finds the end of it
+		time.Sleep(time.Minute) // simulated time: a list shows the deletion
 		require.Equal(t, []string{"deleted ns/c 8> missed"}, r.take())
 		goOn()
 		require.Empty(t, r.take(), "the slow member tells that very state")
 	})
 }
 
-// TestObjectMovesBetweenMembers: it is gone from one and comes to the other, in whatever order they hear of that.
+// TestObjectMovesBetweenMembers: an object leaves one member and joins another, in whichever order
+// the two are told.
 func TestObjectMovesBetweenMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := newPods(t)
@@ -342,7 +344,7 @@ func TestUnionsRefuse(t *testing.T) {
 		_, err = u.Add("a", pods.ListerWatcher())
 		require.ErrorContains(t, err, `"a"`)
 		require.ErrorContains(t, err, "has a member of that name")
-		early.Remove() // before Run
+		early.Remove() // removed before Run
 		require.ErrorContains(t, early.WaitSynced(t.Context()), "it was removed")
 		start(t, u.Informer)
 		require.NoError(t, u.WaitSynced(t.Context()), "no members, nothing to wait for")

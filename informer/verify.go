@@ -13,44 +13,51 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Drift is what a verification found: where the copy and the server differ that should be equal.
+// Drift is the result of a verification: the differences between the copy and the server.
 type Drift struct {
-	// At is when the server was asked; ResourceVersion is the version of its answer.
+	// At is the time of the request; ResourceVersion is the version of the server's answer.
 	At              time.Time
 	ResourceVersion string
-	// Objects is how many there were on the server.
+	// Objects is the number of objects on the server.
 	Objects int
 	// Count is the number of objects that differ. Differences has the first 100 of them.
 	Count       int
 	Differences []Difference
 }
 
-// Difference is one object that the copy holds otherwise than the server does.
+// Difference is one object on which the copy and the server differ.
 type Difference struct {
 	Key string
-	// Server and Store are the resource versions on either side; empty where the object is missing.
+	// Server and Store are the resource versions on either side; empty if the object is missing
+	// there.
 	Server, Store string
-	// Path is the first field that differs under an equal version, by its names in JSON: spec.containers[0].image. A server
-	// can change its answer without a new version, for example after a CRD got a default. The next relist takes it over.
+	// Path is the first field that differs under an equal version, by its names in JSON:
+	// spec.containers[0].image. A server can change an object without a new version, for example
+	// after a CRD got a default. The next relist adopts the server's content.
 	Path string
 }
 
 const (
-	maxDifferences = 100             // enough to see what they have in common
-	verifyPage     = 500             // as client-go's lists ask for
-	verifyPatience = 3 * time.Minute // a store without events learns the version from a bookmark, about once a minute
+	maxDifferences = 100             // enough to see a pattern
+	verifyPage     = 500             // the page size of client-go's lists
+	verifyPatience = 3 * time.Minute // a quiet store waits for a bookmark, about a minute
 )
 
-var errUnionVerify = errors.New("the members of a union are at versions of their own: verify an informer of one of them")
+var errUnionVerify = errors.New("the members of a union have versions of their own: verify an informer of one member")
 
-var errIncomparable = errors.New("the server's resource versions cannot be compared, and the copy was not at the version of its answer")
+var errIncomparable = errors.New("the server's resource versions cannot be compared, " +
+	"and the copy is not at the version of its answer")
 
-// Verify compares keys, resource versions and content with a fresh, consistent LIST in pages of 500, and reports what differs. It
-// touches nothing: neither the store, nor any handler. It reports only what is certain: what may be a change under way is
-// not a difference, and if it is one, the next verification finds it. It blocks for the LIST and then until the store
-// has reached its version, up to 3 minutes; a store that does not get there is an error. It holds the keys and versions
-// of the collection meanwhile, and those objects that the store did not hold in the same state when they were listed. A
-// [Union] cannot be verified.
+// Verify compares keys, resource versions and content with a fresh, consistent LIST in pages of
+// 500, and reports the differences. It changes nothing in the store and tells no handler. A [Union]
+// cannot be verified.
+//
+// It reports only certain differences. A difference that may be a change in flight is left out; if
+// it is real, the next verification finds it.
+//
+// It blocks for the LIST, and then until the store has reached the LIST's version, up to 3 minutes;
+// after that it fails. Meanwhile it holds all keys and versions, and those listed objects that the
+// store did not hold in the same state.
 func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
 	d, err := i.verify(ctx)
 	i.mu.Lock()
@@ -63,7 +70,7 @@ func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
 
 func (i *Informer[T]) verify(ctx context.Context) (Drift, error) {
 	switch {
-	case i.optionErr != nil: // it will never run
+	case i.optionErr != nil: // the informer will never run
 		return Drift{}, fmt.Errorf("informer: verify: %w", i.optionErr)
 	case i.source == nil:
 		return Drift{}, fmt.Errorf("informer: verify: %w", errUnionVerify)
@@ -102,16 +109,17 @@ func sameVersion[T store.Object](a, b T) bool {
 	return a.GetUID() == b.GetUID() && a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// listVersions reads the server's state: the version of each object, and the objects that are unlike what the store holds.
+// listVersions reads the server's state: the version of each object, and the objects that the store
+// holds otherwise or not at all.
 func (i *Informer[T]) listVersions(ctx context.Context, d *Drift) (versions map[string]string, unlike []T, err error) {
 	versions = map[string]string{}
-	options := metav1.ListOptions{Limit: verifyPage} // no version: what the server holds now
+	options := metav1.ListOptions{Limit: verifyPage} // no version: the server's newest state
 	for {
 		list := i.source.List(ctx, options)
 		for obj, err := range list.Items {
 			var unusable *listwatch.DecodeError
 			if errors.As(err, &unusable) {
-				continue // neither side can hold it
+				continue // the store cannot hold it either
 			}
 			if err != nil {
 				return nil, nil, err
@@ -132,10 +140,10 @@ func (i *Informer[T]) listVersions(ctx context.Context, d *Drift) (versions map[
 	}
 }
 
-// versions is a state of the store without its type.
+// versions is a state of the store, without its object type.
 type versions struct {
 	at   string
-	held func(key string) string // empty where there is none
+	held func(key string) string // empty if the key is absent
 	all  func(yield func(key, resourceVersion string) bool)
 }
 
@@ -158,14 +166,15 @@ func versionsOf[T store.Object](s store.Snapshot[T]) versions {
 	}
 }
 
-// compare finds what is certainly different. The server's state is of d.ResourceVersion; after is the store's state when
-// it claims to be complete up to there or further, before is an older state of it.
+// compare finds the certain differences. The server's state is of d.ResourceVersion. The state
+// after is the store's, complete at least up to there; before is an older state of the store.
 //
-//   - Held at another version: a difference when the store's is older than the server's, or when it is newer but should
-//     have been in the answer. Newer than the answer is a change since.
-//   - Missing in the store: deleted since the answer, unless the store did not have it before either, at a time when it
-//     claims to be complete beyond the object's version.
-//   - Missing on the server: created since the answer, unless it is not newer than the answer.
+//   - Held at another version: a difference if the store's is older, or if it is newer but belongs
+//     in the answer. A version newer than the answer is a later change.
+//   - Missing in the store: deleted since the answer. It is a difference if it was also missing
+//     before, when the store was complete beyond the object's version.
+//   - Missing on the server: created since the answer, unless its version is not newer than the
+//     answer.
 func (d *Drift) compare(server map[string]string, before, after versions) {
 	for key, version := range server {
 		held := after.held(key)
@@ -199,7 +208,6 @@ func atMost(a, b string) bool {
 	return a == b || comparable && reached
 }
 
-// verifyRepeatedly verifies until ctx ends.
 func (i *Informer[T]) verifyRepeatedly(ctx context.Context) {
 	timer := time.NewTimer(i.options.verify)
 	defer timer.Stop()

@@ -26,7 +26,8 @@ func TestVerifyFindsNothingWhileAllIsWell(t *testing.T) {
 	})
 }
 
-// TestVerifyFindsWhatTheServerNeverTold: three changes that no event tells, and a bookmark that claims otherwise.
+// TestVerifyFindsWhatTheServerNeverTold: the server makes three changes without an event, and sends
+// a bookmark that denies them.
 func TestVerifyFindsWhatTheServerNeverTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("stale", "extra", "well")
@@ -41,7 +42,7 @@ func TestVerifyFindsWhatTheServerNeverTold(t *testing.T) {
 		s.put("missing")
 		s.lose()
 		s.disconnect(false)
-		time.Sleep(10 * time.Second) // of the simulated clock: the reflector backs off
+		time.Sleep(10 * time.Second) // simulated time: the reflector backs off
 		s.bookmark()
 		d := <-reports
 		require.Equal(t, 3, d.Count)
@@ -54,7 +55,8 @@ func TestVerifyFindsWhatTheServerNeverTold(t *testing.T) {
 	})
 }
 
-// TestOtherContentUnderTheSameVersion: no event tells of it. Verify names the field, and the next relist tells handlers.
+// TestOtherContentUnderTheSameVersion: content changes without an event. Verify names the field,
+// and the next relist tells handlers.
 func TestOtherContentUnderTheSameVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("a", "b")
@@ -79,7 +81,7 @@ func TestOtherContentUnderTheSameVersion(t *testing.T) {
 		s.floor = math.MaxInt // no watch can be resumed
 		s.mu.Unlock()
 		s.disconnect(false)
-		time.Sleep(10 * time.Second) // of the simulated clock: the reflector backs off, and lists
+		time.Sleep(10 * time.Second) // simulated time: the reflector backs off, and lists
 		synctest.Wait()
 		require.Len(t, told, 1)
 		require.Equal(t, informer.Updated, told[0].Type)
@@ -91,7 +93,7 @@ func TestOtherContentUnderTheSameVersion(t *testing.T) {
 	})
 }
 
-// TestPanicInAReportEndsRun: it ends Run, as a handler's does, and not the process.
+// TestPanicInAReportEndsRun: the panic ends Run as a handler's does, and not the process.
 func TestPanicInAReportEndsRun(t *testing.T) {
 	for what, report := range map[string]func(){
 		"panicked: oh":        func() { panic("oh") },

@@ -10,18 +10,25 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// WaitFor blocks until the store holds obj, as a write returned it, or something later: a newer version, its deletion, an
-// object created in its place. What is read from a snapshot afterwards has the write in it (read your own writes).
+// WaitFor blocks until the store holds obj, as a write returned it, or a later state: a newer
+// version, its deletion, or an object created in its place. A snapshot taken afterwards includes
+// the write (read your own writes).
 //
-// Resource versions are compared (KEP-5504): the store holds a write once it is complete up to the write's version. Where
-// the server's versions cannot be compared, WaitFor waits until that very version has been seen, or the object's
-// deletion, among the changes that are remembered ([WithRing]); or until a list has come that began after the call.
+// Resource versions are compared (KEP-5504): the store holds a write once it is complete up to the
+// write's version. If the server's versions cannot be compared, WaitFor waits for one of three
+// things: that very version or the object's deletion among the changes in the ring ([WithRing]), or
+// a list that began after the call.
 //
-// It blocks until ctx ends, and the error then says what the store has; or until Run ends, with [ErrStopped]. An object
-// of another kind than those held is an error at once, where objects carry their kind (unstructured and metadata; Go types
-// see to it otherwise), so is one of another namespace than a [Set]'s copy keeps, and so is one with a namespace where none of the
-// objects has one, or the reverse. It cannot know that obj belongs to a part of the resource that the selectors leave out: it then
-// returns with the next later event or bookmark. For an object of another cluster, what it does means nothing.
+// It blocks until ctx ends, and the error then says which version the store has; or until Run ends,
+// with [ErrStopped]. It fails at once if obj cannot belong to the collection:
+//
+//   - Its kind is another, if objects carry their kind (unstructured and metadata objects; Go types
+//     prove it otherwise).
+//   - Its namespace is not the one that a [Set]'s copy keeps.
+//   - It has a namespace and the held objects have none, or the reverse.
+//
+// WaitFor does not evaluate selectors. If they exclude obj, it returns with the next later event or
+// bookmark. The result is meaningless for an object of another cluster.
 func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
 	w, err := waitFor(i, "wait for", obj)
 	if err != nil {
@@ -30,7 +37,7 @@ func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
 	return wait(ctx, i, w.what, func(now store.Snapshot[T], complete string) bool {
 		if held, ok := now.Get(w.key); ok && held.GetUID() == obj.GetUID() {
 			if reached, _ := reaches(held.GetResourceVersion(), w.resourceVersion); reached {
-				return true // in a union, other members need not have come so far
+				return true // in a union, other members may lag behind
 			}
 		}
 		if reached, comparable := reaches(complete, w.resourceVersion); comparable {
@@ -40,9 +47,9 @@ func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
 	})
 }
 
-// WaitForDeletion blocks until the store no longer holds obj, by its UID: there is nothing under its key, or another
-// object. obj is any version of it that the server returned; a store that has not come as far as that version is waited
-// for first. Otherwise it is as [Informer.WaitFor].
+// WaitForDeletion blocks until the store no longer holds obj, by its UID: its key is empty, or has
+// another object. obj is any version of it that the server returned, and the store must have
+// reached that version. Otherwise it is as [Informer.WaitFor].
 func (i *Informer[T]) WaitForDeletion(ctx context.Context, obj T) error {
 	w, err := waitFor(i, "wait for the deletion of", obj)
 	if err != nil {
@@ -59,13 +66,16 @@ func (i *Informer[T]) WaitForDeletion(ctx context.Context, obj T) error {
 	})
 }
 
-// WaitForResourceVersion blocks until the store is complete up to resourceVersion, as a write or a list of the same
-// resource returned it. With nothing new in the collection it takes until the server's next bookmark, about a minute.
-// Where versions cannot be compared (KEP-5504), it blocks until the store is at that very version: prefer
-// [Informer.WaitFor] there. Errors are as there.
+// WaitForResourceVersion blocks until the store is complete up to resourceVersion, as a write or a
+// list of the same resource returned it. In a quiet collection it takes until the server's next
+// bookmark, about a minute.
+//
+// If versions cannot be compared (KEP-5504), it blocks until the store is at that very version:
+// prefer [Informer.WaitFor] then. Errors are those of WaitFor.
 func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	if resourceVersion == "" || resourceVersion == "0" {
-		return fmt.Errorf("informer: wait for resource version %q: it names no state", resourceVersion)
+		return fmt.Errorf("informer: wait for resource version %q: it names no state: "+
+			"give the version of a write or a list", resourceVersion)
 	}
 	return wait(ctx, i, fmt.Sprintf("wait for resource version %q", resourceVersion), func(_ store.Snapshot[T], complete string) bool {
 		reached, comparable := reaches(complete, resourceVersion)
@@ -73,11 +83,12 @@ func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersio
 	})
 }
 
-// wait blocks until done holds for the present state and a version up to which that is complete.
+// wait blocks until done holds for the present state and a version up to which that state is
+// complete.
 func wait[T store.Object](ctx context.Context, i *Informer[T], what string, done func(now store.Snapshot[T], complete string) bool) error {
 	for {
 		changed := i.journal.ring.changed.Wait()
-		complete, who := i.complete() // before the state, which may then be newer
+		complete, who := i.complete() // read before the state, which may then be newer
 		if done(i.Snapshot(), complete) {
 			return nil
 		}
@@ -91,11 +102,11 @@ func wait[T store.Object](ctx context.Context, i *Informer[T], what string, done
 	}
 }
 
-// awaited is a version of an object that somebody waits for.
+// awaited is an object's version, and the wait for it.
 type awaited[T store.Object] struct {
 	obj                        T
 	key, resourceVersion, what string
-	listing                    uint64 // the last list that had been begun when the wait was
+	listing                    uint64 // the last list that had begun when the wait did
 }
 
 func waitFor[T store.Object](i *Informer[T], what string, obj T) (*awaited[T], error) {
@@ -110,7 +121,7 @@ func waitFor[T store.Object](i *Informer[T], what string, obj T) (*awaited[T], e
 		return nil, fmt.Errorf("informer: %s %s: %w", what, store.KeyOf(obj), err)
 	}
 	if only := i.options.namespace; only != "" && obj.GetNamespace() != only {
-		return nil, fmt.Errorf("informer: %s %s: this collection is that of namespace %s", what, store.KeyOf(obj), only)
+		return nil, fmt.Errorf("informer: %s %s: this collection holds namespace %s only", what, store.KeyOf(obj), only)
 	}
 	w := &awaited[T]{obj: obj, key: store.KeyOf(obj), resourceVersion: obj.GetResourceVersion()}
 	w.listing, _ = i.journal.ring.lists()
@@ -123,26 +134,26 @@ var (
 	errNotWritten = errors.New("it has no name or no resource version: give the object that the server returned")
 )
 
-// checkKind refuses an object that is not of the collection's kind and scope, as far as any of its objects says.
+// checkKind refuses an object of another kind or scope than the held objects, as far as they tell.
 func checkKind[T store.Object](obj T, now store.Snapshot[T]) error {
 	kind := obj.GetObjectKind().GroupVersionKind().GroupKind()
 	for _, held := range now.All() {
 		holds := held.GetObjectKind().GroupVersionKind().GroupKind()
 		if !kind.Empty() && !holds.Empty() && kind != holds {
-			return fmt.Errorf("it is a %s, and this collection holds objects of kind %s", kind, holds)
+			return fmt.Errorf("it is a %s, but this collection holds objects of kind %s", kind, holds)
 		}
 		if obj.GetNamespace() == "" && held.GetNamespace() != "" {
-			return errors.New("it has no namespace, and the objects of this collection have")
+			return errors.New("it has no namespace, but this collection's objects have one")
 		}
 		if obj.GetNamespace() != "" && held.GetNamespace() == "" {
-			return errors.New("it has a namespace, and the objects of this collection have none")
+			return errors.New("it has a namespace, but this collection's objects have none")
 		}
-		return nil // all are of one kind
+		return nil // all objects are of one kind
 	}
 	return nil
 }
 
-// seen is the fallback where versions cannot be compared.
+// seen is the fallback for versions that cannot be compared.
 func (w *awaited[T]) seen(i *Informer[T], now store.Snapshot[T]) bool {
 	if held, ok := now.Get(w.key); ok && held.GetResourceVersion() == w.resourceVersion {
 		return true
@@ -155,7 +166,8 @@ func (w *awaited[T]) seen(i *Informer[T], now store.Snapshot[T]) bool {
 	})
 }
 
-// reaches reports whether version held includes all effects of version wanted, where that can be known.
+// reaches reports whether version held includes all effects of version wanted, if the two can be
+// compared.
 func reaches(held, wanted string) (reached, comparable bool) {
 	if held == "" {
 		return false, true // nothing has come yet

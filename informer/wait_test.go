@@ -16,13 +16,14 @@ import (
 	"github.com/tributary-go/tributary/informer"
 )
 
-// opaque names a revision by something that has no order.
+// opaque turns a revision into a version without an order.
 func opaque(revision int) string {
 	sum := sha256.Sum256([]byte(strconv.Itoa(revision)))
 	return "x" + hex.EncodeToString(sum[:4])
 }
 
-// waiting starts a wait; it returns a function that reports, once everybody waits, whether it has ended well.
+// waiting starts a wait. The returned function reports whether it has ended without an error, once
+// all goroutines of the bubble are blocked.
 func waiting(t *testing.T, wait func() error) (ended func() bool) {
 	done := make(chan error, 1)
 	go func() { done <- wait() }()
@@ -38,7 +39,7 @@ func waiting(t *testing.T, wait func() error) (ended func() bool) {
 	}
 }
 
-// TestWaitFor runs each case on a server with versions that can be compared, and on one without.
+// TestWaitFor runs each case on a server whose versions can be compared, and on one whose cannot.
 func TestWaitFor(t *testing.T) {
 	type pods = informer.Informer[*corev1.Pod]
 	for name, c := range map[string]func(t *testing.T, s *server, i *pods){
@@ -75,7 +76,7 @@ func TestWaitFor(t *testing.T) {
 			ended := waiting(t, func() error { return i.WaitFor(t.Context(), pod) })
 			require.False(t, ended())
 			s.disconnect(true)
-			time.Sleep(5 * time.Second) // of the simulated clock
+			time.Sleep(5 * time.Second) // simulated time
 			require.True(t, ended())
 		},
 		"a deletion that has come": func(t *testing.T, s *server, i *pods) {
@@ -172,7 +173,8 @@ func TestWaitsNameWhatIsWrong(t *testing.T) {
 	})
 }
 
-// TestWaitForAnotherKind: where objects carry their kind, one of another collection is refused at once.
+// TestWaitForAnotherKind: if objects carry their kind, an object of another kind is refused at
+// once.
 func TestWaitForAnotherKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWidgets(t)
@@ -183,7 +185,7 @@ func TestWaitForAnotherKind(t *testing.T) {
 		require.NoError(t, i.WaitFor(t.Context(), a))
 		gadget := a.DeepCopy()
 		gadget.SetKind("Gadget")
-		const want = `ns/a: it is a Gadget.example.com, and this collection holds objects of kind Widget.example.com`
+		const want = `ns/a: it is a Gadget.example.com, but this collection holds objects of kind Widget.example.com`
 		require.ErrorContains(t, i.WaitFor(t.Context(), gadget), want)
 		require.ErrorContains(t, i.WaitForDeletion(t.Context(), gadget), want)
 	})
