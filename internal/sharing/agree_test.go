@@ -71,8 +71,8 @@ func filler(random *rand.Rand) func(obj any) {
 // made is an object that a memo has made, with what it must be for as long as it lives.
 type made struct{ ours, plain runtime.Object }
 
-// agree decodes data twice with the memo, then once more as a change of the last object of this kind, and compares all with the
-// generated code.
+// agree decodes data twice with the memo, then once more as a change of the last object of this
+// kind, and compares all with the generated code.
 func agree(t *testing.T, memo *sharing.Memo, gvk schema.GroupVersionKind, data []byte) []made {
 	t.Helper()
 	plain := newObject(t, gvk).(message)
@@ -137,8 +137,8 @@ func TestEveryTypeDecodesAsItsGeneratedCodeDoes(t *testing.T) {
 	}
 }
 
-// mutated is data with something done to it that a message may have and an API server does not write, or that no
-// message may have.
+// mutated is data with something done to it that a message may have and an API server does not
+// write, or that no message may have.
 func mutated(random *rand.Rand, data []byte) []byte {
 	switch random.Intn(4) {
 	case 0:
@@ -159,8 +159,8 @@ func damaged(random *rand.Rand, data []byte) []byte {
 	return data
 }
 
-// rewritten takes a message apart into its fields and puts them together otherwise: in another order, twice, in parts,
-// with unknown fields and groups between them, at any depth.
+// rewritten takes a message apart into its fields and puts them together otherwise: in another
+// order, twice, in parts, with unknown fields and groups between them, at any depth.
 func rewritten(random *rand.Rand, data []byte, depth int) []byte {
 	fields, ok := split(data)
 	if !ok || depth > 6 {
@@ -181,8 +181,8 @@ func rewritten(random *rand.Rand, data []byte, depth int) []byte {
 		}
 	case 2:
 		fields = slices.Insert(fields, random.Intn(len(fields)+1), wireField{number: 900, wire: 2, value: []byte("unknown")})
-	case 3:
-		fields = slices.Insert(fields, random.Intn(len(fields)+1), wireField{number: 901, wire: 3, value: []byte{0xac, 0x38}}) // a group, empty
+	case 3: // an empty group
+		fields = slices.Insert(fields, random.Intn(len(fields)+1), wireField{number: 901, wire: 3, value: []byte{0xac, 0x38}})
 	case 4:
 		if len(fields) > 0 {
 			i := random.Intn(len(fields))

@@ -19,7 +19,8 @@ import (
 
 const benchPods = 4000
 
-// benchPod is pod number i of ReplicaSets of 50; the benchmark module has pods that are closer to life.
+// benchPod is pod number i of ReplicaSets of 50; the benchmark module has pods that are closer to
+// life.
 func benchPod(i int) *corev1.Pod {
 	app := fmt.Sprintf("service-%03d", i/50)
 	at := metav1.NewTime(time.Unix(1_790_000_000+int64(i)*977, 0))
@@ -48,7 +49,8 @@ func benchPod(i int) *corev1.Pod {
 	return pod
 }
 
-// BenchmarkPods decodes a list of pods, in the order of a list and in that of events, with a new memo each time.
+// BenchmarkPods decodes a list of pods, in the order of a list and in that of events, with a new
+// memo each time.
 func BenchmarkPods(b *testing.B) {
 	var protobuf, text [][]byte
 	for i := range benchPods {

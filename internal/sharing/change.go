@@ -3,14 +3,17 @@ package sharing
 import (
 	"reflect"
 	"slices"
+
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
-// What has changed once will change again, and in few of its parts. So of each object that changes it is noted which bytes
-// stood in its upper fields, as their keys, and where the state that was made of them is. Of the next state, the fields with
-// those very bytes are taken over from there, also such as no other object has: names, addresses, the spec as a whole.
+// An object that has changed once will change again, and in few of its parts. So for each object
+// that changes, the memo keeps the keys of its larger parts and a weak pointer to the decoded
+// state. In the next state, a part with the same key takes its value from there. That also serves
+// parts that no other object has: names, addresses, the spec as a whole.
 //
-// The state is held weakly: it lives as long as its reader keeps it. Without that, or with a key that differs, a field
-// is decoded as it would be otherwise.
+// The state lives only as long as its reader keeps it. If it is gone, or a key differs, the part
+// is decoded like any other.
 
 // latest is the state of an object after its last change.
 type latest struct {
@@ -25,8 +28,8 @@ type part struct {
 	key  key
 }
 
-// path says where in an object: the number of a field, the number of a field in that, which element of it, from 1, and the number of
-// a field in that element. Each has room for highest.
+// path is a place in an object: the number of a field, the number of a field in that, an element
+// of it, from 1, and the number of a field in the element. Each has room for highest.
 type path uint64
 
 const (
@@ -40,7 +43,7 @@ const (
 	minTraced  = 32      // bytes: less is decoded sooner than hashed
 	maxParts   = 256     // of an object; a pod has some 20, of 24 bytes
 	maxChanged = 1 << 14 // objects of a generation
-	inFull     = 8       // one change in so many is decoded in full, so that the memo sees what living objects share
+	inFull     = 8       // one change in so many uses the memo alone: shared values stay in it
 )
 
 // changes are the objects that changed lately, by UID, in two generations.
@@ -50,32 +53,33 @@ type changes struct {
 	kept       habit // whether the last states are still there: a reader may keep something else
 }
 
-// latestOf is the state of an object that changes now; ok is false where it is not worth noting. A state may be without parts.
-func (m *Memo) latestOf(uid []byte) (was latest, ok bool) {
+// latestOf returns the last state of an object that changes now; ok is false if changes are not
+// worth noting. The state may be without parts.
+func (m *Memo) latestOf(uid []byte) (last latest, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &m.changes
 	if !c.kept.wanted() {
-		return was, false
+		return last, false
 	}
-	was, known := c.young[string(uid)]
+	last, known := c.young[string(uid)]
 	if !known {
-		was, known = c.old[string(uid)]
+		last, known = c.old[string(uid)]
 	}
 	if c.count++; c.count%inFull == 0 || !known {
-		return latest{uid: was.uid}, true
+		return latest{uid: last.uid}, true
 	}
-	return was, true
+	return last, true
 }
 
-// Change is an object that UnmarshalChange has decoded. Of the zero value nothing can be kept.
+// Change is an object that UnmarshalChange has decoded. Keep on a zero Change does nothing.
 type Change struct {
 	memo *Memo
 	now  latest
 }
 
-// Keep notes the state that was decoded. From here on it must not be modified; state returns it, and nil when nobody keeps
-// it any more.
+// Keep notes the state that was decoded. From now on it must not be modified. The function state
+// returns it, or nil once nobody keeps it.
 func (c Change) Keep(state func() any) {
 	m := c.memo
 	if m == nil {
@@ -95,7 +99,7 @@ func (c Change) Keep(state func() any) {
 	all.young[c.now.uid] = c.now
 }
 
-// Forget drops the note of an object that was deleted.
+// Forget drops the note of a deleted object.
 func (m *Memo) Forget(uid []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,36 +107,36 @@ func (m *Memo) Forget(uid []byte) {
 	delete(m.changes.old, string(uid))
 }
 
-// UnmarshalChange is Unmarshal for an object that was there before, in another state.
+// UnmarshalChange is [Memo.Unmarshal] for a new state of an object that was decoded before.
 func (m *Memo) UnmarshalChange(uid []byte, data []byte, obj unmarshaler) (c Change, err error) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return c, m.Unmarshal(data, obj)
 	}
-	was, ok := m.latestOf(uid)
+	last, ok := m.latestOf(uid)
 	if !ok {
 		return c, m.Unmarshal(data, obj)
 	}
 	root := traced{shift: outerShift}
-	if was.state != nil {
-		state := reflect.ValueOf(was.state())
+	if last.state != nil {
+		state := reflect.ValueOf(last.state())
 		if state.IsValid() && state.Type() == v.Type() {
-			root.was = state.Elem()
+			root.last = state.Elem()
 		}
-		m.stateKept(root.was.IsValid())
+		m.stateKept(root.last.IsValid())
 	}
 	p := m.planOf(v.Type().Elem())
 	d := m.take(len(data))
-	d.trace.old, d.trace.now = was.parts, d.trace.now[:0]
+	d.trace.last, d.trace.now = last.parts, d.trace.now[:0]
 	root.trace = &d.trace
 	err = d.object(p, v.Elem(), data, root)
 	if err == nil {
-		if was.uid == "" {
-			was.uid = string(uid)
+		if last.uid == "" {
+			last.uid = string(uid)
 		}
-		c = Change{m, latest{uid: was.uid, parts: slices.Clone(d.trace.now)}}
+		c = Change{m, latest{uid: last.uid, parts: slices.Clone(d.trace.now)}}
 	}
-	d.trace.old = nil
+	d.trace.last = nil
 	d.giveBack()
 	return c, err
 }
@@ -143,59 +147,60 @@ func (m *Memo) stateKept(kept bool) {
 	m.changes.kept.looked(kept)
 }
 
-// trace is the way through one object: the parts of its last state, and those that it has now.
-type trace struct{ old, now []part }
+// trace has the parts of the last state of an object, and those of the state that is decoded.
+type trace struct{ last, now []part }
 
-// repeats notes a part, and reports whether the last state had the same.
+// repeats notes a part, and reports whether the last state had the same one.
 func (t *trace) repeats(at path, k key) bool {
 	if len(t.now) == maxParts {
 		return false
 	}
 	t.now = append(t.now, part{at, k})
-	for len(t.old) > 0 && t.old[0].path < at {
-		t.old = t.old[1:]
+	for len(t.last) > 0 && t.last[0].path < at {
+		t.last = t.last[1:]
 	}
-	return len(t.old) > 0 && t.old[0] == part{at, k}
+	return len(t.last) > 0 && t.last[0] == part{at, k}
 }
 
-// traced is a message beside the one in the last state of the same object.
+// traced is a message beside the same message in the last state of its object.
 type traced struct {
 	trace *trace        // nil: it is not known which object this is, or the message lies too deep
-	was   reflect.Value // invalid where there was none
+	last  reflect.Value // invalid if there was none
 	at    path
 	shift int
 }
 
-// below is a message that is a field of this one.
+// below is the message in a field of this one.
 func (t traced) below(f *field, number int) (b traced) {
 	if t.trace == nil || t.shift != outerShift {
 		return b
 	}
 	b = traced{trace: t.trace, at: t.path(number), shift: innerShift}
-	if t.was.IsValid() {
-		b.was = t.was.Field(f.index)
+	if t.last.IsValid() {
+		b.last = t.last.Field(f.index)
 		if f.shape == pointer {
-			b.was = b.was.Elem() // invalid, where it is nil
+			b.last = b.last.Elem() // invalid if it is nil
 		}
 	}
 	return b
 }
 
-// element is a message that is element i of a field.
+// element is the message in element i of a field.
 func (t traced) element(f *field, number, i int) (b traced) {
 	if t.trace == nil || t.shift < innerShift || i >= maxTraced {
 		return b
 	}
 	b = traced{trace: t.trace, at: t.path(number) | path(i+1)<<elemShift, shift: partShift}
-	if t.was.IsValid() {
-		if all := t.was.Field(f.index); i < all.Len() {
-			b.was = all.Index(i)
+	if t.last.IsValid() {
+		if all := t.last.Field(f.index); i < all.Len() {
+			b.last = all.Index(i)
 		}
 	}
 	return b
 }
 
-// mark and forget are for a message that turns out to be of another form: no parts of it can be relied on.
+// mark and forget are for a message that turns out to be of another form: its parts must not be
+// relied on.
 func (t traced) mark() int {
 	if t.trace == nil {
 		return 0
@@ -211,12 +216,12 @@ func (t traced) forget(mark int) {
 
 func (t traced) path(number int) path { return t.at | path(number)<<t.shift }
 
-// unchanged looks for the run of a field in the last state of the same object. Its key is returned where it was made. A text is
-// compared itself: it is what stands on the wire.
+// unchanged looks for the run of a field in the last state of the same object. A key that was
+// made on the way is returned. Texts are compared directly, since they are stored as they come.
 func (w *walk) unchanged(f *field, number int, run []byte, count int) (k key, keyed, found bool) {
 	if f.text {
-		was := w.own.was
-		return k, false, was.IsValid() && count == 1 && run[0]&7 == wireBytes && was.Field(f.index).String() == string(payload(run))
+		last := w.own.last
+		return k, false, last.IsValid() && count == 1 && run[0]&7 == wire.Bytes && last.Field(f.index).String() == string(payload(run))
 	}
 	if h := w.ownHabits(f); h != nil {
 		return w.m.lookBack(w.own, w.own.path(number), &h.whole, run)
@@ -232,23 +237,24 @@ func (w *walk) unchangedElement(f *field, own traced, data []byte) (k key, keyed
 	return k, false, false
 }
 
-// lookBack looks a part up whose habit is h. Its value is in the last state where it was there.
+// lookBack looks for a part in the last state, if the habit h says that it is worth it.
 func (m *decoder) lookBack(own traced, at path, h *habit, data []byte) (k key, keyed, found bool) {
 	if len(data) < minTraced || !h.wanted() {
 		return k, false, false
 	}
 	k = m.keyOf(data)
-	found = own.trace.repeats(at, k) && own.was.IsValid()
-	if own.was.IsValid() {
+	found = own.trace.repeats(at, k) && own.last.IsValid()
+	if own.last.IsValid() {
 		h.looked(found)
 	}
 	return k, true, found
 }
 
-// ownHabits are those of looking for a field in the last state of the same object: for all of it, and for its elements.
+// ownHabits are the habits of looking for a field, and for its elements, in the last state of an
+// object.
 type ownHabits struct{ whole, each habit }
 
-// ownHabits are those of a field; nil where it is not looked for.
+// ownHabits are the habits of a field; nil if it is not looked for.
 func (w *walk) ownHabits(f *field) *ownHabits {
 	if w.own.trace == nil || w.at == nil {
 		return nil

@@ -67,7 +67,8 @@ func sameMap(a, b map[string]string) bool {
 func TestAChangeTakesOverWhatIsTheObjectsOwn(t *testing.T) {
 	f := &follower{memo: newMemo(t), last: map[types.UID]*corev1.Pod{}}
 	const pods, states = 50, 20
-	for i := range 10_000 { // by which the memo learns that nothing of one is found in another, and looks no more
+	// The memo learns that no part of one pod is found in another, and looks no more.
+	for i := range 10_000 {
 		data, err := changing(i, 0).Marshal()
 		require.NoError(t, err)
 		require.NoError(t, f.memo.Unmarshal(data, &corev1.Pod{}))
@@ -92,7 +93,8 @@ func TestAChangeTakesOverWhatIsTheObjectsOwn(t *testing.T) {
 	}
 }
 
-// TestChangesAreBounded: neither an object of very many parts nor very many objects are followed whole.
+// TestChangesAreBounded: neither an object of very many parts nor very many objects are followed
+// whole.
 func TestChangesAreBounded(t *testing.T) {
 	memo := newMemo(t)
 	large := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "large"}}
@@ -119,7 +121,8 @@ func TestChangesAreBounded(t *testing.T) {
 	require.Greater(t, memo.Stats().Changing, 1<<14)
 }
 
-// TestAStateThatNobodyKeepsIsNotUsed: there is nothing to take over, and the memo soon asks no more.
+// TestAStateThatNobodyKeepsIsNotUsed: there is nothing to take over, and the memo soon asks no
+// more.
 func TestAStateThatNobodyKeepsIsNotUsed(t *testing.T) {
 	memo := newMemo(t)
 	asked := 0
@@ -136,8 +139,8 @@ func TestAStateThatNobodyKeepsIsNotUsed(t *testing.T) {
 	require.Less(t, asked, 200)
 }
 
-// TestPartsOfAnotherFormAreForgotten: where a message turns out to be decoded as a whole, what was noted of it before that means
-// nothing.
+// TestPartsOfAnotherFormAreForgotten: where a message turns out to be decoded as a whole, what
+// was noted of it before that means nothing.
 func TestPartsOfAnotherFormAreForgotten(t *testing.T) {
 	field := func(number byte, of interface{ Marshal() ([]byte, error) }) []byte {
 		data, err := of.Marshal()
@@ -160,7 +163,8 @@ func TestPartsOfAnotherFormAreForgotten(t *testing.T) {
 	}
 }
 
-// TestATextOfAnotherWireTypeIsRefused as generated code does, also where its last bytes look like the text of the last state.
+// TestATextOfAnotherWireTypeIsRefused as generated code does, also where its last bytes look like
+// the text of the last state.
 func TestATextOfAnotherWireTypeIsRefused(t *testing.T) {
 	memo := newMemo(t)
 	for _, row := range []struct {
@@ -175,7 +179,8 @@ func TestATextOfAnotherWireTypeIsRefused(t *testing.T) {
 	}
 }
 
-// TestStatesOfOneObjectAtOnce: a round of a watch may have several states of one object, which end in any order.
+// TestStatesOfOneObjectAtOnce: a round of a watch may have several states of one object, which
+// end in any order.
 func TestStatesOfOneObjectAtOnce(t *testing.T) {
 	f := &follower{memo: newMemo(t), last: map[types.UID]*corev1.Pod{}}
 	var all sync.WaitGroup
@@ -191,7 +196,8 @@ func TestStatesOfOneObjectAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestChangesAgreeWhateverTheirForm: states follow each other whose bytes are in another form, or damaged, from one to the next.
+// TestChangesAgreeWhateverTheirForm: states follow each other whose bytes are in another form, or
+// damaged, from one to the next.
 func TestChangesAgreeWhateverTheirForm(t *testing.T) {
 	random := source(t)
 	memo := newMemo(t)

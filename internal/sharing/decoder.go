@@ -1,18 +1,26 @@
 package sharing
 
-import "reflect"
+import (
+	"errors"
+	"reflect"
 
-// decoder is what one goroutine has of a memo while it decodes an object: the object before, the habits of its places, and
-// room to work in. Who decodes alone always gets the same one.
+	"github.com/tributary-go/tributary/internal/wire"
+)
+
+// errForm: the input is not of the form that is taken apart. The plain decoder has the last word.
+var errForm = errors.New("not of the form that is taken apart")
+
+// decoder is the state of one goroutine that decodes: the previous object, the habits of its
+// places, and room to work in. A goroutine that decodes alone always gets the same one.
 type decoder struct {
 	*Memo
-	since  uint32          // the doubts after which before was decoded
-	before map[any]*before // by plan
-	far    map[*site]*habit
-	trace  trace
-	doc    document
-	sum    []byte // of hash
-	names  map[string]string
+	since    uint32                  // the doubts after which before was decoded
+	previous map[any]*previousObject // by plan
+	far      map[*site]*habit
+	trace    trace
+	doc      wire.Document
+	sum      []byte // of hash
+	names    map[string]string
 
 	nameBytes int
 
@@ -22,7 +30,8 @@ type decoder struct {
 	equal, shared uint64 // parts that the object before had too, and their bytes
 }
 
-// maxIdle is how many decoders are kept. More only come to be where more goroutines decode at once.
+// maxIdle is the number of decoders that are kept. More are made while more goroutines decode at
+// once.
 const maxIdle = 4
 
 // take begins an object.
@@ -32,42 +41,42 @@ func (m *Memo) take(size int) *decoder {
 	m.beginLocked(size)
 	last := len(m.idle) - 1
 	if last < 0 {
-		return &decoder{Memo: m, since: m.doubts, before: map[any]*before{}, far: map[*site]*habit{}, sum: make([]byte, 0, len(Digest{}))}
+		return &decoder{Memo: m, since: m.doubts, previous: map[any]*previousObject{}, far: map[*site]*habit{}, sum: make([]byte, 0, len(Digest{}))}
 	}
 	d := m.idle[last]
 	m.idle = m.idle[:last]
 	if d.since != m.doubts {
 		d.since = m.doubts
-		d.doubtBefore()
+		d.forgetPrevious()
 	}
 	return d
 }
 
-// giveBack ends it. A decoder that panicked never comes back.
+// giveBack ends an object. A decoder that panicked never comes back.
 func (d *decoder) giveBack() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stats.Same += d.equal
 	d.stats.Shared += d.shared
 	d.equal, d.shared = 0, 0
-	d.doc.end()
+	d.doc.End()
 	if len(d.idle) < maxIdle {
 		d.idle = append(d.idle, d)
 	}
 }
 
-// same counts a part that the object before had too.
+// same counts a part that is equal in the previous object.
 func (d *decoder) same(size int) {
 	d.equal++
 	d.shared += uint64(size)
 }
 
-// beforeOf is the object before of the type that plan is for.
-func (d *decoder) beforeOf(plan any, t reflect.Type, slots int) *before {
-	b := d.before[plan]
+// previousOf is the previous object of the type that a plan is for.
+func (d *decoder) previousOf(plan any, t reflect.Type, slots int) *previousObject {
+	b := d.previous[plan]
 	if b == nil {
-		b = newBefore(t, slots)
-		d.before[plan] = b
+		b = newPrevious(t, slots)
+		d.previous[plan] = b
 	}
 	return b
 }
@@ -88,7 +97,7 @@ func (d *decoder) each(at *place, s *site) *habit {
 	return &at.element
 }
 
-// farHabit is that of a field where places are not told apart.
+// farHabit is the habit of a field whose places are not told apart.
 func (d *decoder) farHabit(s *site) *habit {
 	h := d.far[s]
 	if h == nil {

@@ -17,9 +17,9 @@ func (m *Memo) Doubt() {
 	m.changes.young, m.changes.old = nil, nil
 }
 
-// doubtBefore lets go of the objects before. What is known of their places stays.
-func (d *decoder) doubtBefore() {
-	for _, b := range d.before {
+// forgetPrevious lets go of the previous objects. The habits of their places stay.
+func (d *decoder) forgetPrevious() {
+	for _, b := range d.previous {
 		b.set(reflect.Value{}, nil, false)
 	}
 }

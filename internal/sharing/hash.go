@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Hash makes digests of bytes: GMAC under a key that never leaves the process. For two inputs of n
-// bytes that were chosen without the key, the chance of equal digests is below n/2^124. It is safe for
-// concurrent use.
+// Hash makes digests of bytes: GMAC under a key that never leaves the process. For two inputs of
+// n bytes that were chosen without the key, the chance of equal digests is below n/2^124. It is
+// safe for concurrent use.
 type Hash struct {
 	gcm   cipher.AEAD
 	nonce []byte
@@ -19,8 +19,8 @@ type Hash struct {
 // Digest is a [Hash] of bytes. It means nothing to any other Hash.
 type Digest [16]byte
 
-// NewHash makes a hash with a key of its own. It fails if the process may not use GCM under nonces of
-// its own (GODEBUG=fips140=only).
+// NewHash makes a hash with a key of its own. It fails if the process may not use GCM under
+// nonces of its own (GODEBUG=fips140=only).
 func NewHash() (*Hash, error) {
 	key := make([]byte, 16)
 	_, _ = rand.Read(key) // never fails

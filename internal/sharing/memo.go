@@ -7,12 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Memo remembers what has been decoded. One serves any number of types, and is safe for concurrent use: each object is
-// decoded by a [decoder] of its own, and what they share is under one lock, held for a look-up at a time.
+// Memo remembers decoded values. One memo serves any number of types and is safe for concurrent
+// use: each object is decoded by a [decoder] of its own, and the values that they share are under
+// one lock, which is held for one look-up at a time.
 //
-// It forgets by generations, which are counted in objects and not in time: an entry lives on while one of the objects of
-// this generation or the last one has used it. A generation is twice as long as the longest list, so that what a living
-// collection shares outlasts a quiet day, and what only deleted objects had goes as others come.
+// It forgets by generations, counted in objects and not in time: an entry lives on while an
+// object of this generation or the last one has used it. A generation is twice as long as the
+// longest list. So the values of a living collection outlast a quiet day, and those of deleted
+// objects go as others come.
 type Memo struct {
 	limits limits
 	hash   *Hash
@@ -26,8 +28,7 @@ type Memo struct {
 	changes changes
 	idle    []*decoder // the one used last comes last
 
-	// doubts is how often the values were doubted; see Doubt. What is older than the last doubt is
-	// not handed out.
+	// doubts is the number of calls of Doubt. A value from before the last one is not handed out.
 	doubts uint32
 
 	objects int // decoded in this generation
@@ -37,13 +38,13 @@ type Memo struct {
 	stats   Stats
 }
 
-// Stats is what a [Memo] holds, and what it was good for.
+// Stats is what a [Memo] holds, and how often it was useful.
 type Stats struct {
-	Same          uint64 // fields that were equal in the object before, or in the last state
+	Same          uint64 // fields that were equal in the previous object, or in the last state
 	Lookups, Hits uint64 // others looked up, and found
-	Bytes, Shared uint64 // of all objects on the wire, and those of them that were not decoded again
+	Bytes, Shared uint64 // of all objects on the wire, and those that were not decoded again
 	Entries       int    // values held
-	Held          int    // bytes of wire for which they stand
+	Held          int    // bytes of wire that they stand for
 	Changing      int    // objects whose last change is noted
 }
 
@@ -53,18 +54,18 @@ type limits struct {
 	most    int // bytes of a generation, whatever the list
 }
 
-// defaultLimits: 4,096 objects are the pods of 40 nodes, which leave 1 to 10 MiB; 128 MiB is what 50,000 pods leave when each
-// ReplicaSet has three of them.
+// defaultLimits: 4,096 objects are the pods of 40 nodes, which leave 1 to 10 MiB. 50,000 pods
+// leave 128 MiB if each ReplicaSet has three of them.
 var defaultLimits = limits{objects: 4096, bytes: 8 << 20, most: 128 << 20}
 
-// maxPart is how many bytes of wire a remembered value stands for, at most. Larger parts are each object's own, such as the
-// data of a ConfigMap, or are made of smaller ones that are found themselves.
+// maxPart is the most bytes of wire that a remembered value stands for. Larger parts belong to
+// one object, such as the data of a ConfigMap, or have smaller parts that are found themselves.
 const maxPart = 4 << 10
 
-// entryBytes is what an entry takes beside its value.
+// entryBytes is the size of an entry beside its value.
 const entryBytes = 64
 
-// New makes a memo that has seen nothing yet. It fails where the process may not use GCM under nonces of its own
+// New makes an empty memo. It fails if the process may not use GCM under nonces of its own
 // (GODEBUG=fips140=only).
 func New() (*Memo, error) {
 	hash, err := NewHash()
@@ -77,8 +78,9 @@ func New() (*Memo, error) {
 	}, nil
 }
 
-// DropManagedFields makes objects come without metadata.managedFields, whose bytes are passed over unread. An object that
-// is decoded plainly may still have them. It must be called before the first object is decoded.
+// DropManagedFields leaves metadata.managedFields out of each object; their bytes are passed over
+// unread. An object that is decoded plainly may still have them. Call it before the first object
+// is decoded.
 func (m *Memo) DropManagedFields() { m.drop = true }
 
 // drops reports whether a field is passed over.
@@ -88,7 +90,7 @@ func (m *Memo) drops(of reflect.Type, name string) bool {
 
 var objectMetaType = reflect.TypeFor[metav1.ObjectMeta]()
 
-// Stats is a copy of the counters now.
+// Stats returns a copy of the counters.
 func (m *Memo) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +99,8 @@ func (m *Memo) Stats() Stats {
 	return stats
 }
 
-// Listed tells the memo how many objects a list had, and how many bytes on the wire. It sizes its generations by that.
+// Listed tells the memo how many objects a list had, and how many bytes. It sizes its generations
+// by them.
 func (m *Memo) Listed(objects, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,7 +108,8 @@ func (m *Memo) Listed(objects, bytes int) {
 	m.largest = max(bytes, m.largest-m.largest/8)
 }
 
-// beginLocked counts an object that is about to be decoded, and ends the generation when it is full.
+// beginLocked counts an object that is about to be decoded, and ends the generation when it is
+// full.
 func (m *Memo) beginLocked(size int) {
 	m.objects++
 	m.stats.Bytes += uint64(size)
@@ -125,7 +129,7 @@ func (m *Memo) ageLocked() {
 	}
 }
 
-// key stands for bytes: the bytes themselves and their number when they are few, else their hash.
+// key stands for bytes: the bytes themselves and their number if they are few, else their hash.
 type key [16]byte
 
 func (m *decoder) keyOf(b []byte) (k key) {
@@ -137,14 +141,14 @@ func (m *decoder) keyOf(b []byte) (k key) {
 	return key(m.hash.seal(m.sum[:0], b))
 }
 
-// site is one field of a type, and what was decoded there.
+// site is one field of a type, with the values that were decoded there.
 type site struct {
 	typ        reflect.Type
 	young, old table
 }
 
-// habit is how the look-ups of one place went lately. A place that finds too little is passed over for skip objects, then
-// tried again.
+// habit is how the look-ups in one place went lately. A place that finds too little rests for
+// skip objects, and is tried again.
 type habit struct{ tries, hits, skip, pause int32 }
 
 const (
@@ -170,8 +174,8 @@ func (h *habit) wanted() bool {
 	return true
 }
 
-// same counts what was equal in the object before. It speaks for the place like a look-up that finds: in another order of
-// objects it would have been one.
+// same counts a part that is equal in the previous object. It speaks for the place like a look-up
+// that finds: in another order of objects it would have been looked up.
 func (h *habit) same() {
 	if h.skip == 0 {
 		h.tries++
@@ -179,7 +183,8 @@ func (h *habit) same() {
 	}
 }
 
-// looked counts a look-up, and decides now and then whether to go on, and how long to rest otherwise.
+// looked counts a look-up. Now and then it decides whether to go on, and how long to rest
+// otherwise.
 func (h *habit) looked(found bool) {
 	h.tries++
 	if found {
@@ -197,7 +202,7 @@ func (h *habit) looked(found bool) {
 	h.tries, h.hits = 0, 0
 }
 
-// find assigns to dst what was decoded from equal bytes.
+// find assigns to dst the value that was decoded from equal bytes.
 func (m *Memo) find(s *site, h *habit, k key, size int, dst reflect.Value) bool {
 	m.mu.Lock()
 	m.stats.Lookups++
@@ -233,8 +238,8 @@ func (m *Memo) renewLocked(s *site, k key, size int, value reflect.Value) {
 	m.keepLocked(s, k, size, value)
 }
 
-// keep remembers what was decoded. Slices lose their spare capacity: two objects must not grow into
-// one array. A value that was in doubt is handed out again if it still is what its bytes say.
+// keep remembers a decoded value. Slices lose their spare capacity: two objects must not grow
+// into one array. A value in doubt is handed out again if it still agrees with its bytes.
 func (m *decoder) keep(s *site, h *habit, k key, size int, value reflect.Value) {
 	trim(value)
 	if h.skip > 0 {
@@ -282,20 +287,20 @@ func (m *Memo) keptLocked(size int) {
 	m.stats.Held += size
 }
 
-// trim takes a slice's spare capacity.
+// trim takes the spare capacity of a slice.
 func trim(value reflect.Value) {
 	if value.Kind() == reflect.Slice && value.Cap() > value.Len() {
 		value.SetCap(value.Len())
 	}
 }
 
-// table holds values of one type by the bytes that they were decoded from. Values stand in one slice and the map has
-// no pointers: 54 bytes per entry beside the value, and nothing for the collector to follow in the
-// map.
+// table holds values of one type by the bytes that they were decoded from. The values are in one
+// slice and the map has no pointers: an entry takes 54 bytes beside its value, and the collector
+// need not follow the map.
 type table struct {
 	index  map[key]uint32
 	values reflect.Value
-	// checked is at how many doubts a value was known to be what its bytes say.
+	// checked is, per value, the number of doubts at which it was known to agree with its bytes.
 	checked []uint32
 	bytes   int
 }

@@ -93,7 +93,7 @@ func TestAPlaceThatFindsNothingRests(t *testing.T) {
 	p := m.planOf(reflect.TypeFor[corev1.ConfigMap]())
 	meta := m.planOf(reflect.TypeFor[metav1.ObjectMeta]())
 	require.Len(t, m.idle, 1, "who decodes alone has one decoder")
-	name := m.idle[0].before[p].root.slots[p.fields[1].slot].nested[0].slots[meta.fields[1].slot].whole
+	name := m.idle[0].previous[p].root.slots[p.fields[1].slot].nested[0].slots[meta.fields[1].slot].whole
 	require.Positive(t, name.skip)
 	require.Equal(t, trial-1, meta.fields[1].whole.young.len(), "kept while it was tried")
 }

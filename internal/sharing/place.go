@@ -2,36 +2,38 @@ package sharing
 
 import "reflect"
 
-// Objects come in an order in which neighbours are alike: a list is sorted by name, and the pods of a ReplicaSet follow
-// each other. So each message is first held beside the one that stood in the same place of the object before, and what is
-// equal there is taken over at the price of comparing bytes. Only what differs is looked up.
+// Neighbours in a list are alike: it is sorted by name, and the pods of a ReplicaSet follow each
+// other. So each message is first held beside the one that stood in the same place of the
+// previous object. Parts that are equal there are taken over for the price of comparing bytes;
+// only the others are looked up.
 
-// before is the last object of one type.
-type before struct {
+// previousObject is the last object of one type.
+type previousObject struct {
 	root   *place
 	value  reflect.Value // a copy: the object's own head is its reader's
 	data   []byte
 	places int // below root
 }
 
-func newBefore(t reflect.Type, slots int) *before {
-	b := &before{value: reflect.New(t).Elem()}
+func newPrevious(t reflect.Type, slots int) *previousObject {
+	b := &previousObject{value: reflect.New(t).Elem()}
 	b.root = &place{of: b, slots: make([]slot, slots)}
 	return b
 }
 
-// maxBefore is the largest object that is held beside the next one: for that, each decoder keeps it with its bytes.
-const maxBefore = 64 << 10
+// maxPrevious is the largest object that is held beside the next one: each decoder keeps it with
+// its bytes.
+const maxPrevious = 64 << 10
 
-func (b *before) previous() previous {
+func (b *previousObject) previous() previous {
 	if !b.root.valid {
 		return previous{}
 	}
 	return previous{value: b.value, data: b.data}
 }
 
-func (b *before) set(value reflect.Value, data []byte, ok bool) {
-	if !ok || len(data) > maxBefore {
+func (b *previousObject) set(value reflect.Value, data []byte, ok bool) {
+	if !ok || len(data) > maxPrevious {
 		b.root.valid = false
 	}
 	if !b.root.valid {
@@ -43,36 +45,37 @@ func (b *before) set(value reflect.Value, data []byte, ok bool) {
 	b.data = append(b.data[:0], data...)
 }
 
-// place is where a message stands: in which field of which message, and among how many. It knows the fields of the message
-// that stood there last, if that was taken apart. Who goes through a message has the message before from the one around
-// it; nothing but the fields' bounds is kept here.
+// place is where a message stands: in which field of which message, and among how many. It knows
+// the fields of the message that stood there last, if that was taken apart. Only the bounds of
+// fields are kept here: the caller passes the previous message down.
 //
-// Invariant: a place that is valid describes what stands there in the object before, if anything does.
+// Invariant: a valid place describes the message that stands there in the previous object, if
+// there is one.
 type place struct {
-	of            *before
+	of            *previousObject
 	valid         bool
-	element       habit // of looking up what stands here, where it is one of several
+	element       habit // of looking up an element that stands here
 	fields, spare []span
 	slots         []slot
 }
 
-// invalid says that what now stands here was not taken apart.
+// invalid notes that the message that stands here now was not taken apart.
 func (at *place) invalid() {
 	if at != nil {
 		at.valid = false
 	}
 }
 
-// slot is what a place knows of one field, besides its bounds.
+// slot is the knowledge of one field in a place, besides its bounds.
 type slot struct {
 	whole     habit
 	ownHabits *ownHabits // nil until needed
 	nested    []*place   // by number of the element
-	elements  []span     // of a JSON array, the brackets included; those of protobuf are found at once
+	elements  []span     // of a JSON array, brackets included; protobuf needs no bounds
 	spare     []span
 }
 
-// span is the run of one field, counted from the beginning of its message.
+// span is the bounds of one field, counted from the beginning of its message.
 type span struct{ number, start, end int }
 
 const (
@@ -81,7 +84,8 @@ const (
 	maxNoted    = 1 << 10 // elements of a JSON array whose bounds are kept
 )
 
-// below is the place of element i in a slot, a message with that many slots itself; nil where there are too many.
+// below is the place of element i in a slot, a message with that many slots; nil if there are too
+// many.
 func (at *place) below(in, i, slots int) *place {
 	if at == nil || i >= maxElements {
 		return nil
@@ -97,7 +101,7 @@ func (at *place) below(in, i, slots int) *place {
 	return s.nested[i]
 }
 
-// forget says that what now stands in a field was not taken apart.
+// forget notes that the field which stands here now was not taken apart.
 func (at *place) forget(in int) {
 	if at != nil {
 		at.slots[in].elements = at.slots[in].elements[:0]
@@ -107,8 +111,8 @@ func (at *place) forget(in int) {
 	}
 }
 
-// previous is a message or a run of the object before: its bytes, and what they were decoded into. Without bytes there is
-// none.
+// previous is a message or a run of the previous object: its bytes, and the value that was
+// decoded from them. Without bytes there is none.
 type previous struct {
 	value reflect.Value
 	data  []byte
@@ -123,7 +127,7 @@ func (p previous) payload() previous {
 	return p
 }
 
-// pointer is the same where the value is a pointer to it.
+// pointer is the payload of a field whose value is a pointer to it.
 func (p previous) pointer() previous {
 	if p.data == nil || p.value.IsNil() {
 		return previous{}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// neighbours are pods that differ from the one before in every way that a walk beside it has to see: a field that goes, that
-// comes back, that changes, a list that grows, shrinks, or shifts.
+// neighbours are pods that differ from the one before in every way that a walk beside it has to
+// see: a field that goes, that comes back, that changes, a list that grows, shrinks, or shifts.
 func neighbours() (all []*corev1.Pod) {
 	container := func(name string, args ...string) corev1.Container {
 		return corev1.Container{Name: name, Image: "registry.example/an-image-of:" + name, Args: args,

@@ -11,8 +11,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// jsonPlan says how the JSON objects of one struct type are taken apart. Like a [plan], it is made once per type, by the
-// rules of encoding/json.
+// jsonPlan is how the JSON objects of one struct type are taken apart. Like a [plan] it is made
+// once per type, by the rules of encoding/json.
 type jsonPlan struct {
 	usable bool // no rule applies that this code does not know
 	fields map[string]*jsonField
@@ -43,7 +43,8 @@ const (
 	stringsForm             // a map[string]string
 )
 
-// maxJSONFields is how many members an object may have to be taken apart: one bit each. PodSpec has 42.
+// maxJSONFields is the most members of an object that is taken apart, one bit each. PodSpec has
+// 42.
 const maxJSONFields = 64
 
 var (
@@ -53,16 +54,16 @@ var (
 	stringMapType       = reflect.TypeFor[map[string]string]()
 )
 
-// UnmarshalTyped decodes a JSON object into obj, a pointer to a zero struct, by the rules of sigs.k8s.io/json: names are
-// case-sensitive. The error is that package's.
+// UnmarshalTyped decodes a JSON object into obj, a pointer to a zero struct, by the rules of
+// sigs.k8s.io/json: names are case-sensitive. The error is that package's.
 func (m *Memo) UnmarshalTyped(data []byte, obj any) error {
 	v := reflect.ValueOf(obj).Elem()
 	if p := m.jsonPlanOf(v.Type()); p.usable {
 		d := m.take(len(data))
-		before := d.beforeOf(p, v.Type(), len(p.fields))
-		d.doc.begin(data)
-		ok := d.jsonObject(p, before.root, v, before.previous()) == nil && d.doc.peek() == 0 && d.doc.at == len(data)
-		before.set(v, data, ok)
+		prev := d.previousOf(p, v.Type(), len(p.fields))
+		d.doc.Begin(data)
+		ok := d.jsonObject(p, prev.root, v, prev.previous()) == nil && d.doc.Peek() == 0 && d.doc.At == len(data)
+		prev.set(v, data, ok)
 		d.giveBack()
 		if ok {
 			return nil
@@ -84,8 +85,9 @@ func (m *Memo) jsonPlanOf(t reflect.Type) *jsonPlan {
 	return p
 }
 
-// addFields adds the fields of a struct. It reports whether they are of the kinds that this code knows: names that come
-// twice, embedded pointers and the "string" option have rules of their own, which are left to encoding/json.
+// addFields adds the fields of a struct. It reports whether this code knows them all: names that
+// come twice, embedded pointers and the "string" option have rules of their own, which are left
+// to encoding/json.
 func (m *Memo) addFields(p *jsonPlan, t reflect.Type, at []int) bool {
 	for i := range t.NumField() {
 		of := t.Field(i)

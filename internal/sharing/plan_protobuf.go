@@ -7,10 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// plan says how one type's protobuf messages are taken apart. It is made once per type from the struct tags that the
-// generators leave, `protobuf:"bytes,2,opt,name=spec"`: there is no code for any type.
+// plan is how the protobuf messages of one type are taken apart. It is made once per type, from
+// the struct tags that the generators leave, `protobuf:"bytes,2,opt,name=spec"`: no type has code
+// of its own here.
 type plan struct {
-	fields []*field // by number; nil where there is none
+	fields []*field // by number; nil if there is none
 	slices []int    // which of the struct's fields are slices that are decoded plainly
 	slots  int      // how many fields are looked up
 }
@@ -46,8 +47,13 @@ type unmarshaler interface{ Unmarshal(data []byte) error }
 
 var unmarshalerType = reflect.TypeFor[unmarshaler]()
 
-// highest is the highest field number that is looked at: the API's types end at 43. A plan is indexed by number.
+// highest is the highest field number that is taken apart; the types of the API end at 43. A plan
+// is indexed by number.
 const highest = 1 << 10
+
+func (p *plan) in(of reflect.Value, number int) reflect.Value {
+	return of.Field(p.fields[number].index)
+}
 
 func (m *Memo) planOf(t reflect.Type) *plan {
 	m.mu.Lock()
@@ -81,7 +87,7 @@ func (m *Memo) planOf(t reflect.Type) *plan {
 	return p
 }
 
-// fieldOf reads a tag; nil where there is none that can be relied on.
+// fieldOf reads a tag; nil if there is none that can be relied on.
 func (m *Memo) fieldOf(of reflect.StructField) (number int, f *field) {
 	tag := strings.Split(of.Tag.Get("protobuf"), ",")
 	if len(tag) < 2 || !of.IsExported() {
@@ -92,7 +98,7 @@ func (m *Memo) fieldOf(of reflect.StructField) (number int, f *field) {
 		return 0, nil
 	}
 	f = &field{}
-	t := of.Type // which decides: tags are wrong about wire types and repetition in places (PodSpec, 22 and 25)
+	t := of.Type // tags are wrong about wire types and repetition in places (PodSpec, 22 and 25)
 	own := reflect.PointerTo(t).Implements(unmarshalerType)
 	switch {
 	case isMessage(t):
@@ -113,8 +119,8 @@ func (m *Memo) fieldOf(of reflect.StructField) (number int, f *field) {
 	return number, f
 }
 
-// isMessage reports whether a type is a message with generated code and tags. Others have code of their own (Time,
-// Quantity), which tags cannot describe.
+// isMessage reports whether a type is a message with generated code and tags. Other types have
+// code of their own (Time, Quantity), which tags cannot describe.
 func isMessage(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct || !reflect.PointerTo(t).Implements(unmarshalerType) {
 		return false

@@ -4,10 +4,12 @@ import (
 	"reflect"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
-// treeMemo is what has been decoded into unstructured values. Their meaning does not depend on where they stand, so there
-// is one table for all; which places are worth a look-up is learned by path.
+// treeMemo is the values that were decoded into unstructured objects. Their meaning does not
+// depend on their place, so there is one table for all. Habits are kept by path.
 type treeMemo struct {
 	young, old map[key]treeValue
 	bytes      int // of young
@@ -23,7 +25,7 @@ type treeValue struct {
 type treeSite struct {
 	habit
 	members  map[string]*treeSite
-	elements *treeSite // of an array, and of objects that have more different members than there are sites for
+	elements *treeSite // of an array, and of objects that have too many different members
 }
 
 const (
@@ -34,8 +36,9 @@ const (
 	minShared    = 3       // bytes: "" and {} cost nothing, small numbers neither
 )
 
-// UnmarshalTree decodes a JSON object as unstructured.Unstructured has it: objects are map[string]any, whole numbers
-// int64, others float64. The map is the caller's; what is in it is shared. The error is that of sigs.k8s.io/json.
+// UnmarshalTree decodes a JSON object as unstructured.Unstructured has it: objects are
+// map[string]any, whole numbers int64, others float64. The outer map belongs to the caller; the
+// values in it are shared. The error is that of sigs.k8s.io/json.
 func (m *Memo) UnmarshalTree(data []byte) (map[string]any, error) {
 	d := m.take(len(data))
 	object, ok := d.wholeTree(data)
@@ -48,25 +51,25 @@ func (m *Memo) UnmarshalTree(data []byte) (map[string]any, error) {
 }
 
 func (m *decoder) wholeTree(data []byte) (object map[string]any, ok bool) {
-	m.doc.begin(data)
-	if m.doc.peek() != '{' || m.doc.scan() != nil {
+	m.doc.Begin(data)
+	if m.doc.Peek() != '{' || m.doc.Value() == nil {
 		return nil, false
 	}
 	object, err := m.treeObject(&m.root)
-	return object, err == nil && m.doc.peek() == 0 && m.doc.at == len(data)
+	return object, err == nil && m.doc.Peek() == 0 && m.doc.At == len(data)
 }
 
 func (m *decoder) treeObject(at *treeSite) (map[string]any, error) {
 	object := map[string]any{}
-	err := m.doc.members('{', '}', func() error {
-		raw, err := m.doc.key()
+	err := m.doc.Members('{', '}', func() error {
+		raw, err := m.doc.Key()
 		if err != nil {
 			return err
 		}
 		name := m.name(raw)
 		if m.drop && name == "managedFields" && at == m.root.members["metadata"] {
-			raw = m.doc.value()
-			if m.doc.at += len(raw); len(raw) == 0 {
+			raw = m.doc.Value()
+			if m.doc.At += len(raw); len(raw) == 0 {
 				return errForm
 			}
 			return nil
@@ -79,13 +82,13 @@ func (m *decoder) treeObject(at *treeSite) (map[string]any, error) {
 
 // treeValue decodes the next value, or finds it.
 func (m *decoder) treeValue(at *treeSite) (any, error) {
-	raw := m.doc.value()
+	raw := m.doc.Value()
 	if len(raw) == 0 {
 		return nil, errForm
 	}
 	first := raw[0]
 	if first != '"' && first != '{' && first != '[' {
-		m.doc.at += len(raw)
+		m.doc.At += len(raw)
 		return treeScalar(raw)
 	}
 	looked := len(raw) >= minShared && len(raw) <= maxPart && at.wanted()
@@ -93,7 +96,7 @@ func (m *decoder) treeValue(at *treeSite) (any, error) {
 	if looked {
 		k = m.keyOf(raw)
 		if value, ok := m.findTree(at, k, len(raw)); ok {
-			m.doc.at += len(raw)
+			m.doc.At += len(raw)
 			return value, nil
 		}
 	}
@@ -110,15 +113,15 @@ func (m *decoder) treeDecode(at *treeSite, raw []byte) (any, error) {
 		return m.treeObject(at)
 	case '[':
 		array := []any{}
-		err := m.doc.members('[', ']', func() error {
+		err := m.doc.Members('[', ']', func() error {
 			value, err := m.treeValue(at.element(m))
 			array = append(array, value)
 			return err
 		})
 		return array[:len(array):len(array)], err
 	}
-	m.doc.at += len(raw)
-	if text, ok := plainText(raw); ok {
+	m.doc.At += len(raw)
+	if text, ok := wire.PlainText(raw); ok {
 		return string(text), nil
 	}
 	return plainValue(raw)
@@ -126,7 +129,7 @@ func (m *decoder) treeDecode(at *treeSite, raw []byte) (any, error) {
 
 // treeScalar decodes a number, true, false or null.
 func treeScalar(raw []byte) (any, error) {
-	if n, ok := plainInteger(raw); ok {
+	if n, ok := wire.PlainInteger(raw); ok {
 		return n, nil
 	}
 	return plainValue(raw)
@@ -139,7 +142,7 @@ func plainValue(raw []byte) (value any, err error) {
 	return value, nil
 }
 
-// name is a member's name, which objects share.
+// name returns the name of a member, as a string that objects share.
 func (m *decoder) name(raw []byte) string {
 	if name, ok := m.names[string(raw)]; ok {
 		return name
@@ -155,7 +158,7 @@ func (m *decoder) name(raw []byte) string {
 	return name
 }
 
-// member is the site of a member. Where there are too many they have one together.
+// member is the site of a member. If there are too many, they share one.
 func (s *treeSite) member(m *decoder, name string) *treeSite {
 	if next := s.members[name]; next != nil {
 		return next

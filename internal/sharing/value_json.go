@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
 // plain decodes the next value as a whole.
@@ -16,15 +18,15 @@ func (w *jsonWalk) plain(f *jsonField, into reflect.Value) error {
 		into.SetZero()
 	}
 	d := &w.m.doc
-	start, depth, raw := d.at, d.depth, d.value()
+	start, depth, raw := d.At, d.Depth, d.Value()
 	if len(raw) == 0 {
 		return errForm
 	}
 	if raw[0] != 'n' && w.quick(f, into, raw) {
-		d.at = start + len(raw)
+		d.At = start + len(raw)
 		return nil
 	}
-	d.at, d.depth = start+len(raw), depth
+	d.At, d.Depth = start+len(raw), depth
 	into.SetZero()
 	if kjson.UnmarshalCaseSensitivePreserveInts(raw, into.Addr().Interface()) != nil {
 		return errForm
@@ -33,8 +35,8 @@ func (w *jsonWalk) plain(f *jsonField, into reflect.Value) error {
 	return nil
 }
 
-// quick decodes what servers usually write, without the cost of a decoder per value. It reports whether that was it; if
-// not, what it has done to into does not matter.
+// quick decodes the forms that servers usually write, without a decoder per value. It reports
+// whether it could; if not, the content of into means nothing.
 func (w *jsonWalk) quick(f *jsonField, into reflect.Value, raw []byte) bool {
 	switch f.form {
 	case plainForm:
@@ -53,7 +55,7 @@ func (w *jsonWalk) quick(f *jsonField, into reflect.Value, raw []byte) bool {
 func setPlain(into reflect.Value, raw []byte) bool {
 	switch kind := into.Kind(); {
 	case kind == reflect.String:
-		text, ok := plainText(raw)
+		text, ok := wire.PlainText(raw)
 		if ok {
 			into.SetString(string(text))
 		}
@@ -64,7 +66,7 @@ func setPlain(into reflect.Value, raw []byte) bool {
 			return true
 		}
 	case into.CanInt():
-		n, ok := plainInteger(raw)
+		n, ok := wire.PlainInteger(raw)
 		if ok = ok && !into.OverflowInt(n); ok {
 			into.SetInt(n)
 		}
@@ -73,7 +75,7 @@ func setPlain(into reflect.Value, raw []byte) bool {
 	return false
 }
 
-// target is what into is or points to.
+// target is into, or the value that it points to.
 func target(into reflect.Value) reflect.Value {
 	if into.Kind() != reflect.Pointer {
 		return into
@@ -84,7 +86,7 @@ func target(into reflect.Value) reflect.Value {
 
 // setTime decodes a time as metav1.Time does.
 func setTime(into reflect.Value, raw []byte) bool {
-	text, ok := plainText(raw)
+	text, ok := wire.PlainText(raw)
 	var t time.Time
 	if !ok || t.UnmarshalText(text) != nil {
 		return false
@@ -95,7 +97,7 @@ func setTime(into reflect.Value, raw []byte) bool {
 
 // setOwn decodes a value of a type that decodes itself.
 func setOwn(into reflect.Value, raw []byte) bool {
-	if _, ok := plainText(raw); !ok && !json.Valid(raw) {
+	if _, ok := wire.PlainText(raw); !ok && !json.Valid(raw) {
 		return false
 	}
 	return target(into).Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw) == nil
@@ -104,17 +106,17 @@ func setOwn(into reflect.Value, raw []byte) bool {
 // setStrings decodes the next value, a map of strings. The names are shared.
 func (m *decoder) setStrings(into reflect.Value) bool {
 	set, d := map[string]string{}, &m.doc
-	err := d.members('{', '}', func() error {
-		name, err := d.key()
+	err := d.Members('{', '}', func() error {
+		name, err := d.Key()
 		if err != nil {
 			return err
 		}
-		if d.peek() != '"' {
+		if d.Peek() != '"' {
 			return errForm
 		}
-		raw := d.value()
-		d.at += len(raw)
-		text, ok := plainText(raw)
+		raw := d.Value()
+		d.At += len(raw)
+		text, ok := wire.PlainText(raw)
 		if ok {
 			set[m.name(name)] = string(text)
 			return nil

@@ -4,32 +4,30 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
-// jsonWalk goes through one object beside the one that stood in its place before.
+// jsonWalk goes through one JSON object.
 type jsonWalk struct {
-	m       *decoder
-	p       *jsonPlan
-	at      *place // nil: nothing stood here, and nothing is noted
-	dst     reflect.Value
-	was     previous
-	old     []span // of the members of was that are still to come
-	members []span // of this object, counted from base; number is unknownMember where there is no field
-	base    int
-	seen    uint64
+	beside
+	p    *jsonPlan
+	base int // where the object begins: the bounds of its members are counted from there
+	seen uint64
 }
 
+// unknownMember is the number of a member without a field.
 const unknownMember = -1
 
-// jsonObject decodes the next value, an object, into dst, which is zero or, where that is taken, what was.value is. Its only
-// error is errForm.
-func (m *decoder) jsonObject(p *jsonPlan, at *place, dst reflect.Value, was previous) error {
-	w := jsonWalk{m: m, p: p, at: at, dst: dst, was: was, base: m.doc.at}
+// jsonObject decodes the next value, an object, into dst, which is zero or, if that is taken, has
+// the value of prev. Its only error is errForm.
+func (m *decoder) jsonObject(p *jsonPlan, at *place, dst reflect.Value, prev previous) error {
+	w := jsonWalk{beside: beside{m: m, layout: p, at: at, dst: dst, prev: prev}, p: p, base: m.doc.At}
 	w.begin()
 	if !p.usable {
 		return errForm
 	}
-	err := m.doc.members('{', '}', func() error {
+	err := m.doc.Members('{', '}', func() error {
 		if w.same() {
 			return nil
 		}
@@ -41,118 +39,76 @@ func (m *decoder) jsonObject(p *jsonPlan, at *place, dst reflect.Value, was prev
 	return err
 }
 
-func (w *jsonWalk) begin() {
-	if w.at == nil || !w.at.valid || w.was.data == nil {
-		w.dst.SetZero()
-	} else {
-		w.old = w.at.fields
-		if !w.was.taken {
-			w.dst.Set(w.was.value)
-		}
-	}
-	if w.at != nil {
-		w.members = w.at.spare[:0]
-		w.at.valid = false
-	}
-}
-
-func (w *jsonWalk) end() {
-	for _, o := range w.old {
-		w.zero(o)
-	}
-	if w.at != nil {
-		w.at.fields, w.at.spare, w.at.valid = w.members, w.at.fields, true
-	}
-}
-
-func (w *jsonWalk) zero(o span) {
-	if o.number != unknownMember {
-		w.p.list[o.number].in(w.dst).SetZero()
-	}
-}
-
-// same passes over a member that stood here in the object before too: its value is in dst already.
+// same passes over a member that is equal in the previous object.
 func (w *jsonWalk) same() bool {
-	if len(w.old) == 0 {
+	if len(w.left) == 0 {
 		return false
 	}
-	o, d := w.old[0], &w.m.doc
-	d.peek()
-	end := d.at + o.end - o.start
-	if end >= len(d.data) || string(d.data[d.at:end]) != string(w.was.data[o.start:o.end]) || d.data[end] != ',' && d.data[end] != '}' {
+	s, d := w.left[0], &w.m.doc
+	d.Peek()
+	size := s.end - s.start
+	end := d.At + size
+	if end >= len(d.Data) || string(d.Data[d.At:end]) != string(w.prev.data[s.start:s.end]) || d.Data[end] != ',' && d.Data[end] != '}' {
 		return false
 	}
-	if o.number != unknownMember {
-		if w.seen&(1<<o.number) != 0 {
+	if s.number != unknownMember {
+		if w.seen&(1<<s.number) != 0 {
 			return false
 		}
-		w.seen |= 1 << o.number
-		if f := w.p.list[o.number]; f.whole != nil {
-			w.at.slots[o.number].whole.same()
-			w.m.same(o.end - o.start)
+		w.seen |= 1 << s.number
+		if f := w.p.list[s.number]; f.whole != nil {
+			w.repeated(f.number, size)
 		}
 	}
-	w.old = w.old[1:]
-	w.note(o.number, d.at, end)
-	d.at = end
+	w.left = w.left[1:]
+	w.noteMember(s.number, d.At, end)
+	d.At = end
 	return true
 }
 
-func (w *jsonWalk) note(number, start, end int) {
-	if w.at != nil {
-		w.members = append(w.members, span{number, start - w.base, end - w.base})
-	}
-}
+func (w *jsonWalk) noteMember(number, start, end int) { w.note(number, start-w.base, end-w.base) }
 
 // member decodes the next member.
 func (w *jsonWalk) member() error {
 	d := &w.m.doc
-	d.peek()
-	start := d.at
-	name, err := d.key()
+	d.Peek()
+	start := d.At
+	name, err := d.Key()
 	if err != nil {
 		return err
 	}
-	first, number := d.peek(), unknownMember
+	first, number := d.Peek(), unknownMember
 	if f := w.p.fields[string(name)]; f != nil {
 		if w.seen&(1<<f.number) != 0 {
 			return errForm // encoding/json decodes the second over the first
 		}
 		w.seen |= 1 << f.number
 		number = f.number
-		err = w.field(f, first, w.counterpart(f))
-	} else if raw := d.value(); len(raw) > 0 && json.Valid(raw) {
-		d.at += len(raw)
+		err = w.field(f, first, w.previousMember(f))
+	} else if raw := d.Value(); len(raw) > 0 && json.Valid(raw) {
+		d.At += len(raw)
 	} else {
 		err = errForm
 	}
-	w.note(number, start, d.at)
+	w.noteMember(number, start, d.At)
 	return err
 }
 
-// counterpart is the same member of the object before, with its key. What dst has taken over of it is set to zero, and so is
-// what stood before it there.
-func (w *jsonWalk) counterpart(f *jsonField) (was previous) {
-	for i, o := range w.old {
-		if o.number != f.number {
-			continue
+// previousMember is the same member of the previous object, without its key.
+func (w *jsonWalk) previousMember(f *jsonField) (prev previous) {
+	for i, s := range w.left {
+		if s.number == f.number {
+			prev = w.counterpart(i, f.shape)
+			prev.data = bracketsOf(prev.data)
+			return prev
 		}
-		for _, passed := range w.old[:i] {
-			w.zero(passed)
-		}
-		w.old = w.old[i+1:]
-		was = previous{value: f.in(w.was.value), data: bracketsOf(w.was.data[o.start:o.end])}
-		if was.taken = f.shape == message; !was.taken {
-			w.zero(o)
-		}
-		break
 	}
-	return was
+	return prev
 }
 
-// bracketsOf is the object or array of a member; nil where its value is neither.
+// bracketsOf is the object or array of a member; nil if its value is neither.
 func bracketsOf(member []byte) []byte {
-	value := bytes.TrimLeft(member[stringEnd(member, 0):], ": \n\r\t")
+	value := bytes.TrimLeft(member[wire.StringEnd(member, 0):], ": \n\r\t")
 	if value[0] != '{' && value[0] != '[' {
 		return nil
 	}
@@ -160,11 +116,11 @@ func bracketsOf(member []byte) []byte {
 }
 
 // field decodes the next value, which begins with first, into its field.
-func (w *jsonWalk) field(f *jsonField, first byte, was previous) error {
+func (w *jsonWalk) field(f *jsonField, first byte, prev previous) error {
 	m, into := w.m, f.in(w.dst)
 	if f.dropped {
-		raw := m.doc.value()
-		if m.doc.at += len(raw); len(raw) == 0 {
+		raw := m.doc.Value()
+		if m.doc.At += len(raw); len(raw) == 0 {
 			return errForm
 		}
 		return nil
@@ -174,29 +130,29 @@ func (w *jsonWalk) field(f *jsonField, first byte, was previous) error {
 	}
 	h := m.whole(w.at, f.number, f.whole)
 	if !h.wanted() {
-		return w.decode(f, first, into, was)
+		return w.decode(f, first, into, prev)
 	}
-	raw := m.doc.value()
+	raw := m.doc.Value()
 	if len(raw) == 0 {
 		return errForm
 	}
 	if len(raw) > maxPart {
-		return w.decode(f, first, into, was)
+		return w.decode(f, first, into, prev)
 	}
 	k := m.keyOf(raw)
 	if m.find(f.whole, h, k, len(raw), into) {
 		w.at.forget(f.number)
-		m.doc.at += len(raw)
+		m.doc.At += len(raw)
 		return nil
 	}
-	if err := w.decode(f, first, into, was); err != nil {
+	if err := w.decode(f, first, into, prev); err != nil {
 		return err
 	}
 	m.keep(f.whole, h, k, len(raw), into)
 	return nil
 }
 
-func (w *jsonWalk) decode(f *jsonField, first byte, into reflect.Value, was previous) error {
+func (w *jsonWalk) decode(f *jsonField, first byte, into reflect.Value, prev previous) error {
 	m := w.m
 	nested := f.nested.Load()
 	if f.shape > leaf && nested == nil {
@@ -205,53 +161,53 @@ func (w *jsonWalk) decode(f *jsonField, first byte, into reflect.Value, was prev
 	}
 	switch {
 	case f.shape == message && first == '{':
-		return m.jsonObject(nested, w.at.below(f.number, 0, len(nested.fields)), into, was)
+		return m.jsonObject(nested, w.at.below(f.number, 0, len(nested.fields)), into, prev)
 	case f.shape == pointer && first == '{':
-		if was.data != nil && was.value.IsNil() {
-			was.data = nil
+		if prev.data != nil && prev.value.IsNil() {
+			prev.data = nil
 		}
-		if was.data != nil {
-			was.value = was.value.Elem()
+		if prev.data != nil {
+			prev.value = prev.value.Elem()
 		}
 		into.Set(reflect.New(f.elem))
-		return m.jsonObject(nested, w.at.below(f.number, 0, len(nested.fields)), into.Elem(), was)
+		return m.jsonObject(nested, w.at.below(f.number, 0, len(nested.fields)), into.Elem(), prev)
 	case f.shape == messages && first == '[':
-		return w.elements(f, into, was)
+		return w.elements(f, into, prev)
 	}
 	return w.plain(f, into)
 }
 
 // elements decodes an array of objects.
-func (w *jsonWalk) elements(f *jsonField, into reflect.Value, was previous) error {
+func (w *jsonWalk) elements(f *jsonField, into reflect.Value, prev previous) error {
 	d := &w.m.doc
-	var old, noted []span
+	var last, noted []span
 	if w.at != nil {
 		s := &w.at.slots[f.number]
-		if was.data != nil {
-			old = s.elements
+		if prev.data != nil {
+			last = s.elements
 		}
 		noted, s.elements = s.spare[:0], nil
 	}
 	guess := 0
-	base, i := d.at, 0
-	err := d.members('[', ']', func() error {
-		d.peek()
-		start := d.at
+	base, i := d.At, 0
+	err := d.Members('[', ']', func() error {
+		d.Peek()
+		start := d.At
 		switch i {
 		case 0:
-			into.Grow(max(1, len(old)))
+			into.Grow(max(1, len(last)))
 			guess = into.Cap()
 		case into.Cap():
 			into.Grow(1)
 		}
 		into.SetLen(i + 1)
-		elem, before := into.Index(i), previous{}
-		if i < len(old) && i < was.value.Len() {
-			before = previous{value: was.value.Index(i), data: was.data[old[i].start:old[i].end]}
+		elem, below := into.Index(i), previous{}
+		if i < len(last) && i < prev.value.Len() {
+			below = previous{value: prev.value.Index(i), data: prev.data[last[i].start:last[i].end]}
 		}
-		err := w.element(f, i, elem, before)
+		err := w.element(f, i, elem, below)
 		if i < maxNoted {
-			noted = append(noted, span{0, start - base, d.at - base})
+			noted = append(noted, span{0, start - base, d.At - base})
 		}
 		i++
 		return err
@@ -261,9 +217,9 @@ func (w *jsonWalk) elements(f *jsonField, into reflect.Value, was previous) erro
 	}
 	if w.at != nil {
 		s := &w.at.slots[f.number]
-		s.elements, s.spare = noted, old
+		s.elements, s.spare = noted, last
 	}
-	if i < len(old) || into.Cap() > guess || i == 0 { // which is no nil
+	if i < len(last) || into.Cap() > guess || i == 0 { // which is no nil
 		exact := reflect.MakeSlice(into.Type(), i, i)
 		reflect.Copy(exact, into)
 		into.Set(exact)
@@ -272,49 +228,56 @@ func (w *jsonWalk) elements(f *jsonField, into reflect.Value, was previous) erro
 	return nil
 }
 
-func (w *jsonWalk) element(f *jsonField, i int, elem reflect.Value, was previous) error {
+func (w *jsonWalk) element(f *jsonField, i int, elem reflect.Value, prev previous) error {
 	m, d, nested := w.m, &w.m.doc, f.nested.Load()
 	below := w.at.below(f.number, i, len(nested.fields))
 	h := m.each(below, f.each)
-	if end := d.at + len(was.data); was.data != nil && end < len(d.data) && string(d.data[d.at:end]) == string(was.data) {
-		elem.Set(was.value)
+	if end := d.At + len(prev.data); prev.data != nil && end < len(d.Data) && string(d.Data[d.At:end]) == string(prev.data) {
+		elem.Set(prev.value)
 		h.same()
-		m.same(len(was.data))
-		d.at = end
+		m.same(len(prev.data))
+		d.At = end
 		return nil
 	}
-	if d.peek() != '{' {
+	if d.Peek() != '{' {
 		return errForm
 	}
 	if !h.wanted() {
-		return m.jsonObject(nested, below, elem, was)
+		return m.jsonObject(nested, below, elem, prev)
 	}
-	raw := d.value()
+	raw := d.Value()
 	if len(raw) == 0 {
 		return errForm
 	}
 	if len(raw) > maxPart {
-		return m.jsonObject(nested, below, elem, was)
+		return m.jsonObject(nested, below, elem, prev)
 	}
 	k := m.keyOf(raw)
 	if m.find(f.each, h, k, len(raw), elem) {
 		if below != nil {
 			below.valid = false
 		}
-		d.at += len(raw)
+		d.At += len(raw)
 		return nil
 	}
-	if err := m.jsonObject(nested, below, elem, was); err != nil {
+	if err := m.jsonObject(nested, below, elem, prev); err != nil {
 		return err
 	}
 	m.keep(f.each, h, k, len(raw), elem)
 	return nil
 }
 
-// in is the field of a struct.
+// in is the field in its struct.
 func (f *jsonField) in(of reflect.Value) reflect.Value {
 	if len(f.index) == 1 {
 		return of.Field(f.index[0])
 	}
 	return of.FieldByIndex(f.index)
+}
+
+func (p *jsonPlan) in(of reflect.Value, number int) (field reflect.Value) {
+	if number == unknownMember {
+		return field
+	}
+	return p.list[number].in(of)
 }

@@ -55,16 +55,63 @@ func Unquote(value []byte) ([]byte, error) {
 	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
 		return nil, ErrJSON
 	}
-	for _, c := range value[1 : len(value)-1] {
+	if text, ok := PlainText(value); ok {
+		return text, nil
+	}
+	var s string
+	if kjson.UnmarshalCaseSensitivePreserveInts(value, &s) != nil {
+		return nil, ErrJSON
+	}
+	return []byte(s), nil
+}
+
+// PlainText is the content of a string without escapes and in ASCII; ok is false for any other.
+func PlainText(raw []byte) (text []byte, ok bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return nil, false
+	}
+	text = raw[1 : len(raw)-1]
+	for _, c := range text {
 		if c < ' ' || c >= 0x7f || c == '\\' {
-			var s string
-			if kjson.UnmarshalCaseSensitivePreserveInts(value, &s) != nil {
-				return nil, ErrJSON
-			}
-			return []byte(s), nil
+			return nil, false
 		}
 	}
-	return value[1 : len(value)-1], nil
+	return text, true
+}
+
+// PlainInteger is the value of a number of at most 18 digits, without fraction or exponent; ok is
+// false for any other.
+func PlainInteger(raw []byte) (n int64, ok bool) {
+	digits := raw
+	if len(digits) > 0 && digits[0] == '-' {
+		digits = digits[1:]
+	}
+	if len(digits) == 0 || len(digits) > 18 || digits[0] == '0' && len(raw) > 1 {
+		return 0, false
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	if len(digits) < len(raw) {
+		n = -n
+	}
+	return n, true
+}
+
+// StringEnd is the end of the string that begins at i; -1 if it has none.
+func StringEnd(data []byte, i int) int {
+	for i++; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return -1
 }
 
 // Valid returns ErrJSON if a value is malformed.
@@ -75,8 +122,8 @@ func Valid(value []byte) error {
 	return nil
 }
 
-// JSONScanner finds the end of one JSON value that comes in pieces: it follows brackets and strings,
-// and nothing else.
+// JSONScanner finds the end of one JSON value that comes in pieces: it follows brackets and
+// strings, and nothing else.
 type JSONScanner struct {
 	// Started reports whether the value has begun, and InScalar whether the end of the stream could
 	// end it: it is a number, true, false or null outside all brackets.
@@ -125,8 +172,8 @@ func (s *JSONScanner) Feed(b []byte) (n int, done bool) {
 	return len(b), false
 }
 
-// string goes on inside a string from b[i], and returns where it ended or the last byte seen. It goes
-// byte by byte: bytes.IndexByte gained a tenth on a list of pods, whose strings are short.
+// string goes on inside a string from b[i], and returns where it ended or the last byte seen. It
+// goes byte by byte: bytes.IndexByte gained a tenth on a list of pods, whose strings are short.
 func (s *JSONScanner) string(b []byte, i int) (last int, ended bool) {
 	for ; i < len(b); i++ {
 		if s.escaped {
