@@ -10,12 +10,13 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Enqueue is a handler, for [informer.Informer.AddHandler], that adds keys to a queue: those of the
-// object before the change and those after it, each once. So what an object belonged to is looked
-// at again when it has moved or is gone. keys may return what the object belongs to or, with
-// [store.KeyOf], its own key; none adds nothing. It is called on the handler's goroutine. A queue
-// that has been shut down takes nothing and says nothing. Enqueue panics if the queue or the
-// function is nil.
+// Enqueue is a handler for [informer.Informer.AddHandler] that adds keys to a queue. It adds the
+// keys of the object before and after the change, each once. So the former owners of a moved or
+// deleted object are reconciled too.
+//
+// keys may return the owners of the object, or its own key by [store.KeyOf]; no keys add nothing.
+// keys is called on the handler's goroutine. A queue that has been shut down ignores keys. Enqueue
+// panics if the queue or the function is nil.
 func Enqueue[T store.Object, K comparable](queue workqueue.TypedInterface[K], keys func(obj T) []K) func(informer.Event[T]) {
 	switch {
 	case null.Is(queue):

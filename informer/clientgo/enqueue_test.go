@@ -13,7 +13,7 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// TestEnqueue follows a pod that moves: both of its nodes have changed.
+// TestEnqueue follows a pod that moves: both its old and its new node are enqueued.
 func TestEnqueue(t *testing.T) {
 	pods := listwatchtest.New(t, watchcache.Pods())
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())

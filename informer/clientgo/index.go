@@ -9,13 +9,14 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// index is kept by the difference between the snapshot of its last query and the newest one.
+// index is updated at each query by the difference between the snapshot of its last query and the
+// newest.
 type index[T store.Object] struct {
 	values cache.IndexFunc
 
 	mu    sync.RWMutex
 	at    store.Snapshot[T]
-	found map[string]map[string]T // what is found in at: by value, then by key
+	found map[string]map[string]T // the objects of at, by value, then by key
 }
 
 func (i *index[T]) query(from store.Snapshotter[T], read func(*index[T]) error) error {
@@ -27,9 +28,9 @@ func (i *index[T]) query(from store.Snapshotter[T], read func(*index[T]) error) 
 	i.mu.RUnlock()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	// The snapshot is taken under the lock, so that an index never goes back in time.
+	// Take the snapshot under the lock, so that the index never goes back in time.
 	if err := i.catchUpLocked(from.Snapshot()); err != nil {
-		i.at, i.found = store.Snapshot[T]{}, nil // half of a difference is worth nothing
+		i.at, i.found = store.Snapshot[T]{}, nil // half a difference is useless
 		return err
 	}
 	return read(i)

@@ -20,7 +20,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// TestIndexerIsLikeClientGos writes at random into both, and asks both the same.
+// TestIndexerIsLikeClientGos compares our indexer with client-go's after random writes.
 func TestIndexerIsLikeClientGos(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -51,7 +51,7 @@ func TestIndexerIsLikeClientGos(t *testing.T) {
 			}
 			write("replace", func(x cache.Indexer) error { return x.Replace(slices.Clone(all), fmt.Sprint(version)) })
 		case 4:
-			if version > 500 && theirs.GetIndexers()["node"] == nil { // late, over what is there
+			if version > 500 && theirs.GetIndexers()["node"] == nil {
 				write("index", func(x cache.Indexer) error { return x.AddIndexers(cache.Indexers{"node": byNode}) })
 			}
 		case 5, 6:
@@ -127,7 +127,7 @@ func TestGeneratedLister(t *testing.T) {
 	require.Empty(t, all)
 }
 
-// TestIndexWithSeveralValues: an object that has several of the values asked for comes once.
+// TestIndexWithSeveralValues: an object under several of the queried values is returned once.
 func TestIndexWithSeveralValues(t *testing.T) {
 	pods := &store.Indexer[*corev1.Pod]{}
 	x := clientgo.Indexer(pods)
@@ -143,8 +143,7 @@ func TestIndexWithSeveralValues(t *testing.T) {
 	require.ElementsMatch(t, []string{"a", "b", "n1"}, x.ListIndexFuncValues("both"))
 }
 
-// TestIndexNeverGoesBack: readers that come with older snapshots than the index has must not undo
-// it.
+// TestIndexNeverGoesBack: a reader with an older snapshot must not turn the index back.
 func TestIndexNeverGoesBack(t *testing.T) {
 	pods := &store.Indexer[*corev1.Pod]{}
 	x := clientgo.Indexer(pods)
@@ -195,12 +194,12 @@ func TestIndexerErrors(t *testing.T) {
 		`index "broken": the index function fails at ns/a: no idea`:     broken,
 		"a string has no key":                                           noKey,
 		`index "node": a *v1.Node is no pod`:                            notAPod,
-		"add: a *v1.Node came in the place of a *v1.Pod":                x.Add(&corev1.Node{}),
-		"update: a <nil> came in the place of a *v1.Pod":                x.Update(nil),
-		"replace: a int came in the place of a *v1.Pod":                 x.Replace([]any{onNode("ns", "b", ""), 7}, "3"),
-		`add index "node": there is one of that name`:                   x.AddIndexers(cache.Indexers{"fine": byNode, "node": byNode}),
+		"add: got a *v1.Node instead of a *v1.Pod":                      x.Add(&corev1.Node{}),
+		"update: got a <nil> instead of a *v1.Pod":                      x.Update(nil),
+		"replace: got a int instead of a *v1.Pod":                       x.Replace([]any{onNode("ns", "b", ""), 7}, "3"),
+		`add index "node": the name is taken`:                           x.AddIndexers(cache.Indexers{"fine": byNode, "node": byNode}),
 		`add index "empty": its function is nil`:                        x.AddIndexers(cache.Indexers{"empty": nil}),
-		"add: the store is written by its informer alone":               readOnly.Add(onNode("ns", "a", "")),
+		"add: only its informer writes the store":                       readOnly.Add(onNode("ns", "a", "")),
 		"update: the store is written by its informer alone":            readOnly.Update(onNode("ns", "a", "")),
 		"delete: the store is written by its informer alone":            readOnly.Delete(onNode("ns", "a", "")),
 		"clientgo: replace: the store is written by its informer alone": readOnly.Replace(nil, "1"),

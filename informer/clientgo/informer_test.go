@@ -28,9 +28,9 @@ import (
 
 type fakePods = listwatchtest.Collection[*corev1.Pod]
 
-// transcript is what a handler is told, one line a call.
+// transcript records a handler's calls, one line per call.
 type transcript struct {
-	mu    sync.Mutex // guards lines
+	mu    sync.Mutex
 	lines []string
 }
 
@@ -40,7 +40,7 @@ func (l *transcript) note(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, args...))
 }
 
-// take returns the lines since the last time.
+// take returns the lines since its last call.
 func (l *transcript) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func describe(obj any) string {
 	return fmt.Sprintf("a %T", obj)
 }
 
-// implementations are client-go's informer, and ours by both ways.
+// implementations are client-go's informer, and ours made in two ways.
 var implementations = map[string]func(*fakePods) cache.SharedIndexInformer{
 	"client-go": func(pods *fakePods) cache.SharedIndexInformer {
 		return cache.NewSharedIndexInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, cache.Indexers{"node": byNode})
@@ -82,8 +82,8 @@ var implementations = map[string]func(*fakePods) cache.SharedIndexInformer{
 	},
 }
 
-// TestSharedIndexInformer puts each implementation through the same story: what handlers are told
-// must be the same.
+// TestSharedIndexInformer runs each implementation through one story: their handlers must be told
+// the same.
 func TestSharedIndexInformer(t *testing.T) {
 	for name, newInformer := range implementations {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSharedIndexInformer(t *testing.T) {
 				early, late, again := &transcript{}, &transcript{}, &transcript{}
 				told := func(l *transcript, want ...string) {
 					t.Helper()
-					// Of the bubble's: client-go may be waiting to try again.
+					// Simulated time: client-go may be waiting for a retry.
 					time.Sleep(time.Minute)
 					synctest.Wait()
 					require.Equal(t, want, l.take())
@@ -137,7 +137,7 @@ func TestSharedIndexInformer(t *testing.T) {
 				require.Equal(t, []string{"ns/a"}, shared.GetStore().ListKeys())
 				require.Equal(t, "5", shared.LastSyncResourceVersion())
 
-				// A deletion while nobody looks is inferred from a list.
+				// A deletion while there is no watch is inferred from a list.
 				down := apierrors.NewServiceUnavailable("not now")
 				noWatch := pods.Fail(listwatchtest.Watch, down, listwatchtest.UntilLifted())
 				noList := pods.Fail(listwatchtest.List, down, listwatchtest.UntilLifted())
@@ -165,7 +165,7 @@ func TestSharedIndexInformer(t *testing.T) {
 	}
 }
 
-// TestResyncPeriod: what client-go calls a resync is a redelivery.
+// TestResyncPeriod: client-go's resync is a redelivery.
 func TestResyncPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := listwatchtest.New(t, watchcache.Pods())
@@ -187,7 +187,7 @@ func TestResyncPeriod(t *testing.T) {
 	})
 }
 
-// TestHandlerRemovesItself: client-go's informers allow it.
+// TestHandlerRemovesItself: a handler may remove itself, as in client-go.
 func TestHandlerRemovesItself(t *testing.T) {
 	pods := listwatchtest.New(t, watchcache.Pods())
 	pods.Create(onNode("ns", "a", "n1"))
@@ -203,8 +203,8 @@ func TestHandlerRemovesItself(t *testing.T) {
 	require.NoError(t, cache.ShutDownEventHandler(shared, registered))
 }
 
-// TestRemovedAtOnce: when RemoveEventHandler has returned, the informer has dropped the handler,
-// even one that is at work.
+// TestRemovedAtOnce: RemoveEventHandler drops the handler before it returns, even one that is at
+// work.
 func TestRemovedAtOnce(t *testing.T) {
 	pods := listwatchtest.New(t, watchcache.Pods())
 	pods.Create(onNode("ns", "a", "n1"))
@@ -228,7 +228,7 @@ func TestRemovedAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "has stopped already", "which programs look for")
 }
 
-// TestFactory gives a factory of k8s.io/client-go/informers an informer of ours, which its listers
+// TestFactory gives a factory of k8s.io/client-go/informers one of our informers, which its listers
 // then read.
 func TestFactory(t *testing.T) {
 	pods := listwatchtest.New(t, watchcache.Pods())
@@ -287,7 +287,7 @@ func TestTransform(t *testing.T) {
 	})
 }
 
-// TestAnotherTypeIsRefused: a lister of the type would panic on it.
+// TestAnotherTypeIsRefused: an object of another type must not reach a lister, which would panic.
 func TestAnotherTypeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := listwatchtest.New(t, watchcache.Pods())
@@ -310,7 +310,7 @@ func TestInformerErrors(t *testing.T) {
 	require.NoError(t, err)
 	_, isNil := shared.AddEventHandler(nil)
 	for want, err := range map[string]error{
-		"add a handler: it is nil":                   isNil,
+		"add a handler: the handler is nil":          isNil,
 		"the registration is not one of":             shared.RemoveEventHandler(foreign),
 		"the informer was made with its source":      shared.SetTransform(func(any) (any, error) { return nil, nil }),
 		"set a watch error handler: it takes":        shared.SetWatchErrorHandler(nil),
@@ -324,7 +324,7 @@ func TestInformerErrors(t *testing.T) {
 	})
 }
 
-// TestRunReports: Run of that interface has no error to return.
+// TestRunReports: Run reports its error to HandleError, since it cannot return one.
 func TestRunReports(t *testing.T) {
 	reported := make(chan error, 8)
 	before := utilruntime.ErrorHandlers

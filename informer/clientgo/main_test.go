@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard()) // the default, which a test that reads logs does not use
+	klog.SetLogger(logr.Discard()) // a test that reads logs sets its own logger
 	goleak.VerifyTestMain(m)
 }
 
@@ -33,7 +33,7 @@ func byNode(obj any) ([]string, error) {
 	return []string{pod.Spec.NodeName}, nil
 }
 
-// running runs something until the test, or the call of stop, ends it.
+// running calls run until stop is called or the test ends.
 func running(t *testing.T, run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -16,24 +16,24 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Object is what an informer holds whose type is not known to the compiler; see [NewInformer].
+// Object is an object whose type the compiler does not know; see [NewInformer].
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// checked is a source of objects of one type, known at run time only, that are transformed first.
-// An object of another type, and one whose transformation fails, is unusable: the reflector counts
-// it and lists again.
+// checked is a source of objects of one type, known at run time only, which it transforms. If an
+// object has another type, or its transformation fails, the reflector counts it as unusable and
+// lists again.
 type checked struct {
-	// from is not embedded: its Holding would lead past the checks.
+	// from is not embedded: its Holding would bypass the checks.
 	from      *listwatch.ListWatch[Object]
-	want      reflect.Type // nil: any
+	want      reflect.Type // nil: any type
 	transform atomic.Pointer[cache.TransformFunc]
 	started   atomic.Bool
 }
 
-// IsWatchListSemanticsUnSupported is what the source says.
+// IsWatchListSemanticsUnSupported asks the source.
 func (c *checked) IsWatchListSemanticsUnSupported() bool {
 	return c.from.IsWatchListSemanticsUnSupported()
 }
@@ -70,7 +70,7 @@ func (c *checked) object(op, event string, obj Object) (Object, error) {
 		return &listwatch.DecodeError{Op: op, Event: event, Object: store.KeyOf(obj), Err: err}
 	}
 	if got := reflect.TypeOf(obj); c.want != nil && got != c.want {
-		return nil, unusable(fmt.Errorf("a %s came in the place of a %s", got, c.want))
+		return nil, unusable(fmt.Errorf("got a %s instead of a %s", got, c.want))
 	}
 	transform := c.transform.Load()
 	if transform == nil || *transform == nil {

@@ -19,16 +19,17 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// This is the untyped file. What crosses from any to T is checked in [typed], and nowhere else.
+// The untyped file: only [typed] turns an any into a T.
 
-// Indexer shows snapshots as a cache.Indexer, and so as a cache.Store: the input of generated
-// listers. It has the index cache.NamespaceIndex, and takes others at any time by AddIndexers.
-// Where from is a [store.Store] too, what is written to the indexer is written there; otherwise,
-// and for an informer, writing is an error. What it returns is shared and read-only. It is safe for
-// concurrent use. It panics if from is nil.
+// Indexer adapts snapshots to a cache.Indexer, which is also a cache.Store: the input of generated
+// listers. It has the index cache.NamespaceIndex, and AddIndexers adds others at any time.
+//
+// If from is also a [store.Store], the indexer writes into it; otherwise, and for an informer,
+// writing is an error. Returned objects are shared and read-only. It is safe for concurrent use. It
+// panics if from is nil.
 func Indexer[T store.Object](from store.Snapshotter[T]) cache.Indexer {
 	if null.Is(from) {
-		panic("clientgo: Indexer: what it shows is nil")
+		panic("clientgo: Indexer: the source is nil")
 	}
 	return newIndexer(from)
 }
@@ -40,12 +41,11 @@ func newIndexer[T store.Object](from store.Snapshotter[T]) *indexer[T] {
 	return x
 }
 
-// indexer is a cache.Indexer over snapshots.
 type indexer[T store.Object] struct {
 	from store.Snapshotter[T]
 	to   store.Store[T] // nil: read-only
 
-	mu      sync.RWMutex // guards indexes, not what is in them
+	mu      sync.RWMutex // guards indexes, not their content
 	indexes map[string]*index[T]
 }
 
@@ -82,14 +82,14 @@ func (x *indexer[T]) Replace(list []any, resourceVersion string) error {
 	return x.to.Replace(items, store.At(resourceVersion))
 }
 
-// Bookmark has no error to return. It does nothing on what is read-only.
+// Bookmark cannot return an error. It does nothing on a read-only indexer.
 func (x *indexer[T]) Bookmark(resourceVersion string) {
 	if b, ok := x.to.(store.Bookmarker); ok {
 		_ = b.Bookmark(resourceVersion)
 	}
 }
 
-func (x *indexer[T]) Resync() error { return nil } // no cache.Indexer has one
+func (x *indexer[T]) Resync() error { return nil } // client-go's indexers have no resync either
 
 func (x *indexer[T]) List() []any {
 	now := x.from.Snapshot()
@@ -113,7 +113,7 @@ func (x *indexer[T]) LastStoreSyncResourceVersion() string {
 	return x.from.Snapshot().ResourceVersion()
 }
 
-// Get takes anything with a name: an object of any type, a cache.ExplicitKey, a tombstone.
+// Get accepts anything with a name: an object of any type, a cache.ExplicitKey, a tombstone.
 func (x *indexer[T]) Get(obj any) (item any, exists bool, err error) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err != nil {
@@ -125,7 +125,7 @@ func (x *indexer[T]) Get(obj any) (item any, exists bool, err error) {
 func (x *indexer[T]) GetByKey(key string) (item any, exists bool, err error) {
 	obj, ok := x.from.Snapshot().Get(key)
 	if !ok {
-		return nil, false, nil // and not a nil T, which would not be nil
+		return nil, false, nil // a nil T in an any would not be nil
 	}
 	return obj, true, nil
 }
@@ -136,7 +136,7 @@ func (x *indexer[T]) Index(name string, obj any) (found []any, err error) {
 		if err != nil {
 			return err
 		}
-		seen := map[string]bool{} // an object with several of the values comes once
+		seen := map[string]bool{} // an object may have several of the values
 		for _, value := range values {
 			for key, obj := range i.found[value] {
 				if !seen[key] {
@@ -171,8 +171,7 @@ func (x *indexer[T]) IndexKeys(name, value string) (keys []string, err error) {
 	return keys, err
 }
 
-// ListIndexFuncValues has no error to return: there are no values where there is no such index, or
-// it cannot be made.
+// ListIndexFuncValues cannot return an error: it has no values if the index is absent or fails.
 func (x *indexer[T]) ListIndexFuncValues(name string) (values []string) {
 	_ = x.query(name, func(i *index[T]) error {
 		for value := range i.found {
@@ -193,8 +192,7 @@ func (x *indexer[T]) GetIndexers() cache.Indexers {
 	return all
 }
 
-// AddIndexers adds all or, where one has the name of another, none. The namespace index may be
-// given again.
+// AddIndexers adds all or, if a name is taken, none. The namespace index may be given again.
 func (x *indexer[T]) AddIndexers(more cache.Indexers) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -204,7 +202,7 @@ func (x *indexer[T]) AddIndexers(more cache.Indexers) error {
 		case values == nil:
 			return fmt.Errorf("clientgo: add index %q: its function is nil", name)
 		case taken && name != cache.NamespaceIndex:
-			return fmt.Errorf("clientgo: add index %q: there is one of that name", name)
+			return fmt.Errorf("clientgo: add index %q: the name is taken", name)
 		}
 	}
 	for name, values := range more {
@@ -227,35 +225,36 @@ func (x *indexer[T]) query(name string, read func(*index[T]) error) error {
 	return nil
 }
 
-// typed is obj, or the object of a tombstone, as a T.
+// typed returns obj, or the object of a tombstone, as a T.
 func typed[T store.Object](obj any) (T, error) {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj
 	}
 	object, ok := obj.(T)
 	if !ok {
-		return object, fmt.Errorf("a %T came in the place of a %s", obj, reflect.TypeFor[T]())
+		return object, fmt.Errorf("got a %T instead of a %s", obj, reflect.TypeFor[T]())
 	}
 	return object, nil
 }
 
 var (
-	errReadOnly = errors.New("the store is written by its informer alone: to fill one by hand, as tests do, give a store.Indexer")
-	// errStopped ends as client-go's error does: it has no other mark, so programs look for these
-	// words.
+	errReadOnly = errors.New("only its informer writes the store: to fill a store by hand, as tests do, use a store.Indexer")
+	// errStopped ends in the words of client-go's error, since programs match those words.
 	errStopped = fmt.Errorf("clientgo: %w: the handler was not added to shared informer because it has stopped already", informer.ErrStopped)
 	errForeign = errors.New("clientgo: remove a handler: the registration is not one of this informer's")
 	errRunning = errors.New("clientgo: set a transform: the informer has been started")
-	errNilFunc = errors.New("clientgo: add a handler: it is nil")
-	errBuilt   = errors.New("clientgo: set a transform: the informer was made with its source: wrap that in one that transforms, or use NewInformer")
-	errReflect = errors.New("clientgo: set a watch error handler: it takes client-go's reflector, and there is none: use " +
+	errNilFunc = errors.New("clientgo: add a handler: the handler is nil")
+	errBuilt   = errors.New("clientgo: set a transform: the informer already has its source: wrap the source in one that transforms, or use NewInformer")
+	errReflect = errors.New("clientgo: set a watch error handler: it takes client-go's reflector, which does not exist here: use " +
 		"informer.WithReflector with reflector.WithLogger or reflector.WithMetrics, or read the informer's Status")
 )
 
-// Informer shows an informer as a cache.SharedIndexInformer. Either it is run by its own Run, or
-// once by that of the result, which reports an error to k8s.io/apimachinery's runtime.HandleError,
-// since it can return none, and lets the panic of a handler end the process. Its handlers are the
-// informer's, and appear in its Status. It is safe for concurrent use. It panics if i is nil.
+// Informer adapts an informer to a cache.SharedIndexInformer. Run it either by the informer's own
+// Run or, once, by the result's. The result's Run cannot return an error, so it reports one to
+// k8s.io/apimachinery's runtime.HandleError, and lets a handler's panic end the process.
+//
+// Its handlers are the informer's, and appear in its Status. It is safe for concurrent use. It
+// panics if i is nil.
 //
 // The result has one more method, Status() [informer.Status], which a type assertion finds:
 //
@@ -267,13 +266,14 @@ func Informer[T store.Object](i *informer.Informer[T]) cache.SharedIndexInformer
 	return &shared[T]{informer: i, indexer: newIndexer(i)}
 }
 
-// NewInformer makes an informer in the place of cache.NewSharedIndexInformer, for code that makes
-// informers by a function of that type. It holds objects of the type of example and no other; nil
-// stands for any. It reads through client-go's client, which decodes each object by itself: what
-// [listwatch.FromClient] shares between objects is not shared. SetTransform works until it is run,
-// and Status is there as in the result of [Informer]. resync is the redelivery of handlers that ask
-// for nothing else; see [informer.WithRedelivery]. It panics where an indexer cannot be added: that
-// is a mistake in the program.
+// NewInformer replaces cache.NewSharedIndexInformer in code that accepts a constructor. Its
+// informer holds objects of the type of example and no other; nil accepts any type. resync is the
+// interval of redelivery for handlers that ask for none; see [informer.WithRedelivery].
+//
+// It reads through client-go's client, which decodes each object by itself: nothing is shared
+// between objects, as [listwatch.FromClient] does. SetTransform works until Run. The result has
+// Status, as that of [Informer]. It panics if an indexer cannot be added, which is a mistake in the
+// program.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	source := &checked{from: listwatch.FromClientGo[Object](lw), want: reflect.TypeOf(example)}
 	i := informer.New(source)
@@ -284,12 +284,12 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 	return s
 }
 
-// shared is an informer as a cache.SharedIndexInformer, and as the cache.Controller that
-// GetController returns.
+// shared is an informer as a cache.SharedIndexInformer, and as the cache.Controller of
+// GetController.
 type shared[T store.Object] struct {
 	informer *informer.Informer[T]
 	indexer  *indexer[T]
-	source   *checked // nil where it was made by somebody else
+	source   *checked // only for NewInformer
 	resync   time.Duration
 }
 
@@ -322,7 +322,6 @@ func (s *shared[T]) AddEventHandlerWithResyncPeriod(
 	return &registration[T]{informer: s.informer, handler: h, removed: make(chan struct{})}, nil
 }
 
-// tell calls the method that stands for an event.
 func tell[T store.Object](handler cache.ResourceEventHandler, e informer.Event[T]) {
 	switch {
 	case e.Type == informer.Added:
@@ -336,7 +335,7 @@ func tell[T store.Object](handler cache.ResourceEventHandler, e informer.Event[T
 	}
 }
 
-// RemoveEventHandler does not wait, as that interface has it; cache.ShutDownEventHandler does.
+// RemoveEventHandler does not block, as the interface demands; cache.ShutDownEventHandler does.
 func (s *shared[T]) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration[T])
 	if !ok || r.informer != s.informer {
@@ -371,7 +370,7 @@ func (s *shared[T]) RunWithContext(ctx context.Context) {
 	}
 }
 
-// Status is what the interface has no method for; see [Informer].
+// Status has no place in the interface; see [Informer].
 func (s *shared[T]) Status() informer.Status { return s.informer.Status() }
 
 func (s *shared[T]) HasSynced() bool { return isClosed(s.informer.Synced()) }
@@ -400,7 +399,7 @@ func (s *shared[T]) SetTransform(transform cache.TransformFunc) error {
 	return nil
 }
 
-// registration is a handler as that interface has it.
+// registration is a handler's cache.ResourceEventHandlerRegistration.
 type registration[T store.Object] struct {
 	informer *informer.Informer[T]
 	handler  *informer.Handler[T]
@@ -408,7 +407,7 @@ type registration[T store.Object] struct {
 	removed  chan struct{} // closed when the handler has returned for the last time, after remove
 }
 
-// remove halts the handler, which may be the caller, and lets a goroutine wait for it.
+// remove halts the handler, which may be the caller, so a goroutine waits for its end.
 func (r *registration[T]) remove() {
 	r.once.Do(func() {
 		r.handler.Halt()
@@ -425,7 +424,7 @@ func (r *registration[T]) HasSyncedChecker() cache.DoneChecker {
 	return checker{r.handler.Name(), r.handler.Synced()}
 }
 
-// ShutdownChan is what cache.ShutDownEventHandler waits for.
+// ShutdownChan is awaited by cache.ShutDownEventHandler.
 func (r *registration[T]) ShutdownChan() <-chan struct{} { return r.removed }
 
 type checker struct {

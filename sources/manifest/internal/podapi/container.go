@@ -12,8 +12,8 @@ var (
 	specPath = field.NewPath("spec")
 )
 
-// containers walks all containers of a pod with their paths: init containers, containers, ephemeral
-// ones.
+// containers yields all containers of a pod with their paths: init containers, containers,
+// ephemeral containers.
 func containers(spec *corev1.PodSpec) iter.Seq2[*field.Path, *corev1.Container] {
 	return func(yield func(*field.Path, *corev1.Container) bool) {
 		for i := range spec.InitContainers {
@@ -35,7 +35,7 @@ func containers(spec *corev1.PodSpec) iter.Seq2[*field.Path, *corev1.Container] 
 	}
 }
 
-// isSidecar says of an init container that it goes on running beside the others.
+// isSidecar reports whether an init container keeps running beside the other containers.
 func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

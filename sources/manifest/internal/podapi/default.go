@@ -14,9 +14,9 @@ var legacyInitAnnotations = []string{
 	"pod.beta.kubernetes.io/init-containers",
 }
 
-// Default fills in what a manifest leaves out and puts the pod into the form in which the server
-// would give it back: old aliases agree with the fields that replaced them, and the type's own name
-// is gone, as in a list. Doing it twice changes nothing. The pod is changed in place.
+// Default fills in the fields that a manifest omits, and gives the pod the form in which the server
+// would return it. Old aliases then agree with the fields that replaced them, and apiVersion and
+// kind are empty, as in a list. It modifies the pod in place, and is idempotent.
 func Default(pod *corev1.Pod) {
 	pod.APIVersion, pod.Kind = "", ""
 	for _, key := range legacyInitAnnotations {
@@ -57,7 +57,7 @@ func defaultSpec(spec *corev1.PodSpec) {
 	}
 }
 
-// openHostPorts says of ports in the host's network what is true of them anyway.
+// openHostPorts sets the host port of each port, which in the host's network is the port itself.
 func openHostPorts(ports []corev1.ContainerPort) {
 	for i := range ports {
 		setDefault(&ports[i].HostPort, ports[i].ContainerPort)
@@ -120,7 +120,7 @@ func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
 	}
 }
 
-// defaultStatus makes podIP and podIPs tell the same story; the older field wins.
+// defaultStatus makes podIP and podIPs agree; the older field wins.
 func defaultStatus(status *corev1.PodStatus) {
 	switch {
 	case status.PodIP == "" && len(status.PodIPs) > 0:
@@ -181,7 +181,7 @@ func defaultDownwardFiles(files []corev1.DownwardAPIVolumeFile) {
 	}
 }
 
-// defaultStorageDriver fills in what the drivers that once were part of Kubernetes expect.
+// defaultStorageDriver fills in the defaults of drivers that once were part of Kubernetes.
 func defaultStorageDriver(source *corev1.VolumeSource) {
 	if iscsi := source.ISCSI; iscsi != nil {
 		setDefault(&iscsi.ISCSIInterface, "default")

@@ -11,7 +11,7 @@ import (
 	"github.com/tributary-go/tributary/sources/manifest/internal/podapi"
 )
 
-// What every pod gets, so that the tables can show the rest.
+// The defaults of every pod, so that the tables show only the others.
 const (
 	everyContainer = `imagePullPolicy: IfNotPresent, terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File`
 	everySpec      = `dnsPolicy: ClusterFirst, restartPolicy: Always, schedulerName: default-scheduler, securityContext: {},
@@ -166,7 +166,7 @@ func TestAPIReference(t *testing.T) {
 	}
 }
 
-// However much is wrong with a pod, what is said of it has a bound.
+// However many faults a pod has, the errors stay bounded.
 func TestValidateIsBounded(t *testing.T) {
 	pod := podOf(t, `metadata: {name: a, namespace: b}`)
 	pod.Spec.Containers = make([]corev1.Container, 1000)
@@ -175,7 +175,7 @@ func TestValidateIsBounded(t *testing.T) {
 	require.Len(t, podapi.Validate(pod), 256)
 }
 
-// The values of a manifest must not get out through its errors, whatever the field.
+// No error repeats a manifest's value, whatever the field.
 func TestValidateRepeatsNoValue(t *testing.T) {
 	const secret = "S3cret VALUE"
 	pod := podWith(t, inSpec, `

@@ -6,15 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// faults collects what is wrong with a pod. It takes field paths and reasons but never the value
-// that was refused: a field.Error prints its value, and a pod's fields hold credentials as often as
-// not.
+// faults collects the faults of a pod: field paths and reasons, never the refused value. A
+// field.Error prints its value, and a pod's fields often hold credentials.
 type faults struct {
-	list  field.ErrorList // the first maxFaults of them
-	count int             // of all
+	list  field.ErrorList // the first maxFaults
+	count int             // including those not in list
 }
 
-// maxFaults bounds what is kept for one pod: a manifest can have a fault in every other byte.
+// maxFaults bounds the faults kept per pod: a manifest can have a fault in every other byte.
 const maxFaults = 256
 
 func (f *faults) keep(fault *field.Error) {
@@ -25,12 +24,12 @@ func (f *faults) keep(fault *field.Error) {
 	}
 }
 
-// full says that more faults would not be kept, so that there is no use in looking for them.
+// full reports whether further faults would be dropped, so the search for them can stop.
 func (f *faults) full() bool { return len(f.list) == maxFaults }
 
 func (f *faults) add(kind field.ErrorType, at *field.Path, why string) {
 	if f.full() {
-		f.count++ // without a path, which costs more to make than all else here
+		f.count++ // skip the path, the costliest part
 		return
 	}
 	f.keep(&field.Error{Type: kind, Field: at.String(), Detail: why})
@@ -44,7 +43,7 @@ func (f *faults) notFound(at *field.Path, why string)  { f.add(field.ErrorTypeNo
 func (f *faults) tooMany(at *field.Path, why string)   { f.add(field.ErrorTypeTooMany, at, why) }
 func (f *faults) tooLong(at *field.Path, why string)   { f.add(field.ErrorTypeTooLong, at, why) }
 
-// notEmpty reports whether a value is set, and faults the field when it is not.
+// notEmpty reports whether a value is set, and faults the field if not.
 func (f *faults) notEmpty(at *field.Path, value string) bool {
 	if value == "" {
 		f.required(at, "")
@@ -52,21 +51,21 @@ func (f *faults) notEmpty(at *field.Path, value string) bool {
 	return value != ""
 }
 
-// messages turns the verdicts of apimachinery's string checks into faults of one field.
+// messages adds the results of apimachinery's string checks as faults of one field.
 func (f *faults) messages(at *field.Path, verdicts []string) {
 	for _, verdict := range verdicts {
 		f.invalid(at, verdict)
 	}
 }
 
-// adopt takes over the errors of an apimachinery check, without their values.
+// adopt adds the errors of an apimachinery check without their values.
 func (f *faults) adopt(errs field.ErrorList) {
 	for _, err := range errs {
 		f.keep(err)
 	}
 }
 
-// oneOf faults a value that is not among those a field may have.
+// oneOf faults a value that is not in want.
 func oneOf[T ~string](f *faults, at *field.Path, got T, want ...T) {
 	if slices.Contains(want, got) {
 		return
@@ -74,21 +73,21 @@ func oneOf[T ~string](f *faults, at *field.Path, got T, want ...T) {
 	f.keep(field.NotSupported(at, got, want))
 }
 
-// setOneOf is oneOf for a field that may not be empty either.
+// setOneOf is oneOf for a field that must also be set.
 func setOneOf[T ~string](f *faults, at *field.Path, got T, want ...T) {
 	if f.notEmpty(at, string(got)) {
 		oneOf(f, at, got, want...)
 	}
 }
 
-// atMostOne counts the members of a union that are set; the second and later ones are faults.
+// atMostOne counts the members of a union that are set, and faults all but the first.
 type atMostOne struct {
 	f    *faults
 	why  string
 	seen bool
 }
 
-// take reports whether the member at this path is the first one set, and so the one to look into.
+// take reports whether the member at this path is the first one set, and therefore to be checked.
 func (u *atMostOne) take(at *field.Path) bool {
 	if u.seen {
 		u.f.forbidden(at, u.why)

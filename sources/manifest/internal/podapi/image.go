@@ -14,7 +14,7 @@ const (
 	maxRepoPath = 255
 )
 
-// The grammar of an image reference, as the container registries' users have agreed on it:
+// The grammar of image references that container registries share:
 // [domain[:port]/]path[:tag][@algorithm:hex].
 var (
 	imageReference = regexp.MustCompile(`^(?:(?P<domain>` +
@@ -27,9 +27,8 @@ var (
 	imageDigest     = regexp.MustCompile(`^(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128})$`)
 )
 
-// pullPolicy is the policy of an image for which none is set: an image that names a moving target,
-// by the tag "latest" or by no tag at all, is pulled always. A reference that does not parse is no
-// such image.
+// pullPolicy is the default for an image: Always for the tag "latest" or no tag, since such a name
+// moves. A reference that does not parse counts as fixed.
 func pullPolicy(image string) corev1.PullPolicy {
 	tag, digest, ok := parseImage(image)
 	if ok && (tag == "latest" || tag == "" && digest == "") {
@@ -38,7 +37,7 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// parseImage takes a reference apart the way a node does, short names of Docker Hub included.
+// parseImage parses a reference like a node, short names of Docker Hub included.
 func parseImage(image string) (tag, digest string, ok bool) {
 	if imageIdentifier.MatchString(image) {
 		return "", "", false
@@ -56,7 +55,7 @@ func parseImage(image string) (tag, digest string, ok bool) {
 	return tag, digest, digest == "" || imageDigest.MatchString(digest)
 }
 
-// splitImageDomain decides whether what stands before the first slash is a registry or a user of
+// splitImageDomain decides whether the text before the first slash is a registry or a user of
 // Docker Hub.
 func splitImageDomain(image string) (domain, rest string) {
 	first, after, ok := strings.Cut(image, "/")

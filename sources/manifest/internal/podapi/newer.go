@@ -2,9 +2,8 @@ package podapi
 
 import corev1 "k8s.io/api/core/v1"
 
-// dropNewer removes the fields that k8s.io/api has and Kubernetes 1.36 has not. A 1.36 decoder
-// drops them as unknown, and no rule in this package would look at them. To be emptied when the
-// package follows a newer release.
+// dropNewer removes the fields of k8s.io/api that Kubernetes 1.36 lacks: its decoder drops them as
+// unknown. Empty this function when the package follows a newer release.
 func dropNewer(pod *corev1.Pod) {
 	pod.Spec.EvictionResponders = nil
 	pod.Status.VolumeHealth = nil

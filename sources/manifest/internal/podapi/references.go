@@ -6,9 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// APIReference names the kind of API object that a valid pod needs to run, and "" for a pod that
-// needs none. A static pod may need none, as its node has to be able to start it before there is an
-// API.
+// APIReference returns the kind of an API object that a valid pod needs to run, or "" if it needs
+// none. A static pod must need none, since its node has to start it before there is an API.
 func APIReference(pod *corev1.Pod) string {
 	spec := &pod.Spec
 	switch {
@@ -75,7 +74,7 @@ func volumeReference(source *corev1.VolumeSource) string {
 	return ""
 }
 
-// driverSecret says whether a storage driver logs in with a secret.
+// driverSecret reports whether a storage driver logs in with a secret.
 func driverSecret(source *corev1.VolumeSource) bool {
 	var ref *corev1.LocalObjectReference
 	switch {
@@ -97,8 +96,8 @@ func driverSecret(source *corev1.VolumeSource) bool {
 	return ref != nil && ref.Name != ""
 }
 
-// projectionReference calls a source unknown that is none of those this release knows, the empty
-// one among them.
+// projectionReference also refuses a source that this release does not know, an empty source
+// included.
 func projectionReference(source *corev1.VolumeProjection) string {
 	switch {
 	case source.Secret != nil:

@@ -23,7 +23,7 @@ func defaultResources(pod *corev1.Pod) {
 	}
 }
 
-// requestLimits requests what is limited, where nothing else is asked for.
+// requestLimits sets missing requests to the limits.
 func requestLimits(r *corev1.ResourceRequirements) {
 	if r.Limits == nil {
 		return
@@ -36,8 +36,8 @@ func requestLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// limitHugePages limits the pod to the huge pages its containers are limited to, as these cannot be
-// overcommitted.
+// limitHugePages sets the pod's limits for huge pages from its containers', since huge pages cannot
+// be overcommitted.
 func limitHugePages(spec *corev1.PodSpec, own *corev1.ResourceRequirements) {
 	if len(own.Limits) == 0 && len(own.Requests) == 0 {
 		return
@@ -53,8 +53,8 @@ func limitHugePages(spec *corev1.PodSpec, own *corev1.ResourceRequirements) {
 	}
 }
 
-// requestPodLevel requests for a pod with limits what its containers need together, and the limit
-// where they do not say.
+// requestPodLevel completes the requests of a pod with limits: by its containers' effective need,
+// else by the limit.
 func requestPodLevel(spec *corev1.PodSpec, own *corev1.ResourceRequirements) {
 	if len(own.Limits) == 0 {
 		return
@@ -78,7 +78,7 @@ func requestPodLevel(spec *corev1.PodSpec, own *corev1.ResourceRequirements) {
 	}
 }
 
-// roundResources rounds every amount up to a thousandth, the finest the API keeps.
+// roundResources rounds every amount up to a thousandth, the finest unit of the API.
 func roundResources(pod *corev1.Pod) {
 	for _, c := range containers(&pod.Spec) {
 		roundUp(c.Resources.Limits)
@@ -115,8 +115,8 @@ func roundUp(list corev1.ResourceList) {
 func limitsOf(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
 func requestsOf(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
 
-// effective is what a pod's containers need at the worst moment. Containers and sidecars run
-// together; each other init container runs alone, beside the sidecars started before it.
+// effective is the pod's greatest need at any moment. Containers and sidecars run together; each
+// other init container runs alone, beside the sidecars before it.
 func effective(spec *corev1.PodSpec, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	together, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range spec.Containers {
@@ -169,12 +169,12 @@ func isHugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// isPodLevel says whether an amount may be set for the pod as a whole.
+// isPodLevel reports whether an amount may be set for the whole pod.
 func isPodLevel(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePages(name)
 }
 
-// isNative says whether a name belongs to Kubernetes itself.
+// isNative reports whether a name belongs to Kubernetes itself.
 func isNative(name corev1.ResourceName) bool {
 	return !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
@@ -183,8 +183,7 @@ func isOvercommitable(name corev1.ResourceName) bool {
 	return isNative(name) && !isHugePages(name)
 }
 
-// isExtended says whether a name is one that a device plugin may have announced, and a quota may
-// count.
+// isExtended reports whether a device plugin may announce a name, and a quota may count it.
 func isExtended(name corev1.ResourceName) bool {
 	return !isNative(name) &&
 		!strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) &&

@@ -14,15 +14,14 @@ import (
 	"github.com/tributary-go/tributary/sources/manifest/internal/podapi"
 )
 
-// rule is one thing the API refuses or accepts: a pod with a fragment in it, and the fields at
-// fault.
+// rule is a pod with a fragment, and the fields that the API refuses in it.
 type rule struct {
 	name     string
 	fragment string
-	fields   string // separated by spaces; none for a pod that is accepted
+	fields   string // separated by spaces; empty for a pod that is accepted
 }
 
-// The fragments of a table go to one place of an otherwise good pod.
+// The place of a table's fragments in an otherwise good pod.
 const (
 	inPod       = "pod"
 	inSpec      = "spec"
@@ -30,7 +29,6 @@ const (
 	inVolume    = "volume"    // spec.volumes[0], named v; V stands for its path
 )
 
-// podWith builds the pod of a rule.
 func podWith(t *testing.T, where, fragment string) *corev1.Pod {
 	pod := &corev1.Pod{}
 	pod.Name, pod.Namespace = "p", "default"
@@ -53,8 +51,7 @@ func podWith(t *testing.T, where, fragment string) *corev1.Pod {
 	return pod
 }
 
-// unmarshal reads YAML by way of JSON text: yaml.Unmarshal itself allocates pointers in structs
-// that are embedded.
+// unmarshal goes through JSON, since yaml.Unmarshal allocates embedded pointers.
 func unmarshal(t *testing.T, text string, into any) {
 	data, err := yaml.YAMLToJSON([]byte(text))
 	require.NoError(t, err, text)

@@ -11,19 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validator holds what the checks of one pod need from each other.
+// validator holds the state that the checks of one pod share.
 type validator struct {
 	faults
 	pod  *corev1.Pod
 	spec *corev1.PodSpec
-	// only those without a fault, as the server resolves mounts
+	// only volumes without a fault, as the server resolves mounts
 	volumes map[string]*corev1.VolumeSource
 	claims  sets.Set[string]
 }
 
-// Validate checks a defaulted pod as the server checks one that is to be created. The pod is not
-// changed. The errors hold no values and are in no particular order; of very many only the first
-// are given.
+// Validate checks a defaulted pod as the server checks a pod to be created. It does not modify the
+// pod. The errors hold no values, come in no particular order, and are at most 256.
 func Validate(pod *corev1.Pod) field.ErrorList {
 	v := &validator{pod: pod, spec: &pod.Spec, volumes: map[string]*corev1.VolumeSource{}, claims: sets.New[string]()}
 	v.metadata()
@@ -41,7 +40,7 @@ func Validate(pod *corev1.Pod) field.ErrorList {
 	return v.list
 }
 
-// lifetime checks when a pod ends and what happens then.
+// lifetime checks how long a pod runs, and how it ends.
 func (v *validator) lifetime() {
 	setOneOf(&v.faults, specPath.Child("restartPolicy"), v.spec.RestartPolicy,
 		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
@@ -70,7 +69,7 @@ func (v *validator) identity() {
 	v.adopt(metav1validation.ValidateLabels(v.spec.NodeSelector, specPath.Child("nodeSelector")))
 }
 
-// resourceClaims checks the claims of the pod, and collects their names for the containers.
+// resourceClaims checks the pod's claims, and collects their names for the containers.
 func (v *validator) resourceClaims() {
 	_, mirror := v.pod.Annotations[corev1.MirrorPodAnnotationKey]
 	seen := sets.New[string]()

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ephemeralVolume checks the claim that would be made for a pod. Static pods may not have one, but
-// are first told what else is wrong with it.
+// ephemeralVolume checks the template of a pod's claim. A static pod may not have one; that fault
+// comes after the template's own.
 func (v *validator) ephemeralVolume(volume *corev1.EphemeralVolumeSource, at *field.Path) {
 	at = at.Child("volumeClaimTemplate")
 	template := volume.VolumeClaimTemplate
@@ -27,15 +27,13 @@ func (v *validator) ephemeralVolume(volume *corev1.EphemeralVolumeSource, at *fi
 	v.claimSpec(&template.Spec, at.Child("spec"))
 }
 
-// claimMetadata allows labels and annotations, and no other field of metadata.
 func (v *validator) claimMetadata(meta *metav1.ObjectMeta, at *field.Path) {
 	v.adopt(validation.ValidateAnnotations(meta.Annotations, at.Child("annotations")))
 	v.adopt(metav1validation.ValidateLabels(meta.Labels, at.Child("labels")))
 	v.onlyFields(*meta, at, "has no place in a template", "Annotations", "Labels")
 }
 
-// onlyFields faults each field of a struct that is set and not listed, by its Go name in lower
-// camel case.
+// onlyFields faults each set field of a struct outside allowed, by its Go name in lower camel case.
 func (v *validator) onlyFields(object any, at *field.Path, why string, allowed ...string) {
 	may := sets.New(allowed...)
 	value := reflect.ValueOf(object)
@@ -85,7 +83,7 @@ func (v *validator) accessModes(modes []corev1.PersistentVolumeAccessMode, at *f
 		shared = shared || mode != corev1.ReadWriteOncePod && v.count == before
 	}
 	if alone && shared {
-		v.forbidden(at, "ReadWriteOncePod stands alone")
+		v.forbidden(at, "ReadWriteOncePod excludes other access modes")
 	}
 }
 
@@ -106,7 +104,7 @@ func (v *validator) dataSources(spec *corev1.PersistentVolumeClaimSpec, at *fiel
 	same := source != nil && equality.Semantic.DeepEqual(source.APIGroup, ref.APIGroup) &&
 		source.Kind == ref.Kind && source.Name == ref.Name
 	if source != nil && (elsewhere || !same) {
-		v.invalid(at, "dataSource must be the same as dataSourceRef, and be left out when that has a namespace")
+		v.invalid(at, "dataSource must equal dataSourceRef, and must be absent if dataSourceRef has a namespace")
 	}
 }
 
@@ -116,6 +114,6 @@ func (v *validator) dataSource(ref corev1.TypedObjectReference, at *field.Path) 
 	if ref.APIGroup != nil && *ref.APIGroup != "" {
 		v.messages(at.Child("apiGroup"), utilvalidation.IsDNS1123Subdomain(*ref.APIGroup))
 	} else if ref.Kind != "PersistentVolumeClaim" {
-		v.invalid(at, "must be a PersistentVolumeClaim where no apiGroup is named")
+		v.invalid(at, "must be a PersistentVolumeClaim if apiGroup is empty")
 	}
 }

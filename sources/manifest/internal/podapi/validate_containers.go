@@ -15,7 +15,7 @@ const (
 	maxExitCodes    = 255
 )
 
-// ephemeralFields are what an ephemeral container may set.
+// ephemeralFields are the fields that an ephemeral container may set.
 var ephemeralFields = []string{
 	"Name", "Image", "Command", "Args", "WorkingDir", "EnvFrom", "Env", "VolumeMounts", "VolumeDevices",
 	"TerminationMessagePath", "TerminationMessagePolicy", "ImagePullPolicy", "SecurityContext", "Stdin", "StdinOnce", "TTY",
@@ -46,8 +46,8 @@ func (v *validator) allContainers() {
 		c, at := &v.spec.InitContainers[i], specPath.Child("initContainers").Index(i)
 		v.container(c, at)
 		v.uniqueName(c.Name, names, at)
-		// One init container runs after the other, so that only its own ports can be in its way. In
-		// the server's path they all are the first container's.
+		// Init containers run in turn, so only a container's own ports can conflict. The server's
+		// path always names the first one.
 		v.hostPorts(c.Ports, sets.New[string](), specPath.Child("initContainers").Index(0))
 		v.initContainer(c, at)
 	}
@@ -57,13 +57,13 @@ func (v *validator) allContainers() {
 	}
 }
 
-// container checks what all kinds of containers have in common.
+// container checks the rules that all kinds of containers share.
 func (v *validator) container(c *corev1.Container, at *field.Path) {
 	if v.notEmpty(at.Child("name"), c.Name) {
 		v.messages(at.Child("name"), utilvalidation.IsDNS1123Label(c.Name))
 	}
 	if v.notEmpty(at.Child("image"), c.Image) && strings.TrimSpace(c.Image) != c.Image {
-		v.invalid(at.Child("image"), "must not have white space around it")
+		v.invalid(at.Child("image"), "must not begin or end with white space")
 	}
 	setOneOf(&v.faults, at.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
 		corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)
@@ -78,7 +78,7 @@ func (v *validator) container(c *corev1.Container, at *field.Path) {
 	v.containerSecurity(c.SecurityContext, at.Child("securityContext"))
 }
 
-// uniqueName faults a name that another container has. That a name is missing is faulted elsewhere.
+// uniqueName faults a duplicate name. The caller faults a missing one.
 func (v *validator) uniqueName(name string, names sets.Set[string], at *field.Path) {
 	if name == "" {
 		return
@@ -95,7 +95,7 @@ func (v *validator) pullPolicy(policy corev1.PullPolicy, at *field.Path) {
 
 func (v *validator) initContainer(c *corev1.Container, at *field.Path) {
 	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
-		// and the rules are not looked at
+		// the rules themselves stay unchecked
 		v.required(at.Child("restartPolicy"), "restartPolicyRules need one")
 	} else {
 		v.restartPolicy(c, at)
@@ -112,7 +112,7 @@ func (v *validator) initContainer(c *corev1.Container, at *field.Path) {
 		"startupProbe":   c.StartupProbe != nil,
 	} {
 		if set {
-			v.forbidden(at.Child(name), "an init container has it only with restartPolicy Always")
+			v.forbidden(at.Child(name), "an init container may have it only with restartPolicy Always")
 		}
 	}
 	for i, policy := range c.ResizePolicy {
@@ -122,7 +122,7 @@ func (v *validator) initContainer(c *corev1.Container, at *field.Path) {
 	}
 }
 
-// ephemeralContainers are for running pods only; the server says so after all else it finds.
+// ephemeralContainers are for running pods only; the server reports that after all other faults.
 func (v *validator) ephemeralContainers(names sets.Set[string]) {
 	if len(v.spec.EphemeralContainers) == 0 {
 		return
@@ -201,7 +201,7 @@ func (v *validator) ports(ports []corev1.ContainerPort, at *field.Path) {
 	}
 }
 
-// hostPorts takes the ports of the node that a container wants, and faults those that are taken.
+// hostPorts claims a container's ports on the node, and faults those already taken.
 func (v *validator) hostPorts(ports []corev1.ContainerPort, taken sets.Set[string], at *field.Path) {
 	for i, port := range ports {
 		if port.HostPort == 0 {

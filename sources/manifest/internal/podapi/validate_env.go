@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The fields of a pod that reach its containers, as variables and as files.
+// The fields of a pod that its containers can read, as variables and as files.
 var (
 	envFields = []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
@@ -19,8 +19,7 @@ var (
 	fileFields = []string{
 		"metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations", "metadata.uid",
 	}
-	// knownFields is what the API can name at all. Fields beyond it are faulted in another way than
-	// those above.
+	// knownFields are all fields that the API can name. Any other field has another fault.
 	knownFields = append([]string{
 		"metadata.annotations", "metadata.labels", "spec.host", "spec.restartPolicy", "spec.schedulerName", "status.phase",
 	}, envFields...)
@@ -70,7 +69,7 @@ func (v *validator) envSource(from *corev1.EnvVarSource, value string, at *field
 	case sources != 1:
 		v.invalid(at, "needs exactly one source")
 	case value != "":
-		v.invalid(at, "cannot stand beside a value")
+		v.invalid(at, "excludes a value")
 	}
 }
 
@@ -94,8 +93,7 @@ func (v *validator) fileKeyRef(ref *corev1.FileKeySelector, at *field.Path) {
 	}
 }
 
-// fileKeyVolumes checks that variables read from files come from volumes that containers can write
-// such files to.
+// fileKeyVolumes requires that files with variables lie in volumes that containers can write to.
 func (v *validator) fileKeyVolumes(c *corev1.Container, at *field.Path) {
 	for i, env := range c.Env {
 		if env.ValueFrom == nil || env.ValueFrom.FileKeyRef == nil {
@@ -117,7 +115,7 @@ func (v *validator) fileKeyVolumes(c *corev1.Container, at *field.Path) {
 	}
 }
 
-// fieldRef checks a reference to a field of the pod, a whole one or one key of a map.
+// fieldRef checks a reference to a field of the pod, or to one key of a map.
 func (v *validator) fieldRef(ref *corev1.ObjectFieldSelector, allowed []string, at *field.Path) {
 	if !v.notEmpty(at.Child("apiVersion"), ref.APIVersion) || !v.notEmpty(at.Child("fieldPath"), ref.FieldPath) {
 		return
@@ -139,7 +137,7 @@ func (v *validator) fieldRef(ref *corev1.ObjectFieldSelector, allowed []string, 
 	}
 }
 
-// splitSubscript takes path['key'] apart.
+// splitSubscript splits path['key'].
 func splitSubscript(fieldPath string) (path, key string, ok bool) {
 	inner, closed := strings.CutSuffix(fieldPath, "']")
 	path, key, opened := strings.Cut(inner, "['")
@@ -204,7 +202,7 @@ func (v *validator) downwardVolume(volume *corev1.DownwardAPIVolumeSource, at *f
 	}
 }
 
-// downwardFile checks one file with a pod's own data. The server's paths leave out which one.
+// downwardFile checks one file with the pod's own data. The server's paths omit its index.
 func (v *validator) downwardFile(file corev1.DownwardAPIVolumeFile, at *field.Path) {
 	v.notEmpty(at.Child("path"), file.Path)
 	v.fileName(file.Path, at.Child("path"))

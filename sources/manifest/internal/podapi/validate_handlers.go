@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// handler is what a probe or a hook does: one of five.
+// handler is the action of a probe or a hook: exactly one of five.
 type handler struct {
 	exec  *corev1.ExecAction
 	http  *corev1.HTTPGetAction
@@ -111,7 +111,7 @@ func (v *validator) portOrName(port intstr.IntOrString, at *field.Path) {
 	}
 }
 
-// windowsSignals are the two that Windows knows something like.
+// windowsSignals are the two signals with a counterpart on Windows.
 var windowsSignals = []corev1.Signal{corev1.SIGKILL, corev1.SIGTERM}
 
 var linuxSignals = []corev1.Signal{

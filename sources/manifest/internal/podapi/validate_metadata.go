@@ -24,14 +24,14 @@ const (
 	unconfinedProfile     = "unconfined"
 )
 
-// standardFinalizers are those that need no domain.
+// standardFinalizers need no domain.
 var standardFinalizers = []string{
 	string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents,
 }
 
 func (v *validator) metadata() {
 	meta := v.pod.ObjectMeta
-	meta.OwnerReferences = nil // their paths have no index in this release
+	meta.OwnerReferences = nil // the paths of owner references have no index in this release
 	v.adopt(validation.ValidateObjectMeta(&meta, true, validation.NameIsDNSSubdomain, metaPath))
 	v.owners()
 	for i, finalizer := range v.pod.Finalizers {
@@ -68,8 +68,7 @@ func (v *validator) owners() {
 	}
 }
 
-// annotations checks the annotations that once were fields, and must agree with the fields that
-// replaced them.
+// annotations checks the annotations that fields have replaced: they must agree with those fields.
 func (v *validator) annotations() {
 	at := metaPath.Child("annotations")
 	for key, value := range v.pod.Annotations {
@@ -97,8 +96,7 @@ func (v *validator) annotations() {
 	}
 }
 
-// isDeletionCost wants an integer in its one canonical form, a sign of plus and leading zeros
-// excluded.
+// isDeletionCost accepts an integer in canonical form: no plus sign, no leading zeros.
 func isDeletionCost(value string) bool {
 	if value == "" || value[0] != '-' && (value[0] < '1' || value[0] > '9') && value != "0" {
 		return false
@@ -110,7 +108,7 @@ func isDeletionCost(value string) bool {
 func (v *validator) annotatedTolerations(value string, at *field.Path) {
 	var tolerations []corev1.Toleration
 	if err := json.Unmarshal([]byte(value), &tolerations); err != nil {
-		v.invalid(at, "holds tolerations that do not parse")
+		v.invalid(at, "holds tolerations that cannot be parsed")
 		return
 	}
 	v.tolerations(tolerations, at.Child(tolerationsKey))
@@ -149,7 +147,8 @@ func (v *validator) seccompAgrees(key string, profile *corev1.SeccompProfile, at
 	}
 }
 
-// appArmorAgrees is seccompAgrees for AppArmor, where a container without a profile has the pod's.
+// appArmorAgrees is seccompAgrees for AppArmor, for which a container without a profile has the
+// pod's.
 func (v *validator) appArmorAgrees(c *corev1.Container, at *field.Path) {
 	annotation, ok := v.pod.Annotations[appArmorContainerKey+c.Name]
 	if !ok || v.isWindows() {
@@ -167,7 +166,7 @@ func (v *validator) appArmorAgrees(c *corev1.Container, at *field.Path) {
 	}
 }
 
-// profileAgrees checks that a field says the same as the annotation it has replaced. Both kinds of
+// profileAgrees requires that a field equals the annotation that it has replaced. Both kinds of
 // profiles have the same three types.
 func (v *validator) profileAgrees(annotation, kind string, local *string, at *field.Path) {
 	path, isLocal := strings.CutPrefix(annotation, localhostProfile)

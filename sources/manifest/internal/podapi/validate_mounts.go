@@ -6,11 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// mounts checks where a container sees its volumes. For five fields the server's paths leave out
-// which mount.
+// mounts checks a container's mounts. For five fields, the server's paths omit the mount's index.
 func (v *validator) mounts(c *corev1.Container, all *field.Path) {
 	places := sets.New[string]()
-	devices := map[string]string{} // of several devices of a volume, the last one counts
+	devices := map[string]string{} // of several devices of a volume, the last counts
 	for _, device := range c.VolumeDevices {
 		devices[device.Name] = device.DevicePath
 	}
@@ -81,10 +80,10 @@ func (v *validator) recursiveReadOnly(mount corev1.VolumeMount, at *field.Path) 
 	}
 }
 
-// devices checks the volumes a container sees as raw devices: claims, each at one place.
+// devices checks the volumes that a container uses as raw devices: claims, each at one path.
 func (v *validator) devices(c *corev1.Container, all *field.Path) {
 	names, places := sets.New[string](), sets.New[string]()
-	mounts := map[string]string{} // of several mounts of a volume, the last one counts
+	mounts := map[string]string{} // of several mounts of a volume, the last counts
 	for _, mount := range c.VolumeMounts {
 		mounts[mount.Name] = mount.MountPath
 	}
@@ -105,7 +104,7 @@ func (v *validator) devices(c *corev1.Container, all *field.Path) {
 			v.invalid(at.Child("devicePath"), "is taken by another device")
 		}
 		if hasBackstep(device.DevicePath) {
-			v.invalid(at.Child("devicePath"), "must not have '..' in it")
+			v.invalid(at.Child("devicePath"), "must not contain '..'")
 		} else {
 			places.Insert(device.DevicePath)
 		}

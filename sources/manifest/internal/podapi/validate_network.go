@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What the C library's resolver takes.
+// The limits of the C library's resolver.
 const (
 	maxNameservers  = 3
 	maxSearches     = 32
@@ -17,7 +17,7 @@ const (
 	maxHostname     = 64
 )
 
-// network checks the pod's names, and how it finds those of others.
+// network checks the pod's names, and its resolver's configuration.
 func (v *validator) network() {
 	if v.spec.Hostname != "" {
 		v.messages(specPath.Child("hostname"), validation.IsDNS1123Label(v.spec.Hostname))
@@ -62,7 +62,7 @@ func (v *validator) hostnameOverride() {
 	v.messages(at, validation.IsDNS1123Subdomain(*hostname))
 }
 
-// portsOfHost wants a port in the host's network to be the same inside and outside.
+// portsOfHost requires equal ports inside and outside in the host's network.
 func (v *validator) portsOfHost() {
 	for i := range v.spec.Containers {
 		for j, port := range v.spec.Containers[i].Ports {

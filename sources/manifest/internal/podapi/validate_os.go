@@ -17,7 +17,7 @@ const (
 
 const windowsLabel = `[[:alnum:]](?:[[:alnum:]-]{0,61}[[:alnum:]])?`
 
-// What Active Directory takes for the names of domains and users.
+// The names of domains and users that Active Directory accepts.
 var (
 	windowsNetBIOS  = regexp.MustCompile(`^[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}$`)
 	windowsDNS      = regexp.MustCompile(`^` + windowsLabel + `(?:\.` + windowsLabel + `)*$`)
@@ -29,8 +29,7 @@ func (v *validator) isWindows() bool {
 	return v.spec.OS != nil && v.spec.OS.Name == corev1.Windows
 }
 
-// operatingSystem checks that the settings of a pod are those of its system, when it says which it
-// is.
+// operatingSystem checks that a pod which names its system has no settings of the other one.
 func (v *validator) operatingSystem() {
 	v.hostProcess()
 	if v.spec.OS == nil {
@@ -132,7 +131,7 @@ func (v *validator) hostProcess() {
 		return
 	}
 	if inside > 0 {
-		v.invalid(specPath, "has host process containers beside others")
+		v.invalid(specPath, "mixes host process containers with others")
 	}
 	if !v.spec.HostNetwork {
 		v.invalid(specPath.Child("hostNetwork"), "host process containers need it")
@@ -154,7 +153,7 @@ func (v *validator) windowsOptions(options *corev1.WindowsSecurityContextOptions
 	}
 }
 
-// isWindowsUser wants USER or DOMAIN\USER.
+// isWindowsUser accepts USER or DOMAIN\USER.
 func isWindowsUser(name string) bool {
 	user := name
 	if domain, rest, ok := strings.Cut(name, `\`); ok {

@@ -19,7 +19,7 @@ const (
 	maxCertificateOfKube = 24 * 60 * 60
 )
 
-// projection checks one projected volume, in which all sources write into one directory.
+// projection checks one projected volume, whose sources all write into one directory.
 type projection struct {
 	*validator
 	at    *field.Path
@@ -68,7 +68,7 @@ func (p projection) source(source *corev1.VolumeProjection, at *field.Path) {
 	}
 }
 
-// claim takes a path for one source, and faults the volume when another source has it.
+// claim reserves a path for one source, and faults the volume if another source has it.
 func (p projection) claim(path string) {
 	if path == "" {
 		return
@@ -119,11 +119,11 @@ func (p projection) trustBundle(bundle *corev1.ClusterTrustBundleProjection, at 
 	p.claim(bundle.Path)
 }
 
-// trustBundleName checks the name of a bundle, which begins with its signer's when it has one.
+// trustBundleName checks the name of a bundle, which begins with its signer's name if it has one.
 func (v *validator) trustBundleName(name string, at *field.Path) {
 	end := strings.LastIndex(name, ":")
 	if end >= 0 && (end == 0 || strings.Contains(name[:end], "/")) {
-		v.invalid(at, "must begin with a signer's name, with ':' in place of '/'")
+		v.invalid(at, "must begin with a signer's name, with ':' instead of '/'")
 		return
 	}
 	v.messages(at, validation.NameIsDNSSubdomain(name[end+1:], false))
@@ -166,7 +166,7 @@ func (p projection) certificate(certificate *corev1.PodCertificateProjection, at
 	}
 }
 
-// signerName wants a domain and a path: example.com/signer.
+// signerName requires a domain and a path: example.com/signer.
 func (v *validator) signerName(name string, at *field.Path) {
 	if !v.notEmpty(at, name) {
 		return

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// standardResources are the names without a domain that mean something anywhere in the API.
+// standardResources are the names without a domain that have a meaning anywhere in the API.
 var standardResources = []corev1.ResourceName{
 	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceStorage,
 	corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsEphemeralStorage,
@@ -21,14 +21,14 @@ var standardResources = []corev1.ResourceName{
 	corev1.ResourcePersistentVolumeClaims, corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
 }
 
-// countedResources are those of them that come in whole pieces.
+// countedResources are the standard resources that are whole numbers.
 var countedResources = []corev1.ResourceName{
 	corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
 	corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims,
 	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
 }
 
-// podResources checks what is set for the pod as a whole: amounts, and that its containers fit.
+// podResources checks the amounts of the whole pod, and that its containers fit.
 func (v *validator) podResources() {
 	if v.spec.Overhead != nil {
 		v.resources(&corev1.ResourceRequirements{Limits: v.spec.Overhead}, specPath.Child("overhead"), v.containerResourceName)
@@ -63,7 +63,7 @@ func (v *validator) podResources() {
 	}
 }
 
-// nameCheck faults the names that amounts cannot have somewhere.
+// nameCheck faults names that may not have an amount at this place.
 type nameCheck func(corev1.ResourceName, *field.Path)
 
 func (v *validator) resources(r *corev1.ResourceRequirements, at *field.Path, check nameCheck) {
@@ -118,7 +118,7 @@ func isWholePages(name corev1.ResourceName, amount resource.Quantity) bool {
 	return size.Value() != 0 && amount.Value()%size.Value() == 0
 }
 
-// resourceName reports whether a name is well formed and known.
+// resourceName reports whether a name is well formed and known, and faults it if not.
 func (v *validator) resourceName(name corev1.ResourceName, at *field.Path) bool {
 	verdicts := validation.IsQualifiedName(string(name))
 	v.messages(at, verdicts)
@@ -152,7 +152,7 @@ func (v *validator) podResourceName(name corev1.ResourceName, at *field.Path) {
 	}
 }
 
-// containerClaims checks which of the pod's claims a container uses: each once, whole or request by
+// containerClaims checks a container's use of the pod's claims: each once, whole or request by
 // request.
 func (v *validator) containerClaims(claims []corev1.ResourceClaim, all *field.Path) {
 	whole, parts := sets.New[string](), map[string]sets.Set[string]{}

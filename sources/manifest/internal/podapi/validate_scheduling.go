@@ -48,7 +48,7 @@ func (v *validator) scheduling() {
 	}
 }
 
-// gates hold a pod back from the scheduler, so that one with a node cannot have any.
+// gates hold a pod back from the scheduler, so a pod with a node cannot have any.
 func (v *validator) gates() {
 	seen := sets.New[string]()
 	for i, gate := range v.spec.SchedulingGates {
@@ -79,7 +79,7 @@ func (v *validator) tolerations(tolerations []corev1.Toleration, all *field.Path
 			if t.Value != "" {
 				v.invalid(at.Child("operator"), "Exists takes no value")
 			}
-		default: // Lt and Gt are behind a gate that is off
+		default: // Lt and Gt need a gate that is off
 			oneOf(&v.faults, at.Child("operator"), t.Operator, corev1.TolerationOpEqual, corev1.TolerationOpExists)
 		}
 		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
@@ -92,7 +92,7 @@ func (v *validator) tolerations(tolerations []corev1.Toleration, all *field.Path
 	}
 }
 
-// spread checks the constraints of which there is one for each pair of key and strictness.
+// spread checks the topology constraints: at most one for each topology key and whenUnsatisfiable.
 func (v *validator) spread() {
 	constraints := v.spec.TopologySpreadConstraints
 	for i, c := range constraints {
@@ -133,7 +133,7 @@ func (v *validator) labelSelector(selector *metav1.LabelSelector, at *field.Path
 	v.adopt(metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at))
 }
 
-// labelKeys checks the keys that complete a selector with the pod's own labels.
+// labelKeys checks the keys that add the pod's own labels to a selector.
 func (v *validator) labelKeys(match, mismatch []string, selector *metav1.LabelSelector, at *field.Path) {
 	for _, side := range []struct {
 		name string
@@ -157,8 +157,8 @@ func (v *validator) labelKeys(match, mismatch []string, selector *metav1.LabelSe
 	}
 }
 
-// selectedTwice faults a key that the selector has twice: the second time it is taken for the one
-// that matchLabelKeys has put there, and so the first for the user's.
+// selectedTwice faults a key that the selector has twice. The server takes the second for the one
+// that matchLabelKeys has added, so the first must be the user's.
 func (v *validator) selectedTwice(match []string, selector *metav1.LabelSelector, at *field.Path) {
 	place := map[string]int{}
 	for i, key := range match {
@@ -235,7 +235,7 @@ func (v *validator) nodeExpression(expression corev1.NodeSelectorRequirement, at
 	v.adopt(metav1validation.ValidateLabelName(expression.Key, at.Child("key")))
 }
 
-// nodeField checks a selector of nodes by a field, of which there is one: the name.
+// nodeField checks a node selector by field; the only field is the name.
 func (v *validator) nodeField(expression corev1.NodeSelectorRequirement, at *field.Path) {
 	switch expression.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:

@@ -18,7 +18,7 @@ const (
 
 var sysctlName = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)
 
-// ipcSysctls are the parameters, beside those below fs.mqueue, that belong to a namespace for IPC.
+// ipcSysctls are the parameters of an IPC namespace, besides those below fs.mqueue.
 var ipcSysctls = sets.New("kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced",
 	"kernel.shm", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.msg")
 
@@ -26,7 +26,7 @@ func isPrivileged(sc *corev1.SecurityContext) bool {
 	return sc != nil && sc.Privileged != nil && *sc.Privileged
 }
 
-// ownUsers says whether the pod has a user namespace of its own.
+// ownUsers reports whether the pod has a user namespace of its own.
 func (v *validator) ownUsers() bool {
 	return v.spec.HostUsers != nil && !*v.spec.HostUsers
 }
@@ -54,7 +54,7 @@ func (v *validator) podSecurity() {
 		oneOf(&v.faults, at.Child("supplementalGroupsPolicy"), *policy,
 			corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)
 	}
-	if policy := sc.SELinuxChangePolicy; policy != nil { // MountOption is behind a gate that is off
+	if policy := sc.SELinuxChangePolicy; policy != nil { // MountOption needs a gate that is off
 		oneOf(&v.faults, at.Child("seLinuxChangePolicy"), *policy, corev1.SELinuxChangePolicyRecursive)
 	}
 	v.seccomp(sc.SeccompProfile, at.Child("seccompProfile"))
@@ -62,8 +62,8 @@ func (v *validator) podSecurity() {
 	v.windowsOptions(sc.WindowsOptions, at.Child("windowsOptions"))
 }
 
-// userNamespace checks that a pod with its own users takes nothing from the host where they would
-// be strangers.
+// userNamespace refuses host namespaces and raw devices to a pod with its own user namespace: its
+// users are strangers there.
 func (v *validator) userNamespace() {
 	if !v.ownUsers() {
 		return
@@ -116,8 +116,8 @@ func (v *validator) sysctls(sysctls []corev1.Sysctl, all *field.Path) {
 	}
 }
 
-// dottedSysctl brings net/ipv4/conf/eth0.1/forwarding into the form
-// net.ipv4.conf.eth0/1.forwarding. What comes first decides which character it is that separates.
+// dottedSysctl turns net/ipv4/conf/eth0.1/forwarding into net.ipv4.conf.eth0/1.forwarding. The
+// first separator in the name decides which of the two forms it has.
 func dottedSysctl(name string) string {
 	name, _, _ = strings.Cut(name, "*")
 	if i := strings.IndexAny(name, "./"); i < 0 || name[i] == '.' {
@@ -159,7 +159,7 @@ func (v *validator) appArmor(profile *corev1.AppArmorProfile, at *field.Path) {
 		v.required(at, "type Localhost needs it")
 	case local:
 		if strings.TrimSpace(*name) != *name {
-			v.invalid(at, "must not have white space around it")
+			v.invalid(at, "must not begin or end with white space")
 		}
 		if len(*name) > maxAppArmorProfile {
 			v.tooLong(at, "must fit into a path")

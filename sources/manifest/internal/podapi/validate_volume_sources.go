@@ -100,7 +100,7 @@ func (v *validator) iscsiName(name string, at *field.Path) {
 	for prefix, form := range map[string]*regexp.Regexp{"iqn": iscsiIQN, "eui": iscsiEUI, "naa": iscsiNAA} {
 		if strings.HasPrefix(name, prefix) {
 			if !form.MatchString(name) {
-				v.invalid(at, "is not an iSCSI name of the kind it begins with")
+				v.invalid(at, "is not a valid iSCSI name of its type")
 			}
 			return
 		}

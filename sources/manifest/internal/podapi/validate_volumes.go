@@ -14,16 +14,15 @@ import (
 
 type source = corev1.VolumeSource
 
-// volumeKind is one member of the union that is a volume's source.
+// volumeKind is one member of the union of volume sources.
 type volumeKind struct {
-	name  string // as the path of "more than one source" has it
-	own   string // as the paths of the source's own faults have it
+	name  string // its name in the path of "more than one source"
+	own   string // its name in the paths of its own faults
 	isSet func(*source) bool
 	check func(*validator, *source, *field.Path)
 }
 
-// kindOf makes a volumeKind of the check of a source. The field is found by the type of the source,
-// as no two fields of the union have the same.
+// kindOf finds the field by the type of the source: no two fields of the union have the same type.
 func kindOf[S any](name string, check func(*validator, *S, *field.Path)) volumeKind {
 	union, index := reflect.TypeFor[source](), 0
 	for union.Field(index).Type != reflect.TypeFor[*S]() {
@@ -38,20 +37,19 @@ func kindOf[S any](name string, check func(*validator, *S, *field.Path)) volumeK
 	}
 }
 
-// under gives the paths of a kind's own faults another name than the field has. The server has
-// three such slips.
+// under renames a kind in the paths of its own faults. The server has three such slips.
 func (k volumeKind) under(own string) volumeKind {
 	k.own = own
 	return k
 }
 
-// more gives the path of the "more than one source" fault another name.
+// more renames a kind in the path of the "more than one source" fault.
 func (k volumeKind) more(name string) volumeKind {
 	k.name = name
 	return k
 }
 
-// volumeKinds is in the server's order, which decides which of several sources is looked into.
+// volumeKinds is in the server's order, which decides which of several sources is checked.
 var volumeKinds = []volumeKind{
 	kindOf("emptyDir", (*validator).emptyDir),
 	kindOf("hostPath", (*validator).hostPath),
@@ -85,7 +83,7 @@ var volumeKinds = []volumeKind{
 	kindOf("image", (*validator).imageVolume),
 }
 
-// allVolumes checks the volumes, and keeps those without a fault for the mounts.
+// allVolumes keeps the volumes without a fault for the mounts.
 func (v *validator) allVolumes() {
 	created := sets.New[string]()
 	for _, volume := range v.spec.Volumes {
@@ -131,7 +129,7 @@ func (v *validator) volumeSource(volume *corev1.Volume, at *field.Path) {
 	}
 }
 
-// tokenVolumes refuses tokens of no service account. The server asks this of the pod and not of the
+// tokenVolumes refuses tokens without a service account. The server faults the pod and not the
 // volume, which therefore stays mountable.
 func (v *validator) tokenVolumes() {
 	if v.spec.ServiceAccountName != "" {
@@ -150,7 +148,7 @@ func (v *validator) tokenVolumes() {
 	}
 }
 
-// relativePath wants a path that stays below where it starts.
+// relativePath requires a path that stays below its start.
 func (v *validator) relativePath(p string, at *field.Path) {
 	if path.IsAbs(p) {
 		v.invalid(at, "must be a relative path")
@@ -158,8 +156,7 @@ func (v *validator) relativePath(p string, at *field.Path) {
 	v.noBacksteps(p, at)
 }
 
-// fileName wants a relative path that does not look like one of the hidden directories of a node's
-// volumes either.
+// fileName requires a relative path that does not look like a hidden directory of a node's volumes.
 func (v *validator) fileName(p string, at *field.Path) {
 	v.relativePath(p, at)
 	if strings.HasPrefix(p, "..") && !strings.HasPrefix(p, "../") {
@@ -169,7 +166,7 @@ func (v *validator) fileName(p string, at *field.Path) {
 
 func (v *validator) noBacksteps(p string, at *field.Path) {
 	if hasBackstep(p) {
-		v.invalid(at, "must not have '..' in it")
+		v.invalid(at, "must not contain '..'")
 	}
 }
 
