@@ -189,20 +189,20 @@ func TestIndexerErrors(t *testing.T) {
 	_, _, noKey := x.Get("a string")
 	_, notAPod := x.Index("node", &corev1.Node{})
 	for want, err := range map[string]error{
-		`there is no index "colour": add it`:                            noIndex,
-		`there is no index "colour"`:                                    noKeys,
-		`index "broken": the index function fails at ns/a: no idea`:     broken,
-		"a string has no key":                                           noKey,
-		`index "node": a *v1.Node is no pod`:                            notAPod,
-		"add: got a *v1.Node instead of a *v1.Pod":                      x.Add(&corev1.Node{}),
-		"update: got a <nil> instead of a *v1.Pod":                      x.Update(nil),
-		"replace: got a int instead of a *v1.Pod":                       x.Replace([]any{onNode("ns", "b", ""), 7}, "3"),
-		`add index "node": the name is taken`:                           x.AddIndexers(cache.Indexers{"fine": byNode, "node": byNode}),
-		`add index "empty": its function is nil`:                        x.AddIndexers(cache.Indexers{"empty": nil}),
-		"add: only its informer writes the store":                       readOnly.Add(onNode("ns", "a", "")),
-		"update: the store is written by its informer alone":            readOnly.Update(onNode("ns", "a", "")),
-		"delete: the store is written by its informer alone":            readOnly.Delete(onNode("ns", "a", "")),
-		"clientgo: replace: the store is written by its informer alone": readOnly.Replace(nil, "1"),
+		`there is no index "colour": add it`:                        noIndex,
+		`there is no index "colour"`:                                noKeys,
+		`index "broken": the index function fails at ns/a: no idea`: broken,
+		"a string has no key":                                       noKey,
+		`index "node": a *v1.Node is no pod`:                        notAPod,
+		"add: got a *v1.Node instead of a *v1.Pod":                  x.Add(&corev1.Node{}),
+		"update: got a <nil> instead of a *v1.Pod":                  x.Update(nil),
+		"replace: got a int instead of a *v1.Pod":                   x.Replace([]any{onNode("ns", "b", ""), 7}, "3"),
+		`add index "node": the name is taken`:                       x.AddIndexers(cache.Indexers{"fine": byNode, "node": byNode}),
+		`add index "empty": its function is nil`:                    x.AddIndexers(cache.Indexers{"empty": nil}),
+		"add: only its informer writes the store":                   readOnly.Add(onNode("ns", "a", "")),
+		"update: only its informer writes the store":                readOnly.Update(onNode("ns", "a", "")),
+		"delete: only its informer writes the store":                readOnly.Delete(onNode("ns", "a", "")),
+		"clientgo: replace: only its informer writes the store":     readOnly.Replace(nil, "1"),
 	} {
 		require.ErrorContains(t, err, want)
 	}

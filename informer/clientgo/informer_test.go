@@ -312,7 +312,7 @@ func TestInformerErrors(t *testing.T) {
 	for want, err := range map[string]error{
 		"add a handler: the handler is nil":          isNil,
 		"the registration is not one of":             shared.RemoveEventHandler(foreign),
-		"the informer was made with its source":      shared.SetTransform(func(any) (any, error) { return nil, nil }),
+		"the informer already has its source":        shared.SetTransform(func(any) (any, error) { return nil, nil }),
 		"set a watch error handler: it takes":        shared.SetWatchErrorHandler(nil),
 		"use informer.WithReflector with reflector.": shared.SetWatchErrorHandlerWithContext(nil),
 	} {

@@ -244,7 +244,8 @@ var (
 	errForeign = errors.New("clientgo: remove a handler: the registration is not one of this informer's")
 	errRunning = errors.New("clientgo: set a transform: the informer has been started")
 	errNilFunc = errors.New("clientgo: add a handler: the handler is nil")
-	errBuilt   = errors.New("clientgo: set a transform: the informer already has its source: wrap the source in one that transforms, or use NewInformer")
+	errBuilt   = errors.New("clientgo: set a transform: the informer already has its source: " +
+		"wrap the source in one that transforms, or use NewInformer")
 	errReflect = errors.New("clientgo: set a watch error handler: it takes client-go's reflector, which does not exist here: use " +
 		"informer.WithReflector with reflector.WithLogger or reflector.WithMetrics, or read the informer's Status")
 )
