@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -77,6 +78,9 @@ func (c *clientSource[T]) listWatch() *ListWatch[T] {
 // NewRESTClient makes a REST client for one group version, for use with [FromClient] where there is no typed
 // clientset: custom resources, or metadata of anything. Clients made from equal configs share connections.
 func NewRESTClient(config *rest.Config, groupVersion schema.GroupVersion) (rest.Interface, error) {
+	if err := addressError(config.Host); err != nil {
+		return nil, fmt.Errorf("listwatch: client for %s: %w", groupVersion, err)
+	}
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &groupVersion
 	config.APIPath = "/apis"
@@ -182,20 +186,26 @@ func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions)
 // open sends one GET and returns the body of a 2xx answer. Retries are off: a 429 is for the caller to see and obey.
 func (c *clientSource[T]) open(ctx context.Context, accept string, request metav1.ListOptions) (io.ReadCloser, error) {
 	request = c.options.narrow(request)
-	body, err := c.client.Get().
+	get := c.client.Get().
 		NamespaceIfScoped(c.options.namespace, c.options.namespace != "").
 		Resource(c.resource).
 		SpecificallyVersionedParams(&request, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", accept).
-		MaxRetries(0).
-		Stream(ctx)
-	return body, withoutBody(err)
+		MaxRetries(0)
+	body, err := get.Stream(ctx)
+	if err != nil {
+		return nil, answered(explain(err), get.URL())
+	}
+	return body, nil
 }
 
 func (c *clientSource[T]) failure(op string, err error) error {
 	where := c.resource
 	if c.options.namespace != "" {
 		where += " in " + c.options.namespace
+	}
+	if apierrors.IsNotFound(err) {
+		err = c.notFound(err)
 	}
 	return fmt.Errorf("%s %s: %w", op, where, err)
 }

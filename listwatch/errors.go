@@ -76,7 +76,7 @@ func wrongKind(got, want string) error {
 func withoutBody(err error) error {
 	var sent *url.Error
 	if errors.As(err, &sent) && quotes(sent.Err.Error()) {
-		return &url.Error{Op: sent.Op, URL: sent.URL, Err: errNotHTTP}
+		return explain(sent)
 	}
 	var status *apierrors.StatusError
 	if !errors.As(err, &status) {
@@ -87,6 +87,9 @@ func withoutBody(err error) error {
 			return &apierrors.StatusError{ErrStatus: *short}
 		}
 		return err
+	}
+	if wantsHTTPS(status.ErrStatus) {
+		return errWantsHTTPS
 	}
 	code := int(status.ErrStatus.Code)
 	var resource schema.GroupResource

@@ -75,7 +75,7 @@ func (f funcSource[T]) listAll(ctx context.Context, request metav1.ListOptions) 
 		var none T
 		list, err := f.list(ctx, f.options.narrow(request))
 		if err != nil {
-			yield(none, fmt.Errorf("list: %w", withoutBody(err)))
+			yield(none, fmt.Errorf("list: %w", explain(err)))
 			return
 		}
 		// Each object is moved into memory of its own: a pointer into the list would keep all of it alive.
@@ -125,7 +125,7 @@ func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions
 	return func(yield func(Event[T], error) bool) {
 		w, err := f.watch(ctx, f.options.narrow(request))
 		if err != nil {
-			yield(Event[T]{}, fmt.Errorf("watch: %w", withoutBody(err)))
+			yield(Event[T]{}, fmt.Errorf("watch: %w", explain(err)))
 			return
 		}
 		defer w.Stop()

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"io"
 	"math"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/tributary-go/tributary/internal/credentials"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -33,6 +35,12 @@ const (
 	// Unreachable is a server from which no answer came: the connection could not be made, or ended
 	// before that, as a load balancer ends it that has no server left.
 	Unreachable Class = "unreachable"
+	// TLS is a connection that client and server did not agree on. A certificate of either side is
+	// expired, for another name or of an unknown authority, or one side speaks plain HTTP.
+	TLS Class = "tls"
+	// Credentials is a client that has no credentials to send: its plugin failed, or its token
+	// cannot be read.
+	Credentials Class = "credentials"
 	// Silent is a stream over which nothing came for the liveness period.
 	Silent Class = "silent"
 	// Expired is a resource version, or a continue token, that the server no longer has (410).
@@ -148,7 +156,12 @@ func classifyNetwork(err error) Class {
 	var request *url.Error // what sending a request fails with; reading its answer does not
 	var name *net.DNSError
 	var network net.Error
+	var own *credentials.Error
 	switch {
+	case errors.As(err, &own):
+		return Credentials
+	case isTLS(err):
+		return TLS
 	case errors.As(err, &operation) && operation.Op == "dial", errors.As(err, &name):
 		return Unreachable
 	case errors.As(err, &operation), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
@@ -160,6 +173,23 @@ func classifyNetwork(err error) Class {
 		return Disconnected
 	}
 	return Unknown
+}
+
+// isTLS reports whether a connection was not made for a reason of TLS. A server that answers the
+// handshake with an internal error is out of order, and the alert that ends a stream is as good as
+// its loss.
+func isTLS(err error) bool {
+	var request *url.Error
+	var untrusted *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert *net.OpError
+	switch {
+	case errors.As(err, &untrusted), errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		return true
+	case errors.As(err, &request) && errors.As(err, &alert) && alert.Op == "remote error":
+		return alert.Err.Error() != "tls: internal error"
+	}
+	return false
 }
 
 // retryAfter is how long the server asked to wait; 0 where it did not.

@@ -2,9 +2,6 @@ package reflector
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
-	"net"
 	"reflect"
 	"time"
 
@@ -32,7 +29,7 @@ func (r *Reflector[T]) failing(class Class, err error, at time.Time) {
 	news, since := r.status.failed(class, err, at)
 	const message = "List-watch is failing"
 	switch {
-	case needsPerson(class, err, at.Sub(since)):
+	case needsPerson(class, at.Sub(since)):
 		if !r.alarmed || news {
 			r.log.Error(err, message, "class", class)
 		}
@@ -44,14 +41,12 @@ func (r *Reflector[T]) failing(class Class, err error, at time.Time) {
 }
 
 // needsPerson reports whether a failure does not pass by itself.
-func needsPerson(class Class, err error, lasts time.Duration) bool {
+func needsPerson(class Class, lasts time.Duration) bool {
 	switch class {
-	case Unauthorized, Forbidden, Undecodable, StoreError:
+	case Unauthorized, Forbidden, TLS, Credentials, Undecodable, StoreError:
 		return true
 	case NotFound:
 		return lasts >= notFoundPatience
 	}
-	var untrusted *tls.CertificateVerificationError
-	var refused *net.OpError // by the other side of the TLS handshake
-	return errors.As(err, &untrusted) || errors.As(err, &refused) && refused.Op == "remote error"
+	return false
 }

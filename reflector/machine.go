@@ -228,11 +228,11 @@ func (m *machine) listEnded(s step, class Class, o outcome) {
 }
 
 // mayBeItsNature reports whether a watch list that failed so says nothing of a LIST. A throttled
-// server asks for no more requests, one that is not there answers none, and the others are about
-// the version or the store.
+// server asks for no more requests, one that is not there answers none, a LIST needs the same
+// connection and credentials, and the others are about the version or the store.
 func mayBeItsNature(class Class) bool {
 	switch class {
-	case Throttled, Unreachable, Expired, TooLarge, WentBack, StoreError:
+	case Throttled, Unreachable, TLS, Credentials, Expired, TooLarge, WentBack, StoreError:
 		return false
 	}
 	return true

@@ -2,12 +2,15 @@ package reflector
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -20,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tributary-go/tributary/internal/credentials"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -65,6 +69,15 @@ func TestClassify(t *testing.T) {
 		{errors.New("http2: client connection lost"), Disconnected},
 		{&listwatch.DecodeError{Op: "watch", Err: errors.New("not a pod")}, Undecodable},
 		{storeError{io.ErrUnexpectedEOF}, StoreError},
+		{&url.Error{Op: "Get", Err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}}}}, TLS},
+		{&url.Error{Op: "Get", Err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}, TLS},
+		{&url.Error{Op: "Get", Err: http.ErrSchemeMismatch}, TLS},
+		{&url.Error{Op: "Get", Err: &net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}}, TLS},
+		{&url.Error{Op: "Get", Err: &net.OpError{Op: "remote error", Err: errors.New("tls: internal error")}}, Unreachable},
+		// In a stream.
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: user canceled")}, Disconnected},
+		{&net.OpError{Op: "local error", Err: errors.New("tls: bad record MAC")}, Disconnected},
+		{&url.Error{Op: "Get", Err: &credentials.Error{Err: errors.New("no plugin")}}, Credentials},
 		{errors.New("something else"), Unknown},
 	} {
 		require.Equal(t, c.want, classify(c.err), "%v", c.err)

@@ -3,12 +3,15 @@ package reflector
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"flag"
 	"fmt"
 	"io"
 	"iter"
 	"math"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -297,6 +300,8 @@ func (s *scriptedServer) say(ctx context.Context, word string) (event listwatch.
 		return event, err, true
 	case "504":
 		return event, apierrors.NewGenericServerResponse(504, "list", resource, "", "etcd does not answer", 0, true), true
+	case "tls":
+		return event, &url.Error{Op: "Get", Err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}}, true
 	case "opaque":
 		return event, fmt.Errorf("strconv.Atoi: invalid syntax"), true
 	case "toolarge":

@@ -1,0 +1,93 @@
+package listwatch_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/listwatch"
+)
+
+// The sentences for each cause are in the reflector's TestEachCauseHasAClassAndASentence.
+
+// TestTheCauseIsInSight: a query is longer than all else, and the cause used to stand behind it.
+func TestTheCauseIsInSight(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close()) // nobody answers there
+	yes := true
+	request := metav1.ListOptions{
+		SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		Continue: strings.Repeat("hunter2", 100),
+	}
+	config := &rest.Config{Host: "http://admin:hunter2@" + address + "/prefix", QPS: -1}
+	selector := listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", "node-1"))
+	pods := clientset(t, config).CoreV1().Pods("shop")
+	for name, lw := range map[string]*listwatch.ListWatch[*corev1.Pod]{
+		"client":    listwatch.FromClient[corev1.Pod](restClient(t, config, v1Version), "pods", listwatch.InNamespace("shop"), selector),
+		"functions": listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, selector),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, errs := readWatch(lw.Watch(t.Context(), request))
+			_, _, listErrs := readList(lw.List(t.Context(), request))
+			for _, err := range append(errs, listErrs...) {
+				requireSilent(t, err)
+				_, cause, found := strings.Cut(err.Error(), `: Get "http://`+address+`/prefix/api/v1/namespaces/shop/pods": `)
+				require.True(t, found, "%v", err)
+				require.Equal(t, "dial tcp "+address+": connect: connection refused", cause)
+				var operation *net.OpError
+				require.ErrorAs(t, err, &operation, "types stay")
+			}
+		})
+	}
+}
+
+// TestErrorsOfTokenServersAreCut: golang.org/x/oauth2 puts the answer of a token server into its
+// error.
+func TestErrorsOfTokenServersAreCut(t *testing.T) {
+	config := serve(t, answer(http.StatusOK, jsonType, nil))
+	config.WrapTransport = func(http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(*http.Request) (*http.Response, error) {
+			return nil, errors.New("oauth2: cannot fetch token: 400 Bad Request\nResponse: {\"refresh_token\":\"hunter2\"}")
+		})
+	}
+	for _, err := range bothErrors(t, restClient(t, config, v1Version)) {
+		requireSilent(t, err)
+		require.ErrorContains(t, err, "no credentials, so nothing was sent: oauth2: cannot fetch token: 400 Bad Request: "+
+			"log in again, or look at the server that issues the tokens")
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// TestAddressesOfRESTClients: client-go takes a host and a port for an address, and quotes any other
+// with its password.
+func TestAddressesOfRESTClients(t *testing.T) {
+	const noURL = "the address (rest.Config.Host) is no URL: write https://, host and port"
+	const noScheme = "the address (rest.Config.Host) has a path and no scheme: begin it with https:// or http://"
+	for address, want := range map[string]string{
+		"": "", "localhost": "", "localhost:6443": "", "127.0.0.1": "", "[::1]:6443": "", "https://api.example/prefix": "", "localhost:6443/": "",
+		"https://admin:hunter2@exa mple": noURL, "https://admin:hunter2/hunter2@example": noURL, "https:///hunter2": noURL, "http://": noURL,
+		"exa mple:hunter2":       noURL,
+		"localhost:6443/hunter2": noScheme, "api.example/hunter2": noScheme, "//admin:hunter2@api.example/": noScheme,
+	} {
+		_, err := listwatch.NewRESTClient(&rest.Config{Host: address}, v1Version)
+		if want == "" {
+			require.NoError(t, err, "%q", address)
+			continue
+		}
+		require.EqualError(t, err, fmt.Sprintf("listwatch: client for v1: %s", want), "%q", address)
+	}
+}

@@ -1,0 +1,239 @@
+package reflector_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+const (
+	// unknownResource is what kube-apiserver 1.36.3 answers for an unknown resource of a group that
+	// it has. For a group that it does not have, it answers what [http.NotFound] does.
+	unknownResource = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
+		`"message":"the server could not find the requested resource","reason":"NotFound","details":{},"code":404}`
+	// user stands before the host of an address; no error may show it.
+	user = "admin:hunter2@"
+)
+
+func secure(t *testing.T, settings *tls.Config) (address string, authority []byte) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of each handshake that fails
+	server.TLS = settings
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+}
+
+func plain(t *testing.T, answer http.HandlerFunc) (address string) {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+func expired(t *testing.T) *tls.Config {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}}}
+}
+
+func plugin(command string) *api.ExecConfig {
+	return &api.ExecConfig{
+		Command: command, APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: api.NeverExecInteractiveMode,
+	}
+}
+
+// TestEachCauseHasAClassAndASentence: a wrong address, name, certificate or credential shows in
+// Status and in one error line, over real connections. The sentence says what was asked and what to
+// do; it has no query, no user, no body and no token.
+func TestEachCauseHasAClassAndASentence(t *testing.T) {
+	address, authority := secure(t, nil)
+	insecure := rest.TLSClientConfig{Insecure: true}
+	asksForOne, _ := secure(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert})
+	old, _ := secure(t, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
+	outdated, itself := secure(t, expired(t))
+	broken, _ := secure(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, io.EOF }})
+	notFound := plain(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "hunter2", http.StatusNotFound) })
+	unknown := plain(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, unknownResource)
+	})
+	nginx := plain(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "The plain HTTP request was sent to HTTPS port hunter2", http.StatusBadRequest)
+	})
+	garbage := filepath.Join(t.TempDir(), "plugin")
+	require.NoError(t, os.WriteFile(garbage, []byte("#!/bin/sh\necho hunter2: [hunter2\n"), 0o700))
+	widgets := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	for name, c := range map[string]struct {
+		config    rest.Config
+		version   schema.GroupVersion
+		resource  string
+		namespace string
+		class     reflector.Class
+		text      string
+	}{
+		"wrong name": {
+			rest.Config{Host: "http://" + user + unknown}, corev1.SchemeGroupVersion, "podz", "", reflector.NotFound,
+			`podz: the server could not find the requested resource: no resource "podz" in v1: ` +
+				`compare plural name, group and version with kubectl api-resources`,
+		},
+		"wrong name in a namespace": {
+			rest.Config{Host: "http://" + user + unknown}, schema.GroupVersion{Group: "apps", Version: "v9"}, "deployments", "shop", reflector.NotFound,
+			`deployments in shop: the server could not find the requested resource: no resource "deployments" in apps/v9: ` +
+				`compare plural name, group and version with kubectl api-resources, and whether it has namespaces`,
+		},
+		"404 without a Status": {
+			rest.Config{Host: "http://" + user + notFound + "/prefix"}, widgets, "widgets", "", reflector.NotFound,
+			`widgets: the server answered 404 Not Found without a Status (GET http://` + notFound + `/prefix/apis/example.com/v1/widgets): ` +
+				`nothing serves example.com/v1 there: check that its CRD is installed, and look for a wrong path or a proxy in the address`,
+		},
+		"HTTP to a port of HTTPS": {
+			rest.Config{Host: "http://" + user + address}, corev1.SchemeGroupVersion, "pods", "", reflector.TLS,
+			`pods: the server speaks HTTPS and was asked in plain HTTP: begin the address with https:// (GET http://` + address + `/api/v1/pods)`,
+		},
+		"an address without a scheme": {
+			rest.Config{Host: address}, corev1.SchemeGroupVersion, "pods", "", reflector.TLS,
+			`pods: the server speaks HTTPS and was asked in plain HTTP: begin the address with https:// (GET http://` + address + `/api/v1/pods)`,
+		},
+		"HTTP to nginx": {
+			rest.Config{Host: "http://" + user + nginx}, corev1.SchemeGroupVersion, "pods", "", reflector.TLS,
+			`pods: the server speaks HTTPS and was asked in plain HTTP: begin the address with https:// (GET http://` + nginx + `/api/v1/pods)`,
+		},
+		"HTTPS to a port of HTTP": {
+			rest.Config{Host: "https://" + user + notFound, TLSClientConfig: insecure}, corev1.SchemeGroupVersion, "pods", "", reflector.TLS,
+			`pods: Get "https://` + notFound + `/api/v1/pods": http: server gave HTTP response to HTTPS client: ` +
+				`begin the address with http://, or correct its port`,
+		},
+		"unknown authority": {
+			rest.Config{Host: "https://" + user + address}, corev1.SchemeGroupVersion, "pods", "", reflector.TLS,
+			`pods: Get "https://` + address + `/api/v1/pods": tls: failed to verify certificate: x509: certificate signed by unknown authority: ` +
+				`give the authority that signed it as rest.Config.TLSClientConfig.CAFile or CAData`,
+		},
+		"expired certificate": {
+			rest.Config{Host: "https://" + user + outdated, TLSClientConfig: rest.TLSClientConfig{CAData: itself}},
+			corev1.SchemeGroupVersion, "pods", "", reflector.TLS,
+			`: renew the server's certificate, or correct the clock of this machine`,
+		},
+		"another name": {
+			rest.Config{Host: "https://" + user + address, TLSClientConfig: rest.TLSClientConfig{CAData: authority, ServerName: "kube.example"}},
+			corev1.SchemeGroupVersion, "pods", "", reflector.TLS,
+			`not kube.example: use a name of the certificate in the address, or set rest.Config.TLSClientConfig.ServerName`,
+		},
+		"no certificate of the client": {
+			rest.Config{Host: "https://" + user + asksForOne, TLSClientConfig: insecure}, corev1.SchemeGroupVersion, "pods", "", reflector.TLS,
+			`pods: Get "https://` + asksForOne + `/api/v1/pods": remote error: tls: certificate required: the server refused the client's certificate, ` +
+				`or asks for one: check CertFile and KeyFile of rest.Config.TLSClientConfig`,
+		},
+		"no common version": {
+			rest.Config{Host: "https://" + user + old, TLSClientConfig: insecure}, corev1.SchemeGroupVersion, "pods", "", reflector.TLS,
+			`tls: protocol version not supported: the server refused the TLS handshake: compare the TLS versions and ciphers of both sides`,
+		},
+		"a server out of order": {
+			rest.Config{Host: "https://" + user + broken, TLSClientConfig: insecure}, corev1.SchemeGroupVersion, "pods", "", reflector.Unreachable,
+			`tls: internal error: the server could not serve TLS: look at its log`,
+		},
+		"no plugin": {
+			rest.Config{Host: "https://" + address, TLSClientConfig: insecure, ExecProvider: plugin("no-such-plugin")},
+			corev1.SchemeGroupVersion, "pods", "", reflector.Credentials,
+			`pods: Get "https://` + address + `/api/v1/pods": no credentials, so nothing was sent: exec: executable no-such-plugin not found: ` +
+				`install the credential plugin, or correct its command in the kubeconfig`,
+		},
+		"a plugin that fails": {
+			rest.Config{Host: "https://" + address, TLSClientConfig: insecure, ExecProvider: plugin("false")},
+			corev1.SchemeGroupVersion, "pods", "", reflector.Credentials,
+			`exec: executable false failed with exit code 1: run the credential plugin by hand; it says on standard error what it lacks`,
+		},
+		"a plugin that says something else": {
+			rest.Config{Host: "https://" + address, TLSClientConfig: insecure, ExecProvider: plugin(garbage)},
+			corev1.SchemeGroupVersion, "pods", "", reflector.Credentials,
+			`exec: the output of the credential plugin cannot be decoded: run the plugin by hand`,
+		},
+		"a token with a line break": {
+			rest.Config{Host: "https://" + address, TLSClientConfig: insecure, BearerToken: "hunter2\nhunter2"},
+			corev1.SchemeGroupVersion, "pods", "", reflector.Credentials,
+			`no credentials, so nothing was sent: the token has a character that no header may have: look for line breaks in it`,
+		},
+		"another scheme": {
+			rest.Config{Host: "ftp://" + user + address}, corev1.SchemeGroupVersion, "pods", "", reflector.Unknown,
+			`pods: Get "ftp://` + address + `/api/v1/pods": unsupported protocol scheme "ftp": begin the address with https:// or http://`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.config.QPS = -1
+			client, err := listwatch.NewRESTClient(&c.config, c.version)
+			require.NoError(t, err)
+			defer client.(*rest.RESTClient).Client.CloseIdleConnections()
+			var options []listwatch.Option
+			if c.namespace != "" {
+				options = append(options, listwatch.InNamespace(c.namespace))
+			}
+			var l logged
+			ended := endings{seen: make(chan reflector.Class, 100)}
+			r := reflector.New(listwatch.FromClient[corev1.Pod](client, c.resource, options...), store.NewIndexer[*corev1.Pod](),
+				reflector.WithBackoff(time.Millisecond, 2*time.Millisecond), reflector.WithMetrics(ended), reflector.WithLogger(l.logger(0)))
+			ctx, cancel := context.WithCancel(t.Context())
+			over := make(chan error)
+			go func() { over <- r.Run(ctx) }()
+			for range 3 { // when the third has ended, Status shows the second
+				require.Equal(t, c.class, <-ended.seen)
+			}
+			cancel()
+			require.NoError(t, <-over)
+			s := r.Status()
+			require.Equal(t, c.class, s.Class)
+			require.ErrorContains(t, s.Err, c.text)
+			require.NotContains(t, s.String(), "hunter2")
+			require.NotContains(t, s.String(), "sendInitialEvents")
+			require.Empty(t, l.with("hunter2"))
+			if c.class == reflector.TLS || c.class == reflector.Credentials {
+				require.Len(t, l.with("List-watch is failing", `"error"=`), 1, "a person must act")
+			}
+		})
+	}
+}
+
+// endings tells how requests ended.
+type endings struct{ seen chan reflector.Class }
+
+func (e endings) ListEnded(s reflector.ListStats)   { e.tell(s.Class) }
+func (e endings) WatchEnded(s reflector.WatchStats) { e.tell(s.Class) }
+
+func (e endings) tell(class reflector.Class) {
+	select {
+	case e.seen <- class:
+	default:
+	}
+}
