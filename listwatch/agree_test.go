@@ -23,9 +23,9 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// In this file client-go's clients are the judges: what they make of a body is what FromClient must make of it.
+// In this file client-go's clients are the judges: FromClient must read a body as they do.
 
-// readList returns a list's objects and the errors that came between or after them.
+// readList returns a list's objects, and the errors between or after them.
 func readList[T store.Object](list listwatch.List[T]) (objects []T, meta metav1.ListMeta, errs []error) {
 	for obj, err := range list.Items {
 		if err != nil {
@@ -37,7 +37,7 @@ func readList[T store.Object](list listwatch.List[T]) (objects []T, meta metav1.
 	return objects, list.Meta(), errs
 }
 
-// readWatch does the same for a watch.
+// readWatch returns a watch's events, and the errors between or after them.
 func readWatch[T store.Object](seq iter.Seq2[listwatch.Event[T], error]) (events []listwatch.Event[T], errs []error) {
 	for event, err := range seq {
 		if err != nil {
@@ -49,7 +49,6 @@ func readWatch[T store.Object](seq iter.Seq2[listwatch.Event[T], error]) (events
 	return events, errs
 }
 
-// requireSameEvents compares our events with client-go's.
 func requireSameEvents[T store.Object](t *testing.T, w watch.Interface, got []listwatch.Event[T]) {
 	t.Helper()
 	defer w.Stop()
@@ -99,12 +98,11 @@ func TestTypedObjectsAreThoseOfTheClientset(t *testing.T) {
 	}
 }
 
-// noMutations fails the test when something writes into what was read, the decoder itself not excepted.
+// noMutations fails the test if anything writes into a read object, the decoder included.
 func noMutations(t *testing.T) listwatch.Option {
 	return listwatch.WithMutationDetector(func(m listwatch.Mutation) { t.Errorf("written into: %+v", m) })
 }
 
-// agreeTyped compares FromClient with a typed client of the same server.
 func agreeTyped[O any, L runtime.Object, T interface {
 	*O
 	store.Object
@@ -171,7 +169,7 @@ func TestUnstructuredItemsOfABuiltinListGetItsKind(t *testing.T) {
 	require.NotContains(t, string(body), `"kind":"Pod"`, "the server leaves the kind of items out")
 	agreeUnstructured(t, jsonType, v1Version, "pods", body, frames(t, jsonType, v1Version, podEvents(3)...))
 	gated(t, cborType)
-	for range 8 { // the kind of the list comes before its items or after them, by chance
+	for range 8 { // the list's kind comes before or after its items, by chance
 		agreeUnstructured(t, cborType, v1Version, "pods", encode(t, cborType, v1Version, podList(3)), frames(t, cborType, v1Version, podEvents(3)...))
 	}
 }
@@ -210,7 +208,7 @@ func TestMetadataIsThatOfTheMetadataClient(t *testing.T) {
 			}
 			config := serve(t, answerBoth(media, encode(t, media, metaVersion, list), frames(t, media, metaVersion, events...)))
 			judge := config
-			if media == cborType { // which client-go's metadata client does not speak
+			if media == cborType { // client-go's metadata client does not speak CBOR
 				judge = serve(t, answerBoth(jsonType, encode(t, jsonType, metaVersion, list), frames(t, jsonType, metaVersion, events...)))
 			}
 			peer, err := metadata.NewForConfig(judge)
@@ -233,7 +231,7 @@ func TestMetadataIsThatOfTheMetadataClient(t *testing.T) {
 			require.NoError(t, err)
 			seen, errs := readWatch(lw.Watch(t.Context(), metav1.ListOptions{}))
 			require.Empty(t, errs)
-			for _, event := range seen { // which client-go takes away
+			for _, event := range seen { // client-go removes the kind
 				require.Equal(t, metaVersion.WithKind("PartialObjectMetadata"), event.Object.GroupVersionKind())
 				event.Object.TypeMeta = metav1.TypeMeta{}
 			}
@@ -242,7 +240,7 @@ func TestMetadataIsThatOfTheMetadataClient(t *testing.T) {
 	}
 }
 
-// A server that does not know the metadata form answers whole objects.
+// A server that does not know the metadata form answers with whole objects.
 func TestMetadataOfWholeObjectsKeepsTheirKind(t *testing.T) {
 	for _, media := range encodings {
 		t.Run(media, func(t *testing.T) {

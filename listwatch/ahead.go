@@ -7,23 +7,24 @@ import (
 	"sync"
 )
 
-// What has come of a watch already need not be decoded one by one: where complete objects wait in the reader's buffer, a round of them is
-// decoded by several goroutines at once. They are handed on in order, each as soon as those before it are, by the goroutine that
-// ranges, which also reads, and decodes while the next one is not ready. What comes alone is decoded by that one and
-// waits for nobody. The others have ended before it reads on and before the range ends, so that there is none to stop, and nothing
-// is handed on that stands behind an error. A list is decoded by one: two made it no faster (docs/design.md).
+// When several complete frames are already buffered, decode them in parallel (a round) and deliver
+// them in order. A single frame is decoded inline.
+//
+// The reading goroutine also decodes and delivers. The others finish before the next read, so none
+// has to be stopped. Nothing after an error is delivered. A list is decoded by one goroutine: two
+// made it no faster (docs/design.md).
 
 const (
-	maxRound   = 256 << 10 // bytes that are read ahead, and with them the objects of a round
-	maxDecode  = 4         // goroutines of a round
-	neighbours = 4         // objects that one of them takes at a time: neighbours share most
+	maxRound   = 256 << 10 // bytes read ahead, which bounds the objects of a round
+	maxDecode  = 4
+	neighbours = 4 // consecutive objects per turn of a goroutine, since neighbours share most
 )
 
-// round is what has come and was not handed on yet.
+// round holds the frames that are read and not yet delivered.
 type round[In, Out any] struct {
 	decode func(In) (Out, error)
-	known  func(In) (Out, bool)   // what need not be decoded
-	yield  func(Out, error) error // hands one on; its error ends the stream
+	known  func(In) (Out, bool)   // objects that need no decoding
+	yield  func(Out, error) error // delivers one; its error ends the stream
 	waits  []undecoded[In, Out]
 }
 
@@ -33,8 +34,8 @@ type undecoded[In, Out any] struct {
 	err error
 }
 
-// take adds the next object. With more to come that need not be waited for, it may stay for now; in must stay valid until
-// take is called without more.
+// take adds the next object. With more, it may leave the object for a later call; in must stay
+// valid until a call without more.
 func (r *round[In, Out]) take(in In, more bool) error {
 	if out, ok := r.known(in); ok {
 		if err := r.end(); err != nil {
@@ -49,7 +50,7 @@ func (r *round[In, Out]) take(in In, more bool) error {
 	return r.end()
 }
 
-// end decodes what waits and hands it on.
+// end decodes and delivers the waiting objects.
 func (r *round[In, Out]) end() (err error) {
 	if n := min(len(r.waits)/neighbours, runtime.GOMAXPROCS(0), maxDecode); n > 1 {
 		err = r.together(n)
@@ -62,7 +63,7 @@ func (r *round[In, Out]) end() (err error) {
 	return err
 }
 
-// together decodes with n goroutines, this one among them.
+// together decodes with n goroutines, the calling one included.
 func (r *round[In, Out]) together(n int) error {
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -91,7 +92,6 @@ func (r *round[In, Out]) together(n int) error {
 	return nil
 }
 
-// handOn yields what has been decoded.
 func (r *round[In, Out]) handOn(from, to int) error {
 	for i := from; i < to; i++ {
 		if err := r.yield(r.waits[i].out, r.waits[i].err); err != nil {
@@ -101,11 +101,11 @@ func (r *round[In, Out]) handOn(from, to int) error {
 	return nil
 }
 
-// parts are those of a round, some neighbours each.
+// parts are consecutive pieces of a round, one per turn of a goroutine.
 type parts struct {
 	mu      sync.Mutex
-	change  sync.Cond // of isReady
-	taken   int       // how many are decoded or being decoded
+	change  sync.Cond // signals isReady
+	taken   int       // the number of parts decoded or being decoded
 	isReady []bool
 }
 
@@ -115,7 +115,7 @@ func newParts(n int) *parts {
 	return p
 }
 
-// take returns the next part that nobody decodes yet.
+// take returns the next part that no goroutine decodes yet.
 func (p *parts) take() (part int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,8 @@ func (p *parts) takeLocked() (part int, ok bool) {
 	return p.taken - 1, true
 }
 
-// meanwhile takes another part while this one is not ready, and waits where there is none; ok is false once it is.
+// meanwhile takes another part until this one is ready, and blocks if none is left; ok is false
+// once this one is ready.
 func (p *parts) meanwhile(part int) (other int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +165,8 @@ func (r *round[In, Out]) some(from, to int) {
 	}
 }
 
-// largeReaders are those that read ahead. As many are in use as there are lists, and watches with something to read.
+// largeReaders read ahead. The number in use is that of lists, and of watches with something to
+// read.
 var largeReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, maxRound) }}
 
 func largeReader(from io.Reader) *bufio.Reader {
@@ -178,7 +180,8 @@ func putLargeReader(r *bufio.Reader) {
 	largeReaders.Put(r)
 }
 
-// part reads size bytes. They are valid until something is read that r has not buffered; into takes what r has no room for.
+// part reads size bytes, which stay valid until r must fill its buffer. into takes a value that is
+// too large for r.
 func part(r *bufio.Reader, into *[]byte, size int) (data []byte, err error) {
 	if size > r.Size() {
 		*into, err = readInto(r, *into, size)

@@ -25,7 +25,7 @@ import (
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
-// manyCores lets rounds be decoded by several goroutines on any machine.
+// manyCores lets several goroutines decode rounds on any machine.
 func manyCores(t *testing.T) {
 	before := runtime.GOMAXPROCS(maxDecode)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
@@ -41,7 +41,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewSource(seed))
 }
 
-// somePod has parts that others have too, and some of its own.
+// somePod shares some parts with other pods.
 func somePod(i, size int) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", i), Namespace: "shop", UID: types.UID(fmt.Sprint("uid-", i)),
@@ -73,7 +73,7 @@ func podFrame(t *testing.T, event watch.EventType, p *corev1.Pod) []byte {
 	return frameOf(string(event), envelopeOf("v1", "Pod", marshalled(t, p)))
 }
 
-// randomWatch is the body of a watch of n frames, some of them faulty.
+// randomWatch returns the body of a watch of n frames, some of them faulty.
 func randomWatch(t *testing.T, random *rand.Rand, n int) []byte {
 	var body []byte
 	for i := range n {
@@ -95,7 +95,8 @@ func randomWatch(t *testing.T, random *rand.Rand, n int) []byte {
 		case 4:
 			body = append(body, frameOf(string(kind), []byte("no envelope"))...)
 		case 5:
-			body = append(body, podFrame(t, kind, somePod(i, maxRound+random.Intn(1000)))...) // no reader has room for it
+			// Too large for every reader.
+			body = append(body, podFrame(t, kind, somePod(i, maxRound+random.Intn(1000)))...)
 		case 6:
 			if random.Intn(4) == 0 {
 				status := marshalled(t, &metav1.Status{Status: "Failure", Code: 410, Reason: metav1.StatusReasonExpired})
@@ -112,7 +113,7 @@ func randomWatch(t *testing.T, random *rand.Rand, n int) []byte {
 	return cutAnywhere(random, body)
 }
 
-// randomList is the body of a list, some of its items faulty.
+// randomList returns the body of a list, some of its items faulty.
 func randomList(t *testing.T, random *rand.Rand, n int) []byte {
 	message := field(wire.ListMeta, field(2, []byte("4711")))
 	for i := range n {
@@ -128,17 +129,17 @@ func randomList(t *testing.T, random *rand.Rand, n int) []byte {
 			data = marshalled(t, somePod(i, maxRound+random.Intn(1000)))
 		case 4:
 			if random.Intn(4) == 0 {
-				message = append(message, wire.ListItems<<3) // of another wire type
+				message = append(message, wire.ListItems<<3) // another wire type
 			}
 		}
 		message = append(message, field(wire.ListItems, data)...)
 	}
 	body := envelopeOf("v1", "PodList", message)
 	if random.Intn(4) == 0 {
-		body = append(body, field(3, nil)...) // behind the list
+		body = append(body, field(3, nil)...) // after the list
 	}
 	if random.Intn(8) == 0 {
-		body = append(body, field(wire.UnknownRaw, nil)...) // which looks like an item, and must not come
+		body = append(body, field(wire.UnknownRaw, nil)...) // like an item, but must not be yielded
 	}
 	return cutAnywhere(random, body)
 }
@@ -150,7 +151,7 @@ func cutAnywhere(random *rand.Rand, body []byte) []byte {
 	return body
 }
 
-// inPieces hands out what it reads in pieces of any size.
+// inPieces reads in pieces of random size.
 type inPieces struct {
 	r      io.Reader
 	random *rand.Rand
@@ -160,7 +161,6 @@ func (p inPieces) Read(b []byte) (int, error) {
 	return p.r.Read(b[:min(len(b), 1+p.random.Intn([]int{10, 3000, 100_000, 1_000_000}[p.random.Intn(4)]))])
 }
 
-// outcome is one step of a stream.
 type outcome struct {
 	event Event[*corev1.Pod]
 	err   string
@@ -176,7 +176,7 @@ func outcomes(t *testing.T, read func(d *decoder[*corev1.Pod], step func(Event[*
 	return append(all, outcome{err: fmt.Sprint("end: ", err)})
 }
 
-// One byte at a time nothing ever waits, so that everything is decoded as it comes: that is the judge.
+// One byte at a time, no frame ever waits, so each is decoded as it comes: that run is the judge.
 func TestWhatIsReadAheadIsWhatIsReadAsItComes(t *testing.T) {
 	manyCores(t)
 	random := seeded(t)
@@ -209,7 +209,7 @@ func TestWhatIsReadAheadIsWhatIsReadAsItComes(t *testing.T) {
 	}
 }
 
-// byTwos is a round whose decoding goes on only while two objects are being decoded.
+// byTwos is a round whose decoding blocks until two objects are being decoded.
 func byTwos(yield func(int, error) error) *round[int, int] {
 	var mu sync.Mutex
 	met := sync.NewCond(&mu)
@@ -218,7 +218,7 @@ func byTwos(yield func(int, error) error) *round[int, int] {
 		known: func(i int) (int, bool) { return -i, i%100 == 99 },
 		yield: yield,
 		decode: func(i int) (int, error) {
-			if i >= 2*neighbours { // those before are decoded by whoever is first, alone or not
+			if i >= 2*neighbours { // any goroutine may decode the earlier ones, alone or not
 				return i, nil
 			}
 			mu.Lock()
@@ -235,7 +235,7 @@ func byTwos(yield func(int, error) error) *round[int, int] {
 
 func TestRoundsAreDecodedTogetherAndHandedOnInOrder(t *testing.T) {
 	manyCores(t)
-	synctest.Test(t, func(t *testing.T) { // in which a round that is decoded by one goroutine is a deadlock
+	synctest.Test(t, func(t *testing.T) { // a round decoded by one goroutine would be a deadlock
 		var got []int
 		r := byTwos(func(i int, err error) error { got = append(got, i); return err })
 		for i := range 20 {
@@ -243,7 +243,7 @@ func TestRoundsAreDecodedTogetherAndHandedOnInOrder(t *testing.T) {
 			require.Equal(t, i == 19, len(got) > 0)
 		}
 		require.NoError(t, r.take(98, true))
-		require.NoError(t, r.take(99, true)) // known, which ends the round
+		require.NoError(t, r.take(99, true)) // known, so it ends the round
 		require.Equal(t, []int{98, -99}, got[20:])
 		for i := range 20 {
 			require.Equal(t, i, got[i])
@@ -269,7 +269,7 @@ func TestNothingBehindAnErrorIsHandedOn(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5}, got)
 }
 
-// What is complete does not wait for what is not.
+// A complete frame does not wait for an incomplete one.
 func TestEventThatComesAloneIsHandedOnAtOnce(t *testing.T) {
 	for _, size := range []int{10, 2 * watchBuffer, 2 * maxRound} {
 		first, second := podFrame(t, watch.Added, somePod(1, size)), podFrame(t, watch.Added, somePod(2, size))
@@ -296,7 +296,7 @@ func TestEventThatComesAloneIsHandedOnAtOnce(t *testing.T) {
 	}
 }
 
-// A watch on which little comes does not hold the room for much.
+// A quiet watch does not keep a large reader.
 func TestLargeReaderIsGivenBack(t *testing.T) {
 	body := append(podFrame(t, watch.Added, somePod(1, 2*watchBuffer)), podFrame(t, watch.Added, somePod(2, 10))...)
 	own := bufio.NewReaderSize(bytes.NewReader(body), watchBuffer)

@@ -11,12 +11,13 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// benchObjects is how many pods a list has, and how many events a watch.
+// benchObjects is the number of pods in a list, and of events in a watch.
 const benchObjects = 2000
 
 var benchMedia = map[string]string{"protobuf": protobufType, "json": jsonType, "cbor": cborType}
 
-// benchConfig is a client's config of a server that answers in media, which client-go must ask for.
+// benchConfig returns the client config of a server that answers in media, which client-go must
+// request.
 func benchConfig(b *testing.B, media string) (config *rest.Config, size int) {
 	b.Helper()
 	list := encode(b, media, v1Version, podList(benchObjects))
@@ -45,7 +46,7 @@ func BenchmarkList(b *testing.B) {
 			}
 		})
 		if media == cborType {
-			continue // client-go reads it only behind a gate of the whole process
+			continue // client-go reads CBOR only behind a gate of the whole process
 		}
 		b.Run(name+"/client-go", func(b *testing.B) {
 			b.SetBytes(int64(size))
@@ -78,7 +79,7 @@ func BenchmarkWatch(b *testing.B) {
 			}
 		})
 		if media == cborType {
-			continue // client-go reads it only behind a gate of the whole process
+			continue // client-go reads CBOR only behind a gate of the whole process
 		}
 		b.Run(name+"/client-go", func(b *testing.B) {
 			b.ReportAllocs()

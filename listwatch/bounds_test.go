@@ -20,8 +20,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// requireNamelessCost checks that of three objects, the second without a name, that one alone is
-// missing.
+// requireNamelessCost requires that, of three objects, only the nameless second one is missing.
 func requireNamelessCost[T store.Object](t *testing.T, lw listwatch.ListerWatcher[T]) {
 	t.Helper()
 	listed, meta, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
@@ -109,7 +108,7 @@ func TestALongStatusIsCut(t *testing.T) {
 			require.True(t, apierrors.HasStatusCause(errs[0], metav1.CauseTypeResourceVersionTooLarge))
 		})
 		t.Run("answer "+media, func(t *testing.T) {
-			for _, size := range []int{20 << 10, long} { // within the bound of a body, and beyond it
+			for _, size := range []int{20 << 10, long} { // within a body's bound, and beyond it
 				refusal := apierrors.NewResourceExpired(strings.Repeat("m", size))
 				client := restClient(t, serve(t, answer(410, media, encode(t, media, v1Version, &refusal.ErrStatus))), v1Version)
 				for _, err := range bothErrors(t, client) {
@@ -133,7 +132,7 @@ func TestALongStatusIsCut(t *testing.T) {
 	})
 }
 
-// counted counts what is read of bodies.
+// counted counts the bytes read from bodies.
 type counted struct {
 	next http.RoundTripper
 	read *atomic.Int64
@@ -155,8 +154,7 @@ func (c counted) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAnErrorBodyIsNotReadForEver: a server that never ends the body of a refusal must not be read
-// until memory ends.
+// TestAnErrorBodyIsNotReadForEver: the client must stop reading an error answer that never ends.
 func TestAnErrorBodyIsNotReadForEver(t *testing.T) {
 	for _, media := range []string{jsonType, protobufType, "text/html"} {
 		t.Run(media, func(t *testing.T) {
@@ -191,7 +189,7 @@ func TestAnErrorBodyIsNotReadForEver(t *testing.T) {
 	}
 }
 
-// TestTheClientIsLeftAlone: others use it too.
+// TestTheClientIsLeftAlone: FromClient does not modify the caller's client.
 func TestTheClientIsLeftAlone(t *testing.T) {
 	client := restClient(t, &rest.Config{Host: "http://server.invalid"}, v1Version).(*rest.RESTClient)
 	before := *client.Client

@@ -18,10 +18,11 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// CBOR (KEP-4222): a list is one data item, a watch is a sequence of them (RFC 8742). Servers write
-// the members of objects in a random order, so that no two encodings of an object have equal bytes.
-// Each object is therefore turned into JSON with sorted members, and decoded as such: it is interned,
-// compared with the copy that a reader holds, and refused by the same rules.
+// CBOR (KEP-4222): a list is one data item, a watch a sequence of them (RFC 8742). Servers write
+// members in a random order, so no two encodings of an object have equal bytes.
+//
+// Each object is therefore turned into JSON with sorted members, and decoded from that. So it is
+// interned, compared with the held copy, and refused by the same rules as JSON.
 
 const mediaCBOR = "application/cbor"
 
@@ -32,7 +33,7 @@ func cborPreferred() bool {
 	return cborAllowed() && features.FeatureGates().Enabled(features.ClientsPreferCBOR)
 }
 
-// withCBOR makes clients understand the errors of a server that speaks CBOR.
+// withCBOR lets clients decode the errors of a server that answers in CBOR.
 func withCBOR() []serializer.CodecFactoryOptionsMutator {
 	if !cborAllowed() {
 		return nil
@@ -40,7 +41,7 @@ func withCBOR() []serializer.CodecFactoryOptionsMutator {
 	return []serializer.CodecFactoryOptionsMutator{serializer.WithSerializer(cbor.NewSerializerInfo)}
 }
 
-// cborEncoding reads CBOR. The bytes of an object are its JSON from the framing on.
+// cborEncoding reads CBOR. After the framing, the bytes of an object are its JSON.
 type cborEncoding[T store.Object] struct{ jsonEncoding[T] }
 
 // begins: a document begins with a tag, or at least with a map.
@@ -52,8 +53,8 @@ func (e cborEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
 	return &cborFrames[T]{in: cborReader{r: r, limit: e.limit}, identify: e.held != nil}, nil
 }
 
-// list reads a list whose fields come in any order. If its kind comes after the items, and neither
-// they nor the Go type name one, the items wait for it.
+// list accepts fields in any order. If the list's kind comes after the items, and neither they nor
+// the Go type name one, the items wait for it.
 func (e cborEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
 	in := &cborReader{r: r, limit: e.limit}
 	var head metav1.TypeMeta
@@ -119,7 +120,6 @@ func namesKind(data []byte) bool {
 	return named == 2
 }
 
-// cborFrames are the events of a watch.
 type cborFrames[T store.Object] struct {
 	in       cborReader
 	identify bool
@@ -164,10 +164,10 @@ func (c *cborFrames[T]) next() (f frame[T], err error) {
 type cborReader struct {
 	r            *bufio.Reader
 	limit        int
-	buffer, text []byte // of item, and of json
+	buffer, text []byte // used by item and json
 }
 
-// item reads one item whole; it is valid until the next call.
+// item reads one whole item; it is valid until the next call.
 func (c *cborReader) item() ([]byte, error) {
 	c.buffer = c.buffer[:0]
 	var s wire.CBORScanner
@@ -191,8 +191,8 @@ func (c *cborReader) item() ([]byte, error) {
 	}
 }
 
-// json turns an item into JSON, which is valid until the next call. With an error comes the metadata
-// alone, for the name, if that much can be read.
+// json turns an item into JSON, which is valid until the next call. With an error, it returns only
+// the metadata, for the name, if that can be read.
 func (c *cborReader) json(item []byte) (text []byte, err error) {
 	c.text, err = wire.AppendJSON(c.text[:0], item)
 	if err == nil {
@@ -237,7 +237,7 @@ func (c *cborReader) members(do func(key string) error) error {
 		}
 		key, err := wire.CBORKey(item)
 		if err == nil && (seen[key] || len(seen) == maxFields) {
-			err = wire.ErrCBOR // the last one would count, and the items of the first are out already
+			err = wire.ErrCBOR // the last key wins, but the first items were yielded
 		}
 		if err != nil {
 			return err
@@ -247,7 +247,7 @@ func (c *cborReader) members(do func(key string) error) error {
 	})
 }
 
-// elements calls do for each element of an array; null is an array of none.
+// elements calls do for each element of an array; null is an empty array.
 func (c *cborReader) elements(do func(json []byte, unreadable error) error) error {
 	if b, err := c.r.Peek(1); err == nil && b[0] == cborNull {
 		_, err = c.r.Discard(1)
@@ -271,10 +271,10 @@ func (c *cborReader) elements(do func(json []byte, unreadable error) error) erro
 
 const (
 	cborNull  = 0xf6
-	maxFields = 64 // of a list; there are four
+	maxFields = 64 // of a list, which has four
 )
 
-// each calls do so often, or until a break if the container is open.
+// each calls do count times or, if the container is open, until a break.
 func (c *cborReader) each(count uint64, open bool, do func() error) error {
 	for i := uint64(0); open || i < count; i++ {
 		if open {
@@ -290,7 +290,7 @@ func (c *cborReader) each(count uint64, open bool, do func() error) error {
 	return nil
 }
 
-// decode reads one value of the list itself.
+// decode reads a value of the list itself.
 func (c *cborReader) decode(name string, into any) error {
 	item, err := c.item()
 	if err != nil {
@@ -308,7 +308,6 @@ func (c *cborReader) decode(name string, into any) error {
 	return nil
 }
 
-// skip reads one value that nobody wants.
 func (c *cborReader) skip() error {
 	item, err := c.item()
 	if err == nil {
@@ -317,7 +316,7 @@ func (c *cborReader) skip() error {
 	return err
 }
 
-// end reads the end of the stream: there is nothing after a list.
+// end requires the end of the stream: nothing follows a list.
 func (c *cborReader) end() error {
 	_, err := c.r.ReadByte()
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// TestAcceptOfCBOR: client-go's gates decide whether CBOR is asked for, and where.
+// TestAcceptOfCBOR: client-go's gates decide whether and where CBOR is in the Accept header.
 func TestAcceptOfCBOR(t *testing.T) {
 	const metaOf = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	for name, row := range map[string]struct {
@@ -44,7 +44,7 @@ func TestAcceptOfCBOR(t *testing.T) {
 	}
 }
 
-// TestUnreadableCBORCostsOneObject: values that have no form in JSON, and fields of another type.
+// TestUnreadableCBORCostsOneObject: values without a form in JSON, and fields of another type.
 func TestUnreadableCBORCostsOneObject(t *testing.T) {
 	const good = "\xa1\x48metadata\xa1\x44name\x41a"
 	for name, bad := range map[string]string{
@@ -54,7 +54,7 @@ func TestUnreadableCBORCostsOneObject(t *testing.T) {
 		"large integer": "\xa2\x48metadata\xa1\x44name\x41b\x44spec\x1b\xff\xff\xff\xff\xff\xff\xff\xff",
 	} {
 		t.Run(name, func(t *testing.T) {
-			// A break ends an array without a count; the kind comes last.
+			// A break ends an array without a count. The kind comes last.
 			list := "\xd9\xd9\xf7\xa2\x45items\x9f" + good + bad + good + "\xff\x44kind\x47PodList"
 			event := func(object string) string {
 				return "\xd9\xd9\xf7\xa2\x46object" + string([]byte{object[0] + 1}) + "\x44kind\x43Pod" + object[1:] + "\x44type\x45ADDED"

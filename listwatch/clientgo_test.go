@@ -25,8 +25,9 @@ const (
 	tick       = 5 * time.Millisecond
 )
 
-// collection is a server of three pods: a list of two, and a stream of the two, the bookmark and the third, after
-// which it is silent. With watchList off, it refuses initial events as an older server does.
+// collection is a server of three pods. It answers a list of two pods, and a stream of these two, a
+// bookmark and the third, and then stays silent. Without watchList, it refuses initial events as an
+// older server does.
 func collection(t *testing.T, media string, watchList bool) http.HandlerFunc {
 	t.Helper()
 	bookmark := podEvents(0)
@@ -62,7 +63,8 @@ func collection(t *testing.T, media string, watchList bool) http.HandlerFunc {
 	}
 }
 
-// reflectInto runs client-go's reflector on lw until its store has three pods, and returns the store.
+// reflectInto runs client-go's reflector on lw until its store has three pods, and returns the
+// store.
 func reflectInto[T store.Object](t *testing.T, lw cache.ListerWatcher, expected T) cache.Store {
 	t.Helper()
 	into := cache.NewStore(cache.MetaNamespaceKeyFunc)
@@ -93,7 +95,7 @@ func TestClientGosReflectorReadsFromOurs(t *testing.T) {
 	}
 }
 
-// client-go drops a bookmark that is not of the kind it expects, and with it the end of the initial events.
+// client-go drops a bookmark of another kind, and with it the end of the initial events.
 func TestClientGosReflectorGetsBookmarksOfUnstructured(t *testing.T) {
 	client := restClient(t, serve(t, collection(t, jsonType, true)), v1Version)
 	expected := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
@@ -117,7 +119,7 @@ func TestOursReadsFromClientGos(t *testing.T) {
 				require.Equal(t, pod(2).Name, event.Object.Name)
 				break
 			}
-			// There and back again.
+			// To client-go and back.
 			reflectInto(t, listwatch.ToClientGo(lw), &corev1.Pod{})
 		})
 	}
@@ -190,7 +192,7 @@ func TestStopEndsTheWatchOfToClientGo(t *testing.T) {
 	w, err := listwatch.ToClientGo(listwatch.FromClient[corev1.Pod](restClient(t, config, v1Version), "pods")).Watch(metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Equal(t, watch.Added, (<-w.ResultChan()).Type)
-	w.Stop() // with an event under way that nobody takes
+	w.Stop() // with an undelivered event
 	requireGone(t, gone)
 	w.Stop()
 }

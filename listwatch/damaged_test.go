@@ -16,7 +16,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// listOutcome tells a list in words: the names of the objects, and the errors between them.
+// listOutcome returns the names of a list's objects, and the errors between them.
 func listOutcome(list listwatch.List[*corev1.Pod]) (steps []string) {
 	for obj, err := range list.Items {
 		if err != nil {
@@ -41,7 +41,7 @@ func watchOutcome(t *testing.T, body []byte) (steps []string) {
 	return steps
 }
 
-// damage spoils pod b of a protobuf list: the length of its node's name, and with it all of the inside.
+// damage damages pod b of a protobuf list: the length of its node's name, and so all that follows.
 func damage(t *testing.T, body []byte) []byte {
 	t.Helper()
 	at := bytes.LastIndex(body[:bytes.LastIndex(body, []byte("node-1"))], []byte("node-1"))
@@ -159,7 +159,7 @@ func TestUnstructuredItemWithoutAKind(t *testing.T) {
 	}
 }
 
-// Fields of a JSON list come in any order, and those that nobody knows are passed over.
+// Fields of a JSON list come in any order, and unknown fields are skipped.
 func TestListInAnyOrder(t *testing.T) {
 	for body, want := range map[string][]string{
 		` {"metadata":{"resourceVersion":"42"},"new":{"a":["}"]},"items":[{"metadata":{"name":"a"}}],"kind":"PodList"} `: {"a"},

@@ -1,49 +1,63 @@
-// Package listwatch reads a Kubernetes collection: all of it (LIST), and what changes after (WATCH).
+// Package listwatch reads a Kubernetes collection: all of it (LIST), and its changes (WATCH).
 //
 //	pods := listwatch.FromClient[corev1.Pod](clientset.CoreV1().RESTClient(), "pods",
 //		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", node)))
 //
-// A [ListerWatcher] is what a reflector drives. Most programs make one with [FromClient] and hand it over; the
-// package has three more doors: [FromFuncs] for a typed client's List and Watch methods, [FromClientGo] and
-// [ToClientGo] for code written against client-go's cache package. [Project] keeps of each object what a program needs.
+// A reflector reads a [ListerWatcher]. Most programs make one with [FromClient]. The package has
+// three more doors: [FromFuncs] for a typed client's List and Watch methods, and [FromClientGo] and
+// [ToClientGo] for code written against client-go's cache package. [Project] keeps the parts of
+// each object that a program needs.
 //
 // # What is guaranteed
 //
-//  1. A LIST is decoded object by object while its body arrives; the body is never held whole. It ends without an
-//     error only when all of it has come: a body that was cut short, or is no list, is never a shorter collection.
-//  2. A WATCH is read by the goroutine that ranges over it: no goroutine, no channel, no copy per event. Protobuf events that
-//     have come already are decoded by up to four goroutines at once, which have ended before the first of them is yielded.
-//  3. Protobuf and JSON are told apart by what comes, not by what was asked for, since servers may answer either.
-//     Typed objects come without apiVersion and kind, as from a typed clientset; *unstructured.Unstructured and
-//     *metav1.PartialObjectMetadata keep them.
-//  4. An error that the server sent is an apierrors.StatusError, wherever in the exchange it came. An object that
-//     cannot be decoded, is of another kind or has no name, is a [DecodeError] and costs only itself: the sequence goes on.
-//  5. No error of [FromClient] carries a response body, a header or a value from an object: names and kinds at most.
-//     What the functions behind [FromFuncs] and [FromClientGo] put into their errors is passed on.
-//     The texts of a Status are cut to 512 bytes, everywhere. Of the body of an error answer 64 KiB
-//     are read, if the client is a *rest.RESTClient: no other rest.Interface shows its transport.
+//  1. A LIST is decoded object by object while its body arrives; the body is never held whole. It
+//     ends without an error only if the body was complete. A body that was cut short, or is no
+//     list, is never a shorter collection.
+//  2. A WATCH is read by the goroutine that ranges over it: no goroutine, no channel, no copy per
+//     event. Protobuf events that have already arrived are decoded by up to four goroutines at
+//     once. These have ended before the next read, and before the loop ends.
+//  3. The encoding follows from the answer, not from the request, since servers may choose either.
+//     Typed objects have no apiVersion and kind, as from a typed clientset;
+//     *unstructured.Unstructured and *metav1.PartialObjectMetadata keep them.
+//  4. An error from the server is an apierrors.StatusError, wherever in the exchange it came. An
+//     object that cannot be decoded, is of another kind or has no name, is a [DecodeError]. It
+//     costs only itself: the sequence goes on.
+//  5. No error of [FromClient] has a response body, a header or a value from an object: names and
+//     kinds at most. Errors of the functions behind [FromFuncs] and [FromClientGo] are passed on.
+//     Texts of a Status are cut to 512 bytes, everywhere. An error answer's body is read up to 64
+//     KiB if the client is a *rest.RESTClient: no other rest.Interface shows its transport.
 //     Functions read such bodies themselves.
-//  6. What is equal on the wire is decoded once: objects of [FromClient] share memory with each other, and are read-only.
-//     They are deeply equal to what client-go makes of the same bytes; nothing is dropped. [WithoutSharing] turns it off,
-//     and [WithMutationDetector] finds in tests who writes into what is shared. What leaves through [ToClientGo], and what
-//     the function of [Project] gets, is a copy: there a program may write, unless it says [ReadOnly].
-//     A write against the rule shows in objects that share the part, but in none that is decoded after
-//     the reader's next list. Secrets share nothing, in whatever form they are read, so that nothing of a
-//     deleted Secret is remembered.
-//  7. A stream holds one object at a time, and up to 256 KiB of what has come behind it. One of more than 32 MiB ends it, and a length that lies costs no memory.
+//  6. Parts that are equal on the wire are decoded once. So objects of [FromClient] share memory,
+//     and are read-only. They are deeply equal to client-go's decoding of the same bytes; nothing
+//     is dropped. [WithoutSharing] turns sharing off, and [WithMutationDetector] finds writers in
+//     tests.
+//  7. A program may write into an object that leaves through [ToClientGo], and into the argument of
+//     [Project]'s function: both are copies, unless the program says [ReadOnly]. A forbidden write
+//     shows in objects that share the part, but in none decoded after the reader's next list.
+//  8. Secrets share nothing, in whatever form they are read, so nothing of a deleted Secret is
+//     remembered.
+//  9. A stream holds one object at a time, and up to 256 KiB of bytes behind it. An object of more
+//     than 32 MiB ends the stream. A false length costs no memory.
 //
 // # Cost
 //
-// Of a list of pods three quarters are equal to what came before, and its objects take some 7.4 KB each in place of 25.8
-// (docs/benchmarks.md). [ListWatch.Sharing] says how it is for a collection. Remembering takes 50 bytes per distinct part.
+// Three quarters of a list of pods equal earlier parts, and its objects take some 7.4 KB each
+// instead of 25.8 (docs/benchmarks.md). [ListWatch.Sharing] gives the figures for a collection. The
+// memo takes 50 bytes per distinct part.
 //
-// What is remembered beside living objects is bounded: parts of at most 4 KiB each, which together stand for at most 16 MiB
-// of wire, or a quarter of the largest LIST if that is more, and never more than 256 MiB; up to 1 KiB for each of the last
-// 32,768 objects that changed and were not deleted; and for each of up to four goroutines that decode, the last object of at
-// most 64 KiB. A reader with [ListWatch.Holding], as every reflector is, pays some 100 bytes per object for its digest.
+// The memory beside living objects is bounded:
+//
+//   - Remembered parts have at most 4 KiB each. In all they stand for at most 16 MiB of wire, or a
+//     quarter of the largest LIST: the larger of the two, up to 256 MiB.
+//   - Each of the last 32,768 objects that changed and were not deleted takes up to 1 KiB.
+//   - Each of up to four decoding goroutines keeps its last object, of at most 64 KiB.
+//
+// A reader with [ListWatch.Holding], as every reflector is, pays some 100 bytes per object for its
+// digest.
 //
 // # What is not
 //
-// Nothing is retried here, and no state of the collection is remembered between calls: that is the reflector's part. Requests obey the
-// rate limiter of the REST client they are made with. A rest.Config with a Timeout ends every watch after that time.
+// This package retries nothing and remembers no state of the collection between calls: the
+// reflector does. Requests obey the rate limiter of their REST client. A rest.Config with a Timeout
+// ends every watch after that time.
 package listwatch

@@ -21,7 +21,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// bothErrors returns the only error of a list and of a watch of a server that answers nothing else.
+// bothErrors returns the only error of a list and of a watch, for a server with a single answer.
 func bothErrors(t *testing.T, client rest.Interface) []error {
 	t.Helper()
 	lw := listwatch.FromClient[corev1.Pod](client, "pods", listwatch.InNamespace("shop"))
@@ -36,7 +36,7 @@ func bothErrors(t *testing.T, client rest.Interface) []error {
 	return append(errs, watchErrs...)
 }
 
-// refusals are the Statuses that a reflector branches on, with how it tells them.
+// refusals are the Statuses that a reflector distinguishes, and how.
 var refusals = map[string]struct {
 	status *apierrors.StatusError
 	is     func(error) bool
@@ -110,7 +110,7 @@ func TestErrorEventWithoutAStatus(t *testing.T) {
 	}
 }
 
-// Whatever a server answers, no error repeats it.
+// No error repeats a server's answer.
 func TestErrorsDoNotQuoteTheAnswer(t *testing.T) {
 	bodies := map[string]string{
 		"HTML": "<html><body>hunter2</body></html>", "text": "hunter2", "short text": "no",
@@ -149,7 +149,7 @@ func statusOf(t *testing.T, err error) *apierrors.StatusError {
 	return status
 }
 
-// requireSilent checks the message and all that can be unwrapped from it.
+// requireSilent checks the error and all errors that it wraps.
 func requireSilent(t *testing.T, err error) {
 	t.Helper()
 	require.NotContains(t, err.Error(), "hunter2")
@@ -212,7 +212,7 @@ func TestErrorsDoNotShowThePasswordInTheURL(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().String()
-	require.NoError(t, listener.Close()) // nobody answers there
+	require.NoError(t, listener.Close()) // no server listens there
 	for _, err := range bothErrors(t, restClient(t, &rest.Config{Host: "http://admin:hunter2@" + address, QPS: -1}, v1Version)) {
 		requireSilent(t, err)
 		require.ErrorContains(t, err, address)
@@ -251,7 +251,7 @@ func TestErrorsDoNotQuoteValues(t *testing.T) {
 	}
 }
 
-// A Status can come with a 200, for example from a proxy: it is no empty collection, whatever T is.
+// A Status may come with a 200, for example from a proxy: it is no empty collection, whatever T is.
 func TestStatusInPlaceOfAList(t *testing.T) {
 	failure := apierrors.NewInternalError(fmt.Errorf("no")).ErrStatus
 	for _, media := range encodings {

@@ -16,7 +16,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// A node's pods, read from a server one by one. A real program has its rest.Config from the cluster.
+// A node's pods, read one by one. A real program has the rest.Config of its cluster.
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println(r.URL)
@@ -48,7 +48,7 @@ func Example() {
 	// resource version 42
 }
 
-// The methods of any typed client will do, those of a fake one too.
+// The methods of any typed client will do, even those of a fake one.
 func ExampleFromFuncs() {
 	pods := fake.NewClientset(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}).CoreV1().Pods("shop")
 	lw := listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, listwatch.WithoutWatchList())
@@ -59,7 +59,8 @@ func ExampleFromFuncs() {
 	// web <nil>
 }
 
-// podServer answers every list with two pods, in JSON. A real program has its rest.Config from the cluster.
+// podServer answers every list with two pods, in JSON. A real program has the rest.Config of its
+// cluster.
 func podServer() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"42"},"items":[
@@ -68,7 +69,7 @@ func podServer() *httptest.Server {
 	}))
 }
 
-// Of each pod only the labels and the node are kept.
+// Only each pod's labels and node are kept.
 func ExampleProject() {
 	server := podServer()
 	defer server.Close()
@@ -89,7 +90,7 @@ func ExampleProject() {
 	// db map[app:db] node-2 <nil>
 }
 
-// A test learns who writes into what it has read.
+// The detector names the object and the field that a program wrote into.
 func ExampleWithMutationDetector() {
 	server := podServer()
 	defer server.Close()

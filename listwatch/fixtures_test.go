@@ -36,7 +36,7 @@ const (
 
 var encodings = []string{jsonType, protobufType, cborType}
 
-// codecs are the clientset's, and CBOR, which that has behind a gate.
+// codecs are the clientset's, and CBOR, which the clientset has behind a gate.
 var codecs = serializer.NewCodecFactory(scheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
 
 var (
@@ -65,7 +65,7 @@ func encoder(t testing.TB, media string, gv schema.GroupVersion) runtime.Encoder
 	return codecs.EncoderForVersion(info.Serializer, gv)
 }
 
-// encode is a body as an API server makes it.
+// encode returns a body as an API server encodes it.
 func encode(t testing.TB, media string, gv schema.GroupVersion, obj runtime.Object) []byte {
 	t.Helper()
 	var data bytes.Buffer
@@ -77,7 +77,7 @@ func encode(t testing.TB, media string, gv schema.GroupVersion, obj runtime.Obje
 	return data.Bytes()
 }
 
-// frames is the body of a watch as an API server makes it.
+// frames returns the body of a watch as an API server encodes it.
 func frames(t testing.TB, media string, gv schema.GroupVersion, events ...watch.Event) []byte {
 	t.Helper()
 	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
@@ -105,7 +105,7 @@ func podList(n int) *corev1.PodList {
 	return list
 }
 
-// podEvents changes each of n pods and ends with the bookmark that ends initial events.
+// podEvents changes each of n pods, and ends with the bookmark that ends initial events.
 func podEvents(n int) (events []watch.Event) {
 	kinds := []watch.EventType{watch.Added, watch.Modified, watch.Deleted}
 	for i := range n {
@@ -198,7 +198,7 @@ func configMap(i int) *corev1.ConfigMap {
 	}
 }
 
-// unstructuredFrames is the JSON body of a watch of custom resources.
+// unstructuredFrames returns the JSON body of a watch of custom resources.
 func unstructuredFrames(t testing.TB, events ...watch.Event) []byte {
 	t.Helper()
 	var body bytes.Buffer
@@ -212,7 +212,6 @@ func unstructuredFrames(t testing.TB, events ...watch.Event) []byte {
 	return body.Bytes()
 }
 
-// listMeta is the metadata of any list.
 func listMeta(t testing.TB, list runtime.Object) metav1.ListMeta {
 	t.Helper()
 	m, err := meta.ListAccessor(list)
@@ -220,7 +219,6 @@ func listMeta(t testing.TB, list runtime.Object) metav1.ListMeta {
 	return metav1.ListMeta{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue(), RemainingItemCount: m.GetRemainingItemCount()}
 }
 
-// itemsOf is the items of any list.
 func itemsOf[T store.Object](t testing.TB, list runtime.Object) (items []T) {
 	t.Helper()
 	require.NoError(t, meta.EachListItem(list, func(obj runtime.Object) error {

@@ -23,10 +23,10 @@ import (
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
-// The fuzz targets compare with apimachinery's own decoders. Ours may refuse more (see the messages in errors.go); it
-// may take nothing that they refuse, and what both take must be equal.
+// The fuzz targets compare with apimachinery's own decoders. Ours may refuse more (see the messages
+// in errors.go). It may accept nothing that they refuse, and the results must be equal.
 
-// fuzzCodecs are client-go's, and CBOR, which it has behind a gate.
+// fuzzCodecs are client-go's, and CBOR, which client-go has behind a gate.
 var fuzzCodecs = serializer.NewCodecFactory(scheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
 
 const (
@@ -67,14 +67,14 @@ func seedWatch(f *testing.F, media string) []byte {
 	return body.Bytes()
 }
 
-// requireFrugal fails when reading a body of some size allocated far more than it.
+// requireFrugal bounds the allocations of read by the size of the body.
 func requireFrugal(t *testing.T, body []byte, read func()) {
 	t.Helper()
-	// JSON's zero-length parts are the dearest: {} becomes a container of 1 KiB. Readers and buffers cost 200 KiB.
+	// The worst case in JSON is {}, a container of 1 KiB. Readers and buffers cost 200 KiB.
 	require.Less(t, allocated(read), uint64(4<<20+2048*len(body)))
 }
 
-// fuzzList reads a list by our decoder and returns pods and whether there was no error at all.
+// fuzzList reads a list with our decoder; whole means that there was no error at all.
 func fuzzList(t *testing.T, body []byte) (pods []corev1.Pod, meta metav1.ListMeta, whole bool) {
 	t.Helper()
 	whole = true
@@ -107,7 +107,7 @@ func FuzzProtobufList(f *testing.F) {
 		if !whole {
 			return
 		}
-		// What the version in the envelope says is the client's business: it asked for a path of that version.
+		// The envelope's version is the client's business: it requested a path of that version.
 		var envelope runtime.Unknown
 		require.NoError(t, envelope.Unmarshal(body[len(wire.Magic):]))
 		require.Contains(t, []string{"", "PodList"}, envelope.Kind)
@@ -135,19 +135,18 @@ func FuzzJSONList(f *testing.F) {
 		require.Equal(t, theirs.ListMeta, meta)
 		require.Len(t, pods, len(theirs.Items))
 		for i := range pods {
-			theirs.Items[i].TypeMeta = metav1.TypeMeta{} // which they leave where an item has one
+			theirs.Items[i].TypeMeta = metav1.TypeMeta{} // they keep an item's own kind
 			require.Equal(t, theirs.Items[i], pods[i])
 		}
 	})
 }
 
-// step is what one frame of a watch came to: an event, or nothing but that something was wrong with it.
+// step is the result of one frame: an event, or that the frame was faulty.
 type step struct {
 	kind watch.EventType
 	pod  *corev1.Pod
 }
 
-// fuzzWatch reads a watch by our decoder.
 func fuzzWatch(t *testing.T, body []byte) (steps []step, err error) {
 	t.Helper()
 	requireFrugal(t, body, func() {
@@ -164,8 +163,8 @@ func fuzzWatch(t *testing.T, body []byte) (steps []step, err error) {
 	return steps, err
 }
 
-// judgeWatch reads the same body by client-go's decoder, one frame at a time, and compares each frame that both
-// could read. It stops where client-go does: at its first error.
+// judgeWatch reads the same body with client-go's decoder, frame by frame, and compares each frame
+// that both could read. It stops where client-go does: at its first error.
 func judgeWatch(t *testing.T, media string, body []byte) {
 	t.Helper()
 	ours, err := fuzzWatch(t, body)
@@ -182,7 +181,7 @@ func judgeWatch(t *testing.T, media string, body []byte) {
 			return
 		}
 		if our.kind == "" {
-			continue // we refused it: of another kind, a field twice, …
+			continue // we refused it: another kind, a duplicate field, …
 		}
 		require.Equal(t, our.kind, kind)
 		pod, ok := obj.(*corev1.Pod)
@@ -198,7 +197,8 @@ func judgeWatch(t *testing.T, media string, body []byte) {
 	}
 }
 
-// refusesVersion tells their refusal of an apiVersion. Ours leaves it to the path that was asked for, which has one.
+// refusesVersion recognises their refusal of an apiVersion. Ours relies on the requested path,
+// which has one.
 func refusesVersion(err error) bool {
 	for _, text := range []string{"is registered for version", "'apiVersion' is missing", "unexpected GroupVersion string"} {
 		if strings.Contains(err.Error(), text) {

@@ -19,7 +19,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// answers is a server whose answers to lists and watches change.
+// answers is a server whose answers a test changes.
 type answers struct{ list, watch atomic.Value }
 
 func (a *answers) serve(media string) http.HandlerFunc {
@@ -32,7 +32,7 @@ func (a *answers) serve(media string) http.HandlerFunc {
 	}
 }
 
-// give answers with these pods: as a list, and as the initial events of a watch.
+// give sets the pods of a list, and of the initial events of a watch.
 func (a *answers) give(t *testing.T, media string, pods ...*corev1.Pod) {
 	list := &corev1.PodList{}
 	var events []watch.Event
@@ -44,7 +44,7 @@ func (a *answers) give(t *testing.T, media string, pods ...*corev1.Pod) {
 	a.watch.Store(frames(t, media, v1Version, events...))
 }
 
-// readingPods returns a source whose reader keeps what copied has, and its two ways to read the whole state.
+// readingPods returns a source whose reader holds copied, and the two ways to read the whole state.
 func readingPods(t *testing.T, a *answers, media string, copied *store.Indexer[*corev1.Pod], options ...listwatch.Option) (
 	*listwatch.ListWatch[*corev1.Pod], map[string]func() []*corev1.Pod,
 ) {
@@ -88,7 +88,7 @@ func TestTheSameBytesAreNotDecodedAgain(t *testing.T) {
 		source, read := readingPods(t, a, media, copied, options...)
 		count := 3
 		if way == "list" {
-			count = 2500 // more than are compared in each list, for which most forms are decoded
+			count = 2500 // more than each list compares, which decodes most forms
 		}
 		var pods []*corev1.Pod
 		for i := range count {
@@ -112,9 +112,9 @@ func TestTheSameBytesAreNotDecodedAgain(t *testing.T) {
 	})
 }
 
-// TestAWriteIntoAHeldObjectIsHealed: a program writes into two objects that its store holds, against
-// the rule, and the server sends the bytes of before. A list compares all objects of a small
-// collection. Of a large one it compares a part; what it finds makes the next list compare all.
+// TestAWriteIntoAHeldObjectIsHealed: a program writes into two objects of its store, against the
+// rule, and the server sends the same bytes again. A list compares all objects of a small
+// collection, and a part of a large one. If that part has a fault, the next list compares all.
 func TestAWriteIntoAHeldObjectIsHealed(t *testing.T) {
 	for _, media := range encodings {
 		for count, lists := range map[int]int{40: 1, 2500: 4} {
@@ -155,7 +155,8 @@ func TestAWriteIntoAHeldObjectIsHealed(t *testing.T) {
 	}
 }
 
-// A server answers other content under the same version after an upgrade, or after a CRD's schema has changed.
+// A server sends other content under the same version, after an upgrade or after a change of a
+// CRD's schema.
 func TestOtherContentUnderTheSameVersionIsYielded(t *testing.T) {
 	eachWayToRead(t, func(t *testing.T, media, way string, options []listwatch.Option) {
 		a, copied := &answers{}, store.NewIndexer[*corev1.Pod]()
@@ -167,7 +168,7 @@ func TestOtherContentUnderTheSameVersionIsYielded(t *testing.T) {
 		defaulted.Spec.SchedulerName = "default-scheduler"
 		pruned.Spec.Volumes = nil
 		a.give(t, media, defaulted, pruned, pod(2))
-		for range 2 { // what came and was not stored is not taken for what is held
+		for range 2 { // an object that was not stored is not taken for held
 			second := read[way]()
 			require.Equal(t, "default-scheduler", second[0].Spec.SchedulerName)
 			require.Equal(t, first[0].ResourceVersion, second[0].ResourceVersion)
@@ -189,7 +190,8 @@ func TestOtherContentUnderTheSameVersionIsYielded(t *testing.T) {
 	})
 }
 
-// The same content in other bytes is no change: an event and a list item are written differently, and so are encodings.
+// Equal content in other bytes is no change: list items and events are written differently, and so
+// are encodings.
 func TestOtherBytesWithTheSameContentKeepTheObject(t *testing.T) {
 	body := `{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{},"items":[%s]}`
 	event := `{"type":"ADDED","object":%s}` + "\n"
@@ -247,7 +249,7 @@ func TestMetadataUnderTheSameVersionIsComparedToo(t *testing.T) {
 	}
 }
 
-// A list that breaks off has changed nothing: what it brought must not be taken for what the store holds.
+// A list that breaks off changes nothing: its objects must not be taken for held ones.
 func TestContentOfAListThatBrokeOffIsNotTakenForHeld(t *testing.T) {
 	a, copied := &answers{}, store.NewIndexer[*corev1.Pod]()
 	_, read := readingPods(t, a, protobufType, copied)

@@ -16,11 +16,10 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// A JSON list is one object whose items are read one at a time; a JSON watch is a sequence of objects, each of them
-// {"type": …, "object": …}. Splitting follows brackets and strings only; each value is then decoded, or where nobody
-// wants it validated, as a whole.
+// A JSON list is one object whose items are read one at a time. A JSON watch is a sequence of
+// objects: {"type": …, "object": …}. Splitting only follows brackets and strings; each whole value
+// is then decoded, or validated if it is not needed.
 
-// jsonEncoding is JSON.
 type jsonEncoding[T store.Object] struct{ *decoder[T] }
 
 func (jsonEncoding[T]) begins(start []byte, _ bool) bool {
@@ -31,7 +30,7 @@ func (e jsonEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
 	return &jsonFrames[T]{in: jsonReader{r: r, limit: e.limit}, identify: e.held != nil}, nil
 }
 
-// list reads a list whose fields may come in any order.
+// list accepts fields in any order.
 func (e jsonEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
 	in := &jsonReader{r: r, limit: e.limit}
 	var head metav1.TypeMeta
@@ -49,7 +48,7 @@ func (e jsonEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta 
 			return in.decode(key, &meta)
 		case "items":
 			if listed {
-				return wire.ErrJSON // the last one would count, and the items of the first are out already
+				return wire.ErrJSON // the last key wins, but the first items were yielded
 			}
 			listed = true
 			return in.array(func() error {
@@ -71,7 +70,7 @@ func (e jsonEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta 
 	return meta, in.end()
 }
 
-// itemKind is what a list says of its items, or else what the Go type says.
+// itemKind is the items' kind by the list, or else by the Go type.
 func (e jsonEncoding[T]) itemKind(list metav1.TypeMeta) schema.GroupVersionKind {
 	gvk := itemKind(list.APIVersion, list.Kind)
 	if gvk.Kind == "" {
@@ -80,13 +79,12 @@ func (e jsonEncoding[T]) itemKind(list metav1.TypeMeta) schema.GroupVersionKind 
 	return gvk
 }
 
-// jsonFrames are the events of a watch.
 type jsonFrames[T store.Object] struct {
 	in       jsonReader
 	identify bool
 }
 
-// waits is never true: whether a value has come whole cannot be seen without scanning it, which is a good part of the work.
+// waits is never true: to see whether a value is complete costs a scan, a good part of the work.
 func (*jsonFrames[T]) waits() bool { return false }
 
 func (*jsonFrames[T]) close() {}
@@ -126,7 +124,7 @@ func (j *jsonFrames[T]) next() (frame[T], error) {
 type jsonReader struct {
 	r      *bufio.Reader
 	limit  int
-	buffer []byte // of value
+	buffer []byte // used by value
 }
 
 // next skips white space and returns the next byte without reading it.
@@ -155,7 +153,8 @@ func (j *jsonReader) expect(want byte) error {
 	return err
 }
 
-// object calls field for each key of an object, with the reader at the value, which field must read.
+// object calls field for each key of an object, with the reader at the value, which field must
+// read.
 func (j *jsonReader) object(field func(key string) error) error {
 	return j.members('{', '}', func() error {
 		data, err := j.value()
@@ -173,7 +172,7 @@ func (j *jsonReader) object(field func(key string) error) error {
 	})
 }
 
-// array calls element for each element of an array, with the reader at it; null is an array of none.
+// array calls element for each element of an array, with the reader at it; null is an empty array.
 func (j *jsonReader) array(element func() error) error {
 	if b, err := j.next(); err == nil && b == 'n' {
 		return j.skip()
@@ -181,7 +180,7 @@ func (j *jsonReader) array(element func() error) error {
 	return j.members('[', ']', element)
 }
 
-// members reads what stands between two brackets, separated by commas.
+// members reads the comma-separated members between two brackets.
 func (j *jsonReader) members(open, end byte, member func() error) error {
 	if err := j.expect(open); err != nil {
 		return err
@@ -206,7 +205,7 @@ func (j *jsonReader) members(open, end byte, member func() error) error {
 	}
 }
 
-// value reads one value whole; it is valid until the next call.
+// value reads one whole value; it is valid until the next call.
 func (j *jsonReader) value() ([]byte, error) {
 	j.buffer = j.buffer[:0]
 	err := j.scan(func(part []byte) error {
@@ -219,7 +218,7 @@ func (j *jsonReader) value() ([]byte, error) {
 	return j.buffer, err
 }
 
-// decode reads one value of the list itself.
+// decode reads a value of the list itself.
 func (j *jsonReader) decode(key string, into any) error {
 	value, err := j.value()
 	if err != nil {
@@ -231,7 +230,6 @@ func (j *jsonReader) decode(key string, into any) error {
 	return nil
 }
 
-// skip reads one value that nobody wants.
 func (j *jsonReader) skip() error {
 	value, err := j.value()
 	if err != nil {
@@ -240,7 +238,8 @@ func (j *jsonReader) skip() error {
 	return wire.Valid(value)
 }
 
-// end reads the end of the stream: there is nothing after a list. Having seen it, HTTP keeps the connection.
+// end requires the end of the stream: nothing follows a list. HTTP keeps a connection that was read
+// to its end.
 func (j *jsonReader) end() error {
 	_, err := j.next()
 	switch err {
@@ -252,7 +251,7 @@ func (j *jsonReader) end() error {
 	return err
 }
 
-// scan hands over one value in the parts that the stream brings it in.
+// scan passes one value on in the pieces that arrive.
 func (j *jsonReader) scan(part func([]byte) error) error {
 	if _, err := j.next(); err != nil {
 		return unexpected(err)
@@ -261,7 +260,7 @@ func (j *jsonReader) scan(part func([]byte) error) error {
 	for {
 		if _, err := j.r.Peek(1); err != nil {
 			if err == io.EOF && s.InScalar {
-				return nil // a number may end with the stream
+				return nil // the stream's end may end a number
 			}
 			return unexpected(err)
 		}
@@ -280,7 +279,7 @@ func (j *jsonReader) scan(part func([]byte) error) error {
 	}
 }
 
-// object decodes one object. gvk is what a list said of its items, which may leave it out themselves.
+// object decodes one object. gvk is the list's, since its items may omit their own.
 func (e jsonEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, _ []byte) (T, error) {
 	obj := e.new()
 	var none T
@@ -343,15 +342,15 @@ func (jsonEncoding[T]) status(data []byte, into *metav1.Status) error {
 
 func (jsonEncoding[T]) key(data []byte) string {
 	var head metav1.PartialObjectMetadata
-	// A mismatch elsewhere in the metadata still leaves the names.
+	// A mismatch elsewhere in the metadata leaves the names readable.
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &head)
 	return store.KeyOf(&head)
 }
 
 func (jsonEncoding[T]) identity(data []byte) identity { return jsonIdentity(data) }
 
-// jsonIdentity stops once name, UID and version are known: servers write metadata first. Later bytes
-// cannot change which object the UID names.
+// jsonIdentity stops once name, UID and version are known: servers write metadata first. Later
+// bytes cannot change which object the UID names.
 func jsonIdentity(data []byte) identity {
 	var id identity
 	err := wire.EachMember(data, func(key, value []byte) error {
@@ -370,10 +369,10 @@ func jsonIdentity(data []byte) identity {
 	return id
 }
 
-// errKnown ends the search.
+// errKnown ends a scan whose result is complete.
 var errKnown = errors.New("known")
 
-// read takes one member of the metadata.
+// read reads one member of the metadata.
 func (id *identity) read(key, value []byte) (err error) {
 	var into *[]byte
 	switch string(key) {

@@ -27,7 +27,7 @@ func podDecoder(limit int) *decoder[*corev1.Pod] {
 	return d
 }
 
-// decodeList returns the names and the errors of a list, the last of which may be its own.
+// decodeList returns a list's names and errors; the last error may be the list's own.
 func decodeList(d *decoder[*corev1.Pod], body io.Reader) (names []string, errs []error) {
 	_, err := d.list(body, func(obj *corev1.Pod, err error) bool {
 		if err != nil {
@@ -58,7 +58,7 @@ func decodeWatch(d *decoder[*corev1.Pod], body io.Reader) (names []string, errs 
 	return names, errs
 }
 
-// field is a length-delimited field of a protobuf message.
+// field encodes a length-delimited field of a protobuf message.
 func field(number int, value []byte) []byte {
 	out := binary.AppendUvarint(nil, uint64(number)<<3|wire.Bytes)
 	return append(binary.AppendUvarint(out, uint64(len(value))), value...)
@@ -114,7 +114,6 @@ func TestObjectOverTheLimitEndsTheStream(t *testing.T) {
 	}
 }
 
-// cborOf is the CBOR of a JSON text.
 func cborOf(t testing.TB, text string) string {
 	t.Helper()
 	var value any
@@ -124,7 +123,6 @@ func cborOf(t testing.TB, text string) string {
 	return wire.CBORMagic + string(item)
 }
 
-// endless is a stream of zeros.
 type endless struct{}
 
 func (endless) Read(b []byte) (int, error) {
@@ -132,7 +130,7 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// allocated is how many bytes f allocates in all.
+// allocated returns the total bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -180,14 +178,15 @@ func TestLengthThatLiesCostsNoMemory(t *testing.T) {
 	}
 }
 
-// Deep nesting is one object's fault: it is refused without a deep stack, and the next one comes.
+// Deep nesting is one object's fault: it is refused without a deep stack, and the next object
+// comes.
 func TestDeepNesting(t *testing.T) {
 	for _, depth := range []int{100, 20_000, 1_000_000} {
 		deep := strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth)
 		body := `{"items":[{"metadata":{"name":"a"},"x":` + deep + `},{"metadata":{"name":"b"}}]}`
 		names, errs := decodeList(podDecoder(maxObject), strings.NewReader(body))
 		require.Contains(t, names, "b")
-		if depth > 10_000 { // as deep as Go's decoder and Kubernetes' go
+		if depth > 10_000 { // the limit of Go's decoder and of Kubernetes'
 			require.Len(t, errs, 1)
 			var unusable *DecodeError
 			require.ErrorAs(t, errs[0], &unusable)
@@ -205,7 +204,7 @@ func TestDeepNesting(t *testing.T) {
 	require.Error(t, errs[0])
 }
 
-// oneByOne is a stream that brings a byte at a time, so that every value is split everywhere.
+// oneByOne reads a byte at a time, so every value is split everywhere.
 type oneByOne struct{ r io.Reader }
 
 func (o oneByOne) Read(p []byte) (int, error) { return o.r.Read(p[:min(1, len(p))]) }

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard()) // the default, which a test that reads logs does not use
+	klog.SetLogger(logr.Discard()) // a test that reads logs sets its own logger
 	goleak.VerifyTestMain(m)
 }
 
@@ -32,7 +32,7 @@ func gated(t testing.TB, media string) {
 	}
 }
 
-// serve starts a server and returns a config for its clients, without a rate limit.
+// serve returns a client config for a new server, without a rate limit.
 func serve(t testing.TB, handler http.HandlerFunc) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -40,7 +40,7 @@ func serve(t testing.TB, handler http.HandlerFunc) *rest.Config {
 	return &rest.Config{Host: server.URL, QPS: -1}
 }
 
-// answer is a server that gives one answer to everything.
+// answer gives one answer to all requests.
 func answer(code int, contentType string, body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -49,7 +49,7 @@ func answer(code int, contentType string, body []byte) http.HandlerFunc {
 	}
 }
 
-// answerBoth gives one answer to lists and another to watches.
+// answerBoth gives one answer to lists, and another to watches.
 func answerBoth(contentType string, list, watch []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := list

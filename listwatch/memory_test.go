@@ -20,7 +20,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// follow lists into a store, and then takes in a watch until it ends.
+// follow lists into a store, and then applies a watch until it ends.
 func follow[T store.Object](t *testing.T, source listwatch.ListerWatcher[T], into *store.Indexer[T]) {
 	listed, meta, errs := readList(source.List(t.Context(), metav1.ListOptions{}))
 	require.Empty(t, errs)
@@ -35,7 +35,7 @@ func follow[T store.Object](t *testing.T, source listwatch.ListerWatcher[T], int
 	}
 }
 
-// heap is what is in use after a collection.
+// heap returns the bytes in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC() // empties the pools too
@@ -46,7 +46,8 @@ func heap() uint64 {
 
 const largeObjects = 100
 
-// requireNoMoreThanStored follows a collection of large objects while they are updated, each time with content of their own.
+// requireNoMoreThanStored follows a collection of large objects while they are updated, each time
+// with new content.
 func requireNoMoreThanStored[T store.Object](
 	t *testing.T, media string, size, updates int, large func(i, version int) T, list func([]T) []byte, source func(*http.HandlerFunc) *listwatch.ListWatch[T],
 ) {
@@ -76,7 +77,8 @@ func requireNoMoreThanStored[T store.Object](
 
 func TestLargeSecretsAreHeldOnce(t *testing.T) {
 	const size = 500 << 10
-	for media, updates := range map[string]int{protobufType: 3000, jsonType: 200} { // the test's own JSON is slow
+	// Encoding JSON is slow in this test.
+	for media, updates := range map[string]int{protobufType: 3000, jsonType: 200} {
 		t.Run(media, func(t *testing.T) {
 			value := make([]byte, size)
 			random := rand.NewChaCha8([32]byte{})

@@ -77,7 +77,7 @@ func TestAWriteIntoATreeIsFoundAndNamed(t *testing.T) {
 	require.Equal(t, []listwatch.Mutation{{Object: "a", Path: "spec.list[1].a"}}, found)
 }
 
-// What is held already, and what a projection makes of it, is nobody's mutation.
+// Neither a held object nor its projection counts as a mutation.
 func TestHoldingIsNoMutation(t *testing.T) {
 	cs := clientset(t, serve(t, answer(200, protobufType, encode(t, protobufType, v1Version, podList(3)))))
 	source := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods",

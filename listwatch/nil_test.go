@@ -15,8 +15,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// TestNilIsNamed: what is missing is named by the constructor, and not by a nil dereference in a later request. A fake
-// clientset's REST client is a nil pointer in an interface.
+// TestNilIsNamed: the constructor names a nil argument, before a request would dereference it. A
+// fake clientset's REST client is a nil pointer in an interface.
 func TestNilIsNamed(t *testing.T) {
 	list := func(context.Context, metav1.ListOptions) (*corev1.PodList, error) { return nil, nil }
 	watches := func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, nil }

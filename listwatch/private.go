@@ -2,9 +2,8 @@ package listwatch
 
 import "github.com/tributary-go/tributary/store"
 
-// copier copies objects for a reader that may write into them. A copy of an object that was decoded
-// with sharing takes as long as to decode it without, with a third of the allocations: texts stay
-// shared.
+// copier copies objects for a reader that may write into them. Copying an object decoded with
+// sharing takes as long as decoding without, with a third of the allocations: texts stay shared.
 type copier[T store.Object] struct{ needed bool }
 
 // copierFor copies unless the reader only reads, or the source gives each object away.

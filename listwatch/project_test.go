@@ -18,7 +18,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// onNode is a pod as a type of the reader's own has it.
+// onNode is the reader's own type for a pod.
 type onNode struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -101,7 +101,7 @@ func TestWhatIsHeldIsNotProjectedAgain(t *testing.T) {
 			require.Equal(t, "9000", second[1].ResourceVersion)
 			require.Equal(t, "node-2", second[2].node)
 
-			// What has come is the reader's copy now, and is not projected again.
+			// The reader now holds these objects, so they are not projected again.
 			require.NoError(t, copied.Replace(store.Items(second...), store.At("2")))
 			third, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
 			require.Empty(t, errs)
@@ -143,7 +143,8 @@ func TestAProjectionThatLosesWhoAnObjectIsCostsThatObject(t *testing.T) {
 }
 
 func TestManagedFieldsAreDropped(t *testing.T) {
-	odd := strings.NewReplacer(`"metadata":{`, `"metadata":{"name":"x",`) // a name twice: decoded plainly
+	// A duplicate name: decoded without the shortcut.
+	odd := strings.NewReplacer(`"metadata":{`, `"metadata":{"name":"x",`)
 	for _, media := range encodings {
 		for _, options := range [][]listwatch.Option{nil, {listwatch.WithoutSharing()}} {
 			body := encode(t, media, v1Version, podList(20))

@@ -17,13 +17,14 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Kubernetes' protobuf, as it is on the wire (API concepts, "Kubernetes Protobuf encoding"):
+// Kubernetes' protobuf on the wire (API concepts, "Kubernetes Protobuf encoding"):
 //
 //	envelope = magic, Unknown{1: TypeMeta, 2: message, 3: content encoding, 4: content type}
 //	list     = {1: ListMeta, 2: item, 2: item, …}
 //	watch    = (4 bytes big-endian length, WatchEvent{1: type, 2: RawExtension{1: envelope}})*
 
-// How many fields these messages have. All of them are length-delimited, so another wire type is malformed.
+// The number of fields of these messages. All are length-delimited, so another wire type is
+// malformed.
 const (
 	envelopeFields  = 4
 	listFields      = 2
@@ -31,12 +32,12 @@ const (
 	extensionFields = 1
 )
 
-const maxHead = 1 << 8 // bytes of a TypeMeta that is remembered
+const maxHead = 1 << 8 // the largest TypeMeta that is remembered
 
-// protobufEncoding is Kubernetes' protobuf.
 type protobufEncoding[T store.Object] struct{ *decoder[T] }
 
-// begins: a watch begins with the length of its first frame, which is below 512 MiB, or else text.
+// begins: a watch begins with the length of its first frame, whose first byte is small; text is
+// not.
 func (protobufEncoding[T]) begins(start []byte, stream bool) bool {
 	if stream {
 		return start[0] <= ' '
@@ -51,7 +52,6 @@ func (e protobufEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
 	return &protobufFrames[T]{own: r, r: r, limit: e.limit}, nil
 }
 
-// list reads an envelope around a list.
 func (e protobufEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
 	if !e.protobuf {
 		return meta, errNoProtobuf
@@ -71,7 +71,7 @@ func (e protobufEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (m
 				err = e.checkList(head.Kind)
 			}
 		case field == wire.UnknownRaw && listed:
-			err = wire.ErrProtobuf // the last one would count, and the items of the first are out already
+			err = wire.ErrProtobuf // the last field wins, but the first items were yielded
 		case field == wire.UnknownRaw:
 			listed = true
 			err = e.items(in, itemKind(head.APIVersion, head.Kind), &meta, yield)
@@ -84,7 +84,7 @@ func (e protobufEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (m
 	}
 }
 
-// itemKind is what a list says of its items.
+// itemKind is the items' kind by the list.
 func itemKind(listAPIVersion, listKind string) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(listAPIVersion, strings.TrimSuffix(listKind, "List"))
 }
@@ -127,13 +127,12 @@ func (e protobufEncoding[T]) items(in *wireReader, gvk schema.GroupVersionKind, 
 	return nil
 }
 
-// protobufFrames are the frames of a watch.
 type protobufFrames[T store.Object] struct {
 	own       *bufio.Reader
-	r         *bufio.Reader // own, or a large one that reads from it while more comes than fits there
+	r         *bufio.Reader // own, or a large one over it while frames are too large for own
 	limit     int
 	head      [4]byte
-	buffer    []byte // of a frame that is too large for a reader
+	buffer    []byte // holds a frame that is too large for either reader
 	envelopes envelopes
 }
 
@@ -177,7 +176,7 @@ func (p *protobufFrames[T]) waits() bool {
 	return size <= uint64(p.limit) && size <= uint64(p.r.Buffered()-len(p.head))
 }
 
-// close gives the large reader back, in which nothing is.
+// close returns the large reader, which must be empty.
 func (p *protobufFrames[T]) close() {
 	if p.r != p.own {
 		putLargeReader(p.r)
@@ -185,7 +184,7 @@ func (p *protobufFrames[T]) close() {
 	}
 }
 
-// openWatchEvent takes a WatchEvent apart without copying the object.
+// openWatchEvent splits a WatchEvent without copying the object.
 func openWatchEvent(data []byte) (event string, object []byte, err error) {
 	err = wire.EachField(data, eventFields, func(field int, value []byte) error {
 		switch field {
@@ -204,13 +203,13 @@ func openWatchEvent(data []byte) (event string, object []byte, err error) {
 	return event, object, err
 }
 
-// envelopes are those of one stream, most of which name the same kind.
+// envelopes remembers a stream's last TypeMeta, since most envelopes name the same kind.
 type envelopes struct {
-	last []byte // head, on the wire
+	last []byte // head on the wire
 	head runtime.TypeMeta
 }
 
-// open takes an envelope apart without copying the message.
+// open splits an envelope without copying the message.
 func (e *envelopes) open(data []byte) (gvk schema.GroupVersionKind, message []byte, err error) {
 	if len(data) < len(wire.Magic) || string(data[:len(wire.Magic)]) != wire.Magic {
 		return gvk, nil, wire.ErrProtobuf
@@ -238,7 +237,7 @@ func (e *envelopes) open(data []byte) (gvk schema.GroupVersionKind, message []by
 	return schema.FromAPIVersionAndKind(head.APIVersion, head.Kind), message, err
 }
 
-// splitTag takes a tag apart and refuses what the message cannot have.
+// splitTag splits a tag, and refuses tags that the message cannot have.
 func splitTag(tag uint64, known int) (field, format int, err error) {
 	if tag>>3 == 0 || tag>>3 > wire.MaxField {
 		return 0, 0, wire.ErrProtobuf
@@ -250,16 +249,16 @@ func splitTag(tag uint64, known int) (field, format int, err error) {
 	return field, format, nil
 }
 
-// wireReader reads the fields of a message from a stream and counts what it has read.
+// wireReader reads the fields of a message from a stream, and counts its bytes.
 type wireReader struct {
 	r      *bufio.Reader
 	read   uint64
-	end    uint64 // of the message in which the fields are: none may reach past it
+	end    uint64 // the end of the enclosing message, a bound for its fields
 	limit  int
-	buffer []byte // of bytes
+	buffer []byte // used by bytes
 }
 
-// ReadByte lets binary.ReadUvarint count.
+// ReadByte counts the bytes that binary.ReadUvarint reads.
 func (w *wireReader) ReadByte() (byte, error) {
 	b, err := w.r.ReadByte()
 	if err == nil {
@@ -268,8 +267,8 @@ func (w *wireReader) ReadByte() (byte, error) {
 	return b, err
 }
 
-// tag reads the next field's number and wire type; io.EOF at the end of the stream. Fields up to the number known
-// must be length-delimited.
+// tag reads the next field's number and wire type; io.EOF at the end of the stream. Fields up to
+// the number known must be length-delimited.
 func (w *wireReader) tag(known int) (field, format int, err error) {
 	tag, err := binary.ReadUvarint(w)
 	if err != nil {
@@ -283,7 +282,7 @@ func (w *wireReader) varint() (uint64, error) {
 	return n, unexpected(err)
 }
 
-// allows says whether a value of that size may be read here.
+// allows refuses a value that passes the message's end or the limit.
 func (w *wireReader) allows(size uint64) error {
 	switch {
 	case w.read > w.end || size > w.end-w.read:
@@ -294,7 +293,7 @@ func (w *wireReader) allows(size uint64) error {
 	return nil
 }
 
-// bytes reads a length-delimited value; it is valid until something is read that r has not buffered.
+// bytes reads a length-delimited value, which stays valid until r must fill its buffer.
 func (w *wireReader) bytes() ([]byte, error) {
 	size, err := w.varint()
 	if err != nil {
@@ -316,7 +315,7 @@ func (w *wireReader) typeMeta(into *runtime.TypeMeta) error {
 	return err
 }
 
-// skip passes over the value of a field that is not known here.
+// skip skips the value of an unknown field.
 func (w *wireReader) skip(format int) error {
 	size := uint64(0)
 	var err error
@@ -346,7 +345,7 @@ func (w *wireReader) skip(format int) error {
 // maxSpare is the largest buffer that a watch keeps for its next object.
 const maxSpare = 64 << 10
 
-// spare is a buffer for the next object, without what was in it.
+// spare empties a buffer for the next object, or drops it if it is large.
 func spare(buffer []byte) []byte {
 	if cap(buffer) > maxSpare {
 		return nil
@@ -354,7 +353,7 @@ func spare(buffer []byte) []byte {
 	return buffer[:0]
 }
 
-// readInto reads size bytes into buffer, which it grows in steps: a length that lies costs no memory.
+// readInto reads size bytes into buffer, which it grows in steps: a false length costs no memory.
 func readInto(r io.Reader, buffer []byte, size int) ([]byte, error) {
 	const step = 1 << 20
 	buffer = buffer[:0]
@@ -374,7 +373,7 @@ func readInto(r io.Reader, buffer []byte, size int) ([]byte, error) {
 	return buffer, nil
 }
 
-// object decodes one message. Generated code copies what it keeps.
+// object decodes one message. Generated code copies the bytes that it keeps.
 func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, changed []byte) (T, error) {
 	var none T
 	if err := e.check(gvk.Kind); err != nil {
@@ -420,16 +419,16 @@ func (protobufEncoding[T]) key(data []byte) string {
 
 func (protobufEncoding[T]) identity(data []byte) identity { return protobufIdentity(data) }
 
-// Numbers of the fields of ObjectMeta that make an identity.
+// The fields of ObjectMeta that make an identity.
 const (
-	metadataField  = 1 // of an object
+	metadataField  = 1 // in an object
 	nameField      = 1
 	namespaceField = 3
 	uidField       = 5
 	versionField   = 6
 )
 
-// protobufIdentity returns nothing unless the metadata comes in one part, and each field once.
+// protobufIdentity is empty unless the metadata comes in one part, and each field once.
 func protobufIdentity(data []byte) identity {
 	var id identity
 	parts := 0
@@ -459,7 +458,7 @@ func protobufIdentity(data []byte) identity {
 	return id
 }
 
-// once sets a part of the identity, and refuses a second occurrence of it.
+// once sets a part of the identity, and refuses a second occurrence.
 func (*identity) once(part *[]byte, value []byte) error {
 	if *part != nil {
 		return wire.ErrProtobuf

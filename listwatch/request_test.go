@@ -21,7 +21,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// recorder is a server that keeps the requests it gets and has nothing to tell.
+// recorder is a server that keeps its requests, and answers with nothing.
 func recorder(t *testing.T) (*rest.Config, <-chan *http.Request) {
 	t.Helper()
 	requests := make(chan *http.Request, 16)
@@ -62,7 +62,7 @@ func TestRequestAcceptsWhatTheTypeCanBeReadFrom(t *testing.T) {
 	const metaOf = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	const metaListOf = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	config, requests := recorder(t)
-	config.AcceptContentTypes = "application/cbor" // the client's own wish does not count
+	config.AcceptContentTypes = "application/cbor" // the client's own setting is ignored
 	core := restClient(t, config, v1Version)
 	drain := func(list, watch func()) (listAccept, watchAccept string) {
 		list()
@@ -153,7 +153,7 @@ func TestRefusalIsNotRetried(t *testing.T) {
 	}
 }
 
-// One connection serves all lists: it is read to its end, which lets HTTP keep it.
+// All lists share one connection: HTTP keeps a connection that was read to its end.
 func TestListKeepsItsConnection(t *testing.T) {
 	for _, media := range encodings {
 		t.Run(media, func(t *testing.T) {
@@ -182,8 +182,8 @@ func TestListKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// dripping is a server that sends the first part of a body, reports, and sends the rest when it may. gone is closed
-// when the client has closed the connection.
+// dripping is a server that sends the first part of a body, and the rest when goOn allows it. gone
+// is closed once the client has closed the connection.
 func dripping(t *testing.T, first, rest []byte) (config *rest.Config, goOn chan<- struct{}, gone <-chan struct{}) {
 	t.Helper()
 	may, closed := make(chan struct{}), make(chan struct{})

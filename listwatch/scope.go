@@ -7,26 +7,28 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// Scope is what a list of options says, in a form that can be compared with ==: which objects are kept, and in what form
-// they are had. Equal scopes of one resource and one Go type can share a copy. Two that differ may still keep the same:
-// that protobuf and JSON carry the same objects, for one, is not known here.
+// Scope is a comparable summary of options: which objects are selected and how they are decoded.
+// Use it as a map key. Equal scopes of one resource and one Go type can share a copy. Different
+// scopes may still have the same objects, for example as protobuf and as JSON.
 type Scope struct{ of options }
 
-// Scopes are keys. An option that holds what cannot be compared, such as a function, must come with an identity of its own.
+// Scopes are map keys: an option with an incomparable value, such as a function, needs an identity
+// of its own.
 var _ map[Scope]struct{}
 
-// ScopeOf is the scope of a list of options. The order of the options, and of the terms of a selector, does not count.
+// ScopeOf returns the scope of a list of options. It ignores the order of the options, and of a
+// selector's terms.
 func ScopeOf(optionList ...Option) Scope {
 	o := apply(optionList)
 	o.fieldSelector = inOrder(o.fieldSelector)
 	return Scope{o}
 }
 
-// inOrder sorts the terms of a field selector; those of label selectors come sorted.
+// inOrder sorts the terms of a field selector; label selectors are already sorted.
 func inOrder(selector string) string {
 	parsed, err := fields.ParseSelector(selector)
 	if err != nil {
-		return selector // for the server to refuse
+		return selector // the server will refuse it
 	}
 	var terms []string
 	for _, r := range parsed.Requirements() {
@@ -36,11 +38,11 @@ func inOrder(selector string) string {
 	return strings.Join(slices.Compact(terms), ",")
 }
 
-// Namespace is the namespace of [InNamespace]; empty for all of them, or cluster scope.
+// Namespace returns the namespace of [InNamespace]; empty for all namespaces, or cluster scope.
 func (s Scope) Namespace() string { return s.of.namespace }
 
-// String says what is kept and how it is read, for messages and labels, such as "in ns, fields spec.nodeName=n1, labels
-// app=web". It is empty for the whole collection, read as it is by default.
+// String describes the selection and the decoding, for messages and labels: "in ns, fields
+// spec.nodeName=n1, labels app=web". It is empty for the whole collection, read with the defaults.
 func (s Scope) String() string {
 	var parts []string
 	add := func(what, value string) {

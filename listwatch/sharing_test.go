@@ -16,7 +16,6 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// sameMemory reports whether two strings are one.
 func sameMemory(a, b string) bool {
 	return len(a) == len(b) && unsafe.StringData(a) == unsafe.StringData(b)
 }
@@ -46,7 +45,7 @@ func TestEqualPartsShareMemory(t *testing.T) {
 	}
 }
 
-// changesOf are states of pods that do not resemble each other, by turns.
+// changesOf returns states of pods without equal parts, in turns.
 func changesOf(pods, states int) (all []watch.Event) {
 	for state := range states {
 		for i := range pods {
@@ -60,7 +59,8 @@ func changesOf(pods, states int) (all []watch.Event) {
 	return all
 }
 
-// TestAChangedObjectSharesMemoryWithItsLastState: of so many pods without equal parts, the memo soon looks none up.
+// TestAChangedObjectSharesMemoryWithItsLastState: with so many pods without equal parts, the memo
+// soon stops looking parts up.
 func TestAChangedObjectSharesMemoryWithItsLastState(t *testing.T) {
 	const pods, states = 200, 5
 	cs := clientset(t, serve(t, answer(200, protobufType, frames(t, protobufType, v1Version, changesOf(pods, states)...))))
@@ -78,7 +78,8 @@ func TestAChangedObjectSharesMemoryWithItsLastState(t *testing.T) {
 	require.Greater(t, shared, pods*(states-1)/2)
 }
 
-// TestStatesThatAreNotKeptAreFreed: following changes must not hold what the reader has let go, or made something else of.
+// TestStatesThatAreNotKeptAreFreed: the memo of changes must not keep an object that the reader has
+// dropped or projected.
 func TestStatesThatAreNotKeptAreFreed(t *testing.T) {
 	cs := clientset(t, serve(t, answer(200, protobufType, frames(t, protobufType, v1Version, changesOf(2, 20)...))))
 	lw := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods")

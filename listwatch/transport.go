@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxErrorBody is how much of an answer is read that is not 2xx. A Status takes some hundred bytes;
+// maxErrorBody bounds the body of an answer that is not 2xx. A Status takes some hundred bytes;
 // client-go reads such a body to its end, whatever its size.
 const maxErrorBody = 64 << 10
 
@@ -19,9 +19,9 @@ func boundErrors(client rest.Interface) rest.Interface {
 	if !ok || own == nil {
 		return client
 	}
-	// The copy keeps address, rate limiter and warning handler, which no constructor of client-go
-	// takes together. It is made by reflection since the struct counts, in an atomic, refusals of
-	// CBOR requests with a body: we send none.
+	// The copy keeps address, rate limiter and warning handler: no constructor of client-go takes
+	// all three. Reflection copies an atomic that counts refused CBOR bodies, of which we send
+	// none.
 	bound := reflect.New(reflect.TypeOf(own).Elem())
 	bound.Elem().Set(reflect.ValueOf(own).Elem())
 	out := bound.Interface().(*rest.RESTClient)
@@ -34,7 +34,6 @@ func boundErrors(client rest.Interface) rest.Interface {
 	return out
 }
 
-// errorBound cuts the bodies of error answers.
 type errorBound struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

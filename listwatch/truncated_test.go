@@ -18,8 +18,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// cutter answers the first bytes of a body as a whole answer, as a careless proxy does: HTTP does not show the cut.
-// It stands in for the transport, since a server would be asked some ten thousand times.
+// cutter sends the first bytes of a body as a whole answer, as a careless proxy does: HTTP does not
+// show the cut. It is a transport, since a server would get some ten thousand requests.
 type cutter struct{ body []byte }
 
 func (c *cutter) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -31,7 +31,7 @@ func (c *cutter) client(t *testing.T) rest.Interface {
 	return restClient(t, &rest.Config{Host: "http://cut.example", QPS: -1, Transport: c}, v1Version)
 }
 
-// small is a list whose bodies are short enough to be cut everywhere.
+// small is a list whose bodies are short enough to be cut at every byte.
 func small() *corev1.PodList {
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "42"}}
 	for _, name := range []string{"a", "b", "c"} {
@@ -49,7 +49,8 @@ func TestListCutAnywhereIsNoCleanEnd(t *testing.T) {
 			body := bytes.TrimSpace(encode(t, media, v1Version, small()))
 			complete := len(body)
 			if media == protobufType {
-				// Behind the list message stand the envelope's empty fields 3 and 4, which nobody needs.
+				// After the list message come the envelope's empty fields 3 and 4, which no reader
+				// needs.
 				complete -= 4
 				require.Equal(t, []byte{3<<3 | 2, 0, 4<<3 | 2, 0}, body[complete:])
 			}
@@ -91,7 +92,7 @@ func TestUnstructuredListCutAnywhereIsNoCleanEnd(t *testing.T) {
 	}
 }
 
-// The envelope alone, whose message has not come, is not an empty list.
+// An envelope without its message is not an empty list.
 func TestEnvelopeWithoutAListIsNoEmptyList(t *testing.T) {
 	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	raw, err := envelope.Marshal()
@@ -106,11 +107,11 @@ func TestWatchCutBetweenFramesEndsAndInsideFails(t *testing.T) {
 	for _, media := range encodings {
 		t.Run(media, func(t *testing.T) {
 			var body []byte
-			ends := map[int]int{0: 0} // where a frame ends, and how many have
+			ends := map[int]int{0: 0} // the number of frames that end at a byte
 			for i := range small().Items {
 				body = append(body, frames(t, media, v1Version, watch.Event{Type: watch.Added, Object: &small().Items[i]})...)
 				ends[len(body)] = i + 1
-				if media == jsonType { // the line end behind an event is not part of it
+				if media == jsonType { // the line end after an event is not part of it
 					ends[len(body)-1] = i + 1
 				}
 			}
@@ -133,7 +134,7 @@ func TestWatchCutBetweenFramesEndsAndInsideFails(t *testing.T) {
 	}
 }
 
-// failing is a body that breaks with an error of the network.
+// failing is a body that breaks with a network error.
 type failing struct {
 	io.Reader
 	err error

@@ -17,9 +17,9 @@
 //	         wait (backoff,        wait (at once after       probe <--(nothing came since the resumption)-+
 //	         Retry-After)          a watch that lived)       stop: ctx ended, or a final error
 //
-// A list is a watch that sends the state first (KEP-3157). When that fails, a LIST follows at once,
-// for any reason but 429, a refused connection, 410 and a version that the server does not have;
-// the next watch list is tried after a minute, then two, up to an hour.
+// A list is a watch that sends the state first (KEP-3157). When it fails, a LIST follows at once.
+// Exceptions are a 429, a refused connection, a 410 and a version that the server does not have.
+// The next watch list is tried after a minute, then two, up to an hour.
 // KUBE_FEATURE_WatchListClient=false turns watch lists off, as in client-go.
 //
 // The first state is the server's newest: an API server that is cut off from its etcd cannot answer
@@ -27,12 +27,11 @@
 // begins, such as a checkpoint, keeps it until then. [WithCachedFirstList] takes what the server's
 // cache has, and [Status] says that it may be old.
 //
-// When watches are refused, or fail again and again, and lists are not, lists keep the copy at the
-// backoff's pace, and [Status] goes on showing the error. Rights that are refused are asked for
-// every 4 to 4.75 s.
+// If watches are refused, or fail again and again, lists alone keep the copy, at the backoff's
+// pace. [Status] goes on showing the error. Refused rights are tried again every 4 to 4.75 s.
 //
-// A watch that goes on after an interruption, and brings nothing for 5 to 15 s, is ended for a
-// probe: a LIST of one object that says what the server's newest version is. An older one than ours
+// A watch that resumes after an interruption, and brings nothing for 5 to 15 s, is ended for a
+// probe: a LIST of one object, which tells the server's newest version. A version older than ours
 // means that etcd was restored from a backup: the older state is taken. If the restored history has
 // passed our version by then, a client cannot see it: a watch goes on as if nothing had happened.
 // Then informer.Verify finds what differs; programs that must know call it on a schedule.
@@ -47,30 +46,29 @@
 //     that the store holds: it is never a reason to go back, is counted in [Status] as unplaced,
 //     and is settled by one relist.
 //  3. Nothing is silent: every end of a stream has a [Class], which [Status], the log and [Metrics]
-//     show. What could not be decoded or placed, or was refused by the store, is counted and healed
-//     by one relist, at most one a minute.
+//     show. An object that cannot be decoded or placed, or that the store refuses, is counted and
+//     healed by one relist, at most one a minute.
 //  4. A connection over which nothing comes for the liveness period (twice that, before it has
 //     brought anything) is given up and resumed.
-//  5. What a server asks to wait (Retry-After) is waited, up to five minutes. [Status] says until
-//     when, and why.
+//  5. A server's Retry-After is obeyed, up to five minutes. [Status] says until when, and why.
 //  6. When Run returns, everything that it started has ended.
 //
 // # Freshness
 //
 // [Status] has three times. LastContact says that the server lives and can be reached: a healthy
-// one is heard about once a minute, by bookmarks if by nothing else. LastEvent says when the
+// server sends something about once a minute, a bookmark at least. LastEvent says when the
 // collection last changed, or was listed. LastProgress says when the resource version last moved,
 // and is the only one that an API server cannot move by itself: the version comes from etcd, and
 // counts the writes to all that the server stores, not to this collection alone.
 //
-// So a version that stands still while there is contact means one of two things, which a client
-// cannot tell apart: nobody writes anything, or the server does not hear its etcd, and the copy may
-// be stale. Where there are nodes, their leases are written all the time, and the second is the
-// likely one as soon as the server should have told of a write. It sends a bookmark a minute; and
-// etcd tells it of writes to other collections every 5 s where kubeadm has set it up, at the latest
-// every 10 minutes by etcd's own default (--watch-progress-notify-interval). That gives the bound:
-// [WithProgressWithin] of 3 minutes in the first case, 15 in the second, makes [Reflector.Ready]
-// fail when it is crossed. No bound holds in a cluster without nodes, so there is none by default.
+// A version that stands still during contact has one of two causes: nobody writes anything, or the
+// server is cut off from its etcd. In the second case the copy may be stale. A client cannot tell
+// the two apart. In a cluster with nodes, their leases are written all the time, so the second is
+// likely once the server should have reported a write. The server sends a bookmark a minute. etcd
+// tells the server of writes to other collections, by its flag --watch-progress-notify-interval:
+// every 5 s under kubeadm, every 10 minutes by default. That gives the bound: [WithProgressWithin]
+// of 3 minutes in the first case, 15 in the second, makes [Reflector.Ready] fail when it is
+// crossed. No bound holds in a cluster without nodes, so there is none by default.
 //
 // # What is not
 //

@@ -1,8 +1,8 @@
-// Package robustness has etcd's own judges decide about this project's readers: the validators of
-// etcd's robustness tests (go.etcd.io/etcd/tests/v3, packages model, report and validate) go
-// through what a reflector's source, a reflector's store and an informer's handlers were told, by
-// the fake, by the watch cache over HTTP, and by a real kube-apiserver on etcd that is killed, cut
-// off, compacted and left behind.
+// Package robustness lets etcd's own judges decide about this project's readers. The judges are the
+// validators of etcd's robustness tests (go.etcd.io/etcd/tests/v3, packages model, report and
+// validate). They check what three readers were told: a reflector's source, a reflector's store and
+// an informer's handlers. The servers are the fake, the watch cache over HTTP, and a real
+// kube-apiserver on etcd that is killed, cut off, compacted and left behind.
 //
 // # How a Kubernetes history becomes one of etcd
 //
@@ -15,18 +15,18 @@
 //   - A create, update or delete is a transaction on the version that it expects; 0 for a create.
 //   - A write without an answer is an error: the model takes it for written and for not written. A
 //     refusal (a conflict, an object that exists or does not) is left out. Had it been written,
-//     then there would be a version that no client wrote.
+//     there would be a version that no client wrote.
 //   - A successful delete has no version in its answer. It gets that of the deletion, in the
 //     server's own record, of the version that it expected.
-//   - What was persisted is the server's own record: for the API server what etcd tells a client of
-//     etcd's, of which the API server has no part; for the others each write as it is committed.
+//   - The persisted writes are the server's own record. For the API server, an independent client
+//     of etcd reads them; for the others, each write is recorded as it is committed.
 //   - A consistent LIST is a Range, with its times: porcupine must find a moment for it between
 //     them.
-//   - The state that a reader begins a stream with, from a list, a watch list or Replace, is a
-//     Range that read the state at its version: it may be of any time, since readers may ask for
-//     less than a consistent one, but it must be whole.
-//   - A watch is a watch from the version after the one that it was asked to go on from, or after
-//     what the reader had been told, if that is older: to ask for too late a version is a loss.
+//   - A stream begins with a state from a list, a watch list or Replace. That state is a Range at
+//     its version. It may be of any time, since readers may ask for less than a consistent state,
+//     but it must be whole.
+//   - A watch is a watch from the version after the requested one, or after what the reader had
+//     been told if that is older: a request for too late a version is a loss.
 //   - A store's stream lasts from one Replace to the next, over all watches between the two.
 //   - An event is told in a response of its own, as a put or a deletion. A bookmark is a progress
 //     notification. For a handler it is a moment at which the informer reports a version, and then

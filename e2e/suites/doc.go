@@ -2,9 +2,8 @@
 // and those of controller-runtime's pkg/cache on a real API server.
 //
 // Nothing of their code is kept here. A test copies their module from the module cache to a
-// temporary folder, edits a few declarations there (see workspace_test.go), and puts the files of
-// the folder testdata beside them, so that their constructors return ours. Their test files run as
-// they are.
+// temporary folder. There it edits a few declarations (see workspace_test.go) and adds the files of
+// the folder testdata, so that their constructors return ours. Their test files run as they are.
 //
 // The tables in toolscache_test.go and controllerruntime_test.go name each test that is left out,
 // with the reason. A run fails if a test fails that is not in its table, if one passes that is, or

@@ -1,7 +1,7 @@
-// Package manifest turns the bytes of pod manifests, from files and URLs, into the static pods of a
-// node, by the rules of the kubelet 1.36.3. It fills in defaults, refuses what the API would
-// refuse, and gives each pod its node, its suffix and its UID. Of Kubernetes it imports only
-// k8s.io/api and k8s.io/apimachinery.
+// Package manifest turns pod manifests, from files and URLs, into the static pods of a node, by the
+// rules of the kubelet 1.36.3. It fills in defaults, refuses what the API would refuse, and gives
+// each pod its node, its suffix and its UID. Of Kubernetes it imports only k8s.io/api and
+// k8s.io/apimachinery.
 //
 //	decoder := manifest.Decoder{Node: "node-1", Source: manifest.SourceFile}
 //	pods, rejected := decoder.Decode(path, data)
@@ -25,8 +25,8 @@
 //     less than 512 MiB for a moment (a test has the worst ones).
 //
 // With [Decoder].LikeKubelet the reading of a manifest is the kubelet's as well. Only the first
-// document counts, a file holds one Pod, a list from a URL is taken as a whole or not at all, and
-// any metadata.uid is kept, even a path. Three differences remain:
+// document counts, and a file holds one Pod. A list from a URL is taken as a whole or not at all.
+// Any metadata.uid is kept, even a path. Three differences remain:
 //
 //   - The kubelet takes "apiVersion: __internal", a form without defaults that no one writes. Here
 //     it is rejected.

@@ -17,12 +17,15 @@
 //
 // # How it differs from the API server
 //
-// Not modelled: conversion between versions, authentication, RBAC, audit, quota, priority and
-// fairness, server-side apply of a status (415), dryRun (refused with 400), fieldValidation
-// (ignored), OpenAPI (kubectl create, apply and replace need --validate=false), aggregated
-// discovery (clients fall back), YAML, gzip, subresources but status (no eviction, binding, scale,
-// log, exec), the old /watch/ paths. The write rules are those of
-// [github.com/tributary-go/tributary/watchcache/collection].
+// Not modelled:
+//
+//   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
+//   - Server-side apply of a status (415), dryRun (refused with 400), fieldValidation (ignored).
+//   - OpenAPI (kubectl create, apply and replace need --validate=false), aggregated discovery
+//     (clients fall back), YAML, gzip.
+//   - Subresources but status (no eviction, binding, scale, log, exec), the old /watch/ paths.
+//
+// The write rules are those of [github.com/tributary-go/tributary/watchcache/collection].
 //
 // Simpler than there: a delete answers with the object if its kind is deleted gracefully, with a
 // Status otherwise; lists are ordered by namespace, then name; a watch ends in silence when the

@@ -19,8 +19,8 @@
 // the first apply.
 //
 // Simpler than there: server-side apply finds conflicts, takes over by force and removes the fields
-// that its manager no longer applies, but knows no schema, so that it replaces lists as a whole,
-// even those that have keys. An update of the status changes nothing else. Create takes a status as
-// given. Every kind may be updated without a resource version. A new finalizer may be added to an
-// object that is being deleted.
+// that its manager no longer applies. It knows no schema, so it replaces lists as a whole, even
+// lists with keys. An update of the status changes nothing else. Create takes a status as given.
+// Every kind may be updated without a resource version. A new finalizer may be added to an object
+// that is being deleted.
 package collection
