@@ -23,8 +23,7 @@ var wide = []string{
 	"CHANGELOG.md",
 }
 
-// wrapped are the folders whose Go comments are wrapped. The list only grows: wrap the comments of
-// a folder, and put it here.
+// wrapped are the folders whose Go comments are wrapped. The list only grows.
 var wrapped = []string{
 	".", "bench", "bench/interop", "bench/world", "e2e", "e2e/assets", "e2e/cluster",
 	"e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/servers/podsource", "e2e/suites",
@@ -73,9 +72,8 @@ func TestProseIsWrapped(t *testing.T) {
 	}
 }
 
-// TestCommentsAreWrapped: in the folders that are wrapped no comment in a Go file ends behind
-// column
-// 100. Tables and code in comments, addresses and directives may.
+// TestCommentsAreWrapped: in the folders of wrapped, no line of a Go comment has more than 100
+// columns. Tables and code in comments, addresses and directives may.
 func TestCommentsAreWrapped(t *testing.T) {
 	found := map[string][]string{}
 	for path := range files(t, ".go") {
@@ -107,7 +105,7 @@ func TestCommentsAreWrapped(t *testing.T) {
 	}
 }
 
-// files yields the files below this folder whose names end so, but for recorded ones.
+// files yields the files below this folder with this ending, except those in testdata.
 func files(t *testing.T, ending string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

@@ -1,10 +1,10 @@
 // Package tributary is the root of an SDK that keeps live, local, read-only copies of Kubernetes
 // collections. It has no code of its own. Begin with the package for your work:
 //
-//   - A node agent wants the pods of its node: package sources joins those of the API server, of
-//     manifest files and of a URL into one channel of updates.
-//   - A controller wants typed events, indexes and its own writes read back: package informer. Its
-//     folder clientgo has client-go's interfaces, for programs that exist.
+//   - A node agent wants the pods of its node. Package sources merges the pods of the API server,
+//     of manifest files and of a URL into one channel of updates.
+//   - A controller wants typed events, indexes and to read its own writes: package informer. Its
+//     folder clientgo adapts informers to client-go's interfaces, for existing programs.
 //   - A unit test wants a server with the real semantics, and faults on demand: package
 //     listwatch/listwatchtest.
 //

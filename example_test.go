@@ -20,9 +20,8 @@ import (
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
-// cluster starts an API server with two pods and returns its core/v1 client, which in a program
-// comes from clientset.CoreV1().RESTClient() or listwatch.NewRESTClient(config,
-// corev1.SchemeGroupVersion).
+// cluster starts an API server with two pods and returns its core/v1 client. A program gets one
+// from clientset.CoreV1().RESTClient() or listwatch.NewRESTClient.
 func cluster() (client rest.Interface, stop func()) {
 	api, _ := apiserver.NewServer()
 	pods := apiserver.Serve(api, watchcache.Pods())
@@ -37,7 +36,6 @@ func cluster() (client rest.Interface, stop func()) {
 	return client, func() { api.Close(); server.Close() }
 }
 
-// manifests makes a folder with one manifest.
 func manifests() (folder string, remove func()) {
 	folder, _ = os.MkdirTemp("", "manifests")
 	manifest := "{apiVersion: v1, kind: Pod, metadata: {name: etcd}, spec: {containers: [{name: main, image: etcd}]}}"
@@ -55,8 +53,8 @@ func Example_nodeAgent() {
 	told := map[string]bool{}
 
 	pods := sources.New("node-1",
-		sources.APIServer(client), // every pod with spec.nodeName=node-1
-		sources.File(folder))      // and every manifest in a folder
+		sources.APIServer(client), // the pods with spec.nodeName=node-1
+		sources.File(folder))      // and the manifests of a folder
 	go pods.Run(ctx)
 	for update := range pods.Updates() {
 		for _, pod := range update.Pods {
@@ -82,7 +80,7 @@ func Example_cachedCollection() {
 	r := reflector.New(listwatch.FromClient[corev1.Pod](client, "pods"), pods)
 	go r.Run(ctx)
 	if err := r.WaitSynced(ctx); err != nil {
-		fmt.Println(err) // says what stood in the way, such as a 403
+		fmt.Println(err) // names the cause, such as a 403
 	}
 	now := pods.Snapshot() // immutable, lock-free, O(1)
 	for pod := range byNode.Objects(now, "node-1") {

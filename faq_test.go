@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestFAQKnowsEveryClass: each constant of reflector.Class has a row, and each row is of one.
+// TestFAQKnowsEveryClass: the FAQ's table has one row for each constant of reflector.Class, and no
+// other.
 func TestFAQKnowsEveryClass(t *testing.T) {
 	classes := map[string]bool{}
 	for path := range files(t, ".go") {
@@ -48,8 +49,8 @@ func TestFAQKnowsEveryClass(t *testing.T) {
 	require.Equal(t, classes, rows)
 }
 
-// TestFAQManifests: the manifests are read strictly as what they declare, and each binding names a
-// role and an account that are there.
+// TestFAQManifests: the FAQ's manifests can be read strictly, and each binding names a role and an
+// account among them.
 func TestFAQManifests(t *testing.T) {
 	accounts, roles, bindings := map[string]bool{}, map[string]bool{}, 0
 	for _, block := range blocks(t) {
@@ -99,8 +100,7 @@ func TestFAQManifests(t *testing.T) {
 	require.Equal(t, 3, bindings)
 }
 
-// TestFAQAlerts: the rules have the form that Prometheus reads, and use metrics, labels and classes
-// that exist.
+// TestFAQAlerts: the rules have Prometheus' form, and use metrics, labels and classes that exist.
 func TestFAQAlerts(t *testing.T) {
 	source, err := os.ReadFile("prom/doc.go")
 	require.NoError(t, err)
@@ -153,7 +153,6 @@ func faq(t *testing.T) string {
 	return string(page)
 }
 
-// blocks are the YAML blocks of the FAQ.
 func blocks(t *testing.T) (all []string) {
 	t.Helper()
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(faq(t), -1) {

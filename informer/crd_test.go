@@ -68,9 +68,8 @@ func take(events chan informer.Event[widget]) (lines []string) {
 	return lines
 }
 
-// TestCRDRemovedAndCreatedAgain: the deletions that come with the CRD's end are delivered, and
-// Status shows the 404 with its class. When the CRD is back, the informer follows it without a
-// restart.
+// TestCRDRemovedAndCreatedAgain: the deletions at the CRD's end are delivered, Status shows the
+// 404, and the informer follows the CRD's return without a restart.
 func TestCRDRemovedAndCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWidgets(t)
@@ -105,9 +104,8 @@ func TestCRDRemovedAndCreatedAgain(t *testing.T) {
 	})
 }
 
-// TestCRDRemovedUnseen: if the watch ended before the deletions, a 404 does not prove them: a
-// starting server answers 404 too. The last state is kept and marked as stale. The list after the
-// CRD's return shows the deletions, and the objects that were created again.
+// TestCRDRemovedUnseen: a 404 proves no deletion, since a starting server answers 404 too. The last
+// state stays, marked as stale, until the next list shows the deletions.
 func TestCRDRemovedUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWidgets(t)

@@ -88,11 +88,9 @@ func (f *feed) update(version int) *corev1.Pod {
 	return pod
 }
 
-// heapAfter returns the bytes that events over pods leave on the heap, with one handler. If
-// stalled, the handler stops at its first event after the initial list.
-//
-// Each version of a pod has memory of its own, about 2.5 KB. That is the worst case: versions
-// decoded by listwatch share most of it.
+// heapAfter returns the bytes that events over pods leave on the heap. A stalled handler stops at
+// its first event after the initial list. Each version of a pod has 2.5 KB of its own: the worst
+// case.
 func heapAfter(t testing.TB, stalled bool, pods, events int) float64 {
 	before := heap()
 	last := strconv.Itoa(pods + events)

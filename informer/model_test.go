@@ -95,9 +95,8 @@ func (f *follower) content() content {
 	})
 }
 
-// TestModel changes a collection at random, breaks its watches, and adds and removes fast and slow
-// handlers. It checks the package's promises at each event. In the end, every handler has the
-// server's state.
+// TestModel changes a collection at random, breaks its watches, and adds and removes handlers. It
+// checks the package's promises at each event, and the state at the end.
 func TestModel(t *testing.T) {
 	missed := 0
 	for range 12 {

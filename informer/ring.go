@@ -11,9 +11,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// sharedRing holds the last changes of a store, and the state after the last of them. A reader's
-// position is the number of its next change. The ring has one writer at a time. Readers copy
-// changes out, so that none of them holds up the writer or another reader.
+// sharedRing holds a store's last changes, and the state after them. It has one writer at a time.
+// Readers copy changes out, so none of them holds up another goroutine.
 type sharedRing[T store.Object] struct {
 	changed signal.Signal // broadcast after each change of state
 	epoch   time.Time     // the zero of noted.at

@@ -67,9 +67,8 @@ func acquire(t *testing.T, s *informer.Set, options ...listwatch.Option) *inform
 	return l
 }
 
-// TestLeasesShareOneWatch goes over HTTP and counts requests at the server. Leases on one scope,
-// however its options are written, share one watch. The last Close ends the watch and frees the
-// copy.
+// TestLeasesShareOneWatch counts requests at an HTTP server: equal scopes share one watch, however
+// their options are written. The last Close ends the watch and frees the copy.
 func TestLeasesShareOneWatch(t *testing.T) {
 	pods := newPods(t, "a", "b")
 	server := pods.Server()

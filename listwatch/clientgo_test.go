@@ -25,9 +25,8 @@ const (
 	tick       = 5 * time.Millisecond
 )
 
-// collection is a server of three pods. It answers a list of two pods, and a stream of these two, a
-// bookmark and the third, and then stays silent. Without watchList, it refuses initial events as an
-// older server does.
+// collection is a server of three pods: a list of two, and a stream of these, a bookmark and the
+// third. Without watchList, it refuses initial events like an older server.
 func collection(t *testing.T, media string, watchList bool) http.HandlerFunc {
 	t.Helper()
 	bookmark := podEvents(0)

@@ -20,9 +20,8 @@ type encoding[T store.Object] interface {
 	// frames splits the stream of a watch.
 	frames(r *bufio.Reader) (frames[T], error)
 
-	// object decodes one object of a kind that the bytes around it name. data may be reused
-	// afterwards. changed is the UID of an object to decode beside its last state; empty for
-	// others.
+	// object decodes one object of a kind that is named around it; data may be reused afterwards.
+	// changed is the UID of an object to decode beside its last state, or empty.
 	object(data []byte, kind schema.GroupVersionKind, changed []byte) (T, error)
 	// status decodes the Status of an ERROR event.
 	status(data []byte, into *metav1.Status) error

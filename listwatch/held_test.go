@@ -112,9 +112,8 @@ func TestTheSameBytesAreNotDecodedAgain(t *testing.T) {
 	})
 }
 
-// TestAWriteIntoAHeldObjectIsHealed: a program writes into two objects of its store, against the
-// rule, and the server sends the same bytes again. A list compares all objects of a small
-// collection, and a part of a large one. If that part has a fault, the next list compares all.
+// TestAWriteIntoAHeldObjectIsHealed: a list compares all objects of a small collection, and a part
+// of a large one. If that part has a fault, the next list compares all.
 func TestAWriteIntoAHeldObjectIsHealed(t *testing.T) {
 	for _, media := range encodings {
 		for count, lists := range map[int]int{40: 1, 2500: 4} {

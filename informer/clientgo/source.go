@@ -22,9 +22,8 @@ type Object interface {
 	runtime.Object
 }
 
-// checked is a source of objects of one type, known at run time only, which it transforms. If an
-// object has another type, or its transformation fails, the reflector counts it as unusable and
-// lists again.
+// checked transforms objects, and checks their type at run time. The reflector counts an object
+// that fails either as unusable, and lists again.
 type checked struct {
 	// from is not embedded: its Holding would bypass the checks.
 	from      *listwatch.ListWatch[Object]

@@ -7,9 +7,8 @@ import (
 	"net/http"
 )
 
-// memory is the door in memory: an [http.RoundTripper] that calls the server in one goroutine per
-// request. The goroutine ends before the answer's Close returns, or before RoundTrip does if there
-// is no answer.
+// memory is the door in memory: an [http.RoundTripper] with one server goroutine per request. It
+// ends before the body's Close returns, or before RoundTrip does if there is no answer.
 type memory struct{ server *Server }
 
 // RoundTrip implements [http.RoundTripper].
