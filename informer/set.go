@@ -17,9 +17,11 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Set shares informers within a process: whoever needs a collection [Acquire]s it, and those who need the same one share
-// one copy and one watch, until the last of them has closed its [Lease]. Make one per cluster with [NewSet] and call Run
-// once; all else is safe for concurrent use, at any time.
+// Set shares informers within a process. [Acquire] leases a collection. All leases of one
+// collection share one copy and one watch, until the last [Lease] is closed.
+//
+// Make one set per cluster with [NewSet] and call Run once. All other methods are safe for
+// concurrent use, at any time.
 type Set struct {
 	config    *rest.Config
 	options   []Option
@@ -33,7 +35,7 @@ type Set struct {
 	running sync.WaitGroup
 }
 
-// copyKey is what a copy is shared by.
+// copyKey identifies a shared copy.
 type copyKey struct {
 	object   reflect.Type
 	resource schema.GroupVersionResource
@@ -61,14 +63,14 @@ type leased struct {
 		Status() Status
 	}
 	leases int                // guarded by the set's lock
-	stop   context.CancelFunc // likewise; nil until it was started
+	stop   context.CancelFunc // likewise; nil before its start
 	ended  chan struct{}      // closed once Run has returned
-	err    error              // what Run returned
+	err    error              // Run's error
 }
 
-// NewSet makes a set whose informers read from the server of config, one REST client per group version. The options are
-// for each of its informers; of indexes, each takes those of its own object type: declare here all that the program uses.
-// What is wrong with either is an error of [Acquire] and of Run.
+// NewSet makes a set whose informers read from the server of config, with one REST client per group
+// version. Options apply to every informer of the set. Pass the indexes of all types here; each
+// informer uses those of its own. [Acquire] and Run report errors in config and options.
 func NewSet(config *rest.Config, optionList ...Option) *Set {
 	err := apply(optionList).validate()
 	if config == nil {
@@ -83,10 +85,13 @@ func NewSet(config *rest.Config, optionList ...Option) *Set {
 
 var errNoConfig = errors.New("informer: NewSet: the config is nil")
 
-// Run runs the informers that are leased, now and later, until ctx ends, which is no error. It blocks, and everything it
-// started has ended when it returns. It fails at once on bad options or a second call, and with a *[PanicError] on the
-// panic of any lease's handler, unless that is isolated ([WithIsolation]). What goes wrong between one informer and the
-// server concerns nobody else: it shows in the Status of that one.
+// Run runs the leased informers, present and future, until ctx ends, which is not an error. It
+// blocks, and everything that it started has ended when it returns. It fails at once on bad options
+// or a second call. If a lease's handler panics, it fails with a *[PanicError], unless the handler
+// is isolated ([WithIsolation]).
+//
+// Trouble between one informer and the server affects no other informer: it shows in that
+// informer's Status.
 func (s *Set) Run(ctx context.Context) error {
 	if s.optionErr != nil {
 		return s.optionErr
@@ -133,7 +138,7 @@ func (s *Set) begin(ctx context.Context, fail context.CancelCauseFunc) error {
 	return nil
 }
 
-// Status is the health of each copy that is leased now, ordered by name. It does not block.
+// Status returns the present health of each leased copy, ordered by name. It does not block.
 func (s *Set) Status() []CopyStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +150,8 @@ func (s *Set) Status() []CopyStatus {
 	return all
 }
 
-// Ready returns nil when all copies that are leased are ready, as [Informer.Ready] says, else what is wrong with which. A
-// set can be given to [reflector.ReadyHandler].
+// Ready returns nil if all leased copies are ready, as [Informer.Ready] says; otherwise the error
+// names the others, and what is wrong. [reflector.ReadyHandler] accepts a set.
 func (s *Set) Ready(maxStaleness time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,23 +167,24 @@ func (s *Set) Ready(maxStaleness time.Duration) error {
 
 // CopyStatus is the health of one copy of a [Set].
 type CopyStatus struct {
-	// Name says what is copied: resource, Go type and scope. It is the same for the same copy, and no other has it.
+	// Name is the copy's resource, Go type and scope. It is unique within the set, and stable.
 	Name string
-	// Leases is how many share the copy.
+	// Leases is the number of leases that share the copy.
 	Leases int
-	// Status is that of its informer, with the handlers of all leases.
+	// Status is the informer's, with the handlers of all leases.
 	Status
 }
 
-// Acquire leases a copy of a resource, narrowed by options as [listwatch.FromClient] takes them; O is the object's struct
-// type, as there. It does not block and asks the server nothing: the copy begins with the first lease, or with Run.
+// Acquire leases a copy of a resource. Options narrow it as in [listwatch.FromClient], and O is the
+// object's struct type, as there. It does not block and asks the server nothing: the copy begins
+// with the first lease, or with Run.
 //
 //	pods, err := informer.Acquire[corev1.Pod](set, corev1.SchemeGroupVersion.WithResource("pods"), listwatch.InNamespace("ns"))
 //	defer pods.Close()
 //
-// The copy is shared by all who ask for the same object type, resource and [listwatch.Scope]. Scopes that overlap are
-// copies of their own, and so is the same resource as another type. It fails on bad options, on a config of which no
-// client can be made, and with [ErrStopped] after the end of the set.
+// All leases of one object type, resource and [listwatch.Scope] share a copy. Overlapping scopes,
+// and one resource read as two Go types, are separate copies. It fails on bad options, if no client
+// can be made of the config, and with [ErrStopped] after the end of the set.
 func Acquire[O any, T interface {
 	*O
 	store.Object
@@ -195,7 +201,7 @@ func Acquire[O any, T interface {
 		return nil, fmt.Errorf("informer: acquire %s: give a version and the resource's plural name", key)
 	}
 	c := s.copies[key]
-	if c == nil || c.hasEnded() { // one that ended by itself is not revived, and whoever has a lease of it keeps that
+	if c == nil || c.hasEnded() { // an ended copy is not revived; its leases keep it
 		client, err := s.clientLocked(resource.GroupVersion())
 		if err != nil {
 			return nil, fmt.Errorf("informer: acquire %s: %w", key, err)
@@ -223,7 +229,7 @@ func (s *Set) clientLocked(version schema.GroupVersion) (rest.Interface, error) 
 	return client, err
 }
 
-// release gives a lease back; with the last one it ends the informer, and waits for that.
+// release returns a lease; the last one ends the informer, and waits for that.
 func (s *Set) release(c *leased) {
 	s.mu.Lock()
 	c.leases--
@@ -232,7 +238,7 @@ func (s *Set) release(c *leased) {
 		delete(s.copies, c.key)
 	}
 	stop := c.stop
-	if last && stop == nil { // Run has not come to it, and will not
+	if last && stop == nil { // Run has not started it, and will not
 		close(c.ended)
 	}
 	s.mu.Unlock()

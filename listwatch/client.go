@@ -21,19 +21,21 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// FromClient reads a resource of a REST client: resource is the plural name in the path, such as "pods". The client
-// decides on group, version, address and credentials; a typed clientset has one per group version, and
-// [NewRESTClient] makes one for any. O is the object's struct type:
+// FromClient reads a resource of a REST client. resource is the plural name in the path, such as
+// "pods". The client determines group, version, address and credentials. A typed clientset has one
+// client per group version; [NewRESTClient] makes one for any. O is the object's struct type:
 //
 //	listwatch.FromClient[corev1.Pod](clientset.CoreV1().RESTClient(), "pods")
 //	listwatch.FromClient[unstructured.Unstructured](client, "widgets")
 //	listwatch.FromClient[metav1.PartialObjectMetadata](client, "secrets")
 //
-// Typed objects with generated protobuf code, and metadata, are asked for as protobuf first; the server may answer
-// JSON. With client-go's gate ClientsAllowCBOR, CBOR is asked for before JSON, and with ClientsPreferCBOR
-// before protobuf, too. Requests are not retried by the client: every answer is the caller's to see.
+// For metadata, and for types with generated protobuf code, it requests protobuf first; the server
+// may answer JSON. With client-go's gate ClientsAllowCBOR, it requests CBOR before JSON, and with
+// ClientsPreferCBOR before protobuf, too. The client retries no request: the caller sees every
+// answer.
 //
-// FromClient panics if the client is nil, or a nil pointer, which is what client-go's fake clientsets return.
+// FromClient panics if the client is nil, or a nil pointer, which is what client-go's fake
+// clientsets return.
 func FromClient[O any, T interface {
 	*O
 	store.Object
@@ -59,7 +61,7 @@ func FromClient[O any, T interface {
 	return detected(c.listWatch(), c.options)
 }
 
-// secrets share nothing, in whatever form they are read: what is remembered of an object can outlive it.
+// secrets share nothing, in whatever form they are read: the memo of an object can outlive it.
 const secrets = "secrets"
 
 func (c *clientSource[T]) listWatch() *ListWatch[T] {
@@ -75,8 +77,9 @@ func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	}
 }
 
-// NewRESTClient makes a REST client for one group version, for use with [FromClient] where there is no typed
-// clientset: custom resources, or metadata of anything. Clients made from equal configs share connections.
+// NewRESTClient makes a REST client for one group version, for [FromClient] without a typed
+// clientset: custom resources, or the metadata of any resource. Clients made from equal configs
+// share connections.
 func NewRESTClient(config *rest.Config, groupVersion schema.GroupVersion) (rest.Interface, error) {
 	if err := addressError(config.Host); err != nil {
 		return nil, fmt.Errorf("listwatch: client for %s: %w", groupVersion, err)
@@ -88,7 +91,7 @@ func NewRESTClient(config *rest.Config, groupVersion schema.GroupVersion) (rest.
 		config.APIPath = "/api"
 	}
 	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // Status, which errors come as
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // errors are Statuses
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme, withCBOR()...).WithoutConversion()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
@@ -115,7 +118,7 @@ const (
 	asMetaList    = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// accepts returns the Accept headers: the best form first, what any server can do last.
+// accepts returns the Accept headers: the best form first, a form that every server has last.
 func accepts[T store.Object](d *decoder[T], onlyJSON bool) (list, watch string) {
 	var none T
 	_, metadata := any(none).(*metav1.PartialObjectMetadata)
@@ -126,13 +129,13 @@ func accepts[T store.Object](d *decoder[T], onlyJSON bool) (list, watch string) 
 			list, watch = list+media+",", watch+media+","
 		}
 	}
-	if metadata { // a server without the metadata form sends the objects
+	if metadata { // a server without the metadata form sends whole objects
 		return list + mediaJSON, watch + mediaJSON
 	}
 	return strings.TrimSuffix(list, ","), strings.TrimSuffix(watch, ",")
 }
 
-// mediaTypes are those that a type is asked for in, the best one first.
+// mediaTypes returns the media types of a request, the best one first.
 func mediaTypes(protobuf, onlyJSON bool) (types []string) {
 	if onlyJSON {
 		return []string{mediaJSON}
@@ -183,7 +186,8 @@ func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions)
 	}
 }
 
-// open sends one GET and returns the body of a 2xx answer. Retries are off: a 429 is for the caller to see and obey.
+// open sends one GET and returns the body of a 2xx answer. It does not retry: the caller must see
+// and obey a 429.
 func (c *clientSource[T]) open(ctx context.Context, accept string, request metav1.ListOptions) (io.ReadCloser, error) {
 	request = c.options.narrow(request)
 	get := c.client.Get().
@@ -210,8 +214,8 @@ func (c *clientSource[T]) failure(op string, err error) error {
 	return fmt.Errorf("%s %s: %w", op, where, err)
 }
 
-// kindOf is the kind that objects of a Go type have by the API's convention: the type's name. Unstructured objects
-// may be of any kind, and a server without the metadata form answers with the whole object.
+// kindOf returns the kind of a Go type, which by convention is its name. Unstructured objects may
+// be of any kind, and a server without the metadata form answers with whole objects.
 func kindOf[T store.Object]() string {
 	var none T
 	switch any(none).(type) {

@@ -15,13 +15,13 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// DecodeError is one object of a LIST, or one event of a WATCH, that cannot be used: malformed, of another kind, or
-// of an unknown event type. The stream around it is whole and goes on. Whoever keeps a copy must assume that the
-// copy differs from the server's state until the next list.
+// DecodeError is one object of a LIST, or one event of a WATCH, that cannot be used: malformed, of
+// another kind, or of an unknown event type. The stream around it is whole and goes on. A copy must
+// be assumed to differ from the server's state until the next list.
 type DecodeError struct {
 	Op     string // "list" or "watch"
-	Event  string // the event type, of a watch; "unknown" where it is no type that is defined
-	Object string // "namespace/name" where it could be read
+	Event  string // the event type of a watch; "unknown" if it is not a defined type
+	Object string // "namespace/name", if it could be read
 	Err    error
 }
 
@@ -51,8 +51,7 @@ var (
 	errNoName            = errors.New("the object has no name")
 )
 
-// named refuses an object without a name: no key can be made of it, so that a store would refuse
-// the whole list.
+// named refuses an object without a name: it has no key, so a store would refuse the whole list.
 func named(obj metav1.Object) error {
 	if obj.GetName() == "" {
 		return errNoName
@@ -60,19 +59,17 @@ func named(obj metav1.Object) error {
 	return nil
 }
 
-// tooLarge says which bound was passed, and what to suspect.
 func tooLarge(limit int) error {
 	return fmt.Errorf("one object is larger than the limit of %d MiB: the stream is broken, or not a Kubernetes API server's", limit>>20)
 }
 
-// wrongKind names both kinds.
 func wrongKind(got, want string) error {
 	return fmt.Errorf("the object is a %s, not a %s", got, want)
 }
 
-// withoutBody removes response bodies from errors, and cuts the texts of a Status. Of an answer
-// that is no Status, code, reason and Retry-After stay. Some errors of net/http quote an answer
-// that is not HTTP.
+// withoutBody removes response bodies from errors, and cuts the texts of a Status. A client-go
+// error for a non-Status answer keeps its code, reason and Retry-After. Some errors of net/http
+// quote an answer that is not HTTP.
 func withoutBody(err error) error {
 	var sent *url.Error
 	if errors.As(err, &sent) && quotes(sent.Err.Error()) {
@@ -103,14 +100,14 @@ func withoutBody(err error) error {
 	return clean
 }
 
-// quotes tells the errors of net/http that quote what came; it has no types for them.
+// quotes recognises the errors of net/http that quote the answer; they have no types.
 func quotes(message string) bool {
 	return strings.Contains(message, "malformed HTTP") || strings.Contains(message, "malformed MIME") ||
 		strings.Contains(message, "Location header") ||
 		strings.Contains(message, "transport connection broken") && strings.Contains(message, `"`)
 }
 
-// withoutValues says what is wrong with a JSON object in terms of its fields: the decoder's own errors may quote
+// withoutValues describes a JSON error by field and position: the decoder's own errors may quote
 // values, and values may be secrets.
 func withoutValues(err error) error {
 	var mismatch *json.UnmarshalTypeError
@@ -127,7 +124,7 @@ func withoutValues(err error) error {
 	return errors.New("a field has a value that its type does not take")
 }
 
-// statusError makes the error of a Status that came inside a stream.
+// statusError returns the error of a Status from a stream.
 func statusError(status *metav1.Status) error {
 	if status.Status == "" && status.Code == 0 && status.Reason == "" {
 		return errors.New("the server reported an error without saying which")
@@ -138,14 +135,14 @@ func statusError(status *metav1.Status) error {
 	return &apierrors.StatusError{ErrStatus: *status}
 }
 
-// Bounds of a Status in an error: errors are logged, and kept in the status of a reflector.
+// Bounds of a Status in an error: errors are logged, and kept in a reflector's status.
 const (
 	maxMessage = 512 // bytes of a message; an API server's are shorter
-	maxWord    = 253 // bytes of a reason, a name or a field: those of the API are DNS names at most
+	maxWord    = 253 // bytes of a reason, name or field; in the API they are DNS names at most
 	maxCauses  = 16
 )
 
-// bounded returns a copy of a Status that is larger than its bounds, and nil for any other. The
+// bounded returns a shortened copy of a Status that exceeds the bounds, and nil for any other. The
 // copy keeps nothing of the original's memory.
 func bounded(status metav1.Status) *metav1.Status {
 	s := status.DeepCopy()
@@ -173,7 +170,7 @@ func bounded(status metav1.Status) *metav1.Status {
 	return s
 }
 
-// cut shortens a text to its first bytes, and says how long it was.
+// cut shortens a text, appends its length, and reports whether it was too long.
 func cut(text *string, limit int) bool {
 	if len(*text) <= limit {
 		return false

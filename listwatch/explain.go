@@ -17,8 +17,8 @@ import (
 	"github.com/tributary-go/tributary/internal/credentials"
 )
 
-// explain returns the error of a request without bodies, queries and user info. If the cause alone
-// does not tell what to do, it adds that. errors.Is and errors.As find the cause as before.
+// explain returns a request's error without bodies, queries and user info. If the cause alone does
+// not tell what to do, it adds advice. errors.Is and errors.As still find the cause.
 func explain(err error) error {
 	if sent, ok := err.(*url.Error); ok {
 		return &url.Error{Op: sent.Op, URL: shortURL(sent.URL), Err: explainCause(sent.Err)}
@@ -26,7 +26,7 @@ func explain(err error) error {
 	return withoutBody(err)
 }
 
-// shortURL leaves out the query, which is longer than all else and may hold secrets, and the user.
+// shortURL omits the user, and the query, which is long and may hold secrets.
 func shortURL(full string) string {
 	u, err := url.Parse(full)
 	if err != nil {
@@ -87,7 +87,7 @@ func wantsHTTPS(status metav1.Status) bool {
 	})
 }
 
-// tlsHint says what to look at if the two sides did not agree on a connection.
+// tlsHint names what to check if the two sides did not agree on a connection.
 func tlsHint(err error) string {
 	var authority x509.UnknownAuthorityError
 	var certificate x509.CertificateInvalidError
@@ -115,11 +115,12 @@ func tlsHint(err error) string {
 	return ""
 }
 
-// credentialsError tells the errors of credential plugins, token sources and malformed tokens:
-// client-go and net/http have texts for them, and no types. It is nil for any other.
+// credentialsError recognises the errors of credential plugins, token sources and malformed tokens
+// by their texts, since they have no types. It is nil for any other error.
 func credentialsError(message string) error {
 	const plugin, output, unreadable = "getting credentials: ", "decoding stdout", "failed to read token file"
-	first, _, _ := strings.Cut(message, "\n") // what follows is advice, or the answer of a token server
+	// Advice or a token server's answer follows the first line.
+	first, _, _ := strings.Cut(message, "\n")
 	cause, isPlugin := strings.CutPrefix(first, plugin)
 	hint := ""
 	switch {
@@ -143,10 +144,11 @@ func credentialsError(message string) error {
 	return &credentials.Error{Err: fmt.Errorf("%s: %s", cause, hint)}
 }
 
-// notFound adds to a 404 what was asked for, and what to look at.
+// notFound adds the requested resource to a 404, and what to check.
 func (c *clientSource[T]) notFound(err error) error {
 	version := c.client.APIVersion()
-	if apierrors.IsUnexpectedServerError(err) { // so does an API server answer if it does not know the group
+	// An API server also answers so if it does not know the group.
+	if apierrors.IsUnexpectedServerError(err) {
 		return fmt.Errorf("%w: nothing serves %s there: check that its CRD is installed, and look for a wrong path or a proxy in the address",
 			err, version)
 	}
@@ -158,8 +160,8 @@ func (c *clientSource[T]) notFound(err error) error {
 		err, c.resource, version, scope)
 }
 
-// addressError refuses an address that is no URL, without quoting it: it may hold a password. An
-// address of host and port alone is one for client-go.
+// addressError refuses an address that is no URL, without quoting it: it may contain a password.
+// client-go accepts a host and a port as an address.
 func addressError(address string) error {
 	if u, err := url.Parse(address); err == nil && u.Scheme != "" && u.Host != "" {
 		return nil
@@ -173,8 +175,8 @@ func addressError(address string) error {
 	return nil
 }
 
-// answered names the request in an error of an answer without a Status, which no API server may
-// have given.
+// answered names the request in the error of an answer without a Status, whose sender may not be an
+// API server.
 func answered(err error, address *url.URL) error {
 	if err != nil && (errors.Is(err, errWantsHTTPS) || apierrors.IsUnexpectedServerError(err)) {
 		return fmt.Errorf("%w (GET %s)", err, shortURL(address.String()))

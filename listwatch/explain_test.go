@@ -19,12 +19,12 @@ import (
 
 // The sentences for each cause are in the reflector's TestEachCauseHasAClassAndASentence.
 
-// TestTheCauseIsInSight: a query is longer than all else, and the cause used to stand behind it.
+// TestTheCauseIsInSight: the cause comes at once, and no query before it.
 func TestTheCauseIsInSight(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := listener.Addr().String()
-	require.NoError(t, listener.Close()) // nobody answers there
+	require.NoError(t, listener.Close()) // no server listens there
 	yes := true
 	request := metav1.ListOptions{
 		SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
@@ -52,8 +52,7 @@ func TestTheCauseIsInSight(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTokenServersAreCut: golang.org/x/oauth2 puts the answer of a token server into its
-// error.
+// TestErrorsOfTokenServersAreCut: golang.org/x/oauth2 puts a token server's answer into its error.
 func TestErrorsOfTokenServersAreCut(t *testing.T) {
 	config := serve(t, answer(http.StatusOK, jsonType, nil))
 	config.WrapTransport = func(http.RoundTripper) http.RoundTripper {
@@ -72,7 +71,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// TestAddressesOfRESTClients: client-go takes a host and a port for an address, and quotes any other
+// TestAddressesOfRESTClients: client-go accepts a host and a port, and quotes any other address
 // with its password.
 func TestAddressesOfRESTClients(t *testing.T) {
 	const noURL = "the address (rest.Config.Host) is no URL: write https://, host and port"
