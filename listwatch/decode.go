@@ -175,8 +175,7 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 	defer frames.close()
 	decode := func(f frame[T]) (Event[T], error) { return d.event(e, f) }
 	events := round[frame[T], Event[T]]{decode: decode, known: d.heldEvent, yield: func(event Event[T], err error) error {
-		var unusable *DecodeError
-		if err != nil && !errors.As(err, &unusable) {
+		if err != nil && !isUnusable(err) {
 			return err
 		}
 		if !yield(event, err) {
@@ -196,6 +195,12 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 			return err
 		}
 	}
+}
+
+// isUnusable reports whether an error stands for one event, after which the stream goes on.
+func isUnusable(err error) bool {
+	var unusable *DecodeError
+	return errors.As(err, &unusable)
 }
 
 // atBoundary makes a clean end of io.EOF, which readers return only where a frame could begin.
@@ -237,6 +242,9 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 	case watch.Deleted:
 		if d.memo != nil {
 			d.memo.Forget(f.identity.uid)
+		}
+		if d.held != nil {
+			d.held.digests.forget(f.identity.uid)
 		}
 	case watch.Added, watch.Modified:
 		obj = d.held.settle(f.held, f.object, obj)

@@ -2,11 +2,14 @@ package listwatch
 
 import (
 	"bytes"
+	"hash/maphash"
+	"maps"
 	"reflect"
 	"sync"
 	"sync/atomic"
 	"weak"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/internal/sharing"
@@ -16,18 +19,22 @@ import (
 // wire form per object. If the same bytes come again, and the reader still holds that very object,
 // nothing has changed.
 //
-// An entry belongs to an object and not to a key or version: a store may refuse what it was given,
-// and others may write into it. Objects are held weakly, so that entries of objects that nobody keeps
-// can be swept out. It is safe for concurrent use.
+// An entry stands under the hash of a UID, but belongs to one object in memory: a store may refuse an
+// object that it was given, and others may write into it. Objects are held weakly, so that an entry
+// neither keeps an object nor is taken for the entry of another one that has come to its address. Two
+// UIDs with one hash take each other's place, which costs decoding again.
+//
+// It is safe for concurrent use.
 type digests struct {
 	hash *sharing.Hash
+	seed maphash.Seed // of the hashes of UIDs
 
 	rounds atomic.Uint32 // lists that were begun
 	turns  atomic.Uint32 // lists until every object was compared; zero before the first list
 
 	mu      sync.Mutex
-	entries map[uintptr]digested // by address
-	full    int                  // entries at which to sweep
+	entries map[uint64]digested
+	full    int // entries at which to sweep
 }
 
 // checkedPerList is about how many held objects are compared in each list, whatever their digests say: all of a node's
@@ -65,14 +72,11 @@ func (d *digests) begin() {
 	d.turns.Store(1 + uint32(len(d.entries)/checkedPerList))
 }
 
-// due reports whether an object is to be compared in this list. Its turn follows from its UID alone, so that every
-// object has one.
-func (d *digests) due(uid []byte) bool {
-	turns, turn := d.turns.Load(), uint32(0)
-	for _, b := range uid {
-		turn = turn*31 + uint32(b)
-	}
-	return turns > 0 && turn%turns == d.rounds.Load()%turns
+// due reports whether the object with that entry is to be compared in this list. Its turn follows from
+// its UID alone, so that every object has one.
+func (d *digests) due(entry uint64) bool {
+	turns := d.turns.Load()
+	return turns > 0 && uint32(entry)%turns == d.rounds.Load()%turns
 }
 
 // distrust forgets all digests: a program has written into an object, against the rule, and may have into others.
@@ -85,13 +89,8 @@ func (d *digests) distrust(object string) {
 	d.full = minSweep
 }
 
-type digested struct {
-	object weak.Pointer[byte]
-	sum    sharing.Digest
-}
-
 // minSweep is how many entries are kept without looking for those of objects that are gone.
-const minSweep = 1 << 10
+const minSweep = 1 << 12
 
 // newDigests returns nil if the process may not hash: then everything is decoded each time.
 func newDigests() *digests {
@@ -99,27 +98,28 @@ func newDigests() *digests {
 	if err != nil {
 		return nil
 	}
-	return &digests{hash: hash, entries: map[uintptr]digested{}, full: minSweep}
+	return &digests{hash: hash, seed: maphash.MakeSeed(), entries: map[uint64]digested{}, full: minSweep}
 }
 
 func (d *digests) sum(data []byte) sharing.Digest { return d.hash.Sum(data) }
 
+// entry is where the digest of an object stands.
+func (d *digests) entry(uid types.UID) uint64 { return maphash.String(d.seed, string(uid)) }
+
+func (d *digests) entryOf(uid []byte) uint64 { return maphash.Bytes(d.seed, uid) }
+
 // is reports whether an object was decoded from bytes with that digest.
-func (d *digests) is(object any, sum sharing.Digest) bool {
-	at, ok := pointerTo(object)
-	if !ok {
-		return false
-	}
+func (d *digests) is(entry uint64, object any, sum sharing.Digest) bool {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	e, ok := d.entries[address(at)]
-	return ok && e.sum == sum && e.object.Value() == at
+	e, ok := d.entries[entry]
+	d.mu.Unlock()
+	return ok && e.sum == sum && e.isOf(object)
 }
 
 // note remembers the digest of the bytes that an object was decoded from.
-func (d *digests) note(object any, sum sharing.Digest) {
-	at, ok := pointerTo(object)
-	if !ok {
+func (d *digests) note(entry uint64, object any, sum sharing.Digest) {
+	at := pointerTo(object)
+	if at == nil {
 		return
 	}
 	e := digested{object: weak.Make(at), sum: sum}
@@ -128,52 +128,52 @@ func (d *digests) note(object any, sum sharing.Digest) {
 	if len(d.entries) >= d.full {
 		d.sweepLocked()
 	}
-	d.entries[address(at)] = e
+	d.entries[entry] = e
 }
 
 // became hands an entry on: the reader has kept to in place of from.
-func (d *digests) became(from, to any) {
-	at, ok := pointerTo(from)
-	if !ok {
-		return
-	}
+func (d *digests) became(entry uint64, from, to any) {
 	d.mu.Lock()
-	e, ok := d.entries[address(at)]
-	ok = ok && e.object.Value() == at
-	if ok {
-		delete(d.entries, address(at))
-	}
+	e, ok := d.entries[entry]
 	d.mu.Unlock()
-	if ok {
-		d.note(to, e.sum)
+	if ok && e.isOf(from) {
+		d.note(entry, to, e.sum)
 	}
 }
 
-// sweepLocked drops the entries of objects that are gone. The new map has room for the rest only: one
-// that has been large keeps its size.
+// forget drops the entry of an object that was deleted.
+func (d *digests) forget(uid []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.entries, d.entryOf(uid))
+}
+
+// sweepLocked drops the entries of objects that are gone. If many are, the rest moves into a new map:
+// one that has been large keeps its size.
 func (d *digests) sweepLocked() {
-	living := 0
-	for _, e := range d.entries {
-		if e.object.Value() != nil {
-			living++
-		}
+	had := len(d.entries)
+	maps.DeleteFunc(d.entries, func(_ uint64, e digested) bool { return e.object.Value() == nil })
+	if len(d.entries) < had/2 {
+		d.entries = maps.Clone(d.entries)
 	}
-	entries := make(map[uintptr]digested, living)
-	for at, e := range d.entries {
-		if e.object.Value() != nil {
-			entries[at] = e
-		}
-	}
-	d.entries, d.full = entries, max(minSweep, len(entries)+len(entries)/2)
+	d.full = max(minSweep, 2*len(d.entries))
+}
+
+type digested struct {
+	object weak.Pointer[byte]
+	sum    sharing.Digest
+}
+
+func (e *digested) isOf(object any) bool {
+	at := pointerTo(object)
+	return at != nil && e.object.Value() == at
 }
 
 // pointerTo is where an object is. Objects that are no pointers have no digest.
-func pointerTo(object any) (*byte, bool) {
+func pointerTo(object any) *byte {
 	v := reflect.ValueOf(object)
-	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return nil, false
+	if v.Kind() != reflect.Pointer {
+		return nil
 	}
-	return (*byte)(v.UnsafePointer()), true
+	return (*byte)(v.UnsafePointer())
 }
-
-func address(of *byte) uintptr { return reflect.ValueOf(of).Pointer() }

@@ -49,7 +49,8 @@ type counterpart[T store.Object] struct {
 	obj   T
 	kept  any
 	found bool
-	due   bool // it is compared in this list, whatever its digest says
+	entry uint64 // of its digest
+	due   bool   // it is compared in this list, whatever its digest says
 }
 
 // find returns what is held of an object in just this version.
@@ -66,7 +67,8 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 	if !c.found || string(c.obj.GetUID()) != string(id.uid) || c.obj.GetResourceVersion() != string(id.resourceVersion) {
 		return counterpart[T]{}
 	}
-	c.due = !h.standIns && h.digests.due(id.uid) // a stand-in has nothing to compare
+	c.entry = h.digests.entryOf(id.uid)
+	c.due = !h.standIns && h.digests.due(c.entry) // a stand-in has nothing to compare
 	return c
 }
 
@@ -79,7 +81,7 @@ func (h *heldCopy[T]) isFrom(c counterpart[T], data []byte) bool {
 	case c.due:
 		return encodesTo(c.obj, data)
 	}
-	return h.digests.is(c.kept, h.digests.sum(data))
+	return h.digests.is(c.entry, c.kept, h.digests.sum(data))
 }
 
 // settle remembers from which bytes obj was decoded, and returns obj, or the object that is held if the two are equal.
@@ -92,10 +94,12 @@ func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
 	case !c.found || h.standIns:
 	case content.Equal(c.obj, obj):
 		obj = c.obj
-	case h.digests.is(c.kept, sum): // the bytes are the same, and the object is not
+	case h.digests.is(c.entry, c.kept, sum): // the bytes are the same, and the object is not
 		h.digests.distrust(store.KeyOf(obj))
 	}
-	h.digests.note(obj, sum)
+	if uid := obj.GetUID(); uid != "" { // without one, nothing is found again
+		h.digests.note(h.digests.entry(uid), obj, sum)
+	}
 	return obj
 }
 

@@ -153,7 +153,7 @@ func (p projection[T, U]) settled(obj T, projected U) U {
 			projected = held
 		}
 	}
-	p.held.digests.became(obj, projected)
+	p.held.digests.became(p.held.digests.entry(obj.GetUID()), obj, projected)
 	return projected
 }
 

@@ -1,0 +1,71 @@
+package listwatch
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func TestAnEntryIsOfOneObjectOnly(t *testing.T) {
+	d := newDigests()
+	first, second := somePod(1, 10), somePod(1, 10)
+	bytesOf, others := d.sum([]byte("the bytes")), d.sum([]byte("other bytes"))
+	at := d.entry("uid")
+	require.Equal(t, at, d.entryOf([]byte("uid")))
+	require.False(t, d.is(at, first, bytesOf), "nothing is known yet")
+	d.note(at, first, bytesOf)
+	require.True(t, d.is(at, first, bytesOf))
+	require.False(t, d.is(at, first, others))
+	require.False(t, d.is(at, second, bytesOf), "an equal object is not that object")
+	require.False(t, d.is(d.entry("another"), first, bytesOf))
+	d.became(at, second, second)
+	require.True(t, d.is(at, first, bytesOf), "second was never known")
+	d.became(at, first, second)
+	require.False(t, d.is(at, first, bytesOf))
+	require.True(t, d.is(at, second, bytesOf))
+	d.distrust("ns/pod")
+	require.False(t, d.is(at, second, bytesOf))
+	d.note(at, *first, bytesOf)
+	require.False(t, d.is(at, *first, bytesOf), "values have no address")
+}
+
+// TestEntriesOfGoneObjectsAreSwept: objects come and go for long without a list or a DELETED event.
+func TestEntriesOfGoneObjectsAreSwept(t *testing.T) {
+	d := newDigests()
+	var kept []*corev1.Pod
+	for i := range 20 * minSweep {
+		p := &corev1.Pod{}
+		if i%100 == 0 {
+			kept = append(kept, p)
+		}
+		d.note(d.entry(types.UID(fmt.Sprint(i))), p, d.sum([]byte{byte(i)}))
+		if i%minSweep == 0 {
+			runtime.GC()
+		}
+		require.LessOrEqual(t, len(d.entries), 3*minSweep)
+	}
+	for i, p := range kept {
+		require.True(t, d.is(d.entry(types.UID(fmt.Sprint(100*i))), p, d.sum([]byte{byte(100 * i)})))
+	}
+}
+
+func TestADeletedObjectHasNoEntry(t *testing.T) {
+	d := podDecoder(maxObject)
+	d.held = &heldCopy[*corev1.Pod]{digests: newDigests(), get: func(string) (*corev1.Pod, any, bool) { return nil, nil, false }}
+	read := func(events ...[]byte) {
+		require.NoError(t, d.watch(bytes.NewReader(bytes.Join(events, nil)), func(_ Event[*corev1.Pod], err error) bool {
+			require.NoError(t, err)
+			return true
+		}))
+	}
+	read(podFrame(t, watch.Added, somePod(1, 10)), podFrame(t, watch.Added, somePod(2, 10)))
+	require.Len(t, d.held.digests.entries, 2)
+	read(podFrame(t, watch.Deleted, somePod(1, 10)))
+	require.Len(t, d.held.digests.entries, 1)
+}
