@@ -196,7 +196,7 @@ func (tx *transaction[T]) fill(items iter.Seq2[T, error]) error {
 // overwrite makes items the content, changing what is there where it differs.
 func (tx *transaction[T]) overwrite(items iter.Seq2[T, error]) error {
 	before := tx.objects
-	seen := make(map[string]struct{}, before.Len())
+	seen, ascending := make([]string, 0, before.Len()), true // servers list in the order of keys
 	for obj, err := range items {
 		if err != nil {
 			return err
@@ -205,13 +205,19 @@ func (tx *transaction[T]) overwrite(items iter.Seq2[T, error]) error {
 		if err != nil {
 			return err
 		}
-		seen[tx.put(key, trie.HashString(key), obj).Key] = struct{}{}
+		key = tx.put(key, trie.HashString(key), obj).Key
+		ascending = ascending && (len(seen) == 0 || seen[len(seen)-1] < key)
+		seen = append(seen, key)
+	}
+	if !ascending {
+		slices.Sort(seen)
+		seen = slices.Compact(seen)
 	}
 	if tx.objects.Len() == len(seen) {
 		return nil
 	}
 	for key := range before.All() {
-		if _, ok := seen[key]; !ok {
+		if _, ok := slices.BinarySearch(seen, key); !ok {
 			tx.delete(key, trie.HashString(key))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -197,7 +198,14 @@ func TestModel(t *testing.T) {
 		case 0:
 			maps.DeleteFunc(objects, func(string, *corev1.Pod) bool { return random.IntN(3) == 0 })
 			objects[key] = p
-			require.NoError(t, x.Replace(store.Items(slices.Collect(maps.Values(objects))...), store.At(strconv.Itoa(version))))
+			items := slices.Collect(maps.Values(objects)) // in no order, in the order of keys, or with one of them twice
+			switch random.IntN(3) {
+			case 0:
+				slices.SortFunc(items, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+			case 1:
+				items = append(items, items[random.IntN(len(items))])
+			}
+			require.NoError(t, x.Replace(store.Items(items...), store.At(strconv.Itoa(version))))
 		case 1, 2, 3:
 			require.NoError(t, x.Delete(p))
 			delete(objects, key)
