@@ -1,13 +1,20 @@
 package e2e_test
 
 import (
+	"context"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/tributary-go/tributary/e2e/cluster"
+	"github.com/tributary-go/tributary/e2e/netfault"
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 )
 
@@ -52,4 +59,102 @@ func TestRestoredEtcd(t *testing.T) {
 		require.Equal(t, 1, f.status().Lists[reflector.WentBack]+f.status().Lists[reflector.Expired]+f.status().Lists[reflector.TooLarge], "%v", f.status().Lists)
 	}
 	w.freshness(t, time.Now(), 10*time.Second, await(copies[0], nodeName(1)), await(copies[1], nodeName(1)), await(copies[2], nodeName(2)))
+}
+
+// etcd is restored from a backup, and others write until it has passed the copy's version before the
+// client comes back. Its watch goes on in the new history without a sign, and no client can notice
+// that. A verification names each object that differs, and the next relist heals it.
+func TestRestoredEtcdThatHasPassedTheCopy(t *testing.T) {
+	t.Parallel()
+	const pods = 20
+	c := cluster.Start(t)
+	w := newWorld(t, c)
+	w.fill(pods)
+	c.Server.Kill()
+	backup := c.Etcd.Backup()
+	c.Server.Restart()
+
+	proxy := netfault.Listen(t, c.Server.Address())
+	client, err := kubernetes.NewForConfig(c.Server.ConfigVia(proxy.Address(), cluster.Agent))
+	require.NoError(t, err)
+	reports := make(chan informer.Drift, 1000)
+	copied := informer.New(listwatch.FromClient[corev1.Pod](client.CoreV1().RESTClient(), "pods"),
+		informer.WithVerification(2*time.Second, func(d informer.Drift, err error) {
+			if err == nil { // the client cannot ask while it is away
+				reports <- d
+			}
+		}))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- copied.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
+	require.NoError(t, copied.WaitSynced(ctx))
+
+	// What the backup does not know: a state of pod 1 and of pod 2, that pod 3 is gone, and another pod.
+	inDefault := w.client.CoreV1().Pods("default")
+	require.NoError(t, w.annotate(ctx, 1))
+	require.NoError(t, w.annotate(ctx, 2))
+	require.NoError(t, inDefault.Delete(ctx, podName(3), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+	last, err := inDefault.Create(ctx, newPod("later", nodeName(4)), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, copied.WaitForResourceVersion(ctx, last.ResourceVersion))
+
+	proxy.Switch("127.0.0.1:1")
+	proxy.Reset()
+	c.Server.Kill()
+	c.Etcd.Restore(backup)
+	c.Server.Restart()
+	held := copied.Snapshot().ResourceVersion()
+	for i := 5; ; i = 5 + (i+1)%10 { // pods that both histories have
+		pod, err := inDefault.Patch(ctx, podName(i), mergePatch, roundPatch(rand.Int()), metav1.PatchOptions{})
+		require.NoError(t, err)
+		if older(held, pod.ResourceVersion) {
+			break
+		}
+	}
+	for len(reports) > 0 {
+		<-reports
+	}
+	listed := copied.Status().Lists
+	proxy.Switch(c.Server.Address())
+	newest, err := inDefault.Patch(ctx, podName(0), mergePatch, roundPatch(rand.Int()), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.NoError(t, copied.WaitForResourceVersion(ctx, newest.ResourceVersion))
+	require.Equal(t, listed, copied.Status().Lists, "the watch goes on, and nothing shows")
+
+	key := func(i int) string { return "default/" + podName(i) }
+	var drift informer.Drift
+	verified := func(holds func(informer.Drift) bool) func() bool {
+		return func() bool {
+			if w.annotate(ctx, 0) != nil { // an event moves the copy up to the version of a verification
+				return false
+			}
+			select {
+			case drift = <-reports:
+				return holds(drift)
+			default:
+				return false
+			}
+		}
+	}
+	require.Eventually(t, verified(func(d informer.Drift) bool { return d.Count > 0 }), time.Minute, 100*time.Millisecond)
+	var found []string
+	for _, d := range drift.Differences {
+		found = append(found, d.Key)
+	}
+	t.Logf("%d of %d differ: %v", drift.Count, drift.Objects, drift.Differences)
+	require.Subset(t, found, []string{key(1), key(2), key(3), "default/later"})
+	require.NotContains(t, found, key(0), "written since")
+	require.NotContains(t, found, key(4), "never written")
+	require.Equal(t, drift.Count, copied.Status().Drift.Count)
+
+	w.advance()
+	c.Server.Kill()
+	c.Etcd.Compact()
+	c.Server.Restart()
+	require.Eventually(t, verified(func(d informer.Drift) bool { return d.Count == 0 }), time.Minute, 100*time.Millisecond)
+	_, there := copied.Snapshot().Get(key(3))
+	require.True(t, there)
+	_, there = copied.Snapshot().Get("default/later")
+	require.False(t, there)
 }
