@@ -208,6 +208,23 @@ func TestErrorsDoNotQuoteWhatIsNotHTTP(t *testing.T) {
 	}
 }
 
+// A server sends its clients elsewhere, to an address with a token. Nobody answers there, or the
+// way there has no end.
+func TestErrorsDoNotShowWhereAServerRedirects(t *testing.T) {
+	for name, to := range map[string]func(r *http.Request) string{
+		"nobody is there": func(*http.Request) string { return "http://user:hunter2@127.0.0.1:1/pods?token=hunter2#hunter2" },
+		"in a circle":     func(r *http.Request) string { return "http://user:hunter2@" + r.Host + "/pods?token=hunter2#hunter2" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to(r), http.StatusFound) })
+			for _, err := range bothErrors(t, restClient(t, config, v1Version)) {
+				requireSilent(t, err)
+				require.ErrorContains(t, err, "127.0.0.1", "the host is named")
+			}
+		})
+	}
+}
+
 func TestErrorsDoNotShowThePasswordInTheURL(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
