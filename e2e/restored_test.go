@@ -61,9 +61,9 @@ func TestRestoredEtcd(t *testing.T) {
 	w.freshness(t, time.Now(), 10*time.Second, await(copies[0], nodeName(1)), await(copies[1], nodeName(1)), await(copies[2], nodeName(2)))
 }
 
-// etcd is restored from a backup, and others write until it has passed the copy's version before the
-// client comes back. Its watch goes on in the new history without a sign, and no client can notice
-// that. A verification names each object that differs, and the next relist heals it.
+// etcd is restored from a backup, and others write until it has passed the copy's version before
+// the client comes back. Its watch goes on in the new history without a sign, and no client can
+// notice that. A verification names each object that differs, and the next relist heals it.
 func TestRestoredEtcdThatHasPassedTheCopy(t *testing.T) {
 	t.Parallel()
 	const pods = 20
@@ -90,7 +90,7 @@ func TestRestoredEtcdThatHasPassedTheCopy(t *testing.T) {
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
 	require.NoError(t, copied.WaitSynced(ctx))
 
-	// What the backup does not know: a state of pod 1 and of pod 2, that pod 3 is gone, and another pod.
+	// The backup has other states of pods 1 and 2, still has pod 3, and lacks the pod "later".
 	inDefault := w.client.CoreV1().Pods("default")
 	require.NoError(t, w.annotate(ctx, 1))
 	require.NoError(t, w.annotate(ctx, 2))
@@ -126,7 +126,7 @@ func TestRestoredEtcdThatHasPassedTheCopy(t *testing.T) {
 	var drift informer.Drift
 	verified := func(holds func(informer.Drift) bool) func() bool {
 		return func() bool {
-			if w.annotate(ctx, 0) != nil { // an event moves the copy up to the version of a verification
+			if w.annotate(ctx, 0) != nil { // an event moves the copy up to a verification's version
 				return false
 			}
 			select {

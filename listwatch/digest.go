@@ -15,14 +15,14 @@ import (
 	"github.com/tributary-go/tributary/internal/sharing"
 )
 
-// digests remembers from which bytes the objects of one reader were decoded: a 128-bit digest of the
-// wire form per object. If the same bytes come again, and the reader still holds that very object,
-// nothing has changed.
+// digests remembers from which bytes the objects of one reader were decoded: a 128-bit digest of
+// the wire form per object. If the same bytes come again, and the reader still holds that very
+// object, nothing has changed.
 //
-// An entry stands under the hash of a UID, but belongs to one object in memory: a store may refuse an
-// object that it was given, and others may write into it. Objects are held weakly, so that an entry
-// neither keeps an object nor is taken for the entry of another one that has come to its address. Two
-// UIDs with one hash take each other's place, which costs decoding again.
+// An entry stands under the hash of a UID, but belongs to one object in memory: a store may refuse
+// an object that it was given, and others may write into it. Objects are held weakly, so that an
+// entry neither keeps an object nor vouches for another one that has come to its address. Two UIDs
+// with one hash take each other's place, which costs decoding again.
 //
 // It is safe for concurrent use.
 type digests struct {
@@ -72,8 +72,8 @@ func (d *digests) begin() {
 	d.turns.Store(1 + uint32(len(d.entries)/checkedPerList))
 }
 
-// due reports whether the object with that entry is to be compared in this list. Its turn follows from
-// its UID alone, so that every object has one.
+// due reports whether the object with that entry is to be compared in this list. Its turn follows
+// from its UID alone, so that every object has one.
 func (d *digests) due(entry uint64) bool {
 	turns := d.turns.Load()
 	return turns > 0 && uint32(entry)%turns == d.rounds.Load()%turns
@@ -148,8 +148,8 @@ func (d *digests) forget(uid []byte) {
 	delete(d.entries, d.entryOf(uid))
 }
 
-// sweepLocked drops the entries of objects that are gone. If many are, the rest moves into a new map:
-// one that has been large keeps its size.
+// sweepLocked drops the entries of objects that are gone. If many are, the rest moves into a new
+// map: a map never gives memory back.
 func (d *digests) sweepLocked() {
 	had := len(d.entries)
 	maps.DeleteFunc(d.entries, func(_ uint64, e digested) bool { return e.object.Value() == nil })

@@ -198,11 +198,11 @@ func TestModel(t *testing.T) {
 		case 0:
 			maps.DeleteFunc(objects, func(string, *corev1.Pod) bool { return random.IntN(3) == 0 })
 			objects[key] = p
-			items := slices.Collect(maps.Values(objects)) // in no order, in the order of keys, or with one of them twice
+			items := slices.Collect(maps.Values(objects)) // in no order
 			switch random.IntN(3) {
-			case 0:
+			case 0: // in the order of keys
 				slices.SortFunc(items, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-			case 1:
+			case 1: // with one of them twice
 				items = append(items, items[random.IntN(len(items))])
 			}
 			require.NoError(t, x.Replace(store.Items(items...), store.At(strconv.Itoa(version))))

@@ -27,8 +27,8 @@ const blockSize = 1024
 // room is where a digest is made: slices that are given to an interface escape.
 type room struct{ in, out []byte }
 
-// NewHash makes a hash with a key of its own. It fails if the process may not use GCM under nonces of
-// its own (GODEBUG=fips140=only).
+// NewHash makes a hash with a key of its own. It fails if the process may not use GCM under
+// nonces of its own (GODEBUG=fips140=only).
 func NewHash() (*Hash, error) {
 	var key [16]byte
 	var words [blockSize]byte
@@ -50,10 +50,10 @@ func NewHash() (*Hash, error) {
 	return h, nil
 }
 
-// Sum is the digest of a whole object. Blocks are compressed first, which is faster than GMAC; their
-// results, the rest and the length then go through GMAC. Two inputs that were chosen without the key
-// have equal digests with a chance below 2^-63. A digest is only ever compared with another one of
-// the same object, so that chances do not add up over a collection.
+// Sum is the digest of a whole object. Blocks are compressed first, which is faster than GMAC;
+// their results, the rest and the length then go through GMAC. Two inputs that were chosen without
+// the key have equal digests with a chance below 2^-63. A digest is only ever compared with another
+// digest of the same object, so that chances do not add up over a collection.
 func (h *Hash) Sum(data []byte) Digest {
 	r := h.rooms.Get().(*room)
 	defer h.rooms.Put(r)
@@ -68,8 +68,8 @@ func (h *Hash) Sum(data []byte) Digest {
 }
 
 // compress is NH with words of 64 bits (Black and others, "UMAC: Fast and Secure Message
-// Authentication", CRYPTO '99): the sum of (data[i]+key[i]) * (data[i+1]+key[i+1]) for each even i. By their
-// proof, two different blocks have the same sum for one key in 2^64.
+// Authentication", CRYPTO '99): the sum of (data[i]+key[i]) * (data[i+1]+key[i+1]) for each even i.
+// By their proof, two different blocks have the same sum for one key in 2^64.
 func compress(key *[blockSize / 8]uint64, data *[blockSize]byte) (low, high uint64) {
 	le := binary.LittleEndian
 	for i := 0; i < len(key); i += 8 { // four products at a time keep the multiplier busy
@@ -91,6 +91,6 @@ func compress(key *[blockSize / 8]uint64, data *[blockSize]byte) (low, high uint
 	return low, high
 }
 
-// seal appends the GMAC of data to into. For two inputs of n bytes that were chosen without the key,
-// the chance of equal results is below n/2^124.
+// seal appends the GMAC of data to into. For two inputs of n bytes that were chosen without the
+// key, the chance of equal results is below n/2^124.
 func (h *Hash) seal(into, data []byte) []byte { return h.gcm.Seal(into, h.nonce, nil, data) }
