@@ -82,7 +82,7 @@ func Example_cachedCollection() {
 	if err := r.WaitSynced(ctx); err != nil {
 		fmt.Println(err) // names the cause, such as a 403
 	}
-	now := pods.Snapshot() // immutable, lock-free, O(1)
+	now := pods.Snapshot() // immutable, read without a lock, O(1)
 	for pod := range byNode.Objects(now, "node-1") {
 		fmt.Println(pod.Name, "at version", now.ResourceVersion())
 	}

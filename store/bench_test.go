@@ -75,19 +75,24 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
+// newerPods are two newer versions of each pod, in no order.
+func newerPods(pods []*corev1.Pod) (newer [2][]*corev1.Pod) {
+	for version := range newer {
+		for i, j := range rand.New(rand.NewPCG(1, 1)).Perm(len(pods)) {
+			next := *pods[j]
+			next.ResourceVersion = strconv.Itoa(1_000_000*(version+1) + i)
+			newer[version] = append(newer[version], &next)
+		}
+	}
+	return newer
+}
+
 // BenchmarkUpdate writes newer versions of pods, made beforehand: two of each, so that every write
 // changes something.
 func BenchmarkUpdate(b *testing.B) {
 	for _, n := range sizes {
 		pods := benchPods(n)
-		newer := [2][]*corev1.Pod{make([]*corev1.Pod, n), make([]*corev1.Pod, n)}
-		for version := range newer {
-			for i, j := range rand.New(rand.NewPCG(1, 1)).Perm(n) {
-				next := *pods[j]
-				next.ResourceVersion = strconv.Itoa(1_000_000*(version+1) + i)
-				newer[version][i] = &next
-			}
-		}
+		newer := newerPods(pods)
 		for indexes := range 3 {
 			x, y := ours(pods, indexes), theirs(pods, indexes)
 			b.Run(fmt.Sprintf("%d/indexes=%d/tributary", n, indexes), func(b *testing.B) {
@@ -102,6 +107,29 @@ func BenchmarkUpdate(b *testing.B) {
 					_ = y.Update(newer[i/n%2][i%n])
 				}
 			})
+		}
+	}
+}
+
+// BenchmarkUpdateBetweenSnapshots updates as BenchmarkUpdate does, and takes a snapshot every so
+// many writes, which BenchmarkUpdate never does. client-go's has none.
+func BenchmarkUpdateBetweenSnapshots(b *testing.B) {
+	for _, n := range sizes {
+		pods := benchPods(n)
+		newer := newerPods(pods)
+		for _, indexes := range []int{0, 2} {
+			for _, every := range []int{1, 8, 64, 1024} {
+				x := ours(pods, indexes)
+				b.Run(fmt.Sprintf("%d/indexes=%d/every=%d", n, indexes, every), func(b *testing.B) {
+					b.ReportAllocs()
+					for i := 0; b.Loop(); i++ {
+						_ = x.Update(newer[i/n%2][i%n])
+						if i%every == 0 {
+							x.Snapshot()
+						}
+					}
+				})
+			}
 		}
 	}
 }

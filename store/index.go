@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/tributary-go/tributary/internal/trie"
 )
@@ -12,10 +11,9 @@ import (
 // without state: pass it to [NewIndexer], then query it on that indexer's snapshots. One Index may
 // serve many indexers.
 type Index[T Object, K comparable] struct {
-	name    string
-	values  func(T) []K
-	buckets trie.Writer[K, members[T]]
-	members trie.Writer[T, struct{}]
+	name   string
+	values func(T) []K
+	hash   func(K) uint64
 }
 
 // members are the objects under one value: a set, placed by the hash of their keys and compared by
@@ -27,16 +25,16 @@ type indexed[T Object, K comparable] = trie.Map[K, members[T]]
 
 // NewIndex declares an index. values returns under which values an object is found: none, one or
 // more; a value returned twice counts once. It must be a pure function of the object, and is called
-// by the writer of the store. NewIndex panics if values is nil.
+// by the writer of the store, before the write takes effect. NewIndex panics if values is nil.
 func NewIndex[T Object, K comparable](name string, values func(obj T) []K) *Index[T, K] {
 	if values == nil {
 		panic(fmt.Sprintf("store: NewIndex: the function of index %q is nil", name))
 	}
-	return &Index[T, K]{
-		name: name, values: values,
-		buckets: trie.Writer[K, members[T]]{Hash: trie.Hash[K]},
-		members: trie.Writer[T, struct{}]{Hash: func(obj T) uint64 { return trie.HashString(KeyOf(obj)) }},
+	x := &Index[T, K]{name: name, values: values, hash: trie.Hash[K]}
+	if hash, ok := any(trie.HashString).(func(K) uint64); ok {
+		x.hash = hash
 	}
+	return x
 }
 
 // Name is what the index was declared as; it appears in messages.
@@ -45,13 +43,13 @@ func (x *Index[T, K]) Name() string { return x.name }
 // Objects yields the objects under value, in no particular order. It panics when the snapshot's
 // store was made without this index.
 func (x *Index[T, K]) Objects(s Snapshot[T], value K) iter.Seq[T] {
-	found, _ := x.in(s).Get(trie.Hash(value), value)
+	found, _ := x.in(s).Get(x.hash(value), value)
 	return found.Keys()
 }
 
 // Len is the number of objects under value; it is O(1). It panics as [Index.Objects] does.
 func (x *Index[T, K]) Len(s Snapshot[T], value K) int {
-	found, _ := x.in(s).Get(trie.Hash(value), value)
+	found, _ := x.in(s).Get(x.hash(value), value)
 	return found.Len()
 }
 
@@ -82,96 +80,7 @@ func (x *Index[T, K]) in(s Snapshot[T]) indexed[T, K] {
 // AnyIndex is an [*Index] of T by values of any type; nothing else implements it.
 type AnyIndex[T Object] interface {
 	Name() string
-	empty() any
-	// built is the index of objects.
-	built(objects trie.Map[string, T]) any
-	// replaced is the index in from with the object whose key has the given hash moved from where
-	// old was found to where obj is; the zero T stands for absent. owner is that of a
-	// [trie.Writer].
-	replaced(from any, owner, hash uint64, old, obj T) any
+	writer() indexWriter[T]
 }
 
-func (x *Index[T, K]) empty() any { return indexed[T, K]{} }
-
-func (x *Index[T, K]) built(objects trie.Map[string, T]) any {
-	type bucket struct {
-		value   K
-		members []trie.Entry[T, struct{}]
-		hashes  []uint64
-	}
-	var buckets []bucket
-	place := map[K]int{}
-	for key, obj := range objects.All() {
-		hash, values := trie.HashString(key), x.values(obj)
-		for i, v := range values {
-			if slices.Contains(values[:i], v) {
-				continue
-			}
-			at, ok := place[v]
-			if !ok {
-				at = len(buckets)
-				place[v], buckets = at, append(buckets, bucket{value: v})
-			}
-			b := &buckets[at]
-			b.members, b.hashes = append(b.members, trie.Entry[T, struct{}]{Key: obj}), append(b.hashes, hash)
-		}
-	}
-	entries, hashes := make([]trie.Entry[K, members[T]], len(buckets)), make([]uint64, len(buckets))
-	for i, b := range buckets {
-		entries[i] = trie.Entry[K, members[T]]{Key: b.value, Value: x.members.Build(b.members, b.hashes)}
-		hashes[i] = trie.Hash(b.value)
-	}
-	return x.buckets.Build(entries, hashes)
-}
-
-func (x *Index[T, K]) replaced(from any, owner, hash uint64, old, obj T) any {
-	var none T
-	var before, after []K
-	if old != none {
-		before = x.values(old)
-	}
-	if obj != none {
-		after = x.values(obj)
-	}
-	index := from.(indexed[T, K])
-	for i, v := range before {
-		if !slices.Contains(after, v) && !slices.Contains(before[:i], v) {
-			index = x.moved(index, v, owner, hash, old, none)
-		}
-	}
-	for i, v := range after {
-		switch {
-		case slices.Contains(after[:i], v):
-		case slices.Contains(before, v):
-			index = x.moved(index, v, owner, hash, old, obj)
-		default:
-			index = x.moved(index, v, owner, hash, none, obj)
-		}
-	}
-	return index
-}
-
-// moved is index with obj in place of old under one value.
-func (x *Index[T, K]) moved(index indexed[T, K], value K, owner, hash uint64, old, obj T) indexed[T, K] {
-	var none T
-	writeMembers, writeBuckets := x.members, x.buckets
-	writeMembers.Owner, writeBuckets.Owner = owner, owner
-	valueHash := trie.Hash(value)
-	was, _ := index.Get(valueHash, value)
-	now := was
-	switch {
-	case obj == none:
-		now, _, _ = writeMembers.Delete(was, hash, old)
-	case old == none:
-		now = writeMembers.Swap(was, hash, obj, obj)
-	default:
-		now = writeMembers.Swap(was, hash, old, obj)
-	}
-	switch {
-	case now.Len() == 0:
-		index, _, _ = writeBuckets.Delete(index, valueHash, value)
-	case now != was:
-		index, _, _ = writeBuckets.Set(index, valueHash, value, now)
-	}
-	return index
-}
+func (x *Index[T, K]) writer() indexWriter[T] { return &indexWriterOf[T, K]{index: x} }

@@ -4,24 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"sync/atomic"
 
-	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/rv"
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
 // Indexer is the [Store] that keeps snapshots, with secondary indexes. The zero value is an empty
-// indexer without indexes. All methods are safe for concurrent use: readers take no lock, writers
-// wait for each other.
+// indexer without indexes. All methods are safe for concurrent use. Writers wait for each other.
+// Readers of a snapshot take no lock.
 type Indexer[T Object] struct {
+	// now is the content as a version, from the moment when somebody asks for it until the next
+	// write; nil in between, so that writes in a row make no versions.
 	now atomic.Pointer[version[T]]
 
-	writing sync.Mutex // serialises writers
-	schema  []AnyIndex[T]
+	// writing serialises writers, and is held while a list arrives or a user's function runs.
+	writing sync.Mutex
+	// editing is held only for the edit itself, so that a reader who needs a new version of now
+	// waits for one edit and no more. Who holds both took writing first.
+	editing sync.Mutex
+	draft   draft[T]
 }
 
 // NewIndexer makes an empty indexer with the given indexes. It panics if one of them is nil.
@@ -31,11 +35,42 @@ func NewIndexer[T Object](indexes ...AnyIndex[T]) *Indexer[T] {
 			panic(fmt.Sprintf("store: NewIndexer: index %d is nil: make it with NewIndex", i+1))
 		}
 	}
-	return &Indexer[T]{schema: indexes}
+	return &Indexer[T]{draft: newDraft(indexes)}
 }
 
-// Snapshot is the content now. It is O(1), takes no lock, and never sees half of a change.
-func (x *Indexer[T]) Snapshot() Snapshot[T] { return Snapshot[T]{x.now.Load()} }
+// Snapshot is the content now. It is O(1) and never sees half of a change. It takes no lock if
+// nothing was written since the last snapshot; otherwise it waits for at most the edit of one
+// write. A write after it copies what it changes; without a snapshot in between, it changes the
+// content in place. To look up one object for each write, use [Indexer.Get].
+func (x *Indexer[T]) Snapshot() Snapshot[T] {
+	if now := x.now.Load(); now != nil {
+		return Snapshot[T]{now}
+	}
+	return x.seal()
+}
+
+func (x *Indexer[T]) seal() Snapshot[T] {
+	x.editing.Lock()
+	defer x.editing.Unlock()
+	now := x.now.Load()
+	if now == nil {
+		now = x.draft.seal()
+		x.now.Store(now)
+	}
+	return Snapshot[T]{now}
+}
+
+// Get returns the object that is stored under key now, without a snapshot. It waits as
+// [Indexer.Snapshot] does. Several calls may see several states.
+func (x *Indexer[T]) Get(key string) (obj T, ok bool) {
+	if now := x.now.Load(); now != nil {
+		return now.objects.Get(trie.HashString(key), key)
+	}
+	hash := trie.HashString(key)
+	x.editing.Lock()
+	defer x.editing.Unlock()
+	return x.draft.objects.Get(hash, key)
+}
 
 // Add stores obj, over whatever is there under its key. It fails on an object without a name.
 func (x *Indexer[T]) Add(obj T) error { _, err := x.put("add", obj); return err }
@@ -56,16 +91,16 @@ func (x *Indexer[T]) Put(obj T) (Change[T], error) { return x.put("put", obj) }
 // Remove is [Indexer.Delete] that tells what it changed: Old is what was there, by the store's own
 // account.
 func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
-	key, err := keyForWrite("delete", obj)
-	if err != nil {
+	if err := check("delete", obj); err != nil {
 		return Change[T]{}, err
 	}
+	key := KeyOf(obj)
+	hash := trie.HashString(key)
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	tx := x.begin(0)
-	change := tx.delete(key, trie.HashString(key))
-	x.commit(tx, newest(tx.resourceVersion, obj.GetResourceVersion()))
-	return change, nil
+	w := x.draft.planDelete(key, hash)
+	x.edit(&w, newest(x.draft.resourceVersion, obj.GetResourceVersion()))
+	return w.Change, nil
 }
 
 // Replace makes items the whole content; see [Store]. An object that the indexer already holds with
@@ -76,17 +111,17 @@ func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
 func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	tx := x.begin(trie.NewOwner())
-	fill := tx.overwrite
-	if tx.objects.Len() == 0 {
-		fill = tx.fill
-	}
-	if err := fill(items); err != nil {
+	next := x.draft.fork()
+	if err := next.replace(items); err != nil {
 		return err
 	}
 	// A relist may go back in resource version, after a restore of the server's data: what the
 	// server says counts.
-	x.commit(tx, resourceVersion())
+	next.resourceVersion = resourceVersion()
+	x.editing.Lock()
+	defer x.editing.Unlock()
+	x.draft = next
+	x.now.Store(nil)
 	return nil
 }
 
@@ -95,151 +130,40 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 func (x *Indexer[T]) Bookmark(resourceVersion string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	tx := x.begin(0)
-	x.commit(tx, later(tx.resourceVersion, resourceVersion))
+	x.edit(&write[T]{}, later(x.draft.resourceVersion, resourceVersion))
 	return nil
 }
 
 func (x *Indexer[T]) put(op string, obj T) (Change[T], error) {
-	key, err := keyForWrite(op, obj)
-	if err != nil {
+	if err := check(op, obj); err != nil {
 		return Change[T]{}, err
 	}
+	var space [keySpace]byte
+	key := appendKey(space[:0], obj)
+	hash := trie.HashBytes(key)
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	tx := x.begin(0)
-	change := tx.put(key, trie.HashString(key), obj)
-	x.commit(tx, newest(tx.resourceVersion, obj.GetResourceVersion()))
-	return change, nil
+	w := x.draft.planPut(key, hash, obj)
+	x.edit(&w, newest(x.draft.resourceVersion, obj.GetResourceVersion()))
+	return w.Change, nil
 }
 
-// transaction is a version in the making. Its indexes are the last version's own until the first of
-// them changes.
-type transaction[T Object] struct {
-	version[T]
-	owner uint64 // of a [trie.Writer]: 0 for a single write
-	own   bool   // indexes is this transaction's
-}
-
-func (x *Indexer[T]) begin(owner uint64) transaction[T] {
-	tx := transaction[T]{owner: owner}
-	if now := x.now.Load(); now != nil {
-		tx.version = *now
-		return tx
+// edit does a planned write, which makes the content that of resourceVersion. The caller holds
+// writing.
+func (x *Indexer[T]) edit(w *write[T], resourceVersion string) {
+	if w.Unchanged() && resourceVersion == x.draft.resourceVersion {
+		return
 	}
-	tx.schema, tx.own = x.schema, true
-	tx.indexes = make([]any, len(x.schema))
-	for i, index := range x.schema {
-		tx.indexes[i] = index.empty()
+	x.editing.Lock()
+	defer x.editing.Unlock()
+	if x.draft.owner == 0 { // of the zero Indexer
+		x.draft.owner = trie.NewOwner()
 	}
-	return tx
-}
-
-// commit makes the transaction the content, as of resourceVersion.
-func (x *Indexer[T]) commit(tx transaction[T], resourceVersion string) {
-	tx.resourceVersion = resourceVersion
-	now := tx.version
-	x.now.Store(&now)
-}
-
-func (tx *transaction[T]) objectsWriter() trie.Writer[string, T] {
-	return trie.Writer[string, T]{Hash: trie.HashString, Owner: tx.owner}
-}
-
-func (tx *transaction[T]) put(key string, hash uint64, obj T) Change[T] {
-	there, held := tx.objects.Find(hash, key)
-	if held {
-		key = there.Key
-		if sameState(there.Value, obj) {
-			return Change[T]{Key: key, Old: there.Value, New: there.Value}
-		}
+	x.draft.do(w)
+	x.draft.resourceVersion = resourceVersion
+	if x.now.Load() != nil {
+		x.now.Store(nil)
 	}
-	tx.objects, _, _ = tx.objectsWriter().Set(tx.objects, hash, key, obj)
-	tx.replace(hash, there.Value, obj)
-	return Change[T]{Key: key, Old: there.Value, New: obj}
-}
-
-func (tx *transaction[T]) delete(key string, hash uint64) Change[T] {
-	now, was, held := tx.objectsWriter().Delete(tx.objects, hash, key)
-	if !held {
-		return Change[T]{Key: key}
-	}
-	var none T
-	tx.objects = now
-	tx.replace(hash, was.Value, none)
-	return Change[T]{Key: was.Key, Old: was.Value}
-}
-
-// fill makes items the content, where there was none.
-func (tx *transaction[T]) fill(items iter.Seq2[T, error]) error {
-	var entries []trie.Entry[string, T]
-	var hashes []uint64
-	for obj, err := range items {
-		if err != nil {
-			return err
-		}
-		key, err := keyForWrite("replace", obj)
-		if err != nil {
-			return err
-		}
-		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
-	}
-	tx.objects = tx.objectsWriter().Build(entries, hashes)
-	indexes := make([]any, len(tx.schema))
-	for i, index := range tx.schema {
-		indexes[i] = index.built(tx.objects)
-	}
-	tx.indexes = indexes
-	return nil
-}
-
-// overwrite makes items the content, changing what is there where it differs.
-func (tx *transaction[T]) overwrite(items iter.Seq2[T, error]) error {
-	before := tx.objects
-	seen, ascending := make([]string, 0, before.Len()), true // servers list in the order of keys
-	for obj, err := range items {
-		if err != nil {
-			return err
-		}
-		key, err := keyForWrite("replace", obj)
-		if err != nil {
-			return err
-		}
-		key = tx.put(key, trie.HashString(key), obj).Key
-		ascending = ascending && (len(seen) == 0 || seen[len(seen)-1] < key)
-		seen = append(seen, key)
-	}
-	if !ascending {
-		slices.Sort(seen)
-		seen = slices.Compact(seen)
-	}
-	if tx.objects.Len() == len(seen) {
-		return nil
-	}
-	for key := range before.All() {
-		if _, ok := slices.BinarySearch(seen, key); !ok {
-			tx.delete(key, trie.HashString(key))
-		}
-	}
-	return nil
-}
-
-// replace brings the indexes up to a change.
-func (tx *transaction[T]) replace(hash uint64, old, obj T) {
-	if !tx.own {
-		tx.indexes, tx.own = slices.Clone(tx.indexes), true
-	}
-	for i, index := range tx.schema {
-		tx.indexes[i] = index.replaced(tx.indexes[i], tx.owner, hash, old, obj)
-	}
-}
-
-// sameState reports whether two objects are the same state of the same object: equal UID, equal and
-// known resource version, equal content. Only equal versions are compared by content, since
-// different ones are a change already.
-func sameState[T Object](a, b T) bool {
-	return a == b || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
-		a.GetUID() != "" && a.GetUID() == b.GetUID() && content.Equal(a, b)
 }
 
 // newest keeps a resource version from going back (invariant 1), and from being taken from an
@@ -252,15 +176,15 @@ func newest(held, came string) string {
 	return later(held, came)
 }
 
-func keyForWrite[T Object](op string, obj T) (string, error) {
+func check[T Object](op string, obj T) error {
 	var none T
 	if obj == none {
-		return "", fmt.Errorf("store: %s: the object is nil", op)
+		return fmt.Errorf("store: %s: the object is nil", op)
 	}
 	if obj.GetName() == "" {
-		return "", fmt.Errorf("store: %s: %w", op, errNoName)
+		return fmt.Errorf("store: %s: %w", op, errNoName)
 	}
-	return KeyOf(obj), nil
+	return nil
 }
 
 var errNoName = errors.New("the object has no metadata.name")

@@ -21,6 +21,8 @@ type version[T Object] struct {
 	indexes         []any // per entry of schema, the trie that its index made
 	schema          []AnyIndex[T]
 	resourceVersion string
+
+	few [2]any // the space of indexes, so that most versions are one allocation
 }
 
 // Len is the number of objects.

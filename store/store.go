@@ -39,7 +39,8 @@ type Bookmarker interface {
 // that turns undecodable stays in its last good state, and content of an earlier run is never
 // replaced by an older state.
 type Snapshotter[T Object] interface {
-	// Snapshot is the content now. It does not block, and any number of goroutines may call it.
+	// Snapshot is the content now. It blocks for no longer than one write takes, and any number of
+	// goroutines may call it.
 	Snapshot() Snapshot[T]
 }
 

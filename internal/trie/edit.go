@@ -10,9 +10,10 @@ type Writer[K comparable, V any] struct {
 	// Hash is the function by which keys are placed. It is called for what is in a bucket that has
 	// grown too large.
 	Hash func(K) uint64
-	// Owner is 0 where each write is to leave the Map it began from as it was. Under an owner from
-	// [NewOwner], writes change in place what earlier ones under it have made: of the Maps they
-	// returned only the newest may be used, until the last write is done.
+	// Owner is 0 if each write is to leave the Map it began from as it was. Under an owner from
+	// [NewOwner], writes change in place the nodes that earlier writes under it have made: of the
+	// Maps that they returned, only the newest may be used. A Map that must stay ends the
+	// transaction: later writes need another owner.
 	Owner uint64
 }
 

@@ -33,6 +33,9 @@ func Hash[K comparable](key K) uint64 { return maphash.Comparable(seed, key) }
 // HashString is a hash of a string, quicker than [Hash].
 func HashString(key string) uint64 { return maphash.String(seed, key) }
 
+// HashBytes is [HashString] of a string that is still in a buffer.
+func HashBytes(key []byte) uint64 { return maphash.Bytes(seed, key) }
+
 // Map is an immutable map from K to V. The zero value is empty. Copies are O(1) and share memory;
 // any number of goroutines may read one at the same time.
 type Map[K comparable, V any] struct {

@@ -45,7 +45,7 @@ func main() {
 		log.Fatal(err) // names the cause, such as a 403
 	}
 	for node, shutdown := queue.Get(); !shutdown; node, shutdown = queue.Get() {
-		now := pods.Snapshot() // immutable, lock-free, O(1)
+		now := pods.Snapshot() // immutable, read without a lock, O(1)
 		fmt.Println(node, "has", byNode.Len(now, node), "pods at version", now.ResourceVersion())
 		queue.Done(node)
 	}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/tributary-go/tributary/internal/content"
+	"github.com/tributary-go/tributary/internal/trie"
+)
+
+// draft is the writer's version of the content. The writer changes in place the nodes that carry
+// the draft's owner, which no snapshot holds. Each snapshot gives the draft a new owner.
+type draft[T Object] struct {
+	schema          []AnyIndex[T]
+	objects         trie.Map[string, T]
+	indexes         []indexWriter[T] // per entry of schema
+	resourceVersion string
+	owner           uint64 // of a [trie.Writer]
+}
+
+func newDraft[T Object](schema []AnyIndex[T]) draft[T] {
+	d := draft[T]{schema: schema, indexes: make([]indexWriter[T], len(schema)), owner: trie.NewOwner()}
+	for i, index := range schema {
+		d.indexes[i] = index.writer()
+	}
+	return d
+}
+
+// fork is a draft that begins with the same content and shares no node that either may change.
+func (d *draft[T]) fork() draft[T] {
+	out := *d
+	out.owner = trie.NewOwner()
+	out.indexes = make([]indexWriter[T], len(d.indexes))
+	for i, index := range d.indexes {
+		out.indexes[i] = index.fork()
+	}
+	return out
+}
+
+// seal is the draft as a version that readers may have: from now on its nodes are copied before
+// they change.
+func (d *draft[T]) seal() *version[T] {
+	v := &version[T]{objects: d.objects, schema: d.schema, resourceVersion: d.resourceVersion}
+	v.indexes = v.few[:0]
+	for _, index := range d.indexes {
+		v.indexes = append(v.indexes, index.content())
+	}
+	d.owner = trie.NewOwner()
+	return v
+}
+
+func (d *draft[T]) writer() trie.Writer[string, T] {
+	return trie.Writer[string, T]{Hash: trie.HashString, Owner: d.owner}
+}
+
+// write is one planned write. What may call a user's code or take long is done in the planning.
+type write[T Object] struct {
+	Change[T]
+	hash  uint64
+	place trie.Place[string, T] // of the old object
+}
+
+// planPut plans to store obj under key, which has the given hash.
+func (d *draft[T]) planPut(key []byte, hash uint64, obj T) write[T] {
+	place, held := trie.PlaceOfBytes(d.objects, hash, key)
+	if !held {
+		w := write[T]{Change: Change[T]{Key: string(key), New: obj}, hash: hash}
+		d.planIndexes(hash, w.Old, obj)
+		return w
+	}
+	w := write[T]{Change: Change[T]{Key: place.Key, Old: place.Value, New: obj}, hash: hash, place: place}
+	if sameState(w.Old, obj) {
+		w.New = w.Old
+		return w
+	}
+	d.planIndexes(hash, w.Old, obj)
+	return w
+}
+
+// planDelete plans to remove what is stored under key, which has the given hash.
+func (d *draft[T]) planDelete(key string, hash uint64) write[T] {
+	w := write[T]{Change: Change[T]{Key: key}, hash: hash}
+	there, held := d.objects.Find(hash, key)
+	if !held {
+		return w
+	}
+	w.Key, w.Old = there.Key, there.Value
+	d.planIndexes(hash, w.Old, w.New)
+	return w
+}
+
+func (d *draft[T]) planIndexes(hash uint64, old, obj T) {
+	for _, index := range d.indexes {
+		index.plan(hash, old, obj)
+	}
+}
+
+// do does what was planned.
+func (d *draft[T]) do(w *write[T]) {
+	switch {
+	case w.Unchanged():
+		return
+	case w.Deleted():
+		d.objects, _, _ = d.writer().Delete(d.objects, w.hash, w.Key)
+	case w.place.Owned(d.owner):
+		w.place.Value = w.New
+	default:
+		d.objects, _, _ = d.writer().Set(d.objects, w.hash, w.Key, w.New)
+	}
+	for _, index := range d.indexes {
+		index.write(d.owner)
+	}
+}
+
+// replace makes items the content.
+func (d *draft[T]) replace(items iter.Seq2[T, error]) error {
+	if d.objects.Len() == 0 {
+		return d.fill(items)
+	}
+	return d.overwrite(items)
+}
+
+// fill makes items the content, if there was none.
+func (d *draft[T]) fill(items iter.Seq2[T, error]) error {
+	var entries []trie.Entry[string, T]
+	var hashes []uint64
+	for obj, err := range items {
+		if err != nil {
+			return err
+		}
+		if err := check("replace", obj); err != nil {
+			return err
+		}
+		key := KeyOf(obj)
+		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
+	}
+	d.objects = d.writer().Build(entries, hashes)
+	if len(d.indexes) == 0 {
+		return nil
+	}
+	// Build has left both slices in disorder, and the trie has each key once.
+	entries, hashes = entries[:0], hashes[:0]
+	for key, obj := range d.objects.All() {
+		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
+	}
+	for _, index := range d.indexes {
+		index.build(d.owner, entries, hashes)
+	}
+	return nil
+}
+
+// overwrite makes items the content, changing what is there where it differs.
+func (d *draft[T]) overwrite(items iter.Seq2[T, error]) error {
+	before := d.objects // which stays: it has no node of the owner's
+	seen, ascending := make([]string, 0, before.Len()), true // servers list in the order of keys
+	var space [keySpace]byte
+	for obj, err := range items {
+		if err != nil {
+			return err
+		}
+		if err := check("replace", obj); err != nil {
+			return err
+		}
+		key := appendKey(space[:0], obj)
+		w := d.planPut(key, trie.HashBytes(key), obj)
+		d.do(&w)
+		ascending = ascending && (len(seen) == 0 || seen[len(seen)-1] < w.Key)
+		seen = append(seen, w.Key)
+	}
+	if !ascending {
+		slices.Sort(seen)
+		seen = slices.Compact(seen)
+	}
+	if d.objects.Len() == len(seen) {
+		return nil
+	}
+	for key := range before.All() {
+		if _, ok := slices.BinarySearch(seen, key); !ok {
+			w := d.planDelete(key, trie.HashString(key))
+			d.do(&w)
+		}
+	}
+	return nil
+}
+
+// sameState reports whether two objects are the same state of the same object: equal UID, equal and
+// known resource version, equal content. Only equal versions are compared by content, since
+// different ones are a change already.
+func sameState[T Object](a, b T) bool {
+	return a == b || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
+		a.GetUID() != "" && a.GetUID() == b.GetUID() && content.Equal(a, b)
+}

@@ -1,0 +1,174 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/tributary-go/tributary/internal/trie"
+)
+
+// indexWriter is the writer's version of one index. A write is planned first, which calls the
+// user's function and may panic, and then done.
+type indexWriter[T Object] interface {
+	// fork is a writer that begins with the same content, for a transaction of its own.
+	fork() indexWriter[T]
+	// build makes entries the content; their keys have the given hashes, each once.
+	build(owner uint64, entries []trie.Entry[string, T], hashes []uint64)
+	// plan finds what is to change when obj, whose key has the given hash, takes the place of old;
+	// the zero T stands for absent.
+	plan(hash uint64, old, obj T)
+	// write does what was planned.
+	write(owner uint64)
+	// content is the trie that a snapshot holds.
+	content() any
+}
+
+type indexWriterOf[T Object, K comparable] struct {
+	index *Index[T, K]
+	now   indexed[T, K]
+	// several notes that an object has had more than one value. Until then, an object that is found
+	// under one value is under no other, so that the old object's values need not be computed.
+	several bool
+
+	planned struct {
+		hash          uint64
+		old, obj      T
+		before, after []valueHash[K]
+		place         trie.Place[T, struct{}] // of old, if just the object changes
+		one           [2]valueHash[K]         // the space of before and after
+	}
+}
+
+// valueHash is a value with its hash. Hashing fails for some dynamic types of an interface, and so
+// belongs to the plan.
+type valueHash[K comparable] struct {
+	value K
+	hash  uint64
+}
+
+func (w *indexWriterOf[T, K]) fork() indexWriter[T] {
+	return &indexWriterOf[T, K]{index: w.index, now: w.now, several: w.several}
+}
+
+func (w *indexWriterOf[T, K]) content() any { return w.now }
+
+func (w *indexWriterOf[T, K]) buckets(owner uint64) trie.Writer[K, members[T]] {
+	return trie.Writer[K, members[T]]{Hash: w.index.hash, Owner: owner}
+}
+
+func (w *indexWriterOf[T, K]) members(owner uint64) trie.Writer[T, struct{}] {
+	return trie.Writer[T, struct{}]{Hash: hashOf[T], Owner: owner}
+}
+
+func hashOf[T Object](obj T) uint64 { return trie.HashString(KeyOf(obj)) }
+
+func (w *indexWriterOf[T, K]) build(owner uint64, objects []trie.Entry[string, T], objectHashes []uint64) {
+	type bucket struct {
+		value   K
+		members []trie.Entry[T, struct{}]
+		hashes  []uint64
+	}
+	var buckets []bucket
+	place := map[K]int{}
+	w.several = false
+	for i := range objects {
+		obj, values := objects[i].Value, w.index.values(objects[i].Value)
+		w.several = w.several || len(values) > 1
+		for j, v := range values {
+			if slices.Contains(values[:j], v) {
+				continue
+			}
+			at, ok := place[v]
+			if !ok {
+				at = len(buckets)
+				place[v], buckets = at, append(buckets, bucket{value: v})
+			}
+			b := &buckets[at]
+			b.members, b.hashes = append(b.members, trie.Entry[T, struct{}]{Key: obj}), append(b.hashes, objectHashes[i])
+		}
+	}
+	entries, hashes := make([]trie.Entry[K, members[T]], len(buckets)), make([]uint64, len(buckets))
+	for i, b := range buckets {
+		entries[i] = trie.Entry[K, members[T]]{Key: b.value, Value: w.members(owner).Build(b.members, b.hashes)}
+		hashes[i] = w.index.hash(b.value)
+	}
+	w.now = w.buckets(owner).Build(entries, hashes)
+}
+
+func (w *indexWriterOf[T, K]) plan(hash uint64, old, obj T) {
+	var none T
+	p := &w.planned
+	p.hash, p.old, p.obj, p.place = hash, old, obj, trie.Place[T, struct{}]{}
+	p.before, p.after = p.before[:0], p.after[:0]
+	if obj != none {
+		p.after = w.hashed(p.one[1:1:2], w.index.values(obj))
+	}
+	if old == none {
+		return
+	}
+	if len(p.after) == 1 && !w.several {
+		under, _ := w.now.Get(p.after[0].hash, p.after[0].value)
+		if place, ok := under.Place(hash, old); ok {
+			p.place, p.before = place, p.after
+			return
+		}
+	}
+	p.before = w.hashed(p.one[0:0:1], w.index.values(old))
+}
+
+// hashed appends values, each once, to into.
+func (w *indexWriterOf[T, K]) hashed(into []valueHash[K], values []K) []valueHash[K] {
+	w.several = w.several || len(values) > 1
+	for i, v := range values {
+		if !slices.Contains(values[:i], v) {
+			into = append(into, valueHash[K]{v, w.index.hash(v)})
+		}
+	}
+	return into
+}
+
+func (w *indexWriterOf[T, K]) write(owner uint64) {
+	var none T
+	p := &w.planned
+	switch {
+	case p.place.Owned(owner):
+		p.place.Key = p.obj
+	default:
+		for _, v := range p.before {
+			if !slices.Contains(p.after, v) {
+				w.move(owner, v, p.old, none)
+			}
+		}
+		for _, v := range p.after {
+			if slices.Contains(p.before, v) {
+				w.move(owner, v, p.old, p.obj)
+			} else {
+				w.move(owner, v, none, p.obj)
+			}
+		}
+	}
+	p.old, p.obj, p.place = none, none, trie.Place[T, struct{}]{} // not the writer's to keep
+	p.one = [2]valueHash[K]{}
+	p.before, p.after = nil, nil
+}
+
+// move puts obj in place of old under one value.
+func (w *indexWriterOf[T, K]) move(owner uint64, v valueHash[K], old, obj T) {
+	var none T
+	hash := w.planned.hash
+	was, _ := w.now.Get(v.hash, v.value)
+	now := was
+	switch {
+	case obj == none:
+		now, _, _ = w.members(owner).Delete(was, hash, old)
+	case old == none:
+		now = w.members(owner).Swap(was, hash, obj, obj)
+	default:
+		now = w.members(owner).Swap(was, hash, old, obj)
+	}
+	switch {
+	case now.Len() == 0:
+		w.now, _, _ = w.buckets(owner).Delete(w.now, v.hash, v.value)
+	case now != was:
+		w.now, _, _ = w.buckets(owner).Set(w.now, v.hash, v.value, now)
+	}
+}
