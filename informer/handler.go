@@ -41,10 +41,9 @@ type Handler[T store.Object] struct {
 	diffs     atomic.Uint64
 
 	// Used only by the delivering goroutine.
-	at    view[T]
-	reads bool // the ring counts this handler among its readers
-	batch []noted[T]
-	now   Event[T] // the event being told; zero in the function of WithSynced
+	reader *reader[T] // nil before it begins
+	batch  []noted[T]
+	now    Event[T] // the event being told; zero in the function of WithSynced
 }
 
 // Lag is the distance of a handler behind the store.
@@ -146,8 +145,8 @@ func guarded(f func(), broke func(PanicError)) {
 // events yields the handler's events, and blocks between them. It ends when the handler is halted.
 func (h *Handler[T]) events(yield func(Event[T]) bool) {
 	defer func() {
-		if h.reads {
-			h.ring.leave(h.at.next)
+		if h.reader != nil {
+			h.ring.leave(h.reader)
 		}
 	}()
 	if !h.initial(yield) {
@@ -167,7 +166,7 @@ func (h *Handler[T]) events(yield func(Event[T]) bool) {
 	}
 	var changed <-chan struct{} // set when there was nothing to tell
 	for {
-		told, goOn := h.catchUp(yield)
+		told, goOn := h.catchUp(yield, h.ring.read(h.reader, h.batch[:0], false))
 		redeliver := false
 		switch {
 		case !goOn:
@@ -217,13 +216,14 @@ func (h *Handler[T]) isDue(due <-chan time.Time) bool {
 
 // initial waits for a whole state, and tells all of it.
 func (h *Handler[T]) initial(yield func(Event[T]) bool) bool {
+	var state store.Snapshot[T]
 	for {
 		changed := h.ring.changed.Wait()
-		v, ok := h.ring.begin()
+		rd, first, ok := h.ring.begin()
 		if ok {
-			h.since.Store(int64(v.at))
-			h.position.Store(v.next)
-			h.at, h.reads = v, true
+			h.since.Store(int64(first.at))
+			h.position.Store(first.next)
+			h.reader, state = rd, first.state
 			break
 		}
 		select {
@@ -232,21 +232,26 @@ func (h *Handler[T]) initial(yield func(Event[T]) bool) bool {
 			return false
 		}
 	}
-	return h.tellAll(yield, func(key string, obj T) Event[T] {
+	return h.tellAll(yield, state, func(key string, obj T) Event[T] {
 		return Event[T]{Key: key, New: obj, Type: Added, Initial: true}
 	})
 }
 
+// redeliver tells the changes since the handler's position, and then all objects again.
 func (h *Handler[T]) redeliver(yield func(Event[T]) bool) bool {
-	return h.tellAll(yield, func(key string, obj T) Event[T] {
+	got := h.ring.read(h.reader, h.batch[:0], true)
+	if _, goOn := h.catchUp(yield, got); !goOn {
+		return false
+	}
+	return h.tellAll(yield, got.state, func(key string, obj T) Event[T] {
 		return Event[T]{Key: key, Old: obj, New: obj, Type: Redelivered}
 	})
 }
 
-func (h *Handler[T]) tellAll(yield func(Event[T]) bool, event func(string, T) Event[T]) bool {
+func (h *Handler[T]) tellAll(yield func(Event[T]) bool, state store.Snapshot[T], event func(string, T) Event[T]) bool {
 	began := time.Now()
 	count := 0
-	for key, obj := range h.at.state.All() {
+	for key, obj := range state.All() {
 		if h.isHalted() || !yield(event(key, obj)) {
 			return false
 		}
@@ -256,51 +261,48 @@ func (h *Handler[T]) tellAll(yield func(Event[T]) bool, event func(string, T) Ev
 	return true
 }
 
-// catchUp tells the changes since the handler's position, event by event or as a difference.
-func (h *Handler[T]) catchUp(yield func(Event[T]) bool) (told, goOn bool) {
-	before := h.at
-	events, now, all := h.ring.read(before.next, h.batch[:0])
-	h.at = now // the earlier state would keep old objects alive
+// catchUp tells a reading, event by event or as a difference.
+func (h *Handler[T]) catchUp(yield func(Event[T]) bool, got reading[T]) (told, goOn bool) {
 	switch {
-	case !all:
-		return true, h.tellDifference(yield, before.state, now)
-	case len(events) == 0:
-		h.since.Store(int64(now.at))
+	case got.evicted:
+		return true, h.tellDifference(yield, got)
+	case len(got.events) == 0:
+		h.since.Store(int64(got.at))
 		return false, !h.isHalted()
 	}
-	h.batch = events
-	return true, h.tellEvents(yield, events, now)
+	h.batch = got.events
+	return true, h.tellEvents(yield, got)
 }
 
-func (h *Handler[T]) tellEvents(yield func(Event[T]) bool, events []noted[T], now view[T]) bool {
+func (h *Handler[T]) tellEvents(yield func(Event[T]) bool, got reading[T]) bool {
 	began := time.Now()
-	position := now.next - uint64(len(events))
-	for i := range events {
-		h.since.Store(int64(events[i].at))
-		if h.isHalted() || !yield(events[i].Event) {
+	position := got.next - uint64(len(got.events))
+	for i := range got.events {
+		h.since.Store(int64(got.events[i].at))
+		if h.isHalted() || !yield(got.events[i].Event) {
 			return false
 		}
 		position++
 		h.position.Store(position)
 	}
-	h.since.Store(int64(now.at))
-	clear(events) // the buffer must not keep objects alive
-	h.finished(len(events), false, began)
+	h.since.Store(int64(got.at))
+	clear(got.events) // the buffer must not keep objects alive
+	h.finished(len(got.events), false, began)
 	return true
 }
 
-func (h *Handler[T]) tellDifference(yield func(Event[T]) bool, before store.Snapshot[T], now view[T]) bool {
+func (h *Handler[T]) tellDifference(yield func(Event[T]) bool, got reading[T]) bool {
 	h.diffs.Add(1)
 	began := time.Now()
 	count := 0
-	for e := range difference(before, now.state) {
+	for e := range got.before.until(got.state) {
 		if h.isHalted() || !yield(e) {
 			return false
 		}
 		count++
 	}
-	h.position.Store(now.next)
-	h.since.Store(int64(now.at))
+	h.position.Store(got.next)
+	h.since.Store(int64(got.at))
 	h.finished(count, true, began)
 	return true
 }

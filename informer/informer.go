@@ -66,7 +66,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option
 	}
 	i.source = source
 	i.copier = reflector.New(source, i.journal, i.options.reflector...)
-	i.complete = func() (string, string) { return i.Snapshot().ResourceVersion(), "the store" }
+	i.complete = func() (string, string) { return i.journal.objects.ResourceVersion(), "the store" }
 	return i
 }
 
@@ -77,7 +77,7 @@ func newInformer[T store.Object](optionList []Option) *Informer[T] {
 	i.over, i.finish = context.WithCancelCause(context.Background())
 	indexes, err := indexesOf[T](i.options)
 	i.optionErr = errors.Join(i.options.validate(), err)
-	i.journal = &journal[T]{objects: store.NewIndexer(indexes...), ring: newSharedRing[T](max(1, i.options.ring))}
+	i.journal = newJournal(max(1, i.options.ring), indexes...)
 	return i
 }
 
@@ -197,8 +197,8 @@ func (i *Informer[T]) Done() <-chan struct{} { return i.over.Done() }
 // accepts an informer.
 func (i *Informer[T]) Ready(maxStaleness time.Duration) error { return i.copier.Ready(maxStaleness) }
 
-// Snapshot returns the present content of the store. It takes no lock. It is never behind an event
-// that a handler was told of, and may be ahead.
+// Snapshot returns the present content of the store; see [store.Indexer.Snapshot]. It is never
+// behind an event that a handler was told of, and may be ahead.
 func (i *Informer[T]) Snapshot() store.Snapshot[T] { return i.journal.Snapshot() }
 
 // Status returns the present health of the copy and of its handlers. It does not block.

@@ -1,13 +1,15 @@
 package informer
 
 import (
+	"fmt"
 	"maps"
-	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/storetest"
@@ -16,82 +18,193 @@ import (
 // TestJournalConforms also applies the ring's events to a map, and compares the map with the store.
 func TestJournalConforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Rig {
-		j := &journal[*corev1.Pod]{objects: store.NewIndexer[*corev1.Pod](), ring: newSharedRing[*corev1.Pod](64)}
-		j.ring.replace(j.Snapshot(), nil, 0) // a whole state without objects
-		at, _ := j.ring.begin()
-		held := map[string]*corev1.Pod{}
-		catchUp := func() {
-			events, now, all := j.ring.read(at.next, nil)
-			if !all {
-				events = nil
-				for e := range difference(at.state, now.state) {
-					events = append(events, noted[*corev1.Pod]{Event: e})
-				}
-			}
-			at = now
-			for _, e := range events {
-				if e.Type == Deleted {
-					delete(held, e.Key)
-				} else {
-					held[e.Key] = e.New
-				}
-			}
-		}
+		j := newJournal[*corev1.Pod](64)
+		require.NoError(t, j.Replace(store.Items[*corev1.Pod](), store.At("")))
+		f := follow(t, j)
 		return storetest.Rig{
 			Store: j,
 			Objects: func() []*corev1.Pod {
-				catchUp()
-				require.Equal(t, maps.Collect(j.Snapshot().All()), held)
-				return slices.Collect(maps.Values(held))
+				f.catchUp(t, false)
+				require.Equal(t, maps.Collect(j.Snapshot().All()), f.held)
+				return slices.Collect(maps.Values(f.held))
 			},
-			ResourceVersion: func() string {
-				now, _ := j.ring.begin()
-				return now.state.ResourceVersion()
-			},
+			ResourceVersion: j.objects.ResourceVersion,
 		}
 	})
 }
 
-func TestRingForgets(t *testing.T) {
-	r := newSharedRing[*corev1.Pod](4)
-	r.readers = math.MaxInt // some reader never catches up: the changes keep their objects
-	var none store.Snapshot[*corev1.Pod]
-	r.replace(none, nil, 0)
-	for n := range uint64(11) {
-		for back := uint64(0); back <= n; back++ {
-			events, v, all := r.read(n-back, nil)
-			require.Equal(t, back <= 4, all, "%d back of %d", back, n)
-			require.Equal(t, n, v.next)
-			if !all {
-				require.Empty(t, events)
-				continue
+// follower applies what it reads to a map, by the ring's own words.
+type follower struct {
+	journal *journal[*corev1.Pod]
+	reader  *reader[*corev1.Pod]
+	held    map[string]*corev1.Pod
+	next    uint64
+}
+
+func follow(t *testing.T, j *journal[*corev1.Pod]) *follower {
+	rd, first, ok := j.ring.begin()
+	require.True(t, ok)
+	return &follower{j, rd, maps.Collect(first.state.All()), first.next}
+}
+
+// catchUp reads, and reports whether some changes were evicted. An event begins with what was told
+// last; only a deletion that was seen may bring a newer state of the same object.
+func (f *follower) catchUp(t *testing.T, whole bool) (evicted bool) {
+	got := f.journal.ring.read(f.reader, nil, whole)
+	apply := func(e Event[*corev1.Pod]) {
+		last := f.held[e.Key]
+		if e.Type == Deleted && !e.Missed {
+			require.Equal(t, last.UID, e.Old.UID)
+		} else {
+			require.Same(t, last, e.Old)
+		}
+		f.held[e.Key] = e.New
+		if e.Type == Deleted {
+			delete(f.held, e.Key)
+		}
+	}
+	for _, n := range got.events {
+		apply(n.Event)
+	}
+	if got.evicted {
+		require.Empty(t, got.events)
+		for e := range got.before.until(got.state) {
+			require.True(t, e.Missed)
+			apply(e)
+		}
+	} else {
+		require.Len(t, got.events, int(got.next-f.next), "every change")
+	}
+	if whole {
+		require.Equal(t, maps.Collect(got.state.All()), f.held)
+	}
+	f.next = got.next
+	return got.evicted
+}
+
+// TestReadersAtAnyDistance: readers that begin, read, lag and leave at random moments know what the
+// store holds after each reading, whatever the ring has evicted; and a reader that is no further
+// behind than the ring holds is told every change.
+func TestReadersAtAnyDistance(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 6))
+	for _, capacity := range []int{1, 2, 3, 16} {
+		j := newJournal[*corev1.Pod](capacity)
+		require.NoError(t, j.Replace(store.Items(storetest.Pod("p0", 1)), store.At("1")))
+		var followers []*follower
+		evictions, readings := 0, 0
+		for version := 2; version < 4000; version++ {
+			pod := storetest.Pod(fmt.Sprintf("p%d", random.IntN(12)), version)
+			if random.IntN(4) == 0 {
+				pod.UID = types.UID(fmt.Sprint("uid", version))
 			}
-			require.Len(t, events, int(back))
-			for k, e := range events {
-				require.Equal(t, string('a'+rune(n-back)+rune(k)), e.Key)
+			switch random.IntN(60) {
+			case 0:
+				items := []*corev1.Pod{pod}
+				for _, held := range j.Snapshot().All() {
+					if random.IntN(8) > 0 && held.Name != pod.Name {
+						items = append(items, held)
+					}
+				}
+				require.NoError(t, j.Replace(store.Items(items...), store.At(pod.ResourceVersion)))
+			case 1:
+				require.NoError(t, j.Bookmark(pod.ResourceVersion))
+			default:
+				held, there := j.Get("ns/" + pod.Name)
+				switch choice := random.IntN(6); {
+				case choice > 1 || !there:
+					require.NoError(t, j.Update(pod))
+				case choice == 0:
+					final := held.DeepCopy()
+					final.ResourceVersion = pod.ResourceVersion
+					require.NoError(t, j.Delete(final))
+				default:
+					require.NoError(t, j.drop(held, true))
+				}
+			}
+			for i, f := range followers {
+				if random.IntN(1+i*capacity) > 0 {
+					continue // the later ones lag more
+				}
+				behind := j.ring.changes.Next() - f.next
+				evicted := f.catchUp(t, random.IntN(4) == 0)
+				readings++
+				if evicted {
+					evictions++
+				}
+				require.Equal(t, behind > uint64(capacity), evicted)
+				require.Equal(t, maps.Collect(j.Snapshot().All()), f.held)
+			}
+			if random.IntN(40) == 0 {
+				followers = append(followers, follow(t, j))
+			}
+			if len(followers) > 6 {
+				i := random.IntN(len(followers))
+				j.ring.leave(followers[i].reader)
+				followers = slices.Delete(followers, i, i+1)
 			}
 		}
-		r.add(none, Event[*corev1.Pod]{Key: string('a' + rune(n)), Type: Added})
+		require.Greater(t, evictions, 50)
+		require.Greater(t, readings-evictions, 50)
 	}
-	r.replace(none, nil, 5)
-	_, v, all := r.read(11, nil)
-	require.False(t, all, "a list with more differences than the ring holds")
-	require.Equal(t, uint64(16), v.next)
+}
+
+// TestAnEventTakesNoSnapshot: while a reader keeps up, an update of an object that was updated
+// before allocates nothing of the store's and the ring's, so that nothing was copied. A source's
+// look-ups do not change that.
+func TestAnEventTakesNoSnapshot(t *testing.T) {
+	j := newJournal[*corev1.Pod](1024)
+	var pods []*corev1.Pod
+	for i := range 1000 {
+		pods = append(pods, storetest.Pod(fmt.Sprint("p", i), 1))
+	}
+	require.NoError(t, j.Replace(store.Items(pods...), store.At("1")))
+	rd, _, ok := j.ring.begin()
+	require.True(t, ok)
+	version := 1
+	newer := func() []*corev1.Pod {
+		version++
+		next := make([]*corev1.Pod, len(pods))
+		for i := range next {
+			next[i] = storetest.Pod(fmt.Sprint("p", i), version)
+		}
+		return next
+	}
+	for _, pod := range newer() { // the first write after the reader's snapshot copies
+		require.NoError(t, j.Update(pod))
+	}
+	var buffer []noted[*corev1.Pod]
+	buffer = j.ring.read(rd, buffer, false).events[:0]
+	next := newer()
+	require.Zero(t, testing.AllocsPerRun(500, func() {
+		pod := next[0]
+		next = next[1:]
+		if _, ok := j.Get("ns/p7"); !ok {
+			t.Error("not there")
+		}
+		if err := j.Update(pod); err != nil {
+			t.Error(err)
+		}
+		if got := j.ring.read(rd, buffer, false); len(got.events) != 1 || got.events[0].New != pod {
+			t.Error("another event")
+		}
+	}))
 }
 
 // TestAnotherUIDIsAnotherObject: another UID under a held key means that a deletion was missed. The
 // final state of another object is not that of the held one.
 func TestAnotherUIDIsAnotherObject(t *testing.T) {
-	j := &journal[*corev1.Pod]{objects: store.NewIndexer[*corev1.Pod](), ring: newSharedRing[*corev1.Pod](8)}
+	j := newJournal[*corev1.Pod](8)
 	j.ring.fill()
-	_, begun := j.ring.begin() // without a reader, changes release their objects
+	rd, _, begun := j.ring.begin() // without a reader, changes release their objects
 	require.True(t, begun)
 	first, second, third := storetest.Pod("a", 1), storetest.Pod("a", 5), storetest.Pod("a", 9)
 	second.UID, third.UID = "second", "third"
 	require.NoError(t, j.Add(first))
 	require.NoError(t, j.Update(second))
 	require.NoError(t, j.Delete(third))
-	told, _, _ := j.ring.read(0, nil)
+	told := j.ring.read(rd, nil, false).events
 	var events []Event[*corev1.Pod]
 	for _, n := range told {
 		events = append(events, n.Event)

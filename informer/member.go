@@ -146,6 +146,9 @@ type part[T store.Object] struct{ *Member[T] }
 // Snapshot returns the member's objects, for a source that skips decoding objects it holds.
 func (p *part[T]) Snapshot() store.Snapshot[T] { return p.held.Snapshot() }
 
+// Get is the object that the member has under key; see [journal.Get].
+func (p *part[T]) Get(key string) (T, bool) { return p.held.Get(key) }
+
 func (p *part[T]) Add(obj T) error    { return p.put(obj) }
 func (p *part[T]) Update(obj T) error { return p.put(obj) }
 
@@ -213,7 +216,7 @@ func (p *part[T]) Bookmark(resourceVersion string) error {
 // reachedLocked notes the member's version. The union's store must have the change before, since
 // complete reports that version.
 func (p *part[T]) reachedLocked() {
-	p.version = p.held.Snapshot().ResourceVersion()
+	p.version = p.held.ResourceVersion()
 	p.union.journal.ring.changed.Broadcast()
 }
 

@@ -1,6 +1,8 @@
 package informer
 
 import (
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,31 +13,44 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// sharedRing holds a store's last changes, and the state after them. It has one writer at a time.
-// Readers copy changes out, so none of them holds up another goroutine.
+// sharedRing holds the last changes of a store. A reader's position is the number of its next
+// change. The ring has one writer at a time. Readers copy changes out, so that none of them holds
+// up the writer or another reader.
+//
+// The ring asks its store for a snapshot only when a reader begins, has fallen behind the ring or
+// wants the whole state, and when changes are evicted that a reader has not read. A snapshot for
+// each change would make each write of the store copy its path.
 type sharedRing[T store.Object] struct {
 	changed signal.Signal // broadcast after each change of state
 	epoch   time.Time     // the zero of noted.at
+
+	// agree is held from a change of objects until the ring has it: its holder finds the two in
+	// agreement. It is taken before mu.
+	agree   sync.Mutex
+	objects *store.Indexer[T]
 
 	// A plain mutex: under a RWMutex, readers park the writer at each event. Readers that wait for
 	// a plain lock find more changes at their turn, which halves the time with 100 handlers.
 	mu      sync.Mutex
 	changes ring.Ring[noted[T]]
-	state   store.Snapshot[T] // after the last change in the ring, always
-	filled  bool              // the state is, or follows, a whole state of the server
-	listing uint64            // the number of the last list that has begun
-	listed  uint64            // the number of the last list in the state
+	filled  bool   // the state is, or follows, a whole state of the server
+	listing uint64 // the number of the last list that has begun
+	listed  uint64 // the number of the last list in the state
+
+	readers []*reader[T]
+	slowest uint64 // no reader without a past is before this change
 
 	// Changes that every reader has read release their objects. Otherwise a deleted Secret, or many
 	// old states of a large object, would live until the ring is full.
-	readers, caughtUp int    // the number of readers, and of those that have read everything
-	kept              uint64 // the number of the oldest change with its objects
+	caughtUp int    // the number of readers that have read everything
+	kept     uint64 // the number of the oldest change with its objects
 }
 
 // noted is an event with the time of its arrival since the ring's epoch.
 type noted[T store.Object] struct {
 	Event[T]
-	at time.Duration
+	at  time.Duration
+	had T // of a deletion: the object in the store, which may be older than the event's
 
 	// Kept after the object is released.
 	uid             types.UID
@@ -47,33 +62,89 @@ func (n *noted[T]) letGo() {
 	var none T
 	obj := n.Object()
 	n.uid, n.resourceVersion = obj.GetUID(), obj.GetResourceVersion()
-	n.Old, n.New = none, none
+	n.Old, n.New, n.had = none, none, none
 }
 
-// view is a reader's knowledge after a read: all changes before next, which lead to state.
-type view[T store.Object] struct {
-	next  uint64
-	state store.Snapshot[T]
+// before is the object that the store had before the change; the zero T if it had none.
+func (n *noted[T]) before() T {
+	if n.Type == Deleted {
+		return n.had
+	}
+	return n.Old
+}
+
+// reader is one reader's place in the ring.
+type reader[T store.Object] struct {
+	next uint64   // the number of its next change
+	past *past[T] // the state before next, once that change is evicted
+}
+
+// reading is what a reader gets: events, or, if the ring has evicted some of them, the state before
+// them.
+type reading[T store.Object] struct {
+	events  []noted[T]
+	evicted bool
+	before  past[T] // if evicted
+
+	state store.Snapshot[T] // the state now, if evicted or asked for
+	next  uint64            // the number of the first change that is not in the reading
 	at    time.Duration
 }
 
-func newSharedRing[T store.Object](capacity int) *sharedRing[T] {
-	return &sharedRing[T]{changes: ring.New[noted[T]](capacity), epoch: time.Now()}
+func newSharedRing[T store.Object](capacity int, objects *store.Indexer[T]) *sharedRing[T] {
+	return &sharedRing[T]{changes: ring.New[noted[T]](capacity), epoch: time.Now(), objects: objects}
 }
 
 func (r *sharedRing[T]) now() time.Duration { return time.Since(r.epoch) }
 
-// add notes events, which lead to state, and evicts the oldest ones.
-func (r *sharedRing[T]) add(state store.Snapshot[T], events ...Event[T]) {
+// add notes the changes of one write, and evicts the oldest ones. The caller holds agree.
+func (r *sharedRing[T]) add(changes ...noted[T]) {
 	at := r.now()
 	r.mu.Lock()
-	for _, e := range events {
-		r.noteLocked(e, at)
+	r.makeRoomLocked(changes)
+	for i := range changes {
+		changes[i].at = at
+		r.noteLocked(changes[i])
 	}
-	r.state = state
 	r.letGoLocked()
 	r.mu.Unlock()
 	r.changed.Broadcast()
+}
+
+// makeRoomLocked gives the state at its position to each reader whose next change is evicted by
+// changes, which objects have already.
+func (r *sharedRing[T]) makeRoomLocked(changes []noted[T]) {
+	end, capacity := r.changes.Next()+uint64(len(changes)), uint64(r.changes.Cap())
+	if end > capacity && end-capacity > r.slowest {
+		r.rememberLocked(end-capacity, r.objects.Snapshot, changes)
+	}
+}
+
+// rememberLocked gives the state at its position to each reader whose next change is before end. It
+// is later without changes and without those in the ring.
+func (r *sharedRing[T]) rememberLocked(end uint64, later func() store.Snapshot[T], changes []noted[T]) {
+	r.slowest = r.changes.Next()
+	for i, rd := range r.readers {
+		switch {
+		case rd.past != nil:
+		case rd.next >= end:
+			r.slowest = min(r.slowest, rd.next)
+		default:
+			// Handlers that wait for one lock stop at one change, and share its past.
+			same := func(other *reader[T]) bool { return other.past != nil && other.next == rd.next }
+			if j := slices.IndexFunc(r.readers[:i], same); j >= 0 {
+				rd.past = r.readers[j].past
+				continue
+			}
+			rd.past = &past[T]{later: later(), was: map[string]T{}}
+			for n := rd.next; n < r.changes.Next(); n++ {
+				rd.past.undo(r.changes.Slot(n))
+			}
+			for i := range changes {
+				rd.past.undo(&changes[i])
+			}
+		}
+	}
 }
 
 // fill notes that readers may begin at the present state.
@@ -97,20 +168,22 @@ func (r *sharedRing[T]) lists() (listing, listed uint64) {
 	return r.listing, r.listed
 }
 
-// replace notes a list, which led to state by count changes. events has them all, unless the ring
-// cannot hold them.
-func (r *sharedRing[T]) replace(state store.Snapshot[T], events []Event[T], count int) {
+// replace notes a list, which made count changes. changes has them all, unless the ring cannot hold
+// them. before is the state before the list. The caller holds agree.
+func (r *sharedRing[T]) replace(before store.Snapshot[T], changes []noted[T], count int) {
 	at := r.now()
 	r.mu.Lock()
-	if len(events) == count {
-		for _, e := range events {
-			r.noteLocked(e, at)
+	if len(changes) == count {
+		r.makeRoomLocked(changes)
+		for i := range changes {
+			changes[i].at = at
+			r.noteLocked(changes[i])
 		}
 	} else {
+		r.rememberLocked(math.MaxUint64, func() store.Snapshot[T] { return before }, nil)
 		r.changes.Skip(uint64(count))
 		r.caughtUp = 0
 	}
-	r.state = state
 	r.filled = true
 	r.listed = r.listing
 	r.letGoLocked()
@@ -118,14 +191,14 @@ func (r *sharedRing[T]) replace(state store.Snapshot[T], events []Event[T], coun
 	r.changed.Broadcast()
 }
 
-func (r *sharedRing[T]) noteLocked(e Event[T], at time.Duration) {
-	r.changes.Add(noted[T]{Event: e, at: at})
+func (r *sharedRing[T]) noteLocked(n noted[T]) {
+	r.changes.Add(n)
 	r.caughtUp = 0
 }
 
 // letGoLocked releases the objects of changes if every reader has read everything.
 func (r *sharedRing[T]) letGoLocked() {
-	if r.caughtUp < r.readers {
+	if r.caughtUp < len(r.readers) {
 		return
 	}
 	for r.kept = max(r.kept, r.changes.First()); r.kept < r.changes.Next(); r.kept++ {
@@ -133,41 +206,59 @@ func (r *sharedRing[T]) letGoLocked() {
 	}
 }
 
-// begin adds a reader at the present state; ok is false if there is no whole state yet. The reader
-// counts until it leaves.
-func (r *sharedRing[T]) begin() (v view[T], ok bool) {
+// begin adds a reader, whose first reading is the present state; ok is false if there is no whole
+// state yet. The reader counts until it leaves.
+func (r *sharedRing[T]) begin() (rd *reader[T], first reading[T], ok bool) {
+	r.agree.Lock()
+	defer r.agree.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.filled {
-		r.readers++
-		r.caughtUp++
+	if !r.filled {
+		return nil, first, false
 	}
-	return view[T]{r.changes.Next(), r.state, r.now()}, r.filled
+	rd = &reader[T]{next: r.changes.Next()}
+	r.readers = append(r.readers, rd)
+	r.caughtUp++
+	return rd, reading[T]{state: r.objects.Snapshot(), next: rd.next, at: r.now()}, true
 }
 
-// leave removes the reader that has read everything before next.
-func (r *sharedRing[T]) leave(next uint64) {
+// leave removes a reader.
+func (r *sharedRing[T]) leave(rd *reader[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.readers--
-	if next == r.changes.Next() {
+	r.readers = slices.DeleteFunc(r.readers, func(other *reader[T]) bool { return other == rd })
+	if rd.next == r.changes.Next() {
 		r.caughtUp--
 	}
 	r.letGoLocked()
 }
 
-// read appends the changes from position on to into. If some of them are gone, all is false and
-// nothing is appended: the reader then needs the difference between its state and the view's.
-func (r *sharedRing[T]) read(position uint64, into []noted[T]) (events []noted[T], v view[T], all bool) {
+// read returns the changes since the reader's last reading, appended to into, or the state before
+// them if some are evicted. whole asks for the state after them, too.
+func (r *sharedRing[T]) read(rd *reader[T], into []noted[T], whole bool) reading[T] {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	v = view[T]{r.changes.Next(), r.state, r.now()}
-	events, all = r.changes.Read(position, r.changes.Cap(), into)
-	if position < r.changes.Next() {
-		r.caughtUp++
-		r.letGoLocked()
+	if whole || rd.next < r.changes.First() {
+		r.mu.Unlock() // agree comes first
+		r.agree.Lock()
+		defer r.agree.Unlock()
+		r.mu.Lock()
+		whole = true
 	}
-	return events, v, all
+	defer r.mu.Unlock()
+	got := reading[T]{next: r.changes.Next(), at: r.now()}
+	events, all := r.changes.Read(rd.next, r.changes.Cap(), into)
+	if got.events = events; !all {
+		got.evicted, got.before = true, *rd.past
+	}
+	if whole {
+		got.state = r.objects.Snapshot()
+	}
+	if rd.next < r.changes.Next() {
+		r.caughtUp++
+	}
+	rd.next, rd.past = got.next, nil
+	r.letGoLocked()
+	return got
 }
 
 // after returns the number of changes from position on, and the time of the first of them if the

@@ -182,7 +182,7 @@ func (u *members[T]) settleLocked() {
 // putLocked takes in a state of an object that a member told, unless it is older than what is known.
 func (u *members[T]) putLocked(obj T, missed bool) error {
 	key := store.KeyOf(obj)
-	held, ok := u.journal.Snapshot().Get(key)
+	held, ok := u.journal.Get(key)
 	if ok && older(obj.GetResourceVersion(), held.GetResourceVersion()) || !ok && u.lost.covers(key, obj.GetResourceVersion()) {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (u *members[T]) putLocked(obj T, missed bool) error {
 // member has stays, and so does another object under the key.
 func (u *members[T]) dropLocked(from *Member[T], last, final T, missed bool) error {
 	key := store.KeyOf(last)
-	held, ok := u.journal.Snapshot().Get(key)
+	held, ok := u.journal.Get(key)
 	if !ok {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (u *members[T]) dropLocked(from *Member[T], last, final T, missed bool) err
 		if m == from && m.leaving {
 			continue
 		}
-		if also, has := m.held.Snapshot().Get(key); has && also.GetUID() == held.GetUID() {
+		if also, has := m.held.Get(key); has && also.GetUID() == held.GetUID() {
 			return nil
 		}
 	}

@@ -34,8 +34,8 @@ func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
 	if err != nil {
 		return err
 	}
-	return wait(ctx, i, w.what, func(now store.Snapshot[T], complete string) bool {
-		if held, ok := now.Get(w.key); ok && held.GetUID() == obj.GetUID() {
+	return wait(ctx, i, w.what, func(complete string) bool {
+		if held, ok := i.journal.Get(w.key); ok && held.GetUID() == obj.GetUID() {
 			if reached, _ := reaches(held.GetResourceVersion(), w.resourceVersion); reached {
 				return true // in a union, other members may lag behind
 			}
@@ -43,7 +43,7 @@ func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
 		if reached, comparable := reaches(complete, w.resourceVersion); comparable {
 			return reached
 		}
-		return w.seen(i, now)
+		return w.seen(i)
 	})
 }
 
@@ -55,14 +55,14 @@ func (i *Informer[T]) WaitForDeletion(ctx context.Context, obj T) error {
 	if err != nil {
 		return err
 	}
-	return wait(ctx, i, w.what, func(now store.Snapshot[T], complete string) bool {
-		if held, ok := now.Get(w.key); ok && held.GetUID() == obj.GetUID() {
+	return wait(ctx, i, w.what, func(complete string) bool {
+		if held, ok := i.journal.Get(w.key); ok && held.GetUID() == obj.GetUID() {
 			return false
 		}
 		if reached, comparable := reaches(complete, w.resourceVersion); comparable {
 			return reached
 		}
-		return w.seen(i, now)
+		return w.seen(i)
 	})
 }
 
@@ -77,7 +77,7 @@ func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersio
 		return fmt.Errorf("informer: wait for resource version %q: it names no state: "+
 			"give the version of a write or a list", resourceVersion)
 	}
-	return wait(ctx, i, fmt.Sprintf("wait for resource version %q", resourceVersion), func(_ store.Snapshot[T], complete string) bool {
+	return wait(ctx, i, fmt.Sprintf("wait for resource version %q", resourceVersion), func(complete string) bool {
 		reached, comparable := reaches(complete, resourceVersion)
 		return reached || !comparable && complete == resourceVersion
 	})
@@ -85,11 +85,11 @@ func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersio
 
 // wait blocks until done holds for the present state and a version up to which that state is
 // complete.
-func wait[T store.Object](ctx context.Context, i *Informer[T], what string, done func(now store.Snapshot[T], complete string) bool) error {
+func wait[T store.Object](ctx context.Context, i *Informer[T], what string, done func(complete string) bool) error {
 	for {
 		changed := i.journal.ring.changed.Wait()
 		complete, who := i.complete() // read before the state, which may then be newer
-		if done(i.Snapshot(), complete) {
+		if done(complete) {
 			return nil
 		}
 		select {
@@ -154,8 +154,8 @@ func checkKind[T store.Object](obj T, now store.Snapshot[T]) error {
 }
 
 // seen is the fallback for versions that cannot be compared.
-func (w *awaited[T]) seen(i *Informer[T], now store.Snapshot[T]) bool {
-	if held, ok := now.Get(w.key); ok && held.GetResourceVersion() == w.resourceVersion {
+func (w *awaited[T]) seen(i *Informer[T]) bool {
+	if held, ok := i.journal.Get(w.key); ok && held.GetResourceVersion() == w.resourceVersion {
 		return true
 	}
 	if _, listed := i.journal.ring.lists(); listed > w.listing {

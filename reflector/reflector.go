@@ -47,6 +47,11 @@ type holder[T store.Object] interface {
 	Holding(held func(key string) (T, bool)) listwatch.ListerWatcher[T]
 }
 
+// getter is a store that finds an object without a snapshot, which would make the next write copy.
+type getter[T store.Object] interface {
+	Get(key string) (T, bool)
+}
+
 // New makes a reflector that will list and watch source into st. Nothing happens before Run. If st
 // has a Snapshot with content of an earlier run, such as a checkpoint's, the first state must be as
 // new as that. The environment's KUBE_FEATURE_WatchListClient=false, client-go's switch, turns
@@ -62,6 +67,9 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	}
 	if copied, ok := st.(store.Snapshotter[T]); ok {
 		r.held = func(key string) (T, bool) { return copied.Snapshot().Get(key) }
+		if quick, ok := st.(getter[T]); ok {
+			r.held = quick.Get
+		}
 		if source, ok := source.(holder[T]); ok {
 			r.source = source.Holding(r.held)
 		}

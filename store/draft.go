@@ -152,7 +152,8 @@ func (d *draft[T]) fill(items iter.Seq2[T, error]) error {
 // overwrite makes items the content, changing what is there where it differs.
 func (d *draft[T]) overwrite(items iter.Seq2[T, error]) error {
 	before := d.objects // which stays: it has no node of the owner's
-	seen, ascending := make([]string, 0, before.Len()), true // servers list in the order of keys
+	// Servers list in the order of keys, which needs no sorting.
+	seen, ascending := make([]string, 0, before.Len()), true
 	var space [keySpace]byte
 	for obj, err := range items {
 		if err != nil {

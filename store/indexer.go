@@ -72,6 +72,13 @@ func (x *Indexer[T]) Get(key string) (obj T, ok bool) {
 	return x.draft.objects.Get(hash, key)
 }
 
+// ResourceVersion is that of the content now, without a snapshot; see [Snapshot.ResourceVersion].
+func (x *Indexer[T]) ResourceVersion() string {
+	x.editing.Lock()
+	defer x.editing.Unlock()
+	return x.draft.resourceVersion
+}
+
 // Add stores obj, over whatever is there under its key. It fails on an object without a name.
 func (x *Indexer[T]) Add(obj T) error { _, err := x.put("add", obj); return err }
 

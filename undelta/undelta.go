@@ -26,7 +26,8 @@ func New[T store.Object](push func(now store.Snapshot[T]), indexes ...store.AnyI
 	return &Store[T]{push: push, objects: store.NewIndexer(indexes...)}
 }
 
-// Snapshot is the content now. It takes no lock, and may be ahead of the push that is under way.
+// Snapshot is the content now; see [store.Indexer.Snapshot]. It may be ahead of the push that is
+// under way.
 func (s *Store[T]) Snapshot() store.Snapshot[T] { return s.objects.Snapshot() }
 
 // Add stores obj and pushes.
