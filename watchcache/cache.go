@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tributary-go/tributary/internal/signal"
 	"github.com/tributary-go/tributary/listwatch"
@@ -17,7 +18,8 @@ import (
 // resource versions; a collection.Collection is one that is written here.
 //
 // What happens on a write: the new state is committed to the indexer; its difference to the old
-// state goes into the window as changes; watchers that wait are woken. Nothing is done per watcher.
+// state goes into the window as changes; the watchers whose selection the changes may concern are
+// woken. Nothing is done for any other watcher.
 //
 // All methods are safe for concurrent use; writers wait for each other, readers never for a Replace
 // that is still arriving. Resource versions must be decimal numbers.
@@ -33,12 +35,20 @@ type Cache[T store.Object] struct {
 
 	writing   sync.Mutex                 // serialises writers
 	observers []func(listwatch.Event[T]) // of [Cache.OnChange]; guarded by writing
+	scale     scale[T]                   // guarded by writing, as are the next two
+	woken     []*Watcher[T]              // the lists of watchers that a write has to wake
+	unyielded int                        // lists woken since others were let run
 
-	mu      sync.RWMutex // guards what follows
-	window  window[T]
-	state   store.Snapshot[T]
-	version uint64
-	filled  bool
+	mu        sync.RWMutex // guards what follows, and the present content of objects
+	window    window[T]    // read by watchers without a lock
+	dispatch  dispatch[T]
+	replacing *store.Snapshot[T] // the content, while a Replace is arriving
+	version   uint64
+	filled    bool
+
+	encodings encodings
+	buffers   sync.Pool // of *[]Delivery[T], for watchers that read a burst
+	born      time.Time
 }
 
 // NewCache makes an empty cache. Until it is filled, watching it is a 429 error. It fails on a
@@ -52,8 +62,10 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 		return nil, err
 	}
 	c := &Cache[T]{
-		resource: resource, config: config, revision: config.revision, window: newWindow[T](config.window),
+		resource: resource, config: config, revision: config.revision, window: newWindow[T](config), born: time.Now(),
+		encodings: encodings{most: config.windowBytes / 4},
 	}
+	c.buffers.New = func() any { return new(make([]Delivery[T], 0, batchSize)) }
 	c.fields = map[string]func(T) string{nameField: func(obj T) string { return obj.GetName() }}
 	if !resource.ClusterScoped {
 		c.fields[namespaceField] = func(obj T) string { return obj.GetNamespace() }
@@ -71,7 +83,7 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	c.objects = store.NewIndexer(schema...)
 	if c.revision != nil { // an origin is known to be empty, from the first version on
 		c.version, c.filled = 1, true
-		c.window.clear(1, store.Snapshot[T]{}, false)
+		c.window.clear(1, false)
 	}
 	return c, nil
 }
@@ -89,17 +101,13 @@ func (c *Cache[T]) Add(obj T) error { return c.put("add", obj) }
 // Update does what [Cache.Add] does.
 func (c *Cache[T]) Update(obj T) error { return c.put("update", obj) }
 
-func (c *Cache[T]) put(op string, obj T) error {
-	return c.change(op, obj, func() error { return c.objects.Add(obj) })
-}
+func (c *Cache[T]) put(op string, obj T) error { return c.change(op, obj, c.objects.Put) }
 
 // Delete removes what is stored under obj's key and tells the watchers; obj is the last state,
 // under the resource version of the deletion. Where nothing is stored, only the version moves on.
-func (c *Cache[T]) Delete(obj T) error {
-	return c.change("delete", obj, func() error { return c.objects.Delete(obj) })
-}
+func (c *Cache[T]) Delete(obj T) error { return c.change("delete", obj, c.objects.Remove) }
 
-func (c *Cache[T]) change(op string, obj T, do func() error) error {
+func (c *Cache[T]) change(op string, obj T, do func(T) (store.Change[T], error)) error {
 	var none T
 	version, err := uint64(0), error(nil)
 	if obj != none {
@@ -110,15 +118,27 @@ func (c *Cache[T]) change(op string, obj T, do func() error) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	before := c.objects.Snapshot()
-	if err := do(); err != nil {
+	c.mu.Lock()
+	d, err := do(obj)
+	if err != nil {
+		c.mu.Unlock()
 		return fmt.Errorf("watchcache: %s: %w", op, err)
 	}
-	changes := changesBetween(before, c.objects.Snapshot(), 0, version)
-	if op == "delete" && len(changes) == 1 {
-		changes[0].gone = obj // the server's own account of the last state
+	switch {
+	case d.Unchanged():
+		c.publish(version)
+	case d.Recreated():
+		c.publish(version, &change[T]{old: d.Old, version: max(version, 1) - 1}, &change[T]{now: d.New, version: version})
+	default:
+		ch := &change[T]{old: d.Old, now: d.New, version: version}
+		if d.Deleted() {
+			ch.gone = obj // the server's own account of the last state
+		}
+		c.publish(version, ch)
 	}
-	c.publish(version, changes)
+	c.mu.Unlock()
+	c.wake()
+	c.changed.Broadcast()
 	return nil
 }
 
@@ -129,6 +149,7 @@ func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() str
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	before := c.objects.Snapshot()
+	c.setReplacing(&before)
 	version := uint64(0)
 	whole := func(yield func(T, error) bool) {
 		if eachVersioned(items, yield) {
@@ -141,10 +162,18 @@ func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() str
 		}
 	}
 	if err := c.objects.Replace(whole, func() string { return formatVersion(version) }); err != nil {
+		c.setReplacing(nil)
 		return err
 	}
 	c.publishList(version, before)
 	return nil
+}
+
+// setReplacing fixes the content that readers see until the changes of a Replace are published.
+func (c *Cache[T]) setReplacing(content *store.Snapshot[T]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replacing = content
 }
 
 // eachVersioned passes items on, with an error for one whose version cannot be ordered. It reports
@@ -175,27 +204,29 @@ func (c *Cache[T]) Bookmark(resourceVersion string) error {
 	if err := c.objects.Bookmark(resourceVersion); err != nil {
 		return err
 	}
-	c.publish(version, nil)
+	c.mu.Lock()
+	c.publish(version)
+	c.mu.Unlock()
+	c.changed.Broadcast()
 	return nil
 }
 
 // Compact forgets all changes: from now on a watch or an exact list at an older version than the
-// present gets a
-// 410. Watchers that are up to date go on.
+// present gets a 410. Watchers that are up to date go on.
 func (c *Cache[T]) Compact() {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	version := c.current()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.window.clear(max(version, c.version), c.state, false)
+	c.window.clear(max(version, c.version), false)
 }
 
 // SendBookmarks makes every watcher that wants bookmarks send one soon, before its interval is
 // over. It does not wait.
 func (c *Cache[T]) SendBookmarks() {
 	c.asked.Add(1)
-	c.changed.Broadcast()
+	c.wakeEverybody()
 }
 
 // Expire forgets everything before version, and ends all watches with a 410.
@@ -204,8 +235,9 @@ func (c *Cache[T]) Expire(version uint64) {
 	defer c.writing.Unlock()
 	c.mu.Lock()
 	c.version = max(version, c.version)
-	c.window.clear(c.version, c.state, true)
+	c.forgetAll(c.version, true)
 	c.mu.Unlock()
+	c.wakeEverybody()
 	c.changed.Broadcast()
 }
 

@@ -3,6 +3,8 @@ package watchcache
 import (
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -21,28 +23,30 @@ type Delivery[T store.Object] struct {
 // change is one event in the window, before any selector: all watchers share it, its copies and its
 // encodings.
 type change[T store.Object] struct {
+	cache    *Cache[T]
+	number   uint64 // in the window
 	version  uint64
 	text     string // of version, made once for all watchers
 	old, now T      // the zero T stands for absent
 
-	// For exact lists: state is the content from version complete on, until the next change. A
-	// change that a Replace found lies in a gap: between before and the list's version nobody knows
-	// what the content was.
-	state    store.Snapshot[T]
+	// For exact lists: from version complete on, until the next change, the content is what it was
+	// before the next change. A change that a Replace found lies in a gap: between before and the
+	// list's version nobody knows what the content was.
 	complete uint64
 	gap      bool
 	before   uint64
 
-	mu     sync.Mutex // guards what is made on demand
-	gone   T
-	frames []frame
-}
+	at       time.Duration // since the cache was made
+	lanes    []*lane[T]    // that it went into; guarded by the cache's mu
+	fewLanes [2]*lane[T]
 
-// frame is an event in the bytes of one format.
-type frame struct {
-	event  watch.EventType
-	format any
-	bytes  []byte
+	heft    int64 // the first estimate of weight, which never changes
+	weight  int64 // in bytes, of what the window alone keeps; guarded by the encodings' mu
+	retired bool  // the window has dropped it; guarded likewise
+
+	making sync.Mutex // held while a copy or an encoding is made
+	gone   T
+	frames atomic.Pointer[[]*frame]
 }
 
 // seenBy turns a change into the event that a selection sees; ok is false when it sees none.
@@ -66,8 +70,8 @@ func (c *change[T]) seenBy(keep *selection[T]) (d Delivery[T], ok bool) {
 
 // departed is the old state under the version of the change.
 func (c *change[T]) departed() T {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.making.Lock()
+	defer c.making.Unlock()
 	var none T
 	if c.gone == none {
 		c.gone = object.Copy(c.old)
@@ -77,23 +81,84 @@ func (c *change[T]) departed() T {
 }
 
 // Encoded is the event in the bytes of one format, any comparable value. The first watcher that
-// asks has encode make them, and the others share them: they are read-only.
+// asks has encode make them, and the others share them: they are read-only. Bytes that are no
+// longer kept, see [WithWindowBytes], are made again.
 func (d Delivery[T]) Encoded(format any, encode func(listwatch.Event[T]) ([]byte, error)) ([]byte, error) {
-	if d.of == nil {
+	c := d.of
+	if c == nil {
 		return encode(d.Event)
 	}
-	d.of.mu.Lock()
-	defer d.of.mu.Unlock()
-	for _, known := range d.of.frames {
-		if known.event == d.Type && known.format == format {
-			return known.bytes, nil
+	if _, bytes := c.find(d.Type, format); bytes != nil {
+		return *bytes, nil
+	}
+	c.making.Lock()
+	defer c.making.Unlock()
+	f, bytes := c.find(d.Type, format)
+	if bytes != nil {
+		return *bytes, nil
+	}
+	made, err := encode(d.Event)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		f = c.addFrame(d.Type, format)
+	}
+	c.cache.encodings.keep(made, f, c.learn)
+	return made, nil
+}
+
+// find returns the frame of a format, and its bytes while they are kept.
+func (c *change[T]) find(event watch.EventType, format any) (*frame, *[]byte) {
+	known := c.frames.Load()
+	if known == nil {
+		return nil, nil
+	}
+	for _, f := range *known {
+		if f.event == event && f.format == format {
+			return f, f.bytes.Load()
 		}
 	}
-	bytes, err := encode(d.Event)
-	if err == nil {
-		d.of.frames = append(d.of.frames, frame{event: d.Type, format: format, bytes: bytes})
+	return nil, nil
+}
+
+// addFrame makes the frame of a format. The making lock is held.
+func (c *change[T]) addFrame(event watch.EventType, format any) *frame {
+	f := &frame{event: event, format: format}
+	frames := []*frame{f}
+	if known := c.frames.Load(); known != nil {
+		frames = append(frames, *known...)
 	}
-	return bytes, err
+	c.frames.Store(&frames)
+	return f
+}
+
+// learn corrects the weight by the size of an encoding, and reports whether encodings may be kept.
+// An update rarely changes a size by much, so that the new state tells that of the old one.
+func (c *change[T]) learn(size int64) bool {
+	var none T
+	if c.retired {
+		return false
+	}
+	if c.old != none && size > c.weight {
+		c.cache.window.bytes.Add(size - c.weight)
+		c.weight = size
+	}
+	return true
+}
+
+// retire ends the part that a change has in the window. It returns the weight, which is final.
+func (c *change[T]) retire() int64 {
+	x := &c.cache.encodings
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c.retired = true
+	if known := c.frames.Load(); known != nil {
+		for _, f := range *known {
+			x.discard(f)
+		}
+	}
+	return c.weight
 }
 
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }

@@ -21,13 +21,21 @@
 // # What is guaranteed
 //
 //  1. A watcher sees every change after its position, once, in order, or gets one error and ends:
-//     410 Expired once it has fallen out of the window. The window is bounded ([WithWindow]); there
-//     is no queue per watcher.
+//     410 Expired once it has fallen out of the window (TestStreamsAreTheHistory). The window is
+//     bounded in events, bytes and age ([WithWindow], [WithWindowBytes], [WithWindowAge]).
 //  2. The events of a watcher, applied in order, are the state that its selectors keep. An object
-//     that stops to match is Deleted, an object that starts to match is Added.
+//     that stops to match is Deleted, an object that starts to match is Added
+//     (TestWatchersReplicateTheState).
 //  3. A list is a snapshot, complete up to the resource version that it names. A watch from that
-//     version has no gap. Further pages show the same snapshot, or are a 410.
-//  4. Readers, lists and watchers never hold up a writer, nor each other.
+//     version has no gap. Further pages show the same snapshot, or are a 410
+//     (TestExactListsAreThePast, TestPages).
+//  4. Readers, lists and watchers never hold up a writer, nor each other (TestSlowClientIsCut).
+//  5. A write costs nothing for watchers whose selection asks for another value: of a name, a
+//     namespace, a field or a label (TestAWriteCostsNothingForTheWatchersOfOtherValues).
+//  6. A watcher whose selection asks for one value is not cut for the changes of other values
+//     (TestNobodyIsCutForTheChangesOfOthers), but only for more changes of its value than a window
+//     holds (TestASlowWatcherIsCutForItsOwnChanges).
+//  7. A watcher that has ended leaves nothing behind (TestWatchersLeaveNothingBehind).
 //
 // # What is not
 //
@@ -35,9 +43,17 @@
 // watcher sees each version of an object. After a [Cache.Replace] nobody knows the states that were
 // skipped: exact lists at versions between the two lists are a 410.
 //
+// # How events find their watchers
+//
+// A selection that asks for a value by equality waits in the lane of that value; one that asks for
+// several values, in the lane of the rarest. A write looks up the values of its object, before and
+// after, and wakes the watchers of those lanes. A selection without an equality, such as
+// spec.nodeName!=a, is woken by every write.
+//
 // # Cost
 //
 // The window keeps the old version of each object that it has a change of, and the encodings that
-// somebody asked for. Each page of a list sorts the selected objects, at eight bytes per object. A
-// waiting watcher costs its stack and 1.5 KB, and 7 KB more once it has read a burst.
+// somebody asked for, within [WithWindowBytes]. Each page of a list sorts the selected objects, at
+// eight bytes per object; an exact list undoes the changes since. A waiting watcher costs its stack
+// and 2 KB, and 9 KB more while it reads a burst.
 package watchcache

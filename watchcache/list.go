@@ -129,7 +129,7 @@ func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
 	if r.ResourceVersion == "0" {
 		r.Limit = 0 // a list at any version comes whole, as out of the API server's cache
 	}
-	p, remaining := cut(sorted(keep.in(state.state)), state.version, from, r.Limit)
+	p, remaining := cut(sorted(keep.in(state)), state.version, from, r.Limit)
 	if left := int64(remaining); left > 0 && !keep.selective() {
 		p.Meta.RemainingItemCount = &left
 	}
@@ -147,7 +147,7 @@ func (c *Cache[T]) Get(ctx context.Context, r Request) (obj T, err error) {
 	if err != nil {
 		return obj, err
 	}
-	obj, ok := now.state.Get(c.resource.Key(r.Namespace, r.Name))
+	obj, ok := now.present.Get(c.resource.Key(r.Namespace, r.Name))
 	if !ok {
 		return obj, apierrors.NewNotFound(c.resource.GroupResource(), r.Name)
 	}

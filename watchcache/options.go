@@ -11,6 +11,8 @@ type Option func(*config)
 // config is what options change.
 type config struct {
 	window           int
+	windowBytes      int64
+	windowAge        time.Duration
 	bookmarkInterval time.Duration
 	freshWait        time.Duration
 	revision         *Revision
@@ -18,9 +20,12 @@ type config struct {
 
 func newConfig(options []Option) (config, error) {
 	c := config{
-		// A second of a large cluster's pod changes, and a few MB at most: an API server sizes its
-		// own window between 100 and 100,000 events by the rate it sees.
-		window: 1024,
+		// The API server's most: what its window may grow to.
+		window: 100 << 10,
+		// Some thousand changes of usual pods.
+		windowBytes: 48 << 20,
+		// What the API server's window is sized for: longer than a client takes to come back.
+		windowAge: 75 * time.Second,
 		// What the API server does.
 		bookmarkInterval: time.Minute,
 		// What the API server does: longer than any watch lags behind, shorter than a client's
@@ -37,6 +42,12 @@ func (c config) validate() error {
 	if c.window < 1 {
 		return fmt.Errorf("watchcache: WithWindow(%d): a window holds one event at least", c.window)
 	}
+	if c.windowBytes < 1 {
+		return fmt.Errorf("watchcache: WithWindowBytes(%d): a window holds more than nothing", c.windowBytes)
+	}
+	if c.windowAge < 0 {
+		return fmt.Errorf("watchcache: WithWindowAge(%s): an age is not negative", c.windowAge)
+	}
 	if c.bookmarkInterval <= 0 {
 		return fmt.Errorf("watchcache: WithBookmarkInterval(%s): an interval is longer than zero", c.bookmarkInterval)
 	}
@@ -46,10 +57,23 @@ func (c config) validate() error {
 	return nil
 }
 
-// WithWindow sets how many events a collection remembers. A watcher that falls further behind gets
-// a 410 Expired error and must list again. The default is 1024; one event costs a few hundred
-// bytes, the old version of its object, and its encodings once somebody has watched it over HTTP.
+// WithWindow sets how many events a collection remembers at most. A watcher that falls further
+// behind gets a 410 Expired error and must list again. Only the events of its own selection count,
+// if the selection asks for one value of a field or a label. The default is 102,400; see
+// [WithWindowAge] for how many there are.
 func WithWindow(events int) Option { return func(c *config) { c.window = events } }
+
+// WithWindowAge sets how long events are remembered, as far as [WithWindow] and [WithWindowBytes]
+// allow: the window grows and shrinks with the rate of writes. The newest 1,024 events are older in
+// a quiet collection. The default is 75 seconds, as the API server has it.
+func WithWindowAge(d time.Duration) Option { return func(c *config) { c.windowAge = d } }
+
+// WithWindowBytes bounds what a collection keeps beside its present objects, in bytes: half of it
+// for the old versions of objects in the window, a quarter for encoded events, and a quarter for
+// the events that slow watchers have still to read after the window has dropped them. Sizes are
+// estimated: by the encodings where there are some, else by a sample. Encodings over the bound are
+// made again for watchers that come late. The newest event always stays. The default is 48 MiB.
+func WithWindowBytes(bytes int64) Option { return func(c *config) { c.windowBytes = bytes } }
 
 // WithBookmarkInterval sets how often a watcher that asked for bookmarks gets one. The default is a
 // minute, as the API server has it. Shorten it in tests.

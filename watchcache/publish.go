@@ -4,54 +4,88 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/tributary-go/tributary/store"
 )
 
-// publish makes a committed write visible to watchers; the writing lock is held.
-func (c *Cache[T]) publish(version uint64, changes []*change[T]) {
-	after := c.objects.Snapshot()
-	c.mu.Lock()
+// publish makes a committed write visible to watchers, and notes in woken whom to wake. The writing
+// lock and mu are held.
+func (c *Cache[T]) publish(version uint64, changes ...*change[T]) {
 	if !c.filled {
 		// Nobody has seen anything yet: the history begins before the first write, with nothing.
-		c.window.clear(max(version, 1)-1, store.Snapshot[T]{}, false)
+		c.window.clear(max(version, 1)-1, false)
 	}
 	for _, ch := range changes {
 		ch.version = max(ch.version, c.version)
-		ch.state, ch.complete = after, ch.version
-		c.window.note(ch)
+		ch.complete = ch.version
+		c.enter(ch)
 		c.observeLocked(ch)
 	}
-	c.state, c.version, c.filled = after, max(c.version, version), true
-	c.mu.Unlock()
-	c.changed.Broadcast()
+	c.version, c.filled = max(c.version, version), true
 }
 
 // publishList makes a replaced content visible; the writing lock is held.
 func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
-	after := c.objects.Snapshot()
+	known := c.filled && version >= c.version
 	var changes []*change[T]
-	fits := c.filled && version >= c.version
-	if fits {
-		changes = changesBetween(before, after, c.version, version)
-		fits = len(changes) <= c.window.Cap()
+	if known {
+		changes = changesBetween(before, c.objects.Snapshot(), c.version, version)
 	}
 	c.mu.Lock()
-	if fits {
-		for i, ch := range changes {
-			ch.before, ch.gap, ch.complete = c.version, true, math.MaxUint64
-			ch.version = min(max(ch.version, c.version), version)
-			if i == len(changes)-1 {
-				ch.state, ch.complete = after, version
-			}
-			c.window.note(ch)
-		}
-	} else {
-		c.window.clear(version, after, c.filled)
+	if !known {
+		c.forgetAll(version, c.filled)
 	}
-	c.state, c.version, c.filled = after, version, true
+	for i, ch := range changes {
+		ch.before, ch.gap, ch.complete = c.version, true, math.MaxUint64
+		ch.version = min(max(ch.version, c.version), version)
+		if i == len(changes)-1 {
+			ch.complete = version
+		}
+		c.enter(ch)
+	}
+	c.replacing, c.version, c.filled = nil, version, true
 	c.mu.Unlock()
+	c.wake()
+	if !known {
+		c.wakeEverybody()
+	}
 	c.changed.Broadcast()
+}
+
+// enter puts a change into the window and its lanes.
+func (c *Cache[T]) enter(ch *change[T]) {
+	var none T
+	ch.cache, ch.at, ch.weight = c, time.Since(c.born), bareWeight
+	if ch.old != none {
+		ch.weight = c.scale.weigh(ch.old)
+	}
+	ch.heft, ch.text = ch.weight, textOf(ch)
+	c.window.note(ch)
+	c.woken = c.dispatch.enter(ch, &c.window, c.woken)
+}
+
+// textOf is the version of a change as a text: that of its object, where they are the same.
+func textOf[T store.Object](ch *change[T]) string {
+	var none T
+	if ch.now != none {
+		text := ch.now.GetResourceVersion()
+		if version, err := strconv.ParseUint(text, 10, 64); err == nil && version == ch.version && text[0] != '0' {
+			return text
+		}
+	}
+	return formatVersion(ch.version)
+}
+
+// forgetAll clears the window, and the lanes if watchers are to lose what they have not read; mu is
+// held.
+func (c *Cache[T]) forgetAll(version uint64, lost bool) {
+	c.window.clear(version, lost)
+	if lost {
+		next := c.window.Next()
+		c.dispatch.each(func(l *lane[T]) { l.loseAll(next, &c.window.backlog) })
+	}
 }
 
 // changesBetween are the changes from one state to the next, ordered by version. A deletion is at

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	requirement "k8s.io/apimachinery/pkg/selection"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
@@ -21,6 +22,17 @@ type selection[T store.Object] struct {
 	namespace, name string
 	labels          labels.Selector // nil keeps all
 	fields          fields.Selector // nil keeps all
+	terms           []term[T]       // of fields
+
+	narrowest *equality[T] // where its watchers wait; nil: with those of everything
+}
+
+// term is one requirement of a field selector.
+type term[T store.Object] struct {
+	label string
+	of    func(T) string
+	value string
+	not   bool
 }
 
 // bind checks what a request selects: an unknown field label is a 400 error.
@@ -33,10 +45,12 @@ func (c *Cache[T]) bind(r Request) (*selection[T], error) {
 		return bound, nil
 	}
 	bound.fields = r.FieldSelector
-	for _, requirement := range bound.fields.Requirements() {
-		if _, ok := c.fields[requirement.Field]; !ok {
-			return nil, apierror.BadRequest("field label not supported: %s", requirement.Field)
+	for _, r := range bound.fields.Requirements() {
+		of, ok := c.fields[r.Field]
+		if !ok {
+			return nil, apierror.BadRequest("field label not supported: %s", r.Field)
 		}
+		bound.terms = append(bound.terms, term[T]{r.Field, of, r.Value, r.Operator == requirement.NotEquals})
 	}
 	if name, ok := bound.fields.RequiresExactMatch(nameField); ok && bound.name == "" {
 		bound.name = name
@@ -53,15 +67,30 @@ func (s *selection[T]) selective() bool { return s.name != "" || s.labels != nil
 func (s *selection[T]) matches(obj T) bool {
 	return (s.namespace == "" || s.namespace == obj.GetNamespace()) &&
 		(s.name == "" || s.name == obj.GetName()) &&
-		(s.labels == nil || s.labels.Matches(labels.Set(obj.GetLabels()))) &&
-		(s.fields == nil || s.fields.Matches(fieldsOf[T]{s.cache.fields, obj}))
+		s.termsMatch(obj) &&
+		(s.labels == nil || s.labels.Matches(labels.Set(obj.GetLabels())))
+}
+
+func (s *selection[T]) termsMatch(obj T) bool {
+	for i := range s.terms {
+		if t := &s.terms[i]; (t.of(obj) == t.value) == t.not {
+			return false
+		}
+	}
+	return true
 }
 
 // in yields what matches in a state, in no particular order.
-func (s *selection[T]) in(state store.Snapshot[T]) iter.Seq[T] {
+func (s *selection[T]) in(state view[T]) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		for obj := range s.candidates(state) {
-			if s.matches(obj) && !yield(obj) {
+		for obj := range s.candidates(state.present) {
+			if !state.undone(obj) && s.matches(obj) && !yield(obj) {
+				return
+			}
+		}
+		var none T
+		for _, obj := range state.undo {
+			if obj != none && s.matches(obj) && !yield(obj) {
 				return
 			}
 		}
@@ -70,8 +99,8 @@ func (s *selection[T]) in(state store.Snapshot[T]) iter.Seq[T] {
 
 // candidates yields what may match, by the cheapest way there is.
 func (s *selection[T]) candidates(state store.Snapshot[T]) iter.Seq[T] {
-	if s.name != "" && (s.namespace != "" || s.cache.resource.ClusterScoped) {
-		if obj, ok := state.Get(s.cache.resource.Key(s.namespace, s.name)); ok {
+	if s.pinned() {
+		if obj, ok := state.Get(s.key()); ok {
 			return func(yield func(T) bool) { yield(obj) }
 		}
 		return func(func(T) bool) {}
@@ -92,17 +121,10 @@ func (s *selection[T]) candidates(state store.Snapshot[T]) iter.Seq[T] {
 	}
 }
 
-// fieldsOf shows an object to a field selector.
-type fieldsOf[T store.Object] struct {
-	values map[string]func(T) string
-	obj    T
+// pinned reports whether one object at most can match.
+func (s *selection[T]) pinned() bool {
+	return s.name != "" && (s.namespace != "" || s.cache.resource.ClusterScoped)
 }
 
-func (f fieldsOf[T]) Has(label string) bool { return f.values[label] != nil }
-
-func (f fieldsOf[T]) Get(label string) string {
-	if value := f.values[label]; value != nil {
-		return value(f.obj)
-	}
-	return ""
-}
+// key is the store key of the object that alone can match.
+func (s *selection[T]) key() string { return s.cache.resource.Key(s.namespace, s.name) }

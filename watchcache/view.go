@@ -9,9 +9,23 @@ import (
 
 // view is a state with the version up to which it is complete.
 type view[T store.Object] struct {
-	state   store.Snapshot[T]
+	present store.Snapshot[T]
+	undo    map[objectKey]T // what was there in place of the present objects; the zero T: nothing
 	version uint64
 	next    uint64 // the position in the window from which the changes since then are seen
+}
+
+type objectKey struct{ namespace, name string }
+
+func keyOf[T store.Object](obj T) objectKey { return objectKey{obj.GetNamespace(), obj.GetName()} }
+
+// undone reports whether a present object is not that of the view.
+func (v view[T]) undone(obj T) bool {
+	if v.undo == nil {
+		return false
+	}
+	_, ok := v.undo[keyOf(obj)]
+	return ok
 }
 
 // current is the version up to which the cache is complete: that of its last write, or of the
@@ -38,7 +52,15 @@ func (c *Cache[T]) latest() (view[T], error) {
 	if !c.filled {
 		return view[T]{}, notFilled(c.resource.GroupResource())
 	}
-	return view[T]{state: c.state, version: max(counted, c.version), next: c.window.Next()}, nil
+	return view[T]{present: c.present(), version: max(counted, c.version), next: c.window.Next()}, nil
+}
+
+// present is the content up to version; mu is held.
+func (c *Cache[T]) present() store.Snapshot[T] {
+	if c.replacing != nil {
+		return *c.replacing
+	}
+	return c.objects.Snapshot()
 }
 
 // notOlderThan is the present state once it has reached version. It waits a while for that, then
@@ -71,16 +93,45 @@ func (c *Cache[T]) notOlderThan(ctx context.Context, version uint64) (view[T], e
 	}
 }
 
-// exactly is the state at version; it fails with 410 when the window no longer knows it.
+// exactly is the state at version: the present without the changes since. It fails with 410 if the
+// window no longer knows them.
 func (c *Cache[T]) exactly(ctx context.Context, version uint64) (view[T], error) {
 	if _, err := c.notOlderThan(ctx, version); err != nil {
 		return view[T]{}, err
 	}
 	c.mu.RLock()
-	defer c.mu.RUnlock()
-	state, ok := c.window.stateAt(version)
-	if !ok {
-		return view[T]{}, tooOld(version, c.window.floor)
+	position, ok := c.window.since(version)
+	v := view[T]{present: c.present(), undo: map[objectKey]T{}, version: version, next: c.window.Next()}
+	floor := c.window.floor
+	c.mu.RUnlock()
+	for ; ok && position < v.next; position++ {
+		var since *change[T]
+		if since, ok = c.window.Read(position); ok {
+			v.takeBack(since)
+		}
 	}
-	return view[T]{state: state, version: version}, nil
+	if !ok {
+		return view[T]{}, tooOld(version, floor)
+	}
+	return v, nil
+}
+
+// takeBack undoes a change, unless an older change of the object is undone already.
+func (v *view[T]) takeBack(c *change[T]) {
+	var none T
+	obj := c.old
+	if obj == none {
+		obj = c.now
+	}
+	key := keyOf(obj)
+	if _, undone := v.undo[key]; !undone {
+		v.undo[key] = c.old
+	}
+}
+
+// floor is the oldest version from which every change is held.
+func (c *Cache[T]) floor() uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.window.floor
 }

@@ -33,6 +33,9 @@ func (c *Cache[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.S
 		w, err = c.Watcher(r)
 	}
 	return func(yield func(listwatch.Event[T], error) bool) {
+		if err == nil {
+			defer w.Close()
+		}
 		for err == nil && ctx.Err() == nil {
 			if len(w.pending) == 0 {
 				if w.pending, err = w.Next(ctx); err == nil && len(w.pending) == 0 {

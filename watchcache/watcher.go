@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -11,16 +12,17 @@ import (
 )
 
 const (
-	// batchSize bounds what one watcher takes out of the window at a time, and so what a slow one
-	// keeps alive.
-	batchSize = 128
+	// batchSize and batchBytes bound what one watcher takes out of the window at a time, and so
+	// what a slow one keeps alive.
+	batchSize  = 128
+	batchBytes = 1 << 20
 	// lastBookmark is how long before the timeout a bookmark is sent, as by the API server.
 	lastBookmark = 2 * time.Second
 )
 
 // Watcher is a position in the changes of a [Cache], and what is kept of them: the pull side of a
-// watch, in batches. [Cache.Watcher] makes one. It is not safe for concurrent use, and needs no
-// end: one that is not asked any more costs its memory alone.
+// watch, in batches. [Cache.Watcher] makes one. It is not safe for concurrent use. Close it in the
+// end; one that was never asked needs no end.
 type Watcher[T store.Object] struct {
 	cache *Cache[T]
 	keep  *selection[T]
@@ -28,25 +30,36 @@ type Watcher[T store.Object] struct {
 	// Where it is. Before it is placed, it waits for the state to reach minimum
 	// (SendInitialEvents).
 	placed   bool
+	skips    bool // changes up to after may still come, and are not for this watcher
 	minimum  uint64
-	position uint64 // of the next change in the window
+	position uint64 // of the next change, in the numbers of the window
 	after    uint64 // the version it started after
-	skips    bool   // changes up to after may still come, and are not for this watcher
 	reached  uint64 // the version of the last change read, for messages
+
+	// How it waits. It reads the window until it has come to its end, and from then on its lane.
+	// Whoever takes isParked back sends the one token that it waits for.
+	lane                       atomic.Pointer[lane[T]]
+	isParked                   bool // guarded by the lane's mu, as are the next two
+	nextParked, previousParked *Watcher[T]
+	woken                      chan struct{}
+	alarm                      atomic.Bool // the time of a bookmark or of the deadline has come
+	timer                      *time.Timer // nil until it has waited
+	unwatch                    func() bool // ends what makes the end of watched wake the watcher
 
 	// What is still to be sent of the state it starts with.
 	sendState bool
-	initial   []T
 	endMark   bool // the bookmark after the initial state
-
 	bookmarks bool
-	mark      time.Time // when the next bookmark is due
-	asked     uint64    // how often bookmarks had been asked for when the last one was sent
-	deadline  time.Time // zero: none
+	initial   []T
 
-	batch   []*change[T]  // the changes last read
-	events  []Delivery[T] // what was to be seen of them
-	pending []Delivery[T] // for Watch: what it has not yet yielded
+	mark     time.Time // when the next bookmark is due
+	asked    uint64    // how often bookmarks had been asked for when the last one was sent
+	deadline time.Time // zero: none
+
+	events  []Delivery[T]  // what was last read
+	one     [1]Delivery[T] // room for it, most of the time
+	burst   *[]Delivery[T] // room for more, borrowed until the next wait
+	pending []Delivery[T]  // for Watch: what it has not yet yielded
 }
 
 // Watcher makes a watcher for a request. Its position is fixed by the call, unless it must wait for
@@ -65,9 +78,10 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 	if err != nil {
 		return nil, err
 	}
+	keep.narrow(present.present)
 	w := &Watcher[T]{
 		cache: c, keep: keep, bookmarks: r.AllowWatchBookmarks, sendState: r.wantsState(version),
-		batch: make([]*change[T], 0, batchSize), asked: c.asked.Load(),
+		asked: c.asked.Load(), woken: make(chan struct{}, 1),
 	}
 	now := time.Now()
 	if r.TimeoutSeconds != nil && *r.TimeoutSeconds > 0 {
@@ -89,7 +103,7 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 // placeAt starts at a present state, with it as initial events where they are wanted.
 func (w *Watcher[T]) placeAt(present view[T]) {
 	if w.sendState {
-		w.initial = sorted(w.keep.in(present.state))
+		w.initial = sorted(w.keep.in(present))
 	}
 	w.position, w.after, w.placed = present.next, present.version, true
 }
@@ -108,7 +122,7 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 }
 
 // Next waits for the next events. None and no error mean that the watch is over. The slice is valid
-// until the next call.
+// until the next call. Calls of one watcher share a context.
 func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 	if !w.placed {
 		present, err := w.cache.notOlderThan(ctx, w.minimum)
@@ -120,35 +134,112 @@ func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 		}
 		w.placeAt(present)
 	}
-	for ctx.Err() == nil && !w.over(time.Now()) {
+	for ctx.Err() == nil {
 		if events := w.initialEvents(); len(events) > 0 {
 			return events, nil
 		}
-		changed := w.cache.changed.Wait()
-		complete := w.cache.current() // before reading: what is read then is complete up to it
-		if err := w.read(); err != nil {
-			return nil, err
+		called, complete := w.called(ctx) || w.timed() && w.timer == nil, uint64(0)
+		if called {
+			if w.over(time.Now()) {
+				return nil, nil
+			}
+			complete = w.cache.current() // before reading: what is read then is complete up to it
 		}
+		more, err := w.read()
 		switch {
+		case err != nil:
+			return nil, err
 		case len(w.events) > 0:
 			return w.events, nil
-		case len(w.batch) > 0:
+		case more:
 			continue // nothing of it was for us
 		}
-		now := time.Now()
-		if w.bookmarkDue(now) {
-			w.scheduleBookmark(now)
-			// There is nothing to say before a version of the future has come.
-			if complete >= w.after {
-				return w.bookmark(complete, false), nil
+		if called {
+			if events := w.answerCall(complete); len(events) > 0 {
+				return events, nil
 			}
 		}
-		w.sleep(ctx, changed, now)
+		w.wait(ctx)
 	}
 	return nil, nil
 }
 
+// Close ends the watcher's part in the cache, and frees what it holds there. It does not block. A
+// watcher that is asked for more afterwards goes on where it was, while the window reaches back to
+// there, and must be closed again.
+func (w *Watcher[T]) Close() {
+	if w.unwatch != nil {
+		w.unwatch()
+		w.unwatch = nil
+	}
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
+	w.cache.leave(w)
+}
+
 func (w *Watcher[T]) over(now time.Time) bool { return !w.deadline.IsZero() && !now.Before(w.deadline) }
+
+// called reports whether there is a reason to look that is not a change.
+func (w *Watcher[T]) called(ctx context.Context) bool {
+	return w.alarm.Load() || w.asked != w.cache.asked.Load() || ctx.Err() != nil
+}
+
+// timed reports whether there are things to do at a time.
+func (w *Watcher[T]) timed() bool { return w.bookmarks || !w.deadline.IsZero() }
+
+// answerCall sends a bookmark, if that is what is due, and sets the next alarm.
+func (w *Watcher[T]) answerCall(complete uint64) (events []Delivery[T]) {
+	now := time.Now()
+	w.alarm.Store(false)
+	if w.bookmarkDue(now) {
+		w.scheduleBookmark(now)
+		// There is nothing to say before a version of the future has come.
+		if complete >= w.after {
+			events = w.bookmark(complete, false)
+		}
+	}
+	w.setAlarm(now)
+	return events
+}
+
+// setAlarm has the next bookmark, or the deadline, wake the watcher.
+func (w *Watcher[T]) setAlarm(now time.Time) {
+	until := w.deadline
+	if w.bookmarks && (until.IsZero() || w.mark.Before(until)) {
+		until = w.mark
+	}
+	switch {
+	case until.IsZero():
+	case w.timer == nil:
+		w.timer = time.AfterFunc(until.Sub(now), func() {
+			w.alarm.Store(true)
+			w.unpark()
+		})
+	default:
+		w.timer.Reset(until.Sub(now))
+	}
+}
+
+// wait parks the watcher in its lane until there may be something to do.
+func (w *Watcher[T]) wait(ctx context.Context) {
+	w.giveBack()
+	if w.unwatch == nil && ctx.Done() != nil {
+		w.unwatch = context.AfterFunc(ctx, w.unpark)
+	}
+	if w.lane.Load().park(ctx, w) {
+		<-w.woken
+	}
+}
+
+// unpark makes the watcher look, for a reason that is not a change. Set the reason first. It is
+// safe at any time.
+func (w *Watcher[T]) unpark() {
+	if l := w.lane.Load(); l != nil {
+		l.unpark(w)
+	}
+}
 
 // initialEvents are the next initial events, or the bookmark after the last of them.
 func (w *Watcher[T]) initialEvents() []Delivery[T] {
@@ -160,7 +251,7 @@ func (w *Watcher[T]) initialEvents() []Delivery[T] {
 		return nil
 	}
 	n := min(len(w.initial), batchSize)
-	w.events = w.events[:0]
+	w.events = w.room(n)
 	for _, obj := range w.initial[:n] {
 		w.events = append(w.events, Delivery[T]{Event: listwatch.Event[T]{
 			Type: watch.Added, Object: obj, ResourceVersion: obj.GetResourceVersion(),
@@ -173,35 +264,105 @@ func (w *Watcher[T]) initialEvents() []Delivery[T] {
 	return w.events
 }
 
-// read takes the next changes out of the window into batch, and what is to be seen of them into
-// events.
-func (w *Watcher[T]) read() error {
-	clear(w.batch[:cap(w.batch)])
+// read takes the next changes, and what is to be seen of them into events; more says that there
+// were any.
+func (w *Watcher[T]) read() (more bool, err error) {
 	clear(w.events)
-	w.events = w.events[:0]
-	w.cache.mu.RLock()
-	batch, ok := w.cache.window.Read(w.position, batchSize, w.batch[:0])
-	floor := w.cache.window.floor
-	w.cache.mu.RUnlock()
-	w.batch = batch
-	if !ok {
-		return tooOld(max(w.after, w.reached), floor)
+	w.events = w.room(1)
+	began, ok := w.position, false
+	if l := w.lane.Load(); l != nil && l.trigger != nil {
+		ok = w.readLane(l)
+	} else {
+		ok = w.readWindow()
 	}
-	w.position += uint64(len(batch))
-	for _, c := range batch {
-		w.reached = c.version
-		if w.skips && c.version <= w.after {
+	if !ok && len(w.events) == 0 {
+		return false, tooOld(max(w.after, w.reached), w.cache.floor())
+	}
+	return w.position != began, nil
+}
+
+// readWindow sees all changes, until there is no more room. It is false if one is lost. At the end
+// of the window the watcher joins its lane.
+func (w *Watcher[T]) readWindow() bool {
+	for bytes := int64(0); ; {
+		c, ok := w.cache.window.Read(w.position)
+		switch {
+		case !ok:
+			return false
+		case c == nil:
+			if w.lane.Load() != nil || w.cache.join(w) {
+				return true
+			}
 			continue
 		}
-		if e, ok := c.seenBy(w.keep); ok {
-			w.events = append(w.events, e)
+		w.position++
+		if bytes += w.see(c); w.full(bytes) {
+			return true
 		}
 	}
-	return nil
+}
+
+// readLane sees the changes of a lane, until there is no more room. It is false if one is lost.
+func (w *Watcher[T]) readLane(l *lane[T]) bool {
+	var few [16]*change[T]
+	for bytes := int64(0); ; {
+		n, ok := l.read(w.position, few[:], &w.cache.window.backlog)
+		for _, c := range few[:n] {
+			w.position = c.number + 1
+			if bytes += w.see(c); w.full(bytes) {
+				return true
+			}
+		}
+		if n < len(few) {
+			return ok
+		}
+	}
+}
+
+func (w *Watcher[T]) full(bytes int64) bool { return len(w.events) == batchSize || bytes >= batchBytes }
+
+// see adds what is to be seen of a change to events. It returns its weight.
+func (w *Watcher[T]) see(c *change[T]) int64 {
+	w.reached = c.version
+	if w.skips && c.version <= w.after {
+		return 0
+	}
+	d, ok := c.seenBy(w.keep)
+	if !ok {
+		return 0
+	}
+	if len(w.events) == cap(w.events) {
+		w.events = append(w.room(batchSize), w.events...)
+	}
+	w.events = append(w.events, d)
+	return c.heft
+}
+
+// room is an empty slice for n events.
+func (w *Watcher[T]) room(n int) []Delivery[T] {
+	switch {
+	case w.burst != nil:
+		return (*w.burst)[:0]
+	case n == 1:
+		return w.one[:0]
+	}
+	w.burst = w.cache.buffers.Get().(*[]Delivery[T])
+	return (*w.burst)[:0]
+}
+
+// giveBack forgets the last events, and returns the room for a burst.
+func (w *Watcher[T]) giveBack() {
+	w.events = nil
+	clear(w.one[:])
+	if w.burst != nil {
+		clear((*w.burst)[:cap(*w.burst)])
+		w.cache.buffers.Put(w.burst)
+		w.burst = nil
+	}
 }
 
 func (w *Watcher[T]) bookmark(version uint64, initialEventsEnd bool) []Delivery[T] {
-	w.events = append(w.events[:0], Delivery[T]{Event: listwatch.Event[T]{
+	w.events = append(w.room(1), Delivery[T]{Event: listwatch.Event[T]{
 		Type: watch.Bookmark, ResourceVersion: formatVersion(version), InitialEventsEnd: initialEventsEnd,
 	}})
 	return w.events
@@ -210,11 +371,9 @@ func (w *Watcher[T]) bookmark(version uint64, initialEventsEnd bool) []Delivery[
 // bookmarkDue reports whether the time of a bookmark has come, or somebody asks for one.
 func (w *Watcher[T]) bookmarkDue(now time.Time) bool {
 	asked := w.cache.asked.Load()
-	if !w.bookmarks || asked == w.asked && now.Before(w.mark) {
-		return false
-	}
+	wanted := asked != w.asked
 	w.asked = asked
-	return true
+	return w.bookmarks && (wanted || !now.Before(w.mark))
 }
 
 // scheduleBookmark sets when the next bookmark is due: after the interval, or shortly before the
@@ -224,27 +383,5 @@ func (w *Watcher[T]) scheduleBookmark(now time.Time) {
 	last := w.deadline.Add(-lastBookmark)
 	if !w.deadline.IsZero() && now.Before(last) && last.Before(w.mark) {
 		w.mark = last
-	}
-}
-
-// sleep waits for a change, a bookmark to send, the deadline or the end of ctx.
-func (w *Watcher[T]) sleep(ctx context.Context, changed <-chan struct{}, now time.Time) {
-	var until time.Time
-	if w.bookmarks {
-		until = w.mark
-	}
-	if !w.deadline.IsZero() && (until.IsZero() || w.deadline.Before(until)) {
-		until = w.deadline
-	}
-	var expired <-chan time.Time
-	if !until.IsZero() {
-		timer := time.NewTimer(until.Sub(now))
-		defer timer.Stop()
-		expired = timer.C
-	}
-	select {
-	case <-changed:
-	case <-expired:
-	case <-ctx.Done():
 	}
 }

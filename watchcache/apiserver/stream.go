@@ -24,6 +24,9 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	if err != nil && !apierrors.IsResourceExpired(err) {
 		return err
 	}
+	if err == nil {
+		defer w.Close()
+	}
 	stream := &eventStream[T]{call: c, codec: e.codec, control: http.NewResponseController(c.ResponseWriter), key: c.format}
 	c.Header().Set("Content-Type", c.format.contentType(true))
 	c.Header().Set("Cache-Control", "no-cache, private")

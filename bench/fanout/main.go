@@ -1,0 +1,200 @@
+// The command fanout measures the watch cache beside the API server's own, the cacher of
+// k8s.io/apiserver, and prints a table.
+//
+//	go run -C bench/fanout .            # some ten minutes on two cores
+//	go run -C bench/fanout . -quick     # small, for CI: every row once
+//
+// Both caches live in the process that measures, hold the same pods and get the same writes. A
+// write begins when fewer than a number of writes are still in flight, which have not reached all
+// watchers that select them. Nothing is encoded: what is measured ends when the watcher has the
+// event. Each figure comes from a fresh process, by turns; the table has medians. What is asked is
+// in docs/benchmarks.md.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+)
+
+// load is one row: how many watch what, and how hard the writer pushes.
+type load struct {
+	Library  string
+	Watchers int
+	All      bool // everybody watches everything; else each watches the pods of one node
+	Dead     int  // further watchers of everything that never read
+	InFlight int
+	Pods     int
+	Events   int
+}
+
+func (l load) String() string {
+	selects := "by node"
+	if l.All {
+		selects = "everything"
+	}
+	name := fmt.Sprintf("%s, %d watchers, %d in flight", selects, l.Watchers, l.InFlight)
+	if l.Dead > 0 {
+		name += fmt.Sprintf(", %d never read", l.Dead)
+	}
+	return name
+}
+
+// libraries are measured by turns.
+var libraries = []string{"cacher", "tributary"}
+
+func main() {
+	quick := flag.Bool("quick", false, "small sizes and one repetition: shows that everything runs, not how fast")
+	repeat := flag.Int("repeat", 3, "repetitions of each measurement")
+	only := flag.String("only", "", "measure the rows that have this in their name")
+	events := flag.Int("events", 100_000, "events of a row by node")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := error(nil)
+	switch {
+	case flag.NArg() == 2 && flag.Arg(0) == "measure":
+		var l load
+		if err = json.Unmarshal([]byte(flag.Arg(1)), &l); err == nil {
+			err = measure(ctx, l)
+		}
+	case *quick:
+		err = measureAll(ctx, rows([]int{1, 50}, 200, 500), 1, *only)
+	default:
+		err = measureAll(ctx, rows([]int{1, 1_000, 5_000, 20_000, 100_000}, 10_000, *events), *repeat, *only)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fanout:", err)
+		os.Exit(1)
+	}
+}
+
+// rows are what is measured, with the watchers by node given.
+func rows(counts []int, pods, events int) (loads []load) {
+	for _, inFlight := range []int{8, 512} {
+		for _, watchers := range counts {
+			loads = append(loads, load{Watchers: watchers, InFlight: inFlight, Pods: pods, Events: events})
+		}
+	}
+	for _, watchers := range counts {
+		if watchers == 1_000 || watchers == 5_000 || watchers == 50 {
+			deliveries := 50 * events
+			loads = append(loads, load{Watchers: watchers, All: true, InFlight: 8, Pods: pods, Events: deliveries / watchers})
+		}
+	}
+	return append(loads,
+		load{Watchers: min(100, pods), InFlight: 8, Pods: pods, Events: events},
+		load{Watchers: min(100, pods), Dead: min(1_000, pods/10), InFlight: 8, Pods: pods, Events: events},
+	)
+}
+
+// figures are the outcome of one measurement.
+type figures struct {
+	EventsPerSecond float64
+	CPU             float64 // user time per delivery, in microseconds
+	P50, P99        float64 // from the call of the write to the last delivery, in microseconds
+	BytesPerWatcher float64 // heap and stack of one that waits
+	PeakMB          float64 // resident
+	Cut             float64 // watchers that were ended
+}
+
+func measureAll(ctx context.Context, loads []load, repeat int, only string) error {
+	fmt.Println("| load | cache | events/s | deliveries/s | user CPU us/delivery | p50 us | p99 us | bytes/watcher | peak MB |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|")
+	for _, l := range loads {
+		if !strings.Contains(l.String(), only) {
+			continue
+		}
+		runs := map[string][]figures{}
+		for range repeat {
+			for _, library := range libraries {
+				l.Library = library
+				f, err := l.run(ctx)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", library, l, err)
+				}
+				runs[library] = append(runs[library], f)
+			}
+		}
+		theirs, ours := median(runs["cacher"]), median(runs["tributary"])
+		fmt.Println(l.row("API server", theirs))
+		fmt.Println(l.row("ours", ours))
+		fmt.Println(ratios(ours, theirs))
+	}
+	return nil
+}
+
+func (l load) row(name string, f figures) string {
+	if f.Cut > 0 {
+		return fmt.Sprintf("| %s | %s | %.0f watchers were cut | | | | | %.0f | %.0f |", l, name, f.Cut, f.BytesPerWatcher, f.PeakMB)
+	}
+	fanOut := 1
+	if l.All {
+		fanOut = l.Watchers
+	}
+	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.3f | %.0f | %.0f | %.0f | %.0f |", l, name, f.EventsPerSecond,
+		f.EventsPerSecond*float64(fanOut), f.CPU, f.P50, f.P99, f.BytesPerWatcher, f.PeakMB)
+}
+
+func ratios(ours, theirs figures) string {
+	cells := "| | **ours / theirs** |"
+	for _, of := range []func(figures) float64{
+		func(f figures) float64 { return f.EventsPerSecond }, nil, func(f figures) float64 { return f.CPU },
+		func(f figures) float64 { return f.P50 }, func(f figures) float64 { return f.P99 },
+		func(f figures) float64 { return f.BytesPerWatcher }, func(f figures) float64 { return f.PeakMB },
+	} {
+		if of == nil || of(theirs) == 0 || of(ours) == 0 {
+			cells += " |"
+			continue
+		}
+		cells += fmt.Sprintf(" **%.2f** |", of(ours)/of(theirs))
+	}
+	return cells
+}
+
+// run measures a load in a process of its own.
+func (l load) run(ctx context.Context) (f figures, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return f, err
+	}
+	asked, err := json.Marshal(l)
+	if err != nil {
+		return f, err
+	}
+	cmd := exec.CommandContext(ctx, program, "measure", string(asked))
+	cmd.Stderr = os.Stderr
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "GOGC=") && !strings.HasPrefix(e, "GOMEMLIMIT=") {
+			cmd.Env = append(cmd.Env, e)
+		}
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		return f, err
+	}
+	return f, json.Unmarshal(out, &f)
+}
+
+// median takes each figure's own.
+func median(runs []figures) (f figures) {
+	of := func(figure func(*figures) *float64) {
+		slices.SortFunc(runs, func(a, b figures) int { return cmp.Compare(*figure(&a), *figure(&b)) })
+		*figure(&f) = *figure(&runs[len(runs)/2])
+	}
+	of(func(f *figures) *float64 { return &f.EventsPerSecond })
+	of(func(f *figures) *float64 { return &f.CPU })
+	of(func(f *figures) *float64 { return &f.P50 })
+	of(func(f *figures) *float64 { return &f.P99 })
+	of(func(f *figures) *float64 { return &f.BytesPerWatcher })
+	of(func(f *figures) *float64 { return &f.PeakMB })
+	of(func(f *figures) *float64 { return &f.Cut })
+	return f
+}

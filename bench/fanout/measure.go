@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/bench/world"
+)
+
+// loop is a closed loop: a writer that has at most so many writes in flight, and the watchers.
+type loop struct {
+	load
+	subject subject
+	pods    []*corev1.Pod
+	first   int // the version before the first write
+
+	clock     time.Time
+	sent      []time.Duration // per write
+	taken     []time.Duration // per write, until its last delivery
+	missing   []atomic.Int32  // deliveries still to come, per write
+	tokens    chan struct{}
+	delivered atomic.Int64 // writes that have reached everybody
+	cut       atomic.Int64
+	ended     chan error
+}
+
+// measure measures a load in this process, and prints its figures.
+func measure(ctx context.Context, l load) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	nodes := l.Watchers
+	if l.All {
+		nodes = l.Pods/60 + 1
+	}
+	m := &loop{
+		load: l, first: l.Pods, clock: time.Now(), tokens: make(chan struct{}, l.InFlight), ended: make(chan error, 1),
+	}
+	for i := range l.Pods {
+		p := world.Pods{PerSet: 50}.Pod(i, i, 0)
+		p.Spec.NodeName = node(i % nodes)
+		m.pods = append(m.pods, p)
+	}
+	version := world.Version(l.Pods)
+	warm := min(l.Events/10, 1000)
+	total := warm + l.Events
+	m.sent, m.taken, m.missing = make([]time.Duration, total), make([]time.Duration, total), make([]atomic.Int32, total)
+	fanOut := int32(1)
+	if l.All {
+		fanOut = int32(l.Watchers)
+	}
+	for i := range m.missing {
+		m.missing[i].Store(fanOut)
+	}
+	var err error
+	if m.subject, err = newSubject(ctx, l.Library, m.pods, version); err != nil {
+		return err
+	}
+	before := inUse()
+	if err := m.watchAll(ctx, version); err != nil {
+		return err
+	}
+	f := figures{BytesPerWatcher: (inUse() - before) / float64(l.Watchers+l.Dead)}
+	err = m.write(0, warm)
+	runtime.GC()
+	began, cpu := time.Now(), userTime()
+	if err == nil {
+		stop := profile(l.Library)
+		err = m.write(warm, total)
+		stop()
+	}
+	if m.cut.Load() > 0 {
+		f.Cut, f.PeakMB = float64(m.cut.Load()), peak() // the row ends here
+		return json.NewEncoder(os.Stdout).Encode(f)
+	}
+	if err != nil {
+		return err
+	}
+	f.EventsPerSecond = float64(l.Events) / time.Since(began).Seconds()
+	f.CPU = (userTime() - cpu).Seconds() * 1e6 / float64(l.Events) / float64(fanOut)
+	taken := m.taken[warm:]
+	slices.Sort(taken)
+	f.P50 = float64(taken[len(taken)/2]) / 1e3
+	f.P99 = float64(taken[len(taken)*99/100]) / 1e3
+	f.PeakMB, f.Cut = peak(), float64(m.cut.Load())
+	return json.NewEncoder(os.Stdout).Encode(f)
+}
+
+func node(i int) string { return fmt.Sprintf("node-%06d.eu-central-1.compute.internal", i) }
+
+// watchAll starts the watchers, and returns when all of them wait.
+func (m *loop) watchAll(ctx context.Context, version string) error {
+	var ready sync.WaitGroup
+	for i := range m.Watchers + m.Dead {
+		name := ""
+		if !m.All && i < m.Watchers {
+			name = node(i)
+		}
+		next, err := m.subject.watch(ctx, name, version)
+		if err != nil {
+			return err
+		}
+		if i >= m.Watchers {
+			m.start(next) // reads one event, and no more
+			continue
+		}
+		ready.Add(1)
+		go func() {
+			ready.Done()
+			m.follow(next)
+		}()
+	}
+	ready.Wait()
+	time.Sleep(300 * time.Millisecond) // until the last of them waits; nothing depends on it
+	return nil
+}
+
+// start is a watcher that takes one event and then never reads again.
+func (m *loop) start(next func() (string, error)) {
+	go func() {
+		_, _ = next()
+		select {}
+	}()
+}
+
+// follow takes events until the end.
+func (m *loop) follow(next func() (string, error)) {
+	for {
+		text, err := next()
+		if err != nil {
+			m.cut.Add(1)
+			select {
+			case m.ended <- err:
+			default:
+			}
+			return
+		}
+		version, err := strconv.Atoi(text)
+		if err != nil {
+			panic(err)
+		}
+		number := version - base - m.first - 1
+		if number < 0 {
+			continue // of the initial state
+		}
+		if m.missing[number].Add(-1) == 0 {
+			m.taken[number] = time.Since(m.clock) - m.sent[number]
+			m.delivered.Add(1)
+			<-m.tokens
+		}
+	}
+}
+
+// base is the version of number 0.
+var base, _ = strconv.Atoi(world.Version(0))
+
+// write makes the writes from one number to another, and returns when all are delivered.
+func (m *loop) write(from, to int) error {
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for n := from; n < to; n++ {
+		p := *m.pods[n*7919%len(m.pods)]
+		p.ResourceVersion = world.Version(m.first + 1 + n)
+		select {
+		case m.tokens <- struct{}{}:
+		case err := <-m.ended:
+			return err
+		case <-timeout.C:
+			return errors.New("an event has not come")
+		}
+		m.sent[n] = time.Since(m.clock)
+		if err := m.subject.update(&p); err != nil {
+			return err
+		}
+	}
+	for m.delivered.Load() < int64(to) {
+		select {
+		case err := <-m.ended:
+			return err
+		case <-timeout.C:
+			return errors.New("an event has not come")
+		case <-time.After(100 * time.Microsecond):
+		}
+	}
+	return nil
+}
+
+// inUse is the live heap and the stacks, in bytes.
+func inUse() float64 {
+	runtime.GC()
+	debug.FreeOSMemory()
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(s)
+	return float64(s[0].Value.Uint64() + s[1].Value.Uint64())
+}
+
+func usage() (u syscall.Rusage) {
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // has no error for this process
+	return u
+}
+
+func userTime() time.Duration {
+	u := usage()
+	return time.Duration(u.Utime.Nano())
+}
+
+// peak is the largest resident set, in MB.
+func peak() float64 {
+	u := usage()
+	return float64(u.Maxrss) / 1e3
+}
+
+// profile writes a CPU profile to the path in BENCH_PROFILE, if there is one.
+func profile(library string) (stop func()) {
+	path := os.Getenv("BENCH_PROFILE")
+	if path == "" {
+		return func() {}
+	}
+	file, err := os.Create(path + "-" + library)
+	if err != nil {
+		panic(err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		panic(err)
+	}
+	return pprof.StopCPUProfile
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/cacher"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// subject is a cache that is measured.
+type subject interface {
+	// update makes a write. The pod is the cache's from then on.
+	update(pod *corev1.Pod) error
+	// watch returns the versions of the events after a version, of one node if it is not empty.
+	watch(ctx context.Context, node, version string) (next func() (string, error), err error)
+}
+
+var errEnded = errors.New("the watch has ended")
+
+// newSubject makes a cache that holds pods.
+func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version string) (subject, error) {
+	if library == "cacher" {
+		return newTheirs(ctx, pods, version)
+	}
+	c, err := watchcache.NewCache(watchcache.Pods())
+	if err != nil {
+		return nil, err
+	}
+	return ours{c}, c.Replace(store.Items(pods...), store.At(version))
+}
+
+type ours struct {
+	cache *watchcache.Cache[*corev1.Pod]
+}
+
+func (o ours) update(pod *corev1.Pod) error { return o.cache.Update(pod) }
+
+func (o ours) watch(ctx context.Context, node, version string) (func() (string, error), error) {
+	r := watchcache.Request{}
+	r.ResourceVersion, r.AllowWatchBookmarks = version, true
+	if node != "" {
+		r.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node)
+	}
+	w, err := o.cache.Watcher(r)
+	if err != nil {
+		return nil, err
+	}
+	var events []watchcache.Delivery[*corev1.Pod]
+	return func() (string, error) {
+		for {
+			if len(events) == 0 {
+				if events, err = w.Next(ctx); err != nil || len(events) == 0 {
+					return "", errors.Join(errEnded, err)
+				}
+			}
+			e := events[0]
+			events = events[1:]
+			if e.Type != watch.Bookmark {
+				return e.Object.ResourceVersion, nil
+			}
+		}
+	}, nil
+}
+
+// theirs is the API server's cacher over a storage in memory.
+type theirs struct {
+	cacher  *cacher.Cacher
+	storage *memory
+}
+
+const prefix = "/pods/"
+
+func newTheirs(ctx context.Context, pods []*corev1.Pod, version string) (subject, error) {
+	// The channel is as long as that of the storage on etcd.
+	m := &memory{pods: pods, version: version, events: make(chan watch.Event, 100)}
+	c, err := cacher.NewCacherFromConfig(cacher.Config{
+		Storage: m, Versioner: storage.APIObjectVersioner{}, GroupResource: schema.GroupResource{Resource: "pods"},
+		EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: prefix, GetAttrsFunc: attributes,
+		KeyFunc: func(obj runtime.Object) (string, error) {
+			p := obj.(*corev1.Pod)
+			return prefix + p.Namespace + "/" + p.Name, nil
+		},
+		IndexerFuncs: storage.IndexerFuncs{nodeName: func(obj runtime.Object) string { return obj.(*corev1.Pod).Spec.NodeName }},
+		Indexers: &cache.Indexers{storage.FieldIndex(nodeName): func(obj any) ([]string, error) {
+			return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
+		}},
+		NewFunc: func() runtime.Object { return &corev1.Pod{} }, NewListFunc: func() runtime.Object { return &corev1.PodList{} },
+		Codec: scheme.Codecs.LegacyCodec(corev1.SchemeGroupVersion),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &theirs{c, m}, c.Wait(ctx)
+}
+
+const nodeName = "spec.nodeName"
+
+// attributes has the fields that the API server's pods have.
+func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	p := obj.(*corev1.Pod)
+	return p.Labels, fields.Set{
+		"metadata.name": p.Name, "metadata.namespace": p.Namespace, nodeName: p.Spec.NodeName,
+		"spec.restartPolicy": string(p.Spec.RestartPolicy), "spec.schedulerName": p.Spec.SchedulerName,
+		"spec.serviceAccountName": p.Spec.ServiceAccountName, "spec.hostNetwork": fmt.Sprint(p.Spec.HostNetwork),
+		"status.phase": string(p.Status.Phase), "status.podIP": p.Status.PodIP,
+		"status.nominatedNodeName": p.Status.NominatedNodeName,
+	}, nil
+}
+
+func (t *theirs) update(pod *corev1.Pod) error {
+	t.storage.events <- watch.Event{Type: watch.Modified, Object: pod}
+	return nil
+}
+
+func (t *theirs) watch(ctx context.Context, node, version string) (func() (string, error), error) {
+	selector := fields.Everything()
+	if node != "" {
+		selector = fields.OneTermEqualSelector(nodeName, node)
+	}
+	w, err := t.cacher.Watch(ctx, prefix, storage.ListOptions{
+		ResourceVersion: version, Recursive: true,
+		Predicate: storage.SelectionPredicate{
+			Label: labels.Everything(), Field: selector, GetAttrs: attributes, IndexFields: []string{nodeName}, AllowWatchBookmarks: true,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() (string, error) {
+		for e := range w.ResultChan() {
+			switch obj, ok := e.Object.(metav1.Object); { // the object itself would be a copy
+			case !ok:
+				return "", fmt.Errorf("%w: %v", errEnded, e.Object)
+			case e.Type != watch.Bookmark:
+				return obj.GetResourceVersion(), nil
+			}
+		}
+		return "", errEnded
+	}, nil
+}
+
+// memory is the storage under the cacher: a list, and a channel of events.
+type memory struct {
+	storage.Interface // what the cacher does not call
+	pods              []*corev1.Pod
+	version           string
+	events            chan watch.Event
+}
+
+func (m *memory) Versioner() storage.Versioner                        { return storage.APIObjectVersioner{} }
+func (m *memory) ReadinessCheck() error                               { return nil }
+func (m *memory) RequestWatchProgress(context.Context) error          { return nil }
+func (m *memory) EnableResourceSizeEstimation(storage.KeysFunc) error { return nil }
+func (m *memory) CompactRevision() int64                              { return 0 }
+func (m *memory) GetCurrentResourceVersion(context.Context) (uint64, error) {
+	return storage.APIObjectVersioner{}.ParseResourceVersion(m.version)
+}
+
+func (m *memory) GetList(_ context.Context, _ string, _ storage.ListOptions, into runtime.Object) error {
+	list := into.(*corev1.PodList)
+	list.ListMeta = metav1.ListMeta{ResourceVersion: m.version}
+	for _, p := range m.pods {
+		list.Items = append(list.Items, *p)
+	}
+	return nil
+}
+
+func (m *memory) Watch(_ context.Context, _ string, o storage.ListOptions) (watch.Interface, error) {
+	if o.SendInitialEvents != nil && *o.SendInitialEvents {
+		return nil, errors.New("this storage lists")
+	}
+	return m, nil
+}
+
+// IsWatchListSemanticsUnSupported makes the cacher's reflector list.
+func (m *memory) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (m *memory) Stop()                          {}
+func (m *memory) ResultChan() <-chan watch.Event { return m.events }
+
+// patience is how long an event may take before the measurement is given up.
+const patience = time.Minute

@@ -1,0 +1,240 @@
+package watchcache
+
+import (
+	"runtime"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// dispatch finds the watchers that a change may concern, by the values of its object before and
+// after. It costs what is watched by: each trigger is alive while one of its lanes has a watcher.
+// The cache's mu guards it.
+type dispatch[T store.Object] struct {
+	everything lane[T]
+	triggers   []*trigger[T]          // by key and by field
+	labels     map[string]*trigger[T] // by label
+}
+
+// trigger tells objects apart by one value.
+type trigger[T store.Object] struct {
+	source source
+	of     func(T) (value string, ok bool)
+	lanes  map[string]*lane[T]
+}
+
+// source is where a trigger's value comes from.
+type source struct {
+	kind  sourceKind
+	label string // of the field or the label
+}
+
+type sourceKind int
+
+const (
+	byKey sourceKind = iota
+	byField
+	byLabel
+)
+
+// laneOf finds or makes the lane of an equality; none is the lane of everything.
+func (d *dispatch[T]) laneOf(e *equality[T]) *lane[T] {
+	if e == nil {
+		return &d.everything
+	}
+	t := d.trigger(e)
+	l := t.lanes[e.value]
+	if l == nil {
+		l = &lane[T]{trigger: t, value: e.value}
+		t.lanes[e.value] = l
+	}
+	return l
+}
+
+func (d *dispatch[T]) trigger(e *equality[T]) *trigger[T] {
+	if e.source.kind == byLabel {
+		if t := d.labels[e.source.label]; t != nil {
+			return t
+		}
+	}
+	for _, t := range d.triggers {
+		if t.source == e.source {
+			return t
+		}
+	}
+	t := &trigger[T]{source: e.source, of: e.of, lanes: map[string]*lane[T]{}}
+	if e.source.kind != byLabel {
+		d.triggers = append(d.triggers, t)
+		return t
+	}
+	if d.labels == nil {
+		d.labels = map[string]*trigger[T]{}
+	}
+	d.labels[e.source.label] = t
+	return t
+}
+
+// remove takes out a lane without members.
+func (d *dispatch[T]) remove(l *lane[T]) {
+	t := l.trigger
+	if t == nil || t.lanes[l.value] != l {
+		return
+	}
+	delete(t.lanes, l.value)
+	if len(t.lanes) > 0 {
+		return
+	}
+	if t.source.kind == byLabel {
+		delete(d.labels, t.source.label)
+		return
+	}
+	for i, other := range d.triggers {
+		if other == t {
+			d.triggers = append(d.triggers[:i:i], d.triggers[i+1:]...)
+			return
+		}
+	}
+}
+
+// enter puts a change into its lanes, and appends to woken the lists of watchers to wake.
+func (d *dispatch[T]) enter(c *change[T], w *window[T], woken []*Watcher[T]) []*Watcher[T] {
+	into := func(l *lane[T]) {
+		if l == nil {
+			return
+		}
+		if l.trigger != nil {
+			c.lanes = append(c.lanes, l)
+		}
+		if parked := l.add(c, w); parked != nil {
+			woken = append(woken, parked)
+		}
+	}
+	c.lanes = c.fewLanes[:0]
+	for _, t := range d.triggers {
+		t.enter(c, into)
+	}
+	if len(d.labels) > 0 {
+		d.enterLabels(c, into)
+	}
+	into(&d.everything)
+	return woken
+}
+
+func (t *trigger[T]) enter(c *change[T], into func(*lane[T])) {
+	var none T
+	var is, was string
+	var has, had bool
+	if c.now != none {
+		is, has = t.of(c.now)
+	}
+	if c.old != none {
+		was, had = t.of(c.old)
+	}
+	if has {
+		into(t.lanes[is])
+	}
+	if had && !(has && is == was) {
+		into(t.lanes[was])
+	}
+}
+
+// enterLabels looks at the labels that are watched or at those of the object, which are fewer.
+func (d *dispatch[T]) enterLabels(c *change[T], into func(*lane[T])) {
+	var none T
+	var is, was map[string]string
+	if c.now != none {
+		is = c.now.GetLabels()
+	}
+	if c.old != none {
+		was = c.old.GetLabels()
+	}
+	if len(d.labels) <= len(is)+len(was) {
+		for _, t := range d.labels {
+			t.enter(c, into)
+		}
+		return
+	}
+	for label := range is {
+		if t := d.labels[label]; t != nil {
+			t.enter(c, into)
+		}
+	}
+	for label := range was {
+		if _, seen := is[label]; seen {
+			continue
+		}
+		if t := d.labels[label]; t != nil {
+			t.enter(c, into)
+		}
+	}
+}
+
+// each yields every lane.
+func (d *dispatch[T]) each(do func(*lane[T])) {
+	do(&d.everything)
+	for _, t := range d.triggers {
+		for _, l := range t.lanes {
+			do(l)
+		}
+	}
+	for _, t := range d.labels {
+		for _, l := range t.lanes {
+			do(l)
+		}
+	}
+}
+
+// join gives a watcher that has read the whole window its lane. It reports false if something has
+// come meanwhile.
+func (c *Cache[T]) join(w *Watcher[T]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.position != c.window.Next() {
+		return false
+	}
+	l := c.dispatch.laneOf(w.keep.narrowest)
+	l.join()
+	w.lane.Store(l)
+	return true
+}
+
+// leave takes a watcher out of its lane. It reads the window when it comes back.
+func (c *Cache[T]) leave(w *Watcher[T]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := w.lane.Swap(nil)
+	if l == nil {
+		return
+	}
+	if w.position >= l.last && w.position >= l.gone {
+		w.position = c.window.Next() // nothing since was for it
+	}
+	if l.leave(&c.window.backlog) {
+		c.dispatch.remove(l)
+	}
+}
+
+// yieldEvery is how many watchers are woken between two times that a writer lets others run first.
+const yieldEvery = 32
+
+// wake wakes the watchers that a write found. The writing lock is held. Every so often it lets
+// goroutines that are ready run before the next write: a writer that is faster than the watchers
+// would only make them later.
+func (c *Cache[T]) wake() {
+	for i, w := range c.woken {
+		c.unyielded++
+		c.woken[i] = nil
+		wakeAll(w)
+	}
+	c.woken = c.woken[:0]
+	if c.unyielded >= yieldEvery {
+		c.unyielded = 0
+		runtime.Gosched()
+	}
+}
+
+// wakeEverybody makes every watcher look.
+func (c *Cache[T]) wakeEverybody() {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	c.dispatch.each(func(l *lane[T]) { l.unparkAll() })
+}

@@ -1,0 +1,48 @@
+package watchcache
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// frame is an event in the bytes of one format.
+type frame struct {
+	event  watch.EventType
+	format any
+	bytes  atomic.Pointer[[]byte] // nil while they are not kept
+}
+
+// encodings bounds the bytes of the frames that a cache keeps: those made first go first.
+type encodings struct {
+	most int64
+
+	mu    sync.Mutex // guards what follows; nothing is taken under it
+	total int64
+	queue []*frame // in the order of making; some are discarded already
+}
+
+// keep notes the bytes of a frame. allowed is asked, under the lock, with their size.
+func (x *encodings) keep(bytes []byte, f *frame, allowed func(size int64) bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !allowed(int64(len(bytes))) {
+		return
+	}
+	f.bytes.Store(&bytes)
+	x.total += int64(cap(bytes))
+	x.queue = append(x.queue, f)
+	for len(x.queue) > 0 && (x.total > x.most || x.queue[0].bytes.Load() == nil) {
+		x.discard(x.queue[0])
+		x.queue[0] = nil
+		x.queue = x.queue[1:]
+	}
+}
+
+// discard forgets the bytes of a frame. The lock is held.
+func (x *encodings) discard(f *frame) {
+	if bytes := f.bytes.Swap(nil); bytes != nil {
+		x.total -= int64(cap(*bytes))
+	}
+}

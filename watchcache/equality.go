@@ -1,0 +1,103 @@
+package watchcache
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// equality is a value that every object of a selection has.
+type equality[T store.Object] struct {
+	source source
+	value  string
+	of     func(T) (value string, ok bool)
+}
+
+// narrow chooses the equality by which watchers of the selection are woken: the key of one object,
+// or the value that the fewest objects of a state have.
+func (s *selection[T]) narrow(state store.Snapshot[T]) {
+	if s.pinned() {
+		of := func(obj T) (string, bool) { return store.KeyOf(obj), true }
+		if s.cache.resource.ClusterScoped {
+			of = func(obj T) (string, bool) { return obj.GetName(), true }
+		}
+		s.narrowest = &equality[T]{source: source{kind: byKey}, value: s.key(), of: of}
+		return
+	}
+	switch equalities := s.equalities(); len(equalities) {
+	case 0:
+	case 1:
+		s.narrowest = &equalities[0]
+	default:
+		s.narrowest = rarest(equalities, state)
+	}
+}
+
+// equalities are the values that the selectors pin. Those that usually tell more come first.
+func (s *selection[T]) equalities() (found []equality[T]) {
+	field := func(label, value string) {
+		of := s.cache.fields[label]
+		found = append(found, equality[T]{
+			source: source{byField, label}, value: value, of: func(obj T) (string, bool) { return of(obj), true },
+		})
+	}
+	if s.name != "" {
+		field(nameField, s.name)
+	}
+	for _, indexed := range []bool{true, false} {
+		for _, t := range s.terms {
+			if _, ok := s.cache.indexes[t.label]; ok == indexed && !t.not && t.label != nameField && t.label != namespaceField {
+				field(t.label, t.value)
+			}
+		}
+	}
+	if s.labels != nil {
+		requirements, _ := s.labels.Requirements()
+		for _, r := range requirements {
+			label := r.Key()
+			value, ok := s.labels.RequiresExactMatch(label)
+			if !ok {
+				continue
+			}
+			found = append(found, equality[T]{
+				source: source{byLabel, label}, value: value,
+				of: func(obj T) (string, bool) { return lookUp(obj.GetLabels(), label) },
+			})
+		}
+	}
+	if s.namespace != "" && !s.cache.resource.ClusterScoped {
+		field(namespaceField, s.namespace)
+	}
+	return found
+}
+
+func lookUp(set labels.Set, label string) (string, bool) {
+	value, ok := set[label]
+	return value, ok
+}
+
+// sampleSize is how many objects are asked which value is the rarest.
+const sampleSize = 128
+
+// rarest is the equality that the fewest of some objects of a state have. The objects are in the
+// order of their hashes, so that the first of them are a sample.
+func rarest[T store.Object](equalities []equality[T], state store.Snapshot[T]) *equality[T] {
+	counts, asked := make([]int, len(equalities)), 0
+	for _, obj := range state.All() {
+		for i, e := range equalities {
+			if value, ok := e.of(obj); ok && value == e.value {
+				counts[i]++
+			}
+		}
+		if asked++; asked == sampleSize {
+			break
+		}
+	}
+	best := 0
+	for i, count := range counts {
+		if count < counts[best] {
+			best = i
+		}
+	}
+	return &equalities[best]
+}

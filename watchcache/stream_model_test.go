@@ -1,0 +1,292 @@
+package watchcache_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// kinds are selections, said twice. pinned says that the selector asks for one value and nothing
+// else, so that a watcher is cut for its own changes alone.
+var kinds = []struct {
+	options metav1.ListOptions
+	pinned  bool
+	keeps   func(*corev1.Pod) bool
+}{
+	{metav1.ListOptions{}, false, func(*corev1.Pod) bool { return true }},
+	{metav1.ListOptions{FieldSelector: "spec.nodeName!=n0"}, false, func(p *corev1.Pod) bool { return p.Spec.NodeName != "n0" }},
+	{metav1.ListOptions{LabelSelector: "app in (0,1)"}, false, func(p *corev1.Pod) bool { return p.Labels["app"] < "2" }},
+	{metav1.ListOptions{FieldSelector: "spec.nodeName=n1"}, true, func(p *corev1.Pod) bool { return p.Spec.NodeName == "n1" }},
+	{metav1.ListOptions{FieldSelector: "status.phase=Running"}, true, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }},
+	{metav1.ListOptions{FieldSelector: "metadata.namespace=other"}, true, func(p *corev1.Pod) bool { return p.Namespace == "other" }},
+	{metav1.ListOptions{FieldSelector: "metadata.name=pod-1"}, true, func(p *corev1.Pod) bool { return p.Name == "pod-1" }},
+	{
+		metav1.ListOptions{FieldSelector: "metadata.name=pod-2,metadata.namespace=ns"}, true,
+		func(p *corev1.Pod) bool { return p.Name == "pod-2" && p.Namespace == "ns" },
+	},
+	{metav1.ListOptions{LabelSelector: "app=1"}, true, func(p *corev1.Pod) bool { return p.Labels["app"] == "1" }},
+	{
+		metav1.ListOptions{LabelSelector: "app=2,tier!=back", FieldSelector: "spec.nodeName=n2,metadata.namespace=ns"}, false,
+		func(p *corev1.Pod) bool {
+			return p.Labels["app"] == "2" && p.Labels["tier"] != "back" && p.Spec.NodeName == "n2" && p.Namespace == "ns"
+		},
+	},
+}
+
+// told is one event of the model: to whom it matters is for each selection to say.
+type told struct {
+	old, now *corev1.Pod
+	version  int
+}
+
+// line is the event that a selection sees of it, if it sees any.
+func (e told) line(keeps func(*corev1.Pod) bool) (string, bool) {
+	was, is := e.old != nil && keeps(e.old), e.now != nil && keeps(e.now)
+	switch {
+	case was && is:
+		return fmt.Sprintf("MODIFIED %s@%s", e.now.Name, e.now.ResourceVersion), true
+	case is:
+		return fmt.Sprintf("ADDED %s@%s", e.now.Name, e.now.ResourceVersion), true
+	case was:
+		return fmt.Sprintf("DELETED %s@%d", e.old.Name, e.version), true
+	}
+	return "", false
+}
+
+// follower is a watcher in a goroutine of its own, which offers one event at a time.
+type follower struct {
+	kind   int
+	pace   int // it takes events once in so many steps
+	events chan string
+	stop   context.CancelFunc
+	want   []string // what it has still to be told
+	others int      // changes since the oldest of want came
+	robbed bool     // the history was compacted before it had read all
+}
+
+// history is a cache with all that ever happened in it.
+type history struct {
+	t         *testing.T
+	random    *rand.Rand
+	cache     *watchcache.Cache[*corev1.Pod]
+	pods      map[string]*corev1.Pod
+	changes   []told
+	version   int
+	floor     int // of the last compaction: no watch may start before it
+	followers []*follower
+	cut       int
+}
+
+const modelWindow = 12
+
+// TestStreamsAreTheHistory makes random writes under watchers of every selection and pace, that
+// start late and stop early. Each is told what filtering the whole history would tell it, in order,
+// without a gap and nothing twice; one that is cut was behind by more than the window, and if its
+// selection is one value, by more of its own changes than the window holds.
+func TestStreamsAreTheHistory(t *testing.T) {
+	for range 2 {
+		seed := rand.Uint64()
+		synctest.Test(t, func(t *testing.T) {
+			t.Logf("seed %d", seed)
+			h := &history{
+				t: t, random: rand.New(rand.NewPCG(seed, 5)), pods: map[string]*corev1.Pod{}, version: 1, floor: 1,
+				cache: newCache(t, watchcache.WithWindow(modelWindow)),
+			}
+			require.NoError(t, h.cache.Replace(store.Items[*corev1.Pod](), store.At("1")))
+			for range 700 {
+				h.step()
+			}
+			for len(h.followers) > 0 {
+				h.end(0)
+			}
+			synctest.Wait()
+			held := watchcache.HeldBy(h.cache)
+			require.Zero(t, held.Triggers+held.Members+held.Backlogged, "%+v", held)
+			require.NotZero(t, h.cut, "no watcher was slow enough to matter")
+		})
+	}
+}
+
+func (h *history) step() {
+	for range 1 + h.random.IntN(3) {
+		h.write()
+	}
+	synctest.Wait()
+	switch {
+	case len(h.followers) < 30:
+		h.follow()
+	case h.random.IntN(10) == 0:
+		h.end(h.random.IntN(len(h.followers)))
+	}
+	synctest.Wait()
+	for i := 0; i < len(h.followers); i++ {
+		if f := h.followers[i]; h.random.IntN(f.pace) == 0 && !h.read(f) {
+			h.followers = append(h.followers[:i], h.followers[i+1:]...)
+			i--
+		}
+	}
+}
+
+// read takes everything that the follower has been told by now. It is false once that was a 410.
+func (h *history) read(f *follower) bool {
+	for {
+		synctest.Wait()
+		select {
+		case line := <-f.events:
+			if line == "410" {
+				h.cut++
+				behind := f.others
+				if kinds[f.kind].pinned {
+					behind = len(f.want)
+				}
+				if !f.robbed {
+					require.Greater(h.t, behind, modelWindow, "%s was cut", kinds[f.kind].options.String())
+				}
+				f.stop()
+				return false
+			}
+			require.NotEmpty(h.t, f.want, "%s: nothing was to be told, but %s", kinds[f.kind].options.String(), line)
+			require.Equal(h.t, f.want[0], line, kinds[f.kind].options.String())
+			f.want = f.want[1:]
+		default:
+			require.Empty(h.t, f.want, "%s was not told", kinds[f.kind].options.String())
+			f.others, f.robbed = 0, false
+			return true
+		}
+	}
+}
+
+// follow starts a watcher, at the present or some changes back.
+func (h *history) follow() {
+	f := &follower{kind: h.random.IntN(len(kinds)), pace: []int{1, 1, 5, 40, 200}[h.random.IntN(5)], events: make(chan string)}
+	back := min(h.random.IntN(modelWindow/2), len(h.changes))
+	from := h.version
+	if back > 0 {
+		from = max(h.floor, h.changes[len(h.changes)-back].version)
+	}
+	for _, e := range h.changes {
+		if e.version > from {
+			h.expect(f, e)
+		}
+	}
+	options := kinds[f.kind].options
+	options.ResourceVersion = strconv.Itoa(from)
+	ctx, stop := context.WithCancel(h.t.Context())
+	f.stop = stop
+	events := h.cache.Watch(ctx, options)
+	go func() {
+		for e, err := range events {
+			line := "410"
+			if err == nil {
+				line = seen(e)
+			} else if !apierrors.IsResourceExpired(err) {
+				line = err.Error()
+			}
+			select {
+			case f.events <- line:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	h.followers = append(h.followers, f)
+}
+
+func (h *history) end(i int) {
+	h.followers[i].stop()
+	h.followers = append(h.followers[:i], h.followers[i+1:]...)
+}
+
+func (h *history) expect(f *follower, e told) {
+	if line, ok := e.line(kinds[f.kind].keeps); ok {
+		f.want = append(f.want, line)
+	}
+	if len(f.want) > 0 || f.others > 0 {
+		f.others++
+	}
+}
+
+// note tells the model of a change.
+func (h *history) note(e told) {
+	h.changes = append(h.changes, e)
+	for _, f := range h.followers {
+		h.expect(f, e)
+	}
+}
+
+// write makes one random write.
+func (h *history) write() {
+	h.version++
+	p := stored(fmt.Sprintf("pod-%d", h.random.IntN(6)), h.version)
+	p.Namespace = []string{"ns", "other"}[h.random.IntN(2)]
+	p.UID += types.UID(fmt.Sprint(h.random.IntN(8) / 7)) // sometimes another object of that name
+	labelled("app", strconv.Itoa(h.random.IntN(4)))(p)
+	if h.random.IntN(2) == 0 {
+		labelled("tier", []string{"front", "back"}[h.random.IntN(2)])(p)
+	}
+	onNode(fmt.Sprintf("n%d", h.random.IntN(4)))(p)
+	p.Status.Phase = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning}[h.random.IntN(2)]
+	key := store.KeyOf(p)
+	old := h.pods[key]
+	switch h.random.IntN(40) {
+	case 0, 1, 2, 3, 4, 5, 6, 7:
+		require.NoError(h.t, h.cache.Delete(p))
+		delete(h.pods, key)
+		if old != nil {
+			h.note(told{old: old, version: h.version})
+		}
+	case 8:
+		h.relist(p)
+	case 9:
+		synctest.Wait()
+		h.cache.Compact()
+		h.floor = h.version - 1
+		h.version--
+		for _, f := range h.followers {
+			f.robbed = f.robbed || len(f.want) > 0
+		}
+	default:
+		require.NoError(h.t, h.cache.Update(p))
+		h.replaced(old, p)
+	}
+}
+
+// replaced tells the model that one object has taken the place of another.
+func (h *history) replaced(old, p *corev1.Pod) {
+	h.pods[store.KeyOf(p)] = p
+	if old != nil && old.UID != p.UID {
+		h.note(told{old: old, version: h.version - 1})
+		old = nil
+	}
+	h.note(told{old: old, now: p, version: h.version})
+}
+
+// relist replaces the content: one object is new or has changed, and one is gone.
+func (h *history) relist(p *corev1.Pod) {
+	h.replaced(h.pods[store.KeyOf(p)], p)
+	h.version++
+	for key, held := range h.pods {
+		if held != p {
+			delete(h.pods, key)
+			h.note(told{old: held, version: h.version})
+			break
+		}
+	}
+	var items []*corev1.Pod
+	for _, held := range h.pods {
+		items = append(items, held)
+	}
+	require.NoError(h.t, h.cache.Replace(store.Items(items...), store.At(strconv.Itoa(h.version))))
+}
