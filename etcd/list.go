@@ -1,0 +1,316 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Pages of a list that is not limited are sized by what came: near the target, so that the answers
+// are neither many nor large.
+const (
+	firstPage  = 100
+	maxPage    = 10_000
+	pageTarget = 2 << 20 // bytes
+)
+
+// span is a range of keys at one revision.
+type span struct {
+	start, end   string
+	revision     int64 // 0: the latest
+	limit        int64 // 0: none
+	serializable bool  // answered by one member, which may be behind
+}
+
+// chunk is a part of a range that has arrived.
+type chunk struct {
+	kvs      []*mvccpb.KeyValue
+	revision int64 // of the range; 0 if it is not known yet
+	cluster  uint64 // the ID of the etcd cluster; 0 if it is not known yet
+	last     bool
+	count    int64 // of the keys from the chunk's first one to the range's end, of a limited range
+	err      error
+}
+
+// list answers a LIST.
+func (s *Source[T]) list(ctx context.Context, options metav1.ListOptions, meta *metav1.ListMeta, yield func(T, error) bool) error {
+	r, err := s.request(options)
+	if err != nil {
+		return err
+	}
+	whole, token, err := s.span(&r)
+	if err != nil {
+		return err
+	}
+	if r.Continue == "" {
+		s.decoder.begin()
+	}
+	read := reading[T]{source: s, request: &r, yield: yield}
+	if r.Limit > 0 {
+		err = read.limited(ctx, whole)
+	} else {
+		err = read.all(ctx, whole)
+	}
+	if err != nil {
+		return s.listError(ctx, err, &r, whole, token)
+	}
+	notOlder := r.version > 0 && whole.revision == 0
+	if notOlder && read.revision < r.version {
+		return tooLarge(r.version, read.revision)
+	}
+	meta.ResourceVersion = strconv.FormatInt(read.revision, 10)
+	if read.more {
+		meta.Continue = tokenAfter(strings.TrimPrefix(read.lastKey, s.prefix), read.revision)
+		if !r.selective() {
+			meta.RemainingItemCount = &read.remaining
+		}
+	}
+	return nil
+}
+
+// span is the range that a request reads.
+func (s *Source[T]) span(r *request[T]) (whole span, token pageToken, err error) {
+	whole = span{start: s.prefix, end: clientv3.GetPrefixRangeEnd(s.prefix)}
+	if r.Continue != "" {
+		if token, err = parseToken(r.Continue); err != nil {
+			return whole, token, badRequest("invalid continue token: %v", err)
+		}
+		whole.start += token.Start
+		whole.revision = max(token.Version, 0)
+		return whole, token, nil
+	}
+	switch {
+	case r.ResourceVersion == "0":
+		whole.serializable = true
+		r.Limit = 0 // a list at any version comes whole, as out of the API server's cache
+	case r.ResourceVersionMatch == metav1.ResourceVersionMatchExact,
+		// Before there was a match parameter, pages were exact.
+		r.ResourceVersionMatch == "" && r.Limit > 0:
+		whole.revision = r.version
+	}
+	return whole, token, nil
+}
+
+// listError gives the versions in an error their meaning.
+func (s *Source[T]) listError(ctx context.Context, err error, r *request[T], whole span, token pageToken) error {
+	switch {
+	case is(err, rpctypes.ErrCompacted) && r.Continue != "":
+		token.Version = latestVersion
+		return pageCompacted(whole.revision, token.String())
+	case is(err, rpctypes.ErrCompacted):
+		return compacted(whole.revision)
+	case is(err, rpctypes.ErrFutureRev):
+		return tooLarge(whole.revision, s.current(ctx))
+	}
+	return classified(ctx, err)
+}
+
+// current is etcd's revision, or 0 if it cannot be read.
+func (s *Source[T]) current(ctx context.Context) int64 {
+	answer, err := s.client.Get(ctx, s.prefix) // there is no such key
+	if err != nil {
+		return 0
+	}
+	return answer.Header.Revision
+}
+
+// reading is a range on its way to the reader.
+type reading[T store.Object] struct {
+	source  *Source[T]
+	request *request[T]
+	yield   func(T, error) bool
+
+	revision  int64
+	cluster   uint64
+	items     int64
+	bytes     int
+	lastKey   string
+	more      bool
+	remaining int64
+}
+
+// all reads a range to its end.
+func (r *reading[T]) all(ctx context.Context, whole span) error {
+	err := r.source.chunks(ctx, whole, func(c chunk) error {
+		r.revision, r.cluster = max(r.revision, c.revision), max(r.cluster, c.cluster)
+		for _, kv := range c.kvs {
+			if err := r.item(kv); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		r.source.decoder.listed(int(r.items), r.bytes)
+		r.source.cluster.Store(r.cluster)
+	}
+	return err
+}
+
+// limited reads until as many objects as the request asks for have been selected.
+func (r *reading[T]) limited(ctx context.Context, whole span) error {
+	whole.limit = r.request.Limit
+	for {
+		c, err := r.source.page(ctx, whole)
+		if err != nil {
+			return err
+		}
+		r.revision = c.revision
+		for i, kv := range c.kvs {
+			if err := r.item(kv); err != nil {
+				return err
+			}
+			if r.items == r.request.Limit {
+				r.remaining = c.count - int64(i+1)
+				r.more = r.remaining > 0
+				return nil
+			}
+		}
+		if c.last {
+			return nil
+		}
+		whole.start, whole.revision = string(c.kvs[len(c.kvs)-1].Key)+"\x00", c.revision
+		whole.limit = min(whole.limit*2, maxPage) // much is not selected
+	}
+}
+
+// item decodes one key's value and yields it if it is selected.
+func (r *reading[T]) item(kv *mvccpb.KeyValue) error {
+	r.lastKey = string(kv.Key)
+	r.bytes += len(kv.Value)
+	key := r.source.key(kv.Key)
+	obj, err := r.source.decoder.object(key, kv.Value, kv.ModRevision, false)
+	switch {
+	case err != nil:
+		err = &listwatch.DecodeError{Op: "list", Object: key, Err: err}
+	case !r.request.matches(obj):
+		return nil
+	}
+	r.items++
+	if !r.yield(obj, err) {
+		return errStopped
+	}
+	return nil
+}
+
+// chunks reads a whole range, while use decodes what has come.
+func (s *Source[T]) chunks(ctx context.Context, whole span, use func(chunk) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	arrived := make(chan chunk, 1) // one is decoded, one waits, one arrives
+	var fetching sync.WaitGroup
+	defer fetching.Wait()
+	defer cancel()
+	fetching.Go(func() {
+		defer close(arrived)
+		hand := func(c chunk) bool {
+			select {
+			case arrived <- c:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		}
+		err := s.stream(ctx, whole, hand)
+		if codeOf(err) == codes.Unimplemented { // before etcd 3.7
+			err = s.pages(ctx, whole, hand)
+		}
+		if err != nil {
+			hand(chunk{err: err})
+		}
+	})
+	for c := range arrived {
+		if c.err != nil {
+			return c.err
+		}
+		if err := use(c); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// stream reads a range by RangeStream, whose last answer alone has a header.
+func (s *Source[T]) stream(ctx context.Context, whole span, hand func(chunk) bool) error {
+	answers, err := etcdserverpb.NewKVClient(s.client.ActiveConnection()).RangeStream(ctx, &etcdserverpb.RangeRequest{
+		Key: []byte(whole.start), RangeEnd: []byte(whole.end), Revision: whole.revision, Serializable: whole.serializable,
+	})
+	if err != nil {
+		return err
+	}
+	ended := false
+	for {
+		answer, err := answers.Recv()
+		switch {
+		case errors.Is(err, io.EOF) && !ended:
+			return io.ErrUnexpectedEOF
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		part := answer.RangeResponse
+		c := chunk{kvs: part.GetKvs()}
+		if header := part.GetHeader(); header != nil && header.Revision > 0 {
+			c.revision, c.cluster, ended = header.Revision, header.ClusterId, true
+			if whole.revision > 0 {
+				c.revision = whole.revision // the header has the latest
+			}
+		}
+		if !hand(c) {
+			return ctx.Err()
+		}
+	}
+}
+
+// pages reads a range in pages.
+func (s *Source[T]) pages(ctx context.Context, whole span, hand func(chunk) bool) error {
+	whole.limit = firstPage
+	for {
+		c, err := s.page(ctx, whole)
+		if err != nil {
+			return err
+		}
+		if !hand(c) {
+			return ctx.Err()
+		}
+		if c.last {
+			return nil
+		}
+		size := 0
+		for _, kv := range c.kvs {
+			size += len(kv.Value)
+		}
+		whole.limit = min(max(1, pageTarget*int64(len(c.kvs))/int64(max(size, 1))), maxPage)
+		whole.start, whole.revision = string(c.kvs[len(c.kvs)-1].Key)+"\x00", c.revision
+	}
+}
+
+// page reads one page. All pages show the revision of the first one.
+func (s *Source[T]) page(ctx context.Context, at span) (c chunk, err error) {
+	options := []clientv3.OpOption{clientv3.WithRange(at.end), clientv3.WithLimit(at.limit), clientv3.WithRev(at.revision)}
+	if at.serializable {
+		options = append(options, clientv3.WithSerializable())
+	}
+	answer, err := s.client.Get(ctx, at.start, options...)
+	if err != nil {
+		return c, err
+	}
+	c = chunk{kvs: answer.Kvs, revision: at.revision, cluster: answer.Header.ClusterId, last: !answer.More, count: answer.Count}
+	if c.revision == 0 {
+		c.revision = answer.Header.Revision
+	}
+	return c, nil
+}

@@ -1,0 +1,250 @@
+package etcd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strconv"
+	"strings"
+	"weak"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/tributary-go/tributary/internal/sharing"
+	"github.com/tributary-go/tributary/internal/wire"
+	"github.com/tributary-go/tributary/store"
+)
+
+// decoder turns values into objects. The first bytes of a value tell its form. It is safe for
+// concurrent use.
+type decoder[T store.Object] struct {
+	new        func() T
+	weak       func(T) func() any // a weak pointer: nil once nobody keeps the object
+	kind       string             // what the objects must be; empty: anything
+	apiVersion string             // likewise
+	memo       *sharing.Memo      // nil without sharing
+}
+
+// unmarshaler is the generated protobuf code of an API type.
+type unmarshaler interface{ Unmarshal(data []byte) error }
+
+func newDecoder[O any, T interface {
+	*O
+	store.Object
+}]() *decoder[T] {
+	d := &decoder[T]{new: func() T { return new(O) }}
+	d.weak = func(obj T) func() any {
+		pointer := weak.Make((*O)(obj))
+		return func() any {
+			if obj := pointer.Value(); obj != nil {
+				return obj
+			}
+			return nil
+		}
+	}
+	switch any(d.new()).(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+	default:
+		d.kind = reflect.TypeFor[O]().Name() // the API's convention
+	}
+	return d
+}
+
+// share begins to decode equal parts once. A process that may not hash in the way that makes this
+// safe does without.
+func (d *decoder[T]) share() {
+	if memo, err := sharing.New(); err == nil {
+		d.memo = memo
+	}
+}
+
+// begin doubts what is shared, since a reader lists again: it may have written into it.
+func (d *decoder[T]) begin() {
+	if d.memo != nil {
+		d.memo.Doubt()
+	}
+}
+
+// listed tells the memo how large a list was.
+func (d *decoder[T]) listed(objects, bytes int) {
+	if d.memo != nil {
+		d.memo.Listed(objects, bytes)
+	}
+}
+
+const encrypted = "k8s:enc:" // before every value that kube-apiserver has encrypted
+
+var (
+	errForm       = errors.New("the value is neither protobuf nor JSON nor CBOR")
+	errNoProtobuf = errors.New("the value is protobuf, which this Go type has no code for: read it as its own type")
+	errNoKind     = errors.New("the value has no kind")
+	errOtherKey   = errors.New("the value is another object's than its key says")
+)
+
+// object decodes a value. Key is the store key that its etcd key stands for, and says of which object
+// changed is the last state, if it is one.
+func (d *decoder[T]) object(key string, value []byte, revision int64, changed bool) (obj T, err error) {
+	var none T
+	var change sharing.Change
+	switch {
+	case bytes.HasPrefix(value, []byte(encrypted)):
+		return none, encryptedBy(value)
+	case bytes.HasPrefix(value, []byte(wire.Magic)):
+		obj, change, err = d.protobuf(key, value[len(wire.Magic):], changed)
+	case bytes.HasPrefix(value, []byte(wire.CBORMagic)):
+		var text []byte
+		if text, err = wire.AppendJSON(nil, value); err == nil {
+			obj, err = d.json(text)
+		}
+	case len(value) > 0 && (value[0] == '{' || wire.IsSpace(value[0])):
+		obj, err = d.json(value)
+	default:
+		err = errForm
+	}
+	switch {
+	case err != nil:
+		return none, err
+	case store.KeyOf(obj) != key:
+		return none, errOtherKey
+	}
+	d.settle(obj, revision)
+	change.Keep(d.weak(obj)) // from here on the object does not change
+	return obj, nil
+}
+
+// settle gives an object its version. What is in the map of a document may be shared.
+func (d *decoder[T]) settle(obj T, revision int64) {
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		if metadata, ok := u.Object["metadata"].(map[string]any); ok {
+			u.Object["metadata"] = maps.Clone(metadata)
+		}
+	}
+	obj.SetResourceVersion(strconv.FormatInt(revision, 10))
+}
+
+// standIn is an object of which nothing is known but its name: its last state is gone, or cannot be
+// decoded.
+func (d *decoder[T]) standIn(key string, revision int64) T {
+	obj := d.new()
+	namespace, name, namespaced := strings.Cut(key, "/")
+	if !namespaced {
+		namespace, name = "", key
+	}
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		u.Object = map[string]any{}
+	}
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	obj.SetResourceVersion(strconv.FormatInt(revision, 10))
+	return obj
+}
+
+// encryptedBy names the provider and its key, which stand before the encrypted bytes in the clear:
+// k8s:enc:PROVIDER:VERSION:KEY:.
+func encryptedBy(value []byte) error {
+	const most = 100 // bytes of a name that is worth telling
+	parts := strings.SplitN(string(value[len(encrypted):min(len(value), len(encrypted)+3*most)]), ":", 4)
+	provider, key := "unknown", "unknown"
+	if len(parts) == 4 && len(parts[0]) <= most && len(parts[2]) <= most {
+		provider, key = parts[0], parts[2]
+	}
+	return fmt.Errorf("the value is encrypted at rest (provider %q, key %q): read this resource through its API server", provider, key)
+}
+
+// envelopeFields is how many fields runtime.Unknown has; all are length-delimited.
+const envelopeFields = 4
+
+func (d *decoder[T]) protobuf(key string, envelope []byte, changed bool) (obj T, change sharing.Change, err error) {
+	var none T
+	var head runtime.TypeMeta
+	var raw []byte
+	err = wire.EachField(envelope, envelopeFields, func(field int, data []byte) error {
+		switch field {
+		case wire.UnknownTypeMeta:
+			return head.Unmarshal(data)
+		case wire.UnknownRaw:
+			raw = data
+		}
+		return nil
+	})
+	if err != nil {
+		return none, change, wire.ErrProtobuf
+	}
+	kind := schema.FromAPIVersionAndKind(head.APIVersion, head.Kind)
+	if err := d.check(kind); err != nil {
+		return none, change, err
+	}
+	obj = d.new()
+	message, ok := any(obj).(unmarshaler)
+	if !ok {
+		return none, change, errNoProtobuf
+	}
+	switch {
+	case d.memo == nil:
+		err = message.Unmarshal(raw)
+	case changed:
+		change, err = d.memo.UnmarshalChange([]byte(key), raw, message)
+	default:
+		err = d.memo.Unmarshal(raw, message)
+	}
+	if err != nil {
+		return none, change, wire.ErrProtobuf
+	}
+	d.setKind(obj, kind)
+	return obj, change, nil
+}
+
+func (d *decoder[T]) json(data []byte) (obj T, err error) {
+	var none T
+	obj = d.new()
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		if d.memo != nil {
+			u.Object, err = d.memo.UnmarshalTree(data)
+		} else {
+			err = kjson.UnmarshalCaseSensitivePreserveInts(data, &u.Object)
+		}
+	} else if d.memo != nil {
+		err = d.memo.UnmarshalTyped(data, obj)
+	} else {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, obj)
+	}
+	if err != nil { // its text may quote the value
+		return none, errors.New("the value is malformed JSON, or a field has a value that its type does not take")
+	}
+	kind := obj.GetObjectKind().GroupVersionKind()
+	if err := d.check(kind); err != nil {
+		return none, err
+	}
+	d.setKind(obj, kind)
+	return obj, nil
+}
+
+// check compares the kind of a value with what the source reads.
+func (d *decoder[T]) check(kind schema.GroupVersionKind) error {
+	switch apiVersion := kind.GroupVersion().String(); {
+	case kind.Kind == "":
+		return errNoKind
+	case d.kind != "" && kind.Kind != d.kind:
+		return fmt.Errorf("the value is a %s, not a %s", kind.Kind, d.kind)
+	case d.apiVersion != "" && apiVersion != d.apiVersion:
+		return fmt.Errorf("the value was stored as %s, not as %s: nothing is converted", apiVersion, d.apiVersion)
+	}
+	return nil
+}
+
+// setKind: a Go type knows what it is; documents and metadata keep what stands in the value.
+func (d *decoder[T]) setKind(obj T, kind schema.GroupVersionKind) {
+	switch any(obj).(type) {
+	case *unstructured.Unstructured:
+	case *metav1.PartialObjectMetadata:
+		obj.GetObjectKind().SetGroupVersionKind(kind)
+	default:
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+}
