@@ -38,7 +38,7 @@ type span struct {
 // chunk is a part of a range that has arrived.
 type chunk struct {
 	kvs      []*mvccpb.KeyValue
-	revision int64 // of the range; 0 if it is not known yet
+	revision int64  // of the range; 0 if it is not known yet
 	cluster  uint64 // the ID of the etcd cluster; 0 if it is not known yet
 	last     bool
 	count    int64 // of the keys from the chunk's first one to the range's end, of a limited range

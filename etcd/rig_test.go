@@ -174,7 +174,6 @@ type follow[T store.Object] struct {
 	pull func() (listwatch.Event[T], error, bool)
 }
 
-
 func watchFrom[T store.Object](t testing.TB, source listwatch.ListerWatcher[T], options metav1.ListOptions) *follow[T] {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
