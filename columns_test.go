@@ -27,6 +27,7 @@ var wide = []string{
 var wrapped = []string{
 	".", "bench", "bench/fanout", "bench/interop", "bench/world", "e2e", "e2e/assets", "e2e/cluster",
 	"e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/servers/podsource", "e2e/suites",
+	"etcd",
 	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods",
 	"examples/readme/agent", "examples/readme/controller", "examples/readme/unittest",
 	"internal/content", "internal/null", "internal/ring", "internal/rv", "internal/sharing",

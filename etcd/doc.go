@@ -22,14 +22,14 @@
 //  3. A watch brings every change after its version, once, in order. The changes of one revision
 //     come together: before the last of them, Event.ResourceVersion is the revision before. A
 //     deletion carries the last state.
-//  4. Values are read in each form that kube-apiserver writes: protobuf, JSON and CBOR. A value that
-//     cannot be decoded, is encrypted at rest, or stands under the key of another object is a
+//  4. Values are read in each form that kube-apiserver writes: protobuf, JSON and CBOR. A value
+//     that cannot be decoded, is encrypted at rest, or stands under the key of another object is a
 //     listwatch.DecodeError that names the object and costs no other. Its deletion is told all the
 //     same, by an object that has a name and a version and nothing else.
 //  5. Errors have the classes that a reflector knows: 410 for a compacted revision and another
-//     cluster, a version that is too large, 401, 403, 503 while there is no leader, a connection that
-//     is cut or cannot be made. No error has a value, or a key beyond the prefix and the name of an
-//     object.
+//     cluster, a version that is too large, 401, 403, 503 while there is no leader, a connection
+//     that is cut or cannot be made. No error has a value, or a key beyond the prefix and the name
+//     of an object.
 //  6. A watch holds one answer of etcd at a time. A slow reader makes etcd wait, not this process
 //     grow; a reader that is slower than compaction gets a 410.
 //
@@ -38,18 +38,18 @@
 // Each watch has a gRPC stream of its own: watches that share one starve each other (etcd issue
 // 17529), and one that is behind keeps progress from all (20242).
 //
-// A watch begins at the revision that its reader has, not after it, and drops what the reader knows.
-// So etcd refuses it if the changes after that revision may be incomplete, also the servers that
-// lost a deletion at the very revision of a compaction (18089, 19179). And progress is told at once
-// where nobody writes: etcd tells none for a watch that begins in the future.
+// A watch begins at the revision that its reader has, not after it, and drops what the reader
+// knows. So etcd refuses it if the changes after that revision may be incomplete, also the servers
+// that lost a deletion at the very revision of a compaction (18089, 19179). And progress is told
+// at once where nobody writes: etcd tells none for a watch that begins in the future.
 //
 // Progress is asked for every [WithProgressEvery], if the reader wants bookmarks. Servers before
 // 3.4.31 and 3.5.13 can answer before they have sent the events up to there (15220), and are not
 // asked: bookmarks are then those that etcd sends by itself, every ten minutes. If an event comes
 // that a bookmark had promised to be past, the watch ends with a 410, and the reflector lists anew.
 //
-// The last state of a deleted object can be missing, if a compaction overtakes the event (10681): the
-// deletion is then told as in 4.
+// The last state of a deleted object can be missing, if a compaction overtakes the event (10681):
+// the deletion is then told as in 4.
 //
 // # What is not
 //

@@ -64,8 +64,8 @@ func failed(code int32, reason metav1.StatusReason, message string) error {
 // maxMessage bounds what etcd and gRPC say in an error, which is logged.
 const maxMessage = 512
 
-// classified makes what etcd and gRPC say one of the errors that a reflector knows. Their texts name
-// addresses and no keys.
+// classified makes what etcd and gRPC say one of the errors that a reflector knows. Their texts
+// name addresses and no keys.
 func classified(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, errStopped) {
 		return err
@@ -78,10 +78,11 @@ func classified(ctx context.Context, err error) error {
 		return err
 	}
 	message, code := textOf(err), codeOf(err)
-	for _, known := range []struct{ error error }{
-		{rpctypes.ErrUserEmpty}, {rpctypes.ErrAuthFailed}, {rpctypes.ErrInvalidAuthToken},
-	} {
-		if strings.HasSuffix(message, known.error.Error()) {
+	if _, limited := ctx.Deadline(); limited && code == codes.DeadlineExceeded {
+		return context.DeadlineExceeded // gRPC tells etcd of it, which may be the faster one
+	}
+	for _, known := range []error{rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrInvalidAuthToken} {
+		if strings.HasSuffix(message, known.Error()) {
 			return apierrors.NewUnauthorized(message)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 // The rest of a key is NAMESPACE/NAME, or NAME in cluster scope.
 type Prefix string
 
-// Source reads the collection under one prefix. It is a listwatch.ListerWatcher; [New] makes one. It
-// is safe for concurrent use.
+// Source reads the collection under one prefix. It is a listwatch.ListerWatcher; [New] makes one.
+// It is safe for concurrent use.
 type Source[T store.Object] struct {
 	client  *clientv3.Client
 	prefix  string // of all keys that are read, with the namespace
@@ -43,8 +43,8 @@ type Source[T store.Object] struct {
 //	etcd.New[unstructured.Unstructured](client, "/registry/example.com/widgets/")
 //	etcd.New[metav1.PartialObjectMetadata](client, "/registry/configmaps/")
 //
-// Nothing is sent before a list or watch is ranged over. The client stays the caller's, to be closed
-// after the last range. New panics if the client is nil or the prefix is empty.
+// Nothing is sent before a list or watch is ranged over. The client stays the caller's, to be
+// closed after the last range. New panics if the client is nil or the prefix is empty.
 func New[O any, T interface {
 	*O
 	store.Object
@@ -96,8 +96,8 @@ func (s *Source[T]) List(ctx context.Context, options metav1.ListOptions) listwa
 	}
 }
 
-// Watch implements listwatch.ListerWatcher, watches with sendInitialEvents included. It ends without
-// an error after TimeoutSeconds.
+// Watch implements listwatch.ListerWatcher, watches with sendInitialEvents included. It ends
+// without an error after TimeoutSeconds.
 func (s *Source[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
 	return func(yield func(listwatch.Event[T], error) bool) {
 		if err := s.watch(ctx, options, yield); err != nil && !errors.Is(err, errStopped) {

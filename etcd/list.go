@@ -58,6 +58,7 @@ func (s *Source[T]) list(ctx context.Context, options metav1.ListOptions, meta *
 	if r.Continue == "" {
 		s.decoder.begin()
 	}
+	s.wake()
 	read := reading[T]{source: s, request: &r, yield: yield}
 	if r.Limit > 0 {
 		err = read.limited(ctx, whole)

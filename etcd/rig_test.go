@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,11 +25,11 @@ import (
 
 const (
 	pods     = "/registry/pods/"
-	patience = 20 * time.Second // for what must come
+	patience = time.Minute // for what must come
 )
 
 // start runs an etcd of one member in this process, until the test ends.
-func start(t testing.TB, change ...func(*embed.Config)) *embed.Etcd {
+func start(t testing.TB, change ...func(*embed.Config)) *member {
 	t.Helper()
 	config := memberConfig(t, "one", free(t))
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
@@ -53,12 +54,21 @@ func memberConfig(t testing.TB, name string, peer url.URL) *embed.Config {
 	return config
 }
 
-func run(t testing.TB, config *embed.Config) *embed.Etcd {
+// member is an etcd of this process. Unlike embed's, its Close may be called again.
+type member struct {
+	*embed.Etcd
+	once sync.Once
+}
+
+func (m *member) Close() { m.once.Do(m.Etcd.Close) }
+
+func run(t testing.TB, config *embed.Config) *member {
 	t.Helper()
 	server, err := embed.StartEtcd(config)
 	require.NoError(t, err)
-	t.Cleanup(server.Close)
-	return server
+	m := &member{Etcd: server}
+	t.Cleanup(m.Close)
+	return m
 }
 
 // free is the address of a loopback port that nobody listens on.
@@ -71,7 +81,7 @@ func free(t testing.TB) url.URL {
 }
 
 // connect makes a client that is closed with the test.
-func connect(t testing.TB, config clientv3.Config, servers ...*embed.Etcd) *clientv3.Client {
+func connect(t testing.TB, config clientv3.Config, servers ...*member) *clientv3.Client {
 	t.Helper()
 	for _, server := range servers {
 		config.Endpoints = append(config.Endpoints, server.Config().AdvertiseClientUrls[0].Host)

@@ -12,8 +12,17 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/connectivity"
 	"k8s.io/apimachinery/pkg/util/version"
 )
+
+// wake lets a connection that could not be made be tried again now: the reader has its own delays,
+// and gRPC's grow to two minutes.
+func (s *Source[T]) wake() {
+	if connection := s.client.ActiveConnection(); connection.GetState() == connectivity.TransientFailure {
+		connection.ResetConnectBackoff()
+	}
+}
 
 // stream is one watch of etcd on a gRPC stream of its own. clientv3's watcher would hide that a
 // connection is lost, and would hold without a bound what its reader has not taken.
@@ -32,6 +41,7 @@ type response struct {
 
 // openStream begins a watch of the keys under the prefix, with the changes of the revision from.
 func (s *Source[T]) openStream(ctx context.Context, from int64, progress bool) (*stream, error) {
+	s.wake()
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	st := &stream{cancel: cancel}
 	answers, err := etcdserverpb.NewWatchClient(s.client.ActiveConnection()).Watch(ctx)
@@ -64,8 +74,8 @@ func (s *Source[T]) openStream(ctx context.Context, from int64, progress bool) (
 	return st, nil
 }
 
-// next returns the next answer; io.EOF if etcd has ended the watch. An answer that came in fragments
-// is put together, since a revision may reach from one into the next.
+// next returns the next answer; io.EOF if etcd has ended the watch. An answer that came in
+// fragments is put together, since a revision may reach from one into the next.
 func (st *stream) next() (r response, err error) {
 	for {
 		answer, err := st.answers.Recv()

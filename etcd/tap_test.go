@@ -18,10 +18,39 @@ type tap struct {
 	noRangeStream  bool
 	refusedStreams atomic.Int64
 
-	version  string                                             // that servers say they have; empty: their own
-	progress atomic.Int64                                       // requests for progress
-	watched  func(*etcdserverpb.WatchResponse, func(any) error) // changes an answer of a watch
-	cluster  atomic.Uint64                                      // the cluster's ID; 0: its own
+	// version is what servers say they have; empty: their own.
+	version string
+	// progress counts requests for progress.
+	progress atomic.Int64
+	// watched changes an answer of a watch.
+	watched func(*etcdserverpb.WatchResponse)
+	// held is closed by release; nil while nothing is held.
+	held atomic.Pointer[chan struct{}]
+	// lost is how many of the next messages break their stream.
+	lost atomic.Int64
+	// cluster is the cluster's ID; 0: its own.
+	cluster atomic.Uint64
+}
+
+// hold breaks the streams at their next message, and lets none be opened until release.
+func (p *tap) hold() {
+	closed := make(chan struct{})
+	p.held.Store(&closed)
+}
+
+func (p *tap) release() { close(*p.held.Swap(nil)) }
+
+// broken returns an error as of a broken connection, once nothing is held.
+func (p *tap) broken(ctx context.Context) error {
+	held := p.held.Load()
+	if held == nil {
+		return nil
+	}
+	select {
+	case <-*held:
+	case <-ctx.Done():
+	}
+	return status.Error(codes.Unavailable, "error reading from server: EOF")
 }
 
 func (p *tap) config() clientv3.Config {
@@ -42,6 +71,9 @@ func (p *tap) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Client
 	if p.noRangeStream && strings.HasSuffix(method, "/RangeStream") {
 		p.refusedStreams.Add(1)
 		return nil, status.Error(codes.Unimplemented, "unknown method RangeStream for service etcdserverpb.KV")
+	}
+	if err := p.broken(ctx); err != nil {
+		return nil, err
 	}
 	stream, err := streamer(ctx, desc, cc, method, options...)
 	return tapped{stream, p}, err
@@ -65,11 +97,17 @@ func (s tapped) RecvMsg(message any) error {
 	if !ok || err != nil {
 		return err
 	}
+	if err := s.tap.broken(s.Context()); err != nil {
+		return err
+	}
+	if s.tap.lost.Load() > 0 && s.tap.lost.Add(-1) >= 0 {
+		return status.Error(codes.Unavailable, "error reading from server: EOF")
+	}
 	if id := s.tap.cluster.Load(); id != 0 {
 		answer.Header.ClusterId = id
 	}
 	if s.tap.watched != nil {
-		s.tap.watched(answer, s.ClientStream.RecvMsg)
+		s.tap.watched(answer)
 	}
 	return nil
 }

@@ -87,8 +87,8 @@ var (
 	errOtherKey   = errors.New("the value is another object's than its key says")
 )
 
-// object decodes a value. Key is the store key that its etcd key stands for, and says of which object
-// changed is the last state, if it is one.
+// object decodes a value. Key is the store key that its etcd key stands for, and says of which
+// object changed is the last state, if it is one.
 func (d *decoder[T]) object(key string, value []byte, revision int64, changed bool) (obj T, err error) {
 	var none T
 	var change sharing.Change

@@ -90,8 +90,8 @@ var damage = []struct{ name, value, says string }{
 	{"cbor", "\xd9\xd9\xf7\xffs3cret", "malformed"},
 }
 
-// TestOneCorruptValueCostsOneObject: it is named, in lists and watches, no text of it is quoted, and
-// its deletion is told.
+// TestOneCorruptValueCostsOneObject: it is named, in lists and watches, no text of it is quoted,
+// and its deletion is told.
 func TestOneCorruptValueCostsOneObject(t *testing.T) {
 	client := connect(t, clientv3.Config{}, start(t))
 	source := etcd.New[corev1.Pod](client, pods)

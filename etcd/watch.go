@@ -30,9 +30,11 @@ func (s *Source[T]) watch(ctx context.Context, options metav1.ListOptions, yield
 		return err
 	}
 	if r.TimeoutSeconds != nil && *r.TimeoutSeconds > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(*r.TimeoutSeconds)*time.Second, errTimeout)
-		defer cancel()
+		// No deadline: gRPC would tell it to etcd, which may answer it with an error of its own.
+		var end context.CancelCauseFunc
+		ctx, end = context.WithCancelCause(ctx)
+		defer end(nil)
+		defer time.AfterFunc(time.Duration(*r.TimeoutSeconds)*time.Second, func() { end(errTimeout) }).Stop()
 	}
 	w := watching[T]{source: s, request: &r, yield: yield, start: r.version}
 	wantsState := r.version == 0
@@ -115,7 +117,8 @@ func (w *watching[T]) follow(ctx context.Context) error {
 	if !w.source.sameCluster(st.first.GetClusterId()) {
 		return errOtherCluster
 	}
-	if st.first.GetRevision() < w.start { // the member is behind, or the version from another history
+	// The member is behind, or the version is from another history.
+	if st.first.GetRevision() < w.start {
 		answer, err := w.source.client.Get(ctx, w.source.prefix)
 		if err != nil {
 			return err
@@ -215,8 +218,8 @@ func (w *watching[T]) tell(e *mvccpb.Event) told[T] {
 	return w.selected(key, e, kind, obj)
 }
 
-// selected tells the change of an object as a reader with selectors sees it: one that stops to match
-// is deleted, one that starts to match is added.
+// selected tells the change of an object as a reader with selectors sees it: one that stops to
+// match is deleted, one that starts to match is added.
 func (w *watching[T]) selected(key string, e *mvccpb.Event, kind watch.EventType, obj T) told[T] {
 	matches := w.request.matches(obj)
 	if kind == watch.Added {

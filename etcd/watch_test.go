@@ -61,7 +61,7 @@ func TestFragments(t *testing.T) {
 	const n = 300
 	tap := &tap{}
 	fragments := 0
-	tap.watched = func(answer *etcdserverpb.WatchResponse, _ func(any) error) {
+	tap.watched = func(answer *etcdserverpb.WatchResponse) {
 		if answer.Fragment {
 			fragments++
 		}
@@ -78,8 +78,8 @@ func TestFragments(t *testing.T) {
 	require.Positive(t, fragments)
 }
 
-// TestProgressWhereNobodyWrites: bookmarks come from the version of the reader on, though etcd tells
-// no progress to a watch that begins after it.
+// TestProgressWhereNobodyWrites: bookmarks come from the version of the reader on, though etcd
+// tells no progress to a watch that begins after it.
 func TestProgressWhereNobodyWrites(t *testing.T) {
 	client := connect(t, clientv3.Config{}, start(t))
 	revision := put(t, client, pod("a"))
@@ -103,7 +103,7 @@ func TestProgressWhereNobodyWrites(t *testing.T) {
 func TestProgressOvertakesEvents(t *testing.T) {
 	tap := &tap{}
 	overtake := true
-	tap.watched = func(answer *etcdserverpb.WatchResponse, receive func(any) error) {
+	tap.watched = func(answer *etcdserverpb.WatchResponse) {
 		if len(answer.Events) > 0 && overtake {
 			answer.Events, answer.WatchId, overtake = nil, clientv3.InvalidWatchID, false
 			answer.Header.Revision += 100
@@ -166,11 +166,11 @@ func TestNoDeletionIsLostAtCompaction(t *testing.T) {
 	require.Equal(t, "b", watchFrom(t, source, from(deletion)).next().Object.Name)
 }
 
-// TestDeletionWithoutLastState: a deletion whose last state was compacted away (etcd issue 10681) is
-// told by name and version.
+// TestDeletionWithoutLastState: a deletion whose last state was compacted away (etcd issue 10681)
+// is told by name and version.
 func TestDeletionWithoutLastState(t *testing.T) {
 	tap := &tap{}
-	tap.watched = func(answer *etcdserverpb.WatchResponse, _ func(any) error) {
+	tap.watched = func(answer *etcdserverpb.WatchResponse) {
 		for _, e := range answer.Events {
 			if e.Type == mvccpb.Event_DELETE {
 				e.PrevKv = nil
