@@ -101,9 +101,9 @@ func TestTokensAreKubernetes(t *testing.T) {
 	_, meta := read(t, source.List(t.Context(), metav1.ListOptions{Limit: 1}))
 	token, err := base64.RawURLEncoding.DecodeString(meta.Continue)
 	require.NoError(t, err)
-	require.Equal(t, fmt.Sprintf(`{"v":"meta.k8s.io/v1","rv":%d,"start":"ns/a\u0000"}`, revision), string(token))
+	require.Equal(t, fmt.Sprintf(`{"v":"meta.k8s.io/v1","rv":%d,"start":"/ns/a\u0000"}`, revision), string(token))
 
-	for _, start := range []string{"../secrets/ns/a", "/secrets", "ns/../../secrets", ""} {
+	for _, start := range []string{"../secrets/ns/a", "/../secrets", "//secrets", "ns/../../secrets", "", "/"} {
 		token := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"v":"meta.k8s.io/v1","rv":%d,"start":%q}`, revision, start))
 		_, _, err := tryRead(source.List(t.Context(), metav1.ListOptions{Limit: 1, Continue: token}))
 		require.True(t, apierrors.IsBadRequest(err), "%q: %v", start, err)

@@ -14,7 +14,7 @@ type pageToken struct {
 	// Version is the revision of the first page, which all pages show; latestVersion is for a list
 	// that goes on in today's state, at the price of its consistency.
 	Version int64 `json:"rv"`
-	// Start is the first key of the page, without the prefix.
+	// Start is the first key of the page below the prefix, behind a slash that may be missing.
 	Start string `json:"start"`
 }
 
@@ -30,6 +30,7 @@ func parseToken(text string) (t pageToken, err error) {
 	if err == nil {
 		err = json.Unmarshal(decoded, &t)
 	}
+	t.Start = strings.TrimPrefix(t.Start, "/")
 	if err != nil || t.APIVersion != tokenVersion || t.Start == "" || t.Version < latestVersion || t.Version == 0 || leaves(t.Start) {
 		return t, errBadToken
 	}
@@ -52,6 +53,7 @@ func tokenAfter(key string, version int64) string {
 }
 
 func (t pageToken) String() string {
+	t.Start = "/" + t.Start
 	encoded, err := json.Marshal(t)
 	if err != nil {
 		panic(err) // two strings and a number

@@ -8,6 +8,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/tributary-go/tributary v0.0.0-00010101000000-000000000000
 	github.com/tributary-go/tributary/e2e v0.0.0-00010101000000-000000000000
+	github.com/tributary-go/tributary/etcd v0.0.0-00010101000000-000000000000
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.etcd.io/etcd/tests/v3 v3.7.3
 	go.uber.org/goleak v1.3.0
@@ -32,6 +33,7 @@ require (
 	github.com/creack/pty v1.1.18 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/fatih/color v1.19.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
@@ -128,4 +130,5 @@ require (
 replace (
 	github.com/tributary-go/tributary => ../../
 	github.com/tributary-go/tributary/e2e => ../
+	github.com/tributary-go/tributary/etcd => ../../etcd
 )
