@@ -320,7 +320,7 @@ func TestWhatIsHeldKeepsItsPlaceInARound(t *testing.T) {
 	for i := range 200 {
 		p := somePod(i, 10)
 		message = append(message, field(wire.ListItems, marshalled(t, p))...)
-		stream = append(stream, podFrame(t, watch.Modified, p)...)
+		stream = append(stream, podFrame(t, watch.Added, p)...)
 		if i%17 == 3 || i > 180 {
 			held["shop/"+p.Name] = p.DeepCopy()
 		}

@@ -8,10 +8,12 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Holding returns the same source for a reader that has a copy already. An object that comes in the very bytes from which
-// held's object was decoded is not decoded again: held's object is yielded in its place. So is an object that comes in other
-// bytes and proves to be equal. A list then costs what has changed. What differs is yielded as it comes, also under an equal
-// resource version: a server can change the content of its answers without one, by a CRD's new default for example.
+// Holding returns the same source for a reader that has a copy already. An object that comes in the
+// very bytes from which held's object was decoded is not decoded again: held's object is yielded in
+// its place. So is an object that comes in other bytes and proves to be equal. Of a watch, only
+// additions are compared: a change has a version of its own. A list then costs what has changed.
+// What differs is yielded as it comes, also under an equal resource version: a server can change the
+// content of its answers without one, by a CRD's new default for example.
 //
 // It keeps a digest of 128 bits for each object that it has yielded and that is still referenced, some 100 bytes each.
 //
@@ -129,12 +131,9 @@ func (d *decoder[T]) heldEvent(f frame[T]) (event Event[T], found bool) {
 	return newEvent(watch.EventType(f.event), f.held.obj), true
 }
 
-// holds reports whether an event can be about an object that is held.
+// holds reports whether an event can be about a state that is held. Initial events are additions; a
+// modification or deletion has a version of its own, and asking would cost a key and a look-up each.
 func (d *decoder[T]) holds(f frame[T]) bool {
-	switch watch.EventType(f.event) {
-	case watch.Added, watch.Modified, watch.Deleted:
-	default:
-		return false
-	}
-	return d.held != nil && f.malformed == nil && f.sealed == nil && d.check(f.kind.Kind) == nil
+	return d.held != nil && watch.EventType(f.event) == watch.Added &&
+		f.malformed == nil && f.sealed == nil && d.check(f.kind.Kind) == nil
 }

@@ -271,3 +271,28 @@ func TestHoldingKeepsWhatElseIsKnownOfASource(t *testing.T) {
 	require.True(t, ok)
 	require.True(t, holding.IsWatchListSemanticsUnSupported())
 }
+
+// TestAChangeAsksNothingOfTheCopy: only an addition can be of a state that the reader holds. To ask
+// for a change would make and hash a key that the store makes and hashes again.
+func TestAChangeAsksNothingOfTheCopy(t *testing.T) {
+	for _, media := range encodings {
+		t.Run(media, func(t *testing.T) {
+			changed := pod(0).DeepCopy()
+			changed.ResourceVersion = "9000"
+			body := frames(t, media, v1Version,
+				watch.Event{Type: watch.Added, Object: pod(0)},
+				watch.Event{Type: watch.Modified, Object: changed},
+				watch.Event{Type: watch.Deleted, Object: changed})
+			cs := clientset(t, serve(t, answerBoth(media, nil, body)))
+			asked := 0
+			lw := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods").Holding(func(string) (*corev1.Pod, bool) {
+				asked++
+				return nil, false
+			})
+			events, errs := readWatch(lw.Watch(t.Context(), metav1.ListOptions{}))
+			require.Empty(t, errs)
+			require.Len(t, events, 3)
+			require.Equal(t, 1, asked)
+		})
+	}
+}

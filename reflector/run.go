@@ -311,8 +311,10 @@ func (r *Reflector[T]) quietFor(s step) time.Duration {
 	return r.options.liveness/18 + time.Duration(r.random()*float64(r.options.liveness/9))
 }
 
-// take takes in one event, and reports whether the watch goes on.
+// take takes in one event, and reports whether the watch goes on. Status is edited once, when the
+// store has the event, so that contact, version and count are always of one event.
 func (r *Reflector[T]) take(o *outcome, p *position, w *openWatch[T], event listwatch.Event[T], err error) (goOn bool) {
+	now, isEvent := time.Now(), event.Type != watch.Bookmark
 	var where verdict
 	if err == nil {
 		if o.contacts == 0 {
@@ -320,43 +322,55 @@ func (r *Reflector[T]) take(o *outcome, p *position, w *openWatch[T], event list
 			w.guard.allow(r.options.liveness)
 		}
 		o.contacts++
-		r.contact(w.guard, event.Type != watch.Bookmark)
+		w.guard.heard(now)
 		where, err = r.write(p, event)
 	}
 	err = causeOf(w.ctx, err)
-	switch class := classify(err); {
-	case err == nil:
-	case lostBy(class) != "":
-		o.doubtful = true
-		r.contact(w.guard, true)
-		r.skipped(err)
-		if r.machine.lost(time.Now(), class) {
-			o.err = err
-			return false
-		}
-	default:
+	class := classify(err)
+	if err != nil && lostBy(class) == "" {
 		o.err = err
 		return false
 	}
-	if event.Type == watch.Bookmark {
-		o.bookmarks++
-		if r.machine.unproven && behind(event.ResourceVersion, p.at) { // a probe can tell why
-			o.err = errQuiet
-			return false
-		}
-		if r.machine.mayHeal(time.Now()) { // a lost event is still to be healed, and now it may
-			o.err = doubtError{r.machine.doubt}
-			return false
-		}
+	if err != nil {
+		w.guard.heard(now)
+		o.doubtful = true
+		r.skipped(err)
 	}
+	o.err = r.endsWatch(o, p, event, err, class)
 	r.status.change(func(s *Status) {
-		s.reached(p.at, s.LastContact)
+		s.LastContact = now
+		if isEvent {
+			s.LastEvent = now
+		}
+		if o.err != nil {
+			return
+		}
+		s.reached(p.at, now)
 		s.MayBeOld = s.MayBeOld && r.machine.caughtUp(p.at)
-		if event.Type != watch.Bookmark && err == nil && (where == placed || where == displaced) {
+		if isEvent && err == nil && (where == placed || where == displaced) {
 			s.Events++
 		}
 	})
-	return true
+	return o.err == nil
+}
+
+// endsWatch is why a watch ends after an event that was taken in, or was lost by err; nil if the
+// watch goes on.
+func (r *Reflector[T]) endsWatch(o *outcome, p *position, event listwatch.Event[T], err error, class Class) error {
+	if err != nil && r.machine.lost(time.Now(), class) {
+		return err
+	}
+	if event.Type != watch.Bookmark {
+		return nil
+	}
+	o.bookmarks++
+	switch {
+	case r.machine.unproven && behind(event.ResourceVersion, p.at): // a probe can tell why
+		return errQuiet
+	case r.machine.mayHeal(time.Now()): // a lost event is still to be healed, and now it may
+		return doubtError{r.machine.doubt}
+	}
+	return nil
 }
 
 // write judges one event and passes it to the store.

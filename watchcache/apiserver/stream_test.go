@@ -184,6 +184,8 @@ func TestSlowClientIsCut(t *testing.T) {
 		last, err = r.pods.Update(next)
 		require.NoError(t, err)
 	}
+	// What is under way comes at once now, and not a small window at a time.
+	require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(4<<20))
 	rest, err := io.ReadAll(answer)
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(rest)), "\n")
