@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/reflector"
 )
 
 // TestPanicLeavesTheOthersWhole: a handler's panic ends Run. The other handlers were told a prefix
@@ -70,6 +72,11 @@ func TestWithoutASource(t *testing.T) {
 	_, err = informer.Acquire[corev1.Pod](set, podsResource)
 	require.EqualError(t, err, "informer: NewSet: the config is nil")
 	require.EqualError(t, set.Run(t.Context()), "informer: NewSet: the config is nil")
+
+	set = informer.NewSet(&rest.Config{}, informer.WithReflector(reflector.WithLiveness(0)))
+	_, err = informer.Acquire[corev1.Pod](set, podsResource)
+	require.ErrorContains(t, err, "informer: WithReflector: reflector: WithLiveness(0s)")
+	require.ErrorContains(t, set.Run(t.Context()), "WithLiveness(0s)")
 
 	_, err = informer.NewUnion[*corev1.Pod]().Add("", newServer())
 	require.EqualError(t, err, "informer: add a member: give it a name")

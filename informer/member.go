@@ -220,35 +220,16 @@ func (p *part[T]) reachedLocked() {
 	p.union.journal.ring.changed.Broadcast()
 }
 
-// observed is a source that reports its failures.
-type observed[T store.Object] struct {
-	from   listwatch.ListerWatcher[T]
-	failed func()
-}
-
-// IsWatchListSemanticsUnSupported asks the source.
-func (o observed[T]) IsWatchListSemanticsUnSupported() bool {
-	refuses, ok := o.from.(interface{ IsWatchListSemanticsUnSupported() bool })
-	return ok && refuses.IsWatchListSemanticsUnSupported()
-}
-
-// Holding passes the held objects on to a source that uses them.
-func (o observed[T]) Holding(held func(key string) (T, bool)) listwatch.ListerWatcher[T] {
-	if holder, ok := o.from.(interface {
-		Holding(func(key string) (T, bool)) listwatch.ListerWatcher[T]
-	}); ok {
-		o.from = holder.Holding(held)
-	}
-	return o
-}
-
-func (o observed[T]) List(ctx context.Context, options metav1.ListOptions) listwatch.List[T] {
-	list := o.from.List(ctx, options)
-	return listwatch.List[T]{Meta: list.Meta, Items: observe(list.Items, o.failed)}
-}
-
-func (o observed[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
-	return observe(o.from.Watch(ctx, options), o.failed)
+// observed reports the failures of a source.
+func observed[T store.Object](source listwatch.ListerWatcher[T], failed func()) listwatch.ListerWatcher[T] {
+	return listwatch.Intercept(source,
+		func(_ metav1.ListOptions, list listwatch.List[T]) listwatch.List[T] {
+			list.Items = observe(list.Items, failed)
+			return list
+		},
+		func(_ metav1.ListOptions, events iter.Seq2[listwatch.Event[T], error]) iter.Seq2[listwatch.Event[T], error] {
+			return observe(events, failed)
+		})
 }
 
 func observe[V any](values iter.Seq2[V, error], failed func()) iter.Seq2[V, error] {

@@ -78,6 +78,9 @@ func (o options) validate() error {
 	case o.verify < 0:
 		return fmt.Errorf("informer: WithVerification(%s): give a positive duration", o.verify)
 	}
+	if err := reflector.Validate(o.reflector...); err != nil {
+		return fmt.Errorf("informer: WithReflector: %w", err)
+	}
 	return nil
 }
 

@@ -98,12 +98,6 @@ type members[T store.Object] struct {
 
 // Run runs the members until ctx ends. A member that ends by itself ends alone.
 func (u *members[T]) Run(ctx context.Context) error {
-	// Options are one reflector's to judge: this one ends before it asks anything.
-	over, cancel := context.WithCancel(ctx)
-	cancel()
-	if err := reflector.New[T](observed[T]{}, u.journal, u.options...).Run(over); err != nil {
-		return err
-	}
 	u.mu.Lock()
 	u.phase = running
 	u.start = func(m *Member[T]) {
@@ -137,7 +131,7 @@ func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Membe
 		return nil, fmt.Errorf("informer: add member %q: the source is nil", name)
 	}
 	m := &Member[T]{name: name, union: u, done: make(chan struct{}), gone: make(chan struct{})}
-	m.reflector = reflector.New[T](observed[T]{source, m.failed}, &part[T]{m}, u.options...)
+	m.reflector = reflector.New[T](observed(source, m.failed), &part[T]{m}, u.options...)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.phase == ended {

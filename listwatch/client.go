@@ -67,7 +67,7 @@ const secrets = "secrets"
 func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	return &ListWatch[T]{
 		list: c.list, watch: c.watch, noWatchList: c.options.noWatchList, memo: c.decoder.memo, private: c.decoder.memo == nil,
-		holding: func(held heldCopy[T]) *ListWatch[T] {
+		holding: func(held heldCopy[T]) ListerWatcher[T] {
 			decoder := *c.decoder
 			decoder.held = &held
 			holding := *c

@@ -22,15 +22,13 @@ import (
 
 // FromClientGo reads a collection through client-go's ListerWatcher, such as a *cache.ListWatch. A source that says
 // that it does not support watch lists is believed. FromClientGo panics if lw is nil.
-func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...Option) *ListWatch[T] {
+func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...FuncsOption) *ListWatch[T] {
 	if null.Is(lw) {
 		panic(fmt.Sprintf("listwatch: FromClientGo: the ListerWatcher is nil (%T)", lw))
 	}
 	withContext := cache.ToListerWatcherWithContext(lw)
 	f := funcSource[T]{options: apply(optionList), list: withContext.ListWithContext, watch: withContext.WatchWithContext}
-	if refuses, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool }); ok {
-		f.options.noWatchList = f.options.noWatchList || refuses.IsWatchListSemanticsUnSupported()
-	}
+	f.options.noWatchList = f.options.noWatchList || !SupportsWatchList(lw)
 	read := f.listWatch()
 	if adapter, ok := lw.(interface{ sharesMemory() bool }); ok && adapter.sharesMemory() {
 		read.private = false
@@ -44,22 +42,20 @@ func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...Option) 
 // cannot be decoded end a list
 // with their error, and come through a watch as an ERROR event. An object without a name is logged
 // and left out. ToClientGo panics if lw is nil.
-func ToClientGo[T store.Object](lw ListerWatcher[T], optionList ...Option) cache.ListerWatcher {
+func ToClientGo[T store.Object](lw ListerWatcher[T], optionList ...ReaderOption) cache.ListerWatcher {
 	if null.Is(lw) {
 		panic(fmt.Sprintf("listwatch: ToClientGo: the ListerWatcher is nil (%T)", lw))
 	}
-	readOnly, err := reading(optionList)
-	refuses, ok := lw.(interface{ IsWatchListSemanticsUnSupported() bool })
+	readOnly := isReadOnly(optionList)
 	return &clientGoAdapter[T]{
-		lw: lw, copier: copierFor(lw, readOnly), private: !readOnly, err: err, noWatchList: ok && refuses.IsWatchListSemanticsUnSupported(),
+		lw: lw, copier: copierFor(lw, readOnly), private: !readOnly, noWatchList: !SupportsWatchList(lw),
 	}
 }
 
 type clientGoAdapter[T store.Object] struct {
 	lw          ListerWatcher[T]
 	copier      copier[T]
-	private     bool  // who reads may write
-	err         error // of the options
+	private     bool // who reads may write
 	noWatchList bool
 }
 
@@ -76,9 +72,6 @@ func (a *clientGoAdapter[T]) Watch(options metav1.ListOptions) (watch.Interface,
 }
 
 func (a *clientGoAdapter[T]) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if a.err != nil {
-		return nil, a.err
-	}
 	list := a.lw.List(ctx, options)
 	all := &objectList[T]{}
 	for obj, err := range list.Items {
@@ -95,9 +88,6 @@ func (a *clientGoAdapter[T]) ListWithContext(ctx context.Context, options metav1
 }
 
 func (a *clientGoAdapter[T]) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	if a.err != nil {
-		return nil, a.err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &clientGoWatch{events: make(chan watch.Event), stop: cancel}
 	go func() {

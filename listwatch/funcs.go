@@ -32,7 +32,7 @@ import (
 func FromFuncs[T store.Object, L runtime.Object](
 	list func(context.Context, metav1.ListOptions) (L, error),
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error),
-	optionList ...Option,
+	optionList ...FuncsOption,
 ) *ListWatch[T] {
 	switch {
 	case list == nil:
@@ -56,16 +56,8 @@ type funcSource[T store.Object] struct {
 	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-var errNamespaceOfFuncs = errors.New("listwatch: InNamespace does not apply to functions: give them a client of that namespace")
-
 func (f funcSource[T]) listWatch() *ListWatch[T] {
 	lw := &ListWatch[T]{list: f.listAll, watch: f.watchFrom, noWatchList: f.options.noWatchList, private: true}
-	if f.options.namespace != "" {
-		lw.list = func(context.Context, metav1.ListOptions) List[T] { return failed[T](errNamespaceOfFuncs) }
-		lw.watch = func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error] {
-			return failedWatch[T](errNamespaceOfFuncs)
-		}
-	}
 	return detected(lw, f.options)
 }
 

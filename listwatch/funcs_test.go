@@ -105,19 +105,6 @@ func TestFuncsKeepTheListsMetadata(t *testing.T) {
 	require.Equal(t, list.ListMeta, meta)
 }
 
-func TestFuncsRefuseANamespace(t *testing.T) {
-	funcs := &podFuncs{}
-	lw := listwatch.FromFuncs[*corev1.Pod](funcs.List, funcs.Watch, listwatch.InNamespace("shop"))
-	_, meta, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
-	require.Len(t, errs, 1)
-	require.ErrorContains(t, errs[0], "InNamespace does not apply to functions")
-	require.Zero(t, meta)
-	_, errs = readWatch(lw.Watch(t.Context(), metav1.ListOptions{}))
-	require.Len(t, errs, 1)
-	require.ErrorContains(t, errs[0], "InNamespace does not apply to functions")
-	require.Empty(t, funcs.options)
-}
-
 func TestFuncsErrors(t *testing.T) {
 	funcs := &podFuncs{err: apierrors.NewTooManyRequests("slow down", 3)}
 	lw := listwatch.FromFuncs[*corev1.Pod](funcs.List, funcs.Watch)

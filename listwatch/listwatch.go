@@ -14,8 +14,7 @@ import (
 
 // ListerWatcher lists and watches one collection. Implementations are safe for concurrent use.
 //
-// One that cannot answer a watch with sendInitialEvents (KEP-3157) has a method
-// IsWatchListSemanticsUnSupported() bool that returns true; the name is client-go's, whose fakes have it already.
+// Optional abilities are [Holder], and the method that [SupportsWatchList] asks.
 type ListerWatcher[T store.Object] interface {
 	// List begins a LIST. Nothing is sent before the result's Items are ranged over, and the request ends with the
 	// loop or with ctx.
@@ -69,9 +68,10 @@ type ListWatch[T store.Object] struct {
 	list        func(context.Context, metav1.ListOptions) List[T]
 	watch       func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
 	noWatchList bool
-	private     bool                                 // each object has memory of its own, and nobody else looks at it
-	memo        *sharing.Memo                        // nil where nothing is shared
-	holding     func(held heldCopy[T]) *ListWatch[T] // nil where nothing is decoded
+	private     bool          // each object has memory of its own, and nobody else looks at it
+	memo        *sharing.Memo // nil where nothing is shared
+	// holding is nil if nothing is decoded.
+	holding func(held heldCopy[T]) ListerWatcher[T]
 }
 
 // List implements [ListerWatcher].
@@ -111,17 +111,4 @@ type SharingStats struct {
 	Entries, Held int
 	// Changing is the number of objects whose last change is remembered, at less than 1 KiB each.
 	Changing int
-}
-
-// failed is a list that is nothing but an error.
-func failed[T store.Object](err error) List[T] {
-	return List[T]{
-		Items: func(yield func(T, error) bool) { var none T; yield(none, err) },
-		Meta:  func() metav1.ListMeta { return metav1.ListMeta{} },
-	}
-}
-
-// failedWatch is a watch that is nothing but an error.
-func failedWatch[T store.Object](err error) iter.Seq2[Event[T], error] {
-	return func(yield func(Event[T], error) bool) { yield(Event[T]{}, err) }
 }

@@ -1,7 +1,6 @@
 package listwatch
 
 import (
-	"context"
 	"iter"
 	"sync"
 
@@ -27,7 +26,7 @@ func detected[T store.Object](lw *ListWatch[T], o options) *ListWatch[T] {
 		return lw
 	}
 	d := &detector[T]{report: o.mutated.tell, read: map[string]readObject[T]{}}
-	return d.watched(lw)
+	return Intercept(lw, d.list, d.watch)
 }
 
 // detector remembers what objects were when they were read: the last state of each, as many as a store has.
@@ -43,20 +42,7 @@ type readObject[T store.Object] struct{ object, copied T }
 // checkedPerObject is how many others are compared with each object that comes.
 const checkedPerObject = 2
 
-func (d *detector[T]) watched(lw *ListWatch[T]) *ListWatch[T] {
-	out := *lw
-	out.private = false // the detector looks at each object again
-	out.list = func(ctx context.Context, request metav1.ListOptions) List[T] { return d.list(lw.list(ctx, request)) }
-	out.watch = func(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[T], error] {
-		return d.watch(lw.watch(ctx, request))
-	}
-	if lw.holding != nil {
-		out.holding = func(held heldCopy[T]) *ListWatch[T] { return d.watched(lw.holding(held)) }
-	}
-	return &out
-}
-
-func (d *detector[T]) list(list List[T]) List[T] {
+func (d *detector[T]) list(_ metav1.ListOptions, list List[T]) List[T] {
 	items := list.Items
 	list.Items = func(yield func(T, error) bool) {
 		defer d.checkAll()
@@ -72,7 +58,7 @@ func (d *detector[T]) list(list List[T]) List[T] {
 	return list
 }
 
-func (d *detector[T]) watch(events iter.Seq2[Event[T], error]) iter.Seq2[Event[T], error] {
+func (d *detector[T]) watch(_ metav1.ListOptions, events iter.Seq2[Event[T], error]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		defer d.checkAll()
 		for event, err := range events {

@@ -125,20 +125,6 @@ func TestReadOnlyReadersShare(t *testing.T) {
 	}
 }
 
-func TestOptionsThatWouldBeLostAreRefused(t *testing.T) {
-	source := listwatch.FromFuncs[*corev1.Pod]((&podFuncs{}).List, (&podFuncs{}).Watch)
-	narrow := listwatch.InNamespace("shop")
-	adapter := cache.ToListerWatcherWithContext(listwatch.ToClientGo(source, narrow))
-	_, listErr := adapter.ListWithContext(t.Context(), metav1.ListOptions{})
-	_, watchErr := adapter.WatchWithContext(t.Context(), metav1.ListOptions{})
-	projected := listwatch.Project(source, func(p *corev1.Pod) *corev1.Pod { return p }, listwatch.ReadOnly(), narrow)
-	_, _, listErrs := readList(projected.List(t.Context(), metav1.ListOptions{}))
-	_, watchErrs := readWatch(projected.Watch(t.Context(), metav1.ListOptions{}))
-	for i, err := range append(append([]error{listErr, watchErr}, listErrs...), watchErrs...) {
-		require.ErrorContains(t, err, "take ReadOnly alone: give the other options to their source", fmt.Sprint(i))
-	}
-}
-
 // TestNoWriteOutlivesARelist: a reader writes into what it must not. What is decoded after its next
 // list is what the server sent, and shares memory again with all that was left whole.
 func TestNoWriteOutlivesARelist(t *testing.T) {

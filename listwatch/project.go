@@ -23,43 +23,31 @@ import (
 // shared with other objects, and must not be modified. project is called by whoever ranges over the
 // list or watch and must not block; several lists and watches may run at once.
 //
-// What the reader holds already is neither decoded nor projected again, where source has a method Holding as [ListWatch] has.
+// What the reader holds already is neither decoded nor projected again, if source is a [Holder].
 //
 // Project panics if the source or the function is nil.
-func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, optionList ...Option) *ListWatch[U] {
+func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, optionList ...ReaderOption) *ListWatch[U] {
 	switch {
 	case null.Is(source):
 		panic(fmt.Sprintf("listwatch: Project: the source is nil (%T)", source))
 	case project == nil:
 		panic("listwatch: Project: the function is nil")
 	}
-	readOnly, err := reading(optionList)
-	if err != nil {
-		return &ListWatch[U]{
-			list:  func(context.Context, metav1.ListOptions) List[U] { return failed[U](err) },
-			watch: func(context.Context, metav1.ListOptions) iter.Seq2[Event[U], error] { return failedWatch[U](err) },
-		}
-	}
+	readOnly := isReadOnly(optionList)
 	p := projection[T, U]{source: source, project: project, copier: copierFor(source, readOnly)}
 	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly}
-	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
-	lw.noWatchList = ok && refuses.IsWatchListSemanticsUnSupported()
+	lw.noWatchList = !SupportsWatchList(source)
 	if decoding, ok := source.(*ListWatch[T]); ok {
 		lw.memo = decoding.memo
 	}
-	if _, ok := source.(holder[T]); ok {
-		lw.holding = func(held heldCopy[U]) *ListWatch[U] {
+	if holding(source) != nil {
+		lw.holding = func(held heldCopy[U]) ListerWatcher[U] {
 			p := p
 			p.held = &held
 			return &ListWatch[U]{list: p.list, watch: p.watch, noWatchList: lw.noWatchList, memo: lw.memo}
 		}
 	}
 	return lw
-}
-
-// holder is a source that does not decode what its reader holds.
-type holder[T store.Object] interface {
-	Holding(held func(key string) (T, bool)) ListerWatcher[T]
 }
 
 type projection[T, U store.Object] struct {
@@ -124,14 +112,7 @@ func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert fun
 		standIn.SetResourceVersion(meant.GetResourceVersion())
 		return standIn, kept, true
 	}
-	if decoding, ok := p.source.(*ListWatch[T]); ok && decoding.holding != nil {
-		source = decoding.holding(heldCopy[T]{digests: p.held.digests, get: find, standIns: true})
-	} else {
-		source = p.source.(holder[T]).Holding(func(key string) (T, bool) {
-			obj, _, found := find(key)
-			return obj, found
-		})
-	}
+	source = holding(p.source)(heldCopy[T]{digests: p.held.digests, get: find, standIns: true})
 	return source, func(obj T) (U, error) {
 		if obj == standIn {
 			return meant, nil

@@ -42,11 +42,6 @@ type Reflector[T store.Object] struct {
 	unordered bool // the newest list came without a version
 }
 
-// holder is a source that does not decode what the store holds already.
-type holder[T store.Object] interface {
-	Holding(held func(key string) (T, bool)) listwatch.ListerWatcher[T]
-}
-
 // getter is a store that finds an object without a snapshot, which would make the next write copy.
 type getter[T store.Object] interface {
 	Get(key string) (T, bool)
@@ -70,15 +65,14 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 		if quick, ok := st.(getter[T]); ok {
 			r.held = quick.Get
 		}
-		if source, ok := source.(holder[T]); ok {
+		if source, ok := source.(listwatch.Holder[T]); ok {
 			r.source = source.Holding(r.held)
 		}
 	}
 	r.status.now = Status{Phase: Idle, Class: OK}
-	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
 	r.machine = newMachine(policy{
 		pageSize: r.options.pageSize, stopOnFinal: r.options.stopOnFinal,
-		noWatchList: ok && refuses.IsWatchListSemanticsUnSupported() || !features.FeatureGates().Enabled(features.WatchListClient),
+		noWatchList: !listwatch.SupportsWatchList(source) || !features.FeatureGates().Enabled(features.WatchListClient),
 		cachedFirst: r.options.cachedFirst,
 	}, backoff{initial: r.options.backoffInitial, limit: r.options.backoffLimit, random: func() float64 { return r.random() }})
 	return r

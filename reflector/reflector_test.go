@@ -151,7 +151,9 @@ func TestBadOptionsNameThemselves(t *testing.T) {
 	} {
 		r := reflector.New[*corev1.Pod](forever{}, store.NewIndexer[*corev1.Pod](), option)
 		require.ErrorContains(t, r.Run(t.Context()), want)
+		require.ErrorContains(t, reflector.Validate(option), want)
 	}
+	require.NoError(t, reflector.Validate(reflector.WithFinalErrors()))
 }
 
 // stopsEarly is a store that takes the first item of a list and says that all is well.

@@ -8,8 +8,8 @@ import (
 
 // Add adds a source, before Run or during it. The first state of the source is told like that of
 // any other. If Synced has not closed yet, it waits for this source too. Add fails once Run has
-// ended, on an input with an empty path or URL, and if two API servers of one name would share a
-// checkpoint.
+// ended, on an input with a bad option or an empty path or URL, and if two API servers of one name
+// would share a checkpoint.
 func (s *Sources) Add(input Input) error {
 	if err := input.check(); err != nil {
 		return fmt.Errorf("sources: %w", err)

@@ -16,7 +16,7 @@ import (
 
 // File reads the pods of one manifest, or of every manifest of a folder, as [static.File] does. The
 // package manifest defines a manifest. The options are those of the package static. Run and Add
-// refuse an empty path.
+// refuse an empty path and bad options.
 //
 // The UID of a pod without a metadata.uid depends on path, and not on the file in the folder. So
 // the pod goes on running if its manifest is renamed, or if another file with the same content
@@ -24,6 +24,9 @@ import (
 func File(path string, options ...static.Option) Input {
 	if path == "" {
 		return Input{err: access.ErrNoPath}
+	}
+	if err := settingsOf(options).Validate(); err != nil {
+		return Input{err: fmt.Errorf("File: %w", err)}
 	}
 	return Custom(&manifests{name: FileSource, start: func(sink *Sink) running {
 		settings := withLog(options, sink)
@@ -41,6 +44,9 @@ func File(path string, options ...static.Option) Input {
 func HTTP(address string, options ...static.Option) Input {
 	if address == "" {
 		return Input{err: access.ErrNoURL}
+	}
+	if err := settingsOf(options).Validate(); err != nil {
+		return Input{err: fmt.Errorf("HTTP: %w", err)}
 	}
 	return Custom(&manifests{name: HTTPSource, start: func(sink *Sink) running {
 		settings := withLog(options, sink)
@@ -69,6 +75,9 @@ func From(pods *static.Reader[*corev1.Pod]) Input {
 func FromKubelet(address string, options ...static.Option) Input {
 	if address == "" {
 		return Input{err: access.ErrNoURL}
+	}
+	if err := settingsOf(options).Validate(); err != nil {
+		return Input{err: fmt.Errorf("FromKubelet: %w", err)}
 	}
 	return Custom(&manifests{name: HTTPSource, start: func(sink *Sink) running {
 		return podsOfReader(static.HTTP(address, decodePodList, withLog(options, sink)...))

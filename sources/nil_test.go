@@ -2,11 +2,16 @@ package sources_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // TestNilIsNamed: what is missing ends Run at once, whatever other sources there are, and is an
@@ -20,6 +25,21 @@ func TestNilIsNamed(t *testing.T) {
 	} {
 		require.ErrorContains(t, sources.New("node-1", sources.File(t.TempDir()), input).Run(t.Context()), want)
 		require.ErrorContains(t, sources.New("node-1", input.Named("other")).Run(t.Context()), want)
+		require.ErrorContains(t, sources.New("node-1").Add(input), want)
+	}
+}
+
+// TestBadOptionsOfASource: they end Run at once and are an error of Add, before anything is read.
+func TestBadOptionsOfASource(t *testing.T) {
+	clients, err := kubernetes.NewForConfig(&rest.Config{Host: "http://localhost:1"})
+	require.NoError(t, err)
+	for want, input := range map[string]sources.Input{
+		"sources: APIServer: reflector: WithLiveness(0s)": sources.APIServer(clients.CoreV1().RESTClient(), reflector.WithLiveness(0)),
+		"sources: File: WithInterval(0s)":                 sources.File(t.TempDir(), static.WithInterval(0)),
+		"sources: HTTP: WithTimeout(-1s)":                 sources.HTTP("http://localhost:1", static.WithTimeout(-time.Second)),
+		"sources: FromKubelet: WithTransport(nil)":        sources.FromKubelet("http://localhost:1", static.WithTransport(nil)),
+	} {
+		require.ErrorContains(t, sources.New("node-1", sources.File(t.TempDir()), input).Run(t.Context()), want)
 		require.ErrorContains(t, sources.New("node-1").Add(input), want)
 	}
 }

@@ -139,7 +139,7 @@ func (s *Sources) Status() []Status {
 
 // Run runs the sources until ctx ends, which is no error. It blocks. When it returns, also with an
 // error, Updates is closed and all goroutines have ended. It fails at once without a node or
-// sources, on a bad name of the node, on an input with nil or with an empty path or URL, on a
+// sources, on a bad name of the node, on an input with nil, a bad option or an empty path or URL, on a
 // second call, and if two API servers of one name would share a checkpoint. If all sources have
 // ended with an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {

@@ -1,7 +1,6 @@
 package clientgo
 
 import (
-	"context"
 	"fmt"
 	"iter"
 	"reflect"
@@ -25,22 +24,15 @@ type Object interface {
 // checked transforms objects, and checks their type at run time. The reflector counts an object
 // that fails either as unusable, and lists again.
 type checked struct {
-	// from is not embedded: its Holding would bypass the checks.
-	from      *listwatch.ListWatch[Object]
-	want      reflect.Type // nil: any type
+	want      reflect.Type // nil: any
 	transform atomic.Pointer[cache.TransformFunc]
 	started   atomic.Bool
 }
 
-// IsWatchListSemanticsUnSupported asks the source.
-func (c *checked) IsWatchListSemanticsUnSupported() bool {
-	return c.from.IsWatchListSemanticsUnSupported()
-}
-
-func (c *checked) List(ctx context.Context, options metav1.ListOptions) listwatch.List[Object] {
-	list := c.from.List(ctx, options)
-	return listwatch.List[Object]{Meta: list.Meta, Items: func(yield func(Object, error) bool) {
-		for obj, err := range list.Items {
+func (c *checked) list(_ metav1.ListOptions, list listwatch.List[Object]) listwatch.List[Object] {
+	items := list.Items
+	list.Items = func(yield func(Object, error) bool) {
+		for obj, err := range items {
 			if err == nil {
 				obj, err = c.object("list", "", obj)
 			}
@@ -48,12 +40,15 @@ func (c *checked) List(ctx context.Context, options metav1.ListOptions) listwatc
 				return
 			}
 		}
-	}}
+	}
+	return list
 }
 
-func (c *checked) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[Object], error] {
+func (c *checked) watch(
+	_ metav1.ListOptions, events iter.Seq2[listwatch.Event[Object], error],
+) iter.Seq2[listwatch.Event[Object], error] {
 	return func(yield func(listwatch.Event[Object], error) bool) {
-		for event, err := range c.from.Watch(ctx, options) {
+		for event, err := range events {
 			if err == nil && event.Type != watch.Bookmark {
 				event.Object, err = c.object("watch", string(event.Type), event.Object)
 			}

@@ -276,8 +276,8 @@ func Informer[T store.Object](i *informer.Informer[T]) cache.SharedIndexInformer
 // Status, as that of [Informer]. It panics if an indexer cannot be added, which is a mistake in the
 // program.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	source := &checked{from: listwatch.FromClientGo[Object](lw), want: reflect.TypeOf(example)}
-	i := informer.New(source)
+	source := &checked{want: reflect.TypeOf(example)}
+	i := informer.New(listwatch.Intercept(listwatch.FromClientGo[Object](lw), source.list, source.watch))
 	s := &shared[Object]{informer: i, indexer: newIndexer(i), source: source, resync: resync}
 	if err := s.indexer.AddIndexers(indexers); err != nil {
 		panic(err)

@@ -1,7 +1,6 @@
 package listwatchtest
 
 import (
-	"context"
 	"iter"
 	"maps"
 
@@ -17,27 +16,18 @@ import (
 //
 // Some answers are not recorded: lists that break off, and watches that begin without a version.
 // Nor is anything after an object that cannot be decoded, since the reader must then list again.
-// The returned source decodes every object: it does not pass on which ones the reader holds
-// already.
 func RecordSource[T store.Object](reader string, source listwatch.ListerWatcher[T]) (listwatch.ListerWatcher[T], *Recording) {
 	r := &Recording{history: History{Reader: reader}}
-	return &recordedSource[T]{source: source, recording: r}, r
+	recorded := &recordedSource[T]{recording: r}
+	return listwatch.Intercept(source, recorded.list, recorded.watch), r
 }
 
-// recordedSource embeds nothing: the source's other abilities would bypass the recording.
 type recordedSource[T store.Object] struct {
-	source    listwatch.ListerWatcher[T]
 	recording *Recording
 	pages     map[string]string // of the list in flight; guarded by the recording's lock
 }
 
-func (s *recordedSource[T]) IsWatchListSemanticsUnSupported() bool {
-	refuses, ok := s.source.(interface{ IsWatchListSemanticsUnSupported() bool })
-	return ok && refuses.IsWatchListSemanticsUnSupported()
-}
-
-func (s *recordedSource[T]) List(ctx context.Context, options metav1.ListOptions) listwatch.List[T] {
-	list := s.source.List(ctx, options)
+func (s *recordedSource[T]) list(request metav1.ListOptions, list listwatch.List[T]) listwatch.List[T] {
 	items := list.Items
 	list.Items = func(yield func(T, error) bool) {
 		page := map[string]string{}
@@ -51,7 +41,7 @@ func (s *recordedSource[T]) List(ctx context.Context, options metav1.ListOptions
 				return
 			}
 		}
-		s.listed(options.Continue == "", page, list.Meta())
+		s.listed(request.Continue == "", page, list.Meta())
 	}
 	return list
 }
@@ -75,16 +65,17 @@ func (s *recordedSource[T]) listed(first bool, page map[string]string, meta meta
 	}
 }
 
-func (s *recordedSource[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
-	events := s.source.Watch(ctx, options)
+func (s *recordedSource[T]) watch(
+	request metav1.ListOptions, events iter.Seq2[listwatch.Event[T], error],
+) iter.Seq2[listwatch.Event[T], error] {
 	return func(yield func(listwatch.Event[T], error) bool) {
 		const none = -1
 		stream, initial := none, map[string]string(nil)
 		switch {
-		case options.SendInitialEvents != nil && *options.SendInitialEvents:
+		case request.SendInitialEvents != nil && *request.SendInitialEvents:
 			initial = map[string]string{}
-		case options.ResourceVersion != "" && options.ResourceVersion != "0":
-			stream = s.recording.begin(Stream{After: options.ResourceVersion})
+		case request.ResourceVersion != "" && request.ResourceVersion != "0":
+			stream = s.recording.begin(Stream{After: request.ResourceVersion})
 		}
 		for event, err := range events {
 			switch {
