@@ -1,5 +1,6 @@
 // Package metrics has the numbers that copies report about themselves, in the terms of no metrics
-// system. Reflectors, informers, leases, unions and sets are [Reporter]s; package prom shows them
+// system. Reflectors, informers, leases, unions, sets
+// and sources are [Reporter]s; package prom shows them
 // to Prometheus, and any other system needs one loop over [Reporter.Samples].
 package metrics
 

@@ -1,4 +1,4 @@
-// Package prom shows reflectors, informers, unions and sets to Prometheus.
+// Package prom shows reflectors, informers, unions, sets and the sources of pods to Prometheus.
 //
 //	metrics, err := prom.New(prometheus.DefaultRegisterer)
 //	pods := informer.New(source, informer.WithReflector(metrics.Option("pods")))
@@ -9,11 +9,19 @@
 // [Metrics.Option] counts what has an end: lists and watches. All series of a name are gone when
 // the result of Track is called.
 //
-// The labels "reflector" and "informer" are the name that the program gives, or the copy's name in
-// a set. "class" and "cause" are the texts of [reflector.Class]; "kind" is "list" or "watchlist".
-// "handler" is the name of informer.WithName, and "unnamed" for all handlers without a name.
-// Handlers of one name are shown as one: the greatest lag, the sum of counts. No other labels
-// exist.
+// The labels "reflector", "informer" and "sources" are the name that the program gives, or the
+// copy's name in a set. The reflector of a source is called by the names of both, such as
+// "node-1/api". "class" and "cause" are the texts of [reflector.Class]; "kind" is "list" or
+// "watchlist". "handler" is the name of informer.WithName, and "unnamed" for all handlers without a
+// name. Handlers of one name are shown as one: the greatest lag, the sum of counts. "source" is the
+// name of a source, and "op" is an operation of sources.PodUpdate. Sources of one name are shown as
+// one, too. No other labels exist.
+//
+// The problem of a source has the text of the [reflector.Class] that means the same, or one of
+// these: "changing" is a file that does not stop changing, "duplicate" a pod that another manifest
+// declares already, "checkpoint" a checkpoint that cannot be read or written, "may_be_old" a state
+// from a cache, "overdue" a required source that has not been read in time, and "ended" a source
+// that has ended with an error.
 //
 //	| metric                                              | type      | labels                        | what it says                              |
 //	|-----------------------------------------------------|-----------|-------------------------------|-------------------------------------------|
@@ -43,6 +51,20 @@
 //	| tributary_informer_handler_events_total             | counter   | informer, handler             | events told, in whole batches             |
 //	| tributary_informer_handler_differences_total        | counter   | informer, handler             | how often one fell behind the ring        |
 //	| tributary_informer_handlers_failed                  | gauge     | informer, handler             | handlers that have ended with a panic     |
+//	| tributary_sources_synced                            | gauge     | sources                       | 1 once each required source has been read |
+//	| tributary_sources_seen                              | gauge     | sources, source               | 1 once its first state has been read      |
+//	| tributary_sources_restored                          | gauge     | sources, source               | 1 while the state is a checkpoint's       |
+//	| tributary_sources_stale                             | gauge     | sources, source               | 1 while the last contact is too old       |
+//	| tributary_sources_incomplete                        | gauge     | sources, source               | 1 while a problem may hide a pod          |
+//	| tributary_sources_problems                          | gauge     | sources, source, class        | present problems of a class               |
+//	| tributary_sources_pods                              | gauge     | sources, source               | pods in the newest state                  |
+//	| tributary_sources_skipped_files                     | gauge     | sources, source               | files ignored for their names             |
+//	| tributary_sources_last_contact_timestamp_seconds    | gauge     | sources, source               | when it was last read or heard            |
+//	| tributary_sources_last_set_timestamp_seconds        | gauge     | sources, source               | when it last set a state                  |
+//	| tributary_sources_reader_pending_states             | gauge     | sources, source               | states that the reader has not read whole |
+//	| tributary_sources_reader_lag_seconds                | gauge     | sources, source               | how long the oldest of them has waited    |
+//	| tributary_sources_errors_total                      | counter   | sources, source               | faults of the source                      |
+//	| tributary_sources_updates_total                     | counter   | sources, source, op           | updates that have been read               |
 //
 // time() - tributary_reflector_last_contact_timestamp_seconds is how long the server has not been
 // heard; a healthy server keeps that below about a minute. The same with last_progress is how long

@@ -97,6 +97,10 @@ func (doubtError) Error() string {
 	return "an event was lost or did not fit earlier, and the relist that heals it may be made now"
 }
 
+// Classify returns the class of an error of a [listwatch.ListerWatcher], and [OK] for nil. Wrapped
+// errors have the class of the error that they wrap. Classify is safe for concurrent use.
+func Classify(err error) Class { return classify(err) }
+
 // classify is the one place that knows what errors look like.
 func classify(err error) Class {
 	if err == nil { // asked of every event: before anything is allocated

@@ -98,9 +98,9 @@ func apply(list []Option) options {
 	return o
 }
 
-// Validate returns what is wrong with a list of options, and nil if a reflector would run with them.
-// The error names the option and what to give instead. Validate is for code that takes options now
-// and makes reflectors later; [Reflector.Run] validates by itself.
+// Validate returns what is wrong with a list of options, and nil if a reflector would run with
+// them. The error names the option and what to give instead. Validate is for code that takes
+// options now and makes reflectors later; [Reflector.Run] validates by itself.
 func Validate(optionList ...Option) error { return apply(optionList).validate() }
 
 func (o options) validate() error {

@@ -14,13 +14,14 @@ import (
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/undelta"
 )
 
 // APIServer reads the pods that the API server has bound to the node (spec.nodeName). client is the
 // core/v1 REST client of a clientset. It needs permission to list and watch pods; a node's own
-// credentials have it for the node's pods. A nil client, and a bad option, are an error of Run, or of
-// Add.
+// credentials have it for the node's pods. A nil client, and a bad option, are an error of Run, or
+// of Add.
 func APIServer(client rest.Interface, options ...reflector.Option) Input {
 	if null.Is(client) {
 		return Input{err: fmt.Errorf("APIServer was given no client (%T): a fake clientset of client-go has none", client)}
@@ -31,7 +32,8 @@ func APIServer(client rest.Interface, options ...reflector.Option) Input {
 	return Custom(&apiServer{client: client, options: options})
 }
 
-var errMayBeOld = errors.New("the pods were read from the API server's cache, and may be older than the truth")
+var errMayBeOld = access.Mark(classMayBeOld,
+	errors.New("the pods were read from the API server's cache, and may be older than the truth"))
 
 // apiStale is twice the time between two bookmarks of a healthy server.
 const apiStale = 2 * time.Minute
@@ -76,6 +78,16 @@ func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 	return r.Run(ctx)
 }
 
+// reflected is the Status of the reflector, once there is one.
+func (a *apiServer) reflected() *reflector.Status {
+	r := a.running.Load()
+	if r == nil {
+		return nil
+	}
+	status := r.Status()
+	return &status
+}
+
 func (a *apiServer) Report() Report {
 	r := a.running.Load()
 	if r == nil {
@@ -84,7 +96,7 @@ func (a *apiServer) Report() Report {
 	status := r.Status()
 	report := Report{Mode: "watch", StaleAfter: apiStale, LastContact: status.LastContact, Errors: status.Failures}
 	if status.Err != nil {
-		report.Problems = []error{status.Err}
+		report.Problems = []error{access.Mark(string(status.Class), status.Err)}
 	}
 	if status.MayBeOld {
 		report.Problems = append(report.Problems, errMayBeOld)
@@ -92,7 +104,7 @@ func (a *apiServer) Report() Report {
 	if a.saver != nil {
 		if err := a.saver.problem(); err != nil {
 			report.Complete = status.Err == nil // a checkpoint says nothing about the watch
-			report.Problems = append(report.Problems, err)
+			report.Problems = append(report.Problems, access.Mark(classCheckpoint, err))
 			report.Errors++
 		}
 	}

@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/sources/internal/access"
 )
 
 const (
@@ -38,6 +42,8 @@ type feed struct {
 	// due: pending has a state, or the feed is to be dropped. It is set with mu held and read
 	// without, so that the loop of Run passes over idle feeds without a lock.
 	due atomic.Bool
+	// read counts the updates that have been read, by place in operations.
+	read [len(operations)]atomic.Int64
 
 	mu       sync.Mutex // guards what follows
 	begun    time.Time  // when the source was started
@@ -225,8 +231,30 @@ func (f *feed) failure() error {
 	return f.failed
 }
 
+// count counts an update that has been read.
+func (f *feed) count(op Op) {
+	if i := slices.Index(operations[:], op); i >= 0 {
+		f.read[i].Add(1)
+	}
+}
+
+// reflected is a source whose pods come through a reflector.
+type reflected interface {
+	reflected() *reflector.Status
+}
+
 func (f *feed) status() Status {
 	report := f.source.Report()
+	var copied *reflector.Status
+	if source, ok := f.source.(reflected); ok {
+		copied = source.reflected()
+	}
+	updates := make(map[Op]int, len(operations))
+	for i, op := range operations {
+		if n := f.read[i].Load(); n > 0 {
+			updates[op] = int(n)
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed != nil {
@@ -234,8 +262,18 @@ func (f *feed) status() Status {
 		report.Errors++
 	}
 	if overdue := !f.begun.IsZero() && time.Since(f.begun) > f.deadline; overdue && !f.seen && !f.optional && f.deadline > 0 {
-		err := fmt.Errorf("the %s source is required, and has not been read within %s", f.name, f.deadline)
+		err := access.Mark(classOverdue, fmt.Errorf("the %s source is required, and has not been read within %s", f.name, f.deadline))
 		report.Problems = append(report.Problems[:len(report.Problems):len(report.Problems)], err)
 	}
-	return Status{Source: f.name, Seen: f.seen, Pods: f.newest.Len(), LastSet: f.lastSet, Restored: f.restored, Report: report}
+	s := Status{
+		Source: f.name, Seen: f.seen, Pods: f.newest.Len(), LastSet: f.lastSet, Restored: f.restored,
+		Pending: len(f.pending), Updates: updates, Reflector: copied, Report: report,
+	}
+	if f.telling {
+		s.Pending++
+	}
+	if oldest, ok := f.oldestLocked(); ok {
+		s.Lag = time.Since(oldest)
+	}
+	return s
 }

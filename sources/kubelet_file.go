@@ -217,7 +217,7 @@ func (k *kubeletFile) readAll(info fs.FileInfo) ([]*corev1.Pod, error) {
 		pod, err := k.read(context.Background(), k.path)
 		return []*corev1.Pod{pod}, err
 	}
-	return nil, fmt.Errorf("%s is neither a folder nor a file", k.path)
+	return nil, access.Mark("refused", fmt.Errorf("%s is neither a folder nor a file", k.path))
 }
 
 func (k *kubeletFile) readFolder() (pods []*corev1.Pod, err error) {

@@ -77,7 +77,7 @@ func (k *kubeletHTTP) poll(ctx context.Context) (hand func(), err error) {
 		return hand, err
 	case len(body) == 0:
 		// which the next body is not compared with
-		return func() { k.sink.Set(Pods{}) }, errors.New("the body is empty")
+		return func() { k.sink.Set(Pods{}) }, access.Mark("undecodable", errors.New("the body is empty"))
 	case sum == k.last:
 		return hand, nil
 	default:

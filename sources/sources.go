@@ -11,6 +11,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
+
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/sources/internal/access"
 )
 
 // Sources merges the pod sources of one node. Make it with [New], call Run once, and read Updates.
@@ -125,6 +128,15 @@ type Status struct {
 	LastSet time.Time
 	// Restored: the newest state is from a checkpoint, and the API server has not answered since.
 	Restored bool
+	// Pending is the number of states that the reader of Updates has not read whole, and Lag for
+	// how long the oldest of them has waited. Both are zero if the reader keeps up.
+	Pending int
+	Lag     time.Duration
+	// Updates counts the updates that have been read, by their operation.
+	Updates map[Op]int
+	// Reflector is the health of the copy of a source that reads from an API server. It is nil for
+	// other sources, and until the source runs.
+	Reflector *reflector.Status
 	Report
 }
 
@@ -139,9 +151,9 @@ func (s *Sources) Status() []Status {
 
 // Run runs the sources until ctx ends, which is no error. It blocks. When it returns, also with an
 // error, Updates is closed and all goroutines have ended. It fails at once without a node or
-// sources, on a bad name of the node, on an input with nil, a bad option or an empty path or URL, on a
-// second call, and if two API servers of one name would share a checkpoint. If all sources have
-// ended with an error, so does Run.
+// sources, on a bad name of the node, on an input with nil, a bad option or an empty path or URL,
+// on a second call, and if two API servers of one name would share a checkpoint. If all sources
+// have ended with an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -225,7 +237,7 @@ func (s *Sources) runSource(ctx context.Context, f *feed) {
 		s.look()
 	}}
 	if err := f.source.Run(ctx, sink); err != nil && ctx.Err() == nil {
-		f.fail(fmt.Errorf("the %s source has ended: %w", f.name, err))
+		f.fail(access.Mark(classEnded, fmt.Errorf("the %s source has ended: %w", f.name, err)))
 		s.failures.Add(1)
 		log.Error(err, "Source has ended")
 	}
@@ -289,6 +301,7 @@ func (s *Sources) tell(ctx context.Context, f *feed, next state) {
 			}
 			return
 		}
+		f.count(update.Op)
 		sent = append(sent, update)
 		f.merge.sent(update)
 	}

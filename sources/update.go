@@ -23,6 +23,9 @@ const (
 	Reconcile Op = "RECONCILE"
 )
 
+// operations has each Op once.
+var operations = [...]Op{Remove, Add, Update, Delete, Reconcile}
+
 // PodUpdate is one operation on pods of one source.
 type PodUpdate struct {
 	Op Op `json:"op"`

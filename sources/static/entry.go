@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -103,7 +104,7 @@ func (e *entry[T]) take(objects []T, rejected []error) {
 		}
 	}
 	for _, part := range parts {
-		e.problems = append(e.problems, e.explain(part))
+		e.problems = append(e.problems, access.Mark("undecodable", e.explain(part)))
 	}
 }
 
@@ -183,10 +184,11 @@ func (t *table[T]) join(entries []*entry[T]) (now State[T], problems []error) {
 			key := store.KeyOf(object)
 			switch holder := t.holders[key]; {
 			case holder != e.path && isCopy(e.path, holder):
-				problems = append(problems, fmt.Errorf("%s: %s is declared by %s, of which this is a copy by its name, and stands by",
-					e.path, key, holder))
+				problems = append(problems, access.Mark("duplicate",
+					fmt.Errorf("%s: %s is declared by %s, of which this is a copy by its name, and stands by", e.path, key, holder)))
 			case holder != e.path, taken[key]:
-				problems = append(problems, fmt.Errorf("%s: %s is declared by %s already and stands by", e.path, key, holder))
+				problems = append(problems, access.Mark("duplicate",
+					fmt.Errorf("%s: %s is declared by %s already and stands by", e.path, key, holder)))
 			default:
 				taken[key] = true
 				now.Declared = append(now.Declared, object)

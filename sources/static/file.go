@@ -218,7 +218,7 @@ func (f *files[T]) list() (listing, error) {
 		}
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			found.problems = append(found.problems,
-				fmt.Errorf("%s is a folder: manifests are read from one folder, not from those in it", path))
+				access.Mark("refused", fmt.Errorf("%s is a folder: manifests are read from one folder, not from those in it", path)))
 			continue
 		}
 		found.paths = append(found.paths, path)

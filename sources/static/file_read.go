@@ -76,7 +76,7 @@ func (f *files[T]) refresh(one *file[T]) (busy, there bool) {
 	info, err := os.Stat(one.path)
 	if err == nil && !info.Mode().IsRegular() {
 		// to open a FIFO would block
-		err = fmt.Errorf("%s is not a regular file (%s)", one.path, info.Mode().Type())
+		err = access.NotRegular(one.path, info)
 	}
 	switch {
 	case err != nil:
@@ -114,7 +114,7 @@ func (f *file[T]) wait() (busy bool) {
 		f.waiting = time.Now()
 	}
 	if time.Since(f.waiting) > patience {
-		f.fail(fmt.Errorf("%s does not stop changing: it is read when it has been left alone for %s", f.path, quiet))
+		f.fail(access.Mark("changing", fmt.Errorf("%s does not stop changing: it is read when it has been left alone for %s", f.path, quiet)))
 	}
 	return true
 }

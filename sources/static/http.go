@@ -153,7 +153,7 @@ func (u *url[T]) read(response *http.Response) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case len(body) == 0:
-		return answer{}, errors.New("the body is empty: a list without items says that there is nothing")
+		return answer{}, access.Mark("undecodable", errors.New("the body is empty: a list without items says that there is nothing"))
 	}
 	got := answer{
 		body: body, sum: sha256.Sum256(body),

@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-var errWantsHTTPS = errors.New("it speaks HTTPS: begin the manifest URL with https://")
+var errWantsHTTPS = Mark("refused", errors.New("it speaks HTTPS: begin the manifest URL with https://"))
 
 // tlsAnswer is how net/http quotes the start of a TLS alert that answers a plain request.
 const tlsAnswer = `malformed HTTP response "\x15\x03`
 
-var errRedirect = errors.New("the server redirects, which is not followed")
+var errRedirect = Mark("refused", errors.New("the server redirects, which is not followed"))
 
 // cause is the reason of a failed request, without any part of the address, the headers or the
 // answer. The errors of net/http quote the whole URL, and lines that it cannot parse.

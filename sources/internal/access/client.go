@@ -100,7 +100,7 @@ const maxHint = 4 << 10
 // Refusal is the error of a refused request. It names the status, and says so if the server wants
 // HTTPS. It never repeats the body.
 func (c *Client) Refusal(status int, body io.Reader) error {
-	err := fmt.Errorf("the server answered %d %s", status, http.StatusText(status))
+	err := Mark(classOfStatus(status), fmt.Errorf("the server answered %d %s", status, http.StatusText(status)))
 	if status != http.StatusBadRequest || c.url.Scheme != "http" {
 		return err
 	}
@@ -122,7 +122,7 @@ func (c *Client) Body(response *http.Response) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the body was not read: %w", c.cause(err))
 	case len(body) >= limit.Size:
-		return nil, fmt.Errorf("a body of %d MiB or more is not read", limit.Size>>20)
+		return nil, Mark("refused", fmt.Errorf("a body of %d MiB or more is not read", limit.Size>>20))
 	}
 	return body, nil
 }

@@ -12,6 +12,11 @@ import (
 	"github.com/tributary-go/tributary/sources/internal/limit"
 )
 
+// NotRegular is the problem of a path that leads to a folder, a pipe or a device.
+func NotRegular(path string, info fs.FileInfo) error {
+	return Mark("refused", fmt.Errorf("%s is not a regular file (%s)", path, info.Mode().Type()))
+}
+
 // ReadFile reads a regular file below the limit. The file may have changed since it was looked at,
 // so it is opened without waiting for the other end of a FIFO.
 func ReadFile(path string) ([]byte, error) {
@@ -25,7 +30,7 @@ func ReadFile(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file (%s)", path, info.Mode().Type())
+		return nil, NotRegular(path, info)
 	case info.Size() >= limit.Size:
 		return nil, fmt.Errorf("%s: %w: %d MiB or more are not read", path, limit.ErrTooLarge, limit.Size>>20)
 	}
