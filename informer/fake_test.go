@@ -232,7 +232,7 @@ func (s *server) Watch(ctx context.Context, o metav1.ListOptions) iter.Seq2[list
 }
 
 // start runs an informer until stop, which returns Run's error. The end of the test stops it too.
-func start(t testing.TB, i *informer.Informer[*corev1.Pod]) (stop func() error) {
+func start(t testing.TB, i interface{ Run(context.Context) error }) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

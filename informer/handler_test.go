@@ -55,7 +55,12 @@ func show(e podEvent) string {
 	return line
 }
 
-func add(t testing.TB, i *informer.Informer[*corev1.Pod], handle func(podEvent), options ...informer.HandlerOption) *podHandler {
+// adder is an informer or a union.
+type adder interface {
+	AddHandler(func(podEvent), ...informer.HandlerOption) (*podHandler, error)
+}
+
+func add(t testing.TB, i adder, handle func(podEvent), options ...informer.HandlerOption) *podHandler {
 	t.Helper()
 	h, err := i.AddHandler(handle, options...)
 	require.NoError(t, err)

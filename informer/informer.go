@@ -17,7 +17,10 @@ import (
 
 // Informer keeps a copy of one collection and tells handlers what changes in it. Make it with [New]
 // and call Run once. The other methods are safe for concurrent use, at any time.
-type Informer[T store.Object] struct {
+type Informer[T store.Object] struct{ *shared[T] }
+
+// shared has the methods that informers, leases and unions share.
+type shared[T store.Object] struct {
 	source    listwatch.ListerWatcher[T] // nil in a union
 	options   options
 	optionErr error
@@ -60,20 +63,20 @@ const (
 // New makes an informer that will list and watch source. Nothing happens before Run, which also
 // reports errors in the source and the options.
 func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option) *Informer[T] {
-	i := newInformer[T](optionList)
+	i := newShared[T](optionList)
 	if null.Is(source) { // a nil pointer has no methods to ask
 		i.optionErr, source = errors.Join(i.optionErr, errNoSource), nil
 	}
 	i.source = source
 	i.copier = reflector.New(source, i.journal, i.options.reflector...)
 	i.complete = func() (string, string) { return i.journal.objects.ResourceVersion(), "the store" }
-	return i
+	return &Informer[T]{i}
 }
 
 var errNoSource = errors.New("informer: the source is nil")
 
-func newInformer[T store.Object](optionList []Option) *Informer[T] {
-	i := &Informer[T]{options: apply(optionList)}
+func newShared[T store.Object](optionList []Option) *shared[T] {
+	i := &shared[T]{options: apply(optionList)}
 	i.over, i.finish = context.WithCancelCause(context.Background())
 	indexes, err := indexesOf[T](i.options)
 	i.optionErr = errors.Join(i.options.validate(), err)
@@ -88,7 +91,9 @@ func newInformer[T store.Object](optionList []Option) *Informer[T] {
 // It fails at once on bad options or a second call. If a handler, or the function of
 // [WithVerification], panics, it fails with a *[PanicError]. Otherwise it fails as
 // [reflector.Reflector.Run] does.
-func (i *Informer[T]) Run(ctx context.Context) error {
+func (i *Informer[T]) Run(ctx context.Context) error { return i.run(ctx) }
+
+func (i *shared[T]) run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	if err := i.begin(fail); err != nil {
@@ -106,7 +111,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	return i.failure
 }
 
-func (i *Informer[T]) begin(fail context.CancelCauseFunc) error {
+func (i *shared[T]) begin(fail context.CancelCauseFunc) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase != idle {
@@ -126,7 +131,7 @@ func (i *Informer[T]) begin(fail context.CancelCauseFunc) error {
 	return nil
 }
 
-func (i *Informer[T]) end(err error) {
+func (i *shared[T]) end(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.endLocked(err)
@@ -134,7 +139,7 @@ func (i *Informer[T]) end(err error) {
 
 // endLocked ends the handlers and wakes all waiters. A panic, noted before, takes precedence over
 // err.
-func (i *Informer[T]) endLocked(err error) {
+func (i *shared[T]) endLocked(err error) {
 	if i.failure == nil {
 		i.failure = err
 	}
@@ -153,12 +158,12 @@ func (i *Informer[T]) endLocked(err error) {
 
 // Synced is closed once the store holds a whole state of the server. Handlers are told of that
 // state later: each has a Synced of its own.
-func (i *Informer[T]) Synced() <-chan struct{} { return i.copier.Synced() }
+func (i *shared[T]) Synced() <-chan struct{} { return i.copier.Synced() }
 
 // WaitSynced blocks until the store holds a whole state of the server. If ctx ends first, the error
 // gives the cause, such as a Run that was never called. If Run fails or ends first, WaitSynced
 // fails at once with Run's error, or with [ErrStopped].
-func (i *Informer[T]) WaitSynced(ctx context.Context) error {
+func (i *shared[T]) WaitSynced(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(i.over, func() { cancel(context.Cause(i.over)) })()
@@ -174,14 +179,14 @@ func (i *Informer[T]) WaitSynced(ctx context.Context) error {
 	return err
 }
 
-func (i *Informer[T]) isIdle() bool {
+func (i *shared[T]) isIdle() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.phase == idle
 }
 
 // notRun names the Run that was not called: the informer's or the set's.
-func (i *Informer[T]) notRun() error {
+func (i *shared[T]) notRun() error {
 	if i.options.ofSet {
 		return errors.New("nobody has called Run of the set")
 	}
@@ -190,19 +195,19 @@ func (i *Informer[T]) notRun() error {
 
 // Done is closed once Run ends, for whatever reason. From then on no handler begins, and none can
 // be added.
-func (i *Informer[T]) Done() <-chan struct{} { return i.over.Done() }
+func (i *shared[T]) Done() <-chan struct{} { return i.over.Done() }
 
 // Ready returns nil if the store holds a whole state of the server, and the last contact with the
 // server is within maxStaleness. Otherwise the error says what is wrong. [reflector.ReadyHandler]
 // accepts an informer.
-func (i *Informer[T]) Ready(maxStaleness time.Duration) error { return i.copier.Ready(maxStaleness) }
+func (i *shared[T]) Ready(maxStaleness time.Duration) error { return i.copier.Ready(maxStaleness) }
 
 // Snapshot returns the present content of the store; see [store.Indexer.Snapshot]. It is never
 // behind an event that a handler was told of, and may be ahead.
-func (i *Informer[T]) Snapshot() store.Snapshot[T] { return i.journal.Snapshot() }
+func (i *shared[T]) Snapshot() store.Snapshot[T] { return i.journal.Snapshot() }
 
 // Status returns the present health of the copy and of its handlers. It does not block.
-func (i *Informer[T]) Status() Status {
+func (i *shared[T]) Status() Status {
 	s := Status{Status: i.copier.Status(), Objects: i.Snapshot().Len()}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -219,7 +224,7 @@ func (i *Informer[T]) Status() Status {
 //
 // AddHandler does not block. It fails if handle is nil or an option is bad, and with [ErrStopped]
 // after Run has ended.
-func (i *Informer[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption) (*Handler[T], error) {
+func (i *shared[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption) (*Handler[T], error) {
 	h := i.newHandler(optionList)
 	h.handle = handle
 	switch {
@@ -246,7 +251,7 @@ func (i *Informer[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOpt
 //
 // The loop blocks until Run begins, and ends with ctx or with Run, whose error has the cause. Each
 // range over it begins anew.
-func (i *Informer[T]) Events(ctx context.Context, optionList ...HandlerOption) iter.Seq[Event[T]] {
+func (i *shared[T]) Events(ctx context.Context, optionList ...HandlerOption) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		h := i.newHandler(optionList)
 		h.started = true
@@ -264,7 +269,7 @@ func (i *Informer[T]) Events(ctx context.Context, optionList ...HandlerOption) i
 	}
 }
 
-func (i *Informer[T]) newHandler(optionList []HandlerOption) *Handler[T] {
+func (i *shared[T]) newHandler(optionList []HandlerOption) *Handler[T] {
 	h := &Handler[T]{
 		ring: i.journal.ring, metrics: i.options.metrics, remove: i.forget, over: i.over,
 		idle: func() error {
@@ -282,7 +287,7 @@ func (i *Informer[T]) newHandler(optionList []HandlerOption) *Handler[T] {
 	return h
 }
 
-func (i *Informer[T]) enlistLocked(h *Handler[T]) {
+func (i *shared[T]) enlistLocked(h *Handler[T]) {
 	h.name = h.options.name
 	if h.name == "" {
 		i.numbered++
@@ -291,7 +296,7 @@ func (i *Informer[T]) enlistLocked(h *Handler[T]) {
 	i.handlers = append(i.handlers, h)
 }
 
-func (i *Informer[T]) startLocked(h *Handler[T]) {
+func (i *shared[T]) startLocked(h *Handler[T]) {
 	h.started = true
 	i.running.Go(func() {
 		h.run(func(err error) {
@@ -303,7 +308,7 @@ func (i *Informer[T]) startLocked(h *Handler[T]) {
 }
 
 // forget halts a handler and drops it from the list. It does not block.
-func (i *Informer[T]) forget(h *Handler[T]) {
+func (i *shared[T]) forget(h *Handler[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	h.halt()
@@ -315,7 +320,7 @@ func (i *Informer[T]) forget(h *Handler[T]) {
 }
 
 // removeOwned halts all handlers of an owner before it waits for each.
-func (i *Informer[T]) removeOwned(owner any) {
+func (i *shared[T]) removeOwned(owner any) {
 	i.mu.Lock()
 	var owned []*Handler[T]
 	for _, h := range i.handlers {
@@ -331,7 +336,7 @@ func (i *Informer[T]) removeOwned(owner any) {
 }
 
 // failed ends Run with err, unless an earlier error has ended it.
-func (i *Informer[T]) failed(err error) {
+func (i *shared[T]) failed(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.failure == nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Lease is a share in an informer of a [Set]. It has the methods of the [Informer], except that
-// only the set calls Run. Close it when it is no longer needed, and drop the reference: it holds
+// Lease is a share in an informer of a [Set]. It has the methods of the [Informer] except Run, which
+// is [Set.Run]. Close it when it is no longer needed, and drop the reference: it holds
 // the copy's memory.
 type Lease[T store.Object] struct {
-	*Informer[T]
+	*shared[T]
 
 	set    *Set
 	leased *leased
@@ -24,15 +24,10 @@ type Lease[T store.Object] struct {
 	closed context.Context
 }
 
-// Run fails: [Set.Run] runs the leased informers.
-func (l *Lease[T]) Run(context.Context) error { return errLeased }
-
-var errLeased = errors.New("informer: a lease is run by its set: call Set.Run")
-
 var errClosed = errors.New("informer: add a handler: the lease is closed")
 
 func newLease[T store.Object](s *Set, c *leased, i *Informer[T]) *Lease[T] {
-	l := &Lease[T]{Informer: i, set: s, leased: c}
+	l := &Lease[T]{shared: i.shared, set: s, leased: c}
 	var end context.CancelFunc
 	l.closed, end = context.WithCancel(context.Background())
 	l.close = sync.OnceFunc(func() {
@@ -53,7 +48,7 @@ func (l *Lease[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption
 	if l.closed.Err() != nil {
 		return nil, errClosed
 	}
-	return l.Informer.AddHandler(handle, append(optionList[:len(optionList):len(optionList)], func(o *handlerOptions) { o.owner = l })...)
+	return l.shared.AddHandler(handle, append(optionList[:len(optionList):len(optionList)], func(o *handlerOptions) { o.owner = l })...)
 }
 
 // Events is [Informer.Events], but also ends with the lease.
@@ -65,7 +60,7 @@ func (l *Lease[T]) Events(ctx context.Context, optionList ...HandlerOption) iter
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(l.closed, cancel)()
-		l.Informer.Events(ctx, optionList...)(yield)
+		l.shared.Events(ctx, optionList...)(yield)
 	}
 }
 
@@ -74,10 +69,13 @@ func (l *Lease[T]) WaitSynced(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.closed, func() { cancel(errLeaseClosed) })()
-	return l.Informer.WaitSynced(ctx)
+	return l.shared.WaitSynced(ctx)
 }
 
 var errLeaseClosed = errors.New("the lease is closed")
+
+// Verify compares the leased copy with the server; see [Informer.Verify].
+func (l *Lease[T]) Verify(ctx context.Context) (Drift, error) { return l.verifyAndNote(ctx) }
 
 // Done is closed once the informer has ended: with the last lease, with the set, or by a failure,
 // which Err then returns.

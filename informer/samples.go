@@ -21,7 +21,7 @@ var (
 )
 
 // Samples implements [metrics.Reporter].
-func (i *Informer[T]) Samples(name string) iter.Seq[metrics.Sample] { return i.Status().Samples(name) }
+func (i *shared[T]) Samples(name string) iter.Seq[metrics.Sample] { return i.Status().Samples(name) }
 
 // Samples implements [metrics.Reporter]. Each leased copy reports under its own name.
 func (s *Set) Samples(string) iter.Seq[metrics.Sample] {

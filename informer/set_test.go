@@ -114,7 +114,7 @@ func TestLeasesShareOneWatch(t *testing.T) {
 	server.AwaitWatches(1)
 	require.Len(t, server.Requests(listwatchtest.Watch), 3)
 	held, _ := second.Snapshot().Get("ns/c")
-	object, copied := weak.Make(held), weak.Make(second.Informer)
+	object, copied := weak.Make(held), weak.Make(second)
 	second.Close()
 	<-second.Done()
 	require.NoError(t, second.Err())

@@ -39,21 +39,25 @@ import (
 //
 // A member costs a reflector, and a trie of the objects that it holds, which are shared with the store.
 type Union[T store.Object] struct {
-	*Informer[T]
+	*shared[T]
 	members *members[T]
 }
 
 // NewUnion makes a union without members. Options are an informer's; those of [WithReflector] are for each member's
 // reflector. [WithVerification] does not apply.
 func NewUnion[T store.Object](optionList ...Option) *Union[T] {
-	i := newInformer[T](optionList)
+	i := newShared[T](optionList)
 	if i.options.verify > 0 {
 		i.optionErr = errors.Join(i.optionErr, fmt.Errorf("informer: WithVerification: %w", errUnionVerify))
 	}
 	all := &members[T]{journal: i.journal, options: i.options.reflector, synced: make(chan struct{}), lost: newObituaries()}
 	i.copier, i.complete = all, all.complete
-	return &Union[T]{Informer: i, members: all}
+	return &Union[T]{shared: i, members: all}
 }
+
+// Run keeps the members' copies until ctx ends, and otherwise is as [Informer.Run]. A member that
+// ends by itself ends alone.
+func (u *Union[T]) Run(ctx context.Context) error { return u.run(ctx) }
 
 // Add makes source a member under a name of its own, before Run or while it runs. It does not block: what the source has
 // is told as it comes. It fails on a name that is empty or taken, on a source that is nil, and with [ErrStopped] after the end of Run.

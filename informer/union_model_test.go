@@ -219,8 +219,8 @@ func runUnionModel(t *testing.T, seed uint64) {
 	}
 	m.add(0)
 	m.add(3)
-	add(t, m.union.Informer, m.tell)
-	stop := start(t, m.union.Informer)
+	add(t, m.union, m.tell)
+	stop := start(t, m.union)
 	for range 250 {
 		m.step()
 		time.Sleep(time.Duration(m.random.IntN(300)) * time.Millisecond) // simulated time

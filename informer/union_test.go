@@ -142,8 +142,8 @@ func TestUnionOfNamespaces(t *testing.T) {
 		a := join(t, u, "a", inNamespace(pods, "a"))
 		join(t, u, "b", inNamespace(pods, "b"))
 		var r recorder
-		add(t, u.Informer, r.handle)
-		stop := start(t, u.Informer)
+		add(t, u, r.handle)
+		stop := start(t, u)
 		require.NoError(t, u.WaitSynced(t.Context()))
 		<-u.Synced()
 		require.ElementsMatch(t, []string{"added a/x >2 initial", "added b/x >3 initial"}, r.take())
@@ -199,8 +199,8 @@ func TestRefusedMember(t *testing.T) {
 		refused.refuse(true)
 		b := join(t, u, "b", refused)
 		var r recorder
-		h := add(t, u.Informer, r.handle)
-		start(t, u.Informer)
+		h := add(t, u, r.handle)
+		start(t, u)
 		require.NoError(t, h.WaitSynced(t.Context()))
 		require.Equal(t, []string{"added a/x >2 initial"}, r.take())
 		written := createPod(pods, "a", "y")
@@ -251,8 +251,8 @@ func TestSlowMemberBringsNothingBack(t *testing.T) {
 		slow := inNamespace(pods, "ns")
 		join(t, u, "slow", slow)
 		var r recorder
-		add(t, u.Informer, r.handle)
-		start(t, u.Informer)
+		add(t, u, r.handle)
+		start(t, u)
 		require.NoError(t, u.WaitSynced(t.Context()))
 		require.Empty(t, r.take())
 
@@ -305,8 +305,8 @@ func TestObjectMovesBetweenMembers(t *testing.T) {
 		join(t, u, "from", from)
 		join(t, u, "to", to)
 		var r recorder
-		add(t, u.Informer, r.handle)
-		start(t, u.Informer)
+		add(t, u, r.handle)
+		start(t, u)
 		require.NoError(t, u.WaitSynced(t.Context()))
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Labels: map[string]string{"at": "from"}}}
 		for _, slow := range []*refusable{from, to} {
@@ -346,12 +346,10 @@ func TestUnionsRefuse(t *testing.T) {
 		require.ErrorContains(t, err, "has a member of that name")
 		early.Remove() // removed before Run
 		require.ErrorContains(t, early.WaitSynced(t.Context()), "it was removed")
-		start(t, u.Informer)
+		start(t, u)
 		require.NoError(t, u.WaitSynced(t.Context()), "no members, nothing to wait for")
 		again := join(t, u, "a", pods.ListerWatcher())
 		require.NoError(t, again.WaitSynced(t.Context()))
-		_, err = u.Verify(t.Context())
-		require.ErrorContains(t, err, "versions of their own")
 		for want, option := range map[string]informer.Option{
 			"WithVerification": informer.WithVerification(time.Minute, nil),
 			"WithRing(0)":      informer.WithRing(0),
@@ -360,4 +358,17 @@ func TestUnionsRefuse(t *testing.T) {
 			require.ErrorContains(t, informer.NewUnion[*corev1.Pod](option).Run(t.Context()), want)
 		}
 	})
+}
+
+// TestNoMethodExistsToFail: a lease is run by its set, and a union cannot be verified.
+func TestNoMethodExistsToFail(t *testing.T) {
+	_, runs := any((*informer.Lease[*corev1.Pod])(nil)).(interface{ Run(context.Context) error })
+	require.False(t, runs)
+	type verifier interface {
+		Verify(context.Context) (informer.Drift, error)
+	}
+	_, verifies := any((*podUnion)(nil)).(verifier)
+	require.False(t, verifies)
+	_, verifies = any((*informer.Lease[*corev1.Pod])(nil)).(verifier)
+	require.True(t, verifies)
 }

@@ -49,8 +49,7 @@ var errIncomparable = errors.New("the server's resource versions cannot be compa
 	"and the copy is not at the version of its answer")
 
 // Verify compares keys, resource versions and content with a fresh, consistent LIST in pages of
-// 500, and reports the differences. It changes nothing in the store and tells no handler. A [Union]
-// cannot be verified.
+// 500, and reports the differences. It changes nothing in the store and tells no handler.
 //
 // It reports only certain differences. A difference that may be a change in flight is left out; if
 // it is real, the next verification finds it.
@@ -58,7 +57,9 @@ var errIncomparable = errors.New("the server's resource versions cannot be compa
 // It blocks for the LIST, and then until the store has reached the LIST's version, up to 3 minutes;
 // after that it fails. Meanwhile it holds all keys and versions, and those listed objects that the
 // store did not hold in the same state.
-func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
+func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) { return i.verifyAndNote(ctx) }
+
+func (i *shared[T]) verifyAndNote(ctx context.Context) (Drift, error) {
 	d, err := i.verify(ctx)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -68,12 +69,9 @@ func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) {
 	return d, err
 }
 
-func (i *Informer[T]) verify(ctx context.Context) (Drift, error) {
-	switch {
-	case i.optionErr != nil: // the informer will never run
+func (i *shared[T]) verify(ctx context.Context) (Drift, error) {
+	if i.optionErr != nil { // the informer will never run
 		return Drift{}, fmt.Errorf("informer: verify: %w", i.optionErr)
-	case i.source == nil:
-		return Drift{}, fmt.Errorf("informer: verify: %w", errUnionVerify)
 	}
 	if err := i.WaitSynced(ctx); err != nil {
 		return Drift{}, fmt.Errorf("informer: verify: %w", err)
@@ -111,7 +109,7 @@ func sameVersion[T store.Object](a, b T) bool {
 
 // listVersions reads the server's state: the version of each object, and the objects that the store
 // holds otherwise or not at all.
-func (i *Informer[T]) listVersions(ctx context.Context, d *Drift) (versions map[string]string, unlike []T, err error) {
+func (i *shared[T]) listVersions(ctx context.Context, d *Drift) (versions map[string]string, unlike []T, err error) {
 	versions = map[string]string{}
 	options := metav1.ListOptions{Limit: verifyPage} // no version: the server's newest state
 	for {
@@ -208,7 +206,7 @@ func atMost(a, b string) bool {
 	return a == b || comparable && reached
 }
 
-func (i *Informer[T]) verifyRepeatedly(ctx context.Context) {
+func (i *shared[T]) verifyRepeatedly(ctx context.Context) {
 	timer := time.NewTimer(i.options.verify)
 	defer timer.Stop()
 	for {
@@ -217,7 +215,7 @@ func (i *Informer[T]) verifyRepeatedly(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		d, err := i.Verify(ctx)
+		d, err := i.verifyAndNote(ctx)
 		if ctx.Err() != nil {
 			return
 		}

@@ -29,7 +29,7 @@ import (
 //
 // WaitFor does not evaluate selectors. If they exclude obj, it returns with the next later event or
 // bookmark. The result is meaningless for an object of another cluster.
-func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
+func (i *shared[T]) WaitFor(ctx context.Context, obj T) error {
 	w, err := waitFor(i, "wait for", obj)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (i *Informer[T]) WaitFor(ctx context.Context, obj T) error {
 // WaitForDeletion blocks until the store no longer holds obj, by its UID: its key is empty, or has
 // another object. obj is any version of it that the server returned, and the store must have
 // reached that version. Otherwise it is as [Informer.WaitFor].
-func (i *Informer[T]) WaitForDeletion(ctx context.Context, obj T) error {
+func (i *shared[T]) WaitForDeletion(ctx context.Context, obj T) error {
 	w, err := waitFor(i, "wait for the deletion of", obj)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (i *Informer[T]) WaitForDeletion(ctx context.Context, obj T) error {
 //
 // If versions cannot be compared (KEP-5504), it blocks until the store is at that very version:
 // prefer [Informer.WaitFor] then. Errors are those of WaitFor.
-func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
+func (i *shared[T]) WaitForResourceVersion(ctx context.Context, resourceVersion string) error {
 	if resourceVersion == "" || resourceVersion == "0" {
 		return fmt.Errorf("informer: wait for resource version %q: it names no state: "+
 			"give the version of a write or a list", resourceVersion)
@@ -85,7 +85,7 @@ func (i *Informer[T]) WaitForResourceVersion(ctx context.Context, resourceVersio
 
 // wait blocks until done holds for the present state and a version up to which that state is
 // complete.
-func wait[T store.Object](ctx context.Context, i *Informer[T], what string, done func(complete string) bool) error {
+func wait[T store.Object](ctx context.Context, i *shared[T], what string, done func(complete string) bool) error {
 	for {
 		changed := i.journal.ring.changed.Wait()
 		complete, who := i.complete() // read before the state, which may then be newer
@@ -109,7 +109,7 @@ type awaited[T store.Object] struct {
 	listing                    uint64 // the last list that had begun when the wait did
 }
 
-func waitFor[T store.Object](i *Informer[T], what string, obj T) (*awaited[T], error) {
+func waitFor[T store.Object](i *shared[T], what string, obj T) (*awaited[T], error) {
 	var none T
 	switch {
 	case obj == none:
@@ -154,7 +154,7 @@ func checkKind[T store.Object](obj T, now store.Snapshot[T]) error {
 }
 
 // seen is the fallback for versions that cannot be compared.
-func (w *awaited[T]) seen(i *Informer[T]) bool {
+func (w *awaited[T]) seen(i *shared[T]) bool {
 	if held, ok := i.journal.Get(w.key); ok && held.GetResourceVersion() == w.resourceVersion {
 		return true
 	}
