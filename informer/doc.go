@@ -17,7 +17,7 @@
 //
 // All handlers share one ring of the informer's last changes. A handler has a position in the ring.
 // While the handler keeps up, it reads events from the ring, and nobody takes a snapshot. When the
-// ring passes its position, the ring keeps the state there for it, and the handler is told the
+// ring passes its position, the ring keeps the state at that position. The handler is then told the
 // difference between that state and the present one. There is no queue per handler.
 //
 // # What is guaranteed
@@ -73,7 +73,7 @@
 // 10,000 pods that share no memory. One that sleeps through them leaves 34 MB. With client-go's
 // informer the two leave nothing and 626 MB.
 //
-// The store changes in place while nobody takes a snapshot, so a handler that needs one object for
-// each event takes it from the event, and a program that reads one object now and then is better
-// off with few snapshots. The tables of bench that begin with "informers" measure all of it.
+// The store changes in place while no snapshot exists. So a handler should take its object from the
+// event. A program that reads single objects now and then should take few snapshots. The tables of
+// bench that begin with "informers" measure all of it.
 package informer

@@ -6,9 +6,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// journal is the [store.Store] of an informer's reflector: an indexer, and a ring of its last
-// changes. The indexer changes first, so that a reader of a change finds it in the next snapshot.
-// The journal has one writer at a time.
+// journal is the [store.Store] of an informer's reflector, with one writer at a time. It writes the
+// indexer before the ring, so a reader of a change finds it in the next snapshot.
 type journal[T store.Object] struct {
 	objects *store.Indexer[T]
 	ring    *sharedRing[T]
@@ -19,20 +18,17 @@ func newJournal[T store.Object](capacity int, indexes ...store.AnyIndex[T]) *jou
 	return &journal[T]{objects: objects, ring: newSharedRing(capacity, objects)}
 }
 
-// Snapshot is the content now.
 func (j *journal[T]) Snapshot() store.Snapshot[T] { return j.objects.Snapshot() }
 
-// Get returns the object under key now. The reflector's source asks for it with each event, so that
-// a snapshot would make each write copy its path.
+// Get reads one object without a snapshot. The reflector's source calls it for each event, and a
+// snapshot would make each write copy its path.
 func (j *journal[T]) Get(key string) (T, bool) { return j.objects.Get(key) }
 
-// Add stores obj and notes the change.
 func (j *journal[T]) Add(obj T) error { return j.put(obj, false) }
 
-// Update does what Add does.
 func (j *journal[T]) Update(obj T) error { return j.put(obj, false) }
 
-// put stores obj; missed marks a change that comes of a list and not of a watch.
+// put stores obj; missed marks a change that comes from a list.
 func (j *journal[T]) put(obj T, missed bool) error {
 	j.ring.agree.Lock()
 	defer j.ring.agree.Unlock()
@@ -45,7 +41,7 @@ func (j *journal[T]) put(obj T, missed bool) error {
 		j.ring.add()
 	case c.Added():
 		j.ring.add(noted[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}})
-	case c.Recreated(): // its deletion was never told
+	case c.Recreated(): // its deletion was not told
 		j.ring.add(noted[T]{Event: Event[T]{Key: c.Key, Old: c.Old, Type: Deleted, Missed: true}, had: c.Old},
 			noted[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}})
 	default:
@@ -54,7 +50,7 @@ func (j *journal[T]) put(obj T, missed bool) error {
 	return nil
 }
 
-// Delete removes the object under obj's key, and notes obj as its final state.
+// Delete removes the object under obj's key; obj is its final state.
 func (j *journal[T]) Delete(obj T) error {
 	return j.remove(obj, func(held T) Event[T] {
 		if held.GetUID() != obj.GetUID() { // obj is the final state of another object of that key
@@ -64,7 +60,7 @@ func (j *journal[T]) Delete(obj T) error {
 	})
 }
 
-// drop removes the object under obj's key, and notes the stored state as the final one.
+// drop removes the object under obj's key, in its stored state.
 func (j *journal[T]) drop(obj T, missed bool) error {
 	return j.remove(obj, func(held T) Event[T] { return Event[T]{Old: held, Missed: missed} })
 }
@@ -86,14 +82,14 @@ func (j *journal[T]) remove(obj T, final func(held T) Event[T]) error {
 	return nil
 }
 
-// Replace makes items the whole content, and notes the difference.
 func (j *journal[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	j.ring.list()
 	var before store.Snapshot[T]
 	if j.ring.filled { // otherwise no reader has begun
 		before = j.objects.Snapshot()
 	}
-	committing := false // the store asks for the version once it has all items, and then changes
+	// The store calls resourceVersion once it has all items, right before its change.
+	committing := false
 	defer func() {
 		if committing {
 			j.ring.agree.Unlock()

@@ -33,7 +33,7 @@ func TestJournalConforms(t *testing.T) {
 	})
 }
 
-// follower applies what it reads to a map, by the ring's own words.
+// follower applies its readings to a map.
 type follower struct {
 	journal *journal[*corev1.Pod]
 	reader  *reader[*corev1.Pod]
@@ -82,9 +82,8 @@ func (f *follower) catchUp(t *testing.T, whole bool) (evicted bool) {
 	return got.evicted
 }
 
-// TestReadersAtAnyDistance: readers that begin, read, lag and leave at random moments know what the
-// store holds after each reading, whatever the ring has evicted; and a reader that is no further
-// behind than the ring holds is told every change.
+// TestReadersAtAnyDistance: readers begin, read, lag and leave at random. Each knows the store's
+// content after each reading, and is told every change if it lags less than a ring.
 func TestReadersAtAnyDistance(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -150,9 +149,8 @@ func TestReadersAtAnyDistance(t *testing.T) {
 	}
 }
 
-// TestAnEventTakesNoSnapshot: while a reader keeps up, an update of an object that was updated
-// before allocates nothing of the store's and the ring's, so that nothing was copied. A source's
-// look-ups do not change that.
+// TestAnEventTakesNoSnapshot: while a reader keeps up, a second update of an object copies nothing
+// of the store or the ring. Look-ups by a source do not change that.
 func TestAnEventTakesNoSnapshot(t *testing.T) {
 	j := newJournal[*corev1.Pod](1024)
 	var pods []*corev1.Pod

@@ -146,7 +146,7 @@ type part[T store.Object] struct{ *Member[T] }
 // Snapshot returns the member's objects, for a source that skips decoding objects it holds.
 func (p *part[T]) Snapshot() store.Snapshot[T] { return p.held.Snapshot() }
 
-// Get is the object that the member has under key; see [journal.Get].
+// Get reads one object without a snapshot; see [journal.Get].
 func (p *part[T]) Get(key string) (T, bool) { return p.held.Get(key) }
 
 func (p *part[T]) Add(obj T) error    { return p.put(obj) }

@@ -6,22 +6,22 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// past is an earlier state, described by a later one and the keys that had another object then. So
-// a state can be known without a snapshot of its moment.
+// past is an earlier state, as a later snapshot and the objects that some keys had before. So a
+// state is known without a snapshot of its moment.
 type past[T store.Object] struct {
 	later store.Snapshot[T]
 	was   map[string]T // the zero T: there was no object
 }
 
-// undo takes a change out of the state. The oldest change of a key is undone first, and tells what
-// the key had.
+// undo removes a change from the state. Undo the oldest change of a key first: it has the key's
+// object.
 func (p *past[T]) undo(change *noted[T]) {
 	if _, known := p.was[change.Key]; !known {
 		p.was[change.Key] = change.before()
 	}
 }
 
-// until yields what turns p into now, as [difference] does.
+// until yields the events that turn p into now, as [difference] does.
 func (p *past[T]) until(now store.Snapshot[T]) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		for e := range difference(p.later, now) {
@@ -38,7 +38,7 @@ func (p *past[T]) until(now store.Snapshot[T]) iter.Seq[Event[T]] {
 	}
 }
 
-// difference yields what turns before into after, as events. Each key comes once, or as a deletion
+// difference yields the events that turn before into after. Each key comes once, or as a deletion
 // and then an addition.
 func difference[T store.Object](before, after store.Snapshot[T]) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {

@@ -14,18 +14,17 @@ import (
 )
 
 // sharedRing holds the last changes of a store. A reader's position is the number of its next
-// change. The ring has one writer at a time. Readers copy changes out, so that none of them holds
-// up the writer or another reader.
+// change. The ring has one writer at a time. Readers copy changes out, so none of them holds up
+// another goroutine.
 //
-// The ring asks its store for a snapshot only when a reader begins, has fallen behind the ring or
-// wants the whole state, and when changes are evicted that a reader has not read. A snapshot for
-// each change would make each write of the store copy its path.
+// It takes a snapshot of the store only if a reader begins, lags too far or asks for the state, or
+// before it evicts unread changes. A snapshot per change would make each write copy its path.
 type sharedRing[T store.Object] struct {
 	changed signal.Signal // broadcast after each change of state
 	epoch   time.Time     // the zero of noted.at
 
-	// agree is held from a change of objects until the ring has it: its holder finds the two in
-	// agreement. It is taken before mu.
+	// agree is held from a change of objects until the ring has it, so objects and ring agree for
+	// its holder. Lock it before mu.
 	agree   sync.Mutex
 	objects *store.Indexer[T]
 
@@ -38,7 +37,7 @@ type sharedRing[T store.Object] struct {
 	listed  uint64 // the number of the last list in the state
 
 	readers []*reader[T]
-	slowest uint64 // no reader without a past is before this change
+	slowest uint64 // no reader without a past has a next change before this one
 
 	// Changes that every reader has read release their objects. Otherwise a deleted Secret, or many
 	// old states of a large object, would live until the ring is full.
@@ -50,7 +49,7 @@ type sharedRing[T store.Object] struct {
 type noted[T store.Object] struct {
 	Event[T]
 	at  time.Duration
-	had T // of a deletion: the object in the store, which may be older than the event's
+	had T // for a deletion: the stored object, which may be older than the event's
 
 	// Kept after the object is released.
 	uid             types.UID
@@ -79,8 +78,7 @@ type reader[T store.Object] struct {
 	past *past[T] // the state before next, once that change is evicted
 }
 
-// reading is what a reader gets: events, or, if the ring has evicted some of them, the state before
-// them.
+// reading is the result of a read: events, or the state before them if the ring has evicted some.
 type reading[T store.Object] struct {
 	events  []noted[T]
 	evicted bool
@@ -111,8 +109,8 @@ func (r *sharedRing[T]) add(changes ...noted[T]) {
 	r.changed.Broadcast()
 }
 
-// makeRoomLocked gives the state at its position to each reader whose next change is evicted by
-// changes, which objects have already.
+// makeRoomLocked gives each reader whose next change is about to be evicted the state at its
+// position. objects already has the new changes.
 func (r *sharedRing[T]) makeRoomLocked(changes []noted[T]) {
 	end, capacity := r.changes.Next()+uint64(len(changes)), uint64(r.changes.Cap())
 	if end > capacity && end-capacity > r.slowest {
@@ -120,8 +118,8 @@ func (r *sharedRing[T]) makeRoomLocked(changes []noted[T]) {
 	}
 }
 
-// rememberLocked gives the state at its position to each reader whose next change is before end. It
-// is later without changes and without those in the ring.
+// rememberLocked gives each reader whose next change is before end the state at its position:
+// later, without changes and without those in the ring.
 func (r *sharedRing[T]) rememberLocked(end uint64, later func() store.Snapshot[T], changes []noted[T]) {
 	r.slowest = r.changes.Next()
 	for i, rd := range r.readers {
@@ -169,7 +167,7 @@ func (r *sharedRing[T]) lists() (listing, listed uint64) {
 }
 
 // replace notes a list, which made count changes. changes has them all, unless the ring cannot hold
-// them. before is the state before the list. The caller holds agree.
+// them; before is the state before the list. The caller holds agree.
 func (r *sharedRing[T]) replace(before store.Snapshot[T], changes []noted[T], count int) {
 	at := r.now()
 	r.mu.Lock()

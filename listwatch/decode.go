@@ -18,24 +18,24 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Sizes of what one stream may hold at a time, beside what it reads ahead: a list all the time, and a watch while something
-// comes, since there are few lists and, in a process with many reflectors, many watches.
+// The memory of one stream, beside its read-ahead: a list holds it all the time, a watch only while
+// frames arrive. A process has few lists, and as many watches as reflectors.
 const (
-	maxObject   = 32 << 20 // an API server takes no object over 3 MiB
+	maxObject   = 32 << 20 // an API server accepts no object over 3 MiB
 	watchBuffer = 4 << 10
 )
 
-// decoder turns the bytes of a stream into objects. What the bytes mean is an [encoding]'s to know.
-// It is safe for concurrent use.
+// decoder turns the bytes of a stream into objects. Only an [encoding] knows the bytes' format. It
+// is safe for concurrent use.
 type decoder[T store.Object] struct {
 	new      func() T
-	weak     func(T) func() any // a weak pointer: nil once nobody keeps the object
-	kind     string             // what the objects must be; empty: anything
-	protobuf bool               // whether T has generated protobuf code
-	limit    int                // bytes of one object
-	memo     *sharing.Memo      // what has been decoded already; nil without sharing
-	held     *heldCopy[T]       // nil if the reader's copy is not known
-	drop     bool               // managedFields
+	weak     func(T) func() any // returns a weak pointer to the object
+	kind     string             // the kind of every object; empty: any
+	protobuf bool               // T has generated protobuf code
+	limit    int                // the maximum bytes of one object
+	memo     *sharing.Memo      // decoded parts; nil without sharing
+	held     *heldCopy[T]       // nil if the reader's copy is unknown
+	drop     bool               // drop managedFields
 }
 
 // errStopped: the consumer left its loop.
@@ -62,14 +62,13 @@ func weakly[O any, T ~*O](obj T) func() any {
 	}
 }
 
-// share begins to decode equal parts once. A process that may not hash in the way that makes this safe does without.
+// share turns interning on, unless the process may not use the hash that makes it safe.
 func (d *decoder[T]) share() {
 	if memo, err := sharing.New(); err == nil {
 		d.memo = memo
 	}
 }
 
-// dropManagedFields leaves them out of every object from now on.
 func (d *decoder[T]) dropManagedFields() {
 	d.drop = true
 	if d.memo != nil {
@@ -77,8 +76,8 @@ func (d *decoder[T]) dropManagedFields() {
 	}
 }
 
-// dropped takes them out where they have been decoded all the same. obj is not the reader's yet, but what is in the map of
-// an unstructured object may be shared.
+// dropped clears managedFields that decoding could not skip. obj is unpublished, but an
+// unstructured object's inner maps may be shared: copy before deleting.
 func (d *decoder[T]) dropped(obj T) T {
 	u, isTree := any(obj).(*unstructured.Unstructured)
 	switch {
@@ -95,14 +94,14 @@ func (d *decoder[T]) dropped(obj T) T {
 	return obj
 }
 
-// listed tells the memo how large a list was.
 func (d *decoder[T]) listed(objects, bytes int) {
 	if d.memo != nil {
 		d.memo.Listed(objects, bytes)
 	}
 }
 
-// begin doubts the copy and the memo, if a reader with a copy lists again: it may have written into them.
+// begin handles a reader with a copy that lists again: it may have written into objects, so verify
+// its copy and the memo.
 func (d *decoder[T]) begin(request metav1.ListOptions) {
 	initial := !request.Watch || request.SendInitialEvents != nil && *request.SendInitialEvents
 	if d.held == nil || !initial || request.Continue != "" {
@@ -114,7 +113,6 @@ func (d *decoder[T]) begin(request metav1.ListOptions) {
 	}
 }
 
-// counted counts the bytes that come.
 type counted struct {
 	io.Reader
 	bytes int
@@ -126,7 +124,6 @@ func (c *counted) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// list decodes the body of a LIST.
 func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.ListMeta, error) {
 	r := largeReader(body)
 	defer putLargeReader(r)
@@ -141,10 +138,9 @@ func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.Lis
 	return metav1.ListMeta{}, unknown
 }
 
-// maxStart is how many bytes tell the encoding of a list.
+// maxStart is the number of bytes that tell the encoding of a list.
 const maxStart = len(wire.Magic)
 
-// item yields one item of a list.
 func (d *decoder[T]) item(e encoding[T], data []byte, kind schema.GroupVersionKind, yield func(T, error) bool) error {
 	obj, err := d.held.item(e, data, kind)
 	if err != nil {
@@ -157,7 +153,7 @@ func (d *decoder[T]) item(e encoding[T], data []byte, kind schema.GroupVersionKi
 	return nil
 }
 
-// watch decodes the body of a WATCH until it ends; nil is a clean end between two frames.
+// watch decodes the body of a WATCH until it ends; nil means a clean end between two frames.
 func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) error {
 	r := bufio.NewReaderSize(body, watchBuffer)
 	start, err := r.Peek(1)
@@ -203,7 +199,7 @@ func isUnusable(err error) bool {
 	return errors.As(err, &unusable)
 }
 
-// atBoundary makes a clean end of io.EOF, which readers return only where a frame could begin.
+// atBoundary turns io.EOF into a clean end: readers return it only between frames.
 func atBoundary(err error) error {
 	if err == io.EOF {
 		return nil
@@ -261,7 +257,7 @@ func reported[T store.Object](e encoding[T], f frame[T]) error {
 	return statusError(&status)
 }
 
-// check compares a kind that the server named with the one that the Go type stands for.
+// check refuses a kind other than the Go type's.
 func (d *decoder[T]) check(kind string) error {
 	if kind != "" && d.kind != "" && kind != d.kind {
 		return wrongKind(kind, d.kind)
@@ -269,7 +265,7 @@ func (d *decoder[T]) check(kind string) error {
 	return nil
 }
 
-// checkList does the same for the kind of a list.
+// checkList refuses a kind other than the Go type's list.
 func (d *decoder[T]) checkList(kind string) error {
 	if kind == "Status" {
 		return wrongKind(kind, "list")

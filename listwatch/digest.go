@@ -15,35 +15,33 @@ import (
 	"github.com/tributary-go/tributary/internal/sharing"
 )
 
-// digests remembers from which bytes the objects of one reader were decoded: a 128-bit digest of
-// the wire form per object. If the same bytes come again, and the reader still holds that very
-// object, nothing has changed.
+// digests remembers the bytes from which a reader's objects were decoded: a 128-bit digest per
+// object. If the same bytes come again, and the reader still holds that very object, nothing has
+// changed.
 //
 // An entry stands under the hash of a UID, but belongs to one object in memory: a store may refuse
-// an object that it was given, and others may write into it. Objects are held weakly, so that an
-// entry neither keeps an object nor vouches for another one that has come to its address. Two UIDs
-// with one hash take each other's place, which costs decoding again.
+// an object, and others may write into it. Weak pointers let an entry neither keep an object, nor
+// vouch for another object at its address. A collision of hashes costs decoding again.
 //
 // It is safe for concurrent use.
 type digests struct {
 	hash *sharing.Hash
-	seed maphash.Seed // of the hashes of UIDs
+	seed maphash.Seed // hashes UIDs
 
-	rounds atomic.Uint32 // lists that were begun
+	rounds atomic.Uint32 // lists begun
 	turns  atomic.Uint32 // lists until every object was compared; zero before the first list
 
 	mu      sync.Mutex
 	entries map[uint64]digested
-	full    int // entries at which to sweep
+	full    int // the number of entries that triggers a sweep
 }
 
-// checkedPerList is about how many held objects are compared in each list, whatever their digests say: all of a node's
-// pods or a small cluster's services, and of a larger collection a part, by turns. To compare all of 50,000 in each
-// list would cost as much again as the rest of a relist.
+// checkedPerList is the approximate number of held objects to compare in each list, whatever their
+// digests say. To compare all of 50,000 would double the cost of a relist.
 const checkedPerList = 1024
 
-// encodesTo reports whether an object is written as data. Its generated code is several times as fast as decoding data
-// and comparing; if it says no, that has to be done.
+// encodesTo reports whether an object's encoding is data. Encoding is several times as fast as
+// decoding and comparing, which remains if it returns false.
 func encodesTo(object any, data []byte) bool {
 	message, ok := object.(interface {
 		Size() int
@@ -64,7 +62,8 @@ func encodesTo(object any, data []byte) bool {
 
 var encodeBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// begin begins a list, in which every object has its turn to be compared, or a part of them.
+// begin begins a list, which compares every object of a small collection, and a part of a large
+// one.
 func (d *digests) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,15 +71,15 @@ func (d *digests) begin() {
 	d.turns.Store(1 + uint32(len(d.entries)/checkedPerList))
 }
 
-// due reports whether the object with that entry is to be compared in this list. Its turn follows
-// from its UID alone, so that every object has one.
+// due reports whether this list compares the object. The turn follows from the UID alone, so every
+// object has one.
 func (d *digests) due(entry uint64) bool {
 	turns := d.turns.Load()
 	return turns > 0 && uint32(entry)%turns == d.rounds.Load()%turns
 }
 
-// distrust forgets all digests: a program has written into an object, against the rule, and may have into others.
-// The rest of the list under way is decoded and compared, and the whole next one.
+// distrust forgets all digests: a program has written into one object, against the rule, and maybe
+// into others. So the rest of this list, and the whole next one, are decoded and compared.
 func (d *digests) distrust(object string) {
 	klog.Background().Error(nil, "An object of the store was written into and is replaced: copy before you write", "object", object)
 	d.mu.Lock()
@@ -89,10 +88,10 @@ func (d *digests) distrust(object string) {
 	d.full = minSweep
 }
 
-// minSweep is how many entries are kept without looking for those of objects that are gone.
+// minSweep is the number of entries below which nothing is swept.
 const minSweep = 1 << 12
 
-// newDigests returns nil if the process may not hash: then everything is decoded each time.
+// newDigests returns nil if the process may not hash: then every object is decoded each time.
 func newDigests() *digests {
 	hash, err := sharing.NewHash()
 	if err != nil {
@@ -103,7 +102,6 @@ func newDigests() *digests {
 
 func (d *digests) sum(data []byte) sharing.Digest { return d.hash.Sum(data) }
 
-// entry is where the digest of an object stands.
 func (d *digests) entry(uid types.UID) uint64 { return maphash.String(d.seed, string(uid)) }
 
 func (d *digests) entryOf(uid []byte) uint64 { return maphash.Bytes(d.seed, uid) }
@@ -116,7 +114,7 @@ func (d *digests) is(entry uint64, object any, sum sharing.Digest) bool {
 	return ok && e.sum == sum && e.isOf(object)
 }
 
-// note remembers the digest of the bytes that an object was decoded from.
+// note remembers the digest of the bytes from which an object was decoded.
 func (d *digests) note(entry uint64, object any, sum sharing.Digest) {
 	at := pointerTo(object)
 	if at == nil {
@@ -131,7 +129,7 @@ func (d *digests) note(entry uint64, object any, sum sharing.Digest) {
 	d.entries[entry] = e
 }
 
-// became hands an entry on: the reader has kept to in place of from.
+// became moves an entry: the reader has kept to instead of from.
 func (d *digests) became(entry uint64, from, to any) {
 	d.mu.Lock()
 	e, ok := d.entries[entry]
@@ -141,15 +139,14 @@ func (d *digests) became(entry uint64, from, to any) {
 	}
 }
 
-// forget drops the entry of an object that was deleted.
 func (d *digests) forget(uid []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.entries, d.entryOf(uid))
 }
 
-// sweepLocked drops the entries of objects that are gone. If many are, the rest moves into a new
-// map: a map never gives memory back.
+// sweepLocked drops the entries of dead objects. If many are dead, it makes a new map: a map never
+// shrinks.
 func (d *digests) sweepLocked() {
 	had := len(d.entries)
 	maps.DeleteFunc(d.entries, func(_ uint64, e digested) bool { return e.object.Value() == nil })
@@ -169,7 +166,7 @@ func (e *digested) isOf(object any) bool {
 	return at != nil && e.object.Value() == at
 }
 
-// pointerTo is where an object is. Objects that are no pointers have no digest.
+// pointerTo returns an object's address. An object that is not a pointer has no digest.
 func pointerTo(object any) *byte {
 	v := reflect.ValueOf(object)
 	if v.Kind() != reflect.Pointer {

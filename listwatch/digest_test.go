@@ -35,7 +35,8 @@ func TestAnEntryIsOfOneObjectOnly(t *testing.T) {
 	require.False(t, d.is(at, *first, bytesOf), "values have no address")
 }
 
-// TestEntriesOfGoneObjectsAreSwept: objects come and go for long without a list or a DELETED event.
+// TestEntriesOfGoneObjectsAreSwept: entries of dead objects go even without a list or a DELETED
+// event.
 func TestEntriesOfGoneObjectsAreSwept(t *testing.T) {
 	d := newDigests()
 	var kept []*corev1.Pod

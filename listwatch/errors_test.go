@@ -208,8 +208,7 @@ func TestErrorsDoNotQuoteWhatIsNotHTTP(t *testing.T) {
 	}
 }
 
-// A server sends its clients elsewhere, to an address with a token. Nobody answers there, or the
-// way there has no end.
+// A server redirects to an address with a token, where no server listens, or in a circle.
 func TestErrorsDoNotShowWhereAServerRedirects(t *testing.T) {
 	for name, to := range map[string]func(r *http.Request) string{
 		"nobody is there": func(*http.Request) string { return "http://user:hunter2@127.0.0.1:1/pods?token=hunter2#hunter2" },

@@ -8,17 +8,20 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Holding returns the same source for a reader that has a copy already. An object that comes in the
-// very bytes from which held's object was decoded is not decoded again: held's object is yielded in
-// its place. So is an object that comes in other bytes and proves to be equal. Of a watch, only
-// additions are compared: a change has a version of its own. A list then costs what has changed.
-// What differs is yielded as it comes, also under an equal resource version: a server can change the
-// content of its answers without one, by a CRD's new default for example.
+// Holding returns the same source for a reader that already has a copy. An object that arrives in
+// the very bytes from which held's object was decoded is not decoded again: the list or watch
+// yields held's object. So does an object that arrives in other bytes and proves to be equal. In
+// a watch, only additions are compared, since a change has a version of its own. A relist then
+// costs only its changes.
 //
-// It keeps a digest of 128 bits for each object that it has yielded and that is still referenced, some 100 bytes each.
+// A different object is always yielded, even under an equal resource version: a server can change
+// content without a new version, for example by a CRD's new default.
 //
-// held is called by whoever ranges over the list or watch, with the object's key, must not block, and must be safe for
-// concurrent use. A reflector finds this method by type assertion. It has no effect on sources that do not decode.
+// It keeps a 128-bit digest for each yielded object that is still referenced, some 100 bytes each.
+//
+// held gets the object's key, on the goroutine that ranges over the list or watch. It must not
+// block, and must be safe for concurrent use. A reflector finds this method by type assertion. It
+// has no effect on sources that do not decode.
 func (lw *ListWatch[T]) Holding(held func(key string) (T, bool)) ListerWatcher[T] {
 	if lw.holding == nil {
 		return lw
@@ -33,29 +36,29 @@ func (lw *ListWatch[T]) Holding(held func(key string) (T, bool)) ListerWatcher[T
 	}})
 }
 
-// heldCopy is the copy that the reader of a list or watch has.
+// heldCopy is the copy of a list's or watch's reader.
 type heldCopy[T store.Object] struct {
 	// get returns the object under key, and the object that the reader itself keeps.
 	get     func(key string) (obj T, kept any, found bool)
 	digests *digests
-	// standIns: only the identity of obj counts, and it is valid until get is called again. [Project] holds the copy, and
+	// standIns: obj has only an identity, valid until the next get. [Project] holds the copy, and
 	// compares.
 	standIns bool
 }
 
-// identity is what two states of one object differ in, as it stands in a buffer.
+// identity names one state of an object, as slices of a buffer.
 type identity struct{ namespace, name, resourceVersion, uid []byte }
 
-// counterpart is what is held of an object in the version that has come; it is zero if nothing is.
+// counterpart is the held object of the same version; zero if there is none.
 type counterpart[T store.Object] struct {
 	obj   T
 	kept  any
 	found bool
-	entry uint64 // of its digest
-	due   bool   // it is compared in this list, whatever its digest says
+	entry uint64 // the entry of its digest
+	due   bool   // this list compares it, whatever its digest says
 }
 
-// find returns what is held of an object in just this version.
+// find returns the held object if it is of just this version.
 func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 	if h == nil || len(id.uid) == 0 || len(id.resourceVersion) == 0 {
 		return c
@@ -70,12 +73,12 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 		return counterpart[T]{}
 	}
 	c.entry = h.digests.entryOf(id.uid)
-	c.due = !h.standIns && h.digests.due(c.entry) // a stand-in has nothing to compare
+	c.due = !h.standIns && h.digests.due(c.entry) // a stand-in has no content
 	return c
 }
 
-// isFrom reports whether the object that is held was decoded from these very bytes. Versions are compared before, so that most
-// objects that have changed need no digest to prove it.
+// isFrom reports whether the held object was decoded from these very bytes. find has compared
+// versions before, so most changed objects need no digest.
 func (h *heldCopy[T]) isFrom(c counterpart[T], data []byte) bool {
 	switch {
 	case !c.found:
@@ -86,7 +89,8 @@ func (h *heldCopy[T]) isFrom(c counterpart[T], data []byte) bool {
 	return h.digests.is(c.entry, c.kept, h.digests.sum(data))
 }
 
-// settle remembers from which bytes obj was decoded, and returns obj, or the object that is held if the two are equal.
+// settle notes the bytes from which obj was decoded. It returns obj, or the held object if the two
+// are equal.
 func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
 	if h == nil {
 		return obj
@@ -96,16 +100,16 @@ func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
 	case !c.found || h.standIns:
 	case content.Equal(c.obj, obj):
 		obj = c.obj
-	case h.digests.is(c.entry, c.kept, sum): // the bytes are the same, and the object is not
+	case h.digests.is(c.entry, c.kept, sum): // equal bytes, but another object
 		h.digests.distrust(store.KeyOf(obj))
 	}
-	if uid := obj.GetUID(); uid != "" { // without one, nothing is found again
+	if uid := obj.GetUID(); uid != "" { // an object without a UID is never found again
 		h.digests.note(h.digests.entry(uid), obj, sum)
 	}
 	return obj
 }
 
-// item returns the object of one item of a list: the one that is held, or else a new one.
+// item returns the held object for one item of a list, or a new one.
 func (h *heldCopy[T]) item(e encoding[T], data []byte, kind schema.GroupVersionKind) (T, error) {
 	var c counterpart[T]
 	if h != nil {
@@ -131,8 +135,8 @@ func (d *decoder[T]) heldEvent(f frame[T]) (event Event[T], found bool) {
 	return newEvent(watch.EventType(f.event), f.held.obj), true
 }
 
-// holds reports whether an event can be about a state that is held. Initial events are additions; a
-// modification or deletion has a version of its own, and asking would cost a key and a look-up each.
+// holds reports whether the event's object can be a held one: only an addition can. A change has a
+// version of its own, and a look-up would cost a key.
 func (d *decoder[T]) holds(f frame[T]) bool {
 	return d.held != nil && watch.EventType(f.event) == watch.Added &&
 		f.malformed == nil && f.sealed == nil && d.check(f.kind.Kind) == nil
