@@ -14,18 +14,18 @@
 // # What is guaranteed
 //
 //  1. A list shows one revision, which is its resource version. It is read with RangeStream (etcd
-//     3.7), or in pages where the server does not know that. Objects are decoded while later ones
-//     arrive, and equal parts are decoded once, as listwatch does it.
+//     3.7), or in pages if the server does not know RangeStream. Objects are decoded while later
+//     ones arrive, and equal parts are decoded once, as listwatch does it.
 //  2. The resource version of an object is the revision that last changed its key; of a deletion,
 //     the revision of the deletion. Requests mean what they mean to an API server: exact versions,
 //     versions that are not older, limits, and continue tokens in kube-apiserver's own format.
 //  3. A watch brings every change after its version, once, in order. The changes of one revision
 //     come together: before the last of them, Event.ResourceVersion is the revision before. A
 //     deletion carries the last state.
-//  4. Values are read in each form that kube-apiserver writes: protobuf, JSON and CBOR. A value
-//     that cannot be decoded, is encrypted at rest, or stands under the key of another object is a
-//     listwatch.DecodeError that names the object and costs no other. Its deletion is told all the
-//     same, by an object that has a name and a version and nothing else.
+//  4. Values are read in each form that kube-apiserver writes: protobuf, JSON and CBOR. A
+//     listwatch.DecodeError names each value that cannot be decoded, is encrypted at rest, or
+//     stands under the key of another object. It costs no other object. Its deletion is told all
+//     the same, by an object that has a name and a version and nothing else.
 //  5. Errors have the classes that a reflector knows: 410 for a compacted revision and another
 //     cluster, a version that is too large, 401, 403, 503 while there is no leader, a connection
 //     that is cut or cannot be made. No error has a value, or a key beyond the prefix and the name
@@ -39,9 +39,9 @@
 // 17529), and one that is behind keeps progress from all (20242).
 //
 // A watch begins at the revision that its reader has, not after it, and drops what the reader
-// knows. So etcd refuses it if the changes after that revision may be incomplete, also the servers
-// that lost a deletion at the very revision of a compaction (18089, 19179). And progress is told
-// at once where nobody writes: etcd tells none for a watch that begins in the future.
+// knows. So etcd refuses it if the changes after that revision may be incomplete. So do the servers
+// that lost a deletion at the very revision of a compaction (18089, 19179). And progress is told at
+// once if nobody writes: etcd tells none for a watch that begins in the future.
 //
 // Progress is asked for every [WithProgressEvery], if the reader wants bookmarks. Servers before
 // 3.4.31 and 3.5.13 can answer before they have sent the events up to there (15220), and are not
@@ -55,6 +55,6 @@
 //
 // Nothing is converted and no default is applied: an object is what was written, in the version in
 // which it was stored ([WithAPIVersion] refuses others). Encrypted values need the API server that
-// has the key. An etcd that was restored from a backup, and has passed the reader's version, looks
-// to a watch as if nothing had happened, unless it got a new cluster ID.
+// has the key. If an etcd was restored from a backup, kept its cluster ID and has passed the
+// reader's version, a watch cannot see it.
 package etcd

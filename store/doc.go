@@ -16,7 +16,8 @@
 //  2. Taking a snapshot is O(1), and reading one takes no lock. Holding one costs the memory of
 //     what has changed since.
 //  3. Writers are serialised. Taking a snapshot, and [Indexer.Get], wait for the edit of at most
-//     one write, and never for a Replace that takes minutes to arrive, nor for an index's function.
+//     one write. They never wait for a Replace that takes minutes to arrive, nor for an index's
+//     function.
 //  4. [Diff] of two snapshots yields every change between them exactly once, and costs what
 //     differs.
 //  5. Replace is all or nothing: on an error the old content stays.
@@ -36,8 +37,8 @@
 // when somebody last took a snapshot: the first write to a node since then copies the node, and the
 // path to it from the root. In a row, writes take about as long as in client-go's store or less,
 // and allocate only what the functions of the indexes return. With a snapshot before each write
-// they take several times as long, and copy 0.5 KB at 110 objects, 1.1 KB at 100,000, and 0.3 to
-// 0.6 KB more per index. To look up an object after each write, use [Indexer.Get] and not a
+// they take several times as long. Each then copies 0.5 KB at 110 objects, 1.1 KB at 100,000, and
+// 0.3 to 0.6 KB more per index. To look up an object after each write, use [Indexer.Get] and not a
 // snapshot. Listing and a query by index take a quarter of the time in client-go's store or less.
 // BenchmarkUpdate, BenchmarkUpdateBetweenSnapshots and the others measure it beside client-go.
 package store

@@ -33,7 +33,7 @@
 //  5. A write costs nothing for watchers whose selection asks for another value: of a name, a
 //     namespace, a field or a label (TestAWriteCostsNothingForTheWatchersOfOtherValues).
 //  6. A watcher whose selection asks for one value is not cut for the changes of other values
-//     (TestNobodyIsCutForTheChangesOfOthers), but only for more changes of its value than a window
+//     (TestNobodyIsCutForTheChangesOfOthers). It is cut for more changes of its value than a window
 //     holds (TestASlowWatcherIsCutForItsOwnChanges).
 //  7. A watcher that has ended leaves nothing behind (TestWatchersLeaveNothingBehind).
 //
