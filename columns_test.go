@@ -38,7 +38,7 @@ var wrapped = []string{
 	"watchcache", "watchcache/apiserver", "watchcache/collection",
 	"watchcache/internal/apierror", "watchcache/internal/cachetest",
 	"watchcache/internal/object",
-	"informer/clientgo", "listwatch/listwatchtest", "reflector",
+	"informer", "informer/clientgo", "listwatch", "listwatch/listwatchtest", "reflector",
 }
 
 // target is the part of a line that cannot be wrapped: an address, or the target of a link.

@@ -15,7 +15,7 @@ import (
 // maxNames bounds the exported names of a package, members of an enum aside.
 const maxNames = 30
 
-// moreNames are the packages that have more for now. The numbers only shrink.
+// moreNames are the packages with more names for now. The numbers only shrink.
 var moreNames = map[string]int{"informer": 34}
 
 // TestSurface: no package exports more names than a reader can take in, and each exported name has
@@ -61,8 +61,8 @@ func goFolders(t *testing.T) map[string]bool {
 	return folders
 }
 
-// exported has the exported names of a package that are no members of an enum: no constants of a
-// type that the package declares. Each must have a doc comment, and so must exported methods.
+// exported returns the exported names of a package, except members of an enum: constants of a type
+// that the package declares. Each name must have a doc comment.
 func exported(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	files := token.NewFileSet()

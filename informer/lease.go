@@ -9,9 +9,9 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Lease is a share in an informer of a [Set]. It has the methods of the [Informer] except Run, which
-// is [Set.Run]. Close it when it is no longer needed, and drop the reference: it holds
-// the copy's memory.
+// Lease is a share in an informer of a [Set]. It has the methods of the [Informer] except Run,
+// which is [Set.Run]. Close it when it is no longer needed, and drop the reference: it holds the
+// copy's memory.
 type Lease[T store.Object] struct {
 	*shared[T]
 

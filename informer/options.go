@@ -26,7 +26,7 @@ type options struct {
 // defaults, with their reasons.
 func defaults() options {
 	return options{
-		// Enough for the bursts of a rollout, at 48 bytes and one old object per event. A handler
+		// Enough for the bursts of a rollout, at 88 bytes and one old object per event. A handler
 		// that falls further behind does not need every step.
 		ring: 1024,
 	}
@@ -44,7 +44,7 @@ func WithReflector(list ...reflector.Option) Option {
 }
 
 // WithRing sets how many changes the ring holds for busy handlers. Default 1024, at least 1. A
-// change takes 48 bytes, and keeps the object's previous version alive.
+// change takes 88 bytes, and keeps the object's previous version alive.
 //
 // Raise it for handlers that must see every step of a long burst. A handler that falls further
 // behind gets the difference, so no event is lost either way.

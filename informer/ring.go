@@ -17,8 +17,9 @@ import (
 // change. The ring has one writer at a time. Readers copy changes out, so none of them holds up
 // another goroutine.
 //
-// It takes a snapshot of the store only if a reader begins, lags too far or asks for the state, or
-// before it evicts unread changes. A snapshot per change would make each write copy its path.
+// It takes a snapshot of the store only if a reader begins, lags too far or asks for it. It also
+// takes one before it evicts unread changes. A snapshot per change would make each write copy its
+// path.
 type sharedRing[T store.Object] struct {
 	changed signal.Signal // broadcast after each change of state
 	epoch   time.Time     // the zero of noted.at

@@ -13,9 +13,10 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Union is an informer of several parts of one resource, such as some namespaces or selectors, as one collection: one
-// store, one set of indexes, one stream of events. Members come and go while it runs; each has a reflector, a resource
-// version and a health of its own. Make one with [NewUnion]; all methods are safe for concurrent use.
+// Union is an informer of several parts of one resource, such as some namespaces or selectors, as
+// one collection. It has one store, one set of indexes, one stream of events. Members come and go
+// while it runs; each has a reflector, a resource version and a health of its own. Make it with
+// [NewUnion]. All methods are safe for concurrent use.
 //
 //	pods := informer.NewUnion[*corev1.Pod](informer.WithIndexes(byNode))
 //	m, err := pods.Add("team-a", listwatch.FromClient[corev1.Pod](client, "pods", listwatch.InNamespace("team-a")))
@@ -23,28 +24,33 @@ import (
 //	…
 //	m.Remove() // its objects are told as Deleted
 //
-// Its members must be of one resource of one server, since their versions are compared. Members may overlap: an object is
-// there once, in the newest version that any of them has told, until none has it. What an informer guarantees holds with
-// these differences:
+// All members must be of one resource of one server, since their versions are compared. Members may
+// overlap: the union holds each object once, in the newest version of any member, until no member
+// has it. An informer's guarantees hold with these differences:
 //
-//   - Events are in the server's order within a member, not between them. An object that moves from one to another may be
-//     told as Deleted and Added. No object goes back in time: what a slow member tells late of an object that another one
-//     has told the end of is passed over, as long as that was among the last 1024 ends.
-//   - A member's list comes in object by object, and what it adds while the union runs is Added, not Initial.
-//   - A handler's initial list is the state once each member of the beginning is synced or has failed once, so that a
-//     refused member holds nobody up. [Union.WaitSynced] and [Union.Ready] ask for all of them, and name who is not.
-//   - The snapshot's resource version is the newest of any member. WaitFor returns once the object is there, or all members
-//     have come as far; WaitForDeletion and WaitForResourceVersion wait for all members.
-//   - [Informer.Status] sums up; its error is the first failing member's. [Union.Members] has each.
+//   - Events are in the server's order within a member, not between members. An object that moves
+//     between members may be told as Deleted and Added. No object goes back in time: a late event
+//     for an object that another member has deleted is dropped, if that deletion is among the last
+//     1024.
+//   - A member's list is added object by object. While the union runs, its objects are Added, not
+//     Initial.
+//   - A handler's initial list is complete once each member at the start is synced or has failed
+//     once. So a refused member delays no handler. [Union.WaitSynced] and [Union.Ready] ask for all
+//     members, and name those that are not synced or ready.
+//   - The snapshot's resource version is the newest of any member. WaitFor returns once the union
+//     has the object, or all members have reached its version. WaitForDeletion and
+//     WaitForResourceVersion wait for all members.
+//   - [Informer.Status] aggregates the members; its error is the first failing member's.
+//     [Union.Members] has each of them.
 //
-// A member costs a reflector, and a trie of the objects that it holds, which are shared with the store.
+// A member costs a reflector, and a trie of its objects, which are shared with the store.
 type Union[T store.Object] struct {
 	*shared[T]
 	members *members[T]
 }
 
-// NewUnion makes a union without members. Options are an informer's; those of [WithReflector] are for each member's
-// reflector. [WithVerification] does not apply.
+// NewUnion makes a union without members. Options are an informer's; those of [WithReflector] apply
+// to each member's reflector. [WithVerification] does not apply.
 func NewUnion[T store.Object](optionList ...Option) *Union[T] {
 	i := newShared[T](optionList)
 	if i.options.verify > 0 {
@@ -59,13 +65,15 @@ func NewUnion[T store.Object](optionList ...Option) *Union[T] {
 // ends by itself ends alone.
 func (u *Union[T]) Run(ctx context.Context) error { return u.run(ctx) }
 
-// Add makes source a member under a name of its own, before Run or while it runs. It does not block: what the source has
-// is told as it comes. It fails on a name that is empty or taken, on a source that is nil, and with [ErrStopped] after the end of Run.
+// Add makes source a member under a name of its own, before Run or while it runs. It does not
+// block: the source's objects are added as they come. It fails if the name is empty or taken, if
+// source is nil, and with [ErrStopped] after the end of Run.
 func (u *Union[T]) Add(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
 	return u.members.add(name, source)
 }
 
-// Members is the health of each member now, in the order in which they came. It does not block.
+// Members returns the present health of each member, in the order of their addition. It does not
+// block.
 func (u *Union[T]) Members() []MemberStatus {
 	var all []MemberStatus
 	for _, m := range u.members.list() {
@@ -76,19 +84,18 @@ func (u *Union[T]) Members() []MemberStatus {
 
 // MemberStatus is the health of a member of a [Union] at one moment.
 type MemberStatus struct {
-	// Name is the name that it was added under.
+	// Name is the name given to [Union.Add].
 	Name string
-	// Objects is the number of objects that the member has, which other members may have too.
+	// Objects is the number of the member's objects, which other members may have too.
 	Objects int
-	// Status is that of its reflector.
+	// Status is the reflector's.
 	reflector.Status
 }
 
-// members is the copier of a union.
 type members[T store.Object] struct {
 	journal *journal[T]
 	options []reflector.Option
-	synced  chan struct{} // closed once all members are
+	synced  chan struct{} // closed once all members are synced
 
 	mu      sync.Mutex // guards what follows, and writing into the journal
 	phase   phase
@@ -108,7 +115,7 @@ func (u *members[T]) Run(ctx context.Context) error {
 		own, stop := context.WithCancel(ctx)
 		m.stop = stop
 		u.running.Go(func() {
-			defer u.journal.ring.changed.Broadcast() // for those who wait for all members
+			defer u.journal.ring.changed.Broadcast() // wakes the waits for all members
 			defer close(m.done)
 			defer stop()
 			m.ended = m.reflector.Run(own)
@@ -159,7 +166,8 @@ func (u *members[T]) list() []*Member[T] {
 	return append([]*Member[T](nil), u.all...)
 }
 
-// settleLocked finds out whether handlers may begin, and whether all members are synced; it wakes who waits for either.
+// settleLocked decides whether handlers may begin, and whether all members are synced. It wakes the
+// waits for both.
 func (u *members[T]) settleLocked() {
 	answered, synced := u.phase != idle, u.phase != idle
 	for _, m := range u.all {
@@ -177,7 +185,7 @@ func (u *members[T]) settleLocked() {
 	u.journal.ring.changed.Broadcast()
 }
 
-// putLocked takes in a state of an object that a member told, unless it is older than what is known.
+// putLocked stores a member's object, unless the union knows a newer state.
 func (u *members[T]) putLocked(obj T, missed bool) error {
 	key := store.KeyOf(obj)
 	held, ok := u.journal.Get(key)
@@ -187,8 +195,8 @@ func (u *members[T]) putLocked(obj T, missed bool) error {
 	return u.journal.put(obj, missed)
 }
 
-// dropLocked takes in that a member no longer has last; final is its final state where the server told one. What another
-// member has stays, and so does another object under the key.
+// dropLocked handles a member's loss of last; final is the final state if the server sent one. It
+// keeps an object that another member has, and another object under the key.
 func (u *members[T]) dropLocked(from *Member[T], last, final T, missed bool) error {
 	key := store.KeyOf(last)
 	held, ok := u.journal.Get(key)
@@ -208,14 +216,14 @@ func (u *members[T]) dropLocked(from *Member[T], last, final T, missed bool) err
 		u.lost.note(key, final.GetResourceVersion(), false)
 		return u.journal.Delete(final)
 	}
-	// A list without the object means that there is, or was, a later version of the state that the member had: that one is
-	// over, too. One that leaves with its member goes on elsewhere.
+	// A list without the object proves a later version of the member's state, so that state is
+	// over, too. An object that leaves with its member lives on elsewhere.
 	over := final == none && missed && held.GetResourceVersion() == last.GetResourceVersion()
 	u.lost.note(key, held.GetResourceVersion(), over)
 	return u.journal.drop(held, missed)
 }
 
-// complete is the version that all members have reached, and who is at that.
+// complete returns the version that all members have reached, and the name of the slowest.
 func (u *members[T]) complete() (resourceVersion, who string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -235,7 +243,7 @@ func (u *members[T]) complete() (resourceVersion, who string) {
 
 func (u *members[T]) Synced() <-chan struct{} { return u.synced }
 
-// WaitSynced blocks until all members that there are have synced, or one of them has ended by itself.
+// WaitSynced blocks until all present members are synced, or one of them has ended by itself.
 func (u *members[T]) WaitSynced(ctx context.Context) error {
 	for {
 		changed := u.journal.ring.changed.Wait()
@@ -277,7 +285,7 @@ func (u *members[T]) Ready(maxStaleness time.Duration) error {
 	return errors.Join(all...)
 }
 
-// Status sums up the members: the union is as well as the worst of them.
+// Status aggregates the members; it is healthy only if all of them are.
 func (u *members[T]) Status() reflector.Status {
 	sum := reflector.Sum(func(yield func(string, reflector.Status) bool) {
 		for _, m := range u.list() {

@@ -18,10 +18,11 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// This is the untyped file: client-go's ListerWatcher speaks runtime.Object, and both directions meet it here.
+// The untyped file: client-go's ListerWatcher speaks runtime.Object.
 
-// FromClientGo reads a collection through client-go's ListerWatcher, such as a *cache.ListWatch. A source that says
-// that it does not support watch lists is believed. FromClientGo panics if lw is nil.
+// FromClientGo reads a collection through client-go's ListerWatcher, such as a *cache.ListWatch. If
+// lw says that it does not support watch lists, a reflector lists instead. FromClientGo panics if
+// lw is nil.
 func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...FuncsOption) *ListWatch[T] {
 	if null.Is(lw) {
 		panic(fmt.Sprintf("listwatch: FromClientGo: the ListerWatcher is nil (%T)", lw))
@@ -36,12 +37,13 @@ func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...FuncsOpt
 	return read
 }
 
-// ToClientGo lets client-go's reflectors and informers read from a [ListerWatcher]. Lists are collected whole, and
-// each watch has a goroutine and a channel, as that interface demands. Each object is a copy, since
-// client-go lets a transform write into it; with [ReadOnly] objects share memory. Objects that
-// cannot be decoded end a list
-// with their error, and come through a watch as an ERROR event. An object without a name is logged
-// and left out. ToClientGo panics if lw is nil.
+// ToClientGo lets client-go's reflectors and informers read from a [ListerWatcher]. Lists are
+// collected whole, and each watch has a goroutine and a channel, as that interface demands. Each
+// object is a copy, since client-go lets a transform write into it; with [ReadOnly], objects share
+// memory.
+//
+// An object that cannot be decoded ends a list with its error, and comes through a watch as an
+// ERROR event. An object without a name is logged and left out. ToClientGo panics if lw is nil.
 func ToClientGo[T store.Object](lw ListerWatcher[T], optionList ...ReaderOption) cache.ListerWatcher {
 	if null.Is(lw) {
 		panic(fmt.Sprintf("listwatch: ToClientGo: the ListerWatcher is nil (%T)", lw))
@@ -55,7 +57,7 @@ func ToClientGo[T store.Object](lw ListerWatcher[T], optionList ...ReaderOption)
 type clientGoAdapter[T store.Object] struct {
 	lw          ListerWatcher[T]
 	copier      copier[T]
-	private     bool // who reads may write
+	private     bool // readers may write into objects
 	noWatchList bool
 }
 
@@ -110,8 +112,8 @@ func (a *clientGoAdapter[T]) WatchWithContext(ctx context.Context, options metav
 	return w, nil
 }
 
-// nameless reports whether an object is left out since it has no name. Client-go keeps such an
-// object under an empty key, by which nobody can ask for it.
+// nameless reports whether an object is left out since it has no name. Client-go would keep it
+// under an empty key, which no lookup can name.
 func nameless(ctx context.Context, err error) bool {
 	if !errors.Is(err, errNoName) {
 		return false
@@ -120,7 +122,8 @@ func nameless(ctx context.Context, err error) bool {
 	return true
 }
 
-// clientGoWatch is one running watch; its goroutine ends with Stop, with the context, or with the stream.
+// clientGoWatch is a running watch. Its goroutine ends with Stop, with the context, or with the
+// stream.
 type clientGoWatch struct {
 	events chan watch.Event
 	stop   context.CancelFunc
@@ -140,7 +143,7 @@ func untyped[T store.Object](event Event[T], err error) watch.Event {
 	if u, ok := any(bookmark).(*unstructured.Unstructured); ok {
 		u.Object = map[string]any{}
 	}
-	if !event.kind.Empty() { // client-go drops a bookmark of another kind than it expects
+	if !event.kind.Empty() { // client-go drops bookmarks of another kind
 		bookmark.GetObjectKind().SetGroupVersionKind(event.kind)
 	}
 	bookmark.SetResourceVersion(event.ResourceVersion)
@@ -150,7 +153,6 @@ func untyped[T store.Object](event Event[T], err error) watch.Event {
 	return watch.Event{Type: watch.Bookmark, Object: bookmark}
 }
 
-// statusOf turns any error into the object of an ERROR event.
 func statusOf(err error) *metav1.Status {
 	var api apierrors.APIStatus
 	if errors.As(err, &api) {
@@ -161,7 +163,7 @@ func statusOf(err error) *metav1.Status {
 	return &status
 }
 
-// objectList is a list of objects by pointer, which client-go's helpers take apart like any list type.
+// objectList is a list of pointers, which client-go's helpers accept as any list type.
 type objectList[T store.Object] struct {
 	metav1.TypeMeta
 	metav1.ListMeta

@@ -16,19 +16,21 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// FromFuncs reads a collection through two functions, such as the methods of a typed or dynamic client:
+// FromFuncs reads a collection through two functions, such as the methods of a typed or dynamic
+// client:
 //
 //	pods := clientset.CoreV1().Pods("default")
 //	lw := listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch)
 //
-// A list is held whole by the function that returns it, and a watch costs the goroutine and the channel of the
-// client behind it: [FromClient] has neither cost.
+// The list function holds its list whole, and a watch costs the goroutine and the channel of the
+// client behind it. [FromClient] has neither cost.
 //
-// The functions of client-go's fake clientsets take the request for a watch list and send nothing.
-// So a watch list over functions ends with an error if its initial state is not complete after half
-// a second, and a reflector then lists. The watches of client-go's real clients
-// (*watch.StreamWatcher) have no such limit, since a server may be slow. [WithoutWatchList] spares
-// a test the half second. FromFuncs panics if a function is nil.
+// The functions of client-go's fake clientsets accept the request for a watch list and send
+// nothing. So a watch list fails if its initial state is not complete after half a second, and a
+// reflector then lists. The watches of client-go's real clients (*watch.StreamWatcher) have no such
+// limit, since a server may be slow. [WithoutWatchList] saves a test the half second.
+//
+// FromFuncs panics if a function is nil.
 func FromFuncs[T store.Object, L runtime.Object](
 	list func(context.Context, metav1.ListOptions) (L, error),
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error),
@@ -70,7 +72,8 @@ func (f funcSource[T]) listAll(ctx context.Context, request metav1.ListOptions) 
 			yield(none, fmt.Errorf("list: %w", explain(err)))
 			return
 		}
-		// Each object is moved into memory of its own: a pointer into the list would keep all of it alive.
+		// Each object moves into memory of its own: a pointer into the list would keep the whole
+		// list alive.
 		err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
 			obj, ok := item.(T)
 			if !ok {
@@ -131,7 +134,7 @@ func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions
 				yield(Event[T]{}, fmt.Errorf("watch: %w", ctx.Err()))
 				return
 			case came, open := <-w.ResultChan():
-				if !open && ctx.Err() != nil { // clients close the channel of a watch whose context has ended
+				if !open && ctx.Err() != nil { // clients close the channel when the context ends
 					yield(Event[T]{}, fmt.Errorf("watch: %w", ctx.Err()))
 				}
 				if !open {
@@ -149,16 +152,15 @@ func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions
 	}
 }
 
-// maxInitial is how long a watch that is not a server's may take for its initial state: it has it
-// in memory.
+// maxInitial is the limit for the initial state of a watch that has it in memory, such as a fake's.
 const maxInitial = 500 * time.Millisecond
 
-// errNoWatchList is what a server answers that does not know the request: a reflector lists at
+// errNoWatchList is the error of a server that does not know the request: a reflector then lists at
 // once.
 var errNoWatchList error = apierrors.NewBadRequest("the functions do not answer a watch list: " +
 	"its initial state was not complete after " + maxInitial.String() + "; say WithoutWatchList")
 
-// initialLimit tells when a watch list is late. It is nil for other watches, and for those that may
+// initialLimit fires when a watch list is late. It is nil for other watches, and for those that may
 // wait for a server.
 func initialLimit(request metav1.ListOptions, w watch.Interface) <-chan time.Time {
 	if request.SendInitialEvents == nil || !*request.SendInitialEvents {

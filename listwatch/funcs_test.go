@@ -21,7 +21,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// podFuncs are functions that answer as a test says, and keep the options that they were called with.
+// podFuncs are functions with given answers, which keep the options of their calls.
 type podFuncs struct {
 	list    *corev1.PodList
 	err     error
@@ -153,7 +153,8 @@ func TestFuncsWatchThatEnds(t *testing.T) {
 	_, errs := readWatch(lw.Watch(t.Context(), metav1.ListOptions{}))
 	require.Empty(t, errs, "a closed channel is a clean end")
 
-	// Clients close the channel also when the context ends, and that is no clean end. Either may be seen first.
+	// Clients also close the channel when the context ends, which is no clean end. The watch may
+	// see either first.
 	for range 50 {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -163,7 +164,7 @@ func TestFuncsWatchThatEnds(t *testing.T) {
 	}
 }
 
-// An item must not keep the list alive that it came in.
+// An item must not keep its list alive.
 func TestFuncsItemsAreIndependentOfTheList(t *testing.T) {
 	freed := make(chan struct{})
 	list := func(context.Context, metav1.ListOptions) (*corev1.PodList, error) {

@@ -11,33 +11,33 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Holder is a [ListerWatcher] that spares its reader what the reader holds already. A [ListWatch]
-// is a Holder, and a reflector asks for the ability by type assertion.
+// Holder is a [ListerWatcher] that does not decode objects that its reader already holds. A
+// [ListWatch] is a Holder. A reflector finds the ability by type assertion.
 type Holder[T store.Object] interface {
-	// Holding returns the same source for a reader that has a copy. held returns what the copy has
+	// Holding returns the same source for a reader that has a copy. held returns the copy's object
 	// under a key, "namespace/name"; [ListWatch.Holding] has the rules. Holding does not block.
 	Holding(held func(key string) (T, bool)) ListerWatcher[T]
 }
 
-// SupportsWatchList reports whether source may be asked for a watch list: a watch that sends the
-// state first (KEP-3157). source is a [ListerWatcher], or client-go's cache.ListerWatcher. Each is
-// taken to support watch lists, unless it has a method IsWatchListSemanticsUnSupported() bool that
-// returns true. The name of the method is client-go's, whose fakes have it.
+// SupportsWatchList reports whether source answers a watch list: a watch that sends the state first
+// (KEP-3157). source is a [ListerWatcher], or client-go's cache.ListerWatcher. It supports watch
+// lists unless its method IsWatchListSemanticsUnSupported() bool returns true. The name of the
+// method is client-go's, whose fakes have it.
 func SupportsWatchList(source any) bool {
 	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
 	return !ok || !refuses.IsWatchListSemanticsUnSupported()
 }
 
-// Intercept puts functions between a source and its reader, to observe, count or change what
-// comes. list gets each [List] with its request, and returns what the reader gets; watch does so
-// with the events of each watch. A function that is nil changes nothing.
+// Intercept puts functions between a source and its reader, to observe, count or change lists and
+// events. list gets each [List] with its request, and returns the reader's list; watch does so with
+// the events of each watch. A nil function changes nothing.
 //
 // Both are called once per request, on the goroutine that makes it, and several requests may be
 // made at once. Neither blocks: they return sequences, which do their work when the reader ranges
 // over them. Objects stay read-only and shared. To replace objects, use [Project].
 //
 // The result supports watch lists if the source does, and is a [Holder] if the source is: objects
-// that the reader holds come through the functions, too. Intercept panics if the source is nil.
+// that the reader holds pass the functions, too. Intercept panics if the source is nil.
 func Intercept[T store.Object](
 	source ListerWatcher[T],
 	list func(request metav1.ListOptions, list List[T]) List[T],
@@ -67,7 +67,8 @@ func Intercept[T store.Object](
 	return out
 }
 
-// holding returns how the source is told of the reader's copy; nil if it decodes everything.
+// holding returns the function that tells the source of the reader's copy; nil if the source
+// decodes everything.
 func holding[T store.Object](source ListerWatcher[T]) func(heldCopy[T]) ListerWatcher[T] {
 	if known, ok := source.(*ListWatch[T]); ok {
 		return known.holding

@@ -72,7 +72,7 @@ func TestInterceptSeesEachRequestAndWhatComes(t *testing.T) {
 		require.Empty(t, errs, name)
 		require.Equal(t, "changed", events[0].ResourceVersion, name)
 
-		// What the reader holds is not decoded, and comes through the functions all the same.
+		// A held object is not decoded, and passes the functions all the same.
 		copied := store.NewIndexer[*corev1.Pod]()
 		holding := through.Holding(func(key string) (*corev1.Pod, bool) { return copied.Snapshot().Get(key) })
 		for range 2 {

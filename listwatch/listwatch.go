@@ -14,41 +14,45 @@ import (
 
 // ListerWatcher lists and watches one collection. Implementations are safe for concurrent use.
 //
-// Optional abilities are [Holder], and the method that [SupportsWatchList] asks.
+// Optional abilities are [Holder], and the method that [SupportsWatchList] looks for.
 type ListerWatcher[T store.Object] interface {
-	// List begins a LIST. Nothing is sent before the result's Items are ranged over, and the request ends with the
-	// loop or with ctx.
+	// List begins a LIST. The request is sent when the result's Items are ranged over, and ends
+	// with the loop or with ctx.
 	List(ctx context.Context, options metav1.ListOptions) List[T]
 
-	// Watch yields the events of one WATCH in order, and blocks its caller while there is none. It ends without an
-	// error when the server ends it cleanly, after an error otherwise; only after a *DecodeError does it go on. The
-	// request ends with the loop or with ctx, whose error is then the last one.
+	// Watch yields the events of one WATCH in order, and blocks between them. It ends without an
+	// error if the server ends it cleanly. Otherwise it ends with an error; only after a
+	// *DecodeError does it go on. The request ends with the loop or with ctx, whose error is then
+	// the last one.
 	Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[Event[T], error]
 }
 
 // List is one LIST, read while it arrives.
 type List[T store.Object] struct {
-	// Items yields the objects in the server's order; it can be ranged over once. An error ends it, but for a
-	// *DecodeError, which stands for the one object that it names. The objects may be kept, but not modified: they may
-	// share memory with others.
+	// Items yields the objects in the server's order; range over it once. An error ends it, except
+	// a *DecodeError, which stands for the one object that it names. A program may keep the
+	// objects, but must not modify them: they may share memory with others.
 	Items iter.Seq2[T, error]
-	// Meta returns the list's metadata: resource version, continue token. It is complete once Items has ended.
+	// Meta returns the list's metadata: resource version, continue token. It is complete once Items
+	// has ended.
 	Meta func() metav1.ListMeta
 }
 
 // Event is one event of a WATCH.
 type Event[T store.Object] struct {
-	// Type is watch.Added, watch.Modified, watch.Deleted or watch.Bookmark. An ERROR of the server is an error.
+	// Type is watch.Added, watch.Modified, watch.Deleted or watch.Bookmark. A server's ERROR event
+	// is yielded as an error instead.
 	Type watch.EventType
-	// Object is the object after the change, or its last state for a deletion; nil for a bookmark. It may be kept, but
-	// not modified: it may share memory with others.
+	// Object is the object after the change, or its last state for a deletion; nil for a bookmark.
+	// A program may keep it, but must not modify it: it may share memory with others.
 	Object T
-	// ResourceVersion is the version from which a later watch goes on after this event.
+	// ResourceVersion is the version from which a later watch resumes after this event.
 	ResourceVersion string
-	// InitialEventsEnd marks the bookmark that ends the initial events of a watch with sendInitialEvents.
+	// InitialEventsEnd marks the bookmark that ends the initial events of a watch with
+	// sendInitialEvents.
 	InitialEventsEnd bool
 
-	kind schema.GroupVersionKind // of a bookmark's object, where T keeps it: ToClientGo hands it on
+	kind schema.GroupVersionKind // of a bookmark's object if T has a kind, for ToClientGo
 }
 
 func newEvent[T store.Object](kind watch.EventType, obj T) Event[T] {
@@ -62,14 +66,14 @@ func newEvent[T store.Object](kind watch.EventType, obj T) Event[T] {
 	return event
 }
 
-// ListWatch is the [ListerWatcher] that the constructors of this package return. One of [FromClient] remembers the parts
-// of objects that it has decoded, for all its lists and watches.
+// ListWatch is the [ListerWatcher] that the constructors of this package return. With [FromClient],
+// all its lists and watches share the memo of decoded parts.
 type ListWatch[T store.Object] struct {
 	list        func(context.Context, metav1.ListOptions) List[T]
 	watch       func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
 	noWatchList bool
-	private     bool          // each object has memory of its own, and nobody else looks at it
-	memo        *sharing.Memo // nil where nothing is shared
+	private     bool          // each object is the reader's alone
+	memo        *sharing.Memo // nil without sharing
 	// holding is nil if nothing is decoded.
 	holding func(held heldCopy[T]) ListerWatcher[T]
 }
@@ -84,11 +88,11 @@ func (lw *ListWatch[T]) Watch(ctx context.Context, options metav1.ListOptions) i
 	return lw.watch(ctx, options)
 }
 
-// IsWatchListSemanticsUnSupported reports what [WithoutWatchList] set.
+// IsWatchListSemanticsUnSupported reports whether [WithoutWatchList] was given.
 func (lw *ListWatch[T]) IsWatchListSemanticsUnSupported() bool { return lw.noWatchList }
 
-// Sharing returns what has been decoded once for many objects so far. It is zero with [WithoutSharing], and for sources
-// that do not decode.
+// Sharing returns the statistics of interning so far. They are zero with [WithoutSharing], and for
+// sources that do not decode.
 func (lw *ListWatch[T]) Sharing() SharingStats {
 	if lw.memo == nil {
 		return SharingStats{}
@@ -99,15 +103,17 @@ func (lw *ListWatch[T]) Sharing() SharingStats {
 	}
 }
 
-// SharingStats says how much of a collection is equal, and what remembering it takes.
+// SharingStats tells how much of a collection is equal, and what the memo costs.
 type SharingStats struct {
-	// Same is how often a part of an object was equal in the object before, or in its own last state, Lookups how often another was looked up among
-	// all that is remembered, and Hits how often it was found.
+	// Same counts the parts that were equal in the object before, or in the object's own last
+	// state. Lookups counts the other parts, which were looked up among all remembered ones; Hits
+	// counts those that were found.
 	Same, Lookups, Hits uint64
-	// Bytes is the size of all objects on the wire, and Shared how much of that was not decoded again.
+	// Bytes is the size of all objects on the wire. Shared is the part of it that was not decoded
+	// again.
 	Bytes, Shared uint64
-	// Entries is the number of parts remembered now, and Held the bytes of wire that they stand for. An entry takes
-	// some 50 bytes beside the part itself, which usually belongs to a living object.
+	// Entries is the number of remembered parts, and Held the bytes of wire that they stand for. An
+	// entry takes some 50 bytes beside the part itself, which usually belongs to a living object.
 	Entries, Held int
 	// Changing is the number of objects whose last change is remembered, at less than 1 KiB each.
 	Changing int

@@ -11,16 +11,18 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Mutation is a write into an object that was read, found by [WithMutationDetector]. It has no value from the object.
+// Mutation is a write into an object that was read, found by [WithMutationDetector]. It contains no
+// value from the object.
 type Mutation struct {
-	Object          string // "namespace/name" under which it was read
-	ResourceVersion string // at which it was read
-	// Path is the first field that differs, by its names in JSON: metadata.labels[app], spec.containers[0].image. Memory is shared:
-	// the writer may have had another object with the same part.
+	Object          string // "namespace/name"
+	ResourceVersion string // the version that was read
+	// Path is the first field that differs, by its names in JSON: metadata.labels[app],
+	// spec.containers[0].image. Memory is shared: the writer may have had another object with the
+	// same part.
 	Path string
 }
 
-// detected returns lw as the options want it watched.
+// detected adds the detector that the options ask for.
 func detected[T store.Object](lw *ListWatch[T], o options) *ListWatch[T] {
 	if o.mutated == nil {
 		return lw
@@ -29,7 +31,7 @@ func detected[T store.Object](lw *ListWatch[T], o options) *ListWatch[T] {
 	return Intercept(lw, d.list, d.watch)
 }
 
-// detector remembers what objects were when they were read: the last state of each, as many as a store has.
+// detector keeps a copy of the last state of each object, as many as a store has.
 type detector[T store.Object] struct {
 	report func(Mutation)
 
@@ -39,7 +41,7 @@ type detector[T store.Object] struct {
 
 type readObject[T store.Object] struct{ object, copied T }
 
-// checkedPerObject is how many others are compared with each object that comes.
+// checkedPerObject is the number of other objects to compare whenever an object comes.
 const checkedPerObject = 2
 
 func (d *detector[T]) list(_ metav1.ListOptions, list List[T]) List[T] {
@@ -75,7 +77,8 @@ func (d *detector[T]) watch(_ metav1.ListOptions, events iter.Seq2[Event[T], err
 	}
 }
 
-// remember copies an object before anybody else has it, having looked once more at the state that it replaces.
+// remember copies an object before any reader has it, after a last check of the state that it
+// replaces.
 func (d *detector[T]) remember(obj T) {
 	key := store.KeyOf(obj)
 	if key == "" {
@@ -91,7 +94,7 @@ func (d *detector[T]) remember(obj T) {
 		d.read[key] = readObject[T]{obj, obj.DeepCopyObject().(T)}
 	}
 	checked := 0
-	for key, r := range d.read { // in an order that differs each time
+	for key, r := range d.read { // in a random order
 		if found = d.checkLocked(found, key, r); checked == checkedPerObject {
 			break
 		}
@@ -117,7 +120,8 @@ func (d *detector[T]) checkAll() {
 	d.tell(found)
 }
 
-// checkLocked compares one object with its copy. What has changed is found once: it becomes the copy.
+// checkLocked compares one object with its copy. The changed object becomes the copy, so that a
+// write is found once.
 func (d *detector[T]) checkLocked(found []Mutation, key string, r readObject[T]) []Mutation {
 	if content.Equal(r.copied, r.object) {
 		return found
@@ -127,7 +131,7 @@ func (d *detector[T]) checkLocked(found []Mutation, key string, r readObject[T])
 	return append(found, Mutation{Object: key, ResourceVersion: r.copied.GetResourceVersion(), Path: path})
 }
 
-// tell reports outside the lock.
+// tell calls report outside the lock.
 func (d *detector[T]) tell(found []Mutation) {
 	for _, m := range found {
 		d.report(m)

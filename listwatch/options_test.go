@@ -10,7 +10,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// TestOptionsFitByType: what a constructor would have to refuse, or to ignore, does not compile.
+// TestOptionsFitByType: an option that a constructor would have to refuse, or to ignore, does not
+// compile.
 func TestOptionsFitByType(t *testing.T) {
 	for name, row := range map[string]struct {
 		option                any

@@ -20,14 +20,14 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// alike is a pod that has all but its name in common with the others.
+// alike returns pods that differ in their names alone.
 func alike(i int) *corev1.Pod {
 	p := pod(i)
 	p.ResourceVersion, p.UID = "", ""
 	return p
 }
 
-// TestATransformMayWrite: client-go permits it, and each object must have what was written for it.
+// TestATransformMayWrite: client-go permits it, and each object must have its own writes alone.
 func TestATransformMayWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 20
@@ -46,7 +46,7 @@ func TestATransformMayWrite(t *testing.T) {
 		go shared.Run(stop)
 		check := func() {
 			t.Helper()
-			time.Sleep(time.Minute) // of the bubble's
+			time.Sleep(time.Minute) // simulated time
 			synctest.Wait()
 			require.Len(t, shared.GetStore().List(), n)
 			for _, obj := range shared.GetStore().List() {
@@ -70,7 +70,7 @@ func TestATransformMayWrite(t *testing.T) {
 	})
 }
 
-// TestAProjectionMayWrite: so may the function of Project, and it may return what it was given.
+// TestAProjectionMayWrite: the function of Project may write, too, and may return its argument.
 func TestAProjectionMayWrite(t *testing.T) {
 	for _, media := range encodings {
 		cs := clientset(t, serve(t, answerBoth(media, encode(t, media, v1Version, podList(20)), frames(t, media, v1Version, podEvents(20)...))))
@@ -81,7 +81,7 @@ func TestAProjectionMayWrite(t *testing.T) {
 			p.Spec.Containers[0].Env[0].Value = p.Name
 			return p
 		})
-		for range 2 { // the second is as after a relist
+		for range 2 { // the second list is like a relist
 			listed, _, errs := readList(written.List(t.Context(), metav1.ListOptions{}))
 			require.Empty(t, errs)
 			events, errs := readWatch(written.Watch(t.Context(), metav1.ListOptions{}))
@@ -101,7 +101,7 @@ func TestAProjectionMayWrite(t *testing.T) {
 	}
 }
 
-// TestReadOnlyReadersShare: who only reads has no copies.
+// TestReadOnlyReadersShare: a reader that only reads gets no copies.
 func TestReadOnlyReadersShare(t *testing.T) {
 	cs := clientset(t, serve(t, answer(200, protobufType, encode(t, protobufType, v1Version, podList(2)))))
 	source := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods")
@@ -125,8 +125,8 @@ func TestReadOnlyReadersShare(t *testing.T) {
 	}
 }
 
-// TestNoWriteOutlivesARelist: a reader writes into what it must not. What is decoded after its next
-// list is what the server sent, and shares memory again with all that was left whole.
+// TestNoWriteOutlivesARelist: a reader writes into objects, against the rule. Objects decoded after
+// its next list are as the server sent them, and share memory with all undamaged parts.
 func TestNoWriteOutlivesARelist(t *testing.T) {
 	write := map[string]func(p *corev1.Pod){
 		"a map":     func(p *corev1.Pod) { p.Labels["app"] = "damaged" },
@@ -140,7 +140,7 @@ func TestNoWriteOutlivesARelist(t *testing.T) {
 			for _, relist := range []string{"list", "watch list"} {
 				t.Run(fmt.Sprintf("%s %s %s", name, media, relist), func(t *testing.T) {
 					const n = 20
-					var events []watch.Event // as changes, which are decoded beside the last state
+					var events []watch.Event // as changes, decoded beside the last state
 					for i := range n {
 						events = append(events, watch.Event{Type: watch.Modified, Object: pod(i)})
 					}
@@ -149,7 +149,7 @@ func TestNoWriteOutlivesARelist(t *testing.T) {
 					plain := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods", listwatch.WithoutSharing())
 					want, _, errs := readList(plain.List(t.Context(), metav1.ListOptions{}))
 					require.Empty(t, errs)
-					// The reader holds nothing, so that all is decoded again.
+					// The reader holds nothing, so every object is decoded again.
 					reader := source.Holding(func(string) (*corev1.Pod, bool) { return nil, false })
 					first, _, _ := readList(reader.List(t.Context(), metav1.ListOptions{}))
 					changed, errs := readWatch(reader.Watch(t.Context(), metav1.ListOptions{}))
@@ -180,7 +180,7 @@ func TestNoWriteOutlivesARelist(t *testing.T) {
 	}
 }
 
-// TestNoWriteIntoATreeOutlivesARelist is the same for objects without a Go type.
+// TestNoWriteIntoATreeOutlivesARelist: the same for objects without a Go type.
 func TestNoWriteIntoATreeOutlivesARelist(t *testing.T) {
 	cs := clientset(t, serve(t, answer(200, jsonType, encode(t, jsonType, v1Version, podList(20)))))
 	read := func(lw listwatch.ListerWatcher[*unstructured.Unstructured]) []*unstructured.Unstructured {

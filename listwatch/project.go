@@ -14,16 +14,18 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Project reads a collection of T as one of U: project makes each object into what is kept of it, once for each version
-// of it. U may be T, a smaller API type, or a type of the program's own with metadata and DeepCopyObject.
+// Project reads a collection of T as a collection of U: project makes the U, once for each version
+// of an object. U may be T, a smaller API type, or a type of the program's own with metadata and
+// DeepCopyObject.
 //
-// project must keep name, namespace, UID and resource version, by which copies are compared and held objects recognised;
-// where it does not, or returns nil, the object comes as a *[DecodeError]. Its argument is a copy:
-// project may write into it, and keep parts of it. With [ReadOnly] the argument and its parts are
-// shared with other objects, and must not be modified. project is called by whoever ranges over the
-// list or watch and must not block; several lists and watches may run at once.
+// project must keep name, namespace, UID and resource version: they identify held objects. If it
+// does not, or returns nil, the object comes as a *[DecodeError]. Its argument is a copy: project
+// may write into it, and keep parts of it. With [ReadOnly], the argument and its parts are shared
+// with other objects, and must not be modified.
 //
-// What the reader holds already is neither decoded nor projected again, if source is a [Holder].
+// project is called on the goroutine that ranges over the list or watch, and must not block.
+// Several lists and watches may run at once. If source has the method Holding, as [ListWatch] has,
+// an object that the reader holds is neither decoded nor projected again.
 //
 // Project panics if the source or the function is nil.
 func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, optionList ...ReaderOption) *ListWatch[U] {
@@ -54,7 +56,7 @@ type projection[T, U store.Object] struct {
 	source  ListerWatcher[T]
 	project func(T) U
 	copier  copier[T]
-	held    *heldCopy[U] // nil if the reader's copy is not known
+	held    *heldCopy[U] // nil if the reader's copy is unknown
 }
 
 var errProjected = errors.New("the projection must keep name, namespace, UID and resource version")
@@ -95,8 +97,8 @@ func (p projection[T, U]) watch(ctx context.Context, request metav1.ListOptions)
 	}
 }
 
-// begin prepares one list or watch. Where the reader's copy is known, the source is told of a stand-in for what is held: a T
-// with the identity of the U in question. When the source yields that very object, the U is what was meant.
+// begin prepares one list or watch. If the reader's copy is known, the source gets a stand-in for a
+// held U: a T with its identity. If the source yields the stand-in, the held U is the result.
 func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert func(T) (U, error)) {
 	if p.held == nil {
 		return p.source, func(obj T) (U, error) { return p.convert(op, obj) }
@@ -125,7 +127,7 @@ func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert fun
 	}
 }
 
-// settled returns what the reader is to keep of obj: projected, or the object that it holds if the two are equal.
+// settled returns projected, or the held object if the two are equal.
 func (p projection[T, U]) settled(obj T, projected U) U {
 	if !p.held.standIns {
 		held, _, found := p.held.get(store.KeyOf(projected))
