@@ -63,7 +63,7 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	}
 	c := &Cache[T]{
 		resource: resource, config: config, revision: config.revision, window: newWindow[T](config), born: time.Now(),
-		encodings: encodings{most: config.windowBytes / 4},
+		encodings: encodings{most: config.windowBytes / 4}, scale: newScale[T](),
 	}
 	c.buffers.New = func() any { return new(make([]Delivery[T], 0, batchSize)) }
 	c.fields = map[string]func(T) string{nameField: func(obj T) string { return obj.GetName() }}

@@ -4,13 +4,18 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/tributary-go/tributary/store"
 )
 
-// scale estimates the bytes that objects take, by their length on the wire. To measure an object
-// costs more than all the rest of a write, so that only a random sample is measured: the others
-// count as what the sample was lately.
+// scale weighs objects in bytes, by their length on the wire. To measure a pod costs more than all
+// the rest of a write, and pods are what is written most: of pods, and of types whose length only
+// encoding tells, a random sample is measured. The others count as what the sample was lately, or
+// as their annotations, if those are longer.
 type scale[T store.Object] struct {
+	sampled bool
 	skip    int // how many objects are not measured
 	typical int64
 }
@@ -22,29 +27,67 @@ const (
 	bareWeight = 1024
 )
 
-// weigh is the estimate for one object. One goroutine at a time may weigh.
-func (s *scale[T]) weigh(obj T) int64 {
-	if s.skip > 0 {
-		s.skip--
-		return s.typical
+func newScale[T store.Object]() scale[T] {
+	var none T
+	switch any(none).(type) {
+	case *corev1.Pod:
+		return scale[T]{sampled: true}
+	case interface{ Size() int }, runtime.Unstructured:
+		return scale[T]{}
 	}
-	s.skip = rand.IntN(2*weighEvery - 1)
-	exact := bareWeight + size(obj)
-	if s.typical == 0 {
-		s.typical = exact
-	}
-	s.typical += (exact - s.typical) / 8
-	return max(s.typical, exact)
+	return scale[T]{sampled: true}
 }
 
-// size is the length of an object on the wire.
-func size(obj any) int64 {
-	if sized, ok := obj.(interface{ Size() int }); ok {
-		return int64(sized.Size())
+// weigh is the estimate for one object. One goroutine at a time may weigh.
+func (s *scale[T]) weigh(obj T) int64 {
+	if !s.sampled {
+		return bareWeight + length(obj)
 	}
-	document, err := json.Marshal(obj)
-	if err != nil {
-		return 0
+	if s.skip > 0 {
+		s.skip--
+		return max(s.typical, bareWeight+annotated(obj.GetAnnotations()))
 	}
+	s.skip = rand.IntN(2*weighEvery - 1)
+	weight := bareWeight + length(obj)
+	if s.typical == 0 {
+		s.typical = weight
+	}
+	s.typical += (weight - s.typical) / 8
+	return max(s.typical, weight)
+}
+
+// length is that of an object on the wire, about.
+func length(obj any) int64 {
+	switch obj := obj.(type) {
+	case runtime.Unstructured:
+		return lengthOf(obj.UnstructuredContent())
+	case interface{ Size() int }:
+		return int64(obj.Size())
+	}
+	document, _ := json.Marshal(obj) // what has no JSON has no length
 	return int64(len(document))
+}
+
+// lengthOf is about the length of a part of a document.
+func lengthOf(part any) (length int64) {
+	switch part := part.(type) {
+	case string:
+		return int64(len(part)) + 3
+	case map[string]any:
+		for key, value := range part {
+			length += int64(len(key)) + 4 + lengthOf(value)
+		}
+	case []any:
+		for _, value := range part {
+			length += 1 + lengthOf(value)
+		}
+	}
+	return length + 2
+}
+
+func annotated(annotations map[string]string) (length int64) {
+	for key, value := range annotations {
+		length += int64(len(key) + len(value))
+	}
+	return length
 }
