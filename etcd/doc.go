@@ -8,8 +8,12 @@
 //	if err != nil { … }
 //	go reflector.New(etcd.New[corev1.Pod](client, "/registry/pods/"), pods).Run(ctx)
 //
-// It is a module of its own: programs that read an API server do not get etcd's dependencies.
-// Endpoints, TLS, user and password are those of the clientv3.Client.
+// A [Collection] is written, too: by the rules of watchcache/collection, which are those of an API
+// server. apiserver.ServeCollection serves it to Kubernetes clients, so that it survives its
+// server, and several servers share one truth.
+//
+// The package is a module of its own: programs that read an API server do not get etcd's
+// dependencies. Endpoints, TLS, user and password are those of the clientv3.Client.
 //
 // # What is guaranteed
 //
@@ -33,6 +37,16 @@
 //  6. A watch holds one answer of etcd at a time. A slow reader makes etcd wait, not this process
 //     grow; a reader that is slower than compaction gets a 410.
 //
+// A collection that etcd keeps:
+//
+//  7. A write is made on the state on which it was decided, or decided again. No write that was
+//     acknowledged is lost, whoever else writes.
+//  8. A read without a version shows every write that was acknowledged before, by whatever server:
+//     etcd's revision is asked for, and the cache answers once it has reached that. There is one
+//     watch of etcd, however many clients read.
+//  9. Versions are etcd's: those of several servers are comparable, and a watch may move between
+//     them.
+//
 // # What etcd is known to do
 //
 // Each watch has a gRPC stream of its own: watches that share one starve each other (etcd issue
@@ -52,6 +66,9 @@
 // the deletion is then told as in 4.
 //
 // # What is not
+//
+// Objects do not expire: a collection has no leases. Exact versions that the cache has forgotten
+// are a 410 from a server, though etcd may have them.
 //
 // Nothing is converted and no default is applied: an object is what was written, in the version in
 // which it was stored ([WithAPIVersion] refuses others). Encrypted values need the API server that

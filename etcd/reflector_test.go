@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -124,8 +126,12 @@ func TestCorruptValueInAStore(t *testing.T) {
 func TestServerIsAway(t *testing.T) {
 	t.Parallel()
 	server := start(t)
-	client := connect(t, clientv3.Config{}, server)
-	put(t, client, pod("a"))
+	writer := connect(t, clientv3.Config{}, server)
+	put(t, writer, pod("a"))
+	// gRPC's own delay grows with the outage; here it is longer than the test from the start.
+	client := connect(t, clientv3.Config{DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff: backoff.Config{BaseDelay: time.Hour, MaxDelay: time.Hour},
+	})}}, server)
 	pods := store.NewIndexer[*corev1.Pod]()
 	r := keep(t, etcd.New[corev1.Pod](client, "/registry/pods/"), pods)
 	synced(t, r)
@@ -135,7 +141,7 @@ func TestServerIsAway(t *testing.T) {
 	require.Equal(t, 1, pods.Snapshot().Len(), "the content stays")
 	again := run(t, &config)
 	<-again.Server.ReadyNotify()
-	reached(t, r, put(t, client, pod("b")))
+	reached(t, r, put(t, writer, pod("b")))
 	until(t, r, func(s reflector.Status) bool { return s.Class == reflector.OK })
 	require.Len(t, r.Status().Lists, 1, "%v", r.Status().Lists)
 }

@@ -62,8 +62,8 @@ func (e *resourceEndpoint[T]) serveDelete(c call) error {
 	if err != nil {
 		return err
 	}
-	_, stays := e.collection.Snapshot().Get(e.cache.Resource().Key(c.target.Namespace, c.target.Name))
-	if stays || e.cache.Resource().GracePeriod != nil {
+	_, err = e.collection.Get(c.target.Namespace, c.target.Name)
+	if !apierrors.IsNotFound(err) || e.cache.Resource().GracePeriod != nil {
 		return e.respond(c, http.StatusOK, deleted)
 	}
 	respondStatus(c, c.format, &metav1.Status{

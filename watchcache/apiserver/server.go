@@ -64,8 +64,21 @@ func Serve[T store.Object](s *Server, resource watchcache.Resource[T]) *collecti
 	if err != nil {
 		panic(err)
 	}
-	s.add(newEndpoint(c.Cache(), c))
+	ServeCollection(s, c)
 	return c
+}
+
+// ServeCollection adds a collection that has been made elsewhere, such as one whose storage is
+// etcd. Reads are answered by its cache, once that shows every write that has returned if the
+// request asks for the latest version. It panics as [Serve] does.
+func ServeCollection[T store.Object](s *Server, c *collection.Collection[T]) {
+	switch {
+	case s == nil:
+		panic("apiserver: ServeCollection: the server is nil: make it with NewServer")
+	case c == nil:
+		panic("apiserver: ServeCollection: the collection is nil")
+	}
+	s.add(newEndpoint(c.Cache(), c))
 }
 
 // ServeCache adds a collection that is read-only over HTTP, and that a reflector fills. While it is

@@ -31,7 +31,8 @@ import (
 // Errors are API status errors. All methods are safe for concurrent use.
 type Collection[T store.Object] struct {
 	cache     *watchcache.Cache[T]
-	revision  *watchcache.Revision
+	storage   Storage[T]
+	revision  *watchcache.Revision // nil if the storage counts
 	ownership *ownership[T]
 	manager   string // the name under which fields are owned
 }
@@ -43,12 +44,27 @@ func New[T store.Object](resource watchcache.Resource[T], revision *watchcache.R
 	if err != nil {
 		return nil, err
 	}
-	owners, err := newOwnership(resource)
+	c, err := On(cache, memory[T]{cache, revision})
 	if err != nil {
 		return nil, err
 	}
-	return &Collection[T]{cache: cache, revision: revision, ownership: owners, manager: unknownManager}, nil
+	c.revision = revision
+	return c, nil
 }
+
+// On is a collection whose objects are in a storage. Its readers have cache, which a reflector keeps
+// equal to the storage. It fails on a resource for which no owners of fields can be kept.
+func On[T store.Object](cache *watchcache.Cache[T], storage Storage[T]) (*Collection[T], error) {
+	owners, err := newOwnership(cache.Resource())
+	if err != nil {
+		return nil, err
+	}
+	return &Collection[T]{cache: cache, storage: storage, ownership: owners, manager: unknownManager}, nil
+}
+
+// WaitFresh returns once readers of the cache see every write that has returned: at once, unless the
+// collection is [On] a storage.
+func (c *Collection[T]) WaitFresh(ctx context.Context) error { return c.storage.WaitFresh(ctx) }
 
 // As is the same collection for writes by a field manager (KEP-555). The empty name stands for an
 // unknown manager.
@@ -80,6 +96,10 @@ func (c *Collection[T]) Compact() { c.cache.Compact() }
 // with a write to another collection, and forgets what was before. All watches under way end with a
 // 410.
 func (c *Collection[T]) Expire() {
+	if c.revision == nil { // the storage counts
+		c.cache.Expire(0)
+		return
+	}
 	_ = c.revision.Write(func(string) (bool, error) { // it has no error of its own
 		c.cache.Expire(c.revision.Current() + 1)
 		return true, nil
@@ -92,11 +112,11 @@ func (c *Collection[T]) SendBookmarks() { c.cache.SendBookmarks() }
 
 // Get returns an object, or NotFound. The namespace of cluster-scoped objects is not looked at.
 func (c *Collection[T]) Get(namespace, name string) (T, error) {
-	obj, ok := c.Snapshot().Get(c.resource().Key(namespace, name))
-	if !ok {
-		return obj, apierrors.NewNotFound(c.resource().GroupResource(), name)
+	obj, found, err := c.storage.Read(c.resource().Key(namespace, name))
+	if err == nil && !found {
+		err = c.notFound(name)
 	}
-	return obj, nil
+	return obj, err
 }
 
 // Create stores a new object under a new UID, creation time and resource version, and generation 1
@@ -122,15 +142,12 @@ func (c *Collection[T]) Create(obj T) (created T, err error) {
 	if _, ok := object.Spec.Of(next); ok {
 		next.SetGeneration(1)
 	}
-	err = c.revision.Write(func(version string) (bool, error) {
-		if _, ok := c.Snapshot().Get(store.KeyOf(next)); ok {
-			return false, apierrors.NewAlreadyExists(c.resource().GroupResource(), next.GetName())
+	return c.storage.Write(store.KeyOf(next), func(_ T, found bool) (Decision[T], error) {
+		if found {
+			return Decision[T]{}, apierrors.NewAlreadyExists(c.resource().GroupResource(), next.GetName())
 		}
-		next.SetResourceVersion(version)
-		created = next
-		return true, c.cache.Add(next)
+		return Decision[T]{Put, next}, nil
 	})
-	return created, err
 }
 
 // generatedLength is how many characters a generated name gets.
@@ -174,32 +191,50 @@ func (c *Collection[T]) replace(obj T, merge func(stored, next T) T) (result T, 
 	if err := c.validate(given); err != nil {
 		return result, err
 	}
-	err = c.revision.Write(func(version string) (bool, error) {
-		stored, err := c.Get(given.GetNamespace(), given.GetName())
+	again := false
+	return c.storage.Write(store.KeyOf(given), func(stored T, found bool) (d Decision[T], err error) {
+		err = c.there(found, given.GetName())
 		if err == nil {
 			err = c.checkUpdate(stored, given)
 		}
 		if err != nil {
-			return false, err
+			return d, err
 		}
-		next := merge(stored, given)
-		c.resource().SetKind(next)
-		keepSystemFields(stored, next)
-		if apiequality.Semantic.DeepEqual(stored, next) {
-			result = stored
-			return false, nil
+		next := given
+		if again { // merge has written into it
+			next = object.Copy(obj)
+			c.resource().SetKind(next)
 		}
-		if !object.Spec.Same(stored, next) {
-			next.SetGeneration(stored.GetGeneration() + 1)
-		}
-		next.SetResourceVersion(version)
-		result = next
-		if released(stored, next) {
-			return true, c.cache.Delete(next)
-		}
-		return true, c.cache.Update(next)
+		again = true
+		return c.updated(stored, merge(stored, next)), nil
 	})
-	return result, err
+}
+
+// updated decides what becomes of a stored object of which next is the new state.
+func (c *Collection[T]) updated(stored, next T) Decision[T] {
+	c.resource().SetKind(next)
+	keepSystemFields(stored, next)
+	if apiequality.Semantic.DeepEqual(stored, next) {
+		return Decision[T]{Keep, stored}
+	}
+	if !object.Spec.Same(stored, next) {
+		next.SetGeneration(stored.GetGeneration() + 1)
+	}
+	if released(stored, next) {
+		return Decision[T]{Remove, next}
+	}
+	return Decision[T]{Put, next}
+}
+
+func (c *Collection[T]) there(found bool, name string) error {
+	if found {
+		return nil
+	}
+	return c.notFound(name)
+}
+
+func (c *Collection[T]) notFound(name string) error {
+	return apierrors.NewNotFound(c.resource().GroupResource(), name)
 }
 
 func (c *Collection[T]) checkUpdate(stored, obj T) error {

@@ -38,23 +38,19 @@ type verdict struct{ changed, stays bool }
 
 // mark notes on the object that it is to go, where there is something to note.
 func (c *Collection[T]) mark(namespace, name string, options metav1.DeleteOptions) (result T, v verdict, err error) {
-	err = c.revision.Write(func(version string) (bool, error) {
-		stored, err := c.Get(namespace, name)
+	result, err = c.storage.Write(c.resource().Key(namespace, name), func(stored T, found bool) (d Decision[T], err error) {
+		err = c.there(found, name)
 		if err == nil && options.Preconditions != nil {
 			err = c.checkPreconditions(stored, *options.Preconditions)
 		}
 		if err != nil {
-			return false, err
+			return d, err
 		}
 		next := object.Copy(stored)
-		v = c.terminate(next, options.GracePeriodSeconds)
-		result = stored
-		if !v.changed {
-			return false, nil
+		if v = c.terminate(next, options.GracePeriodSeconds); !v.changed {
+			return Decision[T]{Keep, stored}, nil
 		}
-		next.SetResourceVersion(version)
-		result = next
-		return true, c.cache.Update(next)
+		return Decision[T]{Put, next}, nil
 	})
 	return result, v, err
 }
@@ -108,19 +104,16 @@ func (c *Collection[T]) gracePeriod(obj T, requested *int64) int64 {
 }
 
 func (c *Collection[T]) remove(namespace, name string, preconditions metav1.Preconditions) (result T, err error) {
-	err = c.revision.Write(func(version string) (bool, error) {
-		stored, err := c.Get(namespace, name)
+	return c.storage.Write(c.resource().Key(namespace, name), func(stored T, found bool) (d Decision[T], err error) {
+		err = c.there(found, name)
 		if err == nil {
 			err = c.checkPreconditions(stored, preconditions)
 		}
 		if err != nil {
-			return false, err
+			return d, err
 		}
-		result = object.Copy(stored)
-		result.SetResourceVersion(version)
-		return true, c.cache.Delete(result)
+		return Decision[T]{Remove, object.Copy(stored)}, nil
 	})
-	return result, err
 }
 
 func (c *Collection[T]) checkPreconditions(stored T, p metav1.Preconditions) error {

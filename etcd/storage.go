@@ -1,0 +1,198 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tributary-go/tributary/internal/wire"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/collection"
+)
+
+// Collection is a collection that etcd keeps. It is written here by the rules of
+// collection.Collection, and by any other program that writes below the same prefix, such as a
+// second server. Its readers have a cache, which [Collection.Run] keeps equal to etcd.
+//
+// A write is decided on what etcd has, and is made if the object has not changed meanwhile; else it
+// is decided again. It returns once this collection's cache shows it, or after three seconds. A
+// write whose answer is lost may have been made: its error is a 5xx, and it is not repeated.
+type Collection[T store.Object] struct {
+	*collection.Collection[T]
+	source    *Source[T]
+	reflector *reflector.Reflector[T]
+}
+
+// NewCollection makes a collection below a prefix of etcd, which may hold objects already:
+//
+//	pods, err := etcd.NewCollection(client, "/registry/pods/", watchcache.Pods())
+//	if err != nil { … }
+//	go pods.Run(ctx)
+//	apiserver.ServeCollection(server, pods.Collection)
+//
+// Types with generated code are stored in protobuf, documents in JSON, as kube-apiserver stores
+// them. It panics as [New] does, and fails as collection.New does.
+func NewCollection[O any, T interface {
+	*O
+	store.Object
+}](client *clientv3.Client, prefix Prefix, resource watchcache.Resource[T], options ...watchcache.Option) (*Collection[T], error) {
+	cache, err := watchcache.NewCache(resource, options...)
+	if err != nil {
+		return nil, err
+	}
+	source := New[O, T](client, prefix, WithAPIVersion(resource.GroupVersionKind().GroupVersion().String()))
+	c := &Collection[T]{source: source, reflector: reflector.New[T](source, cache)}
+	c.Collection, err = collection.On(cache, collection.Storage[T](&storage[T]{source, cache}))
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Run keeps the cache equal to etcd until ctx ends. It is called once.
+func (c *Collection[T]) Run(ctx context.Context) error { return c.reflector.Run(ctx) }
+
+// WaitSynced returns once the cache holds a whole state. Errors are those of reflector.WaitSynced.
+func (c *Collection[T]) WaitSynced(ctx context.Context) error { return c.reflector.WaitSynced(ctx) }
+
+// Status is the health of the cache.
+func (c *Collection[T]) Status() reflector.Status { return c.reflector.Status() }
+
+// storage keeps objects in etcd.
+type storage[T store.Object] struct {
+	source *Source[T]
+	cache  *watchcache.Cache[T]
+}
+
+const (
+	writePatience = 30 * time.Second // of one write, with all its attempts
+	freshPatience = 3 * time.Second  // until the cache shows it
+	askEvery      = 100 * time.Millisecond
+)
+
+func (s *storage[T]) key(of string) string { return s.source.prefix + of }
+
+// live is what etcd has of an object; revision is 0 if there is none.
+func (s *storage[T]) live(ctx context.Context, key string) (obj T, revision int64, err error) {
+	answer, err := s.source.client.Get(ctx, s.key(key))
+	if err != nil {
+		return obj, 0, classified(ctx, err)
+	}
+	if len(answer.Kvs) == 0 {
+		return obj, 0, nil
+	}
+	kv := answer.Kvs[0]
+	obj, err = s.source.decoder.object(key, kv.Value, kv.ModRevision, false)
+	if err != nil {
+		return obj, 0, apierrors.NewInternalError(fmt.Errorf("object %s cannot be used: %w", key, err))
+	}
+	return obj, kv.ModRevision, nil
+}
+
+// Read implements collection.Storage.
+func (s *storage[T]) Read(key string) (T, bool, error) {
+	ctx, cancel := context.WithTimeout(s.source.client.Ctx(), writePatience)
+	defer cancel()
+	obj, revision, err := s.live(ctx, key)
+	return obj, revision > 0, err
+}
+
+// Write implements collection.Storage.
+func (s *storage[T]) Write(key string, decide func(T, bool) (collection.Decision[T], error)) (result T, err error) {
+	ctx, cancel := context.WithTimeout(s.source.client.Ctx(), writePatience)
+	defer cancel()
+	for {
+		stored, revision, err := s.live(ctx, key)
+		if err != nil {
+			return result, err
+		}
+		d, err := decide(stored, revision > 0)
+		if err != nil || d.Op == collection.Keep {
+			return d.Object, err
+		}
+		operation := clientv3.OpDelete(s.key(key))
+		if d.Op == collection.Put {
+			value, err := s.encode(d.Object)
+			if err != nil {
+				return result, apierrors.NewInternalError(fmt.Errorf("object %s cannot be encoded: %w", key, err))
+			}
+			operation = clientv3.OpPut(s.key(key), string(value))
+		}
+		answer, err := s.source.client.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(s.key(key)), "=", revision)).Then(operation).Commit()
+		switch {
+		case err != nil:
+			return result, classified(ctx, err)
+		case answer.Succeeded:
+			version := strconv.FormatInt(answer.Header.Revision, 10)
+			d.Object.SetResourceVersion(version)
+			s.shown(ctx, version)
+			return d.Object, nil
+		}
+	}
+}
+
+// shown waits until the cache shows a write. One that does not keeps nobody from having written.
+func (s *storage[T]) shown(ctx context.Context, version string) {
+	ctx, cancel := context.WithTimeout(ctx, freshPatience)
+	defer cancel()
+	_ = s.cache.WaitFor(ctx, version)
+}
+
+// WaitFresh implements collection.Storage: etcd's newest revision is asked for, and then how far
+// the cache's watch has come, until it is there.
+func (s *storage[T]) WaitFresh(ctx context.Context) error {
+	answer, err := s.source.client.Get(ctx, s.source.prefix) // there is no such key
+	if err != nil {
+		return classified(ctx, err)
+	}
+	version := strconv.FormatInt(answer.Header.Revision, 10)
+	for began := time.Now(); time.Since(began) < freshPatience; {
+		s.source.RequestProgress()
+		within, cancel := context.WithTimeout(ctx, askEvery)
+		err = s.cache.WaitFor(within, version)
+		late := within.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !late {
+			return err
+		}
+	}
+	return tooLarge(answer.Header.Revision, s.reached())
+}
+
+func (s *storage[T]) reached() int64 {
+	version, _ := strconv.ParseInt(s.cache.ResourceVersion(), 10, 64)
+	return version
+}
+
+// encode is an object as kube-apiserver stores it, without its version.
+func (s *storage[T]) encode(obj T) ([]byte, error) {
+	stored := obj.DeepCopyObject().(T)
+	stored.SetResourceVersion("")
+	kind := s.cache.Resource().GroupVersionKind()
+	message, ok := any(stored).(interface{ Marshal() ([]byte, error) })
+	if !ok {
+		stored.GetObjectKind().SetGroupVersionKind(kind)
+		text, err := json.Marshal(stored)
+		return bytes.TrimSpace(text), err
+	}
+	stored.GetObjectKind().SetGroupVersionKind(kind)
+	raw, err := message.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: name}, Raw: raw}
+	envelope, err := unknown.Marshal()
+	return slices.Concat([]byte(wire.Magic), envelope), err
+}
