@@ -52,8 +52,8 @@ func New[T store.Object](resource watchcache.Resource[T], revision *watchcache.R
 	return c, nil
 }
 
-// On is a collection whose objects are in a storage. Its readers have cache, which a reflector keeps
-// equal to the storage. It fails on a resource for which no owners of fields can be kept.
+// On is a collection whose objects are in a storage. Its readers have cache, which a reflector
+// keeps equal to the storage. It fails on a resource for which no owners of fields can be kept.
 func On[T store.Object](cache *watchcache.Cache[T], storage Storage[T]) (*Collection[T], error) {
 	owners, err := newOwnership(cache.Resource())
 	if err != nil {
@@ -62,8 +62,8 @@ func On[T store.Object](cache *watchcache.Cache[T], storage Storage[T]) (*Collec
 	return &Collection[T]{cache: cache, storage: storage, ownership: owners, manager: unknownManager}, nil
 }
 
-// WaitFresh returns once readers of the cache see every write that has returned: at once, unless the
-// collection is [On] a storage.
+// WaitFresh returns once readers of the cache see every write that has returned: at once, unless
+// the collection is [On] a storage.
 func (c *Collection[T]) WaitFresh(ctx context.Context) error { return c.storage.WaitFresh(ctx) }
 
 // As is the same collection for writes by a field manager (KEP-555). The empty name stands for an

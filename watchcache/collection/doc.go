@@ -1,16 +1,17 @@
-// Package collection is a collection in memory that is written under the API server's rules.
+// Package collection is a collection that is written under the API server's rules.
 //
 //	pods, err := collection.New(watchcache.Pods(), watchcache.NewRevision())
 //	if err != nil { … }
 //	pod, err := pods.Create(&corev1.Pod{ … })
 //
-// apiserver.Serve makes one that Kubernetes clients can reach.
+// apiserver.Serve makes one that Kubernetes clients can reach. [New] keeps objects in memory; [On]
+// keeps them in a [Storage], of which package etcd has one.
 //
 // # What is guaranteed
 //
-// Resource versions grow by one with each write, over all collections of one revision. Writers wait
-// for each other, and never for a reader. Everything that [watchcache.Cache] promises to readers
-// holds.
+// Resource versions grow by one with each write, over all collections of one revision; a storage
+// has versions of its own. Writers in memory wait for each other, and never for a reader.
+// Everything that [watchcache.Cache] promises to readers holds.
 //
 // # How it differs from the API server
 //
