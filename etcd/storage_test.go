@@ -105,9 +105,9 @@ func TestReadsAreConsistent(t *testing.T) {
 	}
 	// Writes elsewhere move the version on, and no event of the collection says so.
 	elsewhere := putValue(t, client, "/registry/leases/ns/a", []byte("{}"))
-	list, err := one.CoreV1().Pods("ns").List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	version, err := strconv.ParseInt(list.ResourceVersion, 10, 64)
+	once := listwatch.FromClient[corev1.Pod](one.CoreV1().RESTClient(), "pods") // client-go would ask again
+	_, meta := read(t, once.List(t.Context(), metav1.ListOptions{}))
+	version, err := strconv.ParseInt(meta.ResourceVersion, 10, 64)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, version, elsewhere)
 }
@@ -182,6 +182,10 @@ func TestCollectionOutlivesItsServer(t *testing.T) {
 	first, err := etcd.NewCollection(client, pods, watchcache.Pods())
 	require.NoError(t, err)
 	created, err := first.Create(pod("a", labelled("app", "web")))
+	require.NoError(t, err)
+	changed := created.DeepCopy()
+	changed.Labels["app"] = "db"
+	created, err = first.Update(changed)
 	require.NoError(t, err)
 	answer, err := client.Get(t.Context(), pods+"ns/a")
 	require.NoError(t, err)
