@@ -48,6 +48,7 @@ func newMemo(t testing.TB) *sharing.Memo {
 	t.Helper()
 	memo, err := sharing.New()
 	require.NoError(t, err)
+	memo.NeverRest()
 	return memo
 }
 

@@ -3,8 +3,7 @@ package sharing
 import (
 	"reflect"
 	"slices"
-
-	"github.com/tributary-go/tributary/internal/wire"
+	"sync"
 )
 
 // An object that has changed once will change again, and in few of its parts. So for each object
@@ -21,6 +20,9 @@ type latest struct {
 	state func() any // nil once nobody keeps it
 	parts []part     // by path
 }
+
+// size is about the bytes that a note takes.
+func (l latest) size() int { return latestBytes + partBytes*len(l.parts) }
 
 // part is the run of one field, or one element of it.
 type part struct {
@@ -40,25 +42,35 @@ const (
 	partShift  = 0 * step
 	maxTraced  = 1<<step - 2 // elements that a path can tell apart
 
-	minTraced  = 32      // bytes: less is decoded sooner than hashed
-	maxParts   = 256     // of an object; a pod has some 20, of 24 bytes
-	maxChanged = 1 << 14 // objects of a generation
-	inFull     = 8       // one change in so many uses the memo alone: shared values stay in it
+	minTraced      = 48       // bytes: less is decoded sooner than hashed
+	maxTracedBytes = 16 << 10 // more is compared field by field
+	maxParts       = 256      // of an object; a pod has some 20, of 24 bytes
+	latestBytes    = 256      // of a note without parts, in its map
+	partBytes      = 24
+	inFull         = 8 // one change in so many uses the memo alone: shared values stay in it
 )
 
 // changes are the objects that changed lately, by UID, in two generations.
 type changes struct {
+	mu         sync.Mutex
 	young, old map[string]latest
+	bytes      int // of young
 	count      int
-	kept       habit // whether the last states are still there: a reader may keep something else
+	kept       habit // whether last states are still there: a reader may keep something else
+}
+
+func (c *changes) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.young) + len(c.old)
 }
 
 // latestOf returns the last state of an object that changes now; ok is false if changes are not
 // worth noting. The state may be without parts.
 func (m *Memo) latestOf(uid []byte) (last latest, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	c := &m.changes
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if !c.kept.wanted() {
 		return last, false
 	}
@@ -87,13 +99,20 @@ func (c Change) Keep(state func() any) {
 	}
 	c.now.state = state
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	most := m.mostLocked() / 2
+	m.mu.Unlock()
 	all := &m.changes
-	if len(all.young) >= maxChanged {
-		all.old, all.young = all.young, nil
-	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	if all.young == nil {
 		all.young = map[string]latest{}
+	}
+	last, known := all.young[c.now.uid]
+	if known {
+		all.bytes -= last.size()
+	}
+	if all.bytes += c.now.size(); int64(all.bytes) > most {
+		all.old, all.young, all.bytes = all.young, map[string]latest{}, c.now.size()
 	}
 	delete(all.old, c.now.uid)
 	all.young[c.now.uid] = c.now
@@ -101,16 +120,20 @@ func (c Change) Keep(state func() any) {
 
 // Forget drops the note of a deleted object.
 func (m *Memo) Forget(uid []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.changes.young, string(uid))
-	delete(m.changes.old, string(uid))
+	c := &m.changes
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last, known := c.young[string(uid)]; known {
+		c.bytes -= last.size()
+		delete(c.young, string(uid))
+	}
+	delete(c.old, string(uid))
 }
 
 // UnmarshalChange is [Memo.Unmarshal] for a new state of an object that was decoded before.
 func (m *Memo) UnmarshalChange(uid []byte, data []byte, obj unmarshaler) (c Change, err error) {
 	v := reflect.ValueOf(obj)
-	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || len(data) < m.limits.follow {
 		return c, m.Unmarshal(data, obj)
 	}
 	last, ok := m.latestOf(uid)
@@ -121,15 +144,14 @@ func (m *Memo) UnmarshalChange(uid []byte, data []byte, obj unmarshaler) (c Chan
 	if last.state != nil {
 		state := reflect.ValueOf(last.state())
 		if state.IsValid() && state.Type() == v.Type() {
-			root.last = state.Elem()
+			root.last = refTo(state)
 		}
-		m.stateKept(root.last.IsValid())
+		m.stateKept(!root.last.isNil())
 	}
-	p := m.planOf(v.Type().Elem())
 	d := m.take(len(data))
 	d.trace.last, d.trace.now = last.parts, d.trace.now[:0]
 	root.trace = &d.trace
-	err = d.object(p, v.Elem(), data, root)
+	err = d.object(v, obj, data, &root)
 	if err == nil {
 		if last.uid == "" {
 			last.uid = string(uid)
@@ -142,8 +164,8 @@ func (m *Memo) UnmarshalChange(uid []byte, data []byte, obj unmarshaler) (c Chan
 }
 
 func (m *Memo) stateKept(kept bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.changes.mu.Lock()
+	defer m.changes.mu.Unlock()
 	m.changes.kept.looked(kept)
 }
 
@@ -164,104 +186,49 @@ func (t *trace) repeats(at path, k key) bool {
 
 // traced is a message beside the same message in the last state of its object.
 type traced struct {
-	trace *trace        // nil: it is not known which object this is, or the message lies too deep
-	last  reflect.Value // invalid if there was none
+	trace *trace // nil: it is not known which object this is, or the message lies too deep
+	last  ref    // nil if there was none
 	at    path
 	shift int
 }
 
 // below is the message in a field of this one.
-func (t traced) below(f *field, number int) (b traced) {
+func (t *traced) below(f *field) (b traced) {
 	if t.trace == nil || t.shift != outerShift {
 		return b
 	}
-	b = traced{trace: t.trace, at: t.path(number), shift: innerShift}
-	if t.last.IsValid() {
-		b.last = t.last.Field(f.index)
-		if f.shape == pointer {
-			b.last = b.last.Elem() // invalid if it is nil
-		}
+	b = traced{trace: t.trace, at: t.path(f.number), shift: innerShift, last: t.last.field(f.offset)}
+	if f.kind == pointed && !b.last.isNil() {
+		b.last = b.last.target()
 	}
 	return b
 }
 
 // element is the message in element i of a field.
-func (t traced) element(f *field, number, i int) (b traced) {
+func (t *traced) element(f *field, i int) (b traced) {
 	if t.trace == nil || t.shift < innerShift || i >= maxTraced {
 		return b
 	}
-	b = traced{trace: t.trace, at: t.path(number) | path(i+1)<<elemShift, shift: partShift}
-	if t.last.IsValid() {
-		if all := t.last.Field(f.index); i < all.Len() {
-			b.last = all.Index(i)
-		}
+	b = traced{trace: t.trace, at: t.path(f.number) | path(i+1)<<elemShift, shift: partShift}
+	if first, n := t.last.field(f.offset).slice(); i < n {
+		b.last = first.element(i, f.elem.Size())
 	}
 	return b
 }
 
 // mark and forget are for a message that turns out to be of another form: its parts must not be
 // relied on.
-func (t traced) mark() int {
-	if t.trace == nil {
+func (t *traced) mark() int {
+	if t == nil || t.trace == nil {
 		return 0
 	}
 	return len(t.trace.now)
 }
 
-func (t traced) forget(mark int) {
-	if t.trace != nil {
+func (t *traced) forget(mark int) {
+	if t != nil && t.trace != nil {
 		t.trace.now = t.trace.now[:mark]
 	}
 }
 
-func (t traced) path(number int) path { return t.at | path(number)<<t.shift }
-
-// unchanged looks for the run of a field in the last state of the same object. A key that was
-// made on the way is returned. Texts are compared directly, since they are stored as they come.
-func (w *walk) unchanged(f *field, number int, run []byte, count int) (k key, keyed, found bool) {
-	if f.text {
-		last := w.own.last
-		return k, false, last.IsValid() && count == 1 && run[0]&7 == wire.Bytes && last.Field(f.index).String() == string(payload(run))
-	}
-	if h := w.ownHabits(f); h != nil {
-		return w.m.lookBack(w.own, w.own.path(number), &h.whole, run)
-	}
-	return k, false, false
-}
-
-// unchangedElement does the same for an element of a field.
-func (w *walk) unchangedElement(f *field, own traced, data []byte) (k key, keyed, found bool) {
-	if h := w.ownHabits(f); h != nil && own.trace != nil {
-		return w.m.lookBack(own, own.at, &h.each, data)
-	}
-	return k, false, false
-}
-
-// lookBack looks for a part in the last state, if the habit h says that it is worth it.
-func (m *decoder) lookBack(own traced, at path, h *habit, data []byte) (k key, keyed, found bool) {
-	if len(data) < minTraced || !h.wanted() {
-		return k, false, false
-	}
-	k = m.keyOf(data)
-	found = own.trace.repeats(at, k) && own.last.IsValid()
-	if own.last.IsValid() {
-		h.looked(found)
-	}
-	return k, true, found
-}
-
-// ownHabits are the habits of looking for a field, and for its elements, in the last state of an
-// object.
-type ownHabits struct{ whole, each habit }
-
-// ownHabits are the habits of a field; nil if it is not looked for.
-func (w *walk) ownHabits(f *field) *ownHabits {
-	if w.own.trace == nil || w.at == nil {
-		return nil
-	}
-	s := &w.at.slots[f.slot]
-	if s.ownHabits == nil {
-		s.ownHabits = &ownHabits{}
-	}
-	return s.ownHabits
-}
+func (t *traced) path(number int) path { return t.at | path(number)<<t.shift }

@@ -17,18 +17,25 @@ type decoder struct {
 	since    uint32                  // the doubts after which before was decoded
 	previous map[any]*previousObject // by plan
 	far      map[*site]*habit
-	trace    trace
-	doc      wire.Document
-	sum      []byte // of hash
-	names    map[string]string
+	roots    map[reflect.Type]*root
+	nodes    []*node // of all roots
+
+	recentBytes int // that the nodes keep
+	trace       trace
+	doc         wire.Document
+	sum         []byte // of hash
+	names       map[string]string
 
 	nameBytes int
 
 	root      treeSite
 	treeSites int
 
-	equal, shared uint64 // parts that the object before had too, and their bytes
+	counts counts
 }
+
+// counts are what a decoder adds to the statistics after each object.
+type counts struct{ same, shared, lookups, hits uint64 }
 
 // maxIdle is the number of decoders that are kept. More are made while more goroutines decode at
 // once.
@@ -41,12 +48,12 @@ func (m *Memo) take(size int) *decoder {
 	m.beginLocked(size)
 	last := len(m.idle) - 1
 	if last < 0 {
-		return &decoder{Memo: m, since: m.doubts, previous: map[any]*previousObject{}, far: map[*site]*habit{}, sum: make([]byte, 0, len(Digest{}))}
+		return &decoder{Memo: m, since: m.doubts.Load(), previous: map[any]*previousObject{}, far: map[*site]*habit{}, roots: map[reflect.Type]*root{}, sum: make([]byte, 0, len(Digest{}))}
 	}
 	d := m.idle[last]
 	m.idle = m.idle[:last]
-	if d.since != m.doubts {
-		d.since = m.doubts
+	if doubts := m.doubts.Load(); d.since != doubts {
+		d.since = doubts
 		d.forgetPrevious()
 	}
 	return d
@@ -56,9 +63,11 @@ func (m *Memo) take(size int) *decoder {
 func (d *decoder) giveBack() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.stats.Same += d.equal
-	d.stats.Shared += d.shared
-	d.equal, d.shared = 0, 0
+	d.stats.Same += d.counts.same
+	d.stats.Shared += d.counts.shared
+	d.stats.Lookups += d.counts.lookups
+	d.stats.Hits += d.counts.hits
+	d.counts = counts{}
 	d.doc.End()
 	if len(d.idle) < maxIdle {
 		d.idle = append(d.idle, d)
@@ -67,8 +76,8 @@ func (d *decoder) giveBack() {
 
 // same counts a part that is equal in the previous object.
 func (d *decoder) same(size int) {
-	d.equal++
-	d.shared += uint64(size)
+	d.counts.same++
+	d.counts.shared += uint64(size)
 }
 
 // previousOf is the previous object of the type that a plan is for.

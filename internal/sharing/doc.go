@@ -4,24 +4,32 @@
 // the plain decoders.
 //
 // An object is taken apart into the fields of its messages (protobuf) or its members (JSON). A
-// field is compared with the bytes in the same place of the previous object. If they are equal,
-// so is the Go value. If not, the bytes are looked up in a [Memo], and the Go value that was
-// decoded from equal bytes is assigned. A field that is not found is taken apart in turn, or
-// goes through the plain decoder, and is kept.
+// part is compared with the bytes that stood in its place lately: in the neighbours of the
+// object, which are alike. If they are equal, so is the Go value. If not, the bytes are looked
+// up in a [Memo], and the Go value that was decoded from equal bytes is assigned. A part that is
+// not found is taken apart in turn, or goes through the plain decoder, and is kept. Protobuf
+// messages are decoded by a plan of offsets, made once per type from the struct tags: see
+// unsafe.go for its rules.
 //
 //  1. Only the form that API servers write is taken apart: known fields of the declared wire
 //     type, in ascending order, each in one run. A message of any other form is decoded plainly,
 //     as a whole.
-//  2. The fields that are worth a look-up are not declared but learned, for each place in an
-//     object. A place that rarely finds a value rests for a while and is tried again.
+//  2. The parts that are worth a look-up are not declared but learned, for each place in an
+//     object. A place that rarely finds a value rests for a while and is tried again. So does a
+//     whole type: while few of its objects have an eighth of their bytes found, the generated
+//     code decodes them. Objects below 1 KiB are not compared with their last state.
 //  3. Different bytes are never taken for equal. Up to 15 bytes are compared themselves, longer
 //     ones by 128 bits of a polynomial hash (GMAC) under a key that never leaves the process.
 //     For two inputs of n bytes that were chosen without the key, the chance of one hash is
 //     below n/2^124, by proof and not by experience.
-//  4. A Memo is bounded in bytes, and forgets values that the last two generations of objects
-//     did not use. It remembers no part of more than 4 KiB.
+//  4. A Memo forgets values that the last two generations of objects did not use. The values of
+//     a generation stand for at most 8 MiB of wire, or an eighth of the largest list, and never
+//     more than 128 MiB. No value stands for more than 4 KiB. A decoder keeps 1 MiB of bytes
+//     beside recent values; there are as many decoders as goroutines that decode at once, and at
+//     most 4 while none does.
 //  5. An object that changes is also compared with its own last state, by its texts and the keys
-//     of its other fields. The last state is held by a weak pointer.
+//     of its larger parts. The last state is held by a weak pointer. The keys take as many bytes
+//     as a generation at most, and those of a deleted object go with it ([Memo.Forget]).
 //  6. After [Memo.Doubt], a value is handed out again only once it was compared with its bytes:
 //     a reader may have written into it.
 //

@@ -11,14 +11,16 @@ import "reflect"
 // Doubt makes every value be compared with its bytes before it is handed out again. That costs one
 // decoding for each value that comes again.
 func (m *Memo) Doubt() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.doubts++
-	m.changes.young, m.changes.old = nil, nil
+	m.doubts.Add(1)
+	c := &m.changes
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.young, c.old, c.bytes = nil, nil, 0
 }
 
 // forgetPrevious lets go of the previous objects. The habits of their places stay.
 func (d *decoder) forgetPrevious() {
+	d.forgetRecent()
 	for _, b := range d.previous {
 		b.set(reflect.Value{}, nil, false)
 	}

@@ -3,13 +3,14 @@ package sharing
 import (
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Memo remembers decoded values. One memo serves any number of types and is safe for concurrent
-// use: each object is decoded by a [decoder] of its own, and the values that they share are under
-// one lock, which is held for one look-up at a time.
+// use: each object is decoded by a [decoder] of its own, and the values of each field are under a
+// lock of their own, which is held for one look-up.
 //
 // It forgets by generations, counted in objects and not in time: an entry lives on while an
 // object of this generation or the last one has used it. A generation is twice as long as the
@@ -20,22 +21,25 @@ type Memo struct {
 	hash   *Hash
 	drop   bool // managedFields
 
-	mu      sync.Mutex
+	mu      sync.Mutex // of the fields up to doubts
 	plans   map[reflect.Type]*plan
 	structs map[reflect.Type]*jsonPlan
 	sites   []*site
-	tree    treeMemo
-	changes changes
 	idle    []*decoder // the one used last comes last
+	objects int        // decoded in this generation
+	longest int        // objects of the longest list lately
+	largest int        // and its bytes on the wire
+	stats   Stats      // but for Entries, Held and Changing
 
 	// doubts is the number of calls of Doubt. A value from before the last one is not handed out.
-	doubts uint32
+	doubts atomic.Uint32
 
-	objects int // decoded in this generation
-	bytes   int // of what is kept in this generation: on the wire, and of the entries
-	longest int // objects of the longest list lately
-	largest int // and its bytes on the wire
-	stats   Stats
+	tree    treeMemo
+	changes changes
+
+	bytes   atomic.Int64 // kept in this generation: on the wire, and of the entries
+	entries atomic.Int64
+	held    atomic.Int64
 }
 
 // Stats is what a [Memo] holds, and how often it was useful.
@@ -52,11 +56,14 @@ type limits struct {
 	objects int // of a generation, at least
 	bytes   int // of a generation, at least: an eighth of the largest list, if that is more
 	most    int // bytes of a generation, whatever the list
+	follow  int // bytes of an object whose last state is noted, at least
+	share   int // percent of an object that must be found for the object to count as found
 }
 
-// defaultLimits: 4,096 objects are the pods of 40 nodes, which leave 1 to 10 MiB. 50,000 pods
-// leave 128 MiB if each ReplicaSet has three of them.
-var defaultLimits = limits{objects: 4096, bytes: 8 << 20, most: 128 << 20}
+// defaultLimits: an object below 1 KiB is decoded sooner than followed. 4,096 objects are the
+// pods of 40 nodes, which leave 1 to 10 MiB. 50,000 pods leave 128 MiB if each ReplicaSet has
+// three of them.
+var defaultLimits = limits{objects: 4096, bytes: 8 << 20, most: 128 << 20, follow: 1 << 10, share: 12}
 
 // maxPart is the most bytes of wire that a remembered value stands for. Larger parts belong to
 // one object, such as the data of a ConfigMap, or have smaller parts that are found themselves.
@@ -95,7 +102,8 @@ func (m *Memo) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stats := m.stats
-	stats.Changing = len(m.changes.young) + len(m.changes.old)
+	stats.Entries, stats.Held = int(m.entries.Load()), int(m.held.Load())
+	stats.Changing = m.changes.len()
 	return stats
 }
 
@@ -113,20 +121,43 @@ func (m *Memo) Listed(objects, bytes int) {
 func (m *Memo) beginLocked(size int) {
 	m.objects++
 	m.stats.Bytes += uint64(size)
-	if m.objects > max(m.limits.objects, 2*m.longest) || m.bytes > min(max(m.limits.bytes, m.largest/8), m.limits.most) {
+	if m.objects > max(m.limits.objects, 2*m.longest) || m.bytes.Load() > m.mostLocked() {
 		m.ageLocked()
 	}
 }
 
+// mostLocked is the most bytes of a generation.
+func (m *Memo) mostLocked() int64 {
+	return int64(min(max(m.limits.bytes, m.largest/8), m.limits.most))
+}
+
 // ageLocked begins a new generation.
 func (m *Memo) ageLocked() {
-	m.objects, m.bytes = 0, 0
-	m.stats.Entries, m.stats.Held = m.tree.age()
+	m.objects = 0
+	m.bytes.Store(0)
+	m.tree.age(m)
 	for _, s := range m.sites {
-		s.old, s.young = s.young, table{}
-		m.stats.Entries += s.old.len()
-		m.stats.Held += s.old.bytes
+		s.age(m)
 	}
+}
+
+func (s *site) age(m *Memo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.forgot(s.old.len(), s.old.bytes)
+	s.old, s.young = s.young, table{}
+}
+
+// kept and forgot count entries and the bytes of wire that they stand for.
+func (m *Memo) kept(size int) {
+	m.bytes.Add(int64(size + entryBytes))
+	m.entries.Add(1)
+	m.held.Add(int64(size))
+}
+
+func (m *Memo) forgot(entries, size int) {
+	m.entries.Add(-int64(entries))
+	m.held.Add(-int64(size))
 }
 
 // key stands for bytes: the bytes themselves and their number if they are few, else their hash.
@@ -144,6 +175,7 @@ func (m *decoder) keyOf(b []byte) (k key) {
 // site is one field of a type, with the values that were decoded there.
 type site struct {
 	typ        reflect.Type
+	mu         sync.Mutex
 	young, old table
 }
 
@@ -152,7 +184,7 @@ type site struct {
 type habit struct{ tries, hits, skip, pause int32 }
 
 const (
-	trial     = 128     // look-ups before a place is judged
+	trial     = 64      // look-ups before a place is judged
 	worth     = 4       // it must find one in so many
 	firstRest = 1 << 11 // how long it rests at first; twice as long each time
 	lastRest  = 1 << 17
@@ -203,66 +235,65 @@ func (h *habit) looked(found bool) {
 }
 
 // find assigns to dst the value that was decoded from equal bytes.
-func (m *Memo) find(s *site, h *habit, k key, size int, dst reflect.Value) bool {
-	m.mu.Lock()
-	m.stats.Lookups++
-	found := false
+func (d *decoder) find(s *site, h *habit, k key, size int, dst reflect.Value) (found bool) {
+	doubts := d.doubts.Load()
+	s.mu.Lock()
 	i, known := s.young.index[k]
 	switch {
 	case known:
-		if found = s.young.checked[i] == m.doubts; found {
+		if found = s.young.checked[i] == doubts; found {
 			dst.Set(s.young.values.Index(int(i)))
 		}
 	case s.old.index != nil:
-		if i, known = s.old.index[k]; known && s.old.checked[i] == m.doubts {
+		if i, known = s.old.index[k]; known && s.old.checked[i] == doubts {
 			found = true
 			dst.Set(s.old.values.Index(int(i)))
-			m.renewLocked(s, k, size, dst)
+			d.renewLocked(s, k, size, dst, doubts)
 		}
 	}
-	if found {
-		m.stats.Hits++
-		m.stats.Shared += uint64(size)
-	}
-	m.mu.Unlock()
+	s.mu.Unlock()
 	h.looked(known)
+	d.counts.lookups++
+	if found {
+		d.counts.hits++
+		d.counts.shared += uint64(size)
+	}
 	return found
 }
 
 // renewLocked takes a value of the last generation into this one.
-func (m *Memo) renewLocked(s *site, k key, size int, value reflect.Value) {
+func (m *Memo) renewLocked(s *site, k key, size int, value reflect.Value, checked uint32) {
 	delete(s.old.index, k)
 	s.old.bytes -= size
-	m.stats.Entries--
-	m.stats.Held -= size
-	m.keepLocked(s, k, size, value)
+	m.forgot(1, size)
+	m.keepLocked(s, k, size, value, checked)
 }
 
-// keep remembers a decoded value. Slices lose their spare capacity: two objects must not grow
-// into one array. A value in doubt is handed out again if it still agrees with its bytes.
-func (m *decoder) keep(s *site, h *habit, k key, size int, value reflect.Value) {
+// keep remembers a decoded value. Slices lose their spare capacity: two objects must not grow into
+// one array. A value in doubt is handed out again if it still agrees with its bytes.
+func (d *decoder) keep(s *site, h *habit, k key, size int, value reflect.Value) {
 	trim(value)
 	if h.skip > 0 {
 		return // judged by the very look-up that did not find it
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.since != m.doubts {
+	if d.since != d.doubts.Load() {
 		return // it may have parts that are in doubt by now
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if i, known := s.young.index[k]; known {
-		if s.young.checked[i] != m.doubts { // else it came from another decoder, by now
+		if s.young.checked[i] != d.since { // else it came from another decoder, by now
 			settle(s.young.values.Index(int(i)), value)
-			s.young.checked[i] = m.doubts
+			s.young.checked[i] = d.since
 		}
 		return
 	}
 	if i, known := s.old.index[k]; known {
 		settle(s.old.values.Index(int(i)), value)
-		m.renewLocked(s, k, size, value)
+		d.renewLocked(s, k, size, value, d.since)
 		return
 	}
-	m.keepLocked(s, k, size, value)
+	d.keepLocked(s, k, size, value, d.since)
 }
 
 // settle makes two values one: the older one if it is whole, so that it stays shared, else the
@@ -275,16 +306,9 @@ func settle(older, newer reflect.Value) {
 	}
 }
 
-func (m *Memo) keepLocked(s *site, k key, size int, value reflect.Value) {
-	s.young.add(s.typ, k, size, value, m.doubts)
-	m.keptLocked(size)
-}
-
-// keptLocked counts an entry of this generation.
-func (m *Memo) keptLocked(size int) {
-	m.bytes += size + entryBytes
-	m.stats.Entries++
-	m.stats.Held += size
+func (m *Memo) keepLocked(s *site, k key, size int, value reflect.Value, checked uint32) {
+	s.young.add(s.typ, k, size, value, checked)
+	m.kept(size)
 }
 
 // trim takes the spare capacity of a slice.

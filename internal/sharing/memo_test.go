@@ -35,9 +35,12 @@ func decode(t *testing.T, m *Memo, in *corev1.ConfigMap) *corev1.ConfigMap {
 
 // count recounts what the statistics say.
 func (m *Memo) count() (entries, bytes int) {
-	entries, bytes = len(m.tree.young)+len(m.tree.old), m.tree.bytes
-	for _, v := range m.tree.old {
-		bytes += v.size
+	for i := range m.tree {
+		for _, generation := range []map[key]treeValue{m.tree[i].young, m.tree[i].old} {
+			for _, v := range generation {
+				entries, bytes = entries+1, bytes+v.size
+			}
+		}
 	}
 	for _, s := range m.sites {
 		entries += s.young.len() + s.old.len()
@@ -79,23 +82,27 @@ func TestTheStatisticsAreTheSumOfWhatIsHeld(t *testing.T) {
 		_, err := m.UnmarshalTree(fmt.Appendf(nil, `{"metadata":{"name":"object-%d"},"spec":{"set":%d,"list":["a","b"]}}`, i, i/10))
 		require.NoError(t, err)
 		entries, bytes := m.count()
-		require.Equal(t, entries, m.stats.Entries)
-		require.Equal(t, bytes, m.stats.Held)
+		require.Equal(t, entries, m.Stats().Entries)
+		require.Equal(t, bytes, m.Stats().Held)
 		require.Less(t, bytes+entries*entryBytes, 2*(4<<10+1<<10), "two generations, each with the parts of one object on top")
 	}
 }
 
 func TestAPlaceThatFindsNothingRests(t *testing.T) {
-	m := testMemo(t, defaultLimits)
+	limits := defaultLimits
+	limits.share = 0
+	m := testMemo(t, limits)
 	for i := range 10 * trial {
 		decode(t, m, configMap(i))
 	}
 	p := m.planOf(reflect.TypeFor[corev1.ConfigMap]())
 	meta := m.planOf(reflect.TypeFor[metav1.ObjectMeta]())
-	require.Len(t, m.idle, 1, "who decodes alone has one decoder")
-	name := m.idle[0].previous[p].root.slots[p.fields[1].slot].nested[0].slots[meta.fields[1].slot].whole
-	require.Positive(t, name.skip)
-	require.Equal(t, trial-1, meta.fields[1].whole.young.len(), "kept while it was tried")
+	require.Len(t, m.idle, 1, "a goroutine that decodes alone has one decoder")
+	number := func(of *plan, number int) *field { return &of.fields[of.index[number]-1] }
+	root := m.idle[0].roots[p.typ]
+	name := number(meta, 1)
+	require.Positive(t, root.slots[number(p, 1).slot].below.slots[name.slot].whole.skip)
+	require.Equal(t, trial-1, name.whole.young.len(), "kept while it was tried")
 }
 
 func TestOneMemoServesManyGoroutines(t *testing.T) {
@@ -124,7 +131,7 @@ func TestOneMemoServesManyGoroutines(t *testing.T) {
 	}
 	running.Wait()
 	entries, bytes := m.count()
-	require.Equal(t, entries, m.stats.Entries)
-	require.Equal(t, bytes, m.stats.Held)
+	require.Equal(t, entries, m.Stats().Entries)
+	require.Equal(t, bytes, m.Stats().Held)
 	require.LessOrEqual(t, len(m.idle), maxIdle)
 }

@@ -68,11 +68,10 @@ func (at *place) invalid() {
 
 // slot is the knowledge of one field in a place, besides its bounds.
 type slot struct {
-	whole     habit
-	ownHabits *ownHabits // nil until needed
-	nested    []*place   // by number of the element
-	elements  []span     // of a JSON array, brackets included; protobuf needs no bounds
-	spare     []span
+	whole    habit
+	nested   []*place // by number of the element
+	elements []span   // of a JSON array, brackets included; protobuf needs no bounds
+	spare    []span
 }
 
 // span is the bounds of one field, counted from the beginning of its message.
@@ -117,21 +116,4 @@ type previous struct {
 	value reflect.Value
 	data  []byte
 	taken bool // over: the place to decode into has the value already
-}
-
-// payload is the message in the run of one field.
-func (p previous) payload() previous {
-	if p.data != nil {
-		p.data = payload(p.data)
-	}
-	return p
-}
-
-// pointer is the payload of a field whose value is a pointer to it.
-func (p previous) pointer() previous {
-	if p.data == nil || p.value.IsNil() {
-		return previous{}
-	}
-	p.value = p.value.Elem()
-	return p.payload()
 }

@@ -32,6 +32,17 @@ type jsonField struct {
 	dropped bool // it is passed over
 }
 
+// shape is how the value of a member is taken apart.
+type shape int
+
+const (
+	scalar   shape = iota // it lies in the struct itself: nothing to share
+	leaf                  // it is decoded as a whole
+	message               // taken apart in turn
+	pointer               // a pointer to such a message
+	messages              // a slice of them
+)
+
 // form is how a value is decoded that is not taken apart.
 type form int
 

@@ -5,55 +5,86 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
-// plan is how the protobuf messages of one type are taken apart. It is made once per type, from
-// the struct tags that the generators leave, `protobuf:"bytes,2,opt,name=spec"`: no type has code
-// of its own here.
+// plan is how the protobuf messages of one type are decoded. It is made once per type, from the
+// struct tags that the generators leave, `protobuf:"bytes,2,opt,name=spec"`: no type has code of
+// its own here. It does not change afterwards.
 type plan struct {
-	fields []*field // by number; nil if there is none
-	slices []int    // which of the struct's fields are slices that are decoded plainly
-	slots  int      // how many fields are looked up
+	typ    reflect.Type
+	fields []field
+	index  []uint16 // by number: 1 + position in fields, 0 if there is none
+	slots  int      // how many fields have a slot
+	slices []uintptr
 }
 
 // field is one field of a message.
 type field struct {
-	index   int  // in the struct
-	single  bool // it may stand in a message once only, for its occurrences would be merged
+	kind    kind
+	format  byte // wire type
 	entries bool // its values are entries of a map
-	strings bool // it is a map[string]string
-	text    bool // it is a string
-	dropped bool // it is passed over
-	shape   shape
+	isRun   bool // it may stand in a message more than once, in one run
+	free    bool // its wire type is left to the generated code
+	number  int
+	head    int // bytes of its tag
+	least   int // bytes that are worth a look-up
+	slot    int // -1: nothing is shared
+	offset  uintptr
+	typ     reflect.Type
 	elem    reflect.Type         // of a message
-	nested  atomic.Pointer[plan] // its plan, when it is first needed
-	slot    int                  // among the fields that are looked up
+	nested  atomic.Pointer[plan] // of elem, made when it is first needed
 	whole   *site                // of all occurrences together; nil for a scalar
 	each    *site                // of each occurrence of a repeated message
 }
 
-type shape int
+// kind is how a field is decoded.
+type kind uint8
 
 const (
-	scalar   shape = iota // lies in the struct itself: nothing to share
-	leaf                  // decoded by the code of the message around it
-	message               // taken apart in turn
-	pointer               // a pointer to such a message
-	messages              // a slice of them
+	skipped   kind = iota // not at all
+	generated             // by the generated code of the message around it
+	inline                // a message in the struct itself
+	pointed               // a pointer to a message
+	repeated              // a slice of messages
+	texts                 // []string
+	textMap               // map[string]string
+	boolean               // scalars
+	number32
+	number64
+	text
+	octets // []byte
+	instant
+	microInstant
+	booleanTo // pointers to scalars
+	number32To
+	number64To
+	textTo
+	instantTo
+	microInstantTo
 )
 
 // unmarshaler is the generated code of a message.
 type unmarshaler interface{ Unmarshal(data []byte) error }
 
-var unmarshalerType = reflect.TypeFor[unmarshaler]()
+var (
+	unmarshalerType = reflect.TypeFor[unmarshaler]()
+	microTimeType   = reflect.TypeFor[metav1.MicroTime]()
+	bytesType       = reflect.TypeFor[[]byte]()
+)
 
-// highest is the highest field number that is taken apart; the types of the API end at 43. A plan
-// is indexed by number.
-const highest = 1 << 10
-
-func (p *plan) in(of reflect.Value, number int) reflect.Value {
-	return of.Field(p.fields[number].index)
-}
+const (
+	// highest is the highest field number that is taken apart; the types of the API end at 43.
+	highest = 1 << 10
+	// worthMessage and worthRun are the smallest messages and runs that are looked up: smaller ones
+	// are decoded sooner.
+	worthMessage = 16
+	worthRun     = 8
+	worthPointer = 3
+)
 
 func (m *Memo) planOf(t reflect.Type) *plan {
 	m.mu.Lock()
@@ -61,72 +92,144 @@ func (m *Memo) planOf(t reflect.Type) *plan {
 	if p := m.plans[t]; p != nil {
 		return p
 	}
-	p := &plan{}
+	p := &plan{typ: t}
 	m.plans[t] = p
 	if !isMessage(t) {
 		return p // without fields: each message of it is decoded plainly
 	}
+	numbers := 0
 	for i := range t.NumField() {
-		number, f := m.fieldOf(t.Field(i))
-		if f == nil {
+		numbers = max(numbers, numberOf(t.Field(i)))
+	}
+	p.index = make([]uint16, numbers+1)
+	p.fields = make([]field, 0, t.NumField())
+	for i := range t.NumField() {
+		of := t.Field(i)
+		number := numberOf(of)
+		if number == 0 {
 			continue
 		}
-		f.index, f.dropped = i, m.drops(t, t.Field(i).Name)
-		if f.shape != scalar {
-			f.slot = p.slots
-			p.slots++
+		p.fields = append(p.fields, field{typ: of.Type, number: number, offset: of.Offset, head: 1, slot: -1})
+		f := &p.fields[len(p.fields)-1]
+		p.index[number] = uint16(len(p.fields))
+		if number > 15 {
+			f.head = 2
 		}
-		if f.shape == leaf && t.Field(i).Type.Kind() == reflect.Slice {
-			p.slices = append(p.slices, i)
+		f.classify()
+		f.isRun = f.kind == repeated || f.kind == texts || f.kind == textMap || f.kind == generated
+		f.free = f.kind == generated && !f.entries
+		if m.drops(t, of.Name) {
+			f.kind = skipped
 		}
-		for len(p.fields) <= number {
-			p.fields = append(p.fields, nil)
+		m.addSites(p, f)
+		if of.Type.Kind() == reflect.Slice {
+			p.slices = append(p.slices, of.Offset)
 		}
-		p.fields[number] = f
 	}
 	return p
 }
 
-// fieldOf reads a tag; nil if there is none that can be relied on.
-func (m *Memo) fieldOf(of reflect.StructField) (number int, f *field) {
+// numberOf reads the field number in a tag; 0 if there is none that can be relied on.
+func numberOf(of reflect.StructField) int {
 	tag := strings.Split(of.Tag.Get("protobuf"), ",")
 	if len(tag) < 2 || !of.IsExported() {
-		return 0, nil
+		return 0
 	}
 	number, err := strconv.Atoi(tag[1])
 	if err != nil || number < 1 || number > highest {
-		return 0, nil
+		return 0
 	}
-	f = &field{}
-	t := of.Type // tags are wrong about wire types and repetition in places (PodSpec, 22 and 25)
-	own := reflect.PointerTo(t).Implements(unmarshalerType)
-	switch {
-	case isMessage(t):
-		f.shape, f.elem, f.single = message, t, true
-	case t.Kind() == reflect.Pointer && isMessage(t.Elem()):
-		f.shape, f.elem, f.single = pointer, t.Elem(), true
-	case t.Kind() == reflect.Slice && isMessage(t.Elem()) && !own:
-		f.shape, f.elem = messages, t.Elem()
-		f.each = m.newSite(f.elem)
-	case t.Kind() >= reflect.Bool && t.Kind() <= reflect.Float64:
-		f.shape = scalar
-	default:
-		f.shape, f.entries, f.strings, f.text = leaf, t.Kind() == reflect.Map, t == stringMapType, t.Kind() == reflect.String
-	}
-	if f.shape != scalar {
-		f.whole = m.newSite(t)
-	}
-	return number, f
+	return number
 }
 
+// classify goes by the Go type: tags are wrong about wire types and repetition in places (PodSpec,
+// 22 and 25).
+func (f *field) classify() {
+	t, to := f.typ, f.typ
+	if t.Kind() == reflect.Pointer {
+		to = t.Elem()
+	}
+	f.kind, f.format, f.entries = generated, wire.Bytes, t.Kind() == reflect.Map
+	switch {
+	case t == timeType:
+		f.kind = instant
+	case to == timeType:
+		f.kind = instantTo
+	case t == microTimeType:
+		f.kind = microInstant
+	case to == microTimeType:
+		f.kind = microInstantTo
+	case isMessage(t):
+		f.kind, f.elem, f.least = inline, t, worthMessage
+	case isMessage(to):
+		f.kind, f.elem, f.least = pointed, to, worthPointer
+	case decodesItself(t) || decodesItself(to):
+		f.least = worthPointer
+	case t.Kind() == reflect.Slice && isMessage(t.Elem()):
+		f.kind, f.elem, f.least = repeated, t.Elem(), worthRun
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
+		f.kind, f.least = texts, worthRun
+	case t.ConvertibleTo(stringMapType) && t.Kind() == reflect.Map:
+		f.kind, f.least = textMap, worthRun
+	case t == bytesType:
+		f.kind = octets
+	default:
+		f.scalar(t, to)
+	}
+}
+
+// scalar classifies a field without a message in it.
+func (f *field) scalar(t, to reflect.Type) {
+	kinds := map[reflect.Kind][2]kind{
+		reflect.String: {text, textTo}, reflect.Bool: {boolean, booleanTo},
+		reflect.Int32: {number32, number32To}, reflect.Int64: {number64, number64To},
+	}
+	known, ok := kinds[to.Kind()]
+	switch {
+	case !ok:
+		f.least = worthRun
+	case t.Kind() == reflect.Pointer:
+		f.kind = known[1]
+	default:
+		f.kind = known[0]
+	}
+	if ok && to.Kind() != reflect.String {
+		f.format = wire.Varint
+	}
+}
+
+// addSites gives a field its place among the values that are remembered.
+func (m *Memo) addSites(p *plan, f *field) {
+	switch f.kind {
+	case skipped, boolean, number32, number64, octets, instant, microInstant:
+		return
+	case generated:
+		if k := f.typ.Kind(); k != reflect.Pointer && k != reflect.Map && k != reflect.Slice && k != reflect.Struct {
+			return // a number of another width
+		}
+	}
+	f.slot = p.slots
+	p.slots++
+	f.whole = m.newSite(f.typ)
+	if f.kind == repeated {
+		f.each = m.newSite(f.elem)
+	}
+}
+
+func decodesItself(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshalerType) }
+
 // isMessage reports whether a type is a message with generated code and tags. Other types have
-// code of their own (Time, Quantity), which tags cannot describe.
+// code of their own (Time, Quantity), which tags cannot describe. A message that keeps unknown
+// fields (XXX_unrecognized) is left to its code.
 func isMessage(t reflect.Type) bool {
-	if t.Kind() != reflect.Struct || !reflect.PointerTo(t).Implements(unmarshalerType) {
+	if t.Kind() != reflect.Struct || !decodesItself(t) {
 		return false
 	}
 	tagged := false
 	for i := range t.NumField() {
+		if strings.HasPrefix(t.Field(i).Name, "XXX_") {
+			return false
+		}
 		switch tag := t.Field(i).Tag.Get("protobuf"); {
 		case tag == "-":
 			return false

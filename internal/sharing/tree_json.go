@@ -1,7 +1,9 @@
 package sharing
 
 import (
+	"encoding/binary"
 	"reflect"
+	"sync"
 
 	kjson "sigs.k8s.io/json"
 
@@ -10,9 +12,20 @@ import (
 
 // treeMemo is the values that were decoded into unstructured objects. Their meaning does not
 // depend on their place, so there is one table for all. Habits are kept by path.
-type treeMemo struct {
+type treeMemo [treeShards]treeShard
+
+// treeShard is the values of some keys, under a lock of its own.
+type treeShard struct {
+	mu         sync.Mutex
 	young, old map[key]treeValue
-	bytes      int // of young
+}
+
+const treeShards = 16
+
+// shard is the shard of a key. A short key is text, so its bytes are mixed.
+func (t *treeMemo) shard(k key) *treeShard {
+	mixed := binary.LittleEndian.Uint64(k[:]) ^ binary.LittleEndian.Uint64(k[8:])
+	return &t[mixed*0x9e3779b97f4a7c15>>60]
 }
 
 type treeValue struct {
@@ -188,68 +201,74 @@ func (s *treeSite) element(m *decoder) *treeSite {
 }
 
 func (m *decoder) findTree(at *treeSite, k key, size int) (value any, ok bool) {
-	m.mu.Lock()
-	m.stats.Lookups++
-	found, known := m.tree.young[k]
+	t, doubts := m.tree.shard(k), m.doubts.Load()
+	t.mu.Lock()
+	found, known := t.young[k]
 	if !known {
-		if found, known = m.tree.old[k]; known && found.checked == m.doubts {
-			m.renewTreeLocked(k, found.value, size)
+		if found, known = t.old[k]; known && found.checked == doubts {
+			m.renewTreeLocked(t, k, found.value, size, doubts)
 		}
 	}
-	ok = known && found.checked == m.doubts
+	t.mu.Unlock()
+	ok = known && found.checked == doubts
+	m.counts.lookups++
 	if ok {
-		m.stats.Hits++
-		m.stats.Shared += uint64(size)
+		m.counts.hits++
+		m.counts.shared += uint64(size)
 	}
-	m.mu.Unlock()
 	at.looked(known)
 	return found.value, ok
 }
 
-func (m *Memo) renewTreeLocked(k key, value any, size int) {
-	delete(m.tree.old, k)
-	m.stats.Entries--
-	m.stats.Held -= size
-	m.keepTreeLocked(k, value, size)
+func (m *Memo) renewTreeLocked(t *treeShard, k key, value any, size int, checked uint32) {
+	delete(t.old, k)
+	m.forgot(1, size)
+	m.keepTreeLocked(t, k, value, size, checked)
 }
 
 // keepTree remembers a value, and returns the one to use, as keep does.
 func (m *decoder) keepTree(k key, value any, size int) any {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.since != m.doubts {
+	if m.since != m.doubts.Load() {
 		return value
 	}
-	if was, known := m.tree.young[k]; known {
-		if was.checked == m.doubts || reflect.DeepEqual(was.value, value) {
-			value = was.value
+	t := m.tree.shard(k)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if last, known := t.young[k]; known {
+		if last.checked == m.since || reflect.DeepEqual(last.value, value) {
+			value = last.value
 		}
-		m.tree.young[k] = treeValue{value, size, m.doubts}
+		t.young[k] = treeValue{value, size, m.since}
 		return value
 	}
-	if was, known := m.tree.old[k]; known {
-		if reflect.DeepEqual(was.value, value) {
-			value = was.value
+	if last, known := t.old[k]; known {
+		if reflect.DeepEqual(last.value, value) {
+			value = last.value
 		}
-		m.renewTreeLocked(k, value, size)
+		m.renewTreeLocked(t, k, value, size, m.since)
 		return value
 	}
-	m.keepTreeLocked(k, value, size)
+	m.keepTreeLocked(t, k, value, size, m.since)
 	return value
 }
 
-func (m *Memo) keepTreeLocked(k key, value any, size int) {
-	if m.tree.young == nil {
-		m.tree.young = map[key]treeValue{}
+func (m *Memo) keepTreeLocked(t *treeShard, k key, value any, size int, checked uint32) {
+	if t.young == nil {
+		t.young = map[key]treeValue{}
 	}
-	m.tree.young[k] = treeValue{value, size, m.doubts}
-	m.tree.bytes += size
-	m.keptLocked(size)
+	t.young[k] = treeValue{value, size, checked}
+	m.kept(size)
 }
 
 // age begins a new generation.
-func (t *treeMemo) age() (entries, bytes int) {
-	entries, bytes = len(t.young), t.bytes
-	t.old, t.young, t.bytes = t.young, nil, 0
-	return entries, bytes
+func (t *treeMemo) age(m *Memo) {
+	for i := range t {
+		s := &t[i]
+		s.mu.Lock()
+		for _, v := range s.old {
+			m.forgot(1, v.size)
+		}
+		s.old, s.young = s.young, nil
+		s.mu.Unlock()
+	}
 }

@@ -8,12 +8,18 @@ import (
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
-// jsonWalk goes through one JSON object.
+// jsonWalk goes through one JSON object beside the one that stood in its place in the previous
+// object.
 type jsonWalk struct {
-	beside
-	p    *jsonPlan
-	base int // where the object begins: the bounds of its members are counted from there
-	seen uint64
+	m      *decoder
+	p      *jsonPlan
+	at     *place // nil: nothing stood here, and nothing is noted
+	dst    reflect.Value
+	prev   previous
+	left   []span // members of prev that are still to come
+	fields []span // of this object, counted from base
+	base   int
+	seen   uint64
 }
 
 // unknownMember is the number of a member without a field.
@@ -22,7 +28,7 @@ const unknownMember = -1
 // jsonObject decodes the next value, an object, into dst, which is zero or, if that is taken, has
 // the value of prev. Its only error is errForm.
 func (m *decoder) jsonObject(p *jsonPlan, at *place, dst reflect.Value, prev previous) error {
-	w := jsonWalk{beside: beside{m: m, layout: p, at: at, dst: dst, prev: prev}, p: p, base: m.doc.At}
+	w := jsonWalk{m: m, p: p, at: at, dst: dst, prev: prev, base: m.doc.At}
 	w.begin()
 	if !p.usable {
 		return errForm
@@ -37,6 +43,63 @@ func (m *decoder) jsonObject(p *jsonPlan, at *place, dst reflect.Value, prev pre
 		w.end()
 	}
 	return err
+}
+
+// begin takes over the whole struct of the previous object: most fields will be equal, and the
+// others are set to zero one by one.
+func (w *jsonWalk) begin() {
+	if w.at == nil || !w.at.valid || w.prev.data == nil {
+		w.dst.SetZero()
+	} else {
+		w.left = w.at.fields
+		if !w.prev.taken {
+			w.dst.Set(w.prev.value)
+		}
+	}
+	if w.at != nil {
+		w.fields, w.at.valid = w.at.spare[:0], false
+	}
+}
+
+// end notes where the fields are, for the next object in this place.
+func (w *jsonWalk) end() {
+	for _, s := range w.left {
+		w.zero(s)
+	}
+	if w.at != nil {
+		w.at.fields, w.at.spare, w.at.valid = w.fields, w.at.fields, true
+	}
+}
+
+// zero drops a field that was taken over and does not come again.
+func (w *jsonWalk) zero(s span) {
+	if field := w.p.in(w.dst, s.number); field.IsValid() {
+		field.SetZero()
+	}
+}
+
+// repeated passes over a field that is equal in the previous object: its value is in dst already.
+func (w *jsonWalk) repeated(slot, size int) {
+	w.at.slots[slot].whole.same()
+	w.m.same(size)
+}
+
+// counterpart takes a field out of the previous object, with its bytes. A field that dst has taken
+// over is set to zero, unless its object is decoded in place; so are the fields before it.
+func (w *jsonWalk) counterpart(i int, kind shape) (prev previous) {
+	for _, passed := range w.left[:i] {
+		w.zero(passed)
+	}
+	s := w.left[i]
+	w.left = w.left[i+1:]
+	prev = previous{
+		value: w.p.in(w.prev.value, s.number), data: w.prev.data[s.start:s.end],
+		taken: kind == message,
+	}
+	if !prev.taken {
+		w.zero(s)
+	}
+	return prev
 }
 
 // same passes over a member that is equal in the previous object.
@@ -61,12 +124,17 @@ func (w *jsonWalk) same() bool {
 		}
 	}
 	w.left = w.left[1:]
-	w.noteMember(s.number, d.At, end)
+	w.note(s.number, d.At, end)
 	d.At = end
 	return true
 }
 
-func (w *jsonWalk) noteMember(number, start, end int) { w.note(number, start-w.base, end-w.base) }
+// note notes the bounds of a member.
+func (w *jsonWalk) note(number, start, end int) {
+	if w.at != nil {
+		w.fields = append(w.fields, span{number, start - w.base, end - w.base})
+	}
+}
 
 // member decodes the next member.
 func (w *jsonWalk) member() error {
@@ -90,7 +158,7 @@ func (w *jsonWalk) member() error {
 	} else {
 		err = errForm
 	}
-	w.noteMember(number, start, d.At)
+	w.note(number, start, d.At)
 	return err
 }
 

@@ -1,7 +1,9 @@
 package sharing
 
 import (
+	"encoding/binary"
 	"reflect"
+	"time"
 
 	"github.com/tributary-go/tributary/internal/wire"
 )
@@ -13,366 +15,452 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return obj.Unmarshal(data)
 	}
-	p := m.planOf(v.Type().Elem())
 	d := m.take(len(data))
-	err := d.object(p, v.Elem(), data, traced{})
+	err := d.object(v, obj, data, nil)
 	d.giveBack()
 	return err
 }
 
-// object decodes a whole object.
-func (m *decoder) object(p *plan, into reflect.Value, data []byte, own traced) error {
-	prev := m.previousOf(p, into.Type(), p.slots)
-	err := m.message(p, prev.root, into, data, prev.previous(), own)
-	prev.set(into, data, err == nil)
-	return err
+// object decodes a whole object. It leaves the object to the generated code while interning finds
+// too little to be worth its price.
+func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, own *traced) error {
+	r := d.rootOf(v.Type().Elem())
+	h := &r.objects
+	if own != nil {
+		h = &r.changes
+	}
+	if !d.drop && !h.wanted() {
+		return obj.Unmarshal(data)
+	}
+	ok := d.walk(r.node, refTo(v), data, own, 0)
+	if own == nil || !own.last.isNil() {
+		h.looked(100*int(d.counts.shared) >= d.limits.share*len(data))
+	}
+	if ok {
+		return nil
+	}
+	own.forget(0)
+	v.Elem().SetZero()
+	return obj.Unmarshal(data)
 }
 
-// message decodes one message into dst, which is zero or, if that is taken, has the value of prev.
-func (m *decoder) message(p *plan, at *place, dst reflect.Value, data []byte, prev previous, own traced) error {
-	w := walk{
-		beside: beside{m: m, layout: p, at: at, dst: dst, prev: prev},
-		p:      p, own: own, plain: plainRun{to: dst, data: data},
-	}
+// message decodes a message below an object into dst, which is zero. It is false if the generated
+// code refuses it.
+func (d *decoder) message(n *node, dst ref, b []byte, own *traced, index int) bool {
 	parts := own.mark()
-	w.begin()
-	for here := 0; here < len(data); {
-		end, err := w.same(here)
-		if err == nil && end < len(data) {
-			end, err = w.run(end)
-		}
-		switch {
-		case err == errForm:
-			own.forget(parts)
-			return w.plain.all()
-		case err != nil:
-			return err
-		}
-		here = end
+	if d.walk(n, dst, b, own, index) {
+		return true
 	}
-	if err := w.plain.until(len(data)); err != nil {
-		return err
+	own.forget(parts)
+	dst.value(n.plan.typ).SetZero()
+	if dst.message(n.plan.typ).Unmarshal(b) != nil {
+		return false
 	}
-	w.end()
-	w.trimSlices()
-	return nil
+	for _, offset := range n.plan.slices {
+		dst.field(offset).trimSlice()
+	}
+	return true
 }
 
-// walk goes through one message of protobuf.
-type walk struct {
-	beside
-	p     *plan
-	own   traced
-	last  int // number of the field before
-	plain plainRun
-}
-
-// trimSlices takes the spare capacity of slices that generated code has made.
-func (w *walk) trimSlices() {
-	if w.plain.used {
-		for _, i := range w.p.slices {
-			trim(w.dst.Field(i))
-		}
+// walk decodes a message of the usual form into dst, which is zero. It is false if the form is
+// another; then dst holds anything. The index tells the elements of lists apart.
+func (d *decoder) walk(n *node, dst ref, b []byte, own *traced, index int) bool {
+	p, last := n.plan, 0
+	if len(p.fields) == 0 && len(b) > 0 {
+		return false
 	}
-}
-
-// same passes over the runs that are equal in the previous message.
-func (w *walk) same(start int) (end int, err error) {
-	here, onlyScalars := start, true
-	for len(w.left) > 0 {
-		f := w.repeats(w.left[0], here)
-		if f == nil {
-			break
-		}
-		s := w.left[0]
-		size := s.end - s.start
-		w.left = w.left[1:]
-		w.noteRun(s.number, here, here+size)
-		here += size
-		if f.shape != scalar {
-			onlyScalars = false
-			w.repeated(f.slot, size)
-		}
-	}
-	if here == start || onlyScalars && w.plain.from < start {
-		return here, nil // it is cheaper to decode scalars again than to end a plain run
-	}
-	err = w.plain.until(start)
-	w.plain.from = here
-	return here, err
-}
-
-// repeats returns the field of the run s if the same run stands here; nil otherwise.
-func (w *walk) repeats(s span, here int) *field {
-	data, end := w.plain.data, here+s.end-s.start
-	if end > len(data) || string(data[here:end]) != string(w.prev.data[s.start:s.end]) || s.number <= w.last {
-		return nil
-	}
-	f := w.p.fields[s.number]
-	if !f.single && end < len(data) {
-		if again, _, _, _ := wire.Field(data[end:]); again == s.number {
-			return nil // the run goes on
-		}
-	}
-	return f
-}
-
-// run decodes the run of one field, which begins at start, and returns its end.
-func (w *walk) run(start int) (end int, err error) {
-	data := w.plain.data
-	number, format, _, size := wire.Field(data[start:])
-	if size == 0 || number <= w.last || number >= len(w.p.fields) || !w.p.fields[number].takes(format) {
-		return 0, errForm
-	}
-	f := w.p.fields[number]
-	end, count := start+size, 1
-	for !f.single && end < len(data) {
-		again, format, _, size := wire.Field(data[end:])
-		if size == 0 || again != number {
-			break
-		}
-		if !f.takes(format) {
-			return 0, errForm
-		}
-		end += size
-		count++
-	}
-	prev := w.previousRun(f, number)
-	w.noteRun(number, start, end)
-	return end, w.field(f, number, start, end, count, prev)
-}
-
-func (w *walk) noteRun(number, start, end int) {
-	w.last = number
-	w.note(number, start, end)
-}
-
-// previousRun is the same field of the previous message.
-func (w *walk) previousRun(f *field, number int) (prev previous) {
-	i := 0
-	for i < len(w.left) && w.left[i].number < number {
-		w.zero(w.left[i])
+	for i := 0; i < len(b); {
+		start := i
+		tag := uint(b[i])
 		i++
+		if tag >= 0x80 {
+			if i == len(b) || b[i] >= 0x80 || b[i] == 0 {
+				return false
+			}
+			tag = tag&0x7f | uint(b[i])<<7
+			i++
+		}
+		number, format := int(tag>>3), byte(tag&7)
+		var f *field
+		if number < len(p.index) && p.index[number] != 0 {
+			f = &p.fields[p.index[number]-1]
+			if number == last || format != f.format && !f.free {
+				return false
+			}
+		}
+		if number < last || number == 0 {
+			return false
+		}
+		last = number
+		var value uint64
+		from := i + 1
+		switch {
+		case i == len(b):
+			return false
+		case format == wire.Bytes && b[i] < 0x80: // most fields
+			if i = from + int(b[i]); i > len(b) {
+				return false
+			}
+		default:
+			if value, from, i = payloadOf(b, i, format); i == 0 {
+				return false
+			}
+		}
+		if f == nil {
+			continue // generated code skips an unknown field
+		}
+		to := dst.field(f.offset)
+		switch f.kind {
+		case text:
+			d.text(n, f, to, own, b[from:i], index)
+		case boolean:
+			*to.bool() = value != 0
+		case number32:
+			*to.int32() = int32(value)
+		case number64:
+			*to.int64() = int64(value)
+		case instant, microInstant:
+			t, ok := instantOf(b[from:i], f.kind == microInstant)
+			if !ok {
+				return false
+			}
+			*to.time() = t
+		case octets:
+			made := make([]byte, i-from)
+			copy(made, b[from:i])
+			*to.bytes() = made
+		case inline, pointed:
+			if !d.part(n, f, dst, to, own, b[from:i], 1, index) {
+				return false
+			}
+		case booleanTo, number32To, number64To, textTo, instantTo, microInstantTo:
+			if !d.pointer(n, f, to, b[from:i], value) {
+				return false
+			}
+		default:
+			count := 1
+			if f.isRun {
+				if i, count = f.run(b, start, i); i == 0 {
+					return false
+				}
+			}
+			switch {
+			case f.kind == skipped:
+			case f.slot >= 0:
+				if !d.part(n, f, dst, to, own, b[start:i], count, index) {
+					return false
+				}
+			case dst.message(p.typ).Unmarshal(b[start:i]) != nil:
+				return false
+			}
+		}
 	}
-	w.left = w.left[i:]
-	if len(w.left) == 0 || w.left[0].number > number {
-		return prev
-	}
-	return w.counterpart(0, f.shape)
+	return true
 }
 
-// takes reports whether this code knows a field of that wire type. The generated code judges the
-// fields that are left to it.
-func (f *field) takes(format int) bool {
-	return f != nil && (format == wire.Bytes || f.shape <= leaf && !f.strings)
+// run finds the end of a run whose first field is b[start:end]; zero if it has another form.
+func (f *field) run(b []byte, start, end int) (last, count int) {
+	for count = 1; end < len(b) && b[end] == b[start] && (f.head == 1 || end+1 < len(b) && b[end+1] == b[start+1]); count++ {
+		_, _, next := payloadOf(b, end+f.head, b[start]&7)
+		if next == 0 {
+			return 0, 0
+		}
+		end = next
+	}
+	return end, count
 }
 
-// field decodes the run of one field, data[start:end], or leaves it to the plain run.
-func (w *walk) field(f *field, number, start, end, count int, prev previous) error {
-	if f.shape == scalar {
-		return nil
+// payloadOf reads the value of a field from b[at:]: a varint, or the bounds of its bytes. End is
+// zero if it does not fit, or is a group.
+func payloadOf(b []byte, at int, format byte) (value uint64, from, end int) {
+	switch format {
+	case wire.Varint, wire.Bytes:
+		n := 1
+		if at < len(b) && b[at] < 0x80 {
+			value = uint64(b[at])
+		} else if value, n = binary.Uvarint(b[min(at, len(b)):]); n <= 0 {
+			return 0, 0, 0
+		}
+		if from = at + n; format == wire.Varint {
+			return value, from, from
+		}
+		if value > uint64(len(b)-from) {
+			return 0, 0, 0
+		}
+		return value, from, from + int(value)
+	case wire.Fixed64:
+		end = at + 8
+	case wire.Fixed32:
+		end = at + 4
+	default:
+		return 0, 0, 0
 	}
-	if f.dropped {
-		err := w.plain.until(start)
-		w.plain.from = end
-		return err
+	if end > len(b) {
+		return 0, 0, 0
 	}
-	run, into := w.plain.data[start:end], w.dst.Field(f.index)
-	k, keyed, found := w.unchanged(f, number, run, count)
-	h := w.m.whole(w.at, f.slot, f.whole)
-	looked := !found && len(run) <= maxPart && h.wanted()
-	if !found && !looked && f.shape == leaf && !f.strings {
-		return f.checkEntries(run)
+	return 0, at, end
+}
+
+// pointer decodes a pointer to a scalar. It is the last one if the value is the same.
+func (d *decoder) pointer(n *node, f *field, to ref, b []byte, value uint64) bool {
+	last := &n.slots[f.slot].last
+	ok := true
+	switch f.kind {
+	case booleanTo:
+		pointTo(to, last, last.bool(), value != 0)
+	case number32To:
+		pointTo(to, last, last.int32(), int32(value))
+	case number64To:
+		pointTo(to, last, last.int64(), int64(value))
+	case textTo:
+		if t := last.text(); t != nil && *t == string(b) {
+			to.point(*last)
+			break
+		}
+		pointTo(to, last, nil, string(b))
+	default:
+		var t time.Time
+		t, ok = instantOf(b, f.kind == microInstantTo)
+		pointTo(to, last, last.time(), t)
 	}
-	if err := w.plain.until(start); err != nil {
-		return err
+	return ok
+}
+
+// pointTo points to a value: the last one, or a new one.
+func pointTo[T comparable](to ref, last *ref, is *T, value T) {
+	if is == nil || *is != value {
+		made := new(T)
+		*made = value
+		*last = refOf(made)
 	}
-	w.plain.from = end
+	to.point(*last)
+}
+
+// instantOf decodes a Timestamp of seconds and nanoseconds, as metav1.Time and MicroTime do.
+func instantOf(b []byte, micro bool) (t time.Time, ok bool) {
+	if len(b) == 0 {
+		return t, true
+	}
+	if b[0] != 1<<3|wire.Varint {
+		return t, false
+	}
+	seconds, _, end := payloadOf(b, 1, wire.Varint)
+	if end == 0 {
+		return t, false
+	}
+	nanos := uint64(0)
+	if b = b[end:]; len(b) > 0 {
+		if b[0] != 2<<3|wire.Varint {
+			return t, false
+		}
+		if nanos, _, end = payloadOf(b, 1, wire.Varint); end != len(b) {
+			return t, false
+		}
+	}
+	if !micro {
+		return time.Unix(int64(seconds), 0), true
+	}
+	return time.Unix(int64(seconds), int64(time.Duration(int32(nanos)).Truncate(time.Microsecond))), true
+}
+
+// text decodes a string. The last state of the object is asked first: its texts are stored as they
+// come.
+func (d *decoder) text(n *node, f *field, to ref, own *traced, b []byte, index int) {
+	if own != nil && !own.last.isNil() {
+		if last := own.last.field(f.offset).text(); *last == string(b) {
+			*to.text() = *last
+			d.same(len(b))
+			return
+		}
+	}
+	s := &n.slots[f.slot].whole
+	if s.skip > 0 {
+		s.skip--
+		*to.text() = string(b)
+		return
+	}
+	sought, found := d.seek(s, f.whole, to, b, 1, index, &noKey)
+	if !found {
+		*to.text() = string(b)
+		d.keepPart(s, f.whole, to, b, index, sought)
+	}
+}
+
+var noKey key
+
+// part decodes a message or the run of a repeated field, which may be shared as a whole.
+func (d *decoder) part(n *node, f *field, dst, to ref, own *traced, b []byte, count, index int) bool {
+	s := &n.slots[f.slot].whole
+	if s.resting(f.least, len(b), own) {
+		s.skip = max(0, s.skip-1)
+		return d.value(n, f, dst, to, own, b, count, index)
+	}
+	var k key
+	if own != nil {
+		var found bool
+		if k, found = d.lookBack(s, f.whole, to, b, own, own.path(f.number), own.last.field(f.offset)); found {
+			return true
+		}
+	}
+	sought, found := d.seek(s, f.whole, to, b, f.least, index, &k)
 	if found {
-		into.Set(w.own.last.Field(f.index))
-		w.m.same(len(run))
-		w.at.forget(f.slot)
-		return nil
+		return true
 	}
-	if looked {
-		if !keyed {
-			k = w.m.keyOf(run)
-		}
-		if w.m.find(f.whole, h, k, len(run), into) {
-			w.at.forget(f.slot)
-			return nil
-		}
+	if !d.value(n, f, dst, to, own, b, count, index) {
+		return false
 	}
-	if err := w.decode(f, number, into, run, count, prev); err != nil {
-		return err
-	}
-	if looked {
-		w.m.keep(f.whole, h, k, len(run), into)
-	}
-	return nil
+	d.keepPart(s, f.whole, to, b, index, sought)
+	return true
 }
 
-// decode decodes the run of one field into its place.
-func (w *walk) decode(f *field, number int, into reflect.Value, run []byte, count int, prev previous) error {
-	if f.strings {
-		return w.m.strings(into, run, prev)
-	}
-	if f.shape == leaf {
-		if err := f.checkEntries(run); err != nil {
-			return err
+// value decodes a part that was not found.
+func (d *decoder) value(n *node, f *field, dst, to ref, own *traced, b []byte, count, index int) bool {
+	switch f.kind {
+	case inline:
+		below := d.below(n, f)
+		if own == nil {
+			return below != nil && d.message(below, to, b, nil, index)
 		}
-		return w.plain.unmarshal(run)
+		state := own.below(f)
+		return below != nil && d.message(below, to, b, &state, index)
+	case pointed:
+		below := d.below(n, f)
+		if below == nil {
+			return false
+		}
+		made := newOf(f.elem)
+		to.point(made)
+		if own == nil {
+			return d.message(below, made, b, nil, index)
+		}
+		state := own.below(f)
+		return d.message(below, made, b, &state, index)
+	case repeated:
+		below := d.below(n, f)
+		return below != nil && d.elements(n, f, below, to, own, b, count, index)
+	case texts:
+		return d.texts(f, to, b, count)
+	case textMap:
+		return d.textMap(f, to, own, b, count)
 	}
-	nested := f.nested.Load()
-	if nested == nil {
-		nested = w.m.planOf(f.elem)
-		f.nested.Store(nested)
-	}
-	switch f.shape {
-	case message:
-		return w.m.message(nested, w.at.below(f.slot, 0, nested.slots), into, payload(run), prev.payload(), w.own.below(f, number))
-	case pointer:
-		into.Set(reflect.New(f.elem))
-		return w.m.message(nested, w.at.below(f.slot, 0, nested.slots), into.Elem(), payload(run), prev.pointer(), w.own.below(f, number))
-	}
-	return w.elements(f, number, nested, into, run, count, prev)
+	return d.generated(n.plan, f, dst, to, b)
 }
 
-// elements decodes a run of repeated messages.
-func (w *walk) elements(f *field, number int, nested *plan, into reflect.Value, run []byte, count int, prev previous) error {
-	m := w.m
-	into.Grow(count)
-	into.SetLen(count)
-	trim(into)
+// elements decodes a run of messages.
+func (d *decoder) elements(n *node, f *field, below *node, to ref, own *traced, run []byte, count, index int) bool {
+	size := below.plan.typ.Size()
+	first := below.array(count)
+	s := &n.slots[f.slot].each
 	for i := range count {
-		whole, elem, below := cut(&run), into.Index(i), previous{}
-		if len(prev.data) > 0 && i < prev.value.Len() {
-			below = previous{value: prev.value.Index(i), data: cut(&prev.data)}
-		}
-		at := w.at.below(f.slot, i, nested.slots)
-		h := m.each(at, f.each)
-		if below.data != nil && string(whole) == string(below.data) {
-			elem.Set(below.value)
-			h.same()
-			m.same(len(whole))
-			continue
-		}
-		data := payload(whole)
-		own := w.own.element(f, number, i)
-		k, keyed, found := w.unchangedElement(f, own, data)
-		if found {
-			elem.Set(own.last)
-			m.same(len(whole))
-			at.invalid()
-			continue
-		}
-		looked := len(data) <= maxPart && h.wanted()
-		if looked {
-			if !keyed {
-				k = m.keyOf(data)
-			}
-			if m.find(f.each, h, k, len(data), elem) {
-				at.invalid()
-				continue
-			}
-		}
-		if err := m.message(nested, at, elem, data, below.payload(), own); err != nil {
-			return err
-		}
-		if looked {
-			m.keep(f.each, h, k, len(data), elem)
+		_, from, end := payloadOf(run, f.head, wire.Bytes)
+		b := run[from:end]
+		run = run[end:]
+		if !d.element(f, s, below, first.element(i, size), own, b, i, 5*index+i) {
+			return false
 		}
 	}
-	return nil
+	to.setSlice(first, count)
+	return true
 }
 
-// checkEntries looks into the entries of a map. Generated code lets a key or a value reach past
-// its entry into the bytes that follow. So the value that it makes of such an entry depends on
-// the bytes that it is given with it.
-func (f *field) checkEntries(run []byte) error {
-	if !f.entries {
-		return nil
+// element decodes element i of a run.
+func (d *decoder) element(f *field, s *shareable, below *node, to ref, own *traced, b []byte, i, index int) bool {
+	if s.resting(worthMessage, len(b), own) {
+		s.skip = max(0, s.skip-1)
+		return d.message(below, to, b, nil, index)
 	}
-	for len(run) > 0 {
-		_, _, _, size := wire.Field(run)
-		entry := payload(run[:size])
-		for len(entry) > 0 {
-			number, _, _, size := wire.Field(entry)
-			if size == 0 || number < 1 || number > 2 {
-				return errForm
-			}
-			entry = entry[size:]
+	var k key
+	var state *traced
+	if own != nil {
+		in := own.element(f, i)
+		state = &in
+		var found bool
+		if k, found = d.lookBack(s, f.each, to, b, state, state.at, state.last); found {
+			return true
 		}
-		run = run[size:]
 	}
-	return nil
+	sought, found := d.seek(s, f.each, to, b, worthMessage, index, &k)
+	if found {
+		return true
+	}
+	if !d.message(below, to, b, state, index) {
+		return false
+	}
+	d.keepPart(s, f.each, to, b, index, sought)
+	return true
 }
 
-// strings decodes a map of strings. Its names are shared with all others, its values with the map
-// of the previous object.
-func (m *decoder) strings(into reflect.Value, run []byte, prev previous) error {
+func (d *decoder) texts(f *field, to ref, run []byte, count int) bool {
+	made := make([]string, count)
+	for i := range made {
+		_, from, end := payloadOf(run, f.head, wire.Bytes)
+		made[i] = string(run[from:end])
+		run = run[end:]
+	}
+	*to.texts() = made
+	return true
+}
+
+// textMap decodes a map of strings. Its keys are shared with all others, its values with the last
+// state of the object.
+func (d *decoder) textMap(f *field, to ref, own *traced, run []byte, count int) bool {
 	var last map[string]string
-	if prev.data != nil {
-		last = prev.value.Interface().(map[string]string)
+	if own != nil && !own.last.isNil() {
+		last = *own.last.field(f.offset).textMap()
 	}
-	set := make(map[string]string, len(last))
-	for len(run) > 0 {
-		entry := payload(cut(&run))
-		var parts [3][]byte // by number of the field
-		for last := 0; len(entry) > 0; {
-			number, format, _, size := wire.Field(entry)
-			if size == 0 || number <= last || number > 2 || format != wire.Bytes {
-				return errForm
+	made := make(map[string]string, count)
+	for range count {
+		_, from, end := payloadOf(run, f.head, wire.Bytes)
+		key, value, ok := entryOf(run[from:end])
+		if !ok {
+			return false
+		}
+		run = run[end:]
+		text, known := last[string(key)]
+		if !known || text != string(value) {
+			text = string(value)
+		}
+		made[d.name(key)] = text
+	}
+	*to.textMap() = made
+	return true
+}
+
+// entryOf reads an entry of a map, of which both parts are length-delimited.
+func entryOf(b []byte) (key, value []byte, ok bool) {
+	if len(b) == 0 || b[0] != wire.Tag(1) {
+		return nil, nil, false
+	}
+	_, from, end := payloadOf(b, 1, wire.Bytes)
+	if end == 0 || end == len(b) || b[end] != wire.Tag(2) {
+		return nil, nil, false
+	}
+	key = b[from:end]
+	_, from, last := payloadOf(b, end+1, wire.Bytes)
+	if last != len(b) {
+		return nil, nil, false
+	}
+	return key, b[from:last], true
+}
+
+// generated gives a run to the generated code of its message, which merges it into the struct.
+// Generated code lets the key or value of a malformed entry reach past its end, into the bytes that
+// follow, so such a run is refused.
+func (d *decoder) generated(p *plan, f *field, dst, to ref, run []byte) bool {
+	if f.entries {
+		for rest := run; len(rest) > 0; {
+			_, from, end := payloadOf(rest, f.head, wire.Bytes)
+			if _, _, ok := entryOf(rest[from:end]); !ok {
+				return false
 			}
-			parts[number], entry, last = payload(entry[:size]), entry[size:], number
+			rest = rest[end:]
 		}
-		value, known := last[string(parts[1])]
-		if !known || value != string(parts[2]) {
-			value = string(parts[2])
-		}
-		set[m.name(parts[1])] = value
 	}
-	into.Set(reflect.ValueOf(set))
-	return nil
-}
-
-// plainRun collects neighbouring fields for the generated code of their message. That code merges
-// its input into the struct, so a message may be given to it in parts.
-type plainRun struct {
-	to   reflect.Value
-	data []byte // the whole message
-	from int    // what comes before is decoded
-	used bool   // something was decoded
-}
-
-func (r *plainRun) until(end int) error {
-	if r.from == end {
-		return nil
+	if dst.message(p.typ).Unmarshal(run) != nil {
+		return false
 	}
-	part := r.data[r.from:end]
-	r.from, r.used = end, true
-	return r.unmarshal(part)
-}
-
-func (r *plainRun) unmarshal(data []byte) error {
-	return r.to.Addr().Interface().(unmarshaler).Unmarshal(data)
-}
-
-// all decodes the whole message plainly, over whatever has been decoded of it.
-func (r *plainRun) all() error {
-	r.to.SetZero()
-	return r.unmarshal(r.data)
-}
-
-// cut takes the first field off a run whose form is known to be good.
-func cut(run *[]byte) (first []byte) {
-	_, _, _, end := wire.Field(*run)
-	first, *run = (*run)[:end], (*run)[end:]
-	return first
-}
-
-// payload is the value of a length-delimited field whose form is known to be good.
-func payload(field []byte) []byte {
-	_, _, start, end := wire.Field(field)
-	return field[start:end]
+	if f.typ.Kind() == reflect.Slice {
+		to.trimSlice()
+	}
+	return true
 }

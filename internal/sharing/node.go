@@ -1,0 +1,134 @@
+package sharing
+
+import "reflect"
+
+// A decoder of protobuf has a tree of nodes, one for each message type at each path of an object.
+// A node knows how look-ups went lately in its place, and the values that stood there last:
+// neighbours in a list are alike, since it is sorted by name and the pods of a ReplicaSet follow
+// each other.
+
+// node is one message type at one path. Elements of a list have one node together.
+type node struct {
+	plan   *plan
+	slots  []protoSlot
+	arrays [maxArray + 1]reflect.Type // of the message, by number of elements
+}
+
+// protoSlot is the knowledge of one field at one path.
+type protoSlot struct {
+	whole, each shareable // all occurrences together, and each one
+	below       *node
+	last        ref // what a pointer to a scalar pointed to last
+}
+
+// shareable is a part that may be equal in other objects, or in the last state of this one.
+type shareable struct {
+	habit
+	own    habit // of looking into the last state
+	recent []recent
+}
+
+// recent is a value that stood here lately, with its bytes.
+type recent struct {
+	data []byte
+	at   ref // of a copy
+}
+
+const (
+	maxArray  = 64      // elements of arrays whose types are made; longer ones cost 24 bytes more
+	maxRecent = 8       // values of one part: elements of lists are told apart by position
+	maxNodes  = 1 << 12 // of one decoder
+
+	// maxRecentBytes is the most bytes of wire that a decoder keeps beside recent values. When
+	// there are more, it begins anew.
+	maxRecentBytes = 1 << 20
+)
+
+// root is the node of a type of objects. The habits say whether so much is found that interning is
+// worth its price: otherwise the generated code decodes the objects for a while.
+type root struct {
+	*node
+	objects, changes habit
+}
+
+// rootOf is the root of a type.
+func (d *decoder) rootOf(t reflect.Type) *root {
+	r := d.roots[t]
+	if r == nil {
+		r = &root{node: d.newNode(d.planOf(t))}
+		d.roots[t] = r
+	}
+	return r
+}
+
+func (d *decoder) newNode(p *plan) *node {
+	n := &node{plan: p, slots: make([]protoSlot, p.slots)}
+	d.nodes = append(d.nodes, n)
+	return n
+}
+
+// below is the node of a field; nil if there are too many.
+func (d *decoder) below(n *node, f *field) *node {
+	s := &n.slots[f.slot]
+	if s.below == nil && len(d.nodes) < maxNodes {
+		nested := f.nested.Load()
+		if nested == nil {
+			nested = d.planOf(f.elem)
+			f.nested.Store(nested)
+		}
+		s.below = d.newNode(nested)
+	}
+	return s.below
+}
+
+// same finds a part among those that stood here lately.
+func (s *shareable) same(b []byte, index int) *recent {
+	if i := index % maxRecent; i < len(s.recent) && string(s.recent[i].data) == string(b) {
+		return &s.recent[i]
+	}
+	return nil
+}
+
+// remember keeps a copy of a value, of type t, for the next object.
+func (d *decoder) remember(s *shareable, t reflect.Type, value ref, b []byte, index int) {
+	i := index % maxRecent
+	for len(s.recent) <= i {
+		s.recent = append(s.recent, recent{})
+	}
+	r := &s.recent[i]
+	if d.recentBytes += len(b) - len(r.data); d.recentBytes > maxRecentBytes {
+		d.forgetRecent()
+		return
+	}
+	r.data = append(r.data[:0], b...)
+	if r.at.isNil() {
+		r.at = newOf(t)
+	}
+	r.at.set(t, value)
+}
+
+// forgetRecent lets go of all recent values. Habits stay.
+func (d *decoder) forgetRecent() {
+	for _, n := range d.nodes {
+		for i := range n.slots {
+			s := &n.slots[i]
+			s.whole.recent, s.each.recent, s.last = nil, nil, ref{}
+		}
+	}
+	d.recentBytes = 0
+}
+
+// array makes n zero messages.
+func (n *node) array(count int) ref {
+	t := n.plan.typ
+	if count == 1 {
+		return newOf(t)
+	}
+	if count > maxArray {
+		return refTo(reflect.MakeSlice(reflect.SliceOf(t), count, count))
+	}
+	if n.arrays[count] == nil {
+		n.arrays[count] = reflect.ArrayOf(count, t)
+	}
+	return newOf(n.arrays[count])
+}

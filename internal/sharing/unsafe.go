@@ -1,0 +1,97 @@
+package sharing
+
+import (
+	"reflect"
+	"time"
+	"unsafe"
+)
+
+// This is the only file with package unsafe. Reflection finds the offset and the type of each field
+// once, when a plan is made. Decoding reads and writes through pointers. The rules:
+//
+//  1. A ref points to a whole Go value or to a field of one, never past it. It is an
+//     unsafe.Pointer and not a uintptr, so the collector sees it.
+//  2. An offset comes from reflect.StructField of the very type that the ref points to.
+//  3. A value is read and written as a type with the same memory layout: its own type, or the
+//     underlying one (a named string as a string, a metav1.Time as a time.Time).
+//  4. Memory comes from reflect, with its true type. A struct is copied by reflect, which tells
+//     the collector about the pointers in it.
+//  5. The header of any slice is read and written as that of a []byte. Its length and capacity
+//     count elements, and nothing is read through it.
+//
+// With -race the tests check pointers too (-d=checkptr).
+
+// ref is a pointer to a value whose type the plan knows.
+type ref struct{ p unsafe.Pointer }
+
+func refTo(pointer reflect.Value) ref { return ref{pointer.UnsafePointer()} }
+
+// newOf makes a zero value.
+func newOf(t reflect.Type) ref { return ref{reflect.New(t).UnsafePointer()} }
+
+func (r ref) isNil() bool { return r.p == nil }
+
+// field is the field at an offset; nil in nil.
+func (r ref) field(offset uintptr) ref {
+	if r.p == nil {
+		return r
+	}
+	return ref{unsafe.Add(r.p, offset)}
+}
+
+// element is an element of an array; nil in nil.
+func (r ref) element(i int, size uintptr) ref { return r.field(uintptr(i) * size) }
+
+// value is the value, of type t, as reflection has it.
+func (r ref) value(t reflect.Type) reflect.Value { return reflect.NewAt(t, r.p).Elem() }
+
+// set copies a value of type t.
+func (r ref) set(t reflect.Type, from ref) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Map:
+		*(*unsafe.Pointer)(r.p) = *(*unsafe.Pointer)(from.p)
+	case reflect.Slice:
+		*(*[]byte)(r.p) = *(*[]byte)(from.p)
+	case reflect.String:
+		*(*string)(r.p) = *(*string)(from.p)
+	default:
+		r.value(t).Set(from.value(t))
+	}
+}
+
+// message is the generated code of the struct, of type t.
+func (r ref) message(t reflect.Type) unmarshaler {
+	return reflect.NewAt(t, r.p).Interface().(unmarshaler)
+}
+
+func (r ref) bool() *bool                 { return (*bool)(r.p) }
+func (r ref) int32() *int32               { return (*int32)(r.p) }
+func (r ref) int64() *int64               { return (*int64)(r.p) }
+func (r ref) text() *string               { return (*string)(r.p) }
+func (r ref) bytes() *[]byte              { return (*[]byte)(r.p) }
+func (r ref) texts() *[]string            { return (*[]string)(r.p) }
+func (r ref) textMap() *map[string]string { return (*map[string]string)(r.p) }
+func (r ref) time() *time.Time            { return (*time.Time)(r.p) }
+func (r ref) target() ref                 { return ref{*(*unsafe.Pointer)(r.p)} }
+func (r ref) point(to ref)                { *(*unsafe.Pointer)(r.p) = to.p }
+func refOf[T any](to *T) ref              { return ref{unsafe.Pointer(to)} }
+
+// slice is the first element of a slice, and their number.
+func (r ref) slice() (first ref, n int) {
+	if r.p == nil {
+		return r, 0
+	}
+	s := *(*[]byte)(r.p)
+	return ref{unsafe.Pointer(unsafe.SliceData(s))}, len(s)
+}
+
+// setSlice makes a slice of n elements, which is also its capacity.
+func (r ref) setSlice(first ref, n int) {
+	*(*[]byte)(r.p) = unsafe.Slice((*byte)(first.p), n)
+}
+
+// trimSlice takes the spare capacity of a slice.
+func (r ref) trimSlice() {
+	s := r.bytes()
+	*s = (*s)[:len(*s):len(*s)]
+}
