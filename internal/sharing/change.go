@@ -99,7 +99,7 @@ func (c Change) Keep(state func() any) {
 	}
 	c.now.state = state
 	m.mu.Lock()
-	most := m.mostLocked() / 2
+	most := min(max(m.limits.bytes, m.largest/4), m.limits.most) // a pod of 8 KB takes 1.2 KB
 	m.mu.Unlock()
 	all := &m.changes
 	all.mu.Lock()
@@ -111,7 +111,7 @@ func (c Change) Keep(state func() any) {
 	if known {
 		all.bytes -= last.size()
 	}
-	if all.bytes += c.now.size(); int64(all.bytes) > most {
+	if all.bytes += c.now.size(); all.bytes > most {
 		all.old, all.young, all.bytes = all.young, map[string]latest{}, c.now.size()
 	}
 	delete(all.old, c.now.uid)

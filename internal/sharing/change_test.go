@@ -112,13 +112,13 @@ func TestChangesAreBounded(t *testing.T) {
 		change.Keep(func() any { return got })
 	}
 	small := &corev1.Pod{}
-	for i := range 40_000 {
+	for i := range 100_000 {
 		change, err := memo.UnmarshalChange(fmt.Appendf(nil, "small-%d", i), nil, small)
 		require.NoError(t, err)
 		change.Keep(func() any { return small })
 	}
-	require.LessOrEqual(t, memo.Stats().Changing, 2<<14)
-	require.Greater(t, memo.Stats().Changing, 1<<14)
+	require.LessOrEqual(t, memo.Stats().Changing, 2<<15)
+	require.Greater(t, memo.Stats().Changing, 1<<15)
 }
 
 // TestAStateThatNobodyKeepsIsNotUsed: there is nothing to take over, and the memo soon asks no
