@@ -3,6 +3,7 @@ package listwatch_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"unsafe"
 	"weak"
@@ -45,14 +46,16 @@ func TestEqualPartsShareMemory(t *testing.T) {
 	}
 }
 
-// changesOf returns states of pods without equal parts, in turns.
+// changesOf returns states of pods without equal parts, in turns. They have more than 1 KiB:
+// smaller ones are not compared with their last state.
 func changesOf(pods, states int) (all []watch.Event) {
 	for state := range states {
 		for i := range pods {
 			all = append(all, watch.Event{Type: watch.Modified, Object: &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", i), UID: types.UID(fmt.Sprint("uid-", i)), ResourceVersion: fmt.Sprint(state, i)},
-				Spec:       corev1.PodSpec{NodeName: fmt.Sprint("a node that no other pod is on: ", i)},
-				Status:     corev1.PodStatus{ObservedGeneration: int64(state)},
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", i), UID: types.UID(fmt.Sprint("uid-", i)), ResourceVersion: fmt.Sprint(state, i),
+					Annotations: map[string]string{"own": strings.Repeat(fmt.Sprint(i, " "), 500)}},
+				Spec:   corev1.PodSpec{NodeName: fmt.Sprint("a node that no other pod is on: ", i)},
+				Status: corev1.PodStatus{ObservedGeneration: int64(state)},
 			}})
 		}
 	}

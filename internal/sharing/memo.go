@@ -282,10 +282,12 @@ func (d *decoder) keep(s *site, h *habit, k key, size int, value reflect.Value) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i, known := s.young.index[k]; known {
-		if s.young.checked[i] != d.since { // else it came from another decoder, by now
-			settle(s.young.values.Index(int(i)), value)
-			s.young.checked[i] = d.since
+		if s.young.checked[i] == d.since { // another decoder has just decoded it
+			value.Set(s.young.values.Index(int(i)))
+			return
 		}
+		settle(s.young.values.Index(int(i)), value)
+		s.young.checked[i] = d.since
 		return
 	}
 	if i, known := s.old.index[k]; known {

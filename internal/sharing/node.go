@@ -11,7 +11,7 @@ import "reflect"
 type node struct {
 	plan   *plan
 	slots  []protoSlot
-	arrays [maxArray + 1]reflect.Type // of the message, by number of elements
+	arrays []reflect.Type // of the message, by number of elements
 }
 
 // protoSlot is the knowledge of one field at one path.
@@ -126,6 +126,9 @@ func (n *node) array(count int) ref {
 	}
 	if count > maxArray {
 		return refTo(reflect.MakeSlice(reflect.SliceOf(t), count, count))
+	}
+	for len(n.arrays) <= count {
+		n.arrays = append(n.arrays, nil)
 	}
 	if n.arrays[count] == nil {
 		n.arrays[count] = reflect.ArrayOf(count, t)

@@ -21,6 +21,10 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 	return err
 }
 
+// maxGivenUp is the largest object that is left to the generated code. Most parts of larger ones
+// are too large to be looked up, and the keys of their maps are worth sharing.
+const maxGivenUp = 64 << 10
+
 // object decodes a whole object. It leaves the object to the generated code while interning finds
 // too little to be worth its price.
 func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, own *traced) error {
@@ -29,11 +33,11 @@ func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, own *tra
 	if own != nil {
 		h = &r.changes
 	}
-	if !d.drop && !h.wanted() {
+	if !d.drop && len(data) <= maxGivenUp && !h.wanted() {
 		return obj.Unmarshal(data)
 	}
 	ok := d.walk(r.node, refTo(v), data, own, 0)
-	if own == nil || !own.last.isNil() {
+	if len(data) <= maxGivenUp && (own == nil || !own.last.isNil()) {
 		h.looked(100*int(d.counts.shared) >= d.limits.share*len(data))
 	}
 	if ok {
