@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/listwatch"
@@ -224,6 +225,7 @@ func TestMembersDieInTurn(t *testing.T) {
 	for i := range members {
 		members[i].Server.HardStop()
 		members[i].Close()
+		bookmarked(t, client)
 		var last int64
 		for n := range 20 {
 			require.Eventually(t, func() bool {
@@ -239,6 +241,20 @@ func TestMembersDieInTurn(t *testing.T) {
 	}
 	requireEqual(t, client, pods.Snapshot())
 	require.Len(t, r.Status().Lists, 1, "%v", r.Status().Lists)
+}
+
+// bookmarked requires that a new source with a member less is told progress.
+func bookmarked(t testing.TB, client *clientv3.Client) {
+	t.Helper()
+	options := metav1.ListOptions{AllowWatchBookmarks: true}
+	w := watchFrom(t, etcd.New[corev1.Pod](client, "/registry/nothing/", etcd.WithProgressEvery(10*time.Millisecond)), options)
+	require.Eventually(t, func() bool {
+		if event, err, _ := w.pull(); err == nil {
+			return event.Type == watch.Bookmark
+		}
+		w = watchFrom(t, etcd.New[corev1.Pod](client, "/registry/nothing/", etcd.WithProgressEvery(10*time.Millisecond)), options)
+		return false
+	}, patience, time.Millisecond)
 }
 
 // TestTLSAndUsers: a user reads what it may read, over TLS; a token that the server has forgotten
@@ -274,9 +290,10 @@ func TestTLSAndUsers(t *testing.T) {
 	config.Username, config.Password = "reader", "password-of-reader"
 	client := connect(t, config, server)
 	pods := store.NewIndexer[*corev1.Pod]()
-	r := keep(t, etcd.New[corev1.Pod](client, "/registry/pods/"), pods)
+	r := keep(t, etcd.New[corev1.Pod](client, "/registry/pods/", etcd.WithProgressEvery(10*time.Millisecond)), pods)
 	synced(t, r)
 	reached(t, r, put(t, root, pod("b")))
+	reached(t, r, putValue(t, root, "/registry/leases/ns/a", []byte("{}"))) // by progress
 
 	secrets := keepSecrets(t, client)
 	require.Eventually(t, func() bool { return secrets.Status().Class == reflector.Forbidden }, patience, 5*time.Millisecond)

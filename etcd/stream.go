@@ -155,26 +155,29 @@ func (s *Source[T]) askForProgress(ctx context.Context, answers etcdserverpb.Wat
 // versionPatience is how long a server may take to tell its version.
 const versionPatience = 2 * time.Second
 
-// mayAskForProgress reports whether every server has a version that does not tell progress before
-// the events up to there. While one of them does not answer, that is not known.
+// mayAskForProgress reports whether every server that answers has a version that does not tell
+// progress before the events up to there. It is settled once all have answered.
 func (s *Source[T]) mayAskForProgress(ctx context.Context) bool {
 	if known := s.progress.Load(); known != supportUnknown {
 		return known == supported
 	}
-	result := supported
-	for _, endpoint := range s.client.Endpoints() {
+	result, answered := supported, 0
+	endpoints := s.client.Endpoints()
+	for _, endpoint := range endpoints {
 		within, cancel := context.WithTimeout(ctx, versionPatience)
 		status, err := s.client.Status(within, endpoint)
 		cancel()
-		switch {
-		case err != nil:
-			return false
-		case !tellsProgressInOrder(status.Version):
+		if err != nil {
+			continue // a server that is down serves no watch
+		}
+		if answered++; !tellsProgressInOrder(status.Version) {
 			result = unsupported
 		}
 	}
-	s.progress.Store(result)
-	return result == supported
+	if answered == len(endpoints) {
+		s.progress.Store(result)
+	}
+	return answered > 0 && result == supported
 }
 
 // tellsProgressInOrder: etcd's issue 15220 is mended from these versions on.
