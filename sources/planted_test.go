@@ -66,14 +66,14 @@ func broken() map[string]string {
 // answers are what a server can do wrong with a secret in hand.
 func answers() map[string]http.HandlerFunc {
 	all := map[string]http.HandlerFunc{
-		"401": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, planted, 401) },
-		"403": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"token":"`+planted+`"}`, 403) },
-		"500": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat(planted, 1e4), 500) },
+		"401": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, planted, http.StatusUnauthorized) },
+		"403": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"token":"`+planted+`"}`, http.StatusForbidden) },
+		"500": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat(planted, 1e4), http.StatusInternalServerError) },
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://127.0.0.1:1/?token="+planted, 302)
+			http.Redirect(w, r, "http://127.0.0.1:1/?token="+planted, http.StatusFound)
 		},
 		"redirect to itself": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://u:"+planted+"@"+r.Host+r.URL.Path+"?again="+planted, 307)
+			http.Redirect(w, r, "http://u:"+planted+"@"+r.Host+r.URL.Path+"?again="+planted, http.StatusTemporaryRedirect)
 		},
 		"the request back": func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(400)
