@@ -37,7 +37,7 @@ type Cache[T store.Object] struct {
 	observers []func(listwatch.Event[T]) // of [Cache.OnChange]; guarded by writing
 	scale     scale[T]                   // guarded by writing, as are the next two
 	woken     []*Watcher[T]              // the lists of watchers that a write has to wake
-	unyielded int                        // lists woken since others were let run
+	yieldAt   time.Duration              // since born: when watchers may next run before the writer
 
 	mu        sync.RWMutex // guards what follows, and the present content of objects
 	window    window[T]    // read by watchers without a lock

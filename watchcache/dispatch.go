@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"runtime"
+	"time"
 
 	"github.com/tributary-go/tributary/store"
 )
@@ -213,22 +214,22 @@ func (c *Cache[T]) leave(w *Watcher[T]) {
 	}
 }
 
-// yieldEvery is how many watchers are woken between two times that a writer lets others run first.
-const yieldEvery = 32
-
-// wake wakes the watchers that a write found. The writing lock is held. Every so often it lets
-// goroutines that are ready run before the next write: a writer that is faster than the watchers
-// would only make them later.
+// wake wakes the watchers that a write found, and lets them run before the next write: a writer that
+// is faster than its watchers would only make them later. Goroutines that use the processors for
+// something else take no more than half of the writer's time. The writing lock is held.
 func (c *Cache[T]) wake() {
+	if len(c.woken) == 0 {
+		return
+	}
 	for i, w := range c.woken {
-		c.unyielded++
 		c.woken[i] = nil
 		wakeAll(w)
 	}
 	c.woken = c.woken[:0]
-	if c.unyielded >= yieldEvery {
-		c.unyielded = 0
+	if began := time.Since(c.born); began >= c.yieldAt {
 		runtime.Gosched()
+		ended := time.Since(c.born)
+		c.yieldAt = ended + (ended - began)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -31,18 +32,37 @@ type load struct {
 	All      bool // everybody watches everything; else each watches the pods of one node
 	Dead     int  // further watchers of everything that never read
 	InFlight int
+	Rate     int    // writes per second, however many are in flight; zero: as many as are taken
+	Beside   string // a further watcher of everything: see companions
 	Pods     int
 	Events   int
 }
+
+// companions are the slow watchers of Kubernetes' BenchmarkSlowWatcherTax.
+var companions = map[string]companion{
+	"reads and comes again every 500 ms": {reads: true, again: true},
+	"never reads":                        {},
+	"never reads and comes again":        {again: true},
+}
+
+type companion struct{ reads, again bool }
 
 func (l load) String() string {
 	selects := "by node"
 	if l.All {
 		selects = "everything"
 	}
-	name := fmt.Sprintf("%s, %d watchers, %d in flight", selects, l.Watchers, l.InFlight)
+	name := fmt.Sprintf("%s, %d watchers, ", selects, l.Watchers)
+	if l.Rate > 0 {
+		name += fmt.Sprintf("%d writes a second", l.Rate)
+	} else {
+		name += fmt.Sprintf("%d in flight", l.InFlight)
+	}
 	if l.Dead > 0 {
-		name += fmt.Sprintf(", %d never read", l.Dead)
+		name += fmt.Sprintf(", %d more never read", l.Dead)
+	}
+	if l.Beside != "" {
+		name += ", one more " + l.Beside
 	}
 	return name
 }
@@ -89,10 +109,26 @@ func rows(counts []int, pods, events int) (loads []load) {
 			loads = append(loads, load{Watchers: watchers, All: true, InFlight: 8, Pods: pods, Events: deliveries / watchers})
 		}
 	}
-	return append(loads,
-		load{Watchers: min(100, pods), InFlight: 8, Pods: pods, Events: events},
-		load{Watchers: min(100, pods), Dead: min(1_000, pods/10), InFlight: 8, Pods: pods, Events: events},
-	)
+	return append(loads, slowRows(pods, events)...)
+}
+
+// slowRows are a healthy watcher, or ten, beside watchers that are slow.
+func slowRows(pods, events int) (loads []load) {
+	seconds := min(10, float64(events)/10_000)
+	for _, rate := range []int{100, 1000} {
+		l := load{Watchers: 1, All: true, Rate: rate, Pods: pods, Events: int(seconds * float64(rate))}
+		loads = append(loads, l)
+		for _, beside := range slices.Sorted(maps.Keys(companions)) {
+			l.Beside = beside
+			loads = append(loads, l)
+		}
+	}
+	for _, dead := range []int{0, min(1000, pods)} {
+		loads = append(loads, load{
+			Watchers: 10, All: true, Dead: dead, Rate: 1000, Pods: pods, Events: int(seconds * 1000),
+		})
+	}
+	return loads
 }
 
 // figures are the outcome of one measurement.

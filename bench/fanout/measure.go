@@ -47,6 +47,9 @@ func measure(ctx context.Context, l load) error {
 	if l.All {
 		nodes = l.Pods/60 + 1
 	}
+	if l.Rate > 0 {
+		l.InFlight = 2 * l.Events
+	}
 	m := &loop{
 		load: l, first: l.Pods, clock: time.Now(), tokens: make(chan struct{}, l.InFlight), ended: make(chan error, 1),
 	}
@@ -73,6 +76,9 @@ func measure(ctx context.Context, l load) error {
 	before := inUse()
 	if err := m.watchAll(ctx, version); err != nil {
 		return err
+	}
+	if l.Beside != "" {
+		go m.accompany(ctx, companions[l.Beside])
 	}
 	f := figures{BytesPerWatcher: (inUse() - before) / float64(l.Watchers+l.Dead)}
 	err = m.write(0, warm)
@@ -115,7 +121,7 @@ func (m *loop) watchAll(ctx context.Context, version string) error {
 			return err
 		}
 		if i >= m.Watchers {
-			m.start(next) // reads one event, and no more
+			go func() { _, _ = next() }() // reads one event, and no more
 			continue
 		}
 		ready.Add(1)
@@ -129,12 +135,34 @@ func (m *loop) watchAll(ctx context.Context, version string) error {
 	return nil
 }
 
-// start is a watcher that takes one event and then never reads again.
-func (m *loop) start(next func() (string, error)) {
-	go func() {
-		_, _ = next()
-		select {}
-	}()
+// accompany is the slow watcher.
+func (m *loop) accompany(ctx context.Context, c companion) {
+	for version := world.Version(m.first); ctx.Err() == nil; {
+		watching, stop := context.WithCancel(ctx)
+		next, err := m.subject.watch(watching, "", version)
+		if err != nil {
+			stop()
+			return
+		}
+		go func() {
+			for {
+				if _, err := next(); err != nil || !c.reads {
+					return
+				}
+			}
+		}()
+		if !c.again {
+			<-ctx.Done()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(500 * time.Millisecond):
+		}
+		stop()
+		if n := m.delivered.Load(); n > 0 {
+			version = world.Version(m.first + int(n))
+		}
+	}
 }
 
 // follow takes events until the end.
@@ -172,7 +200,11 @@ var base, _ = strconv.Atoi(world.Version(0))
 func (m *loop) write(from, to int) error {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
+	began := time.Now()
 	for n := from; n < to; n++ {
+		if m.Rate > 0 {
+			time.Sleep(time.Until(began.Add(time.Duration(n-from) * time.Second / time.Duration(m.Rate))))
+		}
 		p := *m.pods[n*7919%len(m.pods)]
 		p.ResourceVersion = world.Version(m.first + 1 + n)
 		select {
