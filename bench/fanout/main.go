@@ -136,7 +136,7 @@ type figures struct {
 	EventsPerSecond float64
 	CPU             float64 // user time per delivery, in microseconds
 	P50, P99        float64 // from the call of the write to the last delivery, in microseconds
-	BytesPerWatcher float64 // heap and stack of one that waits
+	BytesPerWatcher float64 // heap and stack of one that waits; zero: too few to tell
 	PeakMB          float64 // resident
 	Cut             float64 // watchers that were ended
 }
@@ -169,14 +169,18 @@ func measureAll(ctx context.Context, loads []load, repeat int, only string) erro
 
 func (l load) row(name string, f figures) string {
 	if f.Cut > 0 {
-		return fmt.Sprintf("| %s | %s | %.0f watchers were cut | | | | | %.0f | %.0f |", l, name, f.Cut, f.BytesPerWatcher, f.PeakMB)
+		return fmt.Sprintf("| %s | %s | %.0f watchers were cut | | | | | | %.0f |", l, name, f.Cut, f.PeakMB)
 	}
 	fanOut := 1
 	if l.All {
 		fanOut = l.Watchers
 	}
-	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.3f | %.0f | %.0f | %.0f | %.0f |", l, name, f.EventsPerSecond,
-		f.EventsPerSecond*float64(fanOut), f.CPU, f.P50, f.P99, f.BytesPerWatcher, f.PeakMB)
+	perWatcher := ""
+	if f.BytesPerWatcher > 0 {
+		perWatcher = fmt.Sprintf("%.0f", f.BytesPerWatcher)
+	}
+	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.2f | %.0f | %.0f | %s | %.0f |", l, name, f.EventsPerSecond,
+		f.EventsPerSecond*float64(fanOut), f.CPU, f.P50, f.P99, perWatcher, f.PeakMB)
 }
 
 func ratios(ours, theirs figures) string {

@@ -80,7 +80,10 @@ func measure(ctx context.Context, l load) error {
 	if l.Beside != "" {
 		go m.accompany(ctx, companions[l.Beside])
 	}
-	f := figures{BytesPerWatcher: (inUse() - before) / float64(l.Watchers+l.Dead)}
+	f := figures{}
+	if n := l.Watchers + l.Dead; n >= 1000 { // of fewer, what else is in the heap decides
+		f.BytesPerWatcher = (inUse() - before) / float64(n)
+	}
 	err = m.write(0, warm)
 	runtime.GC()
 	began, cpu := time.Now(), userTime()
