@@ -42,7 +42,7 @@ type Handler[T store.Object] struct {
 
 	// Used only by the delivering goroutine.
 	reader *reader[T] // nil before it begins
-	batch  []noted[T]
+	batch  []told[T]
 	now    Event[T] // the event being told; zero in the function of WithSynced
 }
 

@@ -206,6 +206,10 @@ func (i *shared[T]) Ready(maxStaleness time.Duration) error { return i.copier.Re
 // behind an event that a handler was told of, and may be ahead.
 func (i *shared[T]) Snapshot() store.Snapshot[T] { return i.journal.Snapshot() }
 
+// Get returns the object under key, which [store.Key] makes, as the store has it now. If one object
+// is read for each event, Get is quicker than a snapshot: see [store.Indexer.Get].
+func (i *shared[T]) Get(key string) (obj T, ok bool) { return i.journal.Get(key) }
+
 // Status returns the present health of the copy and of its handlers. It does not block.
 func (i *shared[T]) Status() Status {
 	s := Status{Status: i.copier.Status(), Objects: i.Snapshot().Len()}

@@ -40,12 +40,12 @@ func (j *journal[T]) put(obj T, missed bool) error {
 	case c.Unchanged(): // a replay
 		j.ring.add()
 	case c.Added():
-		j.ring.add(noted[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}})
+		j.ring.add(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}}})
 	case c.Recreated(): // its deletion was not told
-		j.ring.add(noted[T]{Event: Event[T]{Key: c.Key, Old: c.Old, Type: Deleted, Missed: true}, had: c.Old},
-			noted[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}})
+		j.ring.add(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, Old: c.Old, Type: Deleted, Missed: true}}, had: c.Old},
+			noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}}})
 	default:
-		j.ring.add(noted[T]{Event: Event[T]{Key: c.Key, Old: c.Old, New: c.New, Type: Updated, Missed: missed}})
+		j.ring.add(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, Old: c.Old, New: c.New, Type: Updated, Missed: missed}}})
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (j *journal[T]) remove(obj T, final func(held T) Event[T]) error {
 	}
 	e := final(c.Old)
 	e.Key, e.Type = c.Key, Deleted
-	j.ring.add(noted[T]{Event: e, had: c.Old})
+	j.ring.add(noted[T]{told: told[T]{Event: e}, had: c.Old})
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (j *journal[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	if j.ring.filled {
 		for e := range difference(before, j.objects.Snapshot()) {
 			if count++; count <= j.ring.changes.Cap() {
-				changes = append(changes, noted[T]{Event: e, had: e.Old})
+				changes = append(changes, noted[T]{told: told[T]{Event: e}, had: e.Old})
 			}
 		}
 	}

@@ -172,7 +172,7 @@ func TestAnEventTakesNoSnapshot(t *testing.T) {
 	for _, pod := range newer() { // the first write after the reader's snapshot copies
 		require.NoError(t, j.Update(pod))
 	}
-	var buffer []noted[*corev1.Pod]
+	var buffer []told[*corev1.Pod]
 	buffer = j.ring.read(rd, buffer, false).events[:0]
 	next := newer()
 	require.Zero(t, testing.AllocsPerRun(500, func() {

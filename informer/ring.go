@@ -46,10 +46,15 @@ type sharedRing[T store.Object] struct {
 	kept     uint64 // the number of the oldest change with its objects
 }
 
-// noted is an event with the time of its arrival since the ring's epoch.
-type noted[T store.Object] struct {
+// told is an event with the time of its arrival since the ring's epoch.
+type told[T store.Object] struct {
 	Event[T]
-	at  time.Duration
+	at time.Duration
+}
+
+// noted is what the ring has of an event.
+type noted[T store.Object] struct {
+	told[T]
 	had T // for a deletion: the stored object, which may be older than the event's
 
 	// Kept after the object is released.
@@ -81,7 +86,7 @@ type reader[T store.Object] struct {
 
 // reading is the result of a read: events, or the state before them if the ring has evicted some.
 type reading[T store.Object] struct {
-	events  []noted[T]
+	events  []told[T]
 	evicted bool
 	before  past[T] // if evicted
 
@@ -234,7 +239,7 @@ func (r *sharedRing[T]) leave(rd *reader[T]) {
 
 // read returns the changes since the reader's last reading, appended to into, or the state before
 // them if some are evicted. whole asks for the state after them, too.
-func (r *sharedRing[T]) read(rd *reader[T], into []noted[T], whole bool) reading[T] {
+func (r *sharedRing[T]) read(rd *reader[T], into []told[T], whole bool) reading[T] {
 	r.mu.Lock()
 	if whole || rd.next < r.changes.First() {
 		r.mu.Unlock() // agree comes first
@@ -244,10 +249,14 @@ func (r *sharedRing[T]) read(rd *reader[T], into []noted[T], whole bool) reading
 		whole = true
 	}
 	defer r.mu.Unlock()
-	got := reading[T]{next: r.changes.Next(), at: r.now()}
-	events, all := r.changes.Read(rd.next, r.changes.Cap(), into)
-	if got.events = events; !all {
+	got := reading[T]{events: into, next: r.changes.Next(), at: r.now()}
+	if rd.next < r.changes.First() {
 		got.evicted, got.before = true, *rd.past
+	} else {
+		got.events = slices.Grow(into, int(got.next-rd.next))
+		for n := rd.next; n < got.next; n++ { // what else the ring has takes as much space again
+			got.events = append(got.events, r.changes.Slot(n).told)
+		}
 	}
 	if whole {
 		got.state = r.objects.Snapshot()

@@ -124,7 +124,7 @@ func (i *shared[T]) listVersions(ctx context.Context, d *Drift) (versions map[st
 			}
 			key := store.KeyOf(obj)
 			versions[key] = obj.GetResourceVersion()
-			if held, ok := i.Snapshot().Get(key); !ok || !sameVersion(held, obj) || !content.Equal(held, obj) {
+			if held, ok := i.Get(key); !ok || !sameVersion(held, obj) || !content.Equal(held, obj) {
 				unlike = append(unlike, obj)
 			}
 		}

@@ -141,7 +141,7 @@ func (c *controller) next(ctx, stop context.Context) bool {
 // reconcile makes the label of one node what it should be. It decides by what the copies hold,
 // whatever the event was.
 func (c *controller) reconcile(ctx context.Context, name string) error {
-	node, ok := c.nodes.Snapshot().Get(name)
+	node, ok := c.nodes.Get(name)
 	if !ok {
 		return nil // its label has gone with it
 	}
