@@ -83,6 +83,11 @@ func measureAll(ctx context.Context, s settings) error {
 	if err := measureInformers(ctx, s); err != nil {
 		return err
 	}
+	if strings.Contains("latency", s.only) {
+		if err := measureLatency(ctx, s); err != nil {
+			return err
+		}
+	}
 	if !strings.Contains("stores", s.only) {
 		return nil
 	}
@@ -107,39 +112,26 @@ func clientGoVersion() string {
 
 // measure returns, per reader, its medians.
 func (c scenario) measure(ctx context.Context, s settings) ([]figures, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	s.perSet = c.perSet
 	s.pods = c.objects
-	server, err := s.start(ctx, "serve")
-	if err != nil {
-		return nil, err
-	}
-	out, err := server.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := server.Start(); err != nil {
-		return nil, err
-	}
-	defer func() { cancel(); _ = server.Wait() }()
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return nil, fmt.Errorf("server: %w", err)
-	}
-	url = strings.TrimSpace(url)
 	all := make([][]figures, len(c.readers))
-	for range s.repeat {
-		for i, r := range c.readers { // by turns: what else the machine does falls on both sides
-			if err := post(url + "/reset?form=" + string(c.form)); err != nil {
-				return nil, err
+	err := s.withServer(ctx, func(ctx context.Context, url string) error {
+		for range s.repeat {
+			for i, r := range c.readers { // by turns: what else the machine does falls on both sides
+				if err := post(url + "/reset?form=" + string(c.form)); err != nil {
+					return err
+				}
+				f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, What: c.what, Objects: c.objects, Events: s.events})
+				if err != nil {
+					return fmt.Errorf("%s: %w", r, err)
+				}
+				all[i] = append(all[i], f)
 			}
-			f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, What: c.what, Objects: c.objects, Events: s.events})
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", r, err)
-			}
-			all[i] = append(all[i], f)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	medians := make([]figures, len(all))
 	for i, of := range all {
@@ -150,6 +142,29 @@ func (c scenario) measure(ctx context.Context, s settings) ([]figures, error) {
 		}
 	}
 	return medians, nil
+}
+
+// withServer calls use with the address of a server, which it starts and stops.
+func (s settings) withServer(ctx context.Context, use func(ctx context.Context, url string) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server, err := s.start(ctx, "serve")
+	if err != nil {
+		return err
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return err
+	}
+	defer func() { cancel(); _ = server.Wait() }()
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return use(ctx, strings.TrimSpace(url))
 }
 
 // read runs one measurement in a process of its own.
@@ -204,7 +219,7 @@ func (c scenario) print(s settings, medians []figures) {
 		ratio(func(f figures) float64 { return f.Live }), ratio(func(f figures) float64 { return f.Allocs }))
 }
 
-func median(all []figures, of func(figures) float64) float64 {
+func median[F any](all []F, of func(F) float64) float64 {
 	values := make([]float64, len(all))
 	for i, f := range all {
 		values[i] = of(f)

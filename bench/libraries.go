@@ -65,7 +65,7 @@ func newOurs[T store.Object](source *listwatch.ListWatch[T]) *ours[T] {
 }
 
 func (o *ours[T]) run(ctx context.Context) { _ = o.reflector.Run(ctx) }
-func (o *ours[T]) version() string         { return o.store.Snapshot().ResourceVersion() }
+func (o *ours[T]) version() string         { return o.store.ResourceVersion() }
 func (o *ours[T]) len() int                { return o.store.Snapshot().Len() }
 func (o *ours[T]) shared() float64 {
 	s := o.source.Sharing()

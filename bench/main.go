@@ -64,6 +64,12 @@ func run(ctx context.Context, s settings, args []string) error {
 			return fmt.Errorf("what to read: %w", err)
 		}
 		return r.measure(ctx)
+	case args[0] == "latency" && len(args) == 2:
+		var l latency
+		if err := json.Unmarshal([]byte(args[1]), &l); err != nil {
+			return fmt.Errorf("whose latency: %w", err)
+		}
+		return l.measure(ctx)
 	case args[0] == "inform" && len(args) == 2:
 		var m informing
 		if err := json.Unmarshal([]byte(args[1]), &m); err != nil {

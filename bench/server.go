@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -24,9 +25,10 @@ type server struct {
 	settings settings
 	contents map[form]*content
 
-	changed atomic.Bool       // the relist's state is served
-	asked   atomic.Int64      // when the state was last asked for, Unix nanoseconds
-	do      chan func(stream) // for the open watch
+	changed atomic.Bool             // the relist's state is served
+	asked   atomic.Int64            // when the state was last asked for, Unix nanoseconds
+	do      chan func(stream)       // for the open watch
+	sent    atomic.Pointer[[]int64] // when each event of the last pace was sent, Unix nanoseconds
 }
 
 // content is one collection: the first state, and the one that the relist finds.
@@ -39,6 +41,7 @@ type content struct {
 type stream struct {
 	w     *bufio.Writer
 	codec codec
+	flush func() // down to the socket
 }
 
 // serve prints its address and serves until ctx ends.
@@ -53,6 +56,8 @@ func serve(ctx context.Context, s settings) error {
 	mux.HandleFunc("POST /reset", srv.reset)
 	mux.HandleFunc("POST /change", srv.change)
 	mux.HandleFunc("POST /events", srv.events)
+	mux.HandleFunc("POST /pace", srv.pace)
+	mux.HandleFunc("GET /sent", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(srv.sent.Load()) })
 	mux.HandleFunc("GET /asked", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, srv.asked.Load()) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -119,14 +124,16 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 		}
 		c.codec.bookmark(out, version)
 	}
-	s.follow(w, r, stream{w: out, codec: c.codec})
+	s.follow(r, stream{w: out, codec: c.codec, flush: func() {
+		_ = out.Flush()
+		w.(http.Flusher).Flush()
+	}})
 }
 
 // follow keeps a watch open and does on it what the reader asks for.
-func (s *server) follow(w http.ResponseWriter, r *http.Request, on stream) {
+func (s *server) follow(r *http.Request, on stream) {
 	for {
-		_ = on.w.Flush()
-		w.(http.Flusher).Flush()
+		on.flush()
 		select {
 		case <-r.Context().Done():
 			return
@@ -152,10 +159,7 @@ func (s *server) change(_ http.ResponseWriter, _ *http.Request) {
 // own. The pods change by turns, in no order that would help anybody.
 func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
 	s.do <- func(on stream) {
-		states := make([][2]state, s.settings.eventPods)
-		for i := range states {
-			states[i] = [2]state{stateOf(on.codec.object(s.settings, i, i, 1), i), stateOf(on.codec.object(s.settings, i, i, 2), i)}
-		}
+		states := s.states(on.codec)
 		random := rand.New(rand.NewPCG(1, 2))
 		random.Shuffle(len(states), func(i, j int) { states[i], states[j] = states[j], states[i] })
 		s.asked.Store(time.Now().UnixNano())
@@ -165,6 +169,15 @@ func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
 			on.codec.event(on.w, watch.Modified, now.object)
 		}
 	}
+}
+
+// states are two states of each of the first pods.
+func (s *server) states(c codec) [][2]state {
+	states := make([][2]state, s.settings.eventPods)
+	for i := range states {
+		states[i] = [2]state{stateOf(c.object(s.settings, i, i, 1), i), stateOf(c.object(s.settings, i, i, 2), i)}
+	}
+	return states
 }
 
 // state is an encoded object, in which its version can be exchanged for another one of equal

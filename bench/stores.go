@@ -1,15 +1,12 @@
 package main
 
 import (
-	"cmp"
-	"flag"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,47 +24,24 @@ var (
 
 // measureStores compares the stores, in this process: no object is decoded.
 func measureStores(s settings) error {
-	testing.Init()
-	if err := flag.Set("test.benchtime", "200ms"); err != nil {
-		return err
-	}
 	sizes := []int{110, 1_000, 10_000, 100_000}
 	if s.pods <= 1000 { // -quick
 		sizes = sizes[:2]
 	}
-	fmt.Print("\n### stores\n\n| | objects | ours | client-go | ours / client-go | bytes in allocations, ours | client-go |\n|---|---|---|---|---|---|---|\n")
-	for _, n := range sizes {
-		pods := barePods(n)
-		compare("UndeltaStore update", n, updates(pods, undeltaOf(pods)), updates(pods, theirUndeltaOf(pods)))
-		for indexes, name := range []string{"no index", "one index", "two indexes"} {
-			x, y := bothIndexers(pods, indexes)
-			compare("Indexer update, "+name, n,
-				updates(pods, func(p *corev1.Pod) { _ = x.Update(p) }), updates(pods, func(p *corev1.Pod) { _ = y.Update(p) }))
+	fmt.Print("\n### stores\n\nCPU time of the process for one operation, without the collector's, which follows the bytes; medians of 3 runs by turns.\n\n" +
+		"| work | objects | indexes | ours, ns | client-go, ns | ours / client-go | bytes in allocations, ours | client-go |\n" +
+		"|---|---|---|---|---|---|---|---|\n")
+	var rows []storeRow
+	for _, w := range storeWorks {
+		for _, n := range sizes {
+			for _, indexes := range w.indexes {
+				r := w.measure(n, indexes)
+				r.print()
+				rows = append(rows, r)
+			}
 		}
-		x, y := bothIndexers(pods, 1)
-		compare("Indexer delete and add, one index", n,
-			func(i int) { p := pods[i*7919%n]; _ = x.Delete(p); _ = x.Add(p) },
-			func(i int) { p := pods[i*7919%n]; _ = y.Delete(p); _ = y.Add(p) })
-		keys := make([]string, n)
-		for i := range keys {
-			keys[i] = store.KeyOf(pods[i*7919%n])
-		}
-		compare("Indexer Get", n,
-			func(i int) { x.Snapshot().Get(keys[i%n]) },
-			func(i int) { _, _, _ = y.GetByKey(keys[i%n]) })
-		compare("Indexer ByIndex, 110 found", n,
-			func(i int) {
-				for range byNode.Objects(x.Snapshot(), pods[i*7919%n].Spec.NodeName) {
-				}
-			},
-			func(i int) { _, _ = y.ByIndex("node", pods[i*7919%n].Spec.NodeName) })
-		compare("Indexer List", n,
-			func(int) {
-				for range x.Snapshot().All() {
-				}
-			},
-			func(int) { _ = y.List() })
 	}
+	printRange(rows)
 	fmt.Print("\n| heap beside the objects, B/object | objects | ours | client-go | ours / client-go |\n|---|---|---|---|---|\n")
 	for _, n := range sizes {
 		heapOfStores(n)
@@ -168,44 +142,18 @@ func theirUndeltaOf(pods []*corev1.Pod) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { _ = st.Update(p) }
 }
 
-// updates writes newer versions of pods, made beforehand: two of each, so that every write changes
-// something.
+// updates writes newer versions of pods in no order, made beforehand: two of each, so that every
+// write changes something.
 func updates(pods []*corev1.Pod, write func(*corev1.Pod)) func(i int) {
 	newer := [2][]*corev1.Pod{}
 	for v := range newer {
-		for i, p := range pods {
-			n := *p
+		for i, j := range rand.New(rand.NewPCG(1, 1)).Perm(len(pods)) {
+			n := *pods[j]
 			n.ResourceVersion = strconv.Itoa(1_000_000*(v+1) + i)
 			newer[v] = append(newer[v], &n)
 		}
 	}
 	return func(i int) { write(newer[i/len(pods)%2][i%len(pods)]) }
-}
-
-// compare prints one row: medians of runs that alternate.
-func compare(name string, n int, ours, theirs func(i int)) {
-	measured := func(do func(i int)) testing.BenchmarkResult {
-		return testing.Benchmark(func(b *testing.B) {
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				do(i)
-			}
-		})
-	}
-	const runs = 3
-	perOp := func(r testing.BenchmarkResult) float64 { return float64(r.T.Nanoseconds()) / float64(r.N) }
-	var all [2][]testing.BenchmarkResult
-	for range runs {
-		for who, do := range []func(int){ours, theirs} {
-			all[who] = append(all[who], measured(do))
-		}
-	}
-	for _, results := range all {
-		slices.SortFunc(results, func(a, b testing.BenchmarkResult) int { return cmp.Compare(perOp(a), perOp(b)) })
-	}
-	a, b := all[0][runs/2], all[1][runs/2]
-	fmt.Printf("| %s | %d | %.2f us | %.2f us | %.4f | %d in %d | %d in %d |\n", name, n, perOp(a)/1e3, perOp(b)/1e3, perOp(a)/perOp(b),
-		a.AllocedBytesPerOp(), a.AllocsPerOp(), b.AllocedBytesPerOp(), b.AllocsPerOp())
 }
 
 // besideReaders is how many writes a second a writer makes that wants 5,000, beside 8 goroutines
