@@ -117,7 +117,7 @@ func (c scenario) measure(ctx context.Context, s settings) ([]figures, error) {
 	all := make([][]figures, len(c.readers))
 	err := s.withServer(ctx, func(ctx context.Context, url string) error {
 		for range s.repeat {
-			for i, r := range c.readers { // by turns: what else the machine does falls on both sides
+			for i, r := range c.readers { // by turns, so that other work falls on all
 				if err := post(url + "/reset?form=" + string(c.form)); err != nil {
 					return err
 				}

@@ -37,8 +37,8 @@ type Bookmarker interface {
 // Snapshotter has its content as snapshots: [Indexer], informers, watch caches and undelta stores
 // do. If the store of a reflector is a Snapshotter, held objects are not decoded again, an object
 // that turns undecodable stays in its last good state, and content of an earlier run is never
-// replaced by an older state. A Snapshotter with a method Get, as [Indexer.Get], is asked by Get for
-// single objects.
+// replaced by an older state. If it has a method like [Indexer.Get] too, single objects are read by
+// that.
 type Snapshotter[T Object] interface {
 	// Snapshot is the content now. It blocks for no longer than one write takes, and any number of
 	// goroutines may call it.
