@@ -136,9 +136,20 @@ func (m *Memo) UnmarshalChange(uid []byte, data []byte, obj unmarshaler) (c Chan
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || len(data) < m.limits.follow {
 		return c, m.Unmarshal(data, obj)
 	}
-	last, ok := m.latestOf(uid)
+	d := m.take(len(data))
+	c, err = d.change(uid, v, obj, data)
+	d.giveBack()
+	return c, err
+}
+
+// change decodes an object beside its last state.
+func (d *decoder) change(uid []byte, v reflect.Value, obj unmarshaler, data []byte) (c Change, err error) {
+	if d.givesUp(&d.rootOf(v.Type().Elem()).changes, data) {
+		return c, obj.Unmarshal(data)
+	}
+	last, ok := d.latestOf(uid)
 	if !ok {
-		return c, m.Unmarshal(data, obj)
+		return c, d.object(v, obj, data, nil)
 	}
 	root := traced{shift: outerShift}
 	if last.state != nil {
@@ -146,9 +157,8 @@ func (m *Memo) UnmarshalChange(uid []byte, data []byte, obj unmarshaler) (c Chan
 		if state.IsValid() && state.Type() == v.Type() {
 			root.last = refTo(state)
 		}
-		m.stateKept(!root.last.isNil())
+		d.stateKept(!root.last.isNil())
 	}
-	d := m.take(len(data))
 	d.trace.last, d.trace.now = last.parts, d.trace.now[:0]
 	root.trace = &d.trace
 	err = d.object(v, obj, data, &root)
@@ -156,10 +166,9 @@ func (m *Memo) UnmarshalChange(uid []byte, data []byte, obj unmarshaler) (c Chan
 		if last.uid == "" {
 			last.uid = string(uid)
 		}
-		c = Change{m, latest{uid: last.uid, parts: slices.Clone(d.trace.now)}}
+		c = Change{d.Memo, latest{uid: last.uid, parts: slices.Clone(d.trace.now)}}
 	}
 	d.trace.last = nil
-	d.giveBack()
 	return c, err
 }
 

@@ -21,6 +21,11 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 	return err
 }
 
+// givesUp reports whether an object is left to the generated code.
+func (d *decoder) givesUp(h *habit, data []byte) bool {
+	return !d.drop && len(data) <= maxGivenUp && !h.wanted()
+}
+
 // maxGivenUp is the largest object that is left to the generated code. Most parts of larger ones
 // are too large to be looked up, and the keys of their maps are worth sharing.
 const maxGivenUp = 64 << 10
@@ -33,7 +38,7 @@ func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, own *tra
 	if own != nil {
 		h = &r.changes
 	}
-	if !d.drop && len(data) <= maxGivenUp && !h.wanted() {
+	if d.givesUp(h, data) {
 		return obj.Unmarshal(data)
 	}
 	ok := d.walk(r.node, refTo(v), data, own, 0)
