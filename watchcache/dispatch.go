@@ -214,9 +214,9 @@ func (c *Cache[T]) leave(w *Watcher[T]) {
 	}
 }
 
-// wake wakes the watchers that a write found, and lets them run before the next write: a writer that
-// is faster than its watchers would only make them later. Goroutines that use the processors for
-// something else take no more than half of the writer's time. The writing lock is held.
+// wake wakes the watchers that a write found, and lets them run before the next write: a writer
+// that is faster than its watchers would only make them later. Goroutines that use the processors
+// for something else take no more than half of the writer's time. The writing lock is held.
 func (c *Cache[T]) wake() {
 	if len(c.woken) == 0 {
 		return
