@@ -67,8 +67,12 @@ func broken() map[string]string {
 func answers() map[string]http.HandlerFunc {
 	all := map[string]http.HandlerFunc{
 		"401": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, planted, http.StatusUnauthorized) },
-		"403": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"token":"`+planted+`"}`, http.StatusForbidden) },
-		"500": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, strings.Repeat(planted, 1e4), http.StatusInternalServerError) },
+		"403": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"token":"`+planted+`"}`, http.StatusForbidden)
+		},
+		"500": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, strings.Repeat(planted, 1e4), http.StatusInternalServerError)
+		},
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:1/?token="+planted, http.StatusFound)
 		},
