@@ -59,13 +59,6 @@ type place struct {
 	slots         []slot
 }
 
-// invalid notes that the message that stands here now was not taken apart.
-func (at *place) invalid() {
-	if at != nil {
-		at.valid = false
-	}
-}
-
 // slot is the knowledge of one field in a place, besides its bounds.
 type slot struct {
 	whole    habit
