@@ -22,7 +22,6 @@ type Handler[T store.Object] struct {
 	name    string
 	handle  func(Event[T])
 	options handlerOptions
-	metrics Metrics
 	ring    *sharedRing[T]
 	remove  func(*Handler[T])
 	over    context.Context // ends with the informer's Run; the cause is Run's error
@@ -249,7 +248,6 @@ func (h *Handler[T]) redeliver(yield func(Event[T]) bool) bool {
 }
 
 func (h *Handler[T]) tellAll(yield func(Event[T]) bool, state store.Snapshot[T], event func(string, T) Event[T]) bool {
-	began := time.Now()
 	count := 0
 	for key, obj := range state.All() {
 		if h.isHalted() || !yield(event(key, obj)) {
@@ -257,7 +255,7 @@ func (h *Handler[T]) tellAll(yield func(Event[T]) bool, state store.Snapshot[T],
 		}
 		count++
 	}
-	h.finished(count, false, began)
+	h.delivered.Add(uint64(count))
 	return true
 }
 
@@ -275,7 +273,6 @@ func (h *Handler[T]) catchUp(yield func(Event[T]) bool, got reading[T]) (told, g
 }
 
 func (h *Handler[T]) tellEvents(yield func(Event[T]) bool, got reading[T]) bool {
-	began := time.Now()
 	position := got.next - uint64(len(got.events))
 	for i := range got.events {
 		h.since.Store(int64(got.events[i].at))
@@ -287,13 +284,12 @@ func (h *Handler[T]) tellEvents(yield func(Event[T]) bool, got reading[T]) bool 
 	}
 	h.since.Store(int64(got.at))
 	clear(got.events) // the buffer must not keep objects alive
-	h.finished(len(got.events), false, began)
+	h.delivered.Add(uint64(len(got.events)))
 	return true
 }
 
 func (h *Handler[T]) tellDifference(yield func(Event[T]) bool, got reading[T]) bool {
 	h.diffs.Add(1)
-	began := time.Now()
 	count := 0
 	for e := range got.before.until(got.state) {
 		if h.isHalted() || !yield(e) {
@@ -303,17 +299,8 @@ func (h *Handler[T]) tellDifference(yield func(Event[T]) bool, got reading[T]) b
 	}
 	h.position.Store(got.next)
 	h.since.Store(int64(got.at))
-	h.finished(count, true, began)
-	return true
-}
-
-func (h *Handler[T]) finished(count int, difference bool, began time.Time) {
 	h.delivered.Add(uint64(count))
-	if h.metrics != nil && count > 0 {
-		h.metrics.Delivered(DeliveryStats{
-			Handler: h.name, Events: count, Difference: difference, Duration: time.Since(began), Lag: h.Lag(),
-		})
-	}
+	return true
 }
 
 func (h *Handler[T]) isHalted() bool {

@@ -426,15 +426,3 @@ func TestRunEndsLoops(t *testing.T) {
 		}
 	})
 }
-
-type measured chan informer.DeliveryStats
-
-func (m measured) Delivered(s informer.DeliveryStats) { m <- s }
-
-func TestMetrics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := make(measured, 10)
-		add(t, running(t, newServer("a", "b"), informer.WithMetrics(m)), func(podEvent) { time.Sleep(time.Second) })
-		require.Equal(t, informer.DeliveryStats{Handler: "handler-1", Events: 2, Duration: 2 * time.Second}, <-m)
-	})
-}

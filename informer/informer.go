@@ -275,7 +275,7 @@ func (i *shared[T]) Events(ctx context.Context, optionList ...HandlerOption) ite
 
 func (i *shared[T]) newHandler(optionList []HandlerOption) *Handler[T] {
 	h := &Handler[T]{
-		ring: i.journal.ring, metrics: i.options.metrics, remove: i.forget, over: i.over,
+		ring: i.journal.ring, remove: i.forget, over: i.over,
 		idle: func() error {
 			if i.isIdle() {
 				return i.notRun()

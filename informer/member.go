@@ -36,8 +36,9 @@ type Member[T store.Object] struct {
 func (m *Member[T]) Name() string { return m.name }
 
 // Status returns the member's present health. It does not block.
-func (m *Member[T]) Status() MemberStatus {
-	return MemberStatus{Name: m.name, Objects: m.held.Snapshot().Len(), Status: m.reflector.Status()}
+func (m *Member[T]) Status() CopyStatus {
+	held := Status{Status: m.reflector.Status(), Objects: m.held.Snapshot().Len()}
+	return CopyStatus{Name: m.name, Status: held}
 }
 
 // WaitSynced blocks until the store has all objects of the member. If ctx ends first, it fails and

@@ -16,7 +16,6 @@ type options struct {
 	indexes   []any // each is a []store.AnyIndex[T]; T is an informer's object type
 	reflector []reflector.Option
 	ring      int
-	metrics   Metrics
 	verify    time.Duration
 	report    func(Drift, error)
 	ofSet     bool   // indexes of other types belong to other informers
@@ -49,9 +48,6 @@ func WithReflector(list ...reflector.Option) Option {
 // Raise it for handlers that must see every step of a long burst. A handler that falls further
 // behind gets the difference, so no event is lost either way.
 func WithRing(events int) Option { return func(o *options) { o.ring = events } }
-
-// WithMetrics reports deliveries to m. Default: nowhere.
-func WithMetrics(m Metrics) Option { return func(o *options) { o.metrics = m } }
 
 // WithVerification verifies the copy against the server repeatedly; every is the pause after each
 // verification. Each costs the server a LIST: see [Informer.Verify]. Default: never. No copy needs

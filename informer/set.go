@@ -165,13 +165,15 @@ func (s *Set) Ready(maxStaleness time.Duration) error {
 	return errors.Join(all...)
 }
 
-// CopyStatus is the health of one copy of a [Set].
+// CopyStatus is the health of one copy of a [Set], or of one member of a [Union].
 type CopyStatus struct {
-	// Name is the copy's resource, Go type and scope. It is unique within the set, and stable.
+	// Name is the copy's resource, Go type and scope, unique within the set and stable; of a
+	// member, the name given to [Union.Add].
 	Name string
-	// Leases is the number of leases that share the copy.
+	// Leases is the number of leases that share the copy; zero for a member.
 	Leases int
-	// Status is the informer's, with the handlers of all leases.
+	// Status is the informer's, with the handlers of all leases. That of a member has its own
+	// objects, which other members may have too, and no handlers.
 	Status
 }
 

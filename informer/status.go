@@ -1,8 +1,6 @@
 package informer
 
 import (
-	"time"
-
 	"github.com/tributary-go/tributary/reflector"
 )
 
@@ -37,25 +35,4 @@ type HandlerStatus struct {
 	Differences uint64
 	// Err is the *[PanicError] with which the handler ended; nil if it did not panic.
 	Err error
-}
-
-// Metrics receives an informer's measurements. Its methods are called on the handlers' goroutines,
-// several at a time, and must not block. A handler that hangs measures nothing: sample
-// [Informer.Status] for its lag.
-type Metrics interface {
-	// Delivered is called when a handler has returned from a batch of events.
-	Delivered(DeliveryStats)
-}
-
-// DeliveryStats is a batch of events told to one handler.
-type DeliveryStats struct {
-	// Handler is the handler's name.
-	Handler string
-	// Events is the number of events; Duration is the handler's time for them.
-	Events   int
-	Duration time.Duration
-	// Difference says that the handler had fallen behind the ring, so the events are a difference.
-	Difference bool
-	// Lag is the handler's lag after the batch.
-	Lag Lag
 }

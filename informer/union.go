@@ -74,22 +74,12 @@ func (u *Union[T]) Add(name string, source listwatch.ListerWatcher[T]) (*Member[
 
 // Members returns the present health of each member, in the order of their addition. It does not
 // block.
-func (u *Union[T]) Members() []MemberStatus {
-	var all []MemberStatus
+func (u *Union[T]) Members() []CopyStatus {
+	var all []CopyStatus
 	for _, m := range u.members.list() {
 		all = append(all, m.Status())
 	}
 	return all
-}
-
-// MemberStatus is the health of a member of a [Union] at one moment.
-type MemberStatus struct {
-	// Name is the name given to [Union.Add].
-	Name string
-	// Objects is the number of the member's objects, which other members may have too.
-	Objects int
-	// Status is the reflector's.
-	reflector.Status
 }
 
 type members[T store.Object] struct {
