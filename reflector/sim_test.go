@@ -31,6 +31,9 @@ var regressions = []uint64{
 	// A server that was restored to an older version before its first bookmark was watched in
 	// silence for ever.
 	8572210637302224039,
+	// The store refused the list that followed an event from the near future. The next event was
+	// right to replace that object, and the simulation took it for a step back.
+	1193695092971989392,
 }
 
 // TestSimulation runs the reflector against a model server with a history, faults at any step, and
@@ -338,8 +341,9 @@ func (c *checkedStore) write(p *corev1.Pod, do func(*corev1.Pod) error) error {
 	}
 	if ok && c.epoch == c.model.epoch {
 		// An undecodable object of a list that went back stays as it was, and is then newer than
-		// the store's version.
-		if before, _ := strconv.Atoi(held.ResourceVersion); version < before && before <= c.version {
+		// the store's version. A version that the server has not reached was never true.
+		before, _ := strconv.Atoi(held.ResourceVersion)
+		if version < before && before <= min(c.version, c.model.last().version) {
 			c.failf("%s went back from %d to %d", p.Name, before, version)
 		}
 	}
