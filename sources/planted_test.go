@@ -189,7 +189,8 @@ func TestPlantedSecretsAreNotTold(t *testing.T) {
 			folder := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(folder, "node-1.pods"), []byte(content), 0o600))
 			c := newCluster(t)
-			c.create("a", onNode("node-1")) // its list ends the problem, maybe before the test has seen it
+			// The list of a pod ends the problem, maybe before the test has seen it.
+			c.create("a", onNode("node-1"))
 			return append(options(sources.APIServer(c.client)), sources.Checkpoint(folder))
 		}
 	}
