@@ -80,8 +80,9 @@ func (n *noted[T]) before() T {
 
 // reader is one reader's place in the ring.
 type reader[T store.Object] struct {
-	next uint64   // the number of its next change
-	past *past[T] // the state before next, once that change is evicted
+	next  uint64   // the number of its next change
+	place int      // in the ring's readers
+	past  *past[T] // the state before next, once that change is evicted
 }
 
 // reading is the result of a read: events, or the state before them if the ring has evicted some.
@@ -128,19 +129,19 @@ func (r *sharedRing[T]) makeRoomLocked(changes []noted[T]) {
 // later, without changes and without those in the ring.
 func (r *sharedRing[T]) rememberLocked(end uint64, later func() store.Snapshot[T], changes []noted[T]) {
 	r.slowest = r.changes.Next()
-	for i, rd := range r.readers {
+	// Handlers that wait for one lock stop at one change, and share its past.
+	pasts := map[uint64]*past[T]{}
+	for _, rd := range r.readers {
 		switch {
 		case rd.past != nil:
 		case rd.next >= end:
 			r.slowest = min(r.slowest, rd.next)
 		default:
-			// Handlers that wait for one lock stop at one change, and share its past.
-			same := func(other *reader[T]) bool { return other.past != nil && other.next == rd.next }
-			if j := slices.IndexFunc(r.readers[:i], same); j >= 0 {
-				rd.past = r.readers[j].past
+			if rd.past = pasts[rd.next]; rd.past != nil {
 				continue
 			}
 			rd.past = &past[T]{later: later(), was: map[string]T{}}
+			pasts[rd.next] = rd.past
 			for n := rd.next; n < r.changes.Next(); n++ {
 				rd.past.undo(r.changes.Slot(n))
 			}
@@ -220,7 +221,7 @@ func (r *sharedRing[T]) begin() (rd *reader[T], first reading[T], ok bool) {
 	if !r.filled {
 		return nil, first, false
 	}
-	rd = &reader[T]{next: r.changes.Next()}
+	rd = &reader[T]{next: r.changes.Next(), place: len(r.readers)}
 	r.readers = append(r.readers, rd)
 	r.caughtUp++
 	return rd, reading[T]{state: r.objects.Snapshot(), next: rd.next, at: r.now()}, true
@@ -230,7 +231,11 @@ func (r *sharedRing[T]) begin() (rd *reader[T], first reading[T], ok bool) {
 func (r *sharedRing[T]) leave(rd *reader[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.readers = slices.DeleteFunc(r.readers, func(other *reader[T]) bool { return other == rd })
+	last := len(r.readers) - 1
+	r.readers[rd.place] = r.readers[last]
+	r.readers[rd.place].place = rd.place
+	r.readers[last] = nil
+	r.readers = r.readers[:last]
 	if rd.next == r.changes.Next() {
 		r.caughtUp--
 	}
