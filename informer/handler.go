@@ -19,6 +19,7 @@ import (
 // the difference between its state and the present one. Either way it goes on from the present
 // state, so nothing is queued for it.
 type Handler[T store.Object] struct {
+	number  uint64 // guarded by the informer's lock; 0 before it is enlisted
 	name    string
 	handle  func(Event[T])
 	options handlerOptions

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +34,9 @@ type shared[T store.Object] struct {
 
 	mu       sync.Mutex
 	phase    phase
-	handlers []*Handler[T]
-	numbered int                     // the count of names by number
+	handlers []*Handler[T]           // by their numbers
+	enlisted uint64                  // the number of the newest handler
+	unnamed  int                     // the count of names by number
 	fail     context.CancelCauseFunc // ends Run; set while it runs
 	failure  error                   // the first panic, or the error that ended Run
 	drift    Drift                   // of the last successful verification
@@ -294,9 +296,11 @@ func (i *shared[T]) newHandler(optionList []HandlerOption) *Handler[T] {
 func (i *shared[T]) enlistLocked(h *Handler[T]) {
 	h.name = h.options.name
 	if h.name == "" {
-		i.numbered++
-		h.name = fmt.Sprintf("handler-%d", i.numbered)
+		i.unnamed++
+		h.name = fmt.Sprintf("handler-%d", i.unnamed)
 	}
+	i.enlisted++
+	h.number = i.enlisted
 	i.handlers = append(i.handlers, h)
 }
 
@@ -316,7 +320,12 @@ func (i *shared[T]) forget(h *Handler[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	h.halt()
-	i.handlers = slices.DeleteFunc(i.handlers, func(other *Handler[T]) bool { return other == h })
+	// A search through all would cost programs with thousands of short-lived handlers their time.
+	if at, enlisted := slices.BinarySearchFunc(i.handlers, h.number, func(other *Handler[T], number uint64) int {
+		return cmp.Compare(other.number, number)
+	}); enlisted {
+		i.handlers = slices.Delete(i.handlers, at, at+1)
+	}
 	if !h.started {
 		h.started = true
 		close(h.done)

@@ -30,22 +30,21 @@ func (j *journal[T]) Update(obj T) error { return j.put(obj, false) }
 
 // put stores obj; missed marks a change that comes from a list.
 func (j *journal[T]) put(obj T, missed bool) error {
-	j.ring.agree.Lock()
-	defer j.ring.agree.Unlock()
+	j.ring.beginWrite()
+	defer j.ring.endWrite()
 	c, err := j.objects.Put(obj)
 	if err != nil {
 		return err
 	}
 	switch {
 	case c.Unchanged(): // a replay
-		j.ring.add()
 	case c.Added():
-		j.ring.add(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}}})
+		j.ring.addLocked(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}}})
 	case c.Recreated(): // its deletion was not told
-		j.ring.add(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, Old: c.Old, Type: Deleted, Missed: true}}, had: c.Old},
+		j.ring.addLocked(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, Old: c.Old, Type: Deleted, Missed: true}}, had: c.Old},
 			noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}}})
 	default:
-		j.ring.add(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, Old: c.Old, New: c.New, Type: Updated, Missed: missed}}})
+		j.ring.addLocked(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, Old: c.Old, New: c.New, Type: Updated, Missed: missed}}})
 	}
 	return nil
 }
@@ -66,19 +65,18 @@ func (j *journal[T]) drop(obj T, missed bool) error {
 }
 
 func (j *journal[T]) remove(obj T, final func(held T) Event[T]) error {
-	j.ring.agree.Lock()
-	defer j.ring.agree.Unlock()
+	j.ring.beginWrite()
+	defer j.ring.endWrite()
 	c, err := j.objects.Remove(obj)
 	if err != nil {
 		return err
 	}
 	if c.Unchanged() {
-		j.ring.add()
 		return nil
 	}
 	e := final(c.Old)
 	e.Key, e.Type = c.Key, Deleted
-	j.ring.add(noted[T]{told: told[T]{Event: e}, had: c.Old})
+	j.ring.addLocked(noted[T]{told: told[T]{Event: e}, had: c.Old})
 	return nil
 }
 
@@ -88,19 +86,9 @@ func (j *journal[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	if j.ring.filled { // otherwise no reader has begun
 		before = j.objects.Snapshot()
 	}
-	// The store calls resourceVersion once it has all items, right before its change.
-	committing := false
-	defer func() {
-		if committing {
-			j.ring.agree.Unlock()
-		}
-	}()
-	if err := j.objects.Replace(items, func() string {
-		version := resourceVersion()
-		j.ring.agree.Lock()
-		committing = true
-		return version
-	}); err != nil {
+	j.ring.pin(&before)
+	if err := j.objects.Replace(items, resourceVersion); err != nil {
+		j.ring.pin(nil)
 		return err
 	}
 	var changes []noted[T]
@@ -118,11 +106,7 @@ func (j *journal[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 
 // Bookmark notes that the content is complete up to resourceVersion.
 func (j *journal[T]) Bookmark(resourceVersion string) error {
-	j.ring.agree.Lock()
-	defer j.ring.agree.Unlock()
-	if err := j.objects.Bookmark(resourceVersion); err != nil {
-		return err
-	}
-	j.ring.add()
-	return nil
+	j.ring.beginWrite()
+	defer j.ring.endWrite()
+	return j.objects.Bookmark(resourceVersion)
 }

@@ -24,14 +24,14 @@ type sharedRing[T store.Object] struct {
 	changed signal.Signal // broadcast after each change of state
 	epoch   time.Time     // the zero of noted.at
 
-	// agree is held from a change of objects until the ring has it, so objects and ring agree for
-	// its holder. Lock it before mu.
-	agree   sync.Mutex
-	objects *store.Indexer[T]
-
-	// A plain mutex: under a RWMutex, readers park the writer at each event. Readers that wait for
-	// a plain lock find more changes at their turn, which halves the time with 100 handlers.
+	// Readers take turns before they lock mu, so the writer waits for one of them at most, and they
+	// find more changes at their turn. Under a RWMutex, readers park the writer at each event.
+	turn sync.Mutex
+	// The writer holds mu from a change of objects until the ring has the change, so the two agree
+	// for its holder.
 	mu      sync.Mutex
+	objects *store.Indexer[T]
+	pinned  *store.Snapshot[T] // the state before the list that is in objects, but not yet in the ring
 	changes ring.Ring[noted[T]]
 	filled  bool   // the state is, or follows, a whole state of the server
 	listing uint64 // the number of the last list that has begun
@@ -102,18 +102,34 @@ func newSharedRing[T store.Object](capacity int, objects *store.Indexer[T]) *sha
 
 func (r *sharedRing[T]) now() time.Duration { return time.Since(r.epoch) }
 
-// add notes the changes of one write, and evicts the oldest ones. The caller holds agree.
-func (r *sharedRing[T]) add(changes ...noted[T]) {
-	at := r.now()
+// beginWrite locks the ring for its writer.
+func (r *sharedRing[T]) beginWrite() { r.mu.Lock() }
+
+// endWrite unlocks the ring and wakes the readers.
+func (r *sharedRing[T]) endWrite() {
+	r.mu.Unlock()
+	r.changed.Broadcast()
+}
+
+func (r *sharedRing[T]) beginRead() {
+	r.turn.Lock()
 	r.mu.Lock()
+}
+
+func (r *sharedRing[T]) endRead() {
+	r.mu.Unlock()
+	r.turn.Unlock()
+}
+
+// addLocked notes the changes of one write, and evicts the oldest ones.
+func (r *sharedRing[T]) addLocked(changes ...noted[T]) {
+	at := r.now()
 	r.makeRoomLocked(changes)
 	for i := range changes {
 		changes[i].at = at
 		r.noteLocked(changes[i])
 	}
 	r.letGoLocked()
-	r.mu.Unlock()
-	r.changed.Broadcast()
 }
 
 // makeRoomLocked gives each reader whose next change is about to be evicted the state at its
@@ -154,10 +170,9 @@ func (r *sharedRing[T]) rememberLocked(end uint64, later func() store.Snapshot[T
 
 // fill notes that readers may begin at the present state.
 func (r *sharedRing[T]) fill() {
-	r.mu.Lock()
+	r.beginWrite()
+	defer r.endWrite()
 	r.filled = true
-	r.mu.Unlock()
-	r.changed.Broadcast()
 }
 
 func (r *sharedRing[T]) list() {
@@ -173,11 +188,28 @@ func (r *sharedRing[T]) lists() (listing, listed uint64) {
 	return r.listing, r.listed
 }
 
+// stateLocked is the state after the changes in the ring.
+func (r *sharedRing[T]) stateLocked() store.Snapshot[T] {
+	if r.pinned != nil {
+		return *r.pinned
+	}
+	return r.objects.Snapshot()
+}
+
+// pin makes state the present one for all readers, until replace.
+func (r *sharedRing[T]) pin(state *store.Snapshot[T]) {
+	r.mu.Lock()
+	r.pinned = state
+	r.mu.Unlock()
+}
+
 // replace notes a list, which made count changes. changes has them all, unless the ring cannot hold
-// them; before is the state before the list. The caller holds agree.
+// them; before is the state before the list.
 func (r *sharedRing[T]) replace(before store.Snapshot[T], changes []noted[T], count int) {
 	at := r.now()
-	r.mu.Lock()
+	r.beginWrite()
+	defer r.endWrite()
+	r.pinned = nil
 	if len(changes) == count {
 		r.makeRoomLocked(changes)
 		for i := range changes {
@@ -192,8 +224,6 @@ func (r *sharedRing[T]) replace(before store.Snapshot[T], changes []noted[T], co
 	r.filled = true
 	r.listed = r.listing
 	r.letGoLocked()
-	r.mu.Unlock()
-	r.changed.Broadcast()
 }
 
 func (r *sharedRing[T]) noteLocked(n noted[T]) {
@@ -214,23 +244,21 @@ func (r *sharedRing[T]) letGoLocked() {
 // begin adds a reader, whose first reading is the present state; ok is false if there is no whole
 // state yet. The reader counts until it leaves.
 func (r *sharedRing[T]) begin() (rd *reader[T], first reading[T], ok bool) {
-	r.agree.Lock()
-	defer r.agree.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.beginRead()
+	defer r.endRead()
 	if !r.filled {
 		return nil, first, false
 	}
 	rd = &reader[T]{next: r.changes.Next(), place: len(r.readers)}
 	r.readers = append(r.readers, rd)
 	r.caughtUp++
-	return rd, reading[T]{state: r.objects.Snapshot(), next: rd.next, at: r.now()}, true
+	return rd, reading[T]{state: r.stateLocked(), next: rd.next, at: r.now()}, true
 }
 
 // leave removes a reader.
 func (r *sharedRing[T]) leave(rd *reader[T]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.beginRead()
+	defer r.endRead()
 	last := len(r.readers) - 1
 	r.readers[rd.place] = r.readers[last]
 	r.readers[rd.place].place = rd.place
@@ -245,15 +273,8 @@ func (r *sharedRing[T]) leave(rd *reader[T]) {
 // read returns the changes since the reader's last reading, appended to into, or the state before
 // them if some are evicted. whole asks for the state after them, too.
 func (r *sharedRing[T]) read(rd *reader[T], into []told[T], whole bool) reading[T] {
-	r.mu.Lock()
-	if whole || rd.next < r.changes.First() {
-		r.mu.Unlock() // agree comes first
-		r.agree.Lock()
-		defer r.agree.Unlock()
-		r.mu.Lock()
-		whole = true
-	}
-	defer r.mu.Unlock()
+	r.beginRead()
+	defer r.endRead()
 	got := reading[T]{events: into, next: r.changes.Next(), at: r.now()}
 	if rd.next < r.changes.First() {
 		got.evicted, got.before = true, *rd.past
@@ -263,8 +284,8 @@ func (r *sharedRing[T]) read(rd *reader[T], into []told[T], whole bool) reading[
 			got.events = append(got.events, r.changes.Slot(n).told)
 		}
 	}
-	if whole {
-		got.state = r.objects.Snapshot()
+	if whole || got.evicted {
+		got.state = r.stateLocked()
 	}
 	if rd.next < r.changes.Next() {
 		r.caughtUp++
@@ -277,8 +298,8 @@ func (r *sharedRing[T]) read(rd *reader[T], into []told[T], whole bool) reading[
 // after returns the number of changes from position on, and the time of the first of them if the
 // ring still has it.
 func (r *sharedRing[T]) after(position uint64) (count uint64, at time.Duration, known bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.beginRead()
+	defer r.endRead()
 	if position >= r.changes.Next() {
 		return 0, 0, false
 	}
@@ -290,8 +311,8 @@ func (r *sharedRing[T]) after(position uint64) (count uint64, at time.Duration, 
 
 // holds reports whether a change of key in the ring satisfies match.
 func (r *sharedRing[T]) holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.beginRead()
+	defer r.endRead()
 	for n := r.changes.First(); n < r.changes.Next(); n++ {
 		change := r.changes.At(n)
 		if change.Key != key {
