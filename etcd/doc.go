@@ -15,7 +15,7 @@
 // The package is a module of its own: programs that read an API server do not get etcd's
 // dependencies. Endpoints, TLS, user and password are those of the clientv3.Client.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. A list shows one revision, which is its resource version. It is read with RangeStream (etcd
 //     3.7), or in pages if the server does not know RangeStream. Objects are decoded while later
@@ -65,7 +65,7 @@
 // The last state of a deleted object can be missing, if a compaction overtakes the event (10681):
 // the deletion is then told as in 4.
 //
-// # What is not
+// # Limits
 //
 // Objects do not expire: a collection has no leases. Exact versions that the cache has forgotten
 // are a 410 from a server, though etcd may have them.

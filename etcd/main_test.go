@@ -10,8 +10,8 @@ import (
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard()) // the default, which a test that reads logs does not use
-	// Members that were ended leave the HTTP connections between each other behind. What is tested
-	// here speaks gRPC alone.
+	// Members that were ended leave the HTTP connections between each other behind. The clients
+	// under test speak gRPC alone.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),

@@ -142,7 +142,7 @@ func (s *storage[T]) Write(key string, decide func(T, bool) (collection.Decision
 	}
 }
 
-// shown waits until the cache shows a write. One that does not keeps nobody from having written.
+// shown waits until the cache shows a write. The write stands even if the cache does not.
 func (s *storage[T]) shown(ctx context.Context, version string) {
 	ctx, cancel := context.WithTimeout(ctx, freshPatience)
 	defer cancel()

@@ -118,7 +118,7 @@ func (d *decoder[T]) object(key string, value []byte, revision int64, changed bo
 	return obj, nil
 }
 
-// settle gives an object its version. What is in the map of a document may be shared.
+// settle gives an object its version. Documents may share the values in their maps.
 func (d *decoder[T]) settle(obj T, revision int64) {
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {
 		if metadata, ok := u.Object["metadata"].(map[string]any); ok {

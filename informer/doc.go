@@ -20,7 +20,7 @@
 // ring passes its position, the ring keeps the state at that position. The handler is then told the
 // difference between that state and the present one. There is no queue per handler.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. A handler is called on one goroutine of its own, one event at a time. No handler waits for
 //     another, and the store waits for none.
@@ -55,7 +55,7 @@
 // A [Union] keeps several parts of one resource, such as some namespaces, as one collection. Its
 // members come and go.
 //
-// # What is not
+// # Limits
 //
 // There is no resync. Other libraries mean one of two things by that word: [WithRedelivery], which
 // asks the server nothing, and [Informer.Verify], which asks the server and only reports. Handlers
@@ -70,8 +70,8 @@
 // telling one more handler takes less than 0.1 µs.
 //
 // A handler that keeps up leaves 3 MB on the heap beyond the collection, after 200,000 events over
-// 10,000 pods that share no memory. One that sleeps through them leaves 34 MB. With client-go's
-// informer the two leave nothing and 626 MB.
+// 10,000 pods that share no memory. A handler that sleeps through them leaves 34 MB. With
+// client-go's informer the two leave nothing and 626 MB.
 //
 // The store changes in place while no snapshot exists. So a handler should take its object from the
 // event. A program that reads single objects now and then should take few snapshots. The tables of

@@ -31,7 +31,7 @@ type sharedRing[T store.Object] struct {
 	// for its holder.
 	mu      sync.Mutex
 	objects *store.Indexer[T]
-	pinned  *store.Snapshot[T] // the state before the list that is in objects, but not yet in the ring
+	pinned  *store.Snapshot[T] // the state before a list that the ring does not have yet
 	changes ring.Ring[noted[T]]
 	filled  bool   // the state is, or follows, a whole state of the server
 	listing uint64 // the number of the last list that has begun

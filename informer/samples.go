@@ -2,6 +2,7 @@ package informer
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/tributary-go/tributary/metrics"
 )
@@ -39,30 +40,21 @@ func (s *Set) Samples(string) iter.Seq[metrics.Sample] {
 // Samples yields the numbers of a Status, and those of its reflector, under the informer's name.
 // Handlers of one name are summed: the greatest lag, the sum of counts.
 func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
-	return func(yield func(metrics.Sample) bool) {
-		samples := []metrics.Sample{objects.Of(float64(s.Objects), name)}
-		if !s.Drift.At.IsZero() {
-			samples = append(samples, drift.Of(float64(s.Drift.Count), name))
-		}
-		for handler, h := range joined(s.Handlers) {
-			samples = append(samples,
-				handlers.Of(float64(h.count), name, handler),
-				synced.Of(metrics.Truth(h.Synced), name, handler),
-				lagEvents.Of(float64(h.Lag.Events), name, handler),
-				lagSeconds.Of(h.Lag.Age.Seconds(), name, handler),
-				failed.Of(float64(h.failed), name, handler),
-				delivered.Of(float64(h.Delivered), name, handler),
-				differences.Of(float64(h.Differences), name, handler))
-		}
-		for sample := range s.Status.Samples(name) {
-			samples = append(samples, sample)
-		}
-		for _, sample := range samples {
-			if !yield(sample) {
-				return
-			}
-		}
+	samples := []metrics.Sample{objects.Of(float64(s.Objects), name)}
+	if !s.Drift.At.IsZero() {
+		samples = append(samples, drift.Of(float64(s.Drift.Count), name))
 	}
+	for handler, h := range joined(s.Handlers) {
+		samples = append(samples,
+			handlers.Of(float64(h.count), name, handler),
+			synced.Of(metrics.Truth(h.Synced), name, handler),
+			lagEvents.Of(float64(h.Lag.Events), name, handler),
+			lagSeconds.Of(h.Lag.Age.Seconds(), name, handler),
+			failed.Of(float64(h.failed), name, handler),
+			delivered.Of(float64(h.Delivered), name, handler),
+			differences.Of(float64(h.Differences), name, handler))
+	}
+	return slices.Values(slices.AppendSeq(samples, s.Status.Samples(name)))
 }
 
 type sum struct {

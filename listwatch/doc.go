@@ -8,7 +8,7 @@
 // [ToClientGo] for code written against client-go's cache package. [Project] keeps the parts of
 // each object that a program needs.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. A LIST is decoded object by object while its body arrives; the body is never held whole. It
 //     ends without an error only if the body was complete. A body that was cut short, or is no
@@ -55,7 +55,7 @@
 // A reader with [ListWatch.Holding], as every reflector is, pays some 100 bytes per object for its
 // digest.
 //
-// # What is not
+// # Limits
 //
 // This package retries nothing and remembers no state of the collection between calls: the
 // reflector does. Requests obey the rate limiter of their REST client. A rest.Config with a Timeout

@@ -1,10 +1,12 @@
 // Package metrics has the numbers that copies report about themselves, in the terms of no metrics
-// system. Reflectors, informers, leases, unions, sets
-// and sources are [Reporter]s; package prom shows them
-// to Prometheus, and any other system needs one loop over [Reporter.Samples].
+// system. Reflectors, informers, leases, unions, sets and sources are [Reporter]s. Package prom
+// shows them to Prometheus; any other system needs one loop over [Reporter.Samples].
 package metrics
 
-import "iter"
+import (
+	"iter"
+	"time"
+)
 
 // Reporter is anything that reports numbers.
 type Reporter interface {
@@ -48,6 +50,14 @@ func (f Family) Counter(name, help string, labels ...string) *Metric {
 
 // Of is a sample of m, with a value for each label.
 func (m *Metric) Of(value float64, labels ...string) Sample { return Sample{m, labels, value} }
+
+// AppendTime appends a sample of m, in seconds since 1970. It appends nothing for the zero time.
+func (m *Metric) AppendTime(samples []Sample, at time.Time, labels ...string) []Sample {
+	if at.IsZero() {
+		return samples
+	}
+	return append(samples, m.Of(float64(at.UnixMilli())/1000, labels...))
+}
 
 // Sample is a metric's value at one moment.
 type Sample struct {

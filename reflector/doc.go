@@ -36,7 +36,7 @@
 // passed our version by then, a client cannot see it: a watch goes on as if nothing had happened.
 // Then informer.Verify finds what differs; programs that must know call it on a schedule.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. The store holds states that the server had; after a relist nothing is older than before,
 //     unless two answers agree that the server's own version is older: its etcd was restored from a
@@ -70,7 +70,7 @@
 // of 3 minutes in the first case, 15 in the second, makes [Reflector.Ready] fail when it is
 // crossed. No bound holds in a cluster without nodes, so there is none by default.
 //
-// # What is not
+// # Limits
 //
 // Between two contacts the store may be behind without a sign. Requests wait for the rate limiter
 // of the REST client.

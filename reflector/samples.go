@@ -2,7 +2,7 @@ package reflector
 
 import (
 	"iter"
-	"time"
+	"slices"
 
 	"github.com/tributary-go/tributary/metrics"
 )
@@ -29,29 +29,20 @@ func (r *Reflector[T]) Samples(name string) iter.Seq[metrics.Sample] { return r.
 // Samples are the numbers of a Status, under the name of its reflector. Times are seconds since
 // 1970, and left out if they are zero.
 func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
-	return func(yield func(metrics.Sample) bool) {
-		samples := []metrics.Sample{
-			synced.Of(metrics.Truth(s.Synced), name),
-			mayBeOld.Of(metrics.Truth(s.MayBeOld), name),
-			stale.Of(float64(s.Stale), name),
-			skippedTotal.Of(float64(s.Skipped), name),
-			unplacedTotal.Of(float64(s.Unplaced), name),
-			receivedTotal.Of(float64(s.Events), name),
-		}
-		for m, at := range map[*metrics.Metric]time.Time{
-			retryAt: s.RetryAt, lastContact: s.LastContact, lastEvent: s.LastEvent, progress: s.LastProgress,
-		} {
-			if !at.IsZero() {
-				samples = append(samples, m.Of(float64(at.UnixMilli())/1000, name))
-			}
-		}
-		if s.Err != nil {
-			samples = append(samples, failing.Of(1, name, string(s.Class)))
-		}
-		for _, sample := range samples {
-			if !yield(sample) {
-				return
-			}
-		}
+	samples := []metrics.Sample{
+		synced.Of(metrics.Truth(s.Synced), name),
+		mayBeOld.Of(metrics.Truth(s.MayBeOld), name),
+		stale.Of(float64(s.Stale), name),
+		skippedTotal.Of(float64(s.Skipped), name),
+		unplacedTotal.Of(float64(s.Unplaced), name),
+		receivedTotal.Of(float64(s.Events), name),
 	}
+	samples = retryAt.AppendTime(samples, s.RetryAt, name)
+	samples = lastContact.AppendTime(samples, s.LastContact, name)
+	samples = lastEvent.AppendTime(samples, s.LastEvent, name)
+	samples = progress.AppendTime(samples, s.LastProgress, name)
+	if s.Err != nil {
+		samples = append(samples, failing.Of(1, name, string(s.Class)))
+	}
+	return slices.Values(samples)
 }

@@ -37,8 +37,8 @@ type Status struct {
 	ResourceVersion string
 	// LastContact is when the last object, event or bookmark came: the server, and the way to it,
 	// were alive then. An event counts once the store is done with it. A healthy server sends a
-	// bookmark about once a minute. One that is cut off from etcd goes on sending them, all of one
-	// version: that shows in LastProgress alone.
+	// bookmark about once a minute. A server that is cut off from etcd goes on sending them,
+	// all of one version: only LastProgress shows that.
 	LastContact time.Time
 	// LastEvent is when the last object of a list, or event of a watch, came; bookmarks do not move
 	// it. In a quiet collection it grows old in good health.

@@ -10,7 +10,7 @@
 //		fmt.Println(update.Op, update.Source, len(update.Pods))
 //	}
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. Each source sets complete states. The merge tells the reader of Updates the difference
 //     between two states, in the kubelet's order: REMOVE, ADD, UPDATE, DELETE, RECONCILE. An update

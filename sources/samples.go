@@ -57,43 +57,34 @@ func (s *Sources) Samples(name string) iter.Seq[metrics.Sample] {
 // Samples implements [metrics.Reporter] for one source; name stands for its [Sources]. Times are
 // seconds since 1970, and left out if they are zero.
 func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
-	return func(yield func(metrics.Sample) bool) {
-		late := s.StaleAfter > 0 && time.Since(s.LastContact) > s.StaleAfter
-		samples := []metrics.Sample{
-			seen.Of(metrics.Truth(s.Seen), name, s.Source),
-			restored.Of(metrics.Truth(s.Restored), name, s.Source),
-			stale.Of(metrics.Truth(late), name, s.Source),
-			incomplete.Of(metrics.Truth(!s.whole()), name, s.Source),
-			pods.Of(float64(s.Pods), name, s.Source),
-			skipped.Of(float64(s.Skipped), name, s.Source),
-			pending.Of(float64(s.Pending), name, s.Source),
-			lagSeconds.Of(s.Lag.Seconds(), name, s.Source),
-			faults.Of(float64(s.Errors), name, s.Source),
-		}
-		for _, op := range operations {
-			samples = append(samples, updates.Of(float64(s.Updates[op]), name, s.Source, string(op)))
-		}
-		classes := map[string]int{}
-		for _, problem := range s.Problems {
-			classes[classOf(problem)]++
-		}
-		for class, n := range classes {
-			samples = append(samples, problems.Of(float64(n), name, s.Source, class))
-		}
-		for m, at := range map[*metrics.Metric]time.Time{lastContact: s.LastContact, lastSet: s.LastSet} {
-			if !at.IsZero() {
-				samples = append(samples, m.Of(float64(at.UnixMilli())/1000, name, s.Source))
-			}
-		}
-		if s.Reflector != nil {
-			samples = slices.AppendSeq(samples, s.Reflector.Samples(name+"/"+s.Source))
-		}
-		for _, sample := range samples {
-			if !yield(sample) {
-				return
-			}
-		}
+	late := s.StaleAfter > 0 && time.Since(s.LastContact) > s.StaleAfter
+	samples := []metrics.Sample{
+		seen.Of(metrics.Truth(s.Seen), name, s.Source),
+		restored.Of(metrics.Truth(s.Restored), name, s.Source),
+		stale.Of(metrics.Truth(late), name, s.Source),
+		incomplete.Of(metrics.Truth(!s.whole()), name, s.Source),
+		pods.Of(float64(s.Pods), name, s.Source),
+		skipped.Of(float64(s.Skipped), name, s.Source),
+		pending.Of(float64(s.Pending), name, s.Source),
+		lagSeconds.Of(s.Lag.Seconds(), name, s.Source),
+		faults.Of(float64(s.Errors), name, s.Source),
 	}
+	for _, op := range operations {
+		samples = append(samples, updates.Of(float64(s.Updates[op]), name, s.Source, string(op)))
+	}
+	classes := map[string]int{}
+	for _, problem := range s.Problems {
+		classes[classOf(problem)]++
+	}
+	for class, n := range classes {
+		samples = append(samples, problems.Of(float64(n), name, s.Source, class))
+	}
+	samples = lastContact.AppendTime(samples, s.LastContact, name, s.Source)
+	samples = lastSet.AppendTime(samples, s.LastSet, name, s.Source)
+	if s.Reflector != nil {
+		samples = slices.AppendSeq(samples, s.Reflector.Samples(name+"/"+s.Source))
+	}
+	return slices.Values(samples)
 }
 
 // whole reports whether no problem hides a pod.

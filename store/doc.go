@@ -9,7 +9,7 @@
 //	pod, ok := now.Get(store.Key("default", "web-0"))
 //	for pod := range byNode.Objects(now, "node-1") { … }
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. A [Snapshot] never changes. Its indexes agree with its objects, and its resource version is
 //     the newest one whose effects it holds.
@@ -22,7 +22,7 @@
 //     differs.
 //  5. Replace is all or nothing: on an error the old content stays.
 //
-// # What is not
+// # Limits
 //
 // Objects are shared by everyone who reads the store and by later snapshots: they are read-only.
 // Copy an object (DeepCopy) before changing it. Snapshots have no order of their own;

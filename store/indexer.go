@@ -22,8 +22,8 @@ type Indexer[T Object] struct {
 
 	// writing serialises writers, and is held while a list arrives or a user's function runs.
 	writing sync.Mutex
-	// editing is held only for the edit itself, so that a reader who needs a new version of now
-	// waits for one edit and no more. Who holds both took writing first.
+	// editing is held only for the edit itself, so that a reader that needs a new version of now
+	// waits for one edit and no more. Lock writing before editing.
 	editing sync.Mutex
 	draft   draft[T]
 }

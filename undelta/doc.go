@@ -4,7 +4,7 @@
 //	pods := undelta.New(func(now store.Snapshot[*corev1.Pod]) { agent.Apply(now) })
 //	go reflector.New(source, pods).Run(ctx)
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. Each successful Add, Update, Delete and Replace causes exactly one push, and the pushed state
 //     contains it. A failed one causes none, and neither does a bookmark.

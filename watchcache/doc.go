@@ -18,7 +18,7 @@
 //	go reflector.New(listwatch.FromClient[corev1.Pod](client, "pods"), pods).Run(ctx)
 //	for event, err := range pods.Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"}) { … }
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. A watcher sees every change after its position, once, in order, or gets one error and ends:
 //     410 Expired once it has fallen out of the window (TestStreamsAreTheHistory). The window is
@@ -38,7 +38,7 @@
 //     holds (TestASlowWatcherIsCutForItsOwnChanges).
 //  7. A watcher that has ended leaves nothing behind (TestWatchersLeaveNothingBehind).
 //
-// # What is not
+// # Limits
 //
 // Deliveries to different watchers are not ordered among each other. Events are not merged: a
 // watcher sees each version of an object. After a [Cache.Replace] nobody knows the states that were

@@ -83,12 +83,18 @@ func (m *model) put(p *corev1.Pod) {
 	m.pods[store.KeyOf(p)] = p
 }
 
+// randomPod is a pod of one of so many names, at a version.
+func randomPod(random *rand.Rand, names, version int) *corev1.Pod {
+	p := stored(fmt.Sprintf("pod-%d", random.IntN(names)), version)
+	p.Namespace = []string{"ns", "other"}[random.IntN(2)]
+	p.UID += types.UID(fmt.Sprint(random.IntN(7) / 6)) // sometimes another object of that name
+	return p
+}
+
 // write makes one random write.
 func (m *model) write() {
 	m.version++
-	p := stored(fmt.Sprintf("pod-%d", m.random.IntN(12)), m.version)
-	p.Namespace = []string{"ns", "other"}[m.random.IntN(2)]
-	p.UID += types.UID(fmt.Sprint(m.random.IntN(6) / 5)) // sometimes another object of that name
+	p := randomPod(m.random, 12, m.version)
 	labelled("app", strconv.Itoa(m.random.IntN(2)))(p)
 	onNode(fmt.Sprintf("n%d", m.random.IntN(3)))(p)
 	switch m.random.IntN(12) {

@@ -10,9 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -69,7 +67,7 @@ func (e told) line(keeps func(*corev1.Pod) bool) (string, bool) {
 type follower struct {
 	kind   int
 	pace   int // it takes events once in so many steps
-	events chan string
+	events <-chan string
 	stop   context.CancelFunc
 	want   []string // what it has still to be told
 	others int      // changes since the oldest of want came
@@ -170,7 +168,7 @@ func (h *history) read(f *follower) bool {
 
 // follow starts a watcher, at the present or some changes back.
 func (h *history) follow() {
-	f := &follower{kind: h.random.IntN(len(kinds)), pace: []int{1, 1, 5, 40, 200}[h.random.IntN(5)], events: make(chan string)}
+	f := &follower{kind: h.random.IntN(len(kinds)), pace: []int{1, 1, 5, 40, 200}[h.random.IntN(5)]}
 	back := min(h.random.IntN(modelWindow/2), len(h.changes))
 	from := h.version
 	if back > 0 {
@@ -185,22 +183,7 @@ func (h *history) follow() {
 	options.ResourceVersion = strconv.Itoa(from)
 	ctx, stop := context.WithCancel(h.t.Context())
 	f.stop = stop
-	events := h.cache.Watch(ctx, options)
-	go func() {
-		for e, err := range events {
-			line := "410"
-			if err == nil {
-				line = seen(e)
-			} else if !apierrors.IsResourceExpired(err) {
-				line = err.Error()
-			}
-			select {
-			case f.events <- line:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	f.events = follows(ctx, h.cache, options)
 	h.followers = append(h.followers, f)
 }
 
@@ -229,9 +212,7 @@ func (h *history) note(e told) {
 // write makes one random write.
 func (h *history) write() {
 	h.version++
-	p := stored(fmt.Sprintf("pod-%d", h.random.IntN(6)), h.version)
-	p.Namespace = []string{"ns", "other"}[h.random.IntN(2)]
-	p.UID += types.UID(fmt.Sprint(h.random.IntN(8) / 7)) // sometimes another object of that name
+	p := randomPod(h.random, 6, h.version)
 	labelled("app", strconv.Itoa(h.random.IntN(4)))(p)
 	if h.random.IntN(2) == 0 {
 		labelled("tier", []string{"front", "back"}[h.random.IntN(2)])(p)

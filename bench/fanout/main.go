@@ -6,9 +6,9 @@
 //
 // Both caches live in the process that measures, hold the same pods and get the same writes. A
 // write begins when fewer than a number of writes are still in flight, which have not reached all
-// watchers that select them. Nothing is encoded: what is measured ends when the watcher has the
-// event. Each figure comes from a fresh process, by turns; the table has medians. What is asked is
-// in docs/benchmarks.md.
+// watchers that select them. Nothing is encoded: the clock stops when the watcher has the
+// event. Each figure comes from a fresh process, by turns; the table has medians. The goals are in
+// docs/benchmarks.md.
 package main
 
 import (

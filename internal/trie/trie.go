@@ -102,15 +102,8 @@ func (m Map[K, V]) Keys() iter.Seq[K] {
 }
 
 func (n *node[K, V]) find(hash uint64, key K) *Entry[K, V] {
-	if n == nil {
+	if n = n.leaf(hash); n == nil {
 		return nil
-	}
-	for rest := hash; n.slots != 0; rest >>= width {
-		bit := uint32(1) << (rest & slotMask)
-		if n.slots&bit == 0 {
-			return nil
-		}
-		n = n.kid(rank(n.slots, bit))
 	}
 	if n.count > bucketMax {
 		if i := n.position(0, key); i >= 0 {

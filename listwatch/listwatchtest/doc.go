@@ -33,7 +33,7 @@
 // informers too. [Collection.Changes] returns the writes. The module e2e/robustness compares the
 // verdicts with those of etcd's own validators.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. Writes obey the API server's rules for resource versions, UIDs, generations, conflicts,
 //     finalizers and graceful deletion: those of [collection.Collection].
@@ -51,7 +51,7 @@
 //  5. Nothing is left running. A request's goroutines end when its body is closed, all others with
 //     the test.
 //
-// # What is not
+// # Limits
 //
 // The fake lacks what package watchcache does not model: admission, defaulting, validation beyond
 // names, conversion, authentication, quota, garbage collection, OpenAPI, dry runs, and subresources

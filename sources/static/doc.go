@@ -8,7 +8,7 @@
 //
 // [Into] writes the states into any [store.Store]: one with indexes, or one that pushes.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. Each state is complete. An object that has not changed is the same pointer in the next state.
 //  2. A bad file, document or item costs only itself. Its last known good objects stay until it is

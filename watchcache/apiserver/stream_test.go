@@ -184,7 +184,7 @@ func TestSlowClientIsCut(t *testing.T) {
 		last, err = r.pods.Update(next)
 		require.NoError(t, err)
 	}
-	// What is under way comes at once now, and not a small window at a time.
+	// A large window lets the rest come at once.
 	require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(4<<20))
 	rest, err := io.ReadAll(answer)
 	require.NoError(t, err)

@@ -7,7 +7,7 @@
 // apiserver.Serve makes one that Kubernetes clients can reach. [New] keeps objects in memory; [On]
 // keeps them in a [Storage], of which package etcd has one.
 //
-// # What is guaranteed
+// # Guarantees
 //
 // Resource versions grow by one with each write, over all collections of one revision; a storage
 // has versions of its own. Writers in memory wait for each other, and never for a reader.

@@ -18,8 +18,8 @@ type Storage[T store.Object] interface {
 	// Write makes one write of the object under a key. Decide gets its newest state, which is
 	// read-only, and says what becomes of it. It has no side effects and may be called again, if
 	// the object has changed meanwhile; its error is Write's. Write returns the object of the last
-	// decision, under the version of the write if there was one. What is written belongs to the
-	// storage.
+	// decision, under the version of the write if there was one. The storage owns the object that
+	// it has written.
 	Write(key string, decide func(stored T, found bool) (Decision[T], error)) (T, error)
 
 	// WaitFresh returns once the collection's cache shows every write that has returned, by
