@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 			Expire: func() { compact(t, client, put(t, client, pod("elsewhere"))) },
 			Bookmark: func() {
 				for _, source := range all {
-					source.RequestProgress()
+					_, _, _ = source.Progress(t.Context(), "")
 				}
 			},
 		}

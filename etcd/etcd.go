@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -34,7 +35,7 @@ type Source[T store.Object] struct {
 
 	cluster  atomic.Uint64 // the ID of the etcd cluster that was listed last; 0 before
 	progress atomic.Int32  // whether servers may be asked for progress: a progressSupport
-	asked    signal.Signal // of RequestProgress
+	asked    signal.Signal // of Progress
 }
 
 // New reads the objects under a prefix. O is their struct type:
@@ -106,10 +107,23 @@ func (s *Source[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.
 	}
 }
 
-// RequestProgress makes the watches under way that want bookmarks ask etcd how far it is, so that
-// each sends a bookmark soon. It does not wait. An etcd that may not be asked is not; see the
-// package's documentation.
-func (s *Source[T]) RequestProgress() { s.asked.Broadcast() }
+// Newest implements watchcache.Upstream: it is etcd's revision, read with a quorum. Errors are API
+// status errors.
+func (s *Source[T]) Newest(ctx context.Context) (string, error) {
+	answer, err := s.client.Get(ctx, s.prefix) // there is no such key
+	if err != nil {
+		return "", classified(ctx, err)
+	}
+	return strconv.FormatInt(answer.Header.Revision, 10), nil
+}
+
+// Progress implements watchcache.Upstream: it makes the watches under way that want bookmarks ask
+// etcd how far it is, so that each sends a bookmark soon. It does not wait, and returns no
+// versions. An etcd that may not be asked is not; see the package's documentation.
+func (s *Source[T]) Progress(context.Context, string) (after, until string, err error) {
+	s.asked.Broadcast()
+	return "", "", nil
+}
 
 func (s *Source[T]) failure(op string, err error) error {
 	return fmt.Errorf("%s %s: %w", op, s.prefix, err)

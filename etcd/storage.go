@@ -46,11 +46,11 @@ func NewCollection[O any, T interface {
 	*O
 	store.Object
 }](client *clientv3.Client, prefix Prefix, resource watchcache.Resource[T], options ...watchcache.Option) (*Collection[T], error) {
-	cache, err := watchcache.NewCache(resource, options...)
+	source := New[O, T](client, prefix, WithAPIVersion(resource.GroupVersionKind().GroupVersion().String()))
+	cache, err := watchcache.NewCache(resource, append(slices.Clone(options), watchcache.WithUpstream(source))...)
 	if err != nil {
 		return nil, err
 	}
-	source := New[O, T](client, prefix, WithAPIVersion(resource.GroupVersionKind().GroupVersion().String()))
 	c := &Collection[T]{source: source, reflector: reflector.New[T](source, cache)}
 	c.Collection, err = collection.On(cache, collection.Storage[T](&storage[T]{source, cache}))
 	if err != nil {
@@ -77,7 +77,6 @@ type storage[T store.Object] struct {
 const (
 	writePatience = 30 * time.Second // of one write, with all its attempts
 	freshPatience = 3 * time.Second  // until the cache shows it
-	askEvery      = 100 * time.Millisecond
 )
 
 func (s *storage[T]) key(of string) string { return s.source.prefix + of }
@@ -147,32 +146,6 @@ func (s *storage[T]) shown(ctx context.Context, version string) {
 	ctx, cancel := context.WithTimeout(ctx, freshPatience)
 	defer cancel()
 	_ = s.cache.WaitFor(ctx, version)
-}
-
-// WaitFresh implements collection.Storage: etcd's newest revision is asked for, and then how far
-// the cache's watch has come, until it is there.
-func (s *storage[T]) WaitFresh(ctx context.Context) error {
-	answer, err := s.source.client.Get(ctx, s.source.prefix) // there is no such key
-	if err != nil {
-		return classified(ctx, err)
-	}
-	version := strconv.FormatInt(answer.Header.Revision, 10)
-	for began := time.Now(); time.Since(began) < freshPatience; {
-		s.source.RequestProgress()
-		within, cancel := context.WithTimeout(ctx, askEvery)
-		err = s.cache.WaitFor(within, version)
-		late := within.Err() != nil && ctx.Err() == nil
-		cancel()
-		if !late {
-			return err
-		}
-	}
-	return tooLarge(answer.Header.Revision, s.reached())
-}
-
-func (s *storage[T]) reached() int64 {
-	version, _ := strconv.ParseInt(s.cache.ResourceVersion(), 10, 64)
-	return version
 }
 
 // encode is an object as kube-apiserver stores it, without its version.

@@ -30,8 +30,10 @@ type Cache[T store.Object] struct {
 	indexes  map[string]*store.Index[T, string]
 	objects  *store.Indexer[T]
 	revision *Revision // of the server that writes this cache; nil if a reflector does
+	proof    *proof[T] // nil without [WithUpstream]
 	changed  signal.Signal
 	asked    atomic.Uint64 // how often bookmarks were asked for
+	lists    atomic.Uint64 // how often the content was replaced
 
 	writing   sync.Mutex                 // serialises writers
 	observers []func(listwatch.Event[T]) // of [Cache.OnChange]; guarded by writing
@@ -64,6 +66,9 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	c := &Cache[T]{
 		resource: resource, config: config, revision: config.revision, window: newWindow[T](config), born: time.Now(),
 		encodings: encodings{most: config.windowBytes / 4}, scale: newScale[T](),
+	}
+	if config.upstream != nil {
+		c.proof = &proof[T]{cache: c, upstream: config.upstream}
 	}
 	c.buffers.New = func() any { return new(make([]Delivery[T], 0, batchSize)) }
 	c.fields = map[string]func(T) string{nameField: func(obj T) string { return obj.GetName() }}
@@ -165,6 +170,7 @@ func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() str
 		c.setReplacing(nil)
 		return err
 	}
+	c.lists.Add(1)
 	c.publishList(version, before)
 	return nil
 }
@@ -201,7 +207,12 @@ func (c *Cache[T]) Bookmark(resourceVersion string) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if err := c.objects.Bookmark(resourceVersion); err != nil {
+	return c.bookmark(version)
+}
+
+// bookmark does what [Cache.Bookmark] does; the writing lock is held.
+func (c *Cache[T]) bookmark(version uint64) error {
+	if err := c.objects.Bookmark(formatVersion(version)); err != nil {
 		return err
 	}
 	c.mu.Lock()

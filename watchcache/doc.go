@@ -36,7 +36,9 @@
 //  6. A watcher whose selection asks for one value is not cut for the changes of other values
 //     (TestNobodyIsCutForTheChangesOfOthers). It is cut for more changes of its value than a window
 //     holds (TestASlowWatcherIsCutForItsOwnChanges).
-//  7. A watcher that has ended leaves nothing behind (TestWatchersLeaveNothingBehind).
+//  7. With [WithUpstream], a read that names no version shows every write that the upstream had
+//     made before (TestReadsWithoutAVersionAreProvenFresh). Without, it shows the present copy.
+//  8. A watcher that has ended leaves nothing behind (TestWatchersLeaveNothingBehind).
 //
 // # Limits
 //

@@ -1,6 +1,18 @@
 package watchcache
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tributary-go/tributary/store"
+)
 
 // WaitFor returns once the cache has reached a resource version, but waits no longer than
 // [WithFreshWait]. Errors are API status errors: 429 while the cache is empty, 504 if the version
@@ -11,4 +23,237 @@ func (c *Cache[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 		_, err = c.notOlderThan(ctx, version)
 	}
 	return err
+}
+
+// WaitFresh returns once the cache shows every write that the upstream had made when WaitFresh was
+// called. Without [WithUpstream] it returns at once. Errors are those of [Cache.WaitFor], and 503
+// or 504 if the upstream cannot be asked.
+func (c *Cache[T]) WaitFresh(ctx context.Context) error {
+	_, err := c.fresh(ctx)
+	return err
+}
+
+// fresh is the present state, proven to hold every write that the upstream has made before.
+func (c *Cache[T]) fresh(ctx context.Context) (view[T], error) {
+	now, err := c.latest()
+	if err != nil || c.proof == nil {
+		return now, err
+	}
+	version, err := c.proof.newest(ctx)
+	if err != nil {
+		return now, err
+	}
+	return c.notOlderThan(ctx, version)
+}
+
+// notOlderThan is the present state once it has reached version. It waits a while for that, then
+// fails with 504.
+func (c *Cache[T]) notOlderThan(ctx context.Context, version uint64) (view[T], error) {
+	now, err := c.latest()
+	if err != nil || now.version >= version {
+		return now, err
+	}
+	if c.proof != nil {
+		defer c.proof.seek()()
+	}
+	within, cancel := context.WithTimeout(ctx, c.config.freshWait)
+	defer cancel()
+	now, err = c.reach(within, version)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = tooLarge(version, now.version)
+	}
+	return now, err
+}
+
+// reach waits until the cache has reached version, or ctx has ended.
+func (c *Cache[T]) reach(ctx context.Context, version uint64) (view[T], error) {
+	for {
+		changed := c.changed.Wait()
+		var counted <-chan struct{}
+		if c.revision != nil {
+			counted = c.revision.changed.Wait()
+		}
+		now, err := c.latest()
+		if err != nil || now.version >= version {
+			return now, err
+		}
+		select {
+		case <-changed:
+		case <-counted:
+		case <-ctx.Done():
+			return now, ctx.Err()
+		}
+	}
+}
+
+const (
+	// askPatience bounds one question to the upstream.
+	askPatience = 3 * time.Second
+	// askEvery is how often progress is asked for while a reader waits, as by the API server.
+	askEvery = 100 * time.Millisecond
+	// askAgain is the pause after a question for progress that has failed.
+	askAgain = time.Second
+)
+
+// proof asks the upstream for all readers that wait: they share one question for its newest
+// version, and one for its progress. A goroutine lives while a question is in flight.
+type proof[T store.Object] struct {
+	cache    *Cache[T]
+	upstream Upstream
+
+	mu      sync.Mutex // guards what follows
+	asking  *question
+	next    *question // of later readers, for whom the answer to asking may be too old
+	seekers int
+	stop    context.CancelFunc // ends the questions for progress
+}
+
+// question is one request for the newest version.
+type question struct {
+	ctx     context.Context // ends when nobody waits for the answer
+	cancel  context.CancelFunc
+	askers  int // guarded by the proof's mu
+	done    chan struct{}
+	version uint64 // set before done closes, as is err
+	err     error
+}
+
+// newest is the upstream's newest version at some moment after the call.
+func (p *proof[T]) newest(ctx context.Context) (uint64, error) {
+	q := p.join()
+	defer p.leave(q)
+	select {
+	case <-q.done:
+		return q.version, q.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func (p *proof[T]) join() *question {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == nil {
+		p.next = &question{done: make(chan struct{})}
+		p.next.ctx, p.next.cancel = context.WithCancel(context.Background())
+	}
+	q := p.next
+	q.askers++
+	if p.asking == nil {
+		p.askNext()
+	}
+	return q
+}
+
+func (p *proof[T]) leave(q *question) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if q.askers--; q.askers > 0 {
+		return
+	}
+	q.cancel()
+	if p.next == q {
+		p.next = nil
+	}
+}
+
+// askNext sends the question that is next. The lock is held.
+func (p *proof[T]) askNext() {
+	p.asking, p.next = p.next, nil
+	if q := p.asking; q != nil {
+		go p.ask(q)
+	}
+}
+
+func (p *proof[T]) ask(q *question) {
+	ctx, cancel := context.WithTimeout(q.ctx, askPatience)
+	defer cancel()
+	answer, err := p.upstream.Newest(ctx)
+	if err == nil {
+		q.version, err = parseVersion("newest", answer)
+	}
+	if err != nil {
+		q.err = unproven(ctx, p.cache.resource.GroupResource(), err)
+	}
+	close(q.done)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.askNext()
+}
+
+// seek has the upstream asked for progress until the returned function is called.
+func (p *proof[T]) seek() (done func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seekers++; p.seekers == 1 {
+		ctx, cancel := context.WithCancel(context.Background())
+		p.stop = cancel
+		go p.askForProgress(ctx)
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.seekers--; p.seekers == 0 {
+			p.stop()
+		}
+	}
+}
+
+func (p *proof[T]) askForProgress(ctx context.Context) {
+	for ctx.Err() == nil {
+		lists := p.cache.lists.Load()
+		pause := askEvery
+		after, until, err := p.upstream.Progress(ctx, p.cache.ResourceVersion())
+		if err == nil && until != "" {
+			err = p.advance(ctx, lists, after, until)
+		}
+		if err != nil {
+			pause = askAgain
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// advance notes that the cache is complete up to until, once it has reached after. A list that came
+// meanwhile may be of another history.
+func (p *proof[T]) advance(ctx context.Context, lists uint64, after, until string) error {
+	c := p.cache
+	last, complete := uint64(0), uint64(0)
+	var err error
+	if after != "" {
+		last, err = parseVersion("progress", after)
+	}
+	if err == nil {
+		complete, err = parseVersion("progress", until)
+	}
+	if err == nil {
+		_, err = c.reach(ctx, last)
+	}
+	if err != nil {
+		return err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.lists.Load() != lists {
+		return nil
+	}
+	return c.bookmark(complete)
+}
+
+// unproven is the error of a reader when the upstream could not be asked. A refusal concerns the
+// credentials of this program, not those of its client.
+func unproven(ctx context.Context, resource schema.GroupResource, err error) error {
+	var known apierrors.APIStatus
+	switch {
+	case errors.As(err, &known) && known.Status().Code >= http.StatusInternalServerError:
+		return err
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return apierrors.NewTimeoutError(fmt.Sprintf("the upstream of %s did not tell its newest version within %s",
+			resource, askPatience), 1)
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("the upstream of %s could not be asked for its newest version: %v",
+		resource, err))
 }

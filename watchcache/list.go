@@ -15,7 +15,7 @@ import (
 )
 
 // Request is a LIST, a WATCH or a GET of a part of a collection, with its selectors parsed. The
-// options mean what they mean in metav1.ListOptions. The zero value keeps everything, at any
+// options mean what they mean in metav1.ListOptions. The zero value keeps everything, at the latest
 // version.
 type Request struct {
 	// Namespace keeps the objects of one namespace; empty keeps all.
@@ -102,9 +102,10 @@ func (c *Cache[T]) List(ctx context.Context, options metav1.ListOptions) listwat
 }
 
 // Page answers a LIST from one snapshot, in the order of namespace, then name. It waits until the
-// cache has reached the version of the request, but no longer than [WithFreshWait]. Errors are API
-// status errors: 400 and 422 for bad options, 410 for a version that is forgotten, 429 while the
-// cache is empty, 504 for a version that is not reached.
+// cache has reached the version of the request, but no longer than [WithFreshWait]. Without a
+// version, the cache is first proven fresh: see [WithUpstream]. Errors are API status errors: 400
+// and 422 for bad options, 410 for a version that is forgotten, 429 while the cache is empty, 503
+// if the upstream cannot be asked, 504 for a version that is not reached.
 func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
 	version, err := r.version()
 	if err != nil {
@@ -143,7 +144,12 @@ func (c *Cache[T]) Get(ctx context.Context, r Request) (obj T, err error) {
 	if err != nil {
 		return obj, err
 	}
-	now, err := c.notOlderThan(ctx, version)
+	var now view[T]
+	if r.ResourceVersion == "" {
+		now, err = c.fresh(ctx)
+	} else {
+		now, err = c.notOlderThan(ctx, version)
+	}
 	if err != nil {
 		return obj, err
 	}
@@ -161,8 +167,8 @@ func (c *Cache[T]) ResourceVersion() string { return formatVersion(c.current()) 
 // stateFor is the state that a list shows.
 func (c *Cache[T]) stateFor(ctx context.Context, r Request, version uint64, from *pageToken) (view[T], error) {
 	switch {
-	case from != nil && from.Version == latestVersion:
-		return c.latest()
+	case from != nil && from.Version == latestVersion, from == nil && r.ResourceVersion == "":
+		return c.fresh(ctx)
 	case from != nil:
 		state, err := c.exactly(ctx, uint64(from.Version))
 		if apierrors.IsResourceExpired(err) {

@@ -1,6 +1,7 @@
 package watchcache
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -16,6 +17,7 @@ type config struct {
 	bookmarkInterval time.Duration
 	freshWait        time.Duration
 	revision         *Revision
+	upstream         Upstream
 }
 
 func newConfig(options []Option) (config, error) {
@@ -54,6 +56,9 @@ func (c config) validate() error {
 	if c.freshWait < 0 {
 		return fmt.Errorf("watchcache: WithFreshWait(%s): a wait is not negative", c.freshWait)
 	}
+	if c.upstream != nil && c.revision != nil {
+		return errors.New("watchcache: WithUpstream and WithRevision: a cache is a copy or an origin, not both")
+	}
 	return nil
 }
 
@@ -85,6 +90,13 @@ func WithBookmarkInterval(d time.Duration) Option {
 // reached before it answers 504 "Too large resource version". The default is three seconds, as the
 // API server has it; zero answers at once.
 func WithFreshWait(d time.Duration) Option { return func(c *config) { c.freshWait = d } }
+
+// WithUpstream has a list, a get or a watch with initial events that names no version wait for
+// proof that the cache holds every write that u had made before, as KEP-2340 does. Readers that
+// wait share one question. A reader that waits for a version makes u prove its progress, too: the
+// version may be that of another collection. The default is no proof: what names no version gets
+// the present copy.
+func WithUpstream(u Upstream) Option { return func(c *config) { c.upstream = u } }
 
 // WithRevision makes a cache the origin of its objects: it starts empty and complete, and its
 // versions are counted by r, together with those of every other cache of r. Write to it within

@@ -2,7 +2,6 @@ package watchcache
 
 import (
 	"context"
-	"time"
 
 	"github.com/tributary-go/tributary/store"
 )
@@ -61,36 +60,6 @@ func (c *Cache[T]) present() store.Snapshot[T] {
 		return *c.replacing
 	}
 	return c.objects.Snapshot()
-}
-
-// notOlderThan is the present state once it has reached version. It waits a while for that, then
-// fails with 504.
-func (c *Cache[T]) notOlderThan(ctx context.Context, version uint64) (view[T], error) {
-	var patience <-chan time.Time
-	for {
-		changed := c.changed.Wait()
-		var counted <-chan struct{}
-		if c.revision != nil {
-			counted = c.revision.changed.Wait()
-		}
-		now, err := c.latest()
-		if err != nil || now.version >= version {
-			return now, err
-		}
-		if patience == nil {
-			timer := time.NewTimer(c.config.freshWait)
-			defer timer.Stop()
-			patience = timer.C
-		}
-		select {
-		case <-changed:
-		case <-counted:
-		case <-patience:
-			return view[T]{}, tooLarge(version, now.version)
-		case <-ctx.Done():
-			return view[T]{}, ctx.Err()
-		}
-	}
 }
 
 // exactly is the state at version: the present without the changes since. It fails with 410 if the

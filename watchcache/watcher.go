@@ -30,6 +30,7 @@ type Watcher[T store.Object] struct {
 	// Where it is. Before it is placed, it waits for the state to reach minimum
 	// (SendInitialEvents).
 	placed   bool
+	proven   bool // the state must be proven fresh before it is placed
 	skips    bool // changes up to after may still come, and are not for this watcher
 	minimum  uint64
 	position uint64 // of the next change, in the numbers of the window
@@ -92,6 +93,8 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 	switch {
 	case w.sendState && present.version < version:
 		w.minimum = version
+	case w.sendState && r.ResourceVersion == "" && c.proof != nil:
+		w.proven = true
 	case w.sendState || version == 0:
 		w.placeAt(present)
 	default:
@@ -125,7 +128,7 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 // until the next call. Calls of one watcher share a context.
 func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 	if !w.placed {
-		present, err := w.cache.notOlderThan(ctx, w.minimum)
+		present, err := w.startingState(ctx)
 		if ctx.Err() != nil {
 			return nil, nil
 		}
@@ -162,6 +165,14 @@ func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 		w.wait(ctx)
 	}
 	return nil, nil
+}
+
+// startingState is the state to begin with, once the cache has it.
+func (w *Watcher[T]) startingState(ctx context.Context) (view[T], error) {
+	if w.proven {
+		return w.cache.fresh(ctx)
+	}
+	return w.cache.notOlderThan(ctx, w.minimum)
 }
 
 // Close ends the watcher's part in the cache, and frees what it holds there. It does not block. A

@@ -102,9 +102,6 @@ func (e *resourceEndpoint[T]) notAllowed(c call) error {
 // serveRead answers GET: one object, a list or a watch.
 func (e *resourceEndpoint[T]) serveRead(c call) error {
 	r, err := readRequest(c)
-	if err == nil && e.collection != nil && r.ResourceVersion == "" && r.Continue == "" {
-		err = e.collection.WaitFresh(c.request.Context())
-	}
 	switch {
 	case err != nil:
 		return err

@@ -69,8 +69,7 @@ func Serve[T store.Object](s *Server, resource watchcache.Resource[T]) *collecti
 }
 
 // ServeCollection adds a collection that has been made elsewhere, such as one whose storage is
-// etcd. Reads are answered by its cache, once that shows every write that has returned if the
-// request asks for the latest version. It panics as [Serve] does.
+// etcd. Reads are answered by its cache. It panics as [Serve] does.
 func ServeCollection[T store.Object](s *Server, c *collection.Collection[T]) {
 	switch {
 	case s == nil:

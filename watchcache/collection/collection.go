@@ -53,7 +53,8 @@ func New[T store.Object](resource watchcache.Resource[T], revision *watchcache.R
 }
 
 // On is a collection whose objects are in a storage. Its readers have cache, which a reflector
-// keeps equal to the storage. It fails on a resource for which no owners of fields can be kept.
+// keeps equal to the storage, and which asks the storage whether it is fresh
+// ([watchcache.WithUpstream]). It fails on a resource for which no owners of fields can be kept.
 func On[T store.Object](cache *watchcache.Cache[T], storage Storage[T]) (*Collection[T], error) {
 	owners, err := newOwnership(cache.Resource())
 	if err != nil {
@@ -62,9 +63,9 @@ func On[T store.Object](cache *watchcache.Cache[T], storage Storage[T]) (*Collec
 	return &Collection[T]{cache: cache, storage: storage, ownership: owners, manager: unknownManager}, nil
 }
 
-// WaitFresh returns once readers of the cache see every write that has returned: at once, unless
-// the collection is [On] a storage.
-func (c *Collection[T]) WaitFresh(ctx context.Context) error { return c.storage.WaitFresh(ctx) }
+// WaitFresh returns once readers of the cache see every write that has returned: see
+// [watchcache.Cache.WaitFresh]. It returns at once, unless the collection is [On] a storage.
+func (c *Collection[T]) WaitFresh(ctx context.Context) error { return c.cache.WaitFresh(ctx) }
 
 // As is the same collection for writes by a field manager (KEP-555). The empty name stands for an
 // unknown manager.

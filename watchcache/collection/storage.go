@@ -1,8 +1,6 @@
 package collection
 
 import (
-	"context"
-
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 )
@@ -21,10 +19,6 @@ type Storage[T store.Object] interface {
 	// decision, under the version of the write if there was one. The storage owns the object that
 	// it has written.
 	Write(key string, decide func(stored T, found bool) (Decision[T], error)) (T, error)
-
-	// WaitFresh returns once the collection's cache shows every write that has returned, by
-	// whatever server it was made. Errors are API status errors.
-	WaitFresh(ctx context.Context) error
 }
 
 // Decision is what becomes of an object.
@@ -74,5 +68,3 @@ func (m memory[T]) Write(key string, decide func(stored T, found bool) (Decision
 	})
 	return result, err
 }
-
-func (memory[T]) WaitFresh(context.Context) error { return nil }

@@ -1,0 +1,84 @@
+package watchcache
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Upstream is the server that a cache copies, as far as a cache asks it whether the copy is fresh.
+// [ServerOf] makes one for an API server; an etcd.Source is one. Methods are called by one
+// goroutine each at a time, for all readers together. They must return soon after ctx has ended.
+type Upstream interface {
+	// Newest returns the version of the server's newest write, to whatever collection. It must not
+	// come from a cache that may be behind.
+	Newest(ctx context.Context) (resourceVersion string, err error)
+
+	// Progress asks the server to prove that no change after since is missing. If the answer is a
+	// bookmark in the watch that fills the cache, Progress returns empty versions and does not wait
+	// for it. Otherwise it returns until, a version up to which no change comes later than after;
+	// after is empty if nothing has changed since.
+	Progress(ctx context.Context, since string) (after, until string, err error)
+}
+
+// ServerOf asks the API server that lw reads. lw must select the objects that the cache's reflector
+// selects; a listwatch of [metav1.PartialObjectMetadata] reads the least. The newest version is
+// that of a LIST of one object, at the latest version. Progress is a watch of some seconds, which
+// ends with its first bookmark: API servers send a bookmark two seconds before the timeout, so that
+// the proof for a collection without changes takes one to two seconds.
+func ServerOf[T store.Object](lw listwatch.ListerWatcher[T]) Upstream { return server[T]{lw} }
+
+type server[T store.Object] struct{ lw listwatch.ListerWatcher[T] }
+
+func (s server[T]) Newest(ctx context.Context) (string, error) {
+	list := s.lw.List(ctx, metav1.ListOptions{Limit: 1})
+	for _, err := range list.Items {
+		if err != nil && !undecodable(err) {
+			return "", err
+		}
+	}
+	return list.Meta().ResourceVersion, nil
+}
+
+const (
+	// progressDelay is how long a change may be on its way before a watch is spent on a proof.
+	progressDelay = 50 * time.Millisecond
+	// progressTimeout has an API server send a bookmark after a second: with less it sends none.
+	progressTimeout = lastBookmark + time.Second
+)
+
+func (s server[T]) Progress(ctx context.Context, since string) (after, until string, err error) {
+	select {
+	case <-time.After(progressDelay):
+	case <-ctx.Done():
+		return "", "", ctx.Err()
+	}
+	// A server's bookmarks are as new as the server's own cache, which a consistent list moves on.
+	if _, err := s.Newest(ctx); err != nil {
+		return "", "", err
+	}
+	seconds := int64(progressTimeout / time.Second)
+	for e, err := range s.lw.Watch(ctx, metav1.ListOptions{
+		ResourceVersion: since, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
+	}) {
+		switch {
+		case err != nil: // an event that cannot be decoded has no version that could be waited for
+			return "", "", err
+		case e.Type == watch.Bookmark:
+			return after, e.ResourceVersion, nil
+		}
+		after = e.ResourceVersion
+	}
+	return "", "", ctx.Err()
+}
+
+func undecodable(err error) bool {
+	var one *listwatch.DecodeError
+	return errors.As(err, &one)
+}
