@@ -91,7 +91,7 @@ func TestKubeletsOwnListConforms(t *testing.T) {
 		transport := &http.Transport{}
 		t.Cleanup(transport.CloseIdleConnections)
 		return sourcestest.Rig{
-			Source:  sources.SourceOf(sources.FromKubelet(server.URL, static.WithInterval(5*time.Millisecond), static.WithTransport(transport))),
+			Source:  sources.SourceOf(sources.Kubelet(server.URL, static.WithInterval(5*time.Millisecond), static.WithTransport(transport))),
 			Declare: func(names ...string) { server.now(listed(names...)) },
 			Break:   func() { server.now(status(http.StatusUnauthorized)) },
 		}

@@ -58,7 +58,7 @@ func TestKubeletsOwnListIsTakenAsItIs(t *testing.T) {
 	token, ca := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "ca.pem")
 	put(t, token, "old\n")
 	put(t, ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
-	pods := listen(t, sources.FromKubelet(server.URL+"/pods", static.WithTokenFile(token), static.WithCA(ca), static.WithInterval(5*time.Millisecond)))
+	pods := listen(t, sources.Kubelet(server.URL+"/pods", static.WithTokenFile(token), static.WithCA(ca), static.WithInterval(5*time.Millisecond)))
 	require.Eventually(t, func() bool {
 		problems := pods.Status()[0].Problems
 		return len(problems) == 1 && problems[0].Error() == server.URL+"/pods: the server answered 401 Unauthorized"
@@ -70,15 +70,15 @@ func TestKubeletsOwnListIsTakenAsItIs(t *testing.T) {
 	require.Equal(t, "0c6f", string(web.UID))
 	require.Equal(t, "web", web.Spec.ServiceAccountName, "a static pod may not have one")
 	require.Equal(t, corev1.PodRunning, web.Status.Phase)
-	require.Equal(t, "http", web.Annotations[manifest.SourceAnnotation])
+	require.Equal(t, sources.KubeletSource, web.Annotations[manifest.SourceAnnotation])
 }
 
-func TestFromKubeletRefusesAnythingElse(t *testing.T) {
+func TestKubeletRefusesAnythingElse(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"kind": "Pod", "metadata": {"name": "hunter2"}}`)
 	}))
 	defer server.Close()
-	pods := listen(t, sources.FromKubelet(server.URL+"/pods"))
+	pods := listen(t, sources.Kubelet(server.URL+"/pods"))
 	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 1 }, 10*time.Second, time.Millisecond)
 	require.EqualError(t, pods.Status()[0].Problems[0], server.URL+"/pods: the answer is not a PodList in JSON: is this a kubelet's /pods?")
 	require.False(t, pods.Status()[0].Seen)

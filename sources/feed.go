@@ -35,6 +35,7 @@ type feed struct {
 	patience time.Duration
 
 	mirrors  bool // the source is a MirrorHolder
+	live     bool // the source is a StatusHolder
 	optional bool // Synced does not wait for it beyond the deadline
 	// from the beginning of the run; zero is none, or at once for an optional one
 	deadline time.Duration
@@ -66,6 +67,7 @@ func newFeed(input Input) *feed {
 		ended: make(chan struct{}), merged: make(chan struct{}, 1),
 	}
 	_, f.mirrors = input.source.(MirrorHolder)
+	_, f.live = input.source.(StatusHolder)
 	return f
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Input is one source, and how it takes part in the merge. [APIServer], [File], [HTTP], [From],
-// [FromKubelet] and [Custom] make one; its methods return a changed copy. Give inputs to [New], or
+// [Kubelet] and [Custom] make one; its methods return a changed copy. Give inputs to [New], or
 // to [Sources.Add] later. Any number of inputs of one kind is fine; [Input.Named] tells them apart.
 // An Input is used once.
 //
@@ -23,7 +23,8 @@ type Input struct {
 	err      error         // why there is no source
 }
 
-// Custom is a source of your own. It may have the ability [MirrorHolder]. A source that is nil
+// Custom is a source of your own. It may have the abilities [MirrorHolder] and
+// [StatusHolder]. A source that is nil
 // is an error of Run, or of Add.
 func Custom(source Source) Input {
 	if null.Is(source) {
@@ -57,7 +58,7 @@ func (in Input) Required(deadline time.Duration) Input {
 // check is the reason why the input adds no source.
 func (in Input) check() error {
 	if in.source == nil && in.err == nil {
-		return errors.New("an empty Input adds no source: make one with APIServer, File, HTTP, From, FromKubelet or Custom")
+		return errors.New("an empty Input adds no source: make one with APIServer, File, HTTP, From, Kubelet or Custom")
 	}
 	return in.err
 }
@@ -70,6 +71,13 @@ func (in Input) apply(s *Sources) { s.inputs = append(s.inputs, in) }
 // declare a pod. [Sources.Merged] pairs the two.
 type MirrorHolder interface {
 	HoldsMirrors()
+}
+
+// StatusHolder is an optional ability of a [Source]. A source that has it reads from the kubelet of
+// the node, which writes the status of pods. [Sources.Merged] shows that status beside the metadata
+// and spec of other sources.
+type StatusHolder interface {
+	HoldsStatus()
 }
 
 // checkpointer is a source that saves its states under its name: see Checkpoint.

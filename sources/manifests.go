@@ -68,21 +68,35 @@ func From(pods *static.Reader[*corev1.Pod]) Input {
 	return Custom(&manifests{name: pods.Kind(), start: func(*Sink) running { return podsOfReader(pods) }})
 }
 
-// FromKubelet reads the pods that a kubelet lists at its /pods: all pods of its node, with their
-// names, UIDs, annotations and status. Nothing is added, defaulted or validated. A kubelet asks for
-// a bearer token ([static.WithTokenFile]) and has a certificate of the cluster's CA
-// ([static.WithCA]). The source is called "http". [LikeKubelet] does not apply to it.
-func FromKubelet(address string, options ...static.Option) Input {
+// Kubelet reads the pods that a kubelet lists at its /pods, such as https://localhost:10250/pods:
+// all pods of its node, with their names, UIDs, annotations and status. It makes one request every
+// [static.WithInterval] to the kubelet, and none to the API server. Nothing is added, defaulted or
+// validated.
+//
+// A kubelet asks for a bearer token ([static.WithTokenFile]) whose owner may get nodes/pods, or
+// nodes/proxy before Kubernetes 1.36. Its certificate is of the cluster's CA or its own:
+// [static.WithCA] takes either. The read-only port, if a kubelet has one, asks for nothing.
+//
+// [Sources.Merged] joins these pods with those of an API server: see [StatusHolder]. The kubelet
+// takes the status of /pods from the API server, except for static pods. The kubelet's PodsAPI has
+// the newest status; the module sources/kubelet reads it. [LikeKubelet] does not apply to it.
+func Kubelet(address string, options ...static.Option) Input {
 	if address == "" {
 		return Input{err: access.ErrNoURL}
 	}
 	if err := settingsOf(options).Validate(); err != nil {
-		return Input{err: fmt.Errorf("FromKubelet: %w", err)}
+		return Input{err: fmt.Errorf("Kubelet: %w", err)}
 	}
-	return Custom(&manifests{name: HTTPSource, start: func(sink *Sink) running {
+	return Custom(kubeletPods{&manifests{name: KubeletSource, start: func(sink *Sink) running {
 		return podsOfReader(static.HTTP(address, decodePodList, withLog(options, sink)...))
-	}})
+	}}})
 }
+
+// kubeletPods is the source of Kubelet.
+type kubeletPods struct{ *manifests }
+
+// HoldsStatus makes it a StatusHolder.
+func (kubeletPods) HoldsStatus() {}
 
 // manifests is a source that is made when it is run, because the sink has its settings.
 type manifests struct {

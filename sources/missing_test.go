@@ -51,7 +51,7 @@ func TestEmptyPathsAndAddressesAreRefused(t *testing.T) {
 	}{
 		{sources.File(""), "the manifest path is empty: give a file or a folder"},
 		{sources.HTTP(""), "the manifest URL is empty"},
-		{sources.FromKubelet(""), "the manifest URL is empty"},
+		{sources.Kubelet(""), "the manifest URL is empty"},
 		{sources.Input{}, "an empty Input adds no source"},
 		{sources.File("").Named("name"), "the manifest path is empty"},
 		{sources.File("").Optional(0), "the manifest path is empty"},

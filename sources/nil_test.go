@@ -37,7 +37,7 @@ func TestBadOptionsOfASource(t *testing.T) {
 		"sources: APIServer: reflector: WithLiveness(0s)": sources.APIServer(clients.CoreV1().RESTClient(), reflector.WithLiveness(0)),
 		"sources: File: WithInterval(0s)":                 sources.File(t.TempDir(), static.WithInterval(0)),
 		"sources: HTTP: WithTimeout(-1s)":                 sources.HTTP("http://localhost:1", static.WithTimeout(-time.Second)),
-		"sources: FromKubelet: WithTransport(nil)":        sources.FromKubelet("http://localhost:1", static.WithTransport(nil)),
+		"sources: Kubelet: WithTransport(nil)":            sources.Kubelet("http://localhost:1", static.WithTransport(nil)),
 	} {
 		require.ErrorContains(t, sources.New("node-1", sources.File(t.TempDir()), input).Run(t.Context()), want)
 		require.ErrorContains(t, sources.New("node-1").Add(input), want)

@@ -184,7 +184,7 @@ func (s *Sources) begin(ctx context.Context) error {
 	case s.checkInputs() != nil:
 		return s.checkInputs()
 	case len(s.list()) == 0:
-		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP and Custom")
+		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP, Kubelet and Custom")
 	}
 	if err := s.checkCheckpoints(s.list()); err != nil {
 		return err

@@ -29,7 +29,7 @@ var operations = [...]Op{Remove, Add, Update, Delete, Reconcile}
 // PodUpdate is one operation on pods of one source.
 type PodUpdate struct {
 	Op Op `json:"op"`
-	// Source is the name of the source: "api", "file", "http", or the name of another source.
+	// Source is the name of the source: "api", "file", "http", "kubelet", or the name of another source.
 	Source string `json:"source"`
 	// Pods has the new state of each pod; for a REMOVE, its last told state. They are shared and
 	// read-only.
@@ -41,7 +41,8 @@ type PodUpdate struct {
 
 // Names of the sources of this package, which are the kubelet's.
 const (
-	APISource  = "api"
-	FileSource = manifest.SourceFile
-	HTTPSource = manifest.SourceHTTP
+	APISource     = "api"
+	FileSource    = manifest.SourceFile
+	HTTPSource    = manifest.SourceHTTP
+	KubeletSource = "kubelet"
 )
