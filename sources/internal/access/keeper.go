@@ -87,11 +87,15 @@ func (k *Keeper) Hand(log logr.Logger, round Round, hand func()) {
 	}
 }
 
+// passing are the classes of marked problems that go by themselves when a server is up again.
+var passing = []string{"disconnected", "not_ready", "silent", "unreachable"}
+
 // tell logs a new problem: as an error, unless the network or the server may mend it by itself.
 func tell(log logr.Logger, problem error) {
 	var request *url.Error
 	var untrusted *tls.CertificateVerificationError
-	if errors.As(problem, &request) && !errors.As(problem, &untrusted) {
+	passes := slices.Contains(passing, ClassOf(problem))
+	if passes || errors.As(problem, &request) && !errors.As(problem, &untrusted) {
 		log.Info("Problem", "problem", problem.Error())
 		return
 	}

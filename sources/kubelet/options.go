@@ -1,0 +1,57 @@
+package kubelet
+
+import (
+	"fmt"
+	"time"
+)
+
+// Socket is where kubelets serve the PodsAPI by default: pods-api below the kubelet's root
+// directory.
+const Socket = "/var/lib/kubelet/pods-api/pods-api.sock"
+
+// Option configures the source.
+type Option func(*settings)
+
+type settings struct {
+	socket          string
+	interval, grace time.Duration
+}
+
+func newSettings(options []Option) settings {
+	s := settings{
+		socket: Socket,
+		// A list of 110 pods takes a kubelet about a millisecond.
+		interval: 10 * time.Second,
+		// A kubelet reads its manifests every 20 s, and needs a list from the API server.
+		grace: time.Minute,
+	}
+	for _, option := range options {
+		option(&s)
+	}
+	return s
+}
+
+// WithSocket sets the path of the kubelet's socket. Default [Socket]. A kubelet with another root
+// directory has it there.
+func WithSocket(path string) Option { return func(s *settings) { s.socket = path } }
+
+// WithInterval sets how often all pods are listed if nothing happens. It bounds how long a change of
+// labels, annotations or spec goes unseen, if it comes without a change of status. At least one
+// second; default 10 s.
+func WithInterval(d time.Duration) Option { return func(s *settings) { s.interval = d } }
+
+// WithGrace sets how long a pod is kept that is missing after the connection was lost. Zero: not at
+// all, nor are the pods of the API server kept while none is listed. Default one minute.
+func WithGrace(d time.Duration) Option { return func(s *settings) { s.grace = d } }
+
+func (s settings) validate() error {
+	switch {
+	case s.socket == "":
+		return fmt.Errorf("kubelet: WithSocket(%q): give the path of the kubelet's socket", s.socket)
+	case s.interval < gap:
+		return fmt.Errorf("kubelet: WithInterval(%s): give %s or more, as a kubelet limits its requests", s.interval, gap)
+	case s.grace < 0:
+		return fmt.Errorf("kubelet: WithGrace(%s): give zero or more", s.grace)
+	}
+	return nil
+}
