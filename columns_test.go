@@ -21,13 +21,14 @@ const columns = 100
 // wrapped are the folders whose Go comments are wrapped. The list only grows.
 var wrapped = []string{
 	".", "bench", "bench/fanout", "bench/interop", "bench/world", "e2e", "e2e/assets", "e2e/cluster",
-	"e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/servers/podsource", "e2e/suites", "etcd",
+	"e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "etcd",
 	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods",
 	"examples/readme/agent", "examples/readme/controller", "examples/readme/unittest",
 	"internal/content", "internal/credentials", "internal/null", "internal/ring", "internal/rv", "internal/sharing",
 	"internal/signal",
 	"internal/trie", "internal/wire", "metrics", "prom",
-	"sources", "sources/health", "sources/internal/access", "sources/internal/limit", "sources/manifest",
+	"sources", "sources/health", "sources/internal/access", "sources/internal/limit", "sources/internal/live",
+	"sources/kubelet", "sources/manifest",
 	"sources/manifest/internal/podapi", "sources/sourcestest", "sources/static", "store", "store/storetest", "undelta",
 	"watchcache", "watchcache/apiserver", "watchcache/collection",
 	"watchcache/internal/apierror", "watchcache/internal/cachetest",

@@ -20,8 +20,8 @@
 // The problem of a source has the text of the [reflector.Class] that means the same, or one of
 // these: "changing" is a file that does not stop changing, "duplicate" a pod that another manifest
 // declares already, "checkpoint" a checkpoint that cannot be read or written, "may_be_old" a state
-// from a cache, "overdue" a required source that has not been read in time, and "ended" a source
-// that has ended with an error.
+// from a cache, "not_ready" a kubelet that has not read its own sources, "overdue" a required
+// source that has not been read in time, and "ended" a source that has ended with an error.
 //
 //	| metric                                              | type      | labels                        | what it says                              |
 //	|-----------------------------------------------------|-----------|-------------------------------|-------------------------------------------|

@@ -1,5 +1,6 @@
 // Package sources merges the pods of one node into one channel of updates. It reads pods from the
-// API server, from manifest files and from a URL: the kubelet's pod configuration as a library.
+// API server, from manifest files and from a URL: the kubelet's pod configuration as a library. It
+// reads them from the node's kubelet, too: [Kubelet].
 //
 //	pods := sources.New("node-1",
 //		sources.APIServer(clientset.CoreV1().RESTClient()),
@@ -65,4 +66,6 @@
 //
 // In Updates, pods of two sources are not compared: a name that two sources declare is two pods, as
 // for the kubelet. [Sources.Merged] joins them. The pods are shared and read-only.
+//
+// The module sources/kubelet follows the kubelet's PodsAPI.
 package sources

@@ -29,7 +29,8 @@ var operations = [...]Op{Remove, Add, Update, Delete, Reconcile}
 // PodUpdate is one operation on pods of one source.
 type PodUpdate struct {
 	Op Op `json:"op"`
-	// Source is the name of the source: "api", "file", "http", "kubelet", or the name of another source.
+	// Source is the name of the source: "api", "file", "http", "kubelet", or the name of another
+	// source.
 	Source string `json:"source"`
 	// Pods has the new state of each pod; for a REMOVE, its last told state. They are shared and
 	// read-only.

@@ -50,15 +50,26 @@ func Build(logf func(string, ...any)) (etcd, apiServer string, err error) {
 // path. It takes minutes the first time, and skips the test under -short.
 func PodSource(t testing.TB) (binary string) {
 	t.Helper()
+	return kubeletPart(t, "podsource")
+}
+
+// PodsAPI builds the command in servers/podsapi, the kubelet's own PodsAPI, as PodSource does.
+func PodsAPI(t testing.TB) (binary string) {
+	t.Helper()
+	return kubeletPart(t, "podsapi")
+}
+
+func kubeletPart(t testing.TB, name string) (binary string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("builds a part of the kubelet: not under -short")
 	}
 	module, _, unlock, err := workshop()
 	require.NoError(t, err)
 	defer unlock()
-	binary = filepath.Join(t.TempDir(), "podsource")
-	_, err = goCommand(module, "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./podsource")
-	require.NoError(t, err, "build the kubelet's pod sources")
+	binary = filepath.Join(t.TempDir(), name)
+	_, err = goCommand(module, "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./"+name)
+	require.NoError(t, err, "build the kubelet's %s", name)
 	return binary
 }
 

@@ -1,5 +1,5 @@
-// Package kubelet reads the pods of a node from its kubelet's PodsAPI (KEP-4188), with no request to
-// the API server:
+// Package kubelet reads the pods of a node from its kubelet's PodsAPI (KEP-4188), with no request
+// to the API server:
 //
 //	pods := sources.New("node-1",
 //		sources.APIServer(clientset.CoreV1().RESTClient()).Optional(0),
@@ -27,8 +27,8 @@
 //     first answer there is no state, rather than an empty one.
 //  6. At most one list a second is made, and far less than the 100 requests a second that all
 //     clients of a kubelet share. Failures back off up to the interval, with jitter.
-//  7. A list may have 64 MiB. A pod that cannot be decoded costs only itself; while there is one, no
-//     missing pod is dropped.
+//  7. A list may have 64 MiB. A pod that cannot be decoded costs only itself; while there is one,
+//     no missing pod is dropped.
 //
 // Errors name the socket and the code of a failure. They never repeat the kubelet's text.
 package kubelet

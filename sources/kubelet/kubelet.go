@@ -210,7 +210,7 @@ func (r *run) note(contact bool) {
 		}
 		now, err := r.ledger.snapshot()
 		if err != nil {
-			r.log.Error(err, "A state of the kubelet is not set") // a pod without a name, which decode refuses
+			r.log.Error(err, "State is not set") // decode refuses the pods that a store does
 			return
 		}
 		r.told = true

@@ -68,8 +68,8 @@ func (l *ledger) lost(until time.Time) { l.keepUntil, l.restarted = until, !unti
 // asks notes that a list is asked for.
 func (l *ledger) asks() { clear(l.touched) }
 
-// list takes a complete list. missing is the number of pods that are not in it, and kept. A pod that
-// cannot be decoded may be any of these.
+// list takes a complete list. missing is the number of pods that are not in it, and kept. A pod
+// that cannot be decoded may be any of these.
 func (l *ledger) list(raws [][]byte, now time.Time) (missing int, err error) {
 	listed := map[types.UID]bool{}
 	for _, raw := range raws {

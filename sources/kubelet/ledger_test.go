@@ -22,7 +22,7 @@ type model struct {
 	now    time.Time
 	made   int
 	pods   map[types.UID]*corev1.Pod // as lists show them
-	ended  map[types.UID]bool        // of these, and of the pods before them, those that were told DELETED
+	ended  map[types.UID]bool        // the UIDs that were told DELETED
 	queue  []*api.WatchPodsEvent
 }
 
@@ -84,9 +84,9 @@ func (m *model) step() {
 	m.pods[pod.UID] = pod
 }
 
-// TestLedgerFollowsAnyKubelet: events come late, twice, or never, and lists overtake them. After the
-// next list the ledger has the kubelet's pods without those that were told DELETED, and at no time
-// one of these.
+// TestLedgerFollowsAnyKubelet: events come late or never, and lists overtake them. After the next
+// list the ledger has the kubelet's pods without those that were told DELETED, and at no time one
+// of these.
 func TestLedgerFollowsAnyKubelet(t *testing.T) {
 	for range 300 {
 		seed := rand.Uint64()

@@ -35,8 +35,8 @@ func newSettings(options []Option) settings {
 // directory has it there.
 func WithSocket(path string) Option { return func(s *settings) { s.socket = path } }
 
-// WithInterval sets how often all pods are listed if nothing happens. It bounds how long a change of
-// labels, annotations or spec goes unseen, if it comes without a change of status. At least one
+// WithInterval sets how often all pods are listed if nothing happens. It bounds how long a change
+// of labels, annotations or spec goes unseen, if it comes without a change of status. At least one
 // second; default 10 s.
 func WithInterval(d time.Duration) Option { return func(s *settings) { s.interval = d } }
 
