@@ -80,6 +80,11 @@ func measureAll(ctx context.Context, s settings) error {
 		}
 		c.print(s, medians)
 	}
+	if strings.Contains("kinds", s.only) {
+		if err := measureKinds(ctx, s); err != nil {
+			return err
+		}
+	}
 	if err := measureInformers(ctx, s); err != nil {
 		return err
 	}
@@ -121,7 +126,7 @@ func (c scenario) measure(ctx context.Context, s settings) ([]figures, error) {
 				if err := post(url + "/reset?form=" + string(c.form)); err != nil {
 					return err
 				}
-				f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, What: c.what, Objects: c.objects, Events: s.events})
+				f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, Kind: s.kind, What: c.what, Objects: c.objects, Events: s.events})
 				if err != nil {
 					return fmt.Errorf("%s: %w", r, err)
 				}

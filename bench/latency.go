@@ -96,7 +96,7 @@ func (l latency) measure(ctx context.Context) error {
 
 // informer makes the library's informer of pods, with one handler.
 func (l latency) informer(handle func(*corev1.Pod)) (run func(context.Context), synced func(context.Context) error, err error) {
-	clients, err := kubernetes.NewForConfig(&rest.Config{Host: l.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: codecOf(protobuf).contentType()}})
+	clients, err := kubernetes.NewForConfig(&rest.Config{Host: l.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: protobuf.contentType()}})
 	if err != nil {
 		return nil, nil, err
 	}

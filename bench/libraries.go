@@ -3,16 +3,17 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -21,13 +22,12 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-
 // open makes the library's copy.
 func (r reading) open() (copied, error) {
-	config := &rest.Config{Host: r.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: codecOf(r.Form).contentType()}}
+	c := settings{kind: r.Kind}.codec(r.Form)
+	config := &rest.Config{Host: r.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: r.Form.contentType()}}
 	if r.Library == "reflector" || r.Library == "informer" {
-		return r.clientGo(config)
+		return r.clientGo(config, c)
 	}
 	var options []listwatch.Option
 	if r.Form == jsonForm {
@@ -39,18 +39,31 @@ func (r reading) open() (copied, error) {
 	if r.Library == "tributary-plain" {
 		options = append(options, listwatch.WithoutSharing())
 	}
-	if r.Form == tree {
-		client, err := listwatch.NewRESTClient(config, widgets.GroupVersion())
-		if err != nil {
-			return nil, err
-		}
-		return newOurs(listwatch.FromClient[unstructured.Unstructured](client, widgets.Resource, options...)), nil
-	}
-	clients, err := kubernetes.NewForConfig(config)
+	client, err := listwatch.NewRESTClient(config, c.version)
 	if err != nil {
 		return nil, err
 	}
-	return newOurs(listwatch.FromClient[corev1.Pod](clients.CoreV1().RESTClient(), "pods", options...)), nil
+	return openers[c.resource](client, c.resource, options...), nil
+}
+
+// openers make our copy of each resource.
+var openers = map[string]func(rest.Interface, string, ...listwatch.Option) copied{
+	"configmaps":     opened[corev1.ConfigMap],
+	"endpointslices": opened[discoveryv1.EndpointSlice],
+	"events":         opened[corev1.Event],
+	"leases":         opened[coordinationv1.Lease],
+	"nodes":          opened[corev1.Node],
+	"pods":           opened[corev1.Pod],
+	"secrets":        opened[corev1.Secret],
+	"services":       opened[corev1.Service],
+	"widgets":        opened[unstructured.Unstructured],
+}
+
+func opened[O any, T interface {
+	*O
+	store.Object
+}](client rest.Interface, resource string, options ...listwatch.Option) copied {
+	return newOurs(listwatch.FromClient[O, T](client, resource, options...))
 }
 
 type ours[T store.Object] struct {
@@ -73,29 +86,33 @@ func (o *ours[T]) shared() float64 {
 }
 
 // clientGo makes client-go's, of a Reflector into a Store or a SharedIndexInformer.
-func (r reading) clientGo(config *rest.Config) (copied, error) {
+func (r reading) clientGo(config *rest.Config, c codec) (copied, error) {
 	var source cache.ListerWatcher
-	var example runtime.Object = &corev1.Pod{}
+	var example runtime.Object
 	if r.Form == tree {
 		client, err := dynamic.NewForConfig(config)
 		if err != nil {
 			return nil, err
 		}
-		example = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}
+		widgets := client.Resource(c.version.WithResource(c.resource))
+		example = &unstructured.Unstructured{Object: map[string]any{"apiVersion": c.version.String(), "kind": c.kind}}
 		source = &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return client.Resource(widgets).List(ctx, o)
+				return widgets.List(ctx, o)
 			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return client.Resource(widgets).Watch(ctx, o)
-			},
+			WatchFuncWithContext: widgets.Watch,
 		}
 	} else {
-		clients, err := kubernetes.NewForConfig(config)
+		config.GroupVersion, config.NegotiatedSerializer = &c.version, scheme.Codecs.WithoutConversion()
+		config.APIPath, _, _ = strings.Cut(strings.TrimPrefix(c.path(), "/"), "/")
+		client, err := rest.RESTClientFor(config)
 		if err != nil {
 			return nil, err
 		}
-		source = cache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "pods", "", fields.Everything())
+		if example, err = scheme.Scheme.New(c.version.WithKind(c.kind)); err != nil {
+			return nil, err
+		}
+		source = cache.NewListWatchFromClient(client, c.resource, "", fields.Everything())
 	}
 	if r.Library == "informer" {
 		return clientGoInformer{cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})}, nil

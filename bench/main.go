@@ -14,6 +14,7 @@ import (
 // settings say how much is measured.
 type settings struct {
 	pods, perSet, widgets int
+	kind                  string // of the built-in objects
 	events, eventPods     int
 	repeat                int
 	only                  string
@@ -26,6 +27,7 @@ func main() {
 	quick := flag.Bool("quick", false, "small sizes and one repetition: shows that everything runs, not how fast")
 	flag.IntVar(&s.pods, "pods", 50_000, "pods of a first sync and of a relist")
 	flag.IntVar(&s.perSet, "per-set", 50, "pods of each ReplicaSet")
+	flag.StringVar(&s.kind, "kind", "", "the kind of the built-in objects in place of pods; the table of kinds has this row only")
 	flag.IntVar(&s.widgets, "widgets", 50_000, "custom resources of a first sync")
 	flag.IntVar(&s.events, "events", 200_000, "events of a watch")
 	flag.IntVar(&s.eventPods, "event-pods", 10_000, "pods that the events are about")
@@ -88,7 +90,7 @@ func (s settings) start(ctx context.Context, role ...string) (*exec.Cmd, error) 
 	}
 	args := append([]string{
 		fmt.Sprint("-pods=", s.pods), fmt.Sprint("-per-set=", s.perSet), fmt.Sprint("-widgets=", s.widgets), fmt.Sprint("-event-pods=", s.eventPods), fmt.Sprint("-events=", s.events),
-		"-only=" + s.only,
+		"-only=" + s.only, "-kind=" + s.kind,
 	}, role...)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = os.Stderr

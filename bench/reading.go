@@ -24,6 +24,7 @@ type reading struct {
 	URL     string
 	Library string // tributary, tributary-plain, reflector or informer
 	Form    form
+	Kind    string // of a built-in object
 	How     string // watchlist or list
 	What    string // sync, relist or watch
 	Objects int

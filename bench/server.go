@@ -26,6 +26,7 @@ type server struct {
 	contents map[form]*content
 
 	changed atomic.Bool             // the relist's state is served
+	open    sync.WaitGroup          // the watches
 	asked   atomic.Int64            // when the state was last asked for, Unix nanoseconds
 	do      chan func(stream)       // for the open watch
 	sent    atomic.Pointer[[]int64] // when each event of the last pace was sent, Unix nanoseconds
@@ -48,11 +49,11 @@ type stream struct {
 func serve(ctx context.Context, s settings) error {
 	srv := &server{settings: s, contents: map[form]*content{}, do: make(chan func(stream))}
 	for _, f := range []form{protobuf, jsonForm, tree} {
-		srv.contents[f] = &content{codec: codecOf(f)}
+		srv.contents[f] = &content{codec: s.codec(f)}
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/v1/pods", srv.collection)
-	mux.HandleFunc("GET /apis/example.com/v1/widgets", srv.collection)
+	mux.HandleFunc("GET "+s.codec(protobuf).path(), srv.collection)
+	mux.HandleFunc("GET "+s.codec(tree).path(), srv.collection)
 	mux.HandleFunc("POST /reset", srv.reset)
 	mux.HandleFunc("POST /change", srv.change)
 	mux.HandleFunc("POST /events", srv.events)
@@ -71,8 +72,10 @@ func serve(ctx context.Context, s settings) error {
 	return nil
 }
 
-// reset goes back to the first state and prepares it, so that nobody measures that.
+// reset goes back to the first state and prepares it, so that nobody measures that. It waits for
+// the last reader's watch to end, which would take the events of the next one.
 func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
+	s.open.Wait()
 	s.changed.Store(false)
 	c := s.contents[form(r.URL.Query().Get("form"))]
 	c.prepare.Do(func() {
@@ -82,11 +85,11 @@ func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
 		}
 		c.first = make([][]byte, count)
 		for i := range count {
-			c.first[i] = c.codec.object(s.settings, i, i, 0)
+			c.first[i] = c.codec.object(i, i, 0)
 		}
 		c.changed = slices.Clone(c.first)
 		for i := 0; i < count; i += 100 {
-			c.changed[i] = c.codec.object(s.settings, i, changedOffset+i, 1)
+			c.changed[i] = c.codec.object(i, changedOffset+i, 1)
 		}
 	})
 }
@@ -94,7 +97,7 @@ func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
 func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 	c := s.contents[jsonForm]
 	switch {
-	case strings.Contains(r.URL.Path, "widgets"):
+	case r.URL.Path == s.contents[tree].codec.path():
 		c = s.contents[tree]
 	case strings.Contains(r.Header.Get("Accept"), "protobuf"):
 		c = s.contents[protobuf]
@@ -108,9 +111,9 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 	if initial || !watching {
 		s.asked.Store(time.Now().UnixNano())
 	}
-	w.Header().Set("Content-Type", c.codec.contentType())
+	w.Header().Set("Content-Type", c.codec.form.contentType())
 	if watching {
-		w.Header().Set("Content-Type", strings.Replace(c.codec.contentType(), "protobuf", "protobuf;stream=watch", 1))
+		w.Header().Set("Content-Type", strings.Replace(c.codec.form.contentType(), "protobuf", "protobuf;stream=watch", 1))
 	}
 	out := bufio.NewWriterSize(w, 256<<10)
 	if !watching {
@@ -132,6 +135,8 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 
 // follow keeps a watch open and does on it what the reader asks for.
 func (s *server) follow(r *http.Request, on stream) {
+	s.open.Add(1)
+	defer s.open.Done()
 	for {
 		on.flush()
 		select {
@@ -175,7 +180,7 @@ func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
 func (s *server) states(c codec) [][2]state {
 	states := make([][2]state, s.settings.eventPods)
 	for i := range states {
-		states[i] = [2]state{stateOf(c.object(s.settings, i, i, 1), i), stateOf(c.object(s.settings, i, i, 2), i)}
+		states[i] = [2]state{stateOf(c.object(i, i, 1), i), stateOf(c.object(i, i, 2), i)}
 	}
 	return states
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/bench/world"
@@ -33,37 +35,47 @@ const (
 
 // codec makes bodies of objects that are encoded already.
 type codec struct {
-	form      form
-	kind, api string
+	form     form
+	kind     string // in API terms
+	version  schema.GroupVersion
+	resource string
+	object   func(i, version, state int) []byte // encoded without kind and apiVersion
 }
 
-func codecOf(f form) codec {
-	if f == tree {
-		return codec{f, "Widget", "example.com/v1"}
+func (s settings) codec(f form) codec {
+	kind, ok := world.KindOf(s.kind)
+	switch {
+	case f == tree:
+		return codec{f, "Widget", schema.GroupVersion{Group: "example.com", Version: "v1"}, "widgets", world.Widget}
+	case !ok:
+		pods := world.Pods{PerSet: s.perSet}
+		kind = world.Kind{Name: "Pod", Version: corev1.SchemeGroupVersion, Resource: "pods",
+			Object: func(i, version, state int) world.Object { return pods.Pod(i, version, state) }}
 	}
-	return codec{f, "Pod", "v1"}
+	encode := func(object world.Object) ([]byte, error) { return object.Marshal() }
+	if f == jsonForm {
+		encode = func(object world.Object) ([]byte, error) { return json.Marshal(object) }
+	}
+	name, _, _ := strings.Cut(kind.Name, " ")
+	return codec{f, name, kind.Version, kind.Resource, func(i, version, state int) []byte {
+		data, err := encode(kind.Object(i, version, state))
+		if err != nil {
+			panic(err) // our own objects
+		}
+		return data
+	}}
 }
 
-// object is number i, encoded without kind and apiVersion.
-func (c codec) object(s settings, i, version, state int) []byte {
-	var data []byte
-	var err error
-	switch pods := (world.Pods{PerSet: s.perSet}); c.form {
-	case protobuf:
-		data, err = pods.Pod(i, version, state).Marshal()
-	case jsonForm:
-		data, err = json.Marshal(pods.Pod(i, version, state))
-	default:
-		data = world.Widget(i, version, state)
+// path is where the collection is served.
+func (c codec) path() string {
+	if c.version.Group == "" {
+		return "/api/" + c.version.String() + "/" + c.resource
 	}
-	if err != nil {
-		panic(err) // our own objects
-	}
-	return data
+	return "/apis/" + c.version.String() + "/" + c.resource
 }
 
-func (c codec) contentType() string {
-	if c.form == protobuf {
+func (f form) contentType() string {
+	if f == protobuf {
 		return runtime.ContentTypeProtobuf
 	}
 	return runtime.ContentTypeJSON
@@ -72,7 +84,7 @@ func (c codec) contentType() string {
 // list writes the parts of a LIST one by one.
 func (c codec) list(items [][]byte, version string, write func([]byte)) {
 	if c.form != protobuf {
-		write(fmt.Appendf(nil, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"%s"},"items":[`, c.kind, c.api, version))
+		write(fmt.Appendf(nil, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"%s"},"items":[`, c.kind, c.version, version))
 		for i, item := range items {
 			if i > 0 {
 				write([]byte{','})
@@ -88,7 +100,7 @@ func (c codec) list(items [][]byte, version string, write func([]byte)) {
 	for _, item := range items {
 		size += len(head(2, len(item))) + len(item)
 	}
-	write(append(c.envelope("PodList"), head(2, size)...))
+	write(append(c.envelope(c.kind+"List"), head(2, size)...))
 	write(meta)
 	for _, item := range items {
 		write(head(2, len(item)))
@@ -101,12 +113,12 @@ func (c codec) list(items [][]byte, version string, write func([]byte)) {
 // what is measured.
 func (c codec) event(w io.Writer, kind watch.EventType, object []byte) {
 	if c.form != protobuf {
-		fmt.Fprintf(w, `{"type":"%s","object":{"kind":"%s","apiVersion":"%s",`, kind, c.kind, c.api)
+		fmt.Fprintf(w, `{"type":"%s","object":{"kind":"%s","apiVersion":"%s",`, kind, c.kind, c.version)
 		_, _ = w.Write(object[1:])
 		_, _ = w.Write([]byte("}\n"))
 		return
 	}
-	_, _ = w.Write(frame(kind, append(c.envelope("Pod"), head(2, len(object))...), len(object)))
+	_, _ = w.Write(frame(kind, append(c.envelope(c.kind), head(2, len(object))...), len(object)))
 	_, _ = w.Write(object)
 }
 
@@ -121,10 +133,10 @@ func frame(kind watch.EventType, enveloped []byte, rest int) []byte {
 
 // bookmark ends the initial events.
 func (c codec) bookmark(w io.Writer, version string) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 	if c.form == protobuf {
-		data, _ := pod.Marshal()
-		c.event(w, watch.Bookmark, data)
+		meta := &metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
+		data, _ := meta.Marshal()
+		c.event(w, watch.Bookmark, field(1, data)) // metadata is the first field of every kind
 		return
 	}
 	c.event(w, watch.Bookmark, fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%s","annotations":{"%s":"true"}}}`, version, metav1.InitialEventsAnnotationKey))
@@ -141,7 +153,7 @@ func (c codec) expired() []byte {
 	return fmt.Appendf(nil, `{"type":"ERROR","object":%s}`+"\n", data)
 }
 
-func (c codec) envelope(kind string) []byte { return envelope(c.api, kind) }
+func (c codec) envelope(kind string) []byte { return envelope(c.version.String(), kind) }
 
 func envelope(api, kind string) []byte {
 	data, _ := (&runtime.TypeMeta{APIVersion: api, Kind: kind}).Marshal()
