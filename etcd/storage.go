@@ -38,7 +38,7 @@ type Collection[T store.Object] struct {
 //	pods, err := etcd.NewCollection(client, "/registry/pods/", watchcache.Pods())
 //	if err != nil { … }
 //	go pods.Run(ctx)
-//	apiserver.ServeCollection(server, pods.Collection)
+//	apiserver.ServeCollection(server, pods.Collection, apiserver.FilledBy(pods))
 //
 // Types with generated code are stored in protobuf, documents in JSON, as kube-apiserver stores
 // them. It panics as [New] does, and fails as collection.New does.

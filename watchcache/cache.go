@@ -48,6 +48,8 @@ type Cache[T store.Object] struct {
 	version   uint64
 	filled    bool
 
+	stats     stats
+	lost      atomic.Uint64 // watchers before this number have lost what they had not read
 	encodings encodings
 	buffers   sync.Pool // of *[]Delivery[T], for watchers that read a burst
 	born      time.Time

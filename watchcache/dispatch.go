@@ -195,6 +195,7 @@ func (c *Cache[T]) join(w *Watcher[T]) bool {
 	l := c.dispatch.laneOf(w.keep.narrowest)
 	l.join()
 	w.lane.Store(l)
+	c.stats.watchers.Add(1)
 	return true
 }
 
@@ -206,6 +207,7 @@ func (c *Cache[T]) leave(w *Watcher[T]) {
 	if l == nil {
 		return
 	}
+	c.stats.watchers.Add(-1)
 	if w.position >= l.last && w.position >= l.gone {
 		w.position = c.window.Next() // nothing since was for it
 	}

@@ -46,3 +46,10 @@ func (x *encodings) discard(f *frame) {
 		x.total -= int64(cap(*bytes))
 	}
 }
+
+// held is the size of what is kept.
+func (x *encodings) held() int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.total
+}

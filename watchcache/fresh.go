@@ -40,10 +40,11 @@ func (c *Cache[T]) fresh(ctx context.Context) (view[T], error) {
 		return now, err
 	}
 	version, err := c.proof.newest(ctx)
-	if err != nil {
-		return now, err
+	if err == nil {
+		now, err = c.notOlderThan(ctx, version)
 	}
-	return c.notOlderThan(ctx, version)
+	c.stats.proved(err)
+	return now, err
 }
 
 // notOlderThan is the present state once it has reached version. It waits a while for that, then
@@ -53,6 +54,7 @@ func (c *Cache[T]) notOlderThan(ctx context.Context, version uint64) (view[T], e
 	if err != nil || now.version >= version {
 		return now, err
 	}
+	defer c.stats.waitedFor(time.Now())
 	if c.proof != nil {
 		defer c.proof.seek()()
 	}

@@ -131,6 +131,9 @@ func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
 		r.Limit = 0 // a list at any version comes whole, as out of the API server's cache
 	}
 	p, remaining := cut(sorted(keep.in(state)), state.version, from, r.Limit)
+	c.stats.lists.Add(1)
+	c.stats.fetched.Add(keep.fetched)
+	c.stats.returned.Add(uint64(len(p.Objects)))
 	if left := int64(remaining); left > 0 && !keep.selective() {
 		p.Meta.RemainingItemCount = &left
 	}

@@ -63,6 +63,7 @@ func (c *Cache[T]) enter(ch *change[T]) {
 	}
 	ch.heft, ch.text = ch.weight, textOf(ch)
 	c.window.note(ch)
+	c.stats.received.Add(1)
 	c.woken = c.dispatch.enter(ch, &c.window, c.woken)
 }
 
@@ -84,6 +85,7 @@ func (c *Cache[T]) forgetAll(version uint64, lost bool) {
 	c.window.clear(version, lost)
 	if lost {
 		next := c.window.Next()
+		c.lost.Store(next)
 		c.dispatch.each(func(l *lane[T]) { l.loseAll(next, &c.window.backlog) })
 	}
 }

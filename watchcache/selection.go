@@ -24,6 +24,7 @@ type selection[T store.Object] struct {
 	fields          fields.Selector // nil keeps all
 	terms           []term[T]       // of fields
 
+	fetched   uint64       // how many objects in has looked at
 	narrowest *equality[T] // where its watchers wait; nil: with those of everything
 }
 
@@ -84,6 +85,7 @@ func (s *selection[T]) termsMatch(obj T) bool {
 func (s *selection[T]) in(state view[T]) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for obj := range s.candidates(state.present) {
+			s.fetched++
 			if !state.undone(obj) && s.matches(obj) && !yield(obj) {
 				return
 			}

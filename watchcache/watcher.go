@@ -107,6 +107,7 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 func (w *Watcher[T]) placeAt(present view[T]) {
 	if w.sendState {
 		w.initial = sorted(w.keep.in(present))
+		w.cache.stats.initial.Add(uint64(len(w.initial)))
 	}
 	w.position, w.after, w.placed = present.next, present.version, true
 }
@@ -117,6 +118,7 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 	defer w.cache.mu.RUnlock()
 	position, ok := w.cache.window.after(version)
 	if !ok {
+		w.cache.stats.tooOld.Add(1)
 		return tooOld(version, w.cache.window.floor)
 	}
 	w.position, w.after, w.placed = position, version, true
@@ -153,6 +155,7 @@ func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 		case err != nil:
 			return nil, err
 		case len(w.events) > 0:
+			w.cache.delivered(w.events)
 			return w.events, nil
 		case more:
 			continue // nothing of it was for us
@@ -287,6 +290,11 @@ func (w *Watcher[T]) read() (more bool, err error) {
 		ok = w.readWindow()
 	}
 	if !ok && len(w.events) == 0 {
+		if w.position < w.cache.lost.Load() {
+			w.cache.stats.tooOld.Add(1)
+		} else {
+			w.cache.stats.tooSlow.Add(1)
+		}
 		return false, tooOld(max(w.after, w.reached), w.cache.floor())
 	}
 	return w.position != began, nil

@@ -24,11 +24,7 @@ func serveDiscovery(w http.ResponseWriter, r *http.Request, resources []endpoint
 		return
 	}
 	path := strings.TrimSuffix(r.URL.Path, "/")
-	switch path {
-	case "/healthz", "/livez", "/readyz":
-		respondBytes(w, "text/plain; charset=utf-8", http.StatusOK, []byte("ok"))
-		return
-	case "/version":
+	if path == "/version" {
 		respondJSON(w, jsonType, version.Info{
 			Major: "1", Minor: "36", GitVersion: kubernetesVersion,
 			GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,

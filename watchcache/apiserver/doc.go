@@ -10,6 +10,16 @@
 // [Serve] makes a collection that clients and Go code write. [ServeCache] serves a copy that a
 // reflector fills, under the resource versions of the server that it was copied from.
 //
+// # Health
+//
+// /readyz and /healthz are 200 once each cache has been filled, /livez while the program answers. A
+// cache that has lost its upstream stays ready and goes on answering. That it is stale, since when
+// and why, is in /readyz?verbose, [Server.Health], [Server.Samples] and, with [WarnStale], in a
+// Warning header (TestReadinessFollowsTheUpstream). The server learns it from [FilledBy]:
+//
+//	pods := reflector.New(upstream, cache)
+//	apiserver.ServeCache(server, cache, apiserver.FilledBy(pods))
+//
 // # Cost
 //
 // A change is encoded once per format, whatever the number of watchers. A list is written object by

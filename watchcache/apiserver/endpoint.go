@@ -19,13 +19,18 @@ type resourceEndpoint[T store.Object] struct {
 	cache      *watchcache.Cache[T]
 	collection *collection.Collection[T] // nil: read-only
 	codec      codec[T]
+	serving    serving
 }
 
-func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection.Collection[T]) *resourceEndpoint[T] {
-	return &resourceEndpoint[T]{
+func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection.Collection[T], options []ServeOption) *resourceEndpoint[T] {
+	e := &resourceEndpoint[T]{
 		cache: cache, collection: written,
 		codec: codec[T]{resource: cache.Resource(), columns: tableColumns(cache.Resource())},
 	}
+	for _, option := range options {
+		option(&e.serving)
+	}
+	return e
 }
 
 // writer is the collection for the writes of the client that asks.
@@ -102,9 +107,11 @@ func (e *resourceEndpoint[T]) notAllowed(c call) error {
 // serveRead answers GET: one object, a list or a watch.
 func (e *resourceEndpoint[T]) serveRead(c call) error {
 	r, err := readRequest(c)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	e.warnIfStale(c)
+	switch {
 	case r.Watch:
 		return e.serveWatch(c, r)
 	case c.target.Name != "":

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/collection"
@@ -40,6 +42,8 @@ type endpoint interface {
 	groupVersionResource() schema.GroupVersionResource
 	serve(call) error
 	sample() any // a nil object of that type
+	health() Health
+	samples(server string) iter.Seq[metrics.Sample]
 }
 
 // NewServer makes a server without collections. Options are for its collections; it fails on one
@@ -70,26 +74,27 @@ func Serve[T store.Object](s *Server, resource watchcache.Resource[T]) *collecti
 
 // ServeCollection adds a collection that has been made elsewhere, such as one whose storage is
 // etcd. Reads are answered by its cache. It panics as [Serve] does.
-func ServeCollection[T store.Object](s *Server, c *collection.Collection[T]) {
+func ServeCollection[T store.Object](s *Server, c *collection.Collection[T], options ...ServeOption) {
 	switch {
 	case s == nil:
 		panic("apiserver: ServeCollection: the server is nil: make it with NewServer")
 	case c == nil:
 		panic("apiserver: ServeCollection: the collection is nil")
 	}
-	s.add(newEndpoint(c.Cache(), c))
+	s.add(newEndpoint(c.Cache(), c, options))
 }
 
 // ServeCache adds a collection that is read-only over HTTP, and that a reflector fills. While it is
-// empty, requests get a 429 and come again. It panics as [Serve] does.
-func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T]) {
+// empty, requests get a 429 and come again. Name the reflector with [FilledBy], so that health
+// checks tell how it does. It panics as [Serve] does.
+func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T], options ...ServeOption) {
 	switch {
 	case s == nil:
 		panic("apiserver: ServeCache: the server is nil: make it with NewServer")
 	case cache == nil:
 		panic("apiserver: ServeCache: the cache is nil: make it with NewCache")
 	}
-	s.add(newEndpoint(cache, nil))
+	s.add(newEndpoint(cache, nil, options))
 }
 
 func (s *Server) add(e endpoint) {
@@ -115,13 +120,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(s.closed, cancel)()
 	r = r.WithContext(ctx)
+	if check, ok := healthCheck(r); ok {
+		s.serveHealth(w, r, check)
+		return
+	}
 	if s.closed.Err() != nil {
 		respondError(w, plainJSON, s.closed.Err())
 		return
 	}
-	s.mu.RLock()
-	resources := slices.Clone(s.resources)
-	s.mu.RUnlock()
+	resources := s.endpoints()
 	t, ok := ParseTarget(r.URL.Path)
 	if !ok {
 		serveDiscovery(w, r, resources)
@@ -134,6 +141,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	respondError(w, plainJSON, notFound(r.URL.Path))
+}
+
+// endpoints are all served resources.
+func (s *Server) endpoints() []endpoint {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.resources)
 }
 
 func serveResource(w http.ResponseWriter, r *http.Request, e endpoint, t Target) {

@@ -1,0 +1,207 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/tributary-go/tributary/metrics"
+	"github.com/tributary-go/tributary/reflector"
+)
+
+// ServeOption changes how one collection is served.
+type ServeOption func(*serving)
+
+// serving is what a ServeOption changes.
+type serving struct {
+	follower Follower // nil: nothing is known of an upstream
+	warn     bool
+}
+
+// Follower keeps a cache equal to its upstream, and knows how well it does. A [reflector.Reflector]
+// of any type is one, and so is an etcd.Collection.
+type Follower interface{ Status() reflector.Status }
+
+// FilledBy names what fills a cache, so that the server can tell whether its content is stale. By
+// default a collection is never stale, and a cache is ready once it has been filled.
+func FilledBy(f Follower) ServeOption { return func(s *serving) { s.follower = f } }
+
+// WarnStale sends a Warning header with each answer out of a stale cache, which kubectl and
+// client-go show. The default is none. It needs [FilledBy].
+func WarnStale() ServeOption { return func(s *serving) { s.warn = true } }
+
+// Health is the state of one collection.
+type Health struct {
+	Resource schema.GroupVersionResource
+	// Ready: the cache has content. Until then its requests get a 429.
+	Ready bool
+	// Stale: the content may be behind the upstream. Its follower has an error, or has heard
+	// nothing for three minutes, in which a healthy server sends two bookmarks.
+	Stale bool
+	// Since is when a stale copy was last known to be fresh; zero if it never was.
+	Since time.Time
+	// Class is why a copy is stale or not ready yet; empty for silence without an error.
+	Class reflector.Class
+	// Err is the follower's last error, if it has one. It is not shown to clients.
+	Err error
+}
+
+// silence is how long a follower may hear nothing before its copy counts as stale: a server sends a
+// bookmark about once a minute, and its first one up to two minutes late.
+const silence = 3 * time.Minute
+
+// String is one line for people, without the error.
+func (h Health) String() string {
+	why := ""
+	if h.Class != "" && h.Class != reflector.OK {
+		why = fmt.Sprintf(" (%s)", h.Class)
+	}
+	switch {
+	case !h.Ready:
+		return "not listed yet" + why
+	case !h.Stale:
+		return "ok"
+	case h.Since.IsZero():
+		return "stale" + why
+	}
+	return "stale since " + h.Since.UTC().Format(time.RFC3339) + why
+}
+
+func (h Health) name() string { return h.Resource.GroupResource().String() }
+
+func (e *resourceEndpoint[T]) health() Health {
+	h := Health{Resource: e.groupVersionResource(), Ready: e.cache.WaitFor(context.Background(), "0") == nil}
+	if e.serving.follower == nil {
+		return h
+	}
+	s := e.serving.follower.Status()
+	h.Err, h.Class = s.Err, s.Class
+	h.Stale = !s.Synced || s.MayBeOld || s.Err != nil || time.Since(s.LastContact) > silence
+	if h.Stale {
+		h.Since = s.LastContact
+		if s.Err != nil && s.Since.Before(s.LastContact) {
+			h.Since = s.Since // a healthy stream of a copy that lacks an object
+		}
+	}
+	return h
+}
+
+// Health is the state of each collection, in the order of registration. It does not block.
+func (s *Server) Health() []Health {
+	var all []Health
+	for _, e := range s.endpoints() {
+		all = append(all, e.health())
+	}
+	return all
+}
+
+// serveHealth answers /livez, /readyz and /healthz as the API server does: 200 and "ok", or 500
+// and a line for each check. With ?verbose there are lines in any case. A stale copy is ready, and
+// said to be stale.
+func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, check string) {
+	var lines bytes.Buffer
+	failed := false
+	say := func(ok bool, name, text string) {
+		sign := '+'
+		if !ok {
+			sign, failed = '-', true
+		}
+		fmt.Fprintf(&lines, "[%c]%s %s\n", sign, name, text)
+	}
+	say(true, "ping", "ok")
+	if check != "livez" {
+		closed := s.closed.Err() != nil
+		if closed {
+			say(false, "shutdown", "failed: the server is closed")
+		}
+		for _, h := range s.Health() {
+			text := h.String()
+			if !h.Ready {
+				text = "failed: " + text
+			}
+			say(h.Ready, h.name(), text)
+		}
+	}
+	_, verbose := r.URL.Query()["verbose"]
+	code, body := http.StatusOK, "ok"
+	switch {
+	case failed:
+		code, body = http.StatusInternalServerError, lines.String()+check+" check failed\n"
+	case verbose:
+		body = lines.String() + check + " check passed\n"
+	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	respondBytes(w, "text/plain; charset=utf-8", code, []byte(body))
+}
+
+// healthCheck is the name of the health check that a request asks for.
+func healthCheck(r *http.Request) (name string, ok bool) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return "", false
+	}
+	switch name := strings.Trim(r.URL.Path, "/"); name {
+	case "healthz", "livez", "readyz":
+		return name, true
+	}
+	return "", false
+}
+
+// warnIfStale adds the Warning header to an answer that is about to be written.
+func (e *resourceEndpoint[T]) warnIfStale(c call) {
+	if !e.serving.warn {
+		return
+	}
+	if h := e.health(); h.Stale {
+		if text, err := utilnet.NewWarningHeader(299, "-", h.name()+": "+h.String()); err == nil {
+			c.Header().Add("Warning", text)
+		}
+	}
+}
+
+var (
+	family = metrics.Family{Prefix: "tributary_apiserver_", Label: "server"}
+
+	ready      = family.Gauge("ready", "1 once the cache of a resource has been filled.", "group", "resource")
+	stale      = family.Gauge("stale", "1 while the cache of a resource may be behind its upstream.", "group", "resource")
+	staleSince = family.Gauge("stale_since_timestamp_seconds", "When a stale cache was last known to be fresh.", "group", "resource")
+)
+
+// Samples implements [metrics.Reporter]: the health of each collection, and the numbers of its
+// cache. The name stands for the server.
+func (s *Server) Samples(name string) iter.Seq[metrics.Sample] {
+	return func(yield func(metrics.Sample) bool) {
+		for _, e := range s.endpoints() {
+			for sample := range e.samples(name) {
+				if !yield(sample) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (e *resourceEndpoint[T]) samples(name string) iter.Seq[metrics.Sample] {
+	return func(yield func(metrics.Sample) bool) {
+		h := e.health()
+		labels := []string{name, h.Resource.Group, h.Resource.Resource}
+		samples := []metrics.Sample{
+			ready.Of(metrics.Truth(h.Ready), labels...), stale.Of(metrics.Truth(h.Stale), labels...),
+		}
+		if !h.Since.IsZero() {
+			samples = append(samples, staleSince.Of(float64(h.Since.UnixMilli())/1000, labels...))
+		}
+		for _, sample := range samples {
+			if !yield(sample) {
+				return
+			}
+		}
+		e.cache.Samples(name)(yield)
+	}
+}
