@@ -212,6 +212,12 @@ func (i *shared[T]) Snapshot() store.Snapshot[T] { return i.journal.Snapshot() }
 // is read for each event, Get is quicker than a snapshot: see [store.Indexer.Get].
 func (i *shared[T]) Get(key string) (obj T, ok bool) { return i.journal.Get(key) }
 
+// AddIndexes adds indexes at any time, for queries on later snapshots; see
+// [store.Indexer.AddIndexes]. If the indexes are known from the start, [WithIndexes] costs less.
+func (i *shared[T]) AddIndexes(indexes ...store.AnyIndex[T]) {
+	i.journal.objects.AddIndexes(indexes...)
+}
+
 // Status returns the present health of the copy and of its handlers. It does not block.
 func (i *shared[T]) Status() Status {
 	s := Status{Status: i.copier.Status(), Objects: i.Snapshot().Len()}

@@ -40,16 +40,20 @@ func FromClient[O any, T interface {
 	*O
 	store.Object
 }](client rest.Interface, resource string, optionList ...Option) *ListWatch[T] {
+	return fromClient("FromClient", client, resource, newDecoder[O, T](), optionList)
+}
+
+func fromClient[T store.Object](op string, client rest.Interface, resource string, decoder *decoder[T], optionList []Option) *ListWatch[T] {
 	if null.Is(client) {
-		panic(fmt.Sprintf("listwatch: FromClient: the client is nil (%T): a fake clientset of client-go has none: "+
+		panic(fmt.Sprintf("listwatch: "+op+": the client is nil (%T): a fake clientset of client-go has none: "+
 			"read it with FromFuncs, or use the package listwatchtest", client))
 	}
 	if resource == "" {
-		panic("listwatch: FromClient: the resource is empty: give its plural name, such as \"pods\"")
+		panic("listwatch: " + op + ": the resource is empty: give its plural name, such as \"pods\"")
 	}
 	c := &clientSource[T]{
 		client: boundErrors(client), resource: resource, options: apply(optionList),
-		decoder: newDecoder[O, T](),
+		decoder: decoder,
 	}
 	if !c.options.noSharing && resource != secrets {
 		c.decoder.share()
@@ -120,8 +124,7 @@ const (
 
 // accepts returns the Accept headers: the best form first, a form that every server has last.
 func accepts[T store.Object](d *decoder[T], onlyJSON bool) (list, watch string) {
-	var none T
-	_, metadata := any(none).(*metav1.PartialObjectMetadata)
+	_, metadata := any(d.new()).(*metav1.PartialObjectMetadata)
 	for _, media := range mediaTypes(d.protobuf, onlyJSON) {
 		if metadata {
 			list, watch = list+media+asMetaList+",", watch+media+asMetadata+","
@@ -216,11 +219,10 @@ func (c *clientSource[T]) failure(op string, err error) error {
 
 // kindOf returns the kind of a Go type, which by convention is its name. Unstructured objects may
 // be of any kind, and a server without the metadata form answers with whole objects.
-func kindOf[T store.Object]() string {
-	var none T
-	switch any(none).(type) {
+func kindOf(example any) string {
+	switch example.(type) {
 	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
 		return ""
 	}
-	return reflect.TypeFor[T]().Elem().Name()
+	return reflect.TypeOf(example).Elem().Name()
 }

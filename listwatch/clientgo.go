@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,7 +138,7 @@ func untyped[T store.Object](event Event[T], err error) watch.Event {
 	if event.Type != watch.Bookmark {
 		return watch.Event{Type: event.Type, Object: event.Object}
 	}
-	bookmark := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	bookmark := standInFor[T]()
 	if u, ok := any(bookmark).(*unstructured.Unstructured); ok {
 		u.Object = map[string]any{}
 	}

@@ -49,7 +49,7 @@ func newDecoder[O any, T interface {
 	store.Object
 }]() *decoder[T] {
 	_, protobuf := any(T(new(O))).(unmarshaler)
-	return &decoder[T]{new: func() T { return new(O) }, weak: weakly[O, T], kind: kindOf[T](), protobuf: protobuf, limit: maxObject}
+	return &decoder[T]{new: func() T { return new(O) }, weak: weakly[O, T], kind: kindOf(new(O)), protobuf: protobuf, limit: maxObject}
 }
 
 func weakly[O any, T ~*O](obj T) func() any {

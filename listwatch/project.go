@@ -103,7 +103,7 @@ func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert fun
 	if p.held == nil {
 		return p.source, func(obj T) (U, error) { return p.convert(op, obj) }
 	}
-	standIn := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	standIn := standInFor[T]()
 	var meant U
 	find := func(key string) (_ T, kept any, found bool) {
 		if meant, kept, found = p.held.get(key); !found {
@@ -125,6 +125,15 @@ func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert fun
 		}
 		return projected, err
 	}
+}
+
+// standInFor returns an empty object. An interface cannot say which type its objects have, but any
+// type with metadata stands in.
+func standInFor[T store.Object]() T {
+	if of := reflect.TypeFor[T](); of.Kind() == reflect.Pointer {
+		return reflect.New(of.Elem()).Interface().(T)
+	}
+	return any(&metav1.PartialObjectMetadata{}).(T)
 }
 
 // settled returns projected, or the held object if the two are equal.

@@ -139,14 +139,30 @@ func (d *draft[T]) fill(items iter.Seq2[T, error]) error {
 		return nil
 	}
 	// Build has left both slices in disorder, and the trie has each key once.
-	entries, hashes = entries[:0], hashes[:0]
+	d.index(d.owner, d.indexes, entries[:0], hashes[:0])
+	return nil
+}
+
+// index fills writers with the draft's objects. entries and hashes are space for it.
+func (d *draft[T]) index(owner uint64, writers []indexWriter[T], entries []trie.Entry[string, T], hashes []uint64) {
 	for key, obj := range d.objects.All() {
 		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
 	}
-	for _, index := range d.indexes {
-		index.build(d.owner, entries, hashes)
+	for _, index := range writers {
+		index.build(owner, entries, hashes)
 	}
-	return nil
+}
+
+// indexed returns the writers of further indexes, filled with the draft's objects. Their nodes have
+// an owner of their own, since a snapshot may give the draft another meanwhile.
+func (d *draft[T]) indexed(indexes []AnyIndex[T]) []indexWriter[T] {
+	writers := make([]indexWriter[T], len(indexes))
+	for i, index := range indexes {
+		writers[i] = index.writer()
+	}
+	size := d.objects.Len()
+	d.index(trie.NewOwner(), writers, make([]trie.Entry[string, T], 0, size), make([]uint64, 0, size))
+	return writers
 }
 
 // overwrite makes items the content, changing what is there where it differs.

@@ -41,7 +41,7 @@ func NewIndex[T Object, K comparable](name string, values func(obj T) []K) *Inde
 func (x *Index[T, K]) Name() string { return x.name }
 
 // Objects yields the objects under value, in no particular order. It panics when the snapshot's
-// store was made without this index.
+// store did not have this index yet.
 func (x *Index[T, K]) Objects(s Snapshot[T], value K) iter.Seq[T] {
 	found, _ := x.in(s).Get(x.hash(value), value)
 	return found.Keys()
@@ -74,7 +74,7 @@ func (x *Index[T, K]) in(s Snapshot[T]) indexed[T, K] {
 			return s.at.indexes[i].(indexed[T, K])
 		}
 	}
-	panic(fmt.Sprintf("store: index %q is not one of this store's: pass it to NewIndexer", x.name))
+	panic(fmt.Sprintf("store: index %q is not one of this store's: pass it to NewIndexer or AddIndexes", x.name))
 }
 
 // AnyIndex is an [*Index] of T by values of any type; nothing else implements it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,12 +31,39 @@ type Indexer[T Object] struct {
 
 // NewIndexer makes an empty indexer with the given indexes. It panics if one of them is nil.
 func NewIndexer[T Object](indexes ...AnyIndex[T]) *Indexer[T] {
+	checkIndexes("NewIndexer", indexes)
+	return &Indexer[T]{draft: newDraft(indexes)}
+}
+
+func checkIndexes[T Object](op string, indexes []AnyIndex[T]) {
 	for i, index := range indexes {
 		if null.Is(index) {
-			panic(fmt.Sprintf("store: NewIndexer: index %d is nil: make it with NewIndex", i+1))
+			panic(fmt.Sprintf("store: %s: index %d is nil: make it with NewIndex", op, i+1))
 		}
 	}
-	return &Indexer[T]{draft: newDraft(indexes)}
+}
+
+// AddIndexes gives the indexer more indexes, which later snapshots have; one that it has already is
+// ignored. It calls the functions of the new indexes for each object, and other writers wait for
+// it. Earlier snapshots lack the new indexes. It panics if an index is nil.
+func (x *Indexer[T]) AddIndexes(indexes ...AnyIndex[T]) {
+	checkIndexes("AddIndexes", indexes)
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	var added []AnyIndex[T]
+	for _, index := range indexes {
+		if !slices.Contains(x.draft.schema, index) && !slices.Contains(added, index) {
+			added = append(added, index)
+		}
+	}
+	// Only writers change the objects, and this is one: they stand still while the indexes grow.
+	writers := x.draft.indexed(added)
+	x.editing.Lock()
+	defer x.editing.Unlock()
+	// Versions share the slice of the schema, so it is never written.
+	x.draft.schema = slices.Concat(x.draft.schema, added)
+	x.draft.indexes = append(x.draft.indexes, writers...)
+	x.now.Store(nil)
 }
 
 // Snapshot is the content now. It is O(1) and never sees half of a change. It takes no lock if

@@ -86,7 +86,7 @@ func TestIndexFollowsObjects(t *testing.T) {
 func TestUnknownIndexPanicsWithItsName(t *testing.T) {
 	x := store.NewIndexer[*corev1.Pod]()
 	require.NoError(t, x.Add(pod("a", 1)))
-	require.PanicsWithValue(t, `store: index "node" is not one of this store's: pass it to NewIndexer`,
+	require.PanicsWithValue(t, `store: index "node" is not one of this store's: pass it to NewIndexer or AddIndexes`,
 		func() { byNode.Len(x.Snapshot(), "n1") })
 }
 
