@@ -14,7 +14,7 @@
 //
 // # What is untyped
 //
-// Those interfaces speak of any, and so does one file of this package. An object of another type
+// Those interfaces speak of any, and so do two files of this package. An object of another type
 // than the store's is an error at run time there. Your own code does not need it: snapshots and
 // events are typed.
 //
@@ -29,16 +29,15 @@
 //     nil.
 //  4. An informer's store is read-only, and so are the indexers made of it: writing fails. An
 //     indexer made of a [store.Store] writes into that store.
-//  5. A handler that panics ends the process by way of Run, as in client-go. If the informer is run
-//     by its own Run instead, that Run returns the panic as an error. The panic is an
-//     *[informer.PanicError], which wraps the handler's value and names the handler.
-//     runtime.ReallyCrash is ignored.
-//  6. RemoveEventHandler fails if the handler is another informer's. In client-go it does nothing.
+//  5. A handler that panics ends the process by way of Run, as in client-go: Run panics with the
+//     handler's value, and logs the handler's name and stack before. If the informer is run by its
+//     own Run instead, that Run returns an *[informer.PanicError]. Without runtime.ReallyCrash the
+//     panic is logged, and the handler goes on with its next event.
 //
 // # What cannot be honoured
 //
-// SetWatchErrorHandler and SetWatchErrorHandlerWithContext take a *cache.Reflector. There is none,
-// so they fail and name a replacement, as SetTransform does on an informer that is already made.
-// HandlerOptions.Logger has no effect: handlers log nothing. GetController returns the informer
+// SetWatchErrorHandler, SetWatchErrorHandlerWithContext and SetTransform need the source, so they
+// fail on an informer that is already made, and name a replacement. A watch error handler gets a
+// real *cache.Reflector that is idle: it has a name and a type for the log. HandlerOptions.Logger has no effect: handlers log nothing. GetController returns the informer
 // itself.
 package clientgo

@@ -73,6 +73,17 @@ var implementations = map[string]func(*fakePods) cache.SharedIndexInformer{
 	"NewInformer": func(pods *fakePods) cache.SharedIndexInformer {
 		return clientgo.NewInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, cache.Indexers{"node": byNode})
 	},
+	"Union": func(pods *fakePods) cache.SharedIndexInformer {
+		union := informer.NewUnion[*corev1.Pod]()
+		if _, err := union.Add("all", pods.ListerWatcher()); err != nil {
+			panic(err)
+		}
+		shared := clientgo.Union(union)
+		if err := shared.AddIndexers(cache.Indexers{"node": byNode}); err != nil {
+			panic(err)
+		}
+		return shared
+	},
 	"Informer": func(pods *fakePods) cache.SharedIndexInformer {
 		shared := clientgo.Informer(informer.New(pods.ListerWatcher()))
 		if err := shared.AddIndexers(cache.Indexers{"node": byNode}); err != nil {
@@ -308,13 +319,13 @@ func TestInformerErrors(t *testing.T) {
 	shared, other := clientgo.Informer(ours), clientgo.Informer(informer.New(listwatch.FromClientGo[*corev1.Pod](&cache.ListWatch{})))
 	foreign, err := other.AddEventHandler(&transcript{})
 	require.NoError(t, err)
+	require.NoError(t, shared.RemoveEventHandler(foreign), "which client-go allows")
+	require.Len(t, other.(interface{ Status() informer.Status }).Status().Handlers, 1)
 	_, isNil := shared.AddEventHandler(nil)
 	for want, err := range map[string]error{
-		"add a handler: the handler is nil":          isNil,
-		"the registration is not one of":             shared.RemoveEventHandler(foreign),
-		"the informer already has its source":        shared.SetTransform(func(any) (any, error) { return nil, nil }),
-		"set a watch error handler: it takes":        shared.SetWatchErrorHandler(nil),
-		"use informer.WithReflector with reflector.": shared.SetWatchErrorHandlerWithContext(nil),
+		"add a handler: the handler is nil":   isNil,
+		"the informer already has its source": shared.SetTransform(func(any) (any, error) { return nil, nil }),
+		"set a watch error handler":           shared.SetWatchErrorHandler(func(*cache.Reflector, error) {}),
 	} {
 		require.ErrorContains(t, err, want)
 	}
