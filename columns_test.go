@@ -20,7 +20,7 @@ const columns = 100
 
 // wrapped are the folders whose Go comments are wrapped. The list only grows.
 var wrapped = []string{
-	".", "bench", "bench/fanout", "bench/interop", "bench/world", "e2e", "e2e/assets", "e2e/cluster",
+	".", "bench", "bench/fanout", "bench/interop", "bench/world", "controllerruntime", "e2e", "e2e/assets", "e2e/cluster",
 	"e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "etcd",
 	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods",
 	"examples/readme/agent", "examples/readme/controller", "examples/readme/unittest",

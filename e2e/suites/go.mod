@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/stretchr/testify v1.12.1
 	github.com/tributary-go/tributary v0.0.0-00010101000000-000000000000
+	github.com/tributary-go/tributary/controllerruntime v0.0.0-00010101000000-000000000000
 	k8s.io/client-go v0.37.2
 	sigs.k8s.io/controller-runtime v0.25.2
 )
@@ -67,3 +68,5 @@ require (
 )
 
 replace github.com/tributary-go/tributary => ../..
+
+replace github.com/tributary-go/tributary/controllerruntime => ../../controllerruntime

@@ -6,5 +6,6 @@ import (
 	_ "k8s.io/client-go/tools/cache"
 	_ "sigs.k8s.io/controller-runtime/pkg/cache"
 
+	_ "github.com/tributary-go/tributary/controllerruntime"
 	_ "github.com/tributary-go/tributary/informer/clientgo"
 )

@@ -150,3 +150,24 @@ func output(t testing.TB, command *exec.Cmd) []byte {
 	require.NoError(t, err, "%s: %s", command, &stderr)
 	return out
 }
+
+// useNewCache makes the tests of a package of controller-runtime use our cache.
+func (w *workspace) useNewCache(packagePath string) {
+	w.t.Helper()
+	suites, err := filepath.Glob(w.file(packagePath + "/*_suite_test.go"))
+	require.NoError(w.t, err)
+	require.Len(w.t, suites, 1)
+	parsed, err := parser.ParseFile(token.NewFileSet(), suites[0], nil, parser.PackageClauseOnly)
+	require.NoError(w.t, err)
+	content := fmt.Sprintf(`package %s
+
+import (
+	tributarycache "sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/tributary-go/tributary/controllerruntime"
+)
+
+func init() { tributarycache.NewOurs = controllerruntime.NewCache }
+`, parsed.Name.Name)
+	require.NoError(w.t, os.WriteFile(w.file(packagePath+"/tributary_test.go"), []byte(content), 0o644))
+}

@@ -1,0 +1,365 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/tributary-go/tributary/informer"
+)
+
+// Cache is a cache.Cache on Tributary's stores. [NewCache] makes one. All methods are safe for
+// concurrent use. A collection begins with the first read, informer or index of its kind, and ends
+// with RemoveInformer or with the context of Start.
+type Cache struct {
+	options  cache.Options
+	sources  sources
+	settings settings
+
+	mu          sync.Mutex
+	collections map[kind]*collection
+	start       func(*collection) // set by Start
+	ended       bool
+	running     sync.WaitGroup
+	started     chan struct{} // closed by Start
+}
+
+// kind identifies a collection: controller-runtime keeps a kind once for each form that is asked
+// for.
+type kind struct {
+	schema.GroupVersionKind
+	form form
+}
+
+type form string
+
+const (
+	typed    form = "typed"
+	document form = "unstructured"
+	metadata form = "metadata"
+)
+
+// NewCache makes a [Cache], for NewCache in ctrl.Options and cluster.Options. It asks the server
+// for the kinds of the API that options.ByObject names, if options has no Mapper. It fails if
+// options contradict each other, or name a kind that the scheme or the server does not know.
+func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	if options.NewInformer != nil {
+		return nil, errors.New("controllerruntime: NewInformer is set: this cache makes its own informers: remove NewInformer or NewCache")
+	}
+	sources, err := newSources(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("controllerruntime: %w", err)
+	}
+	settings, err := newSettings(options, sources)
+	if err != nil {
+		return nil, fmt.Errorf("controllerruntime: %w", err)
+	}
+	return &Cache{
+		options: options, sources: sources, settings: settings,
+		collections: map[kind]*collection{}, started: make(chan struct{}),
+	}, nil
+}
+
+// Get implements client.Reader. The object is copied unless options say otherwise.
+func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object, optionList ...client.GetOption) error {
+	k, err := c.kindOf(out)
+	if err != nil {
+		return err
+	}
+	held, err := c.read(ctx, k, out)
+	if err != nil {
+		return err
+	}
+	options := client.GetOptions{}
+	return held.get(key, out, options.ApplyOptions(optionList))
+}
+
+// List implements client.Reader. The result is one instant of the collection; its resource version
+// names it.
+func (c *Cache) List(ctx context.Context, out client.ObjectList, optionList ...client.ListOption) error {
+	k, err := c.kindOf(out)
+	if err != nil {
+		return err
+	}
+	k.Kind = strings.TrimSuffix(k.Kind, "List")
+	options := client.ListOptions{}
+	options.ApplyOptions(optionList)
+	if options.Continue != "" {
+		return errContinue
+	}
+	held, err := c.read(ctx, k, nil)
+	if err != nil {
+		return err
+	}
+	return held.list(out, options)
+}
+
+// errContinue has controller-runtime's text, which programs may match.
+var errContinue = errors.New("continue list option is not supported by the cache")
+
+// read returns a synced collection for a reader.
+func (c *Cache) read(ctx context.Context, k kind, example runtime.Object) (*collection, error) {
+	held, started, err := c.collection(k, example, c.options.ReaderFailOnMissingInformer)
+	switch {
+	case err != nil:
+		return nil, err
+	case !started:
+		return nil, &cache.ErrCacheNotStarted{}
+	}
+	return held, held.waitSynced(ctx)
+}
+
+// GetInformer implements cache.Informers. The result is a cache.SharedIndexInformer of client-go.
+func (c *Cache) GetInformer(ctx context.Context, obj client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	k, err := c.kindOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	return c.informer(ctx, k, obj, options)
+}
+
+// GetInformerForKind is GetInformer for the typed form of a kind in the scheme.
+func (c *Cache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
+	obj, err := c.sources.scheme.New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	return c.informer(ctx, kind{gvk, formOf(obj)}, obj, options)
+}
+
+func (c *Cache) informer(ctx context.Context, k kind, example runtime.Object, optionList []cache.InformerGetOption) (cache.Informer, error) {
+	var options cache.InformerGetOptions
+	for _, option := range optionList {
+		option(&options)
+	}
+	held, started, err := c.collection(k, example, false)
+	if err != nil {
+		return nil, err
+	}
+	if started && (options.BlockUntilSynced == nil || *options.BlockUntilSynced) {
+		if err := held.waitSynced(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return held.shared, nil
+}
+
+// RemoveInformer ends the collection of the object's kind, in the form of obj, and frees its
+// memory. A later read begins a new one.
+func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
+	k, err := c.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held, ok := c.collections[k]; ok {
+		held.stop()
+		delete(c.collections, k)
+	}
+	return nil
+}
+
+// IndexField adds an index for lists with a field selector; values computes an object's values. It
+// may be called before or after Start, and does not wait for the collection. It fails if the kind
+// has an index of that field.
+func (c *Cache) IndexField(_ context.Context, obj client.Object, field string, values client.IndexerFunc) error {
+	k, err := c.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	held, _, err := c.collection(k, obj, false)
+	if err != nil {
+		return err
+	}
+	return held.addIndex(field, values)
+}
+
+// Start runs the collections until ctx ends, which is no error. It blocks, and everything that it
+// started has ended when it returns. A second call fails.
+func (c *Cache) Start(ctx context.Context) error {
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.running.Wait()
+	return nil
+}
+
+func (c *Cache) begin(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.start != nil {
+		return errors.New("controllerruntime: informer already started: Start was called twice")
+	}
+	c.start = func(held *collection) {
+		own, stop := context.WithCancel(ctx)
+		held.stop = stop
+		c.running.Go(func() {
+			defer stop()
+			held.shared.RunWithContext(own)
+		})
+	}
+	for _, held := range c.collections {
+		c.start(held)
+	}
+	close(c.started)
+	return nil
+}
+
+// WaitForCacheSync blocks until Start has been called and all present collections are synced. It is
+// false if ctx or a collection ends first.
+func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+		return false
+	}
+	for _, held := range c.all() {
+		if held.waitSynced(ctx) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// NeedLeaderElection is false: a replica that is not the leader keeps its cache too.
+func (c *Cache) NeedLeaderElection() bool { return false }
+
+// Status returns the health of each collection, ordered by name. It does not block.
+//
+//	health := mgr.GetCache().(*controllerruntime.Cache).Status()
+func (c *Cache) Status() []informer.CopyStatus {
+	var all []informer.CopyStatus
+	for k, held := range c.all() {
+		all = append(all, informer.CopyStatus{Name: k.String(), Status: held.copy.Status()})
+	}
+	slices.SortFunc(all, func(a, b informer.CopyStatus) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Ready returns nil if all collections are ready, as [informer.Informer.Ready] says; otherwise the
+// error names the others, and what is wrong. reflector.ReadyHandler accepts a cache.
+func (c *Cache) Ready(maxStaleness time.Duration) error {
+	var all []error
+	for k, held := range c.all() {
+		if err := held.copy.Ready(maxStaleness); err != nil {
+			all = append(all, fmt.Errorf("%s: %w", k, err))
+		}
+	}
+	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(all...)
+}
+
+func (k kind) String() string {
+	return fmt.Sprintf("%s, %s", k.GroupVersionKind, k.form)
+}
+
+func (c *Cache) all() map[kind]*collection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[kind]*collection, len(c.collections))
+	for k, held := range c.collections {
+		all[k] = held
+	}
+	return all
+}
+
+// collection returns the collection of a kind, and makes it if need be. example may be nil.
+func (c *Cache) collection(k kind, example runtime.Object, failIfMissing bool) (held *collection, started bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	started = c.start != nil
+	if held, ok := c.collections[k]; ok {
+		return held, started, nil
+	}
+	if failIfMissing {
+		return nil, started, &cache.ErrResourceNotCached{GVK: k.GroupVersionKind}
+	}
+	held, err = newCollection(k, example, c.settings, c.sources)
+	if err != nil {
+		return nil, started, err
+	}
+	c.collections[k] = held
+	if started && !c.ended {
+		c.start(held)
+	}
+	return held, started, nil
+}
+
+func (c *Cache) kindOf(obj runtime.Object) (kind, error) {
+	gvk, err := apiutil.GVKForObject(obj, c.sources.scheme)
+	return kind{gvk, formOf(obj)}, err
+}
+
+func formOf(obj runtime.Object) form {
+	switch obj.(type) {
+	case runtime.Unstructured:
+		return document
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return metadata
+	}
+	return typed
+}
+
+// exampleOf returns an empty object of the collection's Go type, which states its kind. The type is
+// that of like, or, without one, the scheme's.
+func exampleOf(k kind, like runtime.Object, scheme *runtime.Scheme) (client.Object, error) {
+	var made runtime.Object
+	switch {
+	case k.form == document:
+		made = &unstructured.Unstructured{}
+	case k.form == metadata:
+		made = &metav1.PartialObjectMetadata{}
+	case like != nil:
+		made = reflect.New(reflect.TypeOf(like).Elem()).Interface().(runtime.Object)
+	default:
+		var err error
+		if made, err = scheme.New(k.GroupVersionKind); err != nil {
+			return nil, err
+		}
+	}
+	obj, ok := made.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("controllerruntime: a %T has no metadata", made)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
+	return obj, nil
+}
+
+// waitSynced blocks until the collection is synced.
+func (c *collection) waitSynced(ctx context.Context) error {
+	select {
+	case <-c.copy.Synced(): // even if ctx has ended
+		return nil
+	default:
+	}
+	select {
+	case <-c.copy.Synced():
+		return nil
+	case <-ctx.Done():
+	case <-c.copy.Done():
+	}
+	return apierrors.NewTimeoutError(fmt.Sprintf("failed waiting for the informer of %s to sync", c.kind), 0)
+}
+
+func isRoot(mapping *meta.RESTMapping) bool { return mapping.Scope.Name() == meta.RESTScopeNameRoot }

@@ -1,0 +1,287 @@
+package controllerruntime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tributary-go/tributary/controllerruntime"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+func onNode(obj client.Object) []string { return []string{obj.(*corev1.Pod).Spec.NodeName} }
+
+func byApp(obj client.Object) []string { return []string{obj.GetLabels()["app"]} }
+
+// TestListByIndexes: lists with field selectors agree with a look at every object, in each
+// namespace and in all, whether the index came before Start or after.
+func TestListByIndexes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		for i := range 40 {
+			pods.Create(pod(fmt.Sprint("ns", i%2), fmt.Sprint("p", i%10, "-", i), fmt.Sprint("n", i%3)))
+		}
+		c := newCache(t, pods, cache.Options{})
+		require.NoError(t, c.IndexField(t.Context(), &corev1.Pod{}, "node", onNode))
+		start(t, c)
+		require.NoError(t, c.IndexField(t.Context(), &corev1.Pod{}, "app", byApp))
+		require.ErrorContains(t, c.IndexField(t.Context(), &corev1.Pod{}, "app", byApp), "indexer conflict")
+		for _, namespace := range []string{"", "ns0", "ns1", "ns2"} {
+			var all corev1.PodList
+			require.NoError(t, c.List(t.Context(), &all, client.InNamespace(namespace)))
+			for node := range 4 {
+				var onNode []string
+				for _, p := range all.Items {
+					if p.Spec.NodeName == fmt.Sprint("n", node) {
+						onNode = append(onNode, p.Namespace+"/"+p.Name)
+					}
+				}
+				selected := client.MatchingFields{"node": fmt.Sprint("n", node)}
+				require.ElementsMatch(t, onNode, list(t, c, client.InNamespace(namespace), selected))
+				require.Len(t, list(t, c, client.InNamespace(namespace), selected, client.Limit(2)), min(2, len(onNode)))
+			}
+		}
+		require.Equal(t, []string{"ns1/p1-1"}, list(t, c, client.MatchingFields{"node": "n1", "app": "p1-1"}))
+		require.Empty(t, list(t, c, client.MatchingFields{"node": "n0", "app": "p1-1"}))
+		require.Empty(t, list(t, c, client.InNamespace("ns0"), client.MatchingFields{"app": "p1-1"}))
+		require.Equal(t, []string{"ns0/p2-2"}, list(t, c, client.MatchingLabels{"app": "p2-2"}))
+
+		var none corev1.PodList
+		require.ErrorContains(t, c.List(t.Context(), &none, client.MatchingFields{"other": "x"}), "add it with IndexField")
+		inexact := client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("node", "n1")}
+		require.ErrorContains(t, c.List(t.Context(), &none, inexact), "non-exact field matches")
+		require.ErrorContains(t, c.List(t.Context(), &none, client.Continue("token")), "continue list option")
+	})
+}
+
+// TestSelectorsBeforeCopies: a list that selects nothing copies nothing.
+func TestSelectorsBeforeCopies(t *testing.T) {
+	pods := listwatchtest.New(t, watchcache.Pods())
+	for i := range 500 {
+		pods.Create(pod("ns", fmt.Sprint("p", i), "n"))
+	}
+	c := newCache(t, pods, cache.Options{})
+	_, err := c.GetInformer(t.Context(), &corev1.Pod{})
+	require.NoError(t, err)
+	start(t, c)
+	selector := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{"app": "none"})}
+	var found corev1.PodList
+	allocations := testing.AllocsPerRun(5, func() {
+		require.NoError(t, c.List(t.Context(), &found, selector))
+	})
+	require.Less(t, allocations, 100.0, "for 500 objects")
+}
+
+// TestListIsOneInstant: each list across two namespaces has the two pods of one moment, and the
+// version says of which.
+func TestListIsOneInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		first, second := pods.Create(pod("a", "p", "n0")), pods.Create(pod("b", "p", "n0"))
+		pods.Create(pod("c", "p", "n0"))
+		c := newCache(t, pods, cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}})
+		_, err := c.GetInformer(t.Context(), &corev1.Pod{})
+		require.NoError(t, err)
+		start(t, c)
+		pods.Server().AwaitWatches(2)
+		require.ElementsMatch(t, []string{"a/p", "b/p"}, list(t, c))
+		require.Equal(t, []string{"a/p"}, list(t, c, client.InNamespace("a")))
+		for range 3 {
+			first, second = first.DeepCopy(), second.DeepCopy()
+			first.Labels["turn"], second.Labels["turn"] = "x", "x"
+			first, second = pods.Update(first), pods.Update(second)
+			synctest.Wait()
+			var found corev1.PodList
+			require.NoError(t, c.List(t.Context(), &found))
+			require.Equal(t, second.ResourceVersion, found.ResourceVersion)
+		}
+		var got corev1.Pod
+		require.ErrorContains(t, c.Get(t.Context(), client.ObjectKey{Namespace: "c", Name: "p"}, &got), `namespace "c"`)
+		require.ErrorContains(t, c.List(t.Context(), &corev1.PodList{}, client.InNamespace("c")), `namespace "c"`)
+		missing := c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "q"}, &got)
+		require.True(t, apierrors.IsNotFound(missing), missing)
+	})
+}
+
+// TestCopies: readers own what they get, unless they ask for the cache's own objects.
+func TestCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		p := pod("ns", "p", "n")
+		p.Spec.Containers = []corev1.Container{{Name: "c"}}
+		pods.Create(p)
+		c := newCache(t, pods, cache.Options{})
+		start(t, c)
+		key := client.ObjectKey{Namespace: "ns", Name: "p"}
+		var owned, again, shared, sharedToo corev1.Pod
+		require.NoError(t, c.Get(t.Context(), key, &owned))
+		require.Equal(t, "Pod", owned.Kind)
+		owned.Labels["app"] = "mine"
+		require.NoError(t, c.Get(t.Context(), key, &again))
+		require.Equal(t, "p", again.Labels["app"])
+		require.NoError(t, c.Get(t.Context(), key, &shared, client.UnsafeDisableDeepCopy))
+		require.NoError(t, c.Get(t.Context(), key, &sharedToo, client.UnsafeDisableDeepCopy))
+		require.Same(t, &shared.Spec.Containers[0], &sharedToo.Spec.Containers[0])
+		var found corev1.PodList
+		require.NoError(t, c.List(t.Context(), &found, client.UnsafeDisableDeepCopy))
+		require.Same(t, &shared.Spec.Containers[0], &found.Items[0].Spec.Containers[0])
+		require.ErrorContains(t, c.Get(t.Context(), key, &strange{}), "no kind")
+	})
+}
+
+type strange struct{ corev1.Pod }
+
+// TestTransforms: controller-runtime's own transform is done by the decoder, and objects go on
+// sharing their parts; any other gets objects that it may modify.
+func TestTransforms(t *testing.T) {
+	const objects = 200
+	read := func(transform toolscache.TransformFunc) (first corev1.Pod, distinct int) {
+		synctest.Test(t, func(t *testing.T) {
+			pods := listwatchtest.New(t, watchcache.Pods())
+			for i := range objects {
+				p := pod("ns", fmt.Sprint("p", i), "n")
+				p.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry/image:1"}}
+				p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+				pods.Create(p)
+			}
+			c := newCache(t, pods, cache.Options{DefaultTransform: transform})
+			start(t, c)
+			var all corev1.PodList
+			require.NoError(t, c.List(t.Context(), &all, client.UnsafeDisableDeepCopy))
+			require.Len(t, all.Items, objects)
+			containers := map[*corev1.Container]bool{}
+			for i := range all.Items {
+				containers[&all.Items[i].Spec.Containers[0]] = true
+			}
+			first, distinct = all.Items[0], len(containers)
+		})
+		return first, distinct
+	}
+	first, distinct := read(nil)
+	require.NotEmpty(t, first.ManagedFields)
+	require.Less(t, distinct, objects/2)
+	first, distinct = read(cache.TransformStripManagedFields())
+	require.Empty(t, first.ManagedFields)
+	require.Less(t, distinct, objects/2, "the transform has cost the sharing")
+	first, distinct = read(func(obj any) (any, error) {
+		obj.(*corev1.Pod).Labels["app"] = "changed"
+		return obj, nil
+	})
+	require.Equal(t, "changed", first.Labels["app"])
+	require.Equal(t, objects, distinct, "what a transform may write must be its own")
+}
+
+// TestRefusedByTransform: an object that a transform refuses is left out, and the rest comes.
+func TestRefusedByTransform(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		for _, name := range []string{"a", "refused", "text"} {
+			pods.Create(pod("ns", name, "n"))
+		}
+		c := newCache(t, pods, cache.Options{DefaultTransform: func(obj any) (any, error) {
+			switch obj.(*corev1.Pod).Name {
+			case "refused":
+				return nil, errors.New("not this one")
+			case "text":
+				return "text", nil
+			}
+			return obj, nil
+		}})
+		start(t, c)
+		require.Equal(t, []string{"ns/a"}, list(t, c))
+		require.Positive(t, c.Status()[0].Skipped)
+	})
+}
+
+// TestWithoutBookmarks: the watch asks for none, and there is no watch list.
+func TestWithoutBookmarks(t *testing.T) {
+	for _, bookmarks := range []*bool{nil, ptr.To(true), ptr.To(false)} {
+		synctest.Test(t, func(t *testing.T) {
+			pods := listwatchtest.New(t, watchcache.Pods())
+			pods.Create(pod("ns", "p", "n"))
+			c := newCache(t, pods, cache.Options{DefaultEnableWatchBookmarks: bookmarks})
+			start(t, c)
+			require.Len(t, list(t, c), 1)
+			pods.Server().AwaitWatches(1)
+			asked := pods.Server().AwaitRequests(1, listwatchtest.Watch)[0]
+			require.Equal(t, bookmarks == nil || *bookmarks, asked.Options.AllowWatchBookmarks)
+			require.Equal(t, bookmarks == nil || *bookmarks, asked.Options.SendInitialEvents != nil)
+		})
+	}
+}
+
+// TestHealth: Ready and Status name a collection that the server refuses, the handler of the
+// options is told, and reads wait no longer than they are asked to.
+func TestHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		refused := pods.Fail(listwatchtest.List, apierrors.NewForbidden(corev1.Resource("pods"), "", nil), listwatchtest.UntilLifted())
+		pods.NoWatchList(listwatchtest.UntilLifted())
+		told := make(chan error, 100)
+		c := newCache(t, pods, cache.Options{
+			DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) { told <- err },
+		})
+		start(t, c)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.True(t, apierrors.IsTimeout(c.List(ctx, &corev1.PodList{})))
+		require.True(t, apierrors.IsForbidden(<-told))
+		require.ErrorContains(t, c.Ready(time.Minute), "/v1, Kind=Pod, typed: ")
+		require.Equal(t, "/v1, Kind=Pod, typed", c.Status()[0].Name)
+		refused.Lift()
+		require.True(t, c.WaitForCacheSync(t.Context()))
+		require.NoError(t, c.Ready(time.Minute))
+	})
+}
+
+// TestLife: what may be called when.
+func TestLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		pods.Create(pod("ns", "p", "n"))
+		c := newCache(t, pods, cache.Options{ReaderFailOnMissingInformer: true})
+		var notCached *cache.ErrResourceNotCached
+		require.ErrorAs(t, c.List(t.Context(), &corev1.PodList{}), &notCached)
+		early, err := c.GetInformer(t.Context(), &corev1.Pod{})
+		require.NoError(t, err, "it does not wait before Start")
+		var notStarted *cache.ErrCacheNotStarted
+		require.ErrorAs(t, c.List(t.Context(), &corev1.PodList{}), &notStarted)
+		start(t, c)
+		require.ErrorContains(t, c.Start(t.Context()), "informer already started")
+		same, err := c.GetInformerForKind(t.Context(), corev1.SchemeGroupVersion.WithKind("Pod"))
+		require.NoError(t, err)
+		require.Equal(t, early, same)
+		require.Len(t, list(t, c), 1)
+		require.False(t, c.NeedLeaderElection())
+
+		require.NoError(t, c.RemoveInformer(t.Context(), &corev1.Pod{}))
+		pods.Server().AwaitWatches(0)
+		synctest.Wait()
+		require.True(t, early.IsStopped())
+		require.ErrorAs(t, c.List(t.Context(), &corev1.PodList{}), &notCached)
+	})
+	_, err := controllerruntime.NewCache(nil, cache.Options{})
+	require.ErrorContains(t, err, "the config is nil")
+	_, err = controllerruntime.NewCache(nil, cache.Options{
+		NewInformer: func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+			return nil
+		},
+	})
+	require.ErrorContains(t, err, "remove NewInformer or NewCache")
+}

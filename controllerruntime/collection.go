@@ -1,0 +1,164 @@
+package controllerruntime
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+// collection is the objects of one kind in one form.
+type collection struct {
+	kind    kind
+	root    bool                    // cluster scope
+	configs map[string]cache.Config // by namespace; the empty one stands for all others
+	copy    copied
+	shared  shared
+	stop    context.CancelFunc // guarded by the cache's lock
+
+	mu     sync.RWMutex
+	fields map[string]fieldIndex
+}
+
+// copied is what an informer and a union have in common.
+type copied interface {
+	store.Snapshotter[object]
+	Get(key string) (object, bool)
+	AddIndexes(...store.AnyIndex[object])
+	Synced() <-chan struct{}
+	Done() <-chan struct{}
+	Ready(time.Duration) error
+	Status() informer.Status
+}
+
+// byNamespace is an index of each collection of namespaced objects.
+var byNamespace = store.NewIndex("namespace", func(obj object) []string { return []string{obj.GetNamespace()} })
+
+func newCollection(k kind, like runtime.Object, s settings, from sources) (*collection, error) {
+	mapping, err := from.mapper.RESTMapping(k.GroupKind(), k.Version)
+	if err != nil {
+		return nil, err
+	}
+	example, err := exampleOf(k, like, from.scheme)
+	if err != nil {
+		return nil, err
+	}
+	c := &collection{kind: k, root: isRoot(mapping), fields: map[string]fieldIndex{}, stop: func() {}}
+	c.configs = s.of(k.GroupVersionKind, !c.root)
+	options := []informer.Option{informer.WithReflector(reflector.WithLogger(log.Log.WithName("cache").WithValues("kind", k.String())))}
+	if !c.root {
+		options = append(options, informer.WithIndexes(byNamespace))
+	}
+	var shared toolscache.SharedIndexInformer
+	if len(c.configs) == 1 {
+		for namespace, config := range c.configs {
+			source, err := from.of(k, example, mapping, namespace, config)
+			if err != nil {
+				return nil, err
+			}
+			one := informer.New(source, options...)
+			c.copy, shared = one, clientgo.Informer(one)
+		}
+	} else {
+		union := informer.NewUnion[object](options...)
+		if err := c.addMembers(union, example, mapping, from); err != nil {
+			return nil, err
+		}
+		c.copy, shared = union, clientgo.Union(union)
+	}
+	c.shared = newShared(shared, syncPeriod(c.configs))
+	return c, nil
+}
+
+func (c *collection) addMembers(union *informer.Union[object], example object, mapping *meta.RESTMapping, from sources) error {
+	for _, namespace := range slices.Sorted(maps.Keys(c.configs)) {
+		source, err := from.of(c.kind, example, mapping, namespace, c.configs[namespace])
+		if err != nil {
+			return err
+		}
+		if namespace == metav1.NamespaceAll {
+			namespace = "all other namespaces"
+		}
+		if _, err := union.Add(namespace, source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// config returns the configuration of a namespace; ok is false if the cache does not keep it.
+func (c *collection) config(namespace string) (config cache.Config, ok bool) {
+	if config, ok = c.configs[namespace]; !ok {
+		config, ok = c.configs[metav1.NamespaceAll]
+	}
+	return config, ok
+}
+
+// fieldIndex is an index of [Cache.IndexField].
+type fieldIndex struct {
+	*store.Index[object, fieldValue]
+	values func(object) []fieldValue
+}
+
+// fieldValue is a value of a field in one namespace, or in all of them.
+type fieldValue struct{ namespace, value string }
+
+func (c *collection) addIndex(field string, values client.IndexerFunc) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, taken := c.fields[field]; taken {
+		return fmt.Errorf("controllerruntime: indexer conflict: %s has an index of field %q", c.kind, field)
+	}
+	of := func(obj object) (all []fieldValue) {
+		for _, value := range values(obj) {
+			all = append(all, fieldValue{metav1.NamespaceAll, value})
+			if namespace := obj.GetNamespace(); namespace != "" {
+				all = append(all, fieldValue{namespace, value})
+			}
+		}
+		return all
+	}
+	index := fieldIndex{store.NewIndex("field "+field, of), of}
+	c.copy.AddIndexes(index.Index)
+	c.fields[field] = index
+	return nil
+}
+
+// shared is a collection's informer in client-go's form, with a period of its own for handlers that
+// ask for none.
+type shared struct {
+	toolscache.SharedIndexInformer
+	period *time.Duration
+}
+
+func newShared(informer toolscache.SharedIndexInformer, period time.Duration) shared {
+	return shared{informer, &period}
+}
+
+func (s shared) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return s.AddEventHandlerWithResyncPeriod(handler, *s.period)
+}
+
+func (s shared) AddEventHandlerWithOptions(
+	handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	if options.ResyncPeriod == nil {
+		options.ResyncPeriod = s.period
+	}
+	return s.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
+}

@@ -1,0 +1,41 @@
+// Package controllerruntime keeps the objects of a controller-runtime program in Tributary's
+// stores. One line changes:
+//
+//	mgr, err := ctrl.NewManager(config, ctrl.Options{NewCache: controllerruntime.NewCache})
+//
+// The program's reconcilers, sources, predicates, indexes, its client and all of its cache.Options
+// stay as they are.
+//
+// # What is gained
+//
+//  1. Memory: objects share the parts that are equal (package listwatch), and handlers have no
+//     queues of their own (package informer).
+//  2. A List is one instant of its collection, in several namespaces too, and its resource version
+//     names that instant. Selectors match before anything is copied. A field index is a part of the
+//     same snapshot.
+//  3. The cache says how fresh it is: [Cache.Status] has the health of each collection, and
+//     [Cache.Ready] is a check for mgr.AddReadyzCheck.
+//
+// To read your own writes, use the option of controller-runtime's client,
+// EnableReadYourWritesConsistency, which works with any cache.
+//
+// # What is different from controller-runtime's own
+//
+//  1. Several namespaces are one collection with one stream of events. It is synced once all of its
+//     namespaces are. Reads of one namespace wait for the others too. If namespaces have different
+//     SyncPeriods, the shortest one holds for all of them.
+//  2. cache.TransformStripManagedFields is recognised, and the fields are skipped unread. Any other
+//     transform gets a copy of each object, which it may modify, at the price of much of the sharing.
+//     A transform must keep name, namespace, UID and resource version.
+//  3. Another UID under a key is a deletion and an addition for handlers, not an update.
+//  4. NewInformer in cache.Options contradicts this cache, and NewCache fails.
+//  5. A field index gives an informer's AddIndexers no new index: IndexField is for reads through
+//     the cache, AddIndexers for reads through a SharedIndexInformer.
+//  6. Without EnableWatchBookmarks the cache lists before it watches. A watch over which nothing
+//     comes is then renewed every few minutes, since bookmarks are a quiet server's sign of life.
+//
+// # Cost
+//
+// The memory and the time of reads are in docs/benchmarks.md, beside those of controller-runtime's
+// own cache.
+package controllerruntime

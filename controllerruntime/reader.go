@@ -1,0 +1,177 @@
+package controllerruntime
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+func (c *collection) get(key client.ObjectKey, out client.Object, options *client.GetOptions) error {
+	if c.root {
+		key.Namespace = ""
+	}
+	config, ok := c.config(key.Namespace)
+	if !ok {
+		return c.unknownNamespace("get", key.Namespace)
+	}
+	obj, ok := c.copy.Get(store.Key(key.Namespace, key.Name))
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{Group: c.kind.Group, Resource: c.kind.Kind}, key.Name)
+	}
+	into, held := reflect.ValueOf(out), reflect.ValueOf(obj)
+	if into.Type() != held.Type() {
+		return fmt.Errorf("controllerruntime: get %s %s: the cache has a %T, and the caller wants a %T", c.kind.Kind, key, obj, out)
+	}
+	if uncopied(config, options.UnsafeDisableDeepCopy) {
+		into.Elem().Set(held.Elem())
+		return nil
+	}
+	into.Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
+	out.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
+	return nil
+}
+
+// unknownNamespace refuses a namespace that the cache does not keep, since an empty answer would be
+// wrong.
+func (c *collection) unknownNamespace(op, namespace string) error {
+	return fmt.Errorf("controllerruntime: unable to %s: the cache keeps no %s of namespace %q: add it to the cache's Namespaces",
+		op, c.kind.Kind, namespace)
+}
+
+// uncopied reports whether a reader gets the cache's own objects. The reader decides, after the
+// configuration.
+func uncopied(config cache.Config, asked *bool) bool {
+	return config.UnsafeDisableDeepCopy != nil && *config.UnsafeDisableDeepCopy || asked != nil && *asked
+}
+
+func (c *collection) list(out client.ObjectList, options client.ListOptions) error {
+	if c.root {
+		options.Namespace = metav1.NamespaceAll
+	}
+	if _, ok := c.config(options.Namespace); !ok && options.Namespace != metav1.NamespaceAll {
+		return c.unknownNamespace("list", options.Namespace)
+	}
+	now := c.copy.Snapshot()
+	candidates, err := c.candidates(now, options)
+	if err != nil {
+		return err
+	}
+	var found []object
+	for obj := range candidates {
+		if options.Limit > 0 && int64(len(found)) == options.Limit {
+			break
+		}
+		if options.LabelSelector == nil || options.LabelSelector.Matches(labels.Set(obj.GetLabels())) {
+			found = append(found, obj)
+		}
+	}
+	if err := c.fill(out, found, options.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	out.SetContinue("continue-not-supported") // controller-runtime's text
+	out.SetResourceVersion(now.ResourceVersion())
+	return nil
+}
+
+// candidates yields the objects of a namespace that match the field selector, by an index if there
+// is one.
+func (c *collection) candidates(now store.Snapshot[object], options client.ListOptions) (iter.Seq[object], error) {
+	switch {
+	case options.FieldSelector != nil:
+		return c.byFields(now, options.Namespace, options.FieldSelector)
+	case options.Namespace != metav1.NamespaceAll:
+		return byNamespace.Objects(now, options.Namespace), nil
+	}
+	return func(yield func(object) bool) {
+		for _, obj := range now.All() {
+			if !yield(obj) {
+				return
+			}
+		}
+	}, nil
+}
+
+// byFields reads the index with the fewest objects, and asks the other indexes' functions.
+func (c *collection) byFields(now store.Snapshot[object], namespace string, selector fields.Selector) (iter.Seq[object], error) {
+	terms := selector.Requirements()
+	if len(terms) == 0 {
+		return nil, errInexact
+	}
+	indexes := make([]fieldIndex, len(terms))
+	best := 0
+	of := func(i int) fieldValue { return fieldValue{namespace, terms[i].Value} }
+	for i, term := range terms {
+		if term.Operator != selection.Equals && term.Operator != selection.DoubleEquals {
+			return nil, errInexact
+		}
+		var ok bool
+		c.mu.RLock()
+		indexes[i], ok = c.fields[term.Field]
+		c.mu.RUnlock()
+		if !ok {
+			return nil, fmt.Errorf("controllerruntime: index with name field:%s does not exist for %s: add it with IndexField", term.Field, c.kind)
+		}
+		if indexes[i].Len(now, of(i)) < indexes[best].Len(now, of(best)) {
+			best = i
+		}
+	}
+	return func(yield func(object) bool) {
+		for obj := range indexes[best].Objects(now, of(best)) {
+			matches := true
+			for i := range terms {
+				matches = matches && (i == best || slices.Contains(indexes[i].values(obj), of(i)))
+			}
+			if matches && !yield(obj) {
+				return
+			}
+		}
+	}, nil
+}
+
+// errInexact has controller-runtime's text, which programs may match.
+var errInexact = errors.New("non-exact field matches are not supported by the cache")
+
+// fill makes the items of a list, which are structs or pointers to them.
+func (c *collection) fill(out client.ObjectList, found []object, asked *bool) error {
+	items, err := meta.GetItemsPtr(out)
+	if err != nil {
+		return err
+	}
+	into := reflect.ValueOf(items).Elem()
+	element := into.Type().Elem()
+	all := reflect.MakeSlice(into.Type(), len(found), len(found))
+	for i, obj := range found {
+		config, _ := c.config(obj.GetNamespace())
+		var item runtime.Object = obj
+		if !uncopied(config, asked) {
+			item = obj.DeepCopyObject()
+			item.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
+		}
+		value := reflect.ValueOf(item)
+		switch {
+		case value.Type().Elem() == element:
+			all.Index(i).Set(value.Elem())
+		case value.Type().AssignableTo(element):
+			all.Index(i).Set(value)
+		default:
+			return fmt.Errorf("controllerruntime: list %s: the cache has a %T, and the caller wants a %s", c.kind.Kind, obj, element)
+		}
+	}
+	into.Set(all)
+	return nil
+}
