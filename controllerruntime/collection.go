@@ -14,7 +14,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo"
@@ -60,7 +59,7 @@ func newCollection(k kind, like runtime.Object, s settings, from sources) (*coll
 	}
 	c := &collection{kind: k, root: isRoot(mapping), fields: map[string]fieldIndex{}, stop: func() {}}
 	c.configs = s.of(k.GroupVersionKind, !c.root)
-	options := []informer.Option{informer.WithReflector(reflector.WithLogger(log.Log.WithName("cache").WithValues("kind", k.String())))}
+	options := []informer.Option{informer.WithReflector(reflector.WithLogger(logger().WithValues("kind", k.String())))}
 	if !c.root {
 		options = append(options, informer.WithIndexes(byNamespace))
 	}

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	goruntime "runtime"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,6 +67,9 @@ func newSources(config *rest.Config, options cache.Options) (sources, error) {
 	return s, err
 }
 
+// logger is controller-runtime's, which a program may set late.
+func logger() logr.Logger { return log.Log.WithName("cache") }
+
 // of returns the source of one namespace of a kind, or of the whole kind.
 func (s sources) of(k kind, example object, mapping *meta.RESTMapping, namespace string, config cache.Config) (listwatch.ListerWatcher[object], error) {
 	client, err := apiutil.RESTClientForGVK(k.GroupVersionKind, false, k.form != typed, s.config, s.codecs, s.client)
@@ -102,14 +106,16 @@ func (s sources) of(k kind, example object, mapping *meta.RESTMapping, namespace
 		source = withoutBookmarks{source}
 	}
 	if s.onError != nil {
-		source = clientgo.WithWatchErrors(source, example, s.onError)
+		source = clientgo.WithWatchErrors(source, example, func(ctx context.Context, r *toolscache.Reflector, err error) {
+			s.onError(log.IntoContext(ctx, logger()), r, err)
+		})
 	}
 	return source, nil
 }
 
 // stripsManagedFields recognises controller-runtime's transform, whose work the decoder can do. The
-// place in the source tells: inlining gives each caller of TransformStripManagedFields a function of
-// its own.
+// place in the source tells: inlining gives each caller of TransformStripManagedFields its own
+// function.
 func stripsManagedFields(transform toolscache.TransformFunc) bool {
 	return transform != nil && placeOf(transform) == placeOf(cache.TransformStripManagedFields())
 }
@@ -139,10 +145,10 @@ func transformed(transform toolscache.TransformFunc) func(object) object {
 		out, ok := changed.(object)
 		switch {
 		case err != nil:
-			log.Log.WithName("cache").Error(err, "A transform fails", "object", key)
+			logger().Error(err, "A transform fails", "object", key)
 			return nil
 		case !ok:
-			log.Log.WithName("cache").Info("A transform returns no object", "object", key)
+			logger().Info("A transform returns no object", "object", key)
 			return nil
 		}
 		return out

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -28,7 +29,7 @@ func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...FuncsOpt
 	}
 	withContext := cache.ToListerWatcherWithContext(lw)
 	f := funcSource[T]{options: apply(optionList), list: withContext.ListWithContext, watch: withContext.WatchWithContext}
-	f.options.noWatchList = f.options.noWatchList || !SupportsWatchList(lw)
+	f.options.noWatchList = f.options.noWatchList || !watchlist.Supported(lw)
 	read := f.listWatch()
 	if adapter, ok := lw.(interface{ sharesMemory() bool }); ok && adapter.sharesMemory() {
 		read.private = false
@@ -49,7 +50,7 @@ func ToClientGo[T store.Object](lw ListerWatcher[T], optionList ...ReaderOption)
 	}
 	readOnly := isReadOnly(optionList)
 	return &clientGoAdapter[T]{
-		lw: lw, copier: copierFor(lw, readOnly), private: !readOnly, noWatchList: !SupportsWatchList(lw),
+		lw: lw, copier: copierFor(lw, readOnly), private: !readOnly, noWatchList: !watchlist.Supported(lw),
 	}
 }
 

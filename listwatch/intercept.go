@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -17,15 +18,6 @@ type Holder[T store.Object] interface {
 	// Holding returns the same source for a reader that has a copy. held returns the copy's object
 	// under a key, "namespace/name"; [ListWatch.Holding] has the rules. Holding does not block.
 	Holding(held func(key string) (T, bool)) ListerWatcher[T]
-}
-
-// SupportsWatchList reports whether source answers a watch list: a watch that sends the state first
-// (KEP-3157). source is a [ListerWatcher], or client-go's cache.ListerWatcher. It supports watch
-// lists unless its method IsWatchListSemanticsUnSupported() bool returns true. The name of the
-// method is client-go's, whose fakes have it.
-func SupportsWatchList(source any) bool {
-	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
-	return !ok || !refuses.IsWatchListSemanticsUnSupported()
 }
 
 // Intercept puts functions between a source and its reader, to observe, count or change lists and
@@ -47,7 +39,7 @@ func Intercept[T store.Object](
 		panic(fmt.Sprintf("listwatch: Intercept: the source is nil (%T)", source))
 	}
 	// Not private: the functions may keep the objects.
-	out := &ListWatch[T]{list: source.List, watch: source.Watch, noWatchList: !SupportsWatchList(source)}
+	out := &ListWatch[T]{list: source.List, watch: source.Watch, noWatchList: !watchlist.Supported(source)}
 	if list != nil {
 		out.list = func(ctx context.Context, request metav1.ListOptions) List[T] {
 			return list(request, source.List(ctx, request))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -95,7 +96,7 @@ func TestInterceptWithoutFunctions(t *testing.T) {
 	pods, _, errs := readList(through.List(t.Context(), metav1.ListOptions{}))
 	require.Empty(t, errs)
 	require.Len(t, pods, 2)
-	require.False(t, listwatch.SupportsWatchList(through))
+	require.False(t, watchlist.Supported(through))
 	require.PanicsWithValue(t, "listwatch: Intercept: the source is nil (*listwatch.ListWatch[*k8s.io/api/core/v1.Pod])", func() {
 		listwatch.Intercept[*corev1.Pod]((*listwatch.ListWatch[*corev1.Pod])(nil), nil, nil)
 	})
@@ -104,10 +105,10 @@ func TestInterceptWithoutFunctions(t *testing.T) {
 func TestSupportsWatchList(t *testing.T) {
 	funcs := &podFuncs{}
 	without := listwatch.FromFuncs[*corev1.Pod](funcs.List, funcs.Watch, listwatch.WithoutWatchList())
-	require.True(t, listwatch.SupportsWatchList(listwatch.FromFuncs[*corev1.Pod](funcs.List, funcs.Watch)))
-	require.False(t, listwatch.SupportsWatchList(without))
-	require.True(t, listwatch.SupportsWatchList(foreign{without}), "it has no such method")
-	require.False(t, listwatch.SupportsWatchList(listwatch.ToClientGo(without)))
-	require.True(t, listwatch.SupportsWatchList(&cache.ListWatch{}))
-	require.True(t, listwatch.SupportsWatchList(nil))
+	require.True(t, watchlist.Supported(listwatch.FromFuncs[*corev1.Pod](funcs.List, funcs.Watch)))
+	require.False(t, watchlist.Supported(without))
+	require.True(t, watchlist.Supported(foreign{without}), "it has no such method")
+	require.False(t, watchlist.Supported(listwatch.ToClientGo(without)))
+	require.True(t, watchlist.Supported(&cache.ListWatch{}))
+	require.True(t, watchlist.Supported(nil))
 }

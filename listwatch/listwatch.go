@@ -14,7 +14,8 @@ import (
 
 // ListerWatcher lists and watches one collection. Implementations are safe for concurrent use.
 //
-// Optional abilities are [Holder], and the method that [SupportsWatchList] looks for.
+// Optional abilities are [Holder], and a method IsWatchListSemanticsUnSupported() bool: if it
+// returns true, the source does not answer a watch that sends the state first (KEP-3157).
 type ListerWatcher[T store.Object] interface {
 	// List begins a LIST. The request is sent when the result's Items are ranged over, and ends
 	// with the loop or with ctx.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -38,7 +39,7 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 	readOnly := isReadOnly(optionList)
 	p := projection[T, U]{source: source, project: project, copier: copierFor(source, readOnly)}
 	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly}
-	lw.noWatchList = !SupportsWatchList(source)
+	lw.noWatchList = !watchlist.Supported(source)
 	if decoding, ok := source.(*ListWatch[T]); ok {
 		lw.memo = decoding.memo
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/features"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -72,7 +73,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	r.status.now = Status{Phase: Idle, Class: OK}
 	r.machine = newMachine(policy{
 		pageSize: r.options.pageSize, stopOnFinal: r.options.stopOnFinal,
-		noWatchList: !listwatch.SupportsWatchList(source) || !features.FeatureGates().Enabled(features.WatchListClient),
+		noWatchList: !watchlist.Supported(source) || !features.FeatureGates().Enabled(features.WatchListClient),
 		cachedFirst: r.options.cachedFirst,
 	}, backoff{initial: r.options.backoffInitial, limit: r.options.backoffLimit, random: func() float64 { return r.random() }})
 	return r

@@ -64,8 +64,8 @@ type copied[T store.Object] interface {
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	source := &checked{want: reflect.TypeOf(example)}
 	checked := listwatch.Intercept(listwatch.FromClientGo[Object](lw), source.list, source.watch)
-	errs := &watchErrors[Object]{source: checked, example: example}
-	i := informer.New[Object](errs)
+	errs := newWatchErrors(example)
+	i := informer.New(watched(checked, errs))
 	s := &shared[Object]{informer: i, indexer: newIndexer[Object](i), source: source, errs: errs, resync: resync}
 	if err := s.indexer.AddIndexers(indexers); err != nil {
 		panic(err)
@@ -78,8 +78,8 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 type shared[T store.Object] struct {
 	informer copied[T]
 	indexer  *indexer[T]
-	source   *checked        // only for NewInformer
-	errs     *watchErrors[T] // likewise
+	source   *checked     // only for NewInformer
+	errs     *watchErrors // likewise
 	resync   time.Duration
 }
 

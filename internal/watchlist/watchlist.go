@@ -1,0 +1,11 @@
+// Package watchlist knows how a source declares that it does not answer watch lists.
+package watchlist
+
+// Supported reports whether source answers a watch list: a watch that sends the state first
+// (KEP-3157). source is a listwatch.ListerWatcher, or client-go's cache.ListerWatcher. It supports
+// watch lists unless its method IsWatchListSemanticsUnSupported() bool returns true. The name of the
+// method is client-go's, whose fakes have it.
+func Supported(source any) bool {
+	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
+	return !ok || !refuses.IsWatchListSemanticsUnSupported()
+}
