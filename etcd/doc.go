@@ -8,6 +8,9 @@
 //	if err != nil { … }
 //	go reflector.New(etcd.New[corev1.Pod](client, "/registry/pods/"), pods).Run(ctx)
 //
+// [NewFor] reads objects whose Go type is chosen when the program runs. Package backup opens a
+// backup file as if it were an etcd.
+//
 // A [Collection] is written, too: by the rules of watchcache/collection, which are those of an API
 // server. apiserver.ServeCollection serves it to Kubernetes clients, so that it survives its
 // server, and several servers share one truth.

@@ -49,7 +49,21 @@ type Source[T store.Object] struct {
 func New[O any, T interface {
 	*O
 	store.Object
-}](client *clientv3.Client, prefix Prefix, optionList ...Option) *Source[T] {
+}](client *clientv3.Client, prefix Prefix, options ...Option) *Source[T] {
+	return newSource(client, prefix, newDecoder[O, T](), options)
+}
+
+// NewFor is New for objects of which no Go type is known when the program is compiled. T is an
+// interface, and empty makes an object to decode into. An object that changes
+// is decoded as a whole.
+func NewFor[T store.Object](client *clientv3.Client, prefix Prefix, empty func() T, options ...Option) *Source[T] {
+	if empty == nil {
+		panic("etcd: NewFor: nothing makes an empty object")
+	}
+	return newSource(client, prefix, decoderOf(empty), options)
+}
+
+func newSource[T store.Object](client *clientv3.Client, prefix Prefix, decoder *decoder[T], optionList []Option) *Source[T] {
 	if client == nil {
 		panic("etcd: New: the client is nil")
 	}
@@ -60,7 +74,7 @@ func New[O any, T interface {
 	for _, option := range optionList {
 		option(&o)
 	}
-	s := &Source[T]{client: client, prefix: string(prefix), options: o, decoder: newDecoder[O, T](), fieldOf: fieldsOf[T](o)}
+	s := &Source[T]{client: client, prefix: string(prefix), options: o, decoder: decoder, fieldOf: fieldsOf[T](o)}
 	if !strings.HasSuffix(s.prefix, "/") {
 		s.prefix += "/" // /registry/pods is the beginning of /registry/podtemplates, too
 	}
@@ -73,7 +87,7 @@ func New[O any, T interface {
 		s.prefix += o.namespace + "/"
 	}
 	s.labels = map[string]struct{}{nameField: {}, namespaceField: {}}
-	for label := range s.fieldOf(new(O)) {
+	for label := range s.fieldOf(decoder.new()) {
 		s.labels[label] = struct{}{}
 	}
 	return s

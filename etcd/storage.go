@@ -33,24 +33,25 @@ type Collection[T store.Object] struct {
 	reflector *reflector.Reflector[T]
 }
 
-// NewCollection makes a collection below a prefix of etcd, which may hold objects already:
+// NewCollection makes a collection of what a source reads, which may hold objects already:
 //
-//	pods, err := etcd.NewCollection(client, "/registry/pods/", watchcache.Pods())
+//	pods, err := etcd.NewCollection(etcd.New[corev1.Pod](client, "/registry/pods/"), watchcache.Pods())
 //	if err != nil { … }
 //	go pods.Run(ctx)
 //	apiserver.ServeCollection(server, pods.Collection, apiserver.FilledBy(pods))
 //
-// Types with generated code are stored in protobuf, documents in JSON, as kube-apiserver stores
-// them. It panics as [New] does, and fails as collection.New does.
-func NewCollection[O any, T interface {
-	*O
-	store.Object
-}](client *clientv3.Client, prefix Prefix, resource watchcache.Resource[T], options ...watchcache.Option) (*Collection[T], error) {
-	source := New[O, T](client, prefix, WithAPIVersion(resource.GroupVersionKind().GroupVersion().String()))
+// The source is the collection's from here on, and refuses objects of another version than the
+// resource's. Types with generated code are stored in protobuf, documents in JSON, as
+// kube-apiserver stores them. It fails on a source of one namespace, and as collection.New does.
+func NewCollection[T store.Object](source *Source[T], resource watchcache.Resource[T], options ...watchcache.Option) (*Collection[T], error) {
+	if source.options.namespace != "" {
+		return nil, fmt.Errorf("etcd: NewCollection: the source reads the namespace %s alone: leave out InNamespace", source.options.namespace)
+	}
 	cache, err := watchcache.NewCache(resource, append(slices.Clone(options), watchcache.WithUpstream(source))...)
 	if err != nil {
 		return nil, err
 	}
+	source.decoder.apiVersion = resource.GroupVersionKind().GroupVersion().String()
 	c := &Collection[T]{source: source, reflector: reflector.New[T](source, cache)}
 	c.Collection, err = collection.On(cache, collection.Storage[T](&storage[T]{source, cache}))
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -23,6 +24,7 @@ import (
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
@@ -30,8 +32,13 @@ import (
 // serve runs a server on a collection in etcd, and returns a client of it.
 func serve(t testing.TB, client *clientv3.Client, prefix etcd.Prefix) (*etcd.Collection[*corev1.Pod], *kubernetes.Clientset) {
 	t.Helper()
-	c, err := etcd.NewCollection(client, prefix, watchcache.Pods(), watchcache.WithBookmarkInterval(time.Hour))
+	c, err := etcd.NewCollection(etcd.New[corev1.Pod](client, prefix), watchcache.Pods(), watchcache.WithBookmarkInterval(time.Hour))
 	require.NoError(t, err)
+	return serveCollection(t, c)
+}
+
+func serveCollection[T store.Object](t testing.TB, c *etcd.Collection[T]) (*etcd.Collection[T], *kubernetes.Clientset) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
@@ -179,7 +186,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 // which kube-apiserver stores it.
 func TestCollectionOutlivesItsServer(t *testing.T) {
 	client := connect(t, clientv3.Config{}, start(t))
-	first, err := etcd.NewCollection(client, pods, watchcache.Pods())
+	first, err := etcd.NewCollection(etcd.New[corev1.Pod](client, pods), watchcache.Pods())
 	require.NoError(t, err)
 	created, err := first.Create(pod("a", labelled("app", "web")))
 	require.NoError(t, err)
@@ -196,7 +203,9 @@ func TestCollectionOutlivesItsServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, created, got)
 
-	gadgets, err := etcd.NewCollection(client, widgets, watchcache.Resource[*unstructured.Unstructured]{
+	_, err = etcd.NewCollection(etcd.New[corev1.Pod](client, pods, etcd.InNamespace("ns")), watchcache.Pods())
+	require.ErrorContains(t, err, "leave out InNamespace")
+	gadgets, err := etcd.NewCollection(etcd.New[unstructured.Unstructured](client, widgets), watchcache.Resource[*unstructured.Unstructured]{
 		Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget",
 	})
 	require.NoError(t, err)
@@ -212,4 +221,36 @@ func withKind(p *corev1.Pod) *corev1.Pod {
 	p = p.DeepCopy()
 	p.APIVersion, p.Kind = "v1", "Pod" // no part of the message
 	return p
+}
+
+// anything is an object of any kind.
+type anything interface {
+	runtime.Object
+	metav1.Object
+}
+
+// TestOneGoTypeForManyKinds: a collection of an interface is stored, watched, served and patched as
+// one of the Go type that is chosen at run time.
+func TestOneGoTypeForManyKinds(t *testing.T) {
+	client := connect(t, clientv3.Config{}, start(t))
+	empty := func() anything { return &corev1.Pod{} }
+	many, err := etcd.NewCollection(etcd.NewFor(client, pods, empty), watchcache.Resource[anything]{
+		Version: "v1", Plural: "pods", Kind: "Pod", New: empty,
+	})
+	require.NoError(t, err)
+	_, server := serveCollection(t, many)
+	_, typed := serve(t, client, pods)
+	created, err := server.CoreV1().Pods("ns").Create(t.Context(), pod("a"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	patch := []byte(`{"spec":{"containers":[{"name":"c","image":"newer"},{"name":"d","image":"other"}]}}`)
+	patched, err := server.CoreV1().Pods("ns").Patch(t.Context(), "a", types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Len(t, patched.Spec.Containers, 2)
+	for _, reader := range []*kubernetes.Clientset{server, typed} {
+		watch := watchFrom(t, listwatch.FromClient[corev1.Pod](reader.CoreV1().RESTClient(), "pods"), metav1.ListOptions{ResourceVersion: created.ResourceVersion})
+		require.Equal(t, patched, watch.next().Object)
+		got, err := reader.CoreV1().Pods("ns").Get(t.Context(), "a", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, patched, got)
+	}
 }

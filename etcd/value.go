@@ -25,7 +25,7 @@ import (
 // concurrent use.
 type decoder[T store.Object] struct {
 	new        func() T
-	weak       func(T) func() any // a weak pointer: nil once nobody keeps the object
+	weak       func(T) func() any // a weak pointer: nil once nobody keeps the object; nil for none
 	kind       string             // what the objects must be; empty: anything
 	apiVersion string             // likewise
 	memo       *sharing.Memo      // nil without sharing
@@ -38,7 +38,7 @@ func newDecoder[O any, T interface {
 	*O
 	store.Object
 }]() *decoder[T] {
-	d := &decoder[T]{new: func() T { return new(O) }}
+	d := decoderOf(func() T { return new(O) })
 	d.weak = func(obj T) func() any {
 		pointer := weak.Make((*O)(obj))
 		return func() any {
@@ -48,10 +48,16 @@ func newDecoder[O any, T interface {
 			return nil
 		}
 	}
-	switch any(d.new()).(type) {
+	return d
+}
+
+// decoderOf decodes into what empty makes.
+func decoderOf[T store.Object](empty func() T) *decoder[T] {
+	d := &decoder[T]{new: empty}
+	switch obj := any(empty()).(type) {
 	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
 	default:
-		d.kind = reflect.TypeFor[O]().Name() // the API's convention
+		d.kind = reflect.TypeOf(obj).Elem().Name() // the API's convention
 	}
 	return d
 }
@@ -92,6 +98,7 @@ var (
 func (d *decoder[T]) object(key string, value []byte, revision int64, changed bool) (obj T, err error) {
 	var none T
 	var change sharing.Change
+	changed = changed && d.weak != nil
 	switch {
 	case bytes.HasPrefix(value, []byte(encrypted)):
 		return none, encryptedBy(value)
@@ -114,7 +121,9 @@ func (d *decoder[T]) object(key string, value []byte, revision int64, changed bo
 		return none, errOtherKey
 	}
 	d.settle(obj, revision)
-	change.Keep(d.weak(obj)) // from here on the object does not change
+	if changed {
+		change.Keep(d.weak(obj)) // from here on the object does not change
+	}
 	return obj, nil
 }
 

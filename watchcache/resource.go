@@ -29,6 +29,11 @@ type Resource[T store.Object] struct {
 	// ClusterScoped says that objects have no namespace.
 	ClusterScoped bool
 
+	// New makes an empty object. Nil, the default, makes one of the struct that T points to. Set it
+	// if T is an interface: collections of many kinds then share one Go type,
+	// and their code is compiled once.
+	New func() T
+
 	// Fields are the field labels that selectors may use, beside metadata.name and
 	// metadata.namespace.
 	Fields []Field[T]
@@ -100,10 +105,18 @@ func (r Resource[T]) SetKind(obj T) {
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 }
 
+// Empty makes an empty object.
+func (r Resource[T]) Empty() T {
+	if r.New != nil {
+		return r.New()
+	}
+	return object.New[T]()
+}
+
 // Bookmark is an object that carries nothing but a resource version, as a BOOKMARK event has it on
 // the wire.
 func (r Resource[T]) Bookmark(resourceVersion string, initialEventsEnd bool) T {
-	obj := object.New[T]()
+	obj := r.Empty()
 	r.SetKind(obj)
 	obj.SetResourceVersion(resourceVersion)
 	if initialEventsEnd {
@@ -115,7 +128,7 @@ func (r Resource[T]) Bookmark(resourceVersion string, initialEventsEnd bool) T {
 // HasStatus reports whether objects have a status that is written apart. A document may always have
 // one.
 func (r Resource[T]) HasStatus() bool {
-	obj := object.New[T]()
+	obj := r.Empty()
 	_, isDocument := any(obj).(runtime.Unstructured)
 	_, ok := object.Status.Of(obj)
 	return ok || isDocument

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
-	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
 // maxBody bounds what a client may send, as in the API server.
@@ -44,7 +43,7 @@ func bodyType(c call) string {
 
 // readObject reads the object in a body and puts it into the namespace of the path.
 func (e *resourceEndpoint[T]) readObject(c call) (T, error) {
-	obj := object.New[T]()
+	obj := e.cache.Resource().Empty()
 	body, err := readBody(c)
 	if err != nil {
 		return obj, err

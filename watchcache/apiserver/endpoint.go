@@ -19,12 +19,13 @@ type resourceEndpoint[T store.Object] struct {
 	cache      *watchcache.Cache[T]
 	collection *collection.Collection[T] // nil: read-only
 	codec      codec[T]
+	empty      T // tells in which formats objects can be written
 	serving    serving
 }
 
 func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection.Collection[T], options []ServeOption) *resourceEndpoint[T] {
 	e := &resourceEndpoint[T]{
-		cache: cache, collection: written,
+		cache: cache, collection: written, empty: cache.Resource().Empty(),
 		codec: codec[T]{resource: cache.Resource(), columns: tableColumns(cache.Resource())},
 	}
 	for _, option := range options {
@@ -39,8 +40,7 @@ func (e *resourceEndpoint[T]) writer(c call) *collection.Collection[T] {
 }
 
 func (e *resourceEndpoint[T]) sample() any {
-	var none T
-	return none
+	return e.empty
 }
 
 func (e *resourceEndpoint[T]) groupVersionResource() schema.GroupVersionResource {

@@ -41,7 +41,7 @@ type endpoint interface {
 	describe() []metav1.APIResource
 	groupVersionResource() schema.GroupVersionResource
 	serve(call) error
-	sample() any // a nil object of that type
+	sample() any // an empty object
 	health() Health
 	samples(server string) iter.Seq[metrics.Sample]
 }

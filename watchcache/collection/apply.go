@@ -31,7 +31,7 @@ func (c *Collection[T]) Apply(namespace, name string, configuration []byte, forc
 				applied.GetUID()))
 		}
 		if created {
-			stored, err = object.New[T](), nil
+			stored, err = c.resource().Empty(), nil
 		}
 		if err != nil {
 			return obj, false, err

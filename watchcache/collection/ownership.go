@@ -39,7 +39,7 @@ const (
 func newOwnership[T store.Object](r watchcache.Resource[T]) (*ownership[T], error) {
 	kind := r.GroupVersionKind()
 	o := &ownership[T]{kind: kind}
-	types, objects := managedfields.NewDeducedTypeConverter(), oneVersion[T]{kind}
+	types, objects := managedfields.NewDeducedTypeConverter(), oneVersion[T]{r, kind}
 	var err, statusErr error
 	o.whole, err = managedfields.NewDefaultCRDFieldManager(types, objects, objects, objects, kind, kind.GroupVersion(), "", nil)
 	o.status, statusErr = managedfields.NewDefaultCRDFieldManager(types, objects, objects, objects, kind, kind.GroupVersion(), object.Status.Name(), nil)
@@ -94,11 +94,14 @@ func (o *ownership[T]) named(obj T) T {
 }
 
 // oneVersion tells the library that there is nothing to convert and nothing to default.
-type oneVersion[T store.Object] struct{ kind schema.GroupVersionKind }
+type oneVersion[T store.Object] struct {
+	resource watchcache.Resource[T]
+	kind     schema.GroupVersionKind
+}
 
 // New implements runtime.ObjectCreater.
 func (v oneVersion[T]) New(schema.GroupVersionKind) (runtime.Object, error) {
-	obj := object.New[T]()
+	obj := v.resource.Empty()
 	obj.GetObjectKind().SetGroupVersionKind(v.kind)
 	return obj, nil
 }
@@ -113,7 +116,7 @@ func (v oneVersion[T]) ConvertToVersion(in runtime.Object, _ runtime.GroupVersio
 	if _, isT := in.(T); isT || !ok {
 		return in, nil
 	}
-	obj := object.New[T]()
+	obj := v.resource.Empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(document.Object, obj); err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (c *Collection[T]) Patch(namespace, name string, kind types.PatchType, patc
 
 // patched is a stored object with a patch made on it.
 func (c *Collection[T]) patched(stored T, kind types.PatchType, patch []byte) (T, error) {
-	obj := object.New[T]()
+	obj := c.resource().Empty()
 	before, err := json.Marshal(c.ownership.named(stored))
 	if err != nil {
 		return obj, err

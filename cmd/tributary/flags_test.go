@@ -1,0 +1,97 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func deployment() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+}
+
+// TestBuiltins: client-go knows the type of each kind, and no name or folder is there twice.
+func TestBuiltins(t *testing.T) {
+	seen := map[string]string{}
+	for _, r := range builtins() {
+		for _, key := range []string{r.name(), string(r.prefix("/registry"))} {
+			require.Empty(t, seen[key], key)
+			seen[key] = r.name()
+		}
+		if !strings.HasPrefix(r.group, "api") { // definitions, and what is aggregated
+			require.NotPanics(t, func() { r.typed() }, r.name())
+		}
+	}
+	require.Equal(t, "ingresses.networking.k8s.io", seen["/registry/ingress/"])
+	_, found := builtin("deployments")
+	require.True(t, found)
+	_, found = builtin("deployments.apps")
+	require.True(t, found)
+	_, found = builtin("deployments.example.com")
+	require.False(t, found)
+}
+
+// TestFlagsSayWhatToDo: a mistake on the command line ends the program before anything is begun.
+func TestFlagsSayWhatToDo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, test := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"", exitUsage, "usage: tributary serve"},
+		{"server", exitUsage, "usage: tributary serve"},
+		{"serve -h", exitOK, "-resource"},
+		{"serve --no-such-flag", exitUsage, "no-such-flag"},
+		{"serve pods", exitUsage, `unexpected argument "pods"`},
+		{"serve --registry", exitUsage, "--registry needs --etcd"},
+		{"serve --etcd-user root", exitUsage, "--etcd-user needs --etcd"},
+		{"serve --etcd http://a --etcd-user root", exitUsage, "set ETCD_PASSWORD"},
+		{"serve --etcd http://a --data b", exitUsage, "leave it out, or --etcd"},
+		{"serve --etcd http://a --etcd-certfile b", exitUsage, "give both"},
+		{"serve --etcd http://a,,http://b", exitUsage, "an empty value"},
+		{"serve --backup a --etcd http://b", exitUsage, "leave out --etcd and --data"},
+		{"serve --backup missing.db", exitFailed, "missing.db"},
+		{"serve --etcd https://a --etcd-cafile missing.pem", exitFailed, "missing.pem"},
+	} {
+		var stderr strings.Builder
+		code := run(t.Context(), strings.Fields(test.args), io.Discard, &stderr)
+		require.Equal(t, test.code, code, "%s: %s", test.args, &stderr)
+		require.Contains(t, stderr.String(), test.says, test.args)
+	}
+	left, err := os.ReadDir(".")
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestDefinitionsThatCannotBeServed: each mistake in a file is named with its place.
+func TestDefinitionsThatCannotBeServed(t *testing.T) {
+	whole, err := os.ReadFile("testdata/crontabs.yaml")
+	require.NoError(t, err)
+	resources, err := fromFile("testdata/crontabs.yaml")
+	require.NoError(t, err)
+	require.Len(t, resources, 1)
+	require.Equal(t, "crontabs.stable.example.com", resources[0].name())
+	require.EqualValues(t, "/registry/stable.example.com/crontabs/", resources[0].prefix("/registry"))
+	for _, test := range []struct{ old, new, says string }{
+		{"served: true", "served: false", "v1 is stored and not served"},
+		{"storage: true", "storage: false", "no version has storage: true"},
+		{".spec.schedule\n", "\".spec[\"\n", "cannot be parsed"},
+		{"kind: CustomResourceDefinition", "kind: Deployment", "document 1 is a Deployment"},
+		{string(whole), "# nothing\n", "has no CustomResourceDefinition"},
+		{"spec:", "\tspec", "document 1"},
+	} {
+		file := filepath.Join(t.TempDir(), "definitions.yaml")
+		require.Contains(t, string(whole), test.old)
+		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(whole), test.old, test.new, 1)), 0o600))
+		_, err := fromFile(file)
+		require.ErrorContains(t, err, test.says)
+		require.ErrorContains(t, err, file)
+	}
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// asProgram makes the test binary the program, so that a test can kill it.
+const asProgram = "TRIBUTARY_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+const patience = 2 * time.Minute // for a start, on a machine that is busy
+
+// program is `tributary serve` in a process of its own.
+type program struct {
+	t       *testing.T
+	process *exec.Cmd
+	url     string // of the server
+	etcd    string // of the etcd in the process, if there is one
+	stderr  bytes.Buffer
+}
+
+// launch starts the program on a free port, and returns once it has said where it serves.
+func launch(t *testing.T, flags ...string) *program {
+	t.Helper()
+	p := &program{t: t, process: exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)}
+	p.process.Env = append(os.Environ(), asProgram+"=1")
+	p.process.Stderr = &p.stderr
+	out, err := p.process.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.process.Start())
+	t.Cleanup(p.kill)
+	defer time.AfterFunc(patience, func() { _ = p.process.Process.Kill() }).Stop()
+	lines := bufio.NewReader(out)
+	said, err := lines.ReadString('\n')
+	if err != nil {
+		_ = p.process.Wait()
+		t.Fatalf("it has ended: %s", &p.stderr)
+	}
+	p.url = regexp.MustCompile(`on (http://[0-9.:]+)`).FindStringSubmatch(said)[1]
+	if found := regexp.MustCompile(`etcd at (http://[0-9.:]+)`).FindStringSubmatch(said); found != nil {
+		p.etcd = found[1]
+	}
+	example, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(example, "kubectl -s "+p.url+" get "), example)
+	return p
+}
+
+// kill ends the process as kill -9 does.
+func (p *program) kill() {
+	_ = p.process.Process.Kill() // it may have ended
+	_ = p.process.Wait()
+}
+
+func (p *program) client() *kubernetes.Clientset {
+	p.t.Helper()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: p.url, QPS: -1})
+	require.NoError(p.t, err)
+	return client
+}
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image"}}},
+	}
+}
+
+// TestKilledServerKeepsItsObjects: every write that was acknowledged is there after kill -9, under
+// the version that it had.
+func TestKilledServerKeepsItsObjects(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	var want []corev1.Pod
+	for round := range 3 {
+		p := launch(t, "--data", data)
+		list, err := p.client().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Len(t, list.Items, len(want))
+		for i := range want {
+			require.Equal(t, want[i], list.Items[i])
+		}
+		for i := range 5 {
+			created, err := p.client().CoreV1().Pods("default").Create(t.Context(), pod(strings.Repeat("p", 5*round+i+1)), metav1.CreateOptions{})
+			require.NoError(t, err)
+			want = append(want, *created)
+		}
+		p.kill()
+	}
+}
+
+// TestServersShareAnEtcd: one server's write is in the other's next answer, and a second process on
+// one data folder is refused.
+func TestServersShareAnEtcd(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	one := launch(t, "--data", data)
+	two := launch(t, "--etcd", one.etcd)
+	created, err := one.client().AppsV1().Deployments("default").Create(t.Context(), deployment(), metav1.CreateOptions{})
+	require.NoError(t, err)
+	got, err := two.client().AppsV1().Deployments("default").Get(t.Context(), "web", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, created, got)
+
+	var stderr strings.Builder
+	code := run(t.Context(), []string{"serve", "--data", data}, io.Discard, &stderr)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr.String(), "another process may be using")
+}
+
+// TestReadOnly: a registry and a backup are read, and refuse writes. A damaged backup is refused.
+func TestReadOnly(t *testing.T) {
+	origin := launch(t, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "pods", "--resource", "testdata/crontabs.yaml")
+	_, err := origin.client().CoreV1().Pods("default").Create(t.Context(), pod("web"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	want, err := origin.client().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{origin.etcd}, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	snapshot, err := client.Snapshot(t.Context())
+	require.NoError(t, err)
+	content, err := io.ReadAll(snapshot)
+	require.NoError(t, err)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	require.NoError(t, os.WriteFile(backup, content, 0o600))
+
+	for name, flags := range map[string][]string{
+		"registry": {"--registry", "--etcd", origin.etcd},
+		"backup":   {"--backup", backup},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t, flags...)
+			got, err := p.client().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			require.Equal(t, want.Items, got.Items)
+			_, err = p.client().CoreV1().Pods("default").Create(t.Context(), pod("new"), metav1.CreateOptions{})
+			require.True(t, apierrors.IsMethodNotSupported(err), "%v", err)
+		})
+	}
+	content[len(content)/2]++
+	require.NoError(t, os.WriteFile(backup, content, 0o600))
+	var stderr strings.Builder
+	require.Equal(t, exitFailed, run(t.Context(), []string{"serve", "--backup", backup}, io.Discard, &stderr))
+	require.Contains(t, stderr.String(), "is damaged")
+	require.Contains(t, stderr.String(), "revision")
+}
+
+// TestCustomResources: a definition's resource is served with its columns and selectable fields.
+func TestCustomResources(t *testing.T) {
+	p := launch(t, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "testdata/crontabs.yaml")
+	client, err := dynamic.NewForConfig(&rest.Config{Host: p.url, QPS: -1})
+	require.NoError(t, err)
+	crontabs := client.Resource(schema.GroupVersionResource{Group: "stable.example.com", Version: "v1", Resource: "crontabs"}).Namespace("default")
+	for _, name := range []string{"one", "two"} {
+		_, err := crontabs.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"schedule": "at " + name, "replicas": int64(3)},
+		}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	list, err := crontabs.List(t.Context(), metav1.ListOptions{FieldSelector: "spec.schedule=at two"})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	require.Equal(t, "two", list.Items[0].GetName())
+
+	core := p.client().CoreV1().RESTClient()
+	table, err := core.Get().AbsPath("/apis/stable.example.com/v1/crontabs").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, string(table), `"cells":["one","at one",3,null,`)
+}
+
+// TestDataOutlivesOrderlyEnd: the program ends with its context, and leaves nothing running.
+func TestDataOutlivesOrderlyEnd(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	for range 2 {
+		ctx, stop := context.WithTimeout(t.Context(), patience)
+		said, out := io.Pipe()
+		ended := make(chan int, 1)
+		go func() {
+			ended <- run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--resource", "pods"}, out, io.Discard)
+			_ = out.Close()
+		}()
+		line, err := bufio.NewReader(said).ReadString('\n')
+		require.NoError(t, err)
+		require.Contains(t, line, "serving 1 resources")
+		stop()
+		_, _ = io.Copy(io.Discard, said)
+		require.Equal(t, exitOK, <-ended)
+	}
+}

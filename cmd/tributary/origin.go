@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+
+	"github.com/tributary-go/tributary/etcd/backup"
+)
+
+// origin is where the objects are.
+type origin struct {
+	client *clientv3.Client
+	name   string       // for people
+	close  func() error // after the last request
+}
+
+// open finds the objects that the flags name.
+func open(o options) (origin, error) {
+	switch {
+	case o.backup != "":
+		return openBackup(o.backup)
+	case len(o.endpoints) > 0:
+		return connect(o)
+	}
+	return start(o.data)
+}
+
+func openBackup(path string) (origin, error) {
+	b, err := backup.Open(path)
+	if err != nil {
+		return origin{}, err
+	}
+	return origin{b.Client(), fmt.Sprintf("the backup %s at revision %d", path, b.Revision()), b.Close}, nil
+}
+
+// connect makes a client of an etcd elsewhere. It does not wait for it.
+func connect(o options) (origin, error) {
+	config := clientv3.Config{
+		Endpoints: o.endpoints, Username: o.user, Logger: zap.NewNop(),
+		DialKeepAliveTime: 30 * time.Second, DialKeepAliveTimeout: 10 * time.Second,
+	}
+	if o.user != "" {
+		config.Password = os.Getenv(passwordVariable)
+	}
+	if o.caFile != "" || o.certFile != "" {
+		tls, err := transport.TLSInfo{TrustedCAFile: o.caFile, CertFile: o.certFile, KeyFile: o.keyFile}.ClientConfig()
+		if err != nil {
+			return origin{}, fmt.Errorf("TLS for --etcd: %w", err)
+		}
+		config.TLS = tls
+	}
+	client, err := clientv3.New(config)
+	if err != nil {
+		return origin{}, fmt.Errorf("connect to %s: %w", strings.Join(o.endpoints, ", "), err)
+	}
+	return origin{client, "etcd at " + strings.Join(o.endpoints, ", "), client.Close}, nil
+}
+
+// lockPatience is how long another process may have the data.
+const lockPatience = 2 * time.Second
+
+// start runs an etcd of one member in this process, on loopback ports of its own.
+func start(folder string) (origin, error) {
+	// etcd would wait for another process without an end.
+	database := filepath.Join(folder, "member", "snap", "db")
+	if _, err := os.Stat(database); err == nil {
+		lock, err := bbolt.Open(database, 0o600, &bbolt.Options{Timeout: lockPatience})
+		if err != nil {
+			return origin{}, fmt.Errorf("open --data %s, which another process may be using: %w", folder, err)
+		}
+		if err := lock.Close(); err != nil {
+			return origin{}, err
+		}
+	}
+	config := embed.NewConfig()
+	config.Dir = folder
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
+	config.ListenClientUrls, config.ListenPeerUrls = []url.URL{anyPort}, []url.URL{anyPort}
+	// As often as kube-apiserver compacts.
+	config.AutoCompactionMode, config.AutoCompactionRetention = embed.CompactorModePeriodic, "5m"
+	server, err := embed.StartEtcd(config)
+	if err != nil {
+		return origin{}, fmt.Errorf("start an etcd on --data %s: %w", folder, err)
+	}
+	stop := func() error { server.Close(); return nil }
+	select {
+	case <-server.Server.ReadyNotify():
+	case err := <-server.Err():
+		return origin{}, errors.Join(fmt.Errorf("start an etcd on --data %s: %w", folder, err), stop())
+	}
+	address := "http://" + server.Clients[0].Addr().String()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
+	if err != nil {
+		return origin{}, errors.Join(err, stop())
+	}
+	return origin{client, fmt.Sprintf("etcd at %s, with its data in %s", address, folder), func() error {
+		return errors.Join(client.Close(), stop())
+	}}, nil
+}

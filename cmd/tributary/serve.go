@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+)
+
+const (
+	answerPatience   = 10 * time.Second // for the first answer of an etcd
+	shutdownPatience = 5 * time.Second  // for requests that are being answered
+	headerPatience   = 10 * time.Second // for the head of a request
+	reportAfter      = 10 * time.Second // without a first list
+)
+
+// serve runs until ctx ends.
+func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
+	from, err := open(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.close()) }()
+	resources, err := choose(ctx, o, from, stderr)
+	if err != nil {
+		return err
+	}
+	server, err := apiserver.NewServer()
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	s := &site{client: from.client, prefix: o.prefix, readOnly: o.readOnly(), server: server}
+	for _, r := range resources {
+		if err := r.add(s, r); err != nil {
+			return fmt.Errorf("serve %s: %w", r.name(), err)
+		}
+	}
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() // again, as a rule
+
+	ctx, stop := context.WithCancelCause(klog.NewContext(ctx, logger(stderr, o.verbosity)))
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	defer stop(nil)
+	for _, r := range s.running {
+		ended.Go(func() {
+			if err := r.collection.Run(ctx); err != nil {
+				stop(fmt.Errorf("follow %s: %w", r.name(), err))
+			}
+		})
+	}
+	if err := s.awaitSynced(ctx, stderr); err != nil {
+		return err
+	}
+	web := &http.Server{Handler: server, ReadHeaderTimeout: headerPatience}
+	ended.Go(func() {
+		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			stop(err)
+		}
+	})
+	s.announce(stdout, from.name, "http://"+listener.Addr().String())
+
+	<-ctx.Done()
+	server.Close()
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
+	defer cancel()
+	err = web.Shutdown(within)
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(cause, err)
+	}
+	return err
+}
+
+// choose is what --resource names, or all that there is.
+func choose(ctx context.Context, o options, from origin, stderr io.Writer) (resources []resource, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	custom, skipped, err := stored(ctx, from.client, o.prefix)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from.name, err)
+	}
+	if len(o.resources) == 0 {
+		for _, reason := range skipped {
+			fmt.Fprintf(stderr, "not served: %v\n", reason)
+		}
+		return append(builtins(), custom...), nil
+	}
+	for _, name := range o.resources {
+		if strings.ContainsRune(name, filepath.Separator) || filepath.Ext(name) == ".yaml" || filepath.Ext(name) == ".yml" || filepath.Ext(name) == ".json" {
+			defined, err := fromFile(name)
+			if err != nil {
+				return nil, fmt.Errorf("--resource: %w", err)
+			}
+			resources = append(resources, defined...)
+			continue
+		}
+		r, ok := builtin(name)
+		for _, c := range custom {
+			if c.name() == name {
+				r, ok = c, true
+			}
+		}
+		if !ok {
+			return nil, fmt.Errorf("--resource %s is neither a file nor a resource that is known: "+
+				"name the plural and the group, such as pods or deployments.apps", name)
+		}
+		resources = append(resources, r)
+	}
+	seen := map[schema.GroupVersionResource]bool{}
+	for _, r := range resources {
+		if seen[r.groupVersionResource()] {
+			return nil, fmt.Errorf("--resource names %s twice", r.name())
+		}
+		seen[r.groupVersionResource()] = true
+	}
+	return resources, nil
+}
+
+// awaitSynced returns once all collections have been listed, and says which objects are missing.
+func (s *site) awaitSynced(ctx context.Context, stderr io.Writer) error {
+	report := time.AfterFunc(reportAfter, func() {
+		for _, r := range s.running {
+			if status := r.collection.Status(); !status.Synced {
+				fmt.Fprintf(stderr, "waiting for %s: %s\n", r.name(), status)
+			}
+		}
+	})
+	defer report.Stop()
+	for _, r := range s.running {
+		if err := r.collection.WaitSynced(ctx); err != nil {
+			if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+				return cause
+			}
+			return err
+		}
+		if status := r.collection.Status(); status.Skipped > 0 {
+			fmt.Fprintf(stderr, "%s: %d objects cannot be served: %v\n", r.name(), status.Skipped, status.Err)
+		}
+	}
+	return nil
+}
+
+func (s *site) announce(stdout io.Writer, from, url string) {
+	mode, example := "", "kubectl -s "+url+" get pods -A"
+	if s.readOnly {
+		mode = ", read-only"
+	}
+	if _, ok := s.find("pods"); !ok && len(s.running) > 0 {
+		example = "kubectl -s " + url + " get " + s.running[0].name() + " -A"
+	}
+	fmt.Fprintf(stdout, "serving %d resources of %s on %s%s\n%s\n", len(s.running), from, url, mode, example)
+	if !s.readOnly {
+		fmt.Fprintf(stdout, "kubectl -s %s apply --validate=false -f FILE\n", url)
+	}
+}
+
+func (s *site) find(name string) (running, bool) {
+	for _, r := range s.running {
+		if r.name() == name {
+			return r, true
+		}
+	}
+	return running{}, false
+}
+
+// logger writes errors, and with a verbosity above zero what else happens.
+func logger(stderr io.Writer, verbosity int) klog.Logger {
+	return funcr.New(func(_, line string) { fmt.Fprintln(stderr, line) },
+		funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly, Verbosity: verbosity - 1})
+}

@@ -1,0 +1,246 @@
+package backup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
+)
+
+// Backup is an open backup file. [Open] makes one. It is safe for concurrent use.
+type Backup struct {
+	db       *bbolt.DB
+	keys     []entry // sorted by key
+	revision int64
+
+	server *grpc.Server
+	client *clientv3.Client
+	served chan struct{} // closed when the server has ended
+}
+
+// entry is a key of the newest revision.
+type entry struct {
+	key string
+	at  mvcc.Revision // of its value
+}
+
+// DamageError is a backup that cannot be used as a whole.
+type DamageError struct {
+	// Path is the file.
+	Path string
+	// Revision is the newest revision up to which the file can be read; zero if there is none.
+	Revision int64
+	// Err is what is wrong.
+	Err error
+}
+
+// Error names the file, the damage, and how far the file can be read.
+func (e *DamageError) Error() string {
+	if e.Revision == 0 {
+		return fmt.Sprintf("backup %s is damaged: %v: nothing in it can be read", e.Path, e.Err)
+	}
+	return fmt.Sprintf("backup %s is damaged: %v: it can be read up to revision %d", e.Path, e.Err, e.Revision)
+}
+
+// Unwrap returns the damage.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// lockPatience is how long a database may be locked by the etcd that writes to it.
+const lockPatience = time.Second
+
+// Open reads a backup file to its end. Errors: a [DamageError]; an error of the operating system;
+// a timeout for the database of an etcd that is running.
+func Open(path string) (*Backup, error) {
+	damage, err := checkHash(path)
+	if err != nil {
+		return nil, fmt.Errorf("backup %s: %w", path, err)
+	}
+	b := &Backup{served: make(chan struct{})}
+	err = guarded(func() (err error) {
+		b.db, err = bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: lockPatience})
+		return err
+	})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("backup %s: an etcd has it open: stop that, or save a snapshot of it: %w", path, err)
+	}
+	if err == nil {
+		err = guarded(b.scan)
+	}
+	if err == nil && damage == nil {
+		err = guarded(b.compacted)
+	}
+	if damage = cmp.Or(damage, err); damage != nil {
+		if b.db != nil {
+			_ = b.db.Close()
+		}
+		return nil, &DamageError{Path: path, Revision: b.revision, Err: damage}
+	}
+	if err := b.serve(); err != nil {
+		return nil, errors.Join(fmt.Errorf("backup %s: %w", path, err), b.db.Close())
+	}
+	return b, nil
+}
+
+// Client reads the backup as it would read an etcd. It is closed with the backup.
+func (b *Backup) Client() *clientv3.Client { return b.client }
+
+// Revision is the newest revision in the file, which is the one that is read.
+func (b *Backup) Revision() int64 { return b.revision }
+
+// Close ends the client and closes the file.
+func (b *Backup) Close() error {
+	err := b.client.Close()
+	b.server.Stop()
+	<-b.served
+	return errors.Join(err, b.db.Close())
+}
+
+// block is what etcd's databases are a multiple of, without the hash behind them.
+const block = 512
+
+// checkHash compares a saved snapshot with the SHA-256 at its end, which etcd puts there.
+func checkHash(path string) (damage, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	content := info.Size() - sha256.Size
+	switch info.Size() % block {
+	case 0: // a copy of a database
+		return nil, nil
+	case sha256.Size:
+	default:
+		return errors.New("it has been cut off, or something has been appended"), nil
+	}
+	hash, want := sha256.New(), make([]byte, sha256.Size)
+	if _, err := io.CopyN(hash, file, content); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(file, want); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(hash.Sum(nil), want) {
+		return errors.New("its content does not have the SHA-256 that stands at its end"), nil
+	}
+	return nil, nil
+}
+
+// guarded makes what a damaged file does to a reader an error: bbolt panics on a page that
+// contradicts itself, and memory behind the file's end cannot be read.
+func guarded(do func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil { // the reason may quote a key
+			err = errors.New("a page of it contradicts another one, or is missing")
+		}
+	}()
+	return do()
+}
+
+// scan reads every revision in order, and keeps which keys the newest one has.
+func (b *Backup) scan() error {
+	latest := map[string]mvcc.Revision{}
+	var last mvcc.Revision
+	err := b.db.View(func(tx *bbolt.Tx) error {
+		bucket := tx.Bucket(schema.Key.Name())
+		if bucket == nil {
+			return errors.New("it is not a database of etcd")
+		}
+		return bucket.ForEach(func(name, value []byte) error {
+			at, deletion := mvcc.BytesToRev(name), mvcc.IsTombstone(name)
+			if !at.GreaterThan(last) {
+				return fmt.Errorf("revision %d stands behind %d", at.Main, last.Main)
+			}
+			b.revision = last.Main // which is below another one, and so is none by damage
+			var kv mvccpb.KeyValue
+			err := proto.Unmarshal(value, &kv)
+			switch {
+			case err != nil || len(kv.Key) == 0 || !deletion && kv.ModRevision != at.Main:
+				return fmt.Errorf("the value behind revision %d cannot be decoded", last.Main)
+			case !bytes.Equal(bucket.Get(name), value): // on the way that a request takes
+				return fmt.Errorf("the value behind revision %d cannot be found by its revision", last.Main)
+			case deletion:
+				delete(latest, string(kv.Key))
+			default:
+				latest[string(kv.Key)] = at
+			}
+			last = at
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	b.revision = last.Main
+	for key, at := range latest {
+		b.keys = append(b.keys, entry{key, at})
+	}
+	slices.SortFunc(b.keys, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	return nil
+}
+
+// compacted takes the revision of a compaction that is newer than all that is left.
+func (b *Backup) compacted() error {
+	return b.db.View(func(tx *bbolt.Tx) error {
+		meta := tx.Bucket(schema.Meta.Name())
+		if meta == nil {
+			return errors.New("it is not a database of etcd")
+		}
+		for _, name := range [][]byte{schema.FinishedCompactKeyName, schema.ScheduledCompactKeyName} {
+			if revision := meta.Get(name); revision != nil {
+				b.revision = max(b.revision, mvcc.BytesToRev(revision).Main)
+			}
+		}
+		return nil
+	})
+}
+
+// pipe is how many bytes are on the way between client and server at most.
+const pipe = 1 << 20
+
+// serve answers the client from the file.
+func (b *Backup) serve() (err error) {
+	listener := bufconn.Listen(pipe)
+	b.server = grpc.NewServer()
+	register(b.server, b)
+	go func() {
+		defer close(b.served)
+		_ = b.server.Serve(listener) // it ends with Stop
+	}()
+	b.client, err = clientv3.New(clientv3.Config{
+		Endpoints: []string{"http://backup"}, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		},
+	})
+	if err != nil {
+		b.server.Stop()
+		<-b.served
+	}
+	return err
+}
