@@ -44,7 +44,7 @@ func TestReadmeShowsWholePrograms(t *testing.T) {
 	}
 }
 
-// TestReadmeProgramsRun builds the two commands of the README and runs them against an API server
+// TestReadmeProgramsRun builds the commands of the README and runs them against an API server
 // with two pods.
 func TestReadmeProgramsRun(t *testing.T) {
 	api, err := apiserver.NewServer()
@@ -53,6 +53,7 @@ func TestReadmeProgramsRun(t *testing.T) {
 	for _, name := range []string{"web-0", "web-1"} {
 		_, err := pods.Create(&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Status:     corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.0.0." + strings.TrimPrefix(name, "web-")}}},
 			Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main", Image: "nginx"}}},
 		})
 		require.NoError(t, err)
@@ -63,11 +64,12 @@ func TestReadmeProgramsRun(t *testing.T) {
 	folder := t.TempDir()
 	manifest := "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd}\nspec: {containers: [{name: main, image: etcd}]}\n"
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "etcd.yaml"), []byte(manifest), 0o600))
-	environment := append(os.Environ(), "NODE_NAME=node-1", "MANIFESTS="+folder, "KUBECONFIG="+kubeconfig(t, server.URL))
+	environment := append(os.Environ(), "STATE="+t.TempDir(), "ADDRESS=127.0.0.1:0", "NODE_NAME=node-1", "MANIFESTS="+folder, "KUBECONFIG="+kubeconfig(t, server.URL))
 
 	for program, want := range map[string][]string{
 		"agent":      {"ADD default/etcd-node-1 from file", "ADD default/web-0 from api", "ADD default/web-1 from api"},
 		"controller": {"node-1 has 2 pods at version 3"},
+		"whose":      {"10.0.0.0 is default/web-0", "10.0.0.1 is default/web-1"},
 	} {
 		t.Run(program, func(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), program)
@@ -75,6 +77,7 @@ func TestReadmeProgramsRun(t *testing.T) {
 			require.NoError(t, err, "%s", out)
 			command := exec.CommandContext(t.Context(), binary)
 			command.Env = environment
+			command.Stdin = strings.NewReader("10.0.0.0\n10.0.0.1\n")
 			stdout, err := command.StdoutPipe()
 			require.NoError(t, err)
 			require.NoError(t, command.Start())
@@ -85,7 +88,7 @@ func TestReadmeProgramsRun(t *testing.T) {
 					got = append(got, line)
 				}
 			}
-			require.NoError(t, command.Process.Signal(os.Interrupt))
+			_ = command.Process.Signal(os.Interrupt) // it may end with its input
 			require.NoError(t, command.Wait())
 			require.ElementsMatch(t, want, got)
 		})

@@ -31,6 +31,11 @@
 //     source. A problem does not change that if its last known good pods are kept.
 //  6. When Run returns, all goroutines have ended, and Updates is closed.
 //
+// # Look-ups
+//
+// [Sources.ByUID], [Sources.ByContainerID], [Sources.ByIP] and [Sources.ByCgroup] find a pod of the
+// node, without a lock and without an allocation. [KeepEnded] keeps pods that are gone.
+//
 // # Where it is kinder than the kubelet
 //
 // [LikeKubelet] turns all of this off.

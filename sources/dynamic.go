@@ -53,6 +53,7 @@ func (s *Sources) Remove(name string) error {
 	for _, f := range gone {
 		if started {
 			f.remove()
+			s.lookup.set(s.list(), f, Pods{})
 		}
 	}
 	s.look()

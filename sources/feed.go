@@ -269,7 +269,7 @@ func (f *feed) status() Status {
 	}
 	s := Status{
 		Source: f.name, Seen: f.seen, Pods: f.newest.Len(), LastSet: f.lastSet, Restored: f.restored,
-		Pending: len(f.pending), Updates: updates, Reflector: copied, Report: report,
+		Pending: len(f.pending), Updates: updates, Reflector: copied, Report: report, Optional: f.optional,
 	}
 	if f.telling {
 		s.Pending++

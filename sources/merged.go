@@ -2,6 +2,7 @@ package sources
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -27,6 +28,8 @@ type MergedPod struct {
 	MirrorCurrent bool
 	// Live is the pod as the kubelet has it, from a [StatusHolder], or nil.
 	Live *corev1.Pod
+	// Ended is when the last source dropped the pod, if [KeepEnded] keeps it. Else it is zero.
+	Ended time.Time
 }
 
 // Status is the newest status that a source has. The kubelet writes it, so Live has it, unless the
@@ -88,6 +91,11 @@ type from struct {
 type joining struct {
 	declared, mirror, live from
 	sources                []string
+}
+
+// empty reports whether no source has a pod of the name.
+func (j *joining) empty() bool {
+	return j.declared.pod == nil && j.mirror.pod == nil && j.live.pod == nil
 }
 
 func (j *joining) add(f *feed, pod *corev1.Pod) {

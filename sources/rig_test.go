@@ -224,7 +224,7 @@ func (s *scripted) set(t *testing.T, pods ...*corev1.Pod) {
 	}
 }
 
-func stateOf(t *testing.T, pods ...*corev1.Pod) sources.Pods {
+func stateOf(t testing.TB, pods ...*corev1.Pod) sources.Pods {
 	var all store.Indexer[*corev1.Pod]
 	require.NoError(t, all.Replace(store.Items(pods...), store.At("")))
 	return all.Snapshot()

@@ -24,6 +24,7 @@ type Sources struct {
 	likeKubelet bool
 	checkpoints string  // folder
 	inputs      []Input // that New was given
+	lookup      *lookup
 
 	updates chan PodUpdate
 	wake    chan struct{} // a feed is due
@@ -72,7 +73,7 @@ func WithLogger(log logr.Logger) Option { return option(func(s *Sources) { s.log
 // happens before Run, which refuses a bad name.
 func New(node string, options ...Option) *Sources {
 	s := &Sources{
-		node:    node,
+		node: node, lookup: newLookup(),
 		updates: make(chan PodUpdate), wake: make(chan struct{}, 1), synced: make(chan struct{}),
 	}
 	for _, option := range options {
@@ -121,6 +122,9 @@ func (s *Sources) Synced() <-chan struct{} { return s.synced }
 type Status struct {
 	// Source is the source's name.
 	Source string
+	// Optional: [Sources.Synced] waits for the source no longer than a deadline, or not at all. See
+	// [Input.Optional].
+	Optional bool
 	// Seen: the first state of the source has been read from Updates.
 	Seen bool
 	// Pods is the number of pods in the newest state, which was set at LastSet.
@@ -233,6 +237,7 @@ func (s *Sources) runSource(ctx context.Context, f *feed) {
 	}
 	log = log.WithValues("source", f.name)
 	sink := &Sink{node: s.node, name: f.name, log: log, likeKubelet: s.likeKubelet, checkpoints: s.checkpoints, set: func(next state) {
+		s.lookup.set(s.list(), f, next.pods) // first: a reader looks up what it is told
 		f.push(next)
 		s.look()
 	}}

@@ -13,7 +13,7 @@ import (
 // mentions: a condition that changed, or a container that started or ended. The kubelet takes these
 // times from one clock and rounds them to seconds. So zero does not mean that the two are equal.
 func Compare(a, b *corev1.PodStatus) int {
-	if a, b := final(a), final(b); a != b {
+	if a, b := Final(a), Final(b); a != b {
 		if a {
 			return 1
 		}
@@ -22,7 +22,8 @@ func Compare(a, b *corev1.PodStatus) int {
 	return cmp.Or(latest(a).Compare(latest(b)), cmp.Compare(restarts(a), restarts(b)))
 }
 
-func final(s *corev1.PodStatus) bool {
+// Final reports whether no container of the pod will run again.
+func Final(s *corev1.PodStatus) bool {
 	return s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed
 }
 
@@ -39,7 +40,7 @@ func latest(s *corev1.PodStatus) (at time.Time) {
 	for i := range s.Conditions {
 		note(s.Conditions[i].LastTransitionTime.Time)
 	}
-	for c := range containers(s) {
+	for c := range Containers(s) {
 		for _, state := range []*corev1.ContainerState{&c.State, &c.LastTerminationState} {
 			if state.Running != nil {
 				note(state.Running.StartedAt.Time)
@@ -55,13 +56,14 @@ func latest(s *corev1.PodStatus) (at time.Time) {
 
 // restarts is the sum of all containers.
 func restarts(s *corev1.PodStatus) (n int) {
-	for c := range containers(s) {
+	for c := range Containers(s) {
 		n += int(c.RestartCount)
 	}
 	return n
 }
 
-func containers(s *corev1.PodStatus) func(yield func(*corev1.ContainerStatus) bool) {
+// Containers yields the statuses of all containers.
+func Containers(s *corev1.PodStatus) func(yield func(*corev1.ContainerStatus) bool) {
 	return func(yield func(*corev1.ContainerStatus) bool) {
 		for _, all := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 			for i := range all {
