@@ -53,6 +53,7 @@
 //	| tributary_informer_handlers_failed                  | gauge     | informer, handler             | handlers that have ended with a panic     |
 //	| tributary_sources_synced                            | gauge     | sources                       | 1 once each required source has been read |
 //	| tributary_sources_seen                              | gauge     | sources, source               | 1 once its first state has been read      |
+//	| tributary_sources_optional                          | gauge     | sources, source               | 1 if it is not needed for readiness       |
 //	| tributary_sources_restored                          | gauge     | sources, source               | 1 while the state is a checkpoint's       |
 //	| tributary_sources_stale                             | gauge     | sources, source               | 1 while the last contact is too old       |
 //	| tributary_sources_incomplete                        | gauge     | sources, source               | 1 while a problem may hide a pod          |

@@ -33,8 +33,8 @@ func KeepEnded(d time.Duration) Option { return option(func(s *Sources) { s.look
 // the kubelet and of its mirror.
 //
 // The look-ups return nil if there is no such pod, and else a pod that is shared and read-only.
-// They take no lock and allocate nothing. They see a state of a source from the moment it is set, read
-// from Updates or not.
+// They take no lock and allocate nothing. They see a state of a source from the moment it is set,
+// read from Updates or not.
 func (s *Sources) ByUID(uid types.UID) *MergedPod {
 	found, _ := s.lookup.now.Load().uids.Get(trie.HashString(string(uid)), string(uid))
 	return s.lookup.first(found)

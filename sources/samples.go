@@ -16,6 +16,7 @@ var family = metrics.Family{Prefix: "tributary_sources_", Label: "sources"}
 var (
 	syncedAll   = family.Gauge("synced", "1 once the first state of every required source has been read.")
 	seen        = family.Gauge("seen", "1 once the first state of the source has been read.", "source")
+	optional    = family.Gauge("optional", "1 if the source is not needed for readiness.", "source")
 	restored    = family.Gauge("restored", "1 while the state is a checkpoint's.", "source")
 	stale       = family.Gauge("stale", "1 while the last contact is older than the source permits.", "source")
 	incomplete  = family.Gauge("incomplete", "1 while a problem may hide a pod.", "source")
@@ -60,6 +61,7 @@ func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
 	late := s.StaleAfter > 0 && time.Since(s.LastContact) > s.StaleAfter
 	samples := []metrics.Sample{
 		seen.Of(metrics.Truth(s.Seen), name, s.Source),
+		optional.Of(metrics.Truth(s.Optional), name, s.Source),
 		restored.Of(metrics.Truth(s.Restored), name, s.Source),
 		stale.Of(metrics.Truth(late), name, s.Source),
 		incomplete.Of(metrics.Truth(!s.whole()), name, s.Source),
@@ -121,6 +123,7 @@ func sum(parts []Status) Status {
 		if i == 0 {
 			continue
 		}
+		total.Optional = total.Optional && part.Optional
 		total.Seen = total.Seen && part.Seen
 		total.Restored = total.Restored || part.Restored
 		total.Pods += part.Pods

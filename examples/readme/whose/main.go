@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/signal"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,8 @@ import (
 )
 
 func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	check(err)
 	client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
@@ -36,7 +39,10 @@ func main() {
 	http.Handle("/metrics", promhttp.Handler())
 	http.Handle("/readyz", reflector.ReadyHandler(3*time.Minute, pods))
 	go func() { check(http.ListenAndServe(os.Getenv("ADDRESS"), nil)) }()
-	go func() { check(pods.Run(context.Background())) }()
+	go func() {
+		check(pods.Run(ctx))
+		os.Exit(0) // at an interrupt
+	}()
 	go func() {
 		for range pods.Updates() { // the look-ups have each of them already
 		}
