@@ -11,14 +11,18 @@ import (
 	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/tributary-go/tributary/etcd"
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/watchcache"
 )
 
@@ -65,17 +69,19 @@ func fromFile(path string) ([]resource, error) {
 	return all, nil
 }
 
-// stored reads the definitions that an etcd has, and which of them cannot be served.
+// stored reads the definitions that an etcd has, and which of them cannot be served. kube-apiserver
+// stores them as v1beta1 still, so they are converted, by its own code.
 func stored(ctx context.Context, client *clientv3.Client, prefix string) (all []resource, skipped []error, err error) {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
 	from := resource{path: definitionsPath}.prefix(prefix)
-	var unusable interface{ Unwrap() error }
-	for d, err := range etcd.New[definition](client, from).List(ctx, metav1.ListOptions{}).Items {
-		if err != nil && !errors.As(err, &unusable) {
+	for document, err := range etcd.New[unstructured.Unstructured](client, from).List(ctx, metav1.ListOptions{}).Items {
+		if err != nil && !errors.As(err, new(*listwatch.DecodeError)) {
 			return nil, nil, err
 		}
 		var r resource
 		if err == nil {
-			r, err = custom(d)
+			r, err = converted(scheme, document)
 		}
 		if err != nil {
 			skipped = append(skipped, err)
@@ -84,6 +90,26 @@ func stored(ctx context.Context, client *clientv3.Client, prefix string) (all []
 		all = append(all, r)
 	}
 	return all, skipped, nil
+}
+
+// converted describes the resource of a definition of any version.
+func converted(scheme *runtime.Scheme, document *unstructured.Unstructured) (resource, error) {
+	text, err := document.MarshalJSON()
+	if err != nil {
+		return resource{}, fmt.Errorf("%s: %w", document.GetName(), err)
+	}
+	obj, err := runtime.Decode(serializer.NewCodecFactory(scheme).UniversalDecoder(), text)
+	if err == nil {
+		obj, err = scheme.ConvertToVersion(obj, apiextensionsv1.SchemeGroupVersion)
+	}
+	if err != nil {
+		return resource{}, fmt.Errorf("%s: it is no %s that is known: %w", document.GetName(), definitionKind, err)
+	}
+	d, ok := obj.(*definition)
+	if !ok {
+		return resource{}, fmt.Errorf("%s is a %T", document.GetName(), obj)
+	}
+	return custom(d)
 }
 
 // custom describes the resource that a definition defines, in its stored version.

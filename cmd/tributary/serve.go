@@ -99,7 +99,13 @@ func choose(ctx context.Context, o options, from origin, stderr io.Writer) (reso
 		for _, reason := range skipped {
 			fmt.Fprintf(stderr, "not served: %v\n", reason)
 		}
-		return append(builtins(), custom...), nil
+		for _, r := range builtins() {
+			if o.readOnly() && r.path == definitionsPath {
+				continue // kube-apiserver stores them in another version than it serves
+			}
+			resources = append(resources, r)
+		}
+		return append(resources, custom...), nil
 	}
 	for _, name := range o.resources {
 		if strings.ContainsRune(name, filepath.Separator) || filepath.Ext(name) == ".yaml" || filepath.Ext(name) == ".yml" || filepath.Ext(name) == ".json" {

@@ -3,9 +3,12 @@ package cluster
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +57,32 @@ func (e *Etcd) Restore(backup string) {
 	require.NoError(t, os.RemoveAll(e.data))
 	require.NoError(t, os.CopyFS(e.data, os.DirFS(backup)))
 	e.Start()
+}
+
+// Snapshot saves what etcdctl snapshot save would, and returns the file.
+func (e *Etcd) Snapshot() (file string) {
+	t := e.process.t
+	t.Helper()
+	answer, err := http.Post(e.url+"/v3/maintenance/snapshot", "application/json", strings.NewReader("{}"))
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	file = filepath.Join(t.TempDir(), "snapshot.db")
+	saved, err := os.Create(file)
+	require.NoError(t, err)
+	for parts := json.NewDecoder(answer.Body); ; {
+		var part struct {
+			Result struct{ Blob []byte }
+		}
+		err := parts.Decode(&part)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		_, err = saved.Write(part.Result.Blob)
+		require.NoError(t, err)
+	}
+	require.NoError(t, saved.Close())
+	return file
 }
 
 // URL is where clients reach it.
