@@ -51,6 +51,7 @@ type Cache[T store.Object] struct {
 	stats     stats
 	lost      atomic.Uint64 // watchers before this number have lost what they had not read
 	encodings encodings
+	listings  listings[T]
 	buffers   sync.Pool // of *[]Delivery[T], for watchers that read a burst
 	born      time.Time
 }
@@ -68,6 +69,7 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	c := &Cache[T]{
 		resource: resource, config: config, revision: config.revision, window: newWindow[T](config), born: time.Now(),
 		encodings: encodings{most: config.windowBytes / 4}, scale: newScale[T](),
+		listings: listings[T]{bytes: config.listBytes},
 	}
 	if config.upstream != nil {
 		c.proof = &proof[T]{cache: c, upstream: config.upstream}

@@ -17,8 +17,13 @@ import (
 // selectors matched, under the resource version of the deletion.
 type Delivery[T store.Object] struct {
 	listwatch.Event[T]
-	of *change[T] // the change that it is a view of; nil for initial events and bookmarks
+	of *change[T]  // the change that it is a view of; nil for initial events and bookmarks
+	in *listing[T] // of an initial event: the state of which it is the object at an index
+	at int
 }
+
+// initialEvents is the kind of the encodings of initial events, beside those of list items.
+type initialEvents struct{ format any }
 
 // change is one event in the window, before any selector: all watchers share it, its copies and its
 // encodings.
@@ -85,7 +90,11 @@ func (c *change[T]) departed() T {
 // longer kept, see [WithWindowBytes], are made again.
 func (d Delivery[T]) Encoded(format any, encode func(listwatch.Event[T]) ([]byte, error)) ([]byte, error) {
 	c := d.of
-	if c == nil {
+	switch {
+	case d.in != nil:
+		whole := d.in.encodings(d.at, d.at+1, initialEvents{format}, func(T) ([]byte, error) { return encode(d.Event) })
+		return whole.Bytes(0)
+	case c == nil:
 		return encode(d.Event)
 	}
 	if _, bytes := c.find(d.Type, format); bytes != nil {

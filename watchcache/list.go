@@ -130,7 +130,9 @@ func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
 	if r.ResourceVersion == "0" {
 		r.Limit = 0 // a list at any version comes whole, as out of the API server's cache
 	}
-	p, remaining := cut(sorted(keep.in(state)), state.version, from, r.Limit)
+	objects, whole := keep.sorted(state)
+	p, remaining := cut(objects, state.version, from, r.Limit)
+	p.whole = whole
 	c.stats.lists.Add(1)
 	c.stats.fetched.Add(keep.fetched)
 	c.stats.returned.Add(uint64(len(p.Objects)))

@@ -14,6 +14,7 @@ type config struct {
 	window           int
 	windowBytes      int64
 	windowAge        time.Duration
+	listBytes        int64
 	bookmarkInterval time.Duration
 	freshWait        time.Duration
 	revision         *Revision
@@ -28,6 +29,8 @@ func newConfig(options []Option) (config, error) {
 		windowBytes: 48 << 20,
 		// What the API server's window is sized for: longer than a client takes to come back.
 		windowAge: 75 * time.Second,
+		// Some ten thousand usual pods in JSON and in protobuf.
+		listBytes: 128 << 20,
 		// What the API server does.
 		bookmarkInterval: time.Minute,
 		// What the API server does: longer than any watch lags behind, shorter than a client's
@@ -49,6 +52,9 @@ func (c config) validate() error {
 	}
 	if c.windowAge < 0 {
 		return fmt.Errorf("watchcache: WithWindowAge(%s): an age is not negative", c.windowAge)
+	}
+	if c.listBytes < 0 {
+		return fmt.Errorf("watchcache: WithListBytes(%d): a bound is not negative", c.listBytes)
 	}
 	if c.bookmarkInterval <= 0 {
 		return fmt.Errorf("watchcache: WithBookmarkInterval(%s): an interval is longer than zero", c.bookmarkInterval)
@@ -79,6 +85,12 @@ func WithWindowAge(d time.Duration) Option { return func(c *config) { c.windowAg
 // estimated: by the encodings where there are some, else by a sample. Encodings over the bound are
 // made again for watchers that come late. The newest event always stays. The default is 48 MiB.
 func WithWindowBytes(bytes int64) Option { return func(c *config) { c.windowBytes = bytes } }
+
+// WithListBytes bounds the encoded objects that lists and initial events of the whole collection
+// share, in bytes. They are made by the first reader of a state, and taken over into the next state
+// for objects that have not changed. They last while a reader is at work, and until the garbage is
+// collected after that. The default is 128 MiB; zero encodes anew for each reader.
+func WithListBytes(bytes int64) Option { return func(c *config) { c.listBytes = bytes } }
 
 // WithBookmarkInterval sets how often a watcher that asked for bookmarks gets one. The default is a
 // minute, as the API server has it. Shorten it in tests.

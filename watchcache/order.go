@@ -10,9 +10,11 @@ import (
 
 // sorted collects objects in the order of lists: by namespace, then name.
 func sorted[T store.Object](objects iter.Seq[T]) []T {
-	return slices.SortedFunc(objects, func(a, b T) int {
-		return compareKeys(a.GetNamespace(), a.GetName(), b.GetNamespace(), b.GetName())
-	})
+	return slices.SortedFunc(objects, compareObjects[T])
+}
+
+func compareObjects[T store.Object](a, b T) int {
+	return compareKeys(a.GetNamespace(), a.GetName(), b.GetNamespace(), b.GetName())
 }
 
 func compareKeys(namespace, name, otherNamespace, otherName string) int {

@@ -49,17 +49,31 @@ func (t pageToken) String() string {
 type Page[T store.Object] struct {
 	Objects []T
 	Meta    metav1.ListMeta
+
+	whole *listing[T] // nil if the page is not a part of it
+	at    int         // the index of the first object there
+}
+
+// Encode returns the encodings of the objects in one format, any comparable value. encode makes
+// them, and must give the same for all readers that name the format.
+func (p Page[T]) Encode(format any, encode func(T) ([]byte, error)) Encodings[T] {
+	if p.whole == nil {
+		return Encodings[T]{objects: p.Objects, encode: encode}
+	}
+	return p.whole.encodings(p.at, p.at+len(p.Objects), format, encode)
 }
 
 // cut takes at most limit of the sorted objects, from the one after the token on; a limit of zero
 // takes all.
 func cut[T store.Object](objects []T, version uint64, from *pageToken, limit int64) (p Page[T], remaining int) {
+	at := 0
 	if from != nil {
-		objects = objects[sort.Search(len(objects), func(i int) bool {
+		at = sort.Search(len(objects), func(i int) bool {
 			return compareKeys(objects[i].GetNamespace(), objects[i].GetName(), from.Namespace, from.Name) > 0
-		}):]
+		})
+		objects = objects[at:]
 	}
-	p = Page[T]{Objects: objects, Meta: metav1.ListMeta{ResourceVersion: formatVersion(version)}}
+	p = Page[T]{Objects: objects, at: at, Meta: metav1.ListMeta{ResourceVersion: formatVersion(version)}}
 	if limit > 0 && limit < int64(len(objects)) {
 		p.Objects, remaining = objects[:limit], len(objects)-int(limit)
 		last := p.Objects[limit-1]

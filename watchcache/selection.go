@@ -81,6 +81,20 @@ func (s *selection[T]) termsMatch(obj T) bool {
 	return true
 }
 
+// everything reports whether all objects match.
+func (s *selection[T]) everything() bool { return s.namespace == "" && !s.selective() }
+
+// sorted is what matches in a state, in the order of lists, and the listing that it is taken from,
+// if it is the whole state. The slice is shared, and read-only.
+func (s *selection[T]) sorted(state view[T]) (objects []T, whole *listing[T]) {
+	if !s.everything() || len(state.undo) > 0 {
+		return sorted(s.in(state)), nil
+	}
+	whole = s.cache.listings.of(state.present)
+	s.fetched += uint64(len(whole.objects))
+	return whole.objects, whole
+}
+
 // in yields what matches in a state, in no particular order.
 func (s *selection[T]) in(state view[T]) iter.Seq[T] {
 	return func(yield func(T) bool) {

@@ -52,6 +52,7 @@ type Watcher[T store.Object] struct {
 	endMark   bool // the bookmark after the initial state
 	bookmarks bool
 	initial   []T
+	whole     *listing[T] // of which initial is the rest; nil if it is not
 
 	mark     time.Time // when the next bookmark is due
 	asked    uint64    // how often bookmarks had been asked for when the last one was sent
@@ -106,7 +107,7 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 // placeAt starts at a present state, with it as initial events where they are wanted.
 func (w *Watcher[T]) placeAt(present view[T]) {
 	if w.sendState {
-		w.initial = sorted(w.keep.in(present))
+		w.initial, w.whole = w.keep.sorted(present)
 		w.cache.stats.initial.Add(uint64(len(w.initial)))
 	}
 	w.position, w.after, w.placed = present.next, present.version, true
@@ -266,14 +267,18 @@ func (w *Watcher[T]) initialEvents() []Delivery[T] {
 	}
 	n := min(len(w.initial), batchSize)
 	w.events = w.room(n)
-	for _, obj := range w.initial[:n] {
-		w.events = append(w.events, Delivery[T]{Event: listwatch.Event[T]{
+	for i, obj := range w.initial[:n] {
+		d := Delivery[T]{Event: listwatch.Event[T]{
 			Type: watch.Added, Object: obj, ResourceVersion: obj.GetResourceVersion(),
-		}})
+		}}
+		if w.whole != nil {
+			d.in, d.at = w.whole, len(w.whole.objects)-len(w.initial)+i
+		}
+		w.events = append(w.events, d)
 	}
 	w.initial = w.initial[n:]
 	if len(w.initial) == 0 {
-		w.initial = nil
+		w.initial, w.whole = nil, nil
 	}
 	return w.events
 }

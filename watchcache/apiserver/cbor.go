@@ -47,6 +47,8 @@ func (cborEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, 
 	return append(doc, members...), nil
 }
 
+func (cborEncoding) item(item any) ([]byte, error) { return direct.Marshal(content(item)) }
+
 // list writes the members of JSON's lists, in their order.
 func (cborEncoding) list(w *bufio.Writer, l list) error {
 	members := uint64(4)
@@ -74,11 +76,7 @@ func (cborEncoding) list(w *bufio.Writer, l list) error {
 		return err
 	}
 	for i := range l.size {
-		item, err := l.item(i)
-		if err != nil {
-			return err
-		}
-		if doc, err = direct.Marshal(content(item)); err != nil {
+		if doc, err = l.bytes(i); err != nil {
 			return err
 		}
 		if _, err := w.Write(doc); err != nil {

@@ -38,6 +38,9 @@ func (c codec[T]) object(f format, obj T) ([]byte, error) {
 	return f.document(kind, obj)
 }
 
+// itemKind is the kind of the encodings of list items, whose bytes have no kind of their own.
+type itemKind format
+
 // item is an object inside a list.
 func (c codec[T]) item(f format, obj T) (any, error) {
 	switch f.view {
@@ -50,10 +53,17 @@ func (c codec[T]) item(f format, obj T) (any, error) {
 }
 
 // list is a list in a format.
-func (c codec[T]) list(f format, meta metav1.ListMeta, objects []T) list {
+func (c codec[T]) list(f format, page watchcache.Page[T]) list {
+	items := page.Encode(itemKind(f), func(obj T) ([]byte, error) {
+		item, err := c.item(f, obj)
+		if err != nil {
+			return nil, err
+		}
+		return f.item(item)
+	})
 	l := list{
-		kind: c.listKind(f), meta: meta, size: len(objects),
-		item: func(i int) (any, error) { return c.item(f, objects[i]) },
+		kind: c.listKind(f), meta: page.Meta, size: len(page.Objects), bytes: items.Bytes, length: items.Len,
+		item: func(i int) (any, error) { return c.item(f, page.Objects[i]) },
 	}
 	if f.view == asTable {
 		l.columns = c.definitions()

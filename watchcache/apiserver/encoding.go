@@ -19,6 +19,8 @@ type encoding interface {
 	carries(view representation, sample any) bool
 	// document is an object as a document of its own, which names its kind.
 	document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, error)
+	// item is an item of a list, without what stands between items.
+	item(item any) ([]byte, error)
 	// list writes a list item by item.
 	list(w *bufio.Writer, l list) error
 	// frame is one event of a watch around a document.
@@ -66,4 +68,6 @@ type list struct {
 	columns []metav1.TableColumnDefinition // of a table, whose items are its rows
 	size    int
 	item    func(i int) (any, error)
+	bytes   func(i int) ([]byte, error)          // of an item, read-only
+	length  func(i int) (length int, known bool) // of bytes, if they are kept
 }

@@ -31,6 +31,8 @@ func (jsonEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, 
 	return append([]byte(fmt.Sprintf(`{"kind":%q,"apiVersion":%q,`, kind.Kind, kind.APIVersion)), doc[1:]...), nil
 }
 
+func (jsonEncoding) item(item any) ([]byte, error) { return stdjson.Marshal(item) }
+
 // list writes {"kind":…,"apiVersion":…,"metadata":…,"items":[…]}; a table has columns and rows
 // instead.
 func (jsonEncoding) list(w *bufio.Writer, l list) error {
@@ -53,11 +55,7 @@ func (jsonEncoding) list(w *bufio.Writer, l list) error {
 		if i > 0 {
 			_ = w.WriteByte(',')
 		}
-		item, err := l.item(i)
-		if err != nil {
-			return err
-		}
-		doc, err := stdjson.Marshal(item)
+		doc, err := l.bytes(i)
 		if err != nil {
 			return err
 		}

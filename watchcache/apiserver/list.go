@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"net/http"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/tributary-go/tributary/watchcache"
 )
 
@@ -15,18 +13,18 @@ func (e *resourceEndpoint[T]) serveList(c call, r watchcache.Request) error {
 	if err != nil {
 		return err
 	}
-	return e.respondList(c, page.Meta, page.Objects)
+	return e.respondList(c, page)
 }
 
 // respondList writes a list.
-func (e *resourceEndpoint[T]) respondList(c call, header metav1.ListMeta, objects []T) error {
+func (e *resourceEndpoint[T]) respondList(c call, page watchcache.Page[T]) error {
 	if err := c.request.Context().Err(); err != nil {
 		return err
 	}
 	c.Header().Set("Content-Type", c.format.contentType(false))
 	c.Header().Set("Cache-Control", "no-cache, private")
 	w := bufio.NewWriterSize(c, writeBuffer)
-	err := c.format.list(w, e.codec.list(c.format, header, objects))
+	err := c.format.list(w, e.codec.list(c.format, page))
 	if err == nil {
 		err = w.Flush()
 	}

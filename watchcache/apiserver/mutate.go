@@ -102,5 +102,5 @@ func (e *resourceEndpoint[T]) serveDeleteCollection(c call) error {
 		}
 		deleted = append(deleted, last)
 	}
-	return e.respondList(c, metav1.ListMeta{ResourceVersion: e.cache.ResourceVersion()}, deleted)
+	return e.respondList(c, watchcache.Page[T]{Objects: deleted, Meta: metav1.ListMeta{ResourceVersion: e.cache.ResourceVersion()}})
 }

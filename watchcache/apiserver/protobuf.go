@@ -46,6 +46,17 @@ func (protobufEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]by
 	return marshalInto(envelope(kind, m.Size()), m)
 }
 
+// item is a field of the list's message.
+func (protobufEncoding) item(item any) ([]byte, error) {
+	m := item.(message)
+	size := m.Size()
+	field := make([]byte, 0, itemHead(size)+size)
+	return marshalInto(binary.AppendUvarint(append(field, wire.Tag(wire.ListItems)), uint64(size)), m)
+}
+
+// itemHead is the length of what stands before an item of a size.
+func itemHead(size int) int { return 1 + len(binary.AppendUvarint(nil, uint64(size))) }
+
 // list goes over the items twice: the envelope comes first and tells the length of what follows.
 func (protobufEncoding) list(w *bufio.Writer, l list) error {
 	head := binary.AppendUvarint([]byte{wire.Tag(wire.ListMeta)}, uint64(l.meta.Size()))
@@ -55,30 +66,28 @@ func (protobufEncoding) list(w *bufio.Writer, l list) error {
 	}
 	total := len(head)
 	for i := range l.size {
-		item, err := l.item(i)
-		if err != nil {
-			return err
+		length, known := l.length(i)
+		if !known {
+			item, err := l.item(i)
+			if err != nil {
+				return err
+			}
+			size := item.(message).Size()
+			length = itemHead(size) + size
 		}
-		size := item.(message).Size()
-		total += 1 + len(binary.AppendUvarint(nil, uint64(size))) + size
+		total += length
 	}
 	_, _ = w.Write(envelope(l.kind, total))
 	_, _ = w.Write(head)
-	var buffer []byte
 	for i := range l.size {
-		item, err := l.item(i)
+		item, err := l.bytes(i)
 		if err != nil {
 			return err
 		}
-		m := item.(message)
-		buffer = binary.AppendUvarint(append(buffer[:0], wire.Tag(wire.ListItems)), uint64(m.Size()))
-		if buffer, err = marshalInto(buffer, m); err != nil {
+		if _, err := w.Write(item); err != nil {
 			return err
 		}
-		if _, err := w.Write(buffer); err != nil {
-			return err
-		}
-		total -= len(buffer)
+		total -= len(item)
 	}
 	if total != len(head) {
 		return errors.New("apiserver: an object changed while it was listed: stored objects are read-only")

@@ -1,7 +1,9 @@
 package apiserver
 
 import (
+	"bufio"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,18 +65,31 @@ func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience))
 	defer s.control.SetWriteDeadline(time.Time{})
 	encode := func(e listwatch.Event[T]) ([]byte, error) { return s.codec.event(s.format, e) }
+	burst := bursts.Get().(*bufio.Writer)
+	burst.Reset(s.ResponseWriter)
+	defer func() {
+		burst.Reset(nil)
+		bursts.Put(burst)
+	}()
 	for _, e := range events {
 		frame, err := e.Encoded(s.key, encode)
 		if err != nil {
+			_ = burst.Flush() // the stream ends here in any case
 			s.fail(err)
 			return err
 		}
-		if _, err := s.Write(frame); err != nil {
+		if _, err := burst.Write(frame); err != nil {
 			return err
 		}
 	}
+	if err := burst.Flush(); err != nil {
+		return err
+	}
 	return s.flush()
 }
+
+// bursts are buffers in which the events of a batch become one write, as far as they fit.
+var bursts = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writeBuffer) }}
 
 // fail ends the stream with an ERROR event.
 func (s *eventStream[T]) fail(cause error) {
