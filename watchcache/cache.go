@@ -76,18 +76,21 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	}
 	c.buffers.New = func() any { return new(make([]Delivery[T], 0, batchSize)) }
 	c.fields = map[string]func(T) string{nameField: func(obj T) string { return obj.GetName() }}
-	if !resource.ClusterScoped {
-		c.fields[namespaceField] = func(obj T) string { return obj.GetNamespace() }
-	}
 	c.indexes = map[string]*store.Index[T, string]{}
 	var schema []store.AnyIndex[T]
-	for _, f := range resource.Fields {
+	addField := func(f Field[T]) {
 		c.fields[f.Label] = f.Value
 		if f.Indexed {
 			index := store.NewIndex(f.Label, func(obj T) []string { return []string{f.Value(obj)} })
 			c.indexes[f.Label] = index
 			schema = append(schema, index)
 		}
+	}
+	if !resource.ClusterScoped {
+		addField(Field[T]{Label: namespaceField, Value: func(obj T) string { return obj.GetNamespace() }, Indexed: true})
+	}
+	for _, f := range resource.Fields {
+		addField(f)
 	}
 	c.objects = store.NewIndexer(schema...)
 	if c.revision != nil { // an origin is known to be empty, from the first version on

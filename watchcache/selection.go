@@ -121,12 +121,8 @@ func (s *selection[T]) candidates(state store.Snapshot[T]) iter.Seq[T] {
 		}
 		return func(func(T) bool) {}
 	}
-	if s.fields != nil {
-		for label, index := range s.cache.indexes {
-			if value, ok := s.fields.RequiresExactMatch(label); ok {
-				return index.Objects(state, value)
-			}
-		}
+	if index, value := s.smallest(state); index != nil {
+		return index.Objects(state, value)
 	}
 	return func(yield func(T) bool) {
 		for _, obj := range state.All() {
@@ -135,6 +131,21 @@ func (s *selection[T]) candidates(state store.Snapshot[T]) iter.Seq[T] {
 			}
 		}
 	}
+}
+
+// smallest is the index under one value of which all that can match stands, and that value. If
+// there are several, it is the one with the fewest objects.
+func (s *selection[T]) smallest(state store.Snapshot[T]) (smallest *store.Index[T, string], value string) {
+	for label, index := range s.cache.indexes {
+		wanted, ok := s.namespace, label == namespaceField && s.namespace != ""
+		if !ok && s.fields != nil {
+			wanted, ok = s.fields.RequiresExactMatch(label)
+		}
+		if ok && (smallest == nil || index.Len(state, wanted) < smallest.Len(state, value)) {
+			smallest, value = index, wanted
+		}
+	}
+	return smallest, value
 }
 
 // pinned reports whether one object at most can match.
