@@ -56,7 +56,12 @@
 // # Cost
 //
 // The window keeps the old version of each object that it has a change of, and the encodings that
-// somebody asked for, within [WithWindowBytes]. Each page of a list sorts the selected objects, at
-// eight bytes per object; an exact list undoes the changes since. A waiting watcher costs its stack
-// and 2 KB, and 9 KB more while it reads a burst.
+// somebody asked for, within [WithWindowBytes]. A waiting watcher costs its stack and 2 KB, and
+// 9 KB more while it reads a burst.
+//
+// Lists and initial events of the whole collection share the order of a state, at eight bytes per
+// object, and its encodings, within [WithListBytes] (TestListsShareEncodings). The next state takes
+// over what has not changed. Nothing is kept without a reader. A list of one namespace or of one
+// value of an indexed field reads and sorts the objects of that value alone
+// (TestAListReadsWhatItSelectsAlone). An exact list undoes the changes since.
 package watchcache

@@ -22,8 +22,11 @@
 //
 // # Cost
 //
-// A change is encoded once per format, whatever the number of watchers. A list is written object by
-// object.
+// A change is encoded once per format, whatever the number of watchers, and so are the objects of
+// lists and initial events of a whole collection, within watchcache.WithListBytes. A list is
+// written object by object; the events that a watcher takes at once are one write, up to 32 KiB
+// (TestABurstIsFewWrites). A client that does not read is cut after 30 seconds, and leaves nothing
+// behind (TestBadReadersLeaveNothingBehind).
 //
 // # How it differs from the API server
 //

@@ -1,0 +1,110 @@
+package apiserver_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// countedWrites is an answer that counts how often it is written to.
+type countedWrites struct {
+	recorded
+	writes int
+}
+
+func (w *countedWrites) Write(b []byte) (int, error) {
+	w.writes++
+	return w.recorded.Write(b)
+}
+
+// TestABurstIsFewWrites: the events that a watcher takes at once become one write, as far as they
+// fit into 32 KiB.
+func TestABurstIsFewWrites(t *testing.T) {
+	r := newRig(t)
+	for i := range 100 {
+		r.create(t, pod(fmt.Sprint("pod-", i)))
+	}
+	w := &countedWrites{}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods?watch=1&timeoutSeconds=1", nil)
+	require.NoError(t, err)
+	request.Header.Set("Accept", wireProtobuf)
+	r.ServeHTTP(w, request)
+	require.Greater(t, len(w.body), 8<<10)
+	require.LessOrEqual(t, w.writes, 1+len(w.body)/(32<<10))
+}
+
+// TestBadReadersLeaveNothingBehind: clients that never read, read a byte after each write, or come
+// and go many times cost the others no event. After them, memory and goroutines are what they were.
+func TestBadReadersLeaveNothingBehind(t *testing.T) {
+	const each, writes, most = 100, 60, 8 << 20
+	visits := 5000
+	if testing.Short() {
+		visits = 500
+	}
+	r := newRig(t, watchcache.WithWindowBytes(4<<20))
+	fat := pod("fat")
+	fat.Annotations = map[string]string{"text": strings.Repeat("x", 64<<10)}
+	last := r.create(t, fat)
+	host := strings.TrimPrefix(r.url, "http://")
+	open := func() net.Conn {
+		connection, err := net.Dial("tcp", host)
+		require.NoError(t, err)
+		require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(4<<10))
+		_, err = fmt.Fprint(connection, "GET /api/v1/pods?watch=1&resourceVersion=0 HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		return connection
+	}
+	healthy := r.watchPath(t, "/api/v1/pods?watch=1", wireJSON)
+	healthy.skip(wireJSON)
+	http.DefaultClient.CloseIdleConnections()
+	before, goroutines := liveHeap(), runtime.NumGoroutine()
+
+	var silent, slow []net.Conn
+	for range each {
+		silent, slow = append(silent, open()), append(slow, open())
+	}
+	for i := range writes {
+		next := last.DeepCopy()
+		next.Labels = map[string]string{"i": fmt.Sprint(i)}
+		var err error
+		last, err = r.pods.Update(next)
+		require.NoError(t, err)
+		healthy.skip(wireJSON)
+		for _, connection := range slow {
+			_, err := connection.Read(make([]byte, 1))
+			require.NoError(t, err)
+		}
+	}
+	for _, connection := range append(silent, slow...) {
+		require.NoError(t, connection.Close())
+	}
+	var visitors sync.WaitGroup
+	for range 8 {
+		visitors.Go(func() {
+			for range visits / 8 {
+				connection := open()
+				line, err := bufio.NewReaderSize(connection, 64).ReadSlice('\n')
+				if err != nil || !strings.Contains(string(line), "200") {
+					t.Errorf("%q: %v", line, err)
+				}
+				_ = connection.Close()
+			}
+		})
+	}
+	visitors.Wait()
+	const ofTheCheck = 2 // eventually has a goroutine for the condition
+	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+ofTheCheck }, "the goroutines end")
+	live := liveHeap() - before
+	t.Logf("%d KB more are live", live>>10)
+	require.Less(t, live, int64(most), "the window's bytes, and nothing else")
+	runtime.KeepAlive(r)
+}
