@@ -20,7 +20,8 @@ const columns = 100
 
 // wrapped are the folders whose Go comments are wrapped. The list only grows.
 var wrapped = []string{
-	".", "bench", "bench/fanout", "bench/interop", "bench/world", "controllerruntime", "e2e", "e2e/assets", "e2e/cluster",
+	".", "bench", "bench/fanout", "bench/interop", "bench/interop/caches", "bench/world", "controllerruntime", "controllerruntime/examples/controller",
+	"e2e", "e2e/assets", "e2e/cluster",
 	"e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "cmd/tributary", "etcd", "etcd/backup",
 	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods",
 	"examples/readme/agent", "examples/readme/controller", "examples/readme/unittest",
@@ -34,7 +35,7 @@ var wrapped = []string{
 	"watchcache", "watchcache/apiserver", "watchcache/collection",
 	"watchcache/internal/apierror", "watchcache/internal/cachetest",
 	"watchcache/internal/object",
-	"informer", "informer/clientgo", "listwatch", "listwatch/listwatchtest", "reflector",
+	"informer", "informer/clientgo", "informer/clientgo/informers", "internal/watchlist", "listwatch", "listwatch/listwatchtest", "reflector",
 }
 
 // target is the part of a line that cannot be wrapped: an address, or the target of a link.

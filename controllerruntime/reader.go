@@ -155,8 +155,12 @@ func (c *collection) fill(out client.ObjectList, found []object, asked *bool) er
 	into := reflect.ValueOf(items).Elem()
 	element := into.Type().Elem()
 	all := reflect.MakeSlice(into.Type(), len(found), len(found))
+	config, same := c.config(metav1.NamespaceAll)
+	same = same && len(c.configs) == 1
 	for i, obj := range found {
-		config, _ := c.config(obj.GetNamespace())
+		if !same {
+			config, _ = c.config(obj.GetNamespace())
+		}
 		var item runtime.Object = obj
 		if !uncopied(config, asked) {
 			item = obj.DeepCopyObject()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -59,6 +60,7 @@ type leased struct {
 	key      copyKey
 	informer interface {
 		Run(context.Context) error
+		WaitSynced(context.Context) error
 		Ready(time.Duration) error
 		Status() Status
 	}
@@ -163,6 +165,30 @@ func (s *Set) Ready(maxStaleness time.Duration) error {
 	}
 	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(all...)
+}
+
+// WaitSynced blocks until all copies that are leased at the call are synced, as
+// [Informer.WaitSynced] says. The error names the first copy, by name, that is not. A copy whose
+// last lease is closed meanwhile is not waited for.
+func (s *Set) WaitSynced(ctx context.Context) error {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.copies))
+	s.mu.Unlock()
+	slices.SortFunc(all, func(a, b *leased) int { return strings.Compare(a.key.String(), b.key.String()) })
+	for _, c := range all {
+		err := c.informer.WaitSynced(ctx)
+		if err != nil && !s.released(c) {
+			return fmt.Errorf("%s: %w", c.key, err)
+		}
+	}
+	return nil
+}
+
+// released reports whether the last lease of a copy was closed.
+func (s *Set) released(c *leased) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.leases == 0
 }
 
 // CopyStatus is the health of one copy of a [Set], or of one member of a [Union].

@@ -317,3 +317,34 @@ func TestLeasesComeAndGo(t *testing.T) {
 		require.True(t, strings.HasPrefix(r.String(), "watch pods"), r.String())
 	}
 }
+
+// TestSetWaitsForAllCopies: a set is synced when all leased copies are; the error names the copy
+// that is not. A copy that is returned meanwhile is not waited for.
+func TestSetWaitsForAllCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := newPods(t, "a")
+		set := informer.NewSet(pods.Server().Config())
+		require.NoError(t, set.WaitSynced(t.Context()), "nothing is leased")
+		all := acquire(t, set)
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorContains(t, set.WaitSynced(soon), "nobody has called Run of the set")
+		startSet(t, set)
+		require.NoError(t, set.WaitSynced(t.Context()))
+		require.True(t, all.Status().Synced)
+
+		pods.Fail(listwatchtest.List, apierrors.NewForbidden(podsResource.GroupResource(), "", nil), listwatchtest.UntilLifted())
+		pods.NoWatchList(listwatchtest.UntilLifted())
+		refused := acquire(t, set, listwatch.InNamespace("other"))
+		soon, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := set.WaitSynced(soon)
+		require.ErrorContains(t, err, "pods/v1 as *v1.Pod, in other: ")
+		require.True(t, apierrors.IsForbidden(err), err)
+		waited := make(chan error, 1)
+		go func() { waited <- set.WaitSynced(t.Context()) }()
+		synctest.Wait()
+		refused.Close()
+		require.NoError(t, <-waited)
+	})
+}

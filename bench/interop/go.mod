@@ -6,6 +6,8 @@ require (
 	github.com/go-logr/logr v1.4.4
 	github.com/stretchr/testify v1.12.1
 	github.com/tributary-go/tributary v0.0.0-00010101000000-000000000000
+	github.com/tributary-go/tributary/bench v0.0.0-00010101000000-000000000000
+	github.com/tributary-go/tributary/controllerruntime v0.0.0-00010101000000-000000000000
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
@@ -67,3 +69,7 @@ require (
 )
 
 replace github.com/tributary-go/tributary => ../../
+
+replace github.com/tributary-go/tributary/bench => ../
+
+replace github.com/tributary-go/tributary/controllerruntime => ../../controllerruntime

@@ -157,8 +157,6 @@ func (w *workspace) useNewCache(packagePath string) {
 	suites, err := filepath.Glob(w.file(packagePath + "/*_suite_test.go"))
 	require.NoError(w.t, err)
 	require.Len(w.t, suites, 1)
-	parsed, err := parser.ParseFile(token.NewFileSet(), suites[0], nil, parser.PackageClauseOnly)
-	require.NoError(w.t, err)
 	content := fmt.Sprintf(`package %s
 
 import (
@@ -168,6 +166,14 @@ import (
 )
 
 func init() { tributarycache.NewOurs = controllerruntime.NewCache }
-`, parsed.Name.Name)
+`, packageOf(w.t, suites[0]))
 	require.NoError(w.t, os.WriteFile(w.file(packagePath+"/tributary_test.go"), []byte(content), 0o644))
+}
+
+// packageOf returns the name of a file's package.
+func packageOf(t testing.TB, file string) string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly)
+	require.NoError(t, err)
+	return parsed.Name.Name
 }

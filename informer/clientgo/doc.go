@@ -12,6 +12,9 @@
 //
 //	cache.Options{NewInformer: clientgo.NewInformer}           // sigs.k8s.io/controller-runtime/pkg/cache
 //
+// Package informers, below this one, has client-go's shared informer factory. [FromClientset] makes
+// an informer for any generated clientset.
+//
 // # What is untyped
 //
 // Those interfaces speak of any, and so do two files of this package. An object of another type

@@ -62,15 +62,19 @@ type copied[T store.Object] interface {
 // Status, as that of [Informer]. It panics if an indexer cannot be added, which is a mistake in the
 // program.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	source := &checked{want: reflect.TypeOf(example)}
-	checked := listwatch.Intercept(listwatch.FromClientGo[Object](lw), source.list, source.watch)
-	errs := newWatchErrors(example)
-	i := informer.New(watched(checked, errs))
-	s := &shared[Object]{informer: i, indexer: newIndexer[Object](i), source: source, errs: errs, resync: resync}
+	s := newInformer(listwatch.FromClientGo[Object](lw), false, example, resync)
 	if err := s.indexer.AddIndexers(indexers); err != nil {
 		panic(err)
 	}
 	return s
+}
+
+// newInformer makes an informer whose transform and watch error handler may be set until Run.
+func newInformer(source listwatch.ListerWatcher[Object], shares bool, example runtime.Object, resync time.Duration) *shared[Object] {
+	check := &checked{want: reflect.TypeOf(example), shares: shares}
+	errs := newWatchErrors(example)
+	i := informer.New(watched(listwatch.Intercept(source, check.list, check.watch), errs))
+	return &shared[Object]{informer: i, indexer: newIndexer[Object](i), source: check, errs: errs, resync: resync}
 }
 
 // shared is an informer as a cache.SharedIndexInformer, and as the cache.Controller of

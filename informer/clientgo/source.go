@@ -25,6 +25,7 @@ type Object interface {
 // that fails either as unusable, and lists again.
 type checked struct {
 	want      reflect.Type // nil: any
+	shares    bool         // objects share memory, so a transform gets a copy
 	transform atomic.Pointer[cache.TransformFunc]
 	started   atomic.Bool
 }
@@ -69,6 +70,9 @@ func (c *checked) object(op, event string, obj Object) (Object, error) {
 	transform := c.transform.Load()
 	if transform == nil || *transform == nil {
 		return obj, nil
+	}
+	if c.shares {
+		obj = obj.DeepCopyObject().(Object)
 	}
 	changed, err := (*transform)(obj)
 	if err != nil {

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// measurement is one row: a process of its own.
+type measurement struct {
+	URL     string
+	Library string // tributary or controller-runtime
+	GOGC    int
+	Form    string // pods or widgets
+	Objects int
+	Keep    bool          // keep managedFields
+	Each    time.Duration // how long each kind of read is repeated
+}
+
+// result is what one process measured.
+type result struct {
+	Live, Peak, RSS, PeakRSS float64            // MB
+	CPU                      float64            // seconds, to the synced cache
+	Reads                    map[string]float64 // CPU microseconds per read
+}
+
+func main() {
+	quick := flag.Bool("quick", false, "small and once: shows that everything runs, not how fast")
+	child := flag.String("measure", "", "a measurement in JSON, for the processes that this command starts")
+	repeat := flag.Int("repeat", 3, "how often each row is measured; the tables have medians")
+	only := flag.String("only", "", "the table whose title begins so (default: all)")
+	flag.Parse()
+	if err := run(*child, *only, *quick, *repeat); err != nil {
+		fmt.Fprintln(os.Stderr, "caches:", err)
+		os.Exit(1)
+	}
+}
+
+func run(child, only string, quick bool, repeat int) error {
+	if child != "" {
+		var m measurement
+		if err := json.Unmarshal([]byte(child), &m); err != nil {
+			return err
+		}
+		return m.measure(context.Background())
+	}
+	pods, widgets, many, each := 50_000, 20_000, 88_000, time.Second
+	if quick {
+		pods, widgets, many, each, repeat = 1000, 500, 1500, 20*time.Millisecond, 1
+	}
+	for _, row := range []struct {
+		title string
+		m     measurement
+	}{
+		{"stripped pods", measurement{Form: "pods", Objects: pods}},
+		{"pods with managedFields", measurement{Form: "pods", Objects: pods, Keep: true}},
+		{"custom resources, unstructured", measurement{Form: "widgets", Objects: widgets}},
+		{"many pods", measurement{Form: "pods", Objects: many}},
+	} {
+		if !strings.HasPrefix(row.title, only) {
+			continue
+		}
+		row.m.Each = each
+		if err := table(row.title, row.m, repeat); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columns are what each table compares. The smaller heap is collected more often: the last column
+// has about the memory of controller-runtime's cache.
+var columns = []measurement{
+	{Library: "tributary", GOGC: 100}, {Library: "controller-runtime", GOGC: 100}, {Library: "tributary", GOGC: 400},
+}
+
+// table measures both caches by turns, and prints their medians and ratios.
+func table(title string, m measurement, repeat int) error {
+	url, stop, err := serve(m)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	m.URL = url
+	results := make([][]result, len(columns))
+	for range repeat {
+		for i, column := range columns {
+			m.Library, m.GOGC = column.Library, column.GOGC
+			r, err := m.apart()
+			if err != nil {
+				return fmt.Errorf("%s of %s: %w", title, m.Library, err)
+			}
+			results[i] = append(results[i], r)
+		}
+	}
+	fmt.Printf("\n### %s (%d objects)\n\n", title, m.Objects)
+	fmt.Println("| | tributary | controller-runtime | ratio | tributary, GOGC=400 | ratio |")
+	fmt.Println("|---|---|---|---|---|---|")
+	line := func(name string, of func(result) float64) {
+		ours, theirs, more := median(results[0], of), median(results[1], of), median(results[2], of)
+		fmt.Printf("| %s | %.4g | %.4g | %.2f | %.4g | %.2f |\n", name, ours, theirs, ours/theirs, more, more/theirs)
+	}
+	line("live heap MB", func(r result) float64 { return r.Live })
+	line("peak heap MB", func(r result) float64 { return r.Peak })
+	line("RSS after a collection MB", func(r result) float64 { return r.RSS })
+	line("peak RSS MB", func(r result) float64 { return r.PeakRSS })
+	line("CPU s until synced", func(r result) float64 { return r.CPU })
+	for _, read := range readNames {
+		line(read+", CPU us", func(r result) float64 { return r.Reads[read] })
+	}
+	return nil
+}
+
+func (m measurement) apart() (r result, err error) {
+	arguments, err := json.Marshal(m)
+	if err != nil {
+		return r, err
+	}
+	command := exec.Command(os.Args[0], "-measure", string(arguments))
+	command.Stderr = os.Stderr
+	command.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
+		return strings.HasPrefix(s, "GOGC=") || strings.HasPrefix(s, "GOMEMLIMIT=")
+	}), fmt.Sprint("GOGC=", m.GOGC))
+	out, err := command.Output()
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(out, &r)
+}
+
+func median(results []result, of func(result) float64) float64 {
+	var all []float64
+	for _, r := range results {
+		all = append(all, of(r))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}

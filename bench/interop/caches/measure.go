@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tributary-go/tributary/controllerruntime"
+)
+
+var ofWidgets = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+
+// measure fills a cache, reads it, and prints a result.
+func (m measurement) measure(ctx context.Context) error {
+	log.SetLogger(logr.Discard())
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	c, err := m.newCache()
+	if err != nil {
+		return err
+	}
+	obj := m.object()
+	if err := c.IndexField(ctx, obj, "node", nodeOf); err != nil {
+		return err
+	}
+	runtime.GC()
+	var r result
+	peak := watchHeap(ctx)
+	before := cpu()
+	ended := make(chan error, 1)
+	go func() { ended <- c.Start(ctx) }()
+	if !c.WaitForCacheSync(ctx) {
+		return errors.New("the cache has not synced")
+	}
+	r.CPU = (cpu() - before).Seconds()
+	r.Peak = float64(peak()) / 1e6
+	runtime.GC()
+	runtime.GC()
+	r.Live = float64(heap()) / 1e6
+	r.PeakRSS = statusMB("VmHWM")
+	debug.FreeOSMemory()
+	r.RSS = statusMB("VmRSS")
+	if r.Reads, err = m.reads(ctx, c); err != nil {
+		return err
+	}
+	runtime.KeepAlive(c)
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+func (m measurement) newCache() (cache.Cache, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	mapper.Add(ofWidgets, meta.RESTScopeNamespace)
+	options := cache.Options{Mapper: mapper}
+	if !m.Keep {
+		options.DefaultTransform = cache.TransformStripManagedFields()
+	}
+	config := &rest.Config{Host: m.URL, QPS: -1}
+	if m.Library == "tributary" {
+		return controllerruntime.NewCache(config, options)
+	}
+	return cache.New(config, options)
+}
+
+func (m measurement) object() client.Object {
+	if m.Form == "pods" {
+		return &corev1.Pod{}
+	}
+	widget := &unstructured.Unstructured{}
+	widget.SetGroupVersionKind(ofWidgets)
+	return widget
+}
+
+func (m measurement) list() client.ObjectList {
+	if m.Form == "pods" {
+		return &corev1.PodList{}
+	}
+	widgets := &unstructured.UnstructuredList{}
+	widgets.SetGroupVersionKind(ofWidgets.GroupVersion().WithKind("WidgetList"))
+	return widgets
+}
+
+func nodeOf(obj client.Object) []string {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		return []string{pod.Spec.NodeName}
+	}
+	return []string{obj.GetName()[:min(len(obj.GetName()), 9)]}
+}
+
+const (
+	getCopy     = "Get"
+	getShared   = "Get, not copied"
+	indexCopy   = "List by index"
+	indexShared = "List by index, not copied"
+	labelNone   = "List by a label that nothing has"
+	allShared   = "List of all, not copied"
+	allCopy     = "List of all"
+)
+
+var readNames = []string{getCopy, getShared, indexCopy, indexShared, labelNone, allShared, allCopy}
+
+// reads times each kind of read for a while.
+func (m measurement) reads(ctx context.Context, c client.Reader) (map[string]float64, error) {
+	all := m.list()
+	if err := c.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	items, err := meta.ExtractList(all)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) != m.Objects {
+		return nil, fmt.Errorf("the cache has %d objects, not %d", len(items), m.Objects)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	keys, nodes := make([]client.ObjectKey, 1000), make([]string, 1000)
+	for i := range keys {
+		obj := items[random.IntN(len(items))].(client.Object)
+		keys[i], nodes[i] = client.ObjectKeyFromObject(obj), nodeOf(obj)[0]
+	}
+	items, all = nil, nil
+	runtime.GC()
+	reads := map[string]func(i int) error{
+		getCopy:   func(i int) error { return c.Get(ctx, keys[i%1000], m.object()) },
+		getShared: func(i int) error { return c.Get(ctx, keys[i%1000], m.object(), client.UnsafeDisableDeepCopy) },
+		indexCopy: func(i int) error { return c.List(ctx, m.list(), client.MatchingFields{"node": nodes[i%1000]}) },
+		indexShared: func(i int) error {
+			return c.List(ctx, m.list(), client.MatchingFields{"node": nodes[i%1000]}, client.UnsafeDisableDeepCopy)
+		},
+		labelNone: func(int) error { return c.List(ctx, m.list(), client.MatchingLabels{"no": "such"}) },
+		allShared: func(int) error { return c.List(ctx, m.list(), client.UnsafeDisableDeepCopy) },
+		allCopy:   func(int) error { return c.List(ctx, m.list()) },
+	}
+	figures := map[string]float64{}
+	for _, name := range readNames {
+		read, n := reads[name], 0
+		runtime.GC()
+		before, began := cpu(), time.Now()
+		for ; n == 0 || time.Since(began) < m.Each; n++ {
+			if err := read(n); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		figures[name] = float64((cpu() - before).Microseconds()) / float64(n)
+	}
+	return figures, nil
+}
+
+// cpu is the user and system time of this process.
+func cpu() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// watchHeap samples the heap until its result is called, which returns the largest value.
+func watchHeap(ctx context.Context) (peak func() uint64) {
+	var most atomic.Uint64
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for tick := time.Tick(time.Millisecond); ; {
+			most.Store(max(most.Load(), heap()))
+			select {
+			case <-tick:
+			case <-done:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() uint64 { close(done); <-ended; return most.Load() }
+}
+
+// statusMB reads a line of /proc/self/status, which is in kB.
+func statusMB(name string) float64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			kB, _ := strconv.ParseFloat(strings.Fields(value)[0], 64)
+			return kB / 1000
+		}
+	}
+	return 0
+}

@@ -1,0 +1,139 @@
+package informers
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/informers/internalinterfaces"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/listwatch"
+)
+
+// The types of client-go's package, for programs that name them.
+type (
+	// SharedInformerFactory is client-go's.
+	SharedInformerFactory = informers.SharedInformerFactory
+	// GenericInformer is client-go's.
+	GenericInformer = informers.GenericInformer
+)
+
+// SharedInformerOption changes a factory.
+type SharedInformerOption func(*settings)
+
+type settings struct {
+	namespace string
+	narrow    []listwatch.Option
+	factory   []informers.SharedInformerOption
+	err       error
+}
+
+// NewSharedInformerFactory makes a factory of informers of all namespaces. defaultResync is the
+// interval of redelivery for handlers that ask for none; 0 means never.
+func NewSharedInformerFactory(client kubernetes.Interface, defaultResync time.Duration) SharedInformerFactory {
+	return NewSharedInformerFactoryWithOptions(client, defaultResync)
+}
+
+// NewSharedInformerFactoryWithOptions makes a factory. Nothing is asked of the server before Start.
+// It panics if the options of [WithTweakListOptions] are no selectors, a mistake in the program.
+func NewSharedInformerFactoryWithOptions(
+	client kubernetes.Interface, defaultResync time.Duration, optionList ...SharedInformerOption,
+) SharedInformerFactory {
+	var s settings
+	for _, option := range optionList {
+		option(&s)
+	}
+	if s.err != nil {
+		panic(s.err)
+	}
+	return &factory{
+		SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, defaultResync, s.factory...),
+		client:                client, namespace: s.namespace, narrow: append(s.narrow, listwatch.InNamespace(s.namespace)),
+	}
+}
+
+// WithNamespace keeps one namespace. Types in cluster scope are not narrowed.
+func WithNamespace(namespace string) SharedInformerOption {
+	return func(s *settings) { s.namespace = namespace }
+}
+
+// WithTweakListOptions narrows all collections. tweak is called once, and its label and field
+// selectors are used for every request; it has no other effect.
+func WithTweakListOptions(tweak internalinterfaces.TweakListOptionsFunc) SharedInformerOption {
+	return func(s *settings) {
+		var o metav1.ListOptions
+		tweak(&o)
+		label, err := labels.Parse(o.LabelSelector)
+		if err != nil {
+			s.err = fmt.Errorf("informers: WithTweakListOptions: label selector %q: %w", o.LabelSelector, err)
+			return
+		}
+		field, err := fields.ParseSelector(o.FieldSelector)
+		if err != nil {
+			s.err = fmt.Errorf("informers: WithTweakListOptions: field selector %q: %w", o.FieldSelector, err)
+			return
+		}
+		s.narrow = append(s.narrow, listwatch.Labels(label), listwatch.Fields(field))
+	}
+}
+
+// WithTransform changes each object before it is stored. transform gets a copy and may write into
+// it. To drop managedFields, [WithListWatch] with listwatch.DropManagedFields costs less.
+func WithTransform(transform cache.TransformFunc) SharedInformerOption {
+	return func(s *settings) { s.factory = append(s.factory, informers.WithTransform(transform)) }
+}
+
+// WithCustomResyncConfig gives types an interval of redelivery of their own.
+func WithCustomResyncConfig(resync map[metav1.Object]time.Duration) SharedInformerOption {
+	return func(s *settings) { s.factory = append(s.factory, informers.WithCustomResyncConfig(resync)) }
+}
+
+// WithListWatch sets how all collections are read. client-go's package has no such option.
+func WithListWatch(optionList ...listwatch.Option) SharedInformerOption {
+	return func(s *settings) { s.narrow = append(s.narrow, optionList...) }
+}
+
+// factory is client-go's factory, which starts informers and waits for them, with other informers
+// in it.
+type factory struct {
+	SharedInformerFactory
+	client    kubernetes.Interface
+	namespace string
+	narrow    []listwatch.Option
+}
+
+// InformerFor makes an informer of ours for the clientset's own types. For other types it calls
+// newFunc.
+func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	if !clientgo.HasResource(f.client, obj) {
+		return f.SharedInformerFactory.InformerFor(obj, newFunc)
+	}
+	return f.SharedInformerFactory.InformerFor(obj, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return clientgo.FromClientset(client, obj, resync, f.narrow...)
+	})
+}
+
+// ForResource puts our informer into client-go's factory, which then finds it there.
+func (f *factory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
+	for kind := range scheme.Scheme.KnownTypes(resource.GroupVersion()) {
+		plural, _ := meta.UnsafeGuessKindToResource(resource.GroupVersion().WithKind(kind))
+		if plural != resource {
+			continue
+		}
+		obj, err := scheme.Scheme.New(resource.GroupVersion().WithKind(kind))
+		if err == nil && clientgo.HasResource(f.client, obj) {
+			f.InformerFor(obj, nil)
+		}
+	}
+	return f.SharedInformerFactory.ForResource(resource)
+}

@@ -1,0 +1,188 @@
+package informers_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgo "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/informer/clientgo/informers"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+}
+
+func pod(namespace, name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}}}
+}
+
+// start runs a factory until the test ends, and waits for its informers.
+func start(t *testing.T, f informers.SharedInformerFactory) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); f.Shutdown() })
+	f.StartWithContext(ctx)
+	for of, synced := range f.WaitForCacheSync(t.Context().Done()) {
+		require.True(t, synced, of)
+	}
+}
+
+// requireOurs looks into the factory: what its groups return is wrapped by client-go.
+func requireOurs(t *testing.T, f informers.SharedInformerFactory, obj runtime.Object) {
+	t.Helper()
+	i := f.InformerFor(obj, nil) // it is there
+	require.Implements(t, (*interface{ Status() informer.Status })(nil), i, "an informer of client-go's")
+}
+
+// TestFactory: listers, handlers, namespaces, selectors and transforms, on a server and on
+// client-go's fake clientset.
+func TestFactory(t *testing.T) {
+	for name, clientset := range map[string]func(*testing.T) kubernetes.Interface{
+		"server": func(t *testing.T) kubernetes.Interface {
+			pods := listwatchtest.New(t, watchcache.Pods())
+			for _, p := range []*corev1.Pod{pod("ns", "a"), pod("ns", "b"), pod("other", "a")} {
+				pods.Create(p)
+			}
+			client, err := kubernetes.NewForConfig(pods.Server().Config())
+			require.NoError(t, err)
+			return client
+		},
+		"fake": func(*testing.T) kubernetes.Interface {
+			return fake.NewClientset(pod("ns", "a"), pod("ns", "b"), pod("other", "a"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, row := range []struct {
+				options []informers.SharedInformerOption
+				want    []string
+			}{
+				{nil, []string{"ns/a", "ns/b", "other/a"}},
+				{[]informers.SharedInformerOption{informers.WithNamespace("ns")}, []string{"ns/a", "ns/b"}},
+				{[]informers.SharedInformerOption{informers.WithNamespace("ns"), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+					o.LabelSelector = "app=a"
+				})}, []string{"ns/a"}},
+				{[]informers.SharedInformerOption{informers.WithTransform(func(obj any) (any, error) {
+					obj.(*corev1.Pod).Spec.NodeName = "changed"
+					return obj, nil
+				})}, []string{"ns/a@changed", "ns/b@changed", "other/a@changed"}},
+			} {
+				f := informers.NewSharedInformerFactoryWithOptions(clientset(t), 0, row.options...)
+				pods := f.Core().V1().Pods()
+				pods.Informer()
+				requireOurs(t, f, &corev1.Pod{})
+				added := make(chan string, 10)
+				_, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+					added <- obj.(*corev1.Pod).Name
+				}})
+				require.NoError(t, err)
+				start(t, f)
+				all, err := pods.Lister().List(labels.Everything())
+				require.NoError(t, err)
+				var got []string
+				for _, p := range all {
+					key := p.Namespace + "/" + p.Name
+					if p.Spec.NodeName != "" {
+						key += "@" + p.Spec.NodeName
+					}
+					got = append(got, key)
+					<-added
+				}
+				require.ElementsMatch(t, row.want, got)
+			}
+		})
+	}
+}
+
+// TestEveryResource: for each built-in type, in all namespaces and in one, the factory asks for
+// what client-go's asks for.
+func TestEveryResource(t *testing.T) {
+	before := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil // they would print each refusal
+	defer func() { utilruntime.ErrorHandlers = before }()
+	for _, namespace := range []string{"", "ns"} {
+		asked := func(newFactory func(kubernetes.Interface) clientgo.SharedInformerFactory, check func(clientgo.SharedInformerFactory, runtime.Object)) []string {
+			paths := make(chan string, 10000)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				paths <- r.URL.Path
+				http.Error(w, "not today", http.StatusForbidden)
+			}))
+			defer server.Close()
+			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+			require.NoError(t, err)
+			f := newFactory(client)
+			count := 0
+			for kind := range scheme.Scheme.AllKnownTypes() {
+				resource, _ := meta.UnsafeGuessKindToResource(kind)
+				generic, err := f.ForResource(resource)
+				if err != nil {
+					continue // not a resource with an informer
+				}
+				count++
+				generic.Informer()
+				obj, err := scheme.Scheme.New(kind)
+				require.NoError(t, err)
+				check(f, obj)
+			}
+			require.Greater(t, count, 50)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer f.Shutdown()
+			defer cancel()
+			f.Start(ctx.Done())
+			found := map[string]bool{}
+			for len(found) < count {
+				found[<-paths] = true
+			}
+			var all []string
+			for path := range found {
+				all = append(all, path)
+			}
+			slices.Sort(all)
+			return all
+		}
+		theirs := asked(func(client kubernetes.Interface) clientgo.SharedInformerFactory {
+			return clientgo.NewSharedInformerFactoryWithOptions(client, 0, clientgo.WithNamespace(namespace))
+		}, func(clientgo.SharedInformerFactory, runtime.Object) {})
+		ours := asked(func(client kubernetes.Interface) clientgo.SharedInformerFactory {
+			return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+		}, func(f clientgo.SharedInformerFactory, obj runtime.Object) { requireOurs(t, f, obj) })
+		require.Equal(t, theirs, ours)
+	}
+}
+
+// TestOptions: what a factory refuses, and what it leaves to client-go.
+func TestOptions(t *testing.T) {
+	require.PanicsWithError(t, `informers: WithTweakListOptions: field selector "a": invalid selector: 'a'; can't understand 'a'`, func() {
+		informers.NewSharedInformerFactoryWithOptions(fake.NewClientset(), 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = "a"
+		}))
+	})
+	f := informers.NewSharedInformerFactory(fake.NewClientset(), time.Hour)
+	_, err := f.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "unknown"})
+	require.Error(t, err)
+	own := cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, nil)
+	require.Same(t, own, f.InformerFor(&metav1.PartialObjectMetadata{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
+		return own
+	}))
+}
