@@ -43,29 +43,17 @@ var toolsCacheTable = table{
 		"TestCacheTransactionShouldIndexErrors": {
 			"cache.TransactionStore, by which client-go's informer writes, is not a part of cache.Indexer, and our indexers lack it",
 			"not cache.TransactionStore: missing method Transaction"},
-		"TestEventPanics": {
-			"it sets runtime.ReallyCrash to false: client-go then logs a handler's panic and goes on, ours ends Run as ever",
-			`panic: informer: handler "handler-1" panicked: fake panic (at added pod1)`},
 		"TestMutationDetector": {
 			"it puts a detector into a field of client-go's informer; ours is a test of its own",
 			"test timed out"},
-		"TestPanicPropagated": {
-			"it wants the very value that the handler panicked with: Run panics with an error that wraps it and names the handler",
-			`unrecognized panic in controller run: informer: handler "handler-1" panicked: Just panic. (at added test)`},
 		"TestResyncCheckPeriod": {
 			"it reads fields of client-go's informer: ours has no common period, each handler has its own",
 			"invalid memory address or nil pointer dereference"},
-		"TestSharedInformerErrorHandling": {
-			"SetWatchErrorHandler takes a *cache.Reflector: ours returns an error, which the test does not look at",
-			"Timeout waiting for error handler call"},
-		"TestSharedInformerRemoveForeignHandler": {
-			"client-go does nothing and says nothing when it is told to remove a handler of another informer; ours returns an error",
-			"removing of second pointer handler failed: clientgo: remove a handler: the registration is not one of this informer's"},
 	},
 	timing: map[string]string{
 		"TestNewReflectorWithCustomBackoff": "client-go's reflector must be done within 300 ms of real time, of which its delays take 250",
 	},
-	passing: map[string]int{"informer": 25, "indexer": 43, "undelta store": 5},
+	passing: map[string]int{"informer": 29, "indexer": 43, "undelta store": 5},
 }
 
 // toolsCacheModule is client-go with ours in the place of the shared informer, of the informers in

@@ -42,5 +42,6 @@
 // SetWatchErrorHandler, SetWatchErrorHandlerWithContext and SetTransform need the source, so they
 // fail on an informer that is already made, and name a replacement. A watch error handler gets a
 // real *cache.Reflector that is idle: it has a name and a type for the log. HandlerOptions.Logger
-// has no effect: handlers log nothing. GetController returns the informer itself.
+// logs a panic that runtime.ReallyCrash lets pass, and nothing else. GetController returns the
+// informer itself.
 package clientgo

@@ -12,6 +12,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
@@ -95,18 +96,26 @@ func (s *shared[T]) AddEventHandlerWithOptions(
 	handler cache.ResourceEventHandler, o cache.HandlerOptions,
 ) (cache.ResourceEventHandlerRegistration, error) {
 	if o.ResyncPeriod == nil {
-		return s.AddEventHandler(handler)
+		o.ResyncPeriod = &s.resync
 	}
-	return s.AddEventHandlerWithResyncPeriod(handler, *o.ResyncPeriod)
+	return s.add(handler, *o.ResyncPeriod, o.Logger)
 }
 
 func (s *shared[T]) AddEventHandlerWithResyncPeriod(
 	handler cache.ResourceEventHandler, every time.Duration,
 ) (cache.ResourceEventHandlerRegistration, error) {
+	return s.add(handler, every, nil)
+}
+
+func (s *shared[T]) add(handler cache.ResourceEventHandler, every time.Duration, log *klog.Logger) (cache.ResourceEventHandlerRegistration, error) {
 	if handler == nil {
 		return nil, errNilFunc
 	}
-	h, err := s.informer.AddHandler(func(e informer.Event[T]) { tellOrLog(handler, e) }, informer.WithRedelivery(every))
+	if log == nil {
+		background := klog.Background()
+		log = &background
+	}
+	h, err := s.informer.AddHandler(func(e informer.Event[T]) { tellOrLog(handler, *log, e) }, informer.WithRedelivery(every))
 	if errors.Is(err, informer.ErrStopped) {
 		return nil, errStopped
 	}
@@ -117,9 +126,9 @@ func (s *shared[T]) AddEventHandlerWithResyncPeriod(
 }
 
 // tellOrLog obeys runtime.ReallyCrash: without it, a panic is logged and costs the event only.
-func tellOrLog[T store.Object](handler cache.ResourceEventHandler, e informer.Event[T]) {
+func tellOrLog[T store.Object](handler cache.ResourceEventHandler, log klog.Logger, e informer.Event[T]) {
 	if !utilruntime.ReallyCrash {
-		defer utilruntime.HandleCrash()
+		defer utilruntime.HandleCrashWithLogger(log)
 	}
 	tell(handler, e)
 }

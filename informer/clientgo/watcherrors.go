@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"reflect"
 	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/listwatch"
@@ -24,8 +24,8 @@ import (
 //
 // handle is called on the goroutine of the list or watch, and must not block. Its context is the
 // background. Its reflector is a real one and idle: it has a name and a type, and follows nothing.
-// A server's refusal of a watch list is no error, since a list follows. WithWatchErrors panics if
-// the source or the handler is nil.
+// The failure of a watch list is not told if a list follows at once. WithWatchErrors panics if the
+// source or the handler is nil.
 func WithWatchErrors[T store.Object](
 	source listwatch.ListerWatcher[T], example any, handle cache.WatchErrorHandlerWithContext,
 ) *listwatch.ListWatch[T] {
@@ -79,18 +79,15 @@ func (e *watchErrors) tell(request metav1.ListOptions, err error) {
 	handle := e.handle.Load()
 	var unusable *listwatch.DecodeError
 	if err == nil || handle == nil || *handle == nil || errors.Is(err, context.Canceled) || errors.As(err, &unusable) ||
-		request.SendInitialEvents != nil && refused(err) {
+		request.SendInitialEvents != nil && !isFinal(err) {
 		return
 	}
 	(*handle)(context.Background(), e.reflector(), err)
 }
 
-// refused reports whether the server does not answer watch lists, or not these.
-func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	code := status.Status().Code
-	return code >= 400 && code < 500 && code != http.StatusTooManyRequests && code != http.StatusGone
+// isFinal reports whether the error of a watch list is that of the attempt: otherwise a list
+// follows at once, and its error is told.
+func isFinal(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		utilnet.IsConnectionRefused(err)
 }
