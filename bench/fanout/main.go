@@ -3,6 +3,7 @@
 //
 //	go run -C bench/fanout .            # some ten minutes on two cores
 //	go run -C bench/fanout . -quick     # small, for CI: every row once
+//	go run -C bench/fanout . -curve f   # the rows by node, plotted over the number of watchers
 //
 // Both caches live in the process that measures, hold the same pods and get the same writes. A
 // write begins when fewer than a number of writes are still in flight, which have not reached all
@@ -30,6 +31,7 @@ type load struct {
 	Library  string
 	Watchers int
 	All      bool // everybody watches everything; else each watches the pods of one node
+	Initial  bool // no writes: all begin at once, with the whole state
 	Dead     int  // further watchers of everything that never read
 	InFlight int
 	Rate     int    // writes per second, however many are in flight; zero: as many as are taken
@@ -53,9 +55,12 @@ func (l load) String() string {
 		selects = "everything"
 	}
 	name := fmt.Sprintf("%s, %d watchers, ", selects, l.Watchers)
-	if l.Rate > 0 {
+	switch {
+	case l.Initial:
+		name += fmt.Sprintf("the first state of %d pods at once", l.Pods)
+	case l.Rate > 0:
 		name += fmt.Sprintf("%d writes a second", l.Rate)
-	} else {
+	default:
 		name += fmt.Sprintf("%d in flight", l.InFlight)
 	}
 	if l.Dead > 0 {
@@ -75,6 +80,7 @@ func main() {
 	repeat := flag.Int("repeat", 3, "repetitions of each measurement")
 	only := flag.String("only", "", "measure the rows that have this in their name")
 	events := flag.Int("events", 100_000, "events of a row by node")
+	curve := flag.String("curve", "", "measure the rows by node with 8 in flight, and plot them into this file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -85,16 +91,23 @@ func main() {
 		if err = json.Unmarshal([]byte(flag.Arg(1)), &l); err == nil {
 			err = measure(ctx, l)
 		}
+	case *curve != "" && *quick:
+		err = measureCurve(ctx, []int{1, 50}, 200, 500, 1, *curve)
+	case *curve != "":
+		err = measureCurve(ctx, counts, 10_000, *events, *repeat, *curve)
 	case *quick:
 		err = measureAll(ctx, rows([]int{1, 50}, 200, 500), 1, *only)
 	default:
-		err = measureAll(ctx, rows([]int{1, 1_000, 5_000, 20_000, 100_000}, 10_000, *events), *repeat, *only)
+		err = measureAll(ctx, rows(counts, 10_000, *events), *repeat, *only)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fanout:", err)
 		os.Exit(1)
 	}
 }
+
+// counts are the numbers of watchers by node.
+var counts = []int{1, 1_000, 5_000, 20_000, 100_000}
 
 // rows are what is measured, with the watchers by node given.
 func rows(counts []int, pods, events int) (loads []load) {
@@ -108,6 +121,9 @@ func rows(counts []int, pods, events int) (loads []load) {
 			deliveries := 50 * events
 			loads = append(loads, load{Watchers: watchers, All: true, InFlight: 8, Pods: pods, Events: deliveries / watchers})
 		}
+	}
+	for _, many := range []int{pods, 5 * pods} {
+		loads = append(loads, load{Watchers: 100, All: true, Initial: true, Pods: many})
 	}
 	return append(loads, slowRows(pods, events)...)
 }
@@ -142,29 +158,41 @@ type figures struct {
 }
 
 func measureAll(ctx context.Context, loads []load, repeat int, only string) error {
-	fmt.Println("| load | cache | events/s | deliveries/s | user CPU us/delivery | p50 us | p99 us | bytes/watcher | peak MB |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|")
+	printHead()
 	for _, l := range loads {
 		if !strings.Contains(l.String(), only) {
 			continue
 		}
-		runs := map[string][]figures{}
-		for range repeat {
-			for _, library := range libraries {
-				l.Library = library
-				f, err := l.run(ctx)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", library, l, err)
-				}
-				runs[library] = append(runs[library], f)
-			}
+		if _, err := l.measureBoth(ctx, repeat); err != nil {
+			return err
 		}
-		theirs, ours := median(runs["cacher"]), median(runs["tributary"])
-		fmt.Println(l.row("API server", theirs))
-		fmt.Println(l.row("ours", ours))
-		fmt.Println(ratios(ours, theirs))
 	}
 	return nil
+}
+
+func printHead() {
+	fmt.Println("| load | cache | events/s | deliveries/s | user CPU us/delivery | p50 us | p99 us | bytes/watcher | peak MB |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|")
+}
+
+// measureBoth measures a load with both caches by turns, prints the row, and returns the medians.
+func (l load) measureBoth(ctx context.Context, repeat int) (map[string]figures, error) {
+	runs := map[string][]figures{}
+	for range repeat {
+		for _, library := range libraries {
+			l.Library = library
+			f, err := l.run(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", library, l, err)
+			}
+			runs[library] = append(runs[library], f)
+		}
+	}
+	theirs, ours := median(runs["cacher"]), median(runs["tributary"])
+	fmt.Println(l.row("API server", theirs))
+	fmt.Println(l.row("ours", ours))
+	fmt.Println(ratios(ours, theirs))
+	return map[string]figures{"cacher": theirs, "tributary": ours}, nil
 }
 
 func (l load) row(name string, f figures) string {
@@ -179,7 +207,7 @@ func (l load) row(name string, f figures) string {
 	if f.BytesPerWatcher > 0 {
 		perWatcher = fmt.Sprintf("%.0f", f.BytesPerWatcher)
 	}
-	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.2f | %.0f | %.0f | %s | %.0f |", l, name, f.EventsPerSecond,
+	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.3g | %.0f | %.0f | %s | %.0f |", l, name, f.EventsPerSecond,
 		f.EventsPerSecond*float64(fanOut), f.CPU, f.P50, f.P99, perWatcher, f.PeakMB)
 }
 
@@ -194,9 +222,20 @@ func ratios(ours, theirs figures) string {
 			cells += " |"
 			continue
 		}
-		cells += fmt.Sprintf(" **%.2f** |", of(ours)/of(theirs))
+		cells += fmt.Sprintf(" **%s** |", short(of(ours)/of(theirs)))
 	}
 	return cells
+}
+
+// short has two digits that mean something.
+func short(ratio float64) string {
+	switch {
+	case ratio >= 10:
+		return fmt.Sprintf("%.0f", ratio)
+	case ratio >= 0.01 || ratio == 0:
+		return fmt.Sprintf("%.2f", ratio)
+	}
+	return fmt.Sprintf("%.2g", ratio)
 }
 
 // run measures a load in a process of its own.

@@ -73,6 +73,9 @@ func measure(ctx context.Context, l load) error {
 	if m.subject, err = newSubject(ctx, l.Library, m.pods, version); err != nil {
 		return err
 	}
+	if l.Initial {
+		return m.measureInitial(ctx)
+	}
 	before := inUse()
 	if err := m.watchAll(ctx, version); err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,4 +69,41 @@ func realistic(i int) *corev1.Pod {
 	c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	p.Status.Phase = corev1.PodRunning
 	return p
+}
+
+// BenchmarkListsAtOnce is 100 lists of 10,000 pods at once, with encodings that are shared and with
+// encodings that each list makes anew. There is no network: what is measured is the server's part.
+func BenchmarkListsAtOnce(b *testing.B) {
+	const pods, clients = 10_000, 100
+	for _, row := range []struct {
+		name  string
+		bytes int64
+	}{{"anew", 0}, {"shared", 128 << 20}} {
+		s, err := apiserver.NewServer(watchcache.WithListBytes(row.bytes))
+		require.NoError(b, err)
+		collection := apiserver.Serve(s, watchcache.Pods())
+		for i := range pods {
+			_, err := collection.Create(realistic(i))
+			require.NoError(b, err)
+		}
+		for _, accept := range []string{wireJSON, wireProtobuf} {
+			b.Run(strings.TrimPrefix(accept, "application/")+"/"+row.name, func(b *testing.B) {
+				for b.Loop() {
+					var lists sync.WaitGroup
+					for range clients {
+						lists.Go(func() {
+							request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "/api/v1/pods", nil)
+							if err != nil {
+								panic(err)
+							}
+							request.Header.Set("Accept", accept)
+							s.ServeHTTP(discard{}, request)
+						})
+					}
+					lists.Wait()
+				}
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/1e3/float64(b.N)/clients, "ms/list")
+			})
+		}
+	}
 }
