@@ -49,6 +49,7 @@
 //     watch of etcd, however many clients read.
 //  9. Versions are etcd's: those of several servers are comparable, and a watch may move between
 //     them.
+//  10. Objects expire, if [WithExpiry] says so: etcd deletes them, and watchers are told.
 //
 // # What etcd is known to do
 //
@@ -70,8 +71,7 @@
 //
 // # Limits
 //
-// Objects do not expire: a collection has no leases. Exact versions that the cache has forgotten
-// are a 410 from a server, though etcd may have them.
+// Exact versions that the cache has forgotten are a 410 from a server, though etcd may have them.
 //
 // Nothing is converted and no default is applied: an object is what was written, in the version in
 // which it was stored ([WithAPIVersion] refuses others). Encrypted values need the API server that

@@ -17,6 +17,7 @@ type options struct {
 	apiVersion string
 	noSharing  bool
 	progress   time.Duration
+	expiry     time.Duration
 	fields     any // func(T) fields.Set
 }
 
@@ -41,6 +42,16 @@ func WithAPIVersion(apiVersion string) Option {
 // reflector takes a quiet collection for a dead connection.
 func WithProgressEvery(d time.Duration) Option {
 	return func(o *options) { o.progress = d }
+}
+
+// WithExpiry has objects that a [Collection] writes expire: etcd deletes an object this long after
+// its last write, or up to a twentieth later, and a minute at most. kube-apiserver's events have an
+// hour. Default, and zero: objects stay. It panics below a second, which is etcd's unit.
+func WithExpiry(d time.Duration) Option {
+	if d != 0 && d < time.Second {
+		panic(fmt.Sprintf("etcd: WithExpiry(%s): give a second at least, or zero for objects that stay", d))
+	}
+	return func(o *options) { o.expiry = d }
 }
 
 // WithFields declares the field labels that requests may select by, beside metadata.name and

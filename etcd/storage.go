@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,7 +54,9 @@ func NewCollection[T store.Object](source *Source[T], resource watchcache.Resour
 	}
 	source.decoder.apiVersion = resource.GroupVersionKind().GroupVersion().String()
 	c := &Collection[T]{source: source, reflector: reflector.New[T](source, cache)}
-	c.Collection, err = collection.On(cache, collection.Storage[T](&storage[T]{source, cache}))
+	c.Collection, err = collection.On(cache, collection.Storage[T](&storage[T]{
+		source: source, cache: cache, leases: &leases{client: source.client, expiry: source.options.expiry},
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +76,7 @@ func (c *Collection[T]) Status() reflector.Status { return c.reflector.Status() 
 type storage[T store.Object] struct {
 	source *Source[T]
 	cache  *watchcache.Cache[T]
+	leases *leases
 }
 
 const (
@@ -120,17 +124,22 @@ func (s *storage[T]) Write(key string, decide func(T, bool) (collection.Decision
 		if err != nil || d.Op == collection.Keep {
 			return d.Object, err
 		}
-		operation := clientv3.OpDelete(s.key(key))
+		operation, lease := clientv3.OpDelete(s.key(key)), clientv3.NoLease
 		if d.Op == collection.Put {
 			value, err := s.encode(d.Object)
 			if err != nil {
 				return result, apierrors.NewInternalError(fmt.Errorf("object %s cannot be encoded: %w", key, err))
 			}
-			operation = clientv3.OpPut(s.key(key), string(value))
+			if lease, err = s.leases.lease(ctx); err != nil {
+				return result, classified(ctx, err)
+			}
+			operation = clientv3.OpPut(s.key(key), string(value), clientv3.WithLease(lease))
 		}
 		answer, err := s.source.client.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(s.key(key)), "=", revision)).Then(operation).Commit()
 		switch {
+		case lease != clientv3.NoLease && is(err, rpctypes.ErrLeaseNotFound):
+			s.leases.lost(lease)
 		case err != nil:
 			return result, classified(ctx, err)
 		case answer.Succeeded:

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -145,7 +146,10 @@ func pods(s *site, r resource) error {
 	return add(s, r, etcd.New[corev1.Pod](s.client, r.prefix(s.prefix)), watchcache.Pods())
 }
 
-// events can be selected by what they are about, as kubectl describe does.
+// eventExpiry is kube-apiserver's --event-ttl.
+const eventExpiry = time.Hour
+
+// events expire, and can be selected by what they are about, as kubectl describe does.
 func events(s *site, r resource) error {
 	field := func(label string, value func(*corev1.Event) string) watchcache.Field[object] {
 		return watchcache.Field[object]{Label: label, Value: func(obj object) string { return value(obj.(*corev1.Event)) }}
@@ -170,7 +174,7 @@ func events(s *site, r resource) error {
 			}),
 			column("Message", func(e *corev1.Event) string { return e.Message }),
 		},
-	})
+	}, etcd.WithExpiry(eventExpiry))
 }
 
 func secrets(s *site, r resource) error {

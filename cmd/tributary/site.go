@@ -88,7 +88,7 @@ type object interface {
 type anyKind = watchcache.Resource[object]
 
 // addAny begins to serve objects that empty makes.
-func addAny(s *site, r resource, empty func() object, description anyKind) error {
+func addAny(s *site, r resource, empty func() object, description anyKind, options ...etcd.Option) error {
 	description.New = empty
-	return add(s, r, etcd.NewFor(s.client, r.prefix(s.prefix), empty), description)
+	return add(s, r, etcd.NewFor(s.client, r.prefix(s.prefix), empty, options...), description)
 }
