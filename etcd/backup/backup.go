@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
@@ -79,7 +80,7 @@ func Open(path string) (*Backup, error) {
 		b.db, err = bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: lockPatience})
 		return err
 	})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("backup %s: an etcd has it open: stop that, or save a snapshot of it: %w", path, err)
 	}
 	if err == nil {
