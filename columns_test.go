@@ -29,7 +29,7 @@ var wrapped = []string{
 	"internal/content", "internal/credentials", "internal/null", "internal/ring", "internal/rv", "internal/sharing",
 	"internal/signal",
 	"internal/trie", "internal/wire", "metrics", "prom",
-	"sources", "sources/health", "sources/internal/access", "sources/internal/limit", "sources/internal/live",
+	"status", "sources", "sources/health", "sources/internal/access", "sources/internal/limit", "sources/internal/live",
 	"sources/kubelet", "sources/manifest",
 	"sources/manifest/internal/podapi", "sources/sourcestest", "sources/static", "store", "store/storetest", "undelta",
 	"watchcache", "watchcache/apiserver", "watchcache/collection",

@@ -16,6 +16,13 @@ type Reporter interface {
 	Samples(name string) iter.Seq[Sample]
 }
 
+// Explainer is a [Reporter] that can say in words what is wrong. All reporters of this library can.
+type Explainer interface {
+	// Causes yields the errors of this moment, each with the name that its samples have. Errors
+	// have no content of objects. It is as cheap and as safe as Samples.
+	Causes(name string) iter.Seq2[string, error]
+}
+
 // Metric is a number with a name. A package declares each of its metrics once.
 type Metric struct {
 	// Name is in the style of Prometheus, such as "tributary_reflector_synced".

@@ -28,6 +28,7 @@ type options struct {
 	keep      string // folder for a checkpoint
 	length    time.Duration
 	verbosity int
+	status    string // address of the status page
 
 	// beat is the time between two steps of the story: each change gets a line of its own, and all
 	// are over within ten seconds.
@@ -72,6 +73,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&o.keep, "checkpoint", "", "`folder` that keeps the API server's pods for a restart without it")
 	flags.StringVar(&format, "output", "text", "`format`: text, a line per pod and change, or json, a line per update")
 	flags.DurationVar(&o.length, "for", 0, "stop after this long (default: at Ctrl-C)")
+	flags.StringVar(&o.status, "status", "", "`address` of a page with the state of all sources, such as localhost:8080")
 	flags.IntVar(&o.verbosity, "v", 0, "`level` of the log on stderr; 2 shows requests and the sources' status")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

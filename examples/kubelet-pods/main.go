@@ -94,6 +94,11 @@ func follow(ctx context.Context, o options, play func(context.Context), out outp
 	pods := sources.New(o.node, o.sources(out.log)...)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	shown, err := showStatus(ctx, o, pods, out.log)
+	if err != nil {
+		out.log.Error(nil, "Not started", "error", err.Error())
+		return exitFailed
+	}
 	running, played := make(chan error, 1), make(chan struct{})
 	go func() { running <- pods.Run(ctx) }()
 	go func() {
@@ -114,8 +119,9 @@ func follow(ctx context.Context, o options, play func(context.Context), out outp
 			}
 		}
 	}
-	err := errors.Join(failed, <-running)
+	err = errors.Join(failed, <-running)
 	cancel()
+	<-shown
 	<-played
 	<-reported
 	if err != nil {

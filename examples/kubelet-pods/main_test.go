@@ -228,3 +228,29 @@ func handler(seen func(authorization string)) http.Handler {
 		_, _ = io.WriteString(w, `{"apiVersion": "v1", "kind": "PodList", "items": []}`)
 	})
 }
+
+// TestStatus: the page shows the sources of the story.
+func TestStatus(t *testing.T) {
+	_, stderr, stop := start(t, time.Millisecond, "--node", "node-1", "--status", "127.0.0.1:0")
+	var url string
+	require.Eventually(t, func() bool {
+		found := regexp.MustCompile(`"status"="(http://[^"]+)"`).FindStringSubmatch(stderr.String())
+		if found != nil {
+			url = found[1]
+		}
+		return found != nil
+	}, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		response, err := http.Get(url)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		page, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return regexp.MustCompile(`(?m)^synced +node-1/api +source`).Match(page)
+	}, 20*time.Second, 10*time.Millisecond)
+	http.DefaultClient.CloseIdleConnections()
+	require.Equal(t, exitOK, stop())
+	_, stderr, stop = start(t, time.Millisecond, "--node", "node-1", "--status", "no address")
+	require.Equal(t, exitFailed, stop())
+	require.Contains(t, stderr.String(), "--status: listen tcp")
+}

@@ -1,0 +1,358 @@
+package status_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/metrics"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/status"
+	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/collection"
+)
+
+// patience is longer than anything here takes.
+const patience = 30 * time.Second
+
+// serve serves the page.
+func serve(t *testing.T, page *status.Handler) (url string) {
+	server := httptest.NewServer(page)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+func get(t *testing.T, url, accept string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	request.Header.Set("Accept", accept)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response, string(body)
+}
+
+// api is an API server with one pod, which can be ended and started again at its address.
+type api struct {
+	t       *testing.T
+	handler *apiserver.Server
+	pods    *collection.Collection[*corev1.Pod]
+	address string
+	server  *http.Server
+}
+
+func startAPI(t *testing.T) *api {
+	handler, err := apiserver.NewServer()
+	require.NoError(t, err)
+	a := &api{t: t, handler: handler, pods: apiserver.Serve(handler, watchcache.Pods()), address: "127.0.0.1:0"}
+	a.create("web")
+	a.start()
+	t.Cleanup(func() {
+		a.kill()
+		handler.Close()
+	})
+	return a
+}
+
+func (a *api) create(name string) {
+	_, err := a.pods.Create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main", Image: "image"}}},
+	})
+	require.NoError(a.t, err)
+}
+
+func (a *api) start() {
+	listener, err := net.Listen("tcp", a.address)
+	require.NoError(a.t, err)
+	a.address = listener.Addr().String()
+	a.server = &http.Server{Handler: a.handler, ReadHeaderTimeout: patience}
+	go func(server *http.Server) { _ = server.Serve(listener) }(a.server)
+}
+
+func (a *api) kill() { require.NoError(a.t, a.server.Close()) }
+
+// inform runs an informer of the pods until the test ends.
+func (a *api) inform() *informer.Informer[*corev1.Pod] {
+	client, err := listwatch.NewRESTClient(&rest.Config{Host: "http://" + a.address}, corev1.SchemeGroupVersion)
+	require.NoError(a.t, err)
+	pods := informer.New(listwatch.FromClient[corev1.Pod](client, "pods"))
+	ctx, cancel := context.WithCancel(a.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx) }()
+	a.t.Cleanup(func() {
+		cancel()
+		require.NoError(a.t, <-ended)
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return pods
+}
+
+// TestAPersonSeesTheStaleCopy: a viewer that follows the page sees the copy synced, failing with
+// its cause once the server is gone, and well again, without asking anew.
+func TestAPersonSeesTheStaleCopy(t *testing.T) {
+	a := startAPI(t)
+	page := new(status.Handler)
+	defer page.Track("pods", a.inform())()
+	url := serve(t, page)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	require.NoError(t, err)
+	request.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+	lines := bufio.NewScanner(response.Body)
+	until := func(texts ...string) {
+		t.Helper()
+		seen, frame := false, ""
+		for !seen && lines.Scan() {
+			if frame += lines.Text() + "\n"; lines.Text() == "" {
+				seen = true
+				for _, text := range texts {
+					seen = seen && strings.Contains(frame, text)
+				}
+				frame = ""
+			}
+		}
+		require.True(t, seen, "%s: %v", texts, lines.Err())
+	}
+	until(`class="synced"`, "pods <small>informer</small>", `<td class="n">1`)
+	a.kill()
+	until(`class="failing"`, "unreachable", "connection refused", "Start the server; check its address and DNS.", `<td class="n">1`)
+	_, text := get(t, url, "*/*")
+	require.Regexp(t, `(?m)^failing   pods +informer +1 `, text)
+	require.Contains(t, text, "connection refused")
+	require.Contains(t, text, "do:    Start the server")
+	a.start()
+	a.create("more")
+	until(`class="synced"`, `<td class="n">2`)
+}
+
+// TestForms: the same state for a browser, a program and a person with curl.
+func TestForms(t *testing.T) {
+	page := new(status.Handler)
+	url := serve(t, page)
+	page.Track("<b>pods</b>\x1b[2J", reflector.Status{Synced: true, LastContact: time.Now(), Events: 7})
+	for accept, want := range map[string]string{
+		"": "text/plain", "*/*": "text/plain", "text/html,application/xhtml+xml,*/*;q=0.8": "text/html", "application/json": "application/json",
+	} {
+		response, body := get(t, url, accept)
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, want+"; charset=utf-8", response.Header.Get("Content-Type"), accept)
+		if want == "text/html" {
+			require.NotContains(t, body, "<b>pods")
+		} else {
+			require.NotContains(t, body, "\x1b", "a terminal would obey")
+		}
+	}
+	_, body := get(t, url, "application/json")
+	var d status.Document
+	require.NoError(t, json.Unmarshal([]byte(body), &d))
+	require.Equal(t, status.Version, d.Version)
+	require.NotZero(t, d.HeapBytes)
+	require.Len(t, d.Copies, 1)
+	require.Equal(t, status.Synced, d.Copies[0].State)
+	require.Equal(t, 7, d.Copies[0].Events)
+	response, _ := get(t, url, "image/png")
+	require.Equal(t, http.StatusNotAcceptable, response.StatusCode)
+	response, err := http.Post(url, "", nil)
+	require.NoError(t, err)
+	response.Body.Close()
+	require.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestThePageLoadsNothing: its policy permits the script and the style that it has, and no other.
+func TestThePageLoadsNothing(t *testing.T) {
+	page := new(status.Handler)
+	page.Track("pods", reflector.Status{Synced: true})
+	response, body := get(t, serve(t, page), "text/html")
+	policy := response.Header.Get("Content-Security-Policy")
+	require.True(t, strings.HasPrefix(policy, "default-src 'none'; "))
+	require.NotContains(t, policy, "unsafe")
+	for _, element := range []string{"script", "style"} {
+		found := regexp.MustCompile("(?s)<"+element+">(.*?)</"+element+">").FindAllStringSubmatch(body, -1)
+		require.Len(t, found, 1)
+		sum := sha256.Sum256([]byte(found[0][1]))
+		require.Contains(t, policy, element+"-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+	}
+	require.NotRegexp(t, `(?i)\b(src|style|onclick)=|<link|<iframe|@import|url\(`, body)
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestBounds: a thousand copies, twenty readers of each, a hundred viewers.
+func TestBounds(t *testing.T) {
+	page := new(status.Handler)
+	many := reporter(func(yield func(metrics.Sample) bool) {
+		for i := range 1500 {
+			name := fmt.Sprintf("pods-%04d", i)
+			one := informer.Status{Status: reflector.Status{Synced: true}}
+			if i == 1499 {
+				one.Err, one.Class = io.EOF, reflector.Disconnected
+				for k := range 30 {
+					one.Handlers = append(one.Handlers, informer.HandlerStatus{Name: fmt.Sprint("h", k), Lag: informer.Lag{Events: 1, Age: time.Duration(k) * time.Second}})
+				}
+			}
+			for sample := range one.Samples(name) {
+				if !yield(sample) {
+					return
+				}
+			}
+		}
+	})
+	page.Track("many", many)
+	d := page.Document()
+	require.Len(t, d.Copies, 1000)
+	require.Equal(t, 500, d.Hidden)
+	worst := d.Copies[0]
+	require.Equal(t, "pods-1499", worst.Name, "the worst comes first")
+	require.Len(t, worst.Readers, 20)
+	require.Equal(t, "h29", worst.Readers[0].Name, "the reader that is furthest behind comes first")
+	require.Equal(t, 10, worst.HiddenReaders)
+
+	few := new(status.Handler)
+	url := serve(t, few)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	for i := range 101 {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		require.NoError(t, err)
+		request.Header.Set("Accept", "text/event-stream")
+		response, err := transport.RoundTrip(request)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		want := http.StatusOK
+		if i == 100 {
+			want = http.StatusServiceUnavailable
+		}
+		require.Equal(t, want, response.StatusCode, i)
+	}
+}
+
+// reporter is samples.
+type reporter iter.Seq[metrics.Sample]
+
+func (r reporter) Samples(string) iter.Seq[metrics.Sample] { return iter.Seq[metrics.Sample](r) }
+
+// counter is a reflector whose events are counted.
+type counter struct{ atomic.Int64 }
+
+func (c *counter) Samples(name string) iter.Seq[metrics.Sample] {
+	return reflector.Status{Synced: true, Events: int(c.Load())}.Samples(name)
+}
+
+// TestStates: each state from the numbers that mean it.
+func TestStates(t *testing.T) {
+	now := time.Now()
+	lagging := informer.Status{Status: reflector.Status{Synced: true, LastContact: now}, Handlers: []informer.HandlerStatus{{Name: "h", Lag: informer.Lag{Events: 3, Age: time.Minute}}}}
+	for _, row := range []struct {
+		want   status.State
+		of     metrics.Reporter
+		causes []string
+	}{
+		{status.Syncing, reflector.Status{}, nil},
+		{status.Synced, reflector.Status{Synced: true, LastContact: now}, nil},
+		{status.Restored, reflector.Status{Synced: true, MayBeOld: true, LastContact: now}, nil},
+		{status.Failing, reflector.Status{Synced: true, LastContact: now, Err: io.EOF, Class: reflector.Disconnected}, []string{"EOF"}},
+		{status.Failing, reflector.Status{Err: io.EOF, Class: reflector.Disconnected}, []string{"EOF"}},
+		{status.Stale, reflector.Status{Synced: true, LastContact: now.Add(-4 * time.Minute), Err: io.EOF, Class: reflector.Unreachable}, []string{"EOF"}},
+		{status.Late, lagging, nil},
+		{status.Syncing, sources.Status{Source: "file"}, nil},
+		{status.Synced, sources.Status{Source: "file", Seen: true}, nil},
+		{status.Restored, sources.Status{Source: "api", Restored: true}, nil},
+		{status.Stale, sources.Status{Source: "api", Seen: true, Report: sources.Report{StaleAfter: time.Second, LastContact: now.Add(-time.Hour)}}, nil},
+		{status.Failing, sources.Status{Source: "api", Seen: true, Report: sources.Report{Problems: []error{io.EOF}}}, nil},
+		{status.Late, sources.Status{Source: "api", Seen: true, Pending: 1, Lag: time.Minute}, nil},
+	} {
+		page := new(status.Handler)
+		untrack := page.Track("node-1", row.of)
+		d := page.Document()
+		require.Len(t, d.Copies, 1)
+		require.Equal(t, row.want, d.Copies[0].State, "%+v", row.of)
+		require.Equal(t, row.causes, d.Copies[0].Causes)
+		untrack()
+	}
+}
+
+// TestTheLastHour: Run counts the events of each minute, and the rate is that of the last look.
+func TestTheLastHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var events counter
+		page := new(status.Handler)
+		untrack := page.Track("pods", &events)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- page.Run(ctx) }()
+		synctest.Wait()
+		require.Error(t, page.Run(t.Context()), "a second one")
+		for minute := range 70 {
+			events.Add(int64(minute))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		hour := page.Document().Copies[0].Hour
+		require.Len(t, hour, 60)
+		require.Equal(t, 10, hour[0])
+		require.Equal(t, 69, hour[59])
+		events.Add(30)
+		require.Zero(t, page.Document().Copies[0].EventsPerSecond, "the look is shared for a second")
+		time.Sleep(10 * time.Second)
+		require.Equal(t, 3.0, page.Document().Copies[0].EventsPerSecond)
+		untrack()
+		time.Sleep(time.Minute)
+		require.Empty(t, page.Document().Copies)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// TestAdvice: each class for which docs/faq.md has something to do has an advice on the page.
+func TestAdvice(t *testing.T) {
+	faq, err := os.ReadFile("../docs/faq.md")
+	require.NoError(t, err)
+	rows := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| ([^|]+) \\|$").FindAllStringSubmatch(string(faq), -1)
+	require.Greater(t, len(rows), 15)
+	for _, row := range rows {
+		page := new(status.Handler)
+		page.Track("pods", reflector.Status{Err: io.EOF, Class: reflector.Class(row[1])})
+		if strings.HasPrefix(row[2], "nothing") {
+			continue
+		}
+		require.NotEmpty(t, page.Document().Copies[0].Advice, row[1])
+	}
+}
