@@ -17,7 +17,8 @@
 //     with the next list, as the kubelet 1.36 tells only changes of status: see [WithInterval].
 //  2. Pods are kept by UID. A list comes every interval, a second after an event, and after each
 //     gap: an event can be older than the list that it overtakes, and events can be lost. A list
-//     settles the state, except for pods that an event has changed while the list was under way.
+//     settles the state, except for pods that an event has changed while the list was under way. A
+//     pod that a list has dropped comes back by a list alone. So no status goes back.
 //  3. A pod that was told DELETED does not come back under its UID, though lists hold it for some
 //     time. A static pod does, if its manifest is put back: its UID depends on the manifest.
 //  4. A restarted kubelet lists few pods until it has read its own sources. So a pod that is

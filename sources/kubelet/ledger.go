@@ -47,12 +47,15 @@ type held struct {
 	sum digest
 }
 
-// ended is a pod that was told DELETED.
+// ended is a pod that was told DELETED, or that a list no longer had.
 type ended struct {
 	// last is when the pod was told; for a pod of the API server, or when it was last listed. A
 	// static pod that is listed for long was put back.
 	last   time.Time
 	static bool
+	// unlisted: no DELETED has come yet. A list may have the pod again, but events that come now
+	// may be older than the list without it.
+	unlisted bool
 }
 
 func newLedger() *ledger {
@@ -82,6 +85,9 @@ func (l *ledger) list(raws [][]byte, now time.Time) (missing int, err error) {
 		listed[uid] = true
 		l.restarted = l.restarted && isStatic(next.pod)
 		switch end, over := l.ended[uid]; {
+		case over && end.unlisted:
+			delete(l.ended, uid)
+			l.hold(next)
 		case over && end.static:
 		case over:
 			l.ended[uid] = ended{last: now}
@@ -97,6 +103,7 @@ func (l *ledger) list(raws [][]byte, now time.Time) (missing int, err error) {
 			missing++
 		default:
 			l.drop(uid)
+			l.ended[uid] = ended{last: now, static: isStatic(old.pod), unlisted: true}
 		}
 	}
 	for uid, end := range l.ended {

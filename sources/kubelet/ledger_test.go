@@ -85,8 +85,8 @@ func (m *model) step() {
 }
 
 // TestLedgerFollowsAnyKubelet: events come late or never, and lists overtake them. After the next
-// list the ledger has the kubelet's pods without those that were told DELETED, and at no time one
-// of these.
+// list the ledger has the kubelet's pods without those that were told DELETED. At no time it has
+// one of these, and no status goes back.
 func TestLedgerFollowsAnyKubelet(t *testing.T) {
 	for range 300 {
 		seed := rand.Uint64()
@@ -95,7 +95,7 @@ func TestLedgerFollowsAnyKubelet(t *testing.T) {
 				t: t, random: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(1_800_000_000, 0),
 				pods: map[types.UID]*corev1.Pod{}, ended: map[types.UID]bool{},
 			}
-			l, told := newLedger(), map[types.UID]bool{}
+			l, told, newest := newLedger(), map[types.UID]bool{}, map[types.UID]time.Time{}
 			var answer [][]byte // of the list under way
 			listing := false
 			for range 200 {
@@ -125,8 +125,14 @@ func TestLedgerFollowsAnyKubelet(t *testing.T) {
 						listing = false
 					}
 				}
-				for uid := range l.held {
+				for uid, one := range l.held {
 					require.False(t, told[uid], "%s was told DELETED", uid)
+					if at := one.pod.Status.StartTime; at != nil {
+						require.False(t, at.Time.Before(newest[uid]), "the status of %s went back", uid)
+						newest[uid] = at.Time
+					} else {
+						require.Zero(t, newest[uid], "the status of %s went back", uid)
+					}
 				}
 				require.Len(t, l.known, len(l.held))
 			}
