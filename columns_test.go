@@ -22,7 +22,7 @@ const columns = 100
 var wrapped = []string{
 	".", "bench", "bench/fanout", "bench/interop", "bench/interop/caches", "bench/world", "controllerruntime", "controllerruntime/examples/controller",
 	"e2e", "e2e/assets", "e2e/cluster",
-	"e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "cmd/tributary", "etcd", "etcd/backup",
+	"e2e/fidelity", "e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "cmd/tributary", "etcd", "etcd/backup",
 	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods",
 	"examples/readme/agent", "examples/readme/controller", "examples/readme/unittest",
 	"examples/readme/whose",
@@ -31,7 +31,7 @@ var wrapped = []string{
 	"internal/trie", "internal/wire", "metrics", "prom",
 	"status", "sources", "sources/health", "sources/internal/access", "sources/internal/limit", "sources/internal/live",
 	"sources/kubelet", "sources/manifest",
-	"sources/manifest/internal/podapi", "sources/sourcestest", "sources/static", "store", "store/storetest", "undelta",
+	"internal/podapi", "sources/sourcestest", "sources/static", "store", "store/storetest", "undelta",
 	"watchcache", "watchcache/apiserver", "watchcache/collection",
 	"watchcache/internal/apierror", "watchcache/internal/cachetest",
 	"watchcache/internal/object",

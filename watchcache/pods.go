@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -17,7 +18,10 @@ func Pods() Resource[*corev1.Pod] {
 		{Label: "spec.restartPolicy", Value: func(p *corev1.Pod) string { return string(p.Spec.RestartPolicy) }},
 		{Label: "spec.schedulerName", Value: func(p *corev1.Pod) string { return p.Spec.SchedulerName }},
 		{Label: "spec.serviceAccountName", Value: func(p *corev1.Pod) string { return p.Spec.ServiceAccountName }},
-		{Label: "status.podIP", Value: func(p *corev1.Pod) string { return p.Status.PodIP }},
+		{Label: "status.podIP", Value: podIP},
+		{Label: "status.podIPs", Value: podIP},
+		{Label: "spec.host", Value: func(p *corev1.Pod) string { return p.Spec.NodeName }},
+		{Label: "spec.hostNetwork", Value: func(p *corev1.Pod) string { return strconv.FormatBool(p.Spec.HostNetwork) }},
 		{Label: "status.nominatedNodeName", Value: func(p *corev1.Pod) string { return p.Status.NominatedNodeName }},
 	}
 	pods.Columns = []Column[*corev1.Pod]{
@@ -29,8 +33,12 @@ func Pods() Resource[*corev1.Pod] {
 		{Name: "Node", Wide: true, Value: func(p *corev1.Pod) any { return orNone(p.Spec.NodeName) }},
 	}
 	pods.GracePeriod = podGracePeriod
+	pods.Rules = podRules()
 	return pods
 }
+
+// podIP is the first address; selectors know no other.
+func podIP(p *corev1.Pod) string { return p.Status.PodIP }
 
 // podGracePeriod: nobody stops a pod that runs nowhere, or no longer.
 func podGracePeriod(p *corev1.Pod) int64 {

@@ -44,6 +44,8 @@ type Resource[T store.Object] struct {
 	// whatever the caller asks for. A nil GracePeriod is for kinds without graceful deletion, which
 	// is all but pods.
 	GracePeriod func(obj T) int64
+	// Rules are what the API server does with writes of this kind alone.
+	Rules Rules[T]
 }
 
 // Field is a label that field selectors may use.
@@ -125,9 +127,12 @@ func (r Resource[T]) Bookmark(resourceVersion string, initialEventsEnd bool) T {
 	return obj
 }
 
-// HasStatus reports whether objects have a status that is written apart. A document may always have
-// one.
+// HasStatus reports whether objects have a status that is written apart. A document has one unless
+// its rules say otherwise.
 func (r Resource[T]) HasStatus() bool {
+	if r.Rules.PlainStatus {
+		return false
+	}
 	obj := r.Empty()
 	_, isDocument := any(obj).(runtime.Unstructured)
 	_, ok := object.Status.Of(obj)
@@ -135,9 +140,10 @@ func (r Resource[T]) HasStatus() bool {
 }
 
 // Place puts an object without a namespace into the given one. Another namespace of its own is a
-// 400 error.
+// 400 error. A cluster-scoped object has none.
 func (r Resource[T]) Place(namespace string, obj T) error {
 	if r.ClusterScoped {
+		obj.SetNamespace("")
 		return nil
 	}
 	if obj.GetNamespace() == "" {

@@ -21,7 +21,7 @@ func TestWritesObeyTheServersRules(t *testing.T) {
 	a.Labels = map[string]string{"k": "v"}
 	running := pods.UpdateStatus(a)
 	require.Equal(t, corev1.PodRunning, running.Status.Phase)
-	require.Empty(t, running.Labels, "only the status")
+	require.Equal(t, a.Labels, running.Labels, "the status of a pod comes with its labels, as on a real server")
 	_, err := pods.Origin().Update(a)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	require.NotNil(t, pods.Delete(a).DeletionTimestamp, "a bound pod goes gracefully")

@@ -53,11 +53,15 @@
 //
 // # Limits
 //
-// The fake lacks what package watchcache does not model: admission, defaulting, validation beyond
-// names, conversion, authentication, quota, garbage collection, OpenAPI, dry runs, and subresources
-// but status. Nor does it have RBAC, or priority and fairness: Fail(List,
-// apierrors.NewForbidden(…)) and Throttle show what they look like. Namespaces need not exist. No
-// kubelet runs: a bound pod that is deleted stays, marked, until [Collection.Remove].
+// The fake lacks what package watchcache does not model: admission, conversion, authentication,
+// quota, garbage collection, OpenAPI, and subresources but status. docs/fake.md lists the
+// differences, case by case. Nor does it have RBAC, or priority and fairness: Fail(List,
+// apierrors.NewForbidden(…)) and Throttle show what they look like. Namespaces must exist if the
+// server serves them, and need not otherwise. No kubelet runs: a bound pod that is deleted stays,
+// marked, until [Collection.Remove].
+//
+// A client is held to all rules: its pods get defaults, and a pod without containers is a 422. The
+// methods of a [Collection] store an object as it is, so that a test can prepare any state.
 //
 // No fault refuses a connection, sends an object that cannot be decoded, or imitates a server
 // before 1.27, which ignores sendInitialEvents instead of refusing it. The doors have no TLS,

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/tributary-go/tributary/sources/manifest/internal/podapi"
+	"github.com/tributary-go/tributary/internal/podapi"
 )
 
 var errNoName = errors.New("a static pod needs a name, and a generateName is none")

@@ -57,7 +57,7 @@ func TestApply(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, created.ResourceVersion, same.ResourceVersion, "nothing changes, nothing is written")
 	_, err = maps.Apply(ctx, data(nil).WithUID("another"), by("first"))
-	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
 
 	_, err = maps.Apply(ctx, data(map[string]string{"x": "2"}), by("second"))
 	require.True(t, apierrors.IsConflict(err), "%v", err)
@@ -145,16 +145,15 @@ func TestApplyErrors(t *testing.T) {
 		code        int
 	}{
 		"no manager":      {"", "apiVersion: v1\nkind: Pod\n", http.StatusUnprocessableEntity},
-		"force":           {"?fieldManager=me&force=perhaps", "apiVersion: v1\nkind: Pod\n", http.StatusBadRequest},
 		"not YAML":        {"?fieldManager=me", "{", http.StatusBadRequest},
 		"not an object":   {"?fieldManager=me", "[secret]", http.StatusBadRequest},
 		"no kind":         {"?fieldManager=me", "metadata: {}", http.StatusBadRequest},
 		"another kind":    {"?fieldManager=me", "apiVersion: v1\nkind: Node\n", http.StatusBadRequest},
 		"another name":    {"?fieldManager=me", "apiVersion: v1\nkind: Pod\nmetadata: {name: b}", http.StatusBadRequest},
-		"another place":   {"?fieldManager=me&force=1", "apiVersion: v1\nkind: Pod\nmetadata: {namespace: b}", http.StatusBadRequest},
-		"a wrong form":    {"?fieldManager=me&force=1", "apiVersion: v1\nkind: Pod\nspec: {nodeName: [secret]}", http.StatusBadRequest},
-		"managed fields":  {"?fieldManager=me", "apiVersion: v1\nkind: Pod\nmetadata: {managedFields: []}", http.StatusBadRequest},
-		"an old version":  {"?fieldManager=me", "apiVersion: v1\nkind: Pod\nmetadata: {resourceVersion: '1'}", http.StatusConflict},
+		"another place":   {"?fieldManager=me&force=1", "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b}", http.StatusBadRequest},
+		"a wrong form":    {"?fieldManager=me&force=1", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: [secret]}", http.StatusBadRequest},
+		"managed fields":  {"?fieldManager=me", "apiVersion: v1\nkind: Pod\nmetadata: {name: a, managedFields: []}", http.StatusBadRequest},
+		"an old version":  {"?fieldManager=me", "apiVersion: v1\nkind: Pod\nmetadata: {name: a, resourceVersion: '1'}", http.StatusConflict},
 		"another version": {"?fieldManager=me", "apiVersion: v2\nkind: Pod\n", http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +177,7 @@ func TestApplyDocument(t *testing.T) {
 		generation int64
 		spec       string
 	}{{http.StatusCreated, 1, "{n: 1}"}, {http.StatusOK, 1, "{n: 1}"}, {http.StatusOK, 2, "{n: 2}"}} {
-		got := r.do(t, "PATCH", "/apis/example.com/v1/widgets/a?fieldManager=me", "apiVersion: example.com/v1\nkind: Widget\nspec: "+want.spec,
+		got := r.do(t, "PATCH", "/apis/example.com/v1/widgets/a?fieldManager=me", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec: "+want.spec,
 			"Content-Type", string(types.ApplyYAMLPatchType))
 		require.Equal(t, want.code, got.code, "%d: %s", i, got.body)
 		stored, err := widgets.Get("", "a")

@@ -8,7 +8,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/tributary-go/tributary/watchcache/collection"
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 )
 
@@ -42,44 +45,49 @@ func bodyType(c call) string {
 }
 
 // readObject reads the object in a body and puts it into the namespace of the path.
-func (e *resourceEndpoint[T]) readObject(c call) (T, error) {
+func (e *resourceEndpoint[T]) readObject(c call, o collection.WriteOptions) (T, error) {
 	obj := e.cache.Resource().Empty()
 	body, err := readBody(c)
 	if err != nil {
 		return obj, err
 	}
 	r := e.cache.Resource()
-	kind, err := decode(bodyType(c), body, obj)
+	kind, objections, err := decode(bodyType(c), body, obj, strict(o))
 	if err != nil {
 		return obj, err
 	}
-	apiVersion := r.GroupVersionKind().GroupVersion().String()
-	if kind.APIVersion != "" && kind.APIVersion != apiVersion {
-		return obj, apierror.BadRequest("the API version in the data (%s) does not match the expected API version (%s)",
-			kind.APIVersion, apiVersion)
+	if err := e.checkKind(kind); err != nil {
+		return obj, err
 	}
-	if kind.Kind != "" && kind.Kind != r.Kind {
-		return obj, apierror.BadRequest("the kind in the data (%s) does not match the expected kind (%s)", kind.Kind, r.Kind)
+	if r.Rules.Prune != nil {
+		objections = append(objections, collection.Unknown(r.Rules.Prune(obj))...)
+	}
+	if o.FieldValidation == metav1.FieldValidationStrict && len(objections) > 0 {
+		return obj, apierrors.NewBadRequest(runtime.NewStrictDecodingError(objections).Error())
+	}
+	if strict(o) {
+		for _, objection := range objections {
+			c.warn(objection.Error())
+		}
 	}
 	return obj, r.Place(c.target.Namespace, obj)
 }
 
-// readDeleteOptions reads the body of a DELETE, if there is one, and the query, which the body
-// overrides.
-func readDeleteOptions(c call) (o metav1.DeleteOptions, err error) {
-	values := c.request.URL.Query()
-	if err := metav1.Convert_url_Values_To_v1_DeleteOptions(&values, &o, nil); err != nil {
-		return o, apierrors.NewBadRequest(err.Error())
+// checkKind compares the kind that a document names with that of the resource.
+func (e *resourceEndpoint[T]) checkKind(kind metav1.TypeMeta) error {
+	r := e.cache.Resource()
+	apiVersion := r.GroupVersionKind().GroupVersion().String()
+	if kind.APIVersion != "" && kind.APIVersion != apiVersion {
+		return apierror.BadRequest("the API version in the data (%s) does not match the expected API version (%s)",
+			kind.APIVersion, apiVersion)
 	}
-	body, err := readBody(c)
-	if err != nil || len(body) == 0 {
-		return o, err
+	if kind.Kind == "" || kind.Kind == r.Kind {
+		return nil
 	}
-	if _, err := decode(bodyType(c), body, &o); err != nil {
-		return o, err
+	if _, isDocument := e.sample().(runtime.Unstructured); isDocument {
+		return apierrors.NewInvalid(r.GroupVersionKind().GroupKind(), "", field.ErrorList{
+			field.Invalid(field.NewPath("kind"), kind.Kind, "must be "+r.Kind),
+		})
 	}
-	if len(o.DryRun) > 0 {
-		return o, apierror.BadRequest("dryRun is not supported")
-	}
-	return o, nil
+	return apierror.BadRequest("the kind in the data (%s) does not match the expected kind (%s)", kind.Kind, r.Kind)
 }

@@ -93,12 +93,12 @@ func (cborEncoding) frame(event watch.EventType, doc []byte) ([]byte, error) {
 }
 
 // read decodes by way of JSON, whose decoder ignores fields that the type does not have.
-func (cborEncoding) read(doc []byte, into any) (metav1.TypeMeta, error) {
+func (cborEncoding) read(doc []byte, into any, strict bool) (metav1.TypeMeta, []error, error) {
 	text, err := wire.AppendJSON(nil, doc)
 	if err != nil {
-		return metav1.TypeMeta{}, apierror.BadRequest("the body of the request is not CBOR")
+		return metav1.TypeMeta{}, nil, apierror.BadRequest("the body of the request is not CBOR")
 	}
-	return jsonEncoding{}.read(text, into)
+	return jsonEncoding{}.read(text, into, strict)
 }
 
 // content is what the encoder sees of a value.

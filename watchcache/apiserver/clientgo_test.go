@@ -83,6 +83,7 @@ func TestDynamicClient(t *testing.T) {
 	document := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": map[string]any{"name": "a", "labels": map[string]any{"app": "web"}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "image"}}},
 	}}
 	created, err := pods.Create(ctx, document, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -33,12 +33,14 @@
 // Not modelled:
 //
 //   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
-//   - Server-side apply of a status (415), dryRun (refused with 400), fieldValidation (ignored).
+//   - Server-side apply of a status (415).
 //   - OpenAPI (kubectl create, apply and replace need --validate=false), aggregated discovery
 //     (clients fall back), YAML, gzip.
 //   - Subresources but status (no eviction, binding, scale, log, exec), the old /watch/ paths.
 //
-// The write rules are those of [github.com/tributary-go/tributary/watchcache/collection].
+// The write rules are those of [github.com/tributary-go/tributary/watchcache/collection], for a
+// client. If namespaces are served, an object's namespace must exist; otherwise any will do.
+// docs/fake.md compares the answers with those of a real API server.
 //
 // Simpler than there: a delete answers with the object if its kind is deleted gracefully, with a
 // Status otherwise; lists are ordered by namespace, then name; a watch ends in silence when the

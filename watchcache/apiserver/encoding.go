@@ -25,9 +25,11 @@ type encoding interface {
 	list(w *bufio.Writer, l list) error
 	// frame is one event of a watch around a document.
 	frame(event watch.EventType, document []byte) ([]byte, error)
-	// read decodes a document into an object and returns the kind that the document names. Errors:
-	// 400 for a document of another form, 415 for a type that has no such form.
-	read(document []byte, into any) (metav1.TypeMeta, error)
+	// read decodes a document into an object and returns the kind that the document names. If
+	// strict, it also returns what a strict reader objects to: unknown fields, and keys that are
+	// there twice.
+	// Errors: 400 for a document of another form, 415 for a type that has no such form.
+	read(document []byte, into any, strict bool) (kind metav1.TypeMeta, objections []error, err error)
 }
 
 // encodings are all of them, the default first.
@@ -52,13 +54,13 @@ func mediaTypes(sample any) (types []string) {
 	return types
 }
 
-// decode reads a document of a media type into obj, and returns the kind that the document names.
-func decode(mediaType string, document []byte, obj any) (metav1.TypeMeta, error) {
+// decode reads a document of a media type into obj; see [encoding].
+func decode(mediaType string, document []byte, obj any, strict bool) (metav1.TypeMeta, []error, error) {
 	e, known := encodingOf(mediaType)
 	if !known || !e.carries(asItself, obj) {
-		return metav1.TypeMeta{}, apierror.UnsupportedMedia(mediaTypes(obj)...)
+		return metav1.TypeMeta{}, nil, apierror.UnsupportedMedia(mediaTypes(obj)...)
 	}
-	return e.read(document, obj)
+	return e.read(document, obj, strict)
 }
 
 // list is a list that is about to be written.

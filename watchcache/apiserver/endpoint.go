@@ -34,11 +34,6 @@ func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection
 	return e
 }
 
-// writer is the collection for the writes of the client that asks.
-func (e *resourceEndpoint[T]) writer(c call) *collection.Collection[T] {
-	return e.collection.As(manager(c))
-}
-
 func (e *resourceEndpoint[T]) sample() any {
 	return e.empty
 }
@@ -80,11 +75,10 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 	if e.collection == nil {
 		return e.notAllowed(c)
 	}
-	if c.query("dryRun") != "" {
-		return apierror.BadRequest("dryRun is not supported")
-	}
 	named, main := c.target.Name != "", c.target.Subresource == ""
+	everywhere := c.target.Namespace == "" && !e.cache.Resource().ClusterScoped
 	switch {
+	case everywhere: // only reads span namespaces
 	case c.request.Method == http.MethodPost && !named:
 		return e.serveCreate(c)
 	case c.request.Method == http.MethodPut && named:
@@ -112,10 +106,10 @@ func (e *resourceEndpoint[T]) serveRead(c call) error {
 	}
 	e.warnIfStale(c)
 	switch {
-	case r.Watch:
-		return e.serveWatch(c, r)
 	case c.target.Name != "":
 		return e.serveGet(c, r)
+	case r.Watch:
+		return e.serveWatch(c, r)
 	}
 	return e.serveList(c, r)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
 // jsonEncoding is JSON: a watch is one line for each event.
@@ -73,12 +74,13 @@ func (jsonEncoding) frame(event watch.EventType, doc []byte) ([]byte, error) {
 	return append(append(line, doc...), "}\n"...), nil
 }
 
-func (jsonEncoding) read(doc []byte, into any) (kind metav1.TypeMeta, err error) {
+func (jsonEncoding) read(doc []byte, into any, strict bool) (kind metav1.TypeMeta, objections []error, err error) {
 	if err := json.Unmarshal(doc, &kind); err != nil {
-		return kind, apierror.BadRequest("the body of the request is not a JSON object")
+		return kind, nil, apierror.BadRequest("the body of the request is not a JSON object")
 	}
-	if err := json.Unmarshal(doc, into); err != nil {
-		return kind, apierror.BadRequest("the body of the request does not fit the type: a field has a value of the wrong form")
+	objections, err = object.Decode(doc, into, strict)
+	if err != nil {
+		return kind, nil, apierror.BadRequest("the body of the request does not fit the type: a field has a value of the wrong form")
 	}
-	return kind, nil
+	return kind, objections, nil
 }

@@ -60,7 +60,7 @@ func TestLargeObjectsInThreeFormats(t *testing.T) {
 	for i := range updates {
 		next := last.DeepCopy()
 		text := strings.Repeat(strconv.Itoa(i%10), size/2)
-		next.Data, next.Annotations = map[string]string{"text": text}, map[string]string{"text": text}
+		next.Data = map[string]string{"text": text, "again": text}
 		last, err = r.configMaps.Update(next)
 		require.NoError(t, err)
 		for accept, w := range watches {

@@ -7,48 +7,67 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/collection"
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
 // serveCreate answers POST.
 func (e *resourceEndpoint[T]) serveCreate(c call) error {
-	obj, err := e.readObject(c)
+	o, err := createOptions(c)
 	if err != nil {
 		return err
 	}
-	created, err := e.collection.Create(obj)
+	obj, err := e.readObject(c, o)
+	if err == nil {
+		err = c.checkNamespace()
+	}
+	if err != nil {
+		return err
+	}
+	e.dropStatus(obj)
+	obj.SetManagedFields(nil)
+	created, err := e.collection.With(o).Create(obj)
 	if err != nil {
 		return err
 	}
 	return e.respond(c, http.StatusCreated, created)
 }
 
+// dropStatus: a client's new object has none, unless it is a Node, which its kubelet creates.
+func (e *resourceEndpoint[T]) dropStatus(obj T) {
+	if e.cache.Resource().HasStatus() && e.cache.Resource().Kind != "Node" {
+		object.Status.Clear(obj)
+	}
+}
+
 // serveUpdate answers PUT, of the object or of its status.
 func (e *resourceEndpoint[T]) serveUpdate(c call) error {
-	obj, err := e.readObject(c)
+	o, err := updateOptions(c)
 	if err != nil {
 		return err
 	}
-	if obj.GetName() == "" {
-		obj.SetName(c.target.Name)
+	obj, err := e.readObject(c, o)
+	if err != nil {
+		return err
 	}
 	if obj.GetName() != c.target.Name {
 		return apierror.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.target.Name)
 	}
-	updated, err := e.write(c, obj)
+	write := e.collection.With(o).Update
+	if c.target.Subresource == object.Status.Name() {
+		write = e.collection.With(o).UpdateStatus
+	}
+	updated, err := write(obj)
 	if err != nil {
 		return err
 	}
 	return e.respond(c, http.StatusOK, updated)
 }
 
-// write updates what the target names.
-func (e *resourceEndpoint[T]) write(c call, obj T) (T, error) {
-	if c.target.Subresource == object.Status.Name() {
-		return e.writer(c).UpdateStatus(obj)
-	}
-	return e.writer(c).Update(obj)
+// deleter is the collection for a deletion.
+func (e *resourceEndpoint[T]) deleter(o metav1.DeleteOptions) *collection.Collection[T] {
+	return e.collection.With(collection.WriteOptions{DryRun: len(o.DryRun) > 0})
 }
 
 // serveDelete answers DELETE of one object: with the object where its kind has graceful deletion or
@@ -58,24 +77,26 @@ func (e *resourceEndpoint[T]) serveDelete(c call) error {
 	if err != nil {
 		return err
 	}
-	deleted, err := e.collection.Delete(c.target.Namespace, c.target.Name, options)
+	deleted, err := e.deleter(options).Delete(c.target.Namespace, c.target.Name, options)
 	if err != nil {
 		return err
 	}
-	_, err = e.collection.Get(c.target.Namespace, c.target.Name)
-	if !apierrors.IsNotFound(err) || e.cache.Resource().GracePeriod != nil {
-		return e.respond(c, http.StatusOK, deleted)
+	stays := deleted.GetDeletionTimestamp() != nil && len(deleted.GetFinalizers()) > 0
+	if stays || e.cache.Resource().GracePeriod != nil {
+		return e.respond(c, deleteCode(options, stays), deleted)
 	}
-	respondStatus(c, c.format, &metav1.Status{
-		TypeMeta: typeMeta("Status", "v1"), Status: metav1.StatusSuccess, Code: http.StatusOK,
-		Details: &metav1.StatusDetails{
-			Name: deleted.GetName(), Group: e.cache.Resource().Group, Kind: e.cache.Resource().Plural, UID: deleted.GetUID(),
-		},
-	})
-	return nil
+	return e.respondDeleted(c, deleted)
 }
 
-// serveDeleteCollection answers DELETE of all objects that are selected, with the list of them.
+// respondDeleted answers that an object has gone.
+func (e *resourceEndpoint[T]) respondDeleted(c call, deleted T) error {
+	return respondSuccess(c, http.StatusOK, &metav1.StatusDetails{
+		Name: deleted.GetName(), Group: e.cache.Resource().Group, Kind: e.cache.Resource().Plural, UID: deleted.GetUID(),
+	})
+}
+
+// serveDeleteCollection answers DELETE of all objects that are selected, with the list of them as
+// they were.
 func (e *resourceEndpoint[T]) serveDeleteCollection(c call) error {
 	options, err := readDeleteOptions(c)
 	if err != nil {
@@ -87,20 +108,16 @@ func (e *resourceEndpoint[T]) serveDeleteCollection(c call) error {
 	}
 	selected := watchcache.Request{Namespace: r.Namespace}
 	selected.LabelSelector, selected.FieldSelector = r.LabelSelector, r.FieldSelector
+	selected.Limit, selected.Continue = r.Limit, r.Continue
 	present, err := e.cache.Page(c.request.Context(), selected)
 	if err != nil {
 		return err
 	}
-	var deleted []T
 	for _, obj := range present.Objects {
-		last, err := e.collection.Delete(obj.GetNamespace(), obj.GetName(), options)
-		if apierrors.IsNotFound(err) {
-			continue // somebody else was faster
-		}
-		if err != nil {
+		_, err := e.deleter(options).Delete(obj.GetNamespace(), obj.GetName(), options)
+		if err != nil && !apierrors.IsNotFound(err) { // somebody else was faster
 			return err
 		}
-		deleted = append(deleted, last)
 	}
-	return e.respondList(c, watchcache.Page[T]{Objects: deleted, Meta: metav1.ListMeta{ResourceVersion: e.cache.ResourceVersion()}})
+	return e.respondList(c, watchcache.Page[T]{Objects: present.Objects, Meta: present.Meta})
 }

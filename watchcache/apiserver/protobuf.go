@@ -100,13 +100,13 @@ func (protobufEncoding) frame(event watch.EventType, doc []byte) ([]byte, error)
 	return marshalInto(binary.BigEndian.AppendUint32(nil, uint32(m.Size())), m)
 }
 
-func (protobufEncoding) read(doc []byte, into any) (kind metav1.TypeMeta, err error) {
+func (protobufEncoding) read(doc []byte, into any, _ bool) (kind metav1.TypeMeta, objections []error, err error) {
 	var unknown runtime.Unknown
 	raw, isProtobuf := bytes.CutPrefix(doc, []byte(wire.Magic))
 	if !isProtobuf || unknown.Unmarshal(raw) != nil || into.(message).Unmarshal(unknown.Raw) != nil {
-		return kind, apierror.BadRequest("the body of the request is not a protobuf document of the type")
+		return kind, nil, apierror.BadRequest("the body of the request is not a protobuf document of the type")
 	}
-	return metav1.TypeMeta{APIVersion: unknown.APIVersion, Kind: unknown.Kind}, nil
+	return metav1.TypeMeta{APIVersion: unknown.APIVersion, Kind: unknown.Kind}, nil, nil
 }
 
 // envelope is what comes before the raw bytes of a document of the given size.

@@ -17,6 +17,18 @@ func respondError(w http.ResponseWriter, f format, err error) {
 	respondStatus(w, f, status)
 }
 
+// respondSuccess answers with a Status that tells of a success.
+func respondSuccess(c call, code int, details *metav1.StatusDetails) error {
+	doc, err := statusDocument(c.format, &metav1.Status{
+		TypeMeta: typeMeta("Status", "v1"), Status: metav1.StatusSuccess, Details: details,
+	})
+	if err != nil {
+		return err
+	}
+	respondBytes(c, c.format.contentType(false), code, doc)
+	return nil
+}
+
 func respondStatus(w http.ResponseWriter, f format, status *metav1.Status) {
 	doc, err := statusDocument(f, status)
 	if err != nil {

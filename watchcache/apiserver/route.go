@@ -55,6 +55,7 @@ type call struct {
 	request *http.Request // its context also ends when the server closes
 	target  Target
 	format  format
+	server  *Server
 }
 
 func (c call) query(name string) string { return c.request.URL.Query().Get(name) }

@@ -44,6 +44,8 @@ type endpoint interface {
 	sample() any // an empty object
 	health() Health
 	samples(server string) iter.Seq[metrics.Sample]
+	// state reports whether there is an object of this name, and whether it is being deleted.
+	state(namespace, name string) (found, ending bool)
 }
 
 // NewServer makes a server without collections. Options are for its collections; it fails on one
@@ -100,12 +102,26 @@ func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T], options .
 func (s *Server) add(e endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, other := range s.resources {
-		if other.groupVersionResource() == e.groupVersionResource() {
-			panic("apiserver: " + e.groupVersionResource().String() + " is served already")
-		}
+	if s.endpointLocked(e.groupVersionResource()) != nil {
+		panic("apiserver: " + e.groupVersionResource().String() + " is served already")
 	}
 	s.resources = append(s.resources, e)
+}
+
+// endpoint finds what serves a resource, or nil.
+func (s *Server) endpoint(resource schema.GroupVersionResource) endpoint {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.endpointLocked(resource)
+}
+
+func (s *Server) endpointLocked(resource schema.GroupVersionResource) endpoint {
+	for _, e := range s.resources {
+		if e.groupVersionResource() == resource {
+			return e
+		}
+	}
+	return nil
 }
 
 // Close ends all watches and refuses new requests with 503. It does not wait: the http.Server's
@@ -136,7 +152,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, e := range resources {
 		if e.groupVersionResource() == t.Resource {
-			serveResource(w, r, e, t)
+			s.serveResource(w, r, e, t)
 			return
 		}
 	}
@@ -150,10 +166,10 @@ func (s *Server) endpoints() []endpoint {
 	return slices.Clone(s.resources)
 }
 
-func serveResource(w http.ResponseWriter, r *http.Request, e endpoint, t Target) {
+func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, e endpoint, t Target) {
 	f, err := negotiate(r, e.sample())
 	if err == nil {
-		err = e.serve(call{ResponseWriter: w, request: r, target: t, format: f})
+		err = e.serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s})
 	}
 	if err != nil {
 		respondError(w, f, err)

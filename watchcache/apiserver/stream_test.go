@@ -175,7 +175,7 @@ func TestSlowClientIsCut(t *testing.T) {
 	require.Contains(t, status, "200 OK")
 
 	fat := pod("fat")
-	fat.Annotations = map[string]string{"text": strings.Repeat("x", 256<<10)}
+	fat.Spec.Containers[0].Args = []string{strings.Repeat("x", 256<<10)}
 	last := r.create(t, fat)
 	const writes = 100 // 25 MiB: more than the connection's buffers take
 	for i := range writes {

@@ -31,8 +31,11 @@ func TestTypedClientWrites(t *testing.T) {
 		require.True(t, apierrors.IsConflict(err), "%v", err)
 		_, err = pods.Create(ctx, pod("a"), metav1.CreateOptions{})
 		require.True(t, apierrors.IsAlreadyExists(err), "%v", err)
-		_, err = pods.Create(ctx, pod("b"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		require.True(t, apierrors.IsBadRequest(err), "%v", err)
+		tried, err := pods.Create(ctx, pod("b"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		require.NoError(t, err)
+		require.Equal(t, corev1.PodPending, tried.Status.Phase)
+		_, err = pods.Get(ctx, "b", metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
 
 		err = pods.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("another")})
 		require.True(t, apierrors.IsConflict(err), "%v", err)
@@ -65,9 +68,9 @@ func TestPatches(t *testing.T) {
 	patch := func(kind types.PatchType, text string, sub ...string) (*corev1.Pod, error) {
 		return pods.Patch(ctx, "a", kind, []byte(text), metav1.PatchOptions{}, sub...)
 	}
-	got, err := patch(types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"c","image":"new"},{"name":"d"}]}}`)
+	got, err := patch(types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"c","image":"new"}],"tolerations":[{"key":"k","operator":"Exists"}]}}`)
 	require.NoError(t, err)
-	require.Len(t, got.Spec.Containers, 2, "containers are merged by name")
+	require.Len(t, got.Spec.Containers, 1, "containers are merged by name")
 	require.EqualValues(t, 2, got.Generation)
 	got, err = patch(types.MergePatchType, `{"metadata":{"labels":{"app":"web"}}}`)
 	require.NoError(t, err)
@@ -82,8 +85,9 @@ func TestPatches(t *testing.T) {
 
 	_, err = patch(types.MergePatchType, `{"metadata":{"resourceVersion":"`+a.ResourceVersion+`","labels":{"q":"1"}}}`)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
+	_, err = patch(types.JSONPatchType, `[{"op":"test","path":"/metadata/name","value":"b"}]`)
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	for kind, text := range map[types.PatchType]string{
-		types.JSONPatchType:           `[{"op":"test","path":"/metadata/name","value":"b"}]`,
 		types.MergePatchType:          `{`,
 		types.StrategicMergePatchType: `{"metadata":{"name":"b"}}`,
 	} {
@@ -92,6 +96,21 @@ func TestPatches(t *testing.T) {
 	}
 	_, err = patch("text/plain", `{}`)
 	require.True(t, apierrors.IsUnsupportedMediaType(err), "%v", err)
+}
+
+// TestAPatchCannotMultiply: each pair of copies doubles the object, and 30 pairs would fill
+// any memory.
+func TestAPatchCannotMultiply(t *testing.T) {
+	r := newRig(t)
+	_, err := r.configMaps.Create(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Data: map[string]string{"k": "v"},
+	})
+	require.NoError(t, err)
+	pair := `{"op":"copy","from":"/data","path":"/data/x"},{"op":"copy","from":"/data","path":"/data/y"},`
+	body := "[" + strings.Repeat(pair, 30) + `{"op":"test","path":"/data/k","value":"v"}]`
+	answer := r.do(t, "PATCH", "/api/v1/namespaces/ns/configmaps/a", body, "Content-Type", string(types.JSONPatchType))
+	require.Equal(t, http.StatusUnprocessableEntity, answer.code)
+	require.Contains(t, answer.status(t).Message, "copy")
 }
 
 func TestBodiesAreChecked(t *testing.T) {
@@ -108,17 +127,17 @@ func TestBodiesAreChecked(t *testing.T) {
 		"wrong kind":        {"POST", all, `{"kind":"Node","metadata":{"name":"b"}}`, wireJSON, http.StatusBadRequest},
 		"other namespace":   {"POST", all, `{"metadata":{"name":"b","namespace":"c"}}`, wireJSON, http.StatusBadRequest},
 		"no name":           {"POST", all, `{}`, wireJSON, http.StatusUnprocessableEntity},
-		"no content type":   {"POST", all, `{"metadata":{"name":"b"}}`, "", http.StatusCreated},
+		"no content type":   {"POST", all, `{"metadata":{"name":"b"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, "", http.StatusCreated},
 		"YAML":              {"POST", all, `a: b`, "application/yaml", http.StatusUnsupportedMediaType},
 		"no media type":     {"POST", all, `{}`, ";", http.StatusUnsupportedMediaType},
 		"no protobuf":       {"POST", all, `{}`, wireProtobuf, http.StatusBadRequest},
 		"too large":         {"POST", all, strings.Repeat(" ", 3<<20+1), wireJSON, http.StatusRequestEntityTooLarge},
-		"no namespace":      {"POST", "/api/v1/pods", `{"metadata":{"name":"b"}}`, wireJSON, http.StatusUnprocessableEntity},
+		"no namespace":      {"POST", "/api/v1/pods", `{"metadata":{"name":"b"}}`, wireJSON, http.StatusMethodNotAllowed},
 		"other name":        {"PUT", one, `{"metadata":{"name":"b"}}`, wireJSON, http.StatusBadRequest},
-		"absent":            {"PUT", all + "/never", `{}`, wireJSON, http.StatusNotFound},
+		"absent":            {"PUT", all + "/never", `{"metadata":{"name":"never"}}`, wireJSON, http.StatusNotFound},
 		"delete options":    {"DELETE", one, `{"gracePeriodSeconds":"x"}`, wireJSON, http.StatusBadRequest},
 		"delete query":      {"DELETE", one + "?gracePeriodSeconds=x", ``, wireJSON, http.StatusBadRequest},
-		"delete dry run":    {"DELETE", one, `{"dryRun":["All"]}`, wireJSON, http.StatusBadRequest},
+		"delete dry run":    {"DELETE", one, `{"dryRun":["Some"]}`, wireJSON, http.StatusUnprocessableEntity},
 		"post to an object": {"POST", one, `{}`, wireJSON, http.StatusMethodNotAllowed},
 		"put to all":        {"PUT", all, `{}`, wireJSON, http.StatusMethodNotAllowed},
 		"subresource":       {"POST", one + "/eviction", `{}`, wireJSON, http.StatusNotFound},

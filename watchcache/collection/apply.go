@@ -23,6 +23,10 @@ func (c *Collection[T]) Apply(namespace, name string, configuration []byte, forc
 	if err != nil {
 		return obj, false, err
 	}
+	if applied.GetName() == "" && c.client {
+		return obj, false, apierror.BadRequest("the applied configuration has no name")
+	}
+	applied.SetName(name)
 	for attempt := 1; ; attempt++ {
 		stored, err := c.Get(namespace, name)
 		created := apierrors.IsNotFound(err)
@@ -36,24 +40,31 @@ func (c *Collection[T]) Apply(namespace, name string, configuration []byte, forc
 		if err != nil {
 			return obj, false, err
 		}
-		next, err := c.ownership.apply(stored, applied.DeepCopy(), c.manager, force)
+		next, err := c.ownership.apply(stored, applied.DeepCopy(), c.options.Manager, force)
 		if err == nil {
 			err = c.resource().Place(namespace, next)
 		}
 		if err != nil {
 			return obj, false, err
 		}
-		write := c.put
-		if created {
-			write = c.Create
-		}
-		written, err := write(next)
+		written, err := c.writeApplied(next, created)
 		// A version of the configuration's own is a precondition: its conflict is final.
 		again := apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && applied.GetResourceVersion() == ""
 		if !again || attempt == patchAttempts {
 			return written, created, err
 		}
 	}
+}
+
+// writeApplied stores what an apply has made.
+func (c *Collection[T]) writeApplied(next T, created bool) (T, error) {
+	if created {
+		return c.Create(next)
+	}
+	return c.replace(next, patch, func(stored, next T) T {
+		c.keepStatus(stored, next)
+		return next
+	})
 }
 
 // readApplied reads a configuration for the object of the given name.
@@ -68,10 +79,7 @@ func readApplied(name string, configuration []byte) (*unstructured.Unstructured,
 		return nil, apierror.BadRequest("the applied configuration is not a YAML or JSON object")
 	}
 	applied := &unstructured.Unstructured{Object: content}
-	if applied.GetName() == "" {
-		applied.SetName(name)
-	}
-	if applied.GetName() != name {
+	if given := applied.GetName(); given != "" && given != name {
 		return nil, apierror.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", applied.GetName(), name)
 	}
 	delete(content, object.Status.Name()) // an update of the object leaves it alone

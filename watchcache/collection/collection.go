@@ -3,25 +3,15 @@ package collection
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"slices"
-	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/internal/apierror"
-	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
 // Collection is a collection that is written here, by Go code and over HTTP, under the API server's
@@ -34,7 +24,38 @@ type Collection[T store.Object] struct {
 	storage   Storage[T]
 	revision  *watchcache.Revision // nil if the storage counts
 	ownership *ownership[T]
-	manager   string // the name under which fields are owned
+	traits    traits
+	options   WriteOptions
+	client    bool // writes are a client's, which is held to all rules
+}
+
+// WriteOptions are how a client wants its writes to be made, as the parameters of a request say it.
+type WriteOptions struct {
+	// Manager is the name under which fields are owned (KEP-555). Empty means an unknown manager.
+	Manager string
+	// DryRun makes a write up to the storing, and returns what would have been stored.
+	DryRun bool
+	// FieldValidation says what becomes of a patch that names unknown fields, or a field twice: one
+	// of metav1.FieldValidationIgnore, Warn and Strict. Empty means Ignore.
+	FieldValidation string
+	// Warn is told what a client should know. It may be nil, and is called before the write
+	// returns.
+	Warn func(text string)
+}
+
+// With is the same collection for the writes of a client, which is held to all rules of the API
+// server. Without it, the collection is its owner's, such as a test that prepares a state: the
+// owner is held to the rules of metadata and versions, and stores an object as it is, without the
+// [watchcache.Rules] of its kind.
+func (c *Collection[T]) With(o WriteOptions) *Collection[T] {
+	as := *c
+	as.client = true
+	as.options = o
+	as.options.Manager = cmp.Or(o.Manager, unknownManager)
+	if o.DryRun {
+		as.storage = dryRun[T]{c.storage}
+	}
+	return &as
 }
 
 // New makes an empty collection, whose versions revision counts. It fails on an incomplete resource
@@ -60,20 +81,15 @@ func On[T store.Object](cache *watchcache.Cache[T], storage Storage[T]) (*Collec
 	if err != nil {
 		return nil, err
 	}
-	return &Collection[T]{cache: cache, storage: storage, ownership: owners, manager: unknownManager}, nil
+	return &Collection[T]{
+		cache: cache, storage: storage, ownership: owners,
+		traits: traitsOf(cache.Resource()), options: WriteOptions{Manager: unknownManager},
+	}, nil
 }
 
 // WaitFresh returns once readers of the cache see every write that has returned: see
 // [watchcache.Cache.WaitFresh]. It returns at once, unless the collection is [On] a storage.
 func (c *Collection[T]) WaitFresh(ctx context.Context) error { return c.cache.WaitFresh(ctx) }
-
-// As is the same collection for writes by a field manager (KEP-555). The empty name stands for an
-// unknown manager.
-func (c *Collection[T]) As(manager string) *Collection[T] {
-	as := *c
-	as.manager = cmp.Or(manager, unknownManager)
-	return &as
-}
 
 // Cache is the copy that lists and watches read. It is for readers: write through the collection.
 func (c *Collection[T]) Cache() *watchcache.Cache[T] { return c.cache }
@@ -120,112 +136,7 @@ func (c *Collection[T]) Get(namespace, name string) (T, error) {
 	return obj, err
 }
 
-// Create stores a new object under a new UID, creation time and resource version, and generation 1
-// if it has a spec. A name is made from metadata.generateName where there is none. The status is
-// stored as given. Errors: AlreadyExists; Invalid without a name, or with a namespace too many or
-// too few; BadRequest with a resource version.
-func (c *Collection[T]) Create(obj T) (created T, err error) {
-	next := object.Copy(obj)
-	c.resource().SetKind(next)
-	if next.GetResourceVersion() != "" {
-		return created, apierror.BadRequest("resourceVersion should not be set on objects to be created")
-	}
-	if next.GetName() == "" && next.GetGenerateName() != "" {
-		next.SetName(next.GetGenerateName() + rand.String(generatedLength))
-	}
-	if err := c.validate(next); err != nil {
-		return created, err
-	}
-	next.SetUID(uuid.NewUUID())
-	next.SetCreationTimestamp(now())
-	next.SetDeletionTimestamp(nil)
-	next.SetDeletionGracePeriodSeconds(nil)
-	if _, ok := object.Spec.Of(next); ok {
-		next.SetGeneration(1)
-	}
-	return c.storage.Write(store.KeyOf(next), func(_ T, found bool) (Decision[T], error) {
-		if found {
-			return Decision[T]{}, apierrors.NewAlreadyExists(c.resource().GroupResource(), next.GetName())
-		}
-		return Decision[T]{Put, next}, nil
-	})
-}
-
-// generatedLength is how many characters a generated name gets.
-const generatedLength = 5
-
-// Update replaces an object but for its status, which stays (see [Collection.UpdateStatus]), as do
-// UID, creation and deletion time. The generation grows when the spec changes. Where nothing
-// changes, nothing is written. An object that is being deleted goes when its last finalizer is
-// dropped. Errors: NotFound; Conflict when obj has a resource version or a UID that is not the
-// stored one.
-func (c *Collection[T]) Update(obj T) (T, error) {
-	return c.replace(obj, func(stored, next T) T {
-		object.Status.Move(next, stored)
-		keepSystemFields(stored, next)
-		return c.ownership.track(stored, next, c.manager, c.ownership.whole)
-	})
-}
-
-// UpdateStatus replaces the status of an object, and nothing else. Errors are those of
-// [Collection.Update].
-func (c *Collection[T]) UpdateStatus(obj T) (T, error) {
-	return c.replace(obj, func(stored, next T) T {
-		whole := object.Copy(stored)
-		object.Status.Move(whole, next)
-		return c.ownership.track(stored, whole, c.manager, c.ownership.status)
-	})
-}
-
-// put replaces an object but for its status, and takes its managed fields as they are.
-func (c *Collection[T]) put(obj T) (T, error) {
-	return c.replace(obj, func(stored, next T) T {
-		object.Status.Move(next, stored)
-		return next
-	})
-}
-
-// replace writes what merge makes of the stored object and a copy of obj.
-func (c *Collection[T]) replace(obj T, merge func(stored, next T) T) (result T, err error) {
-	given := object.Copy(obj)
-	c.resource().SetKind(given)
-	if err := c.validate(given); err != nil {
-		return result, err
-	}
-	again := false
-	return c.storage.Write(store.KeyOf(given), func(stored T, found bool) (d Decision[T], err error) {
-		err = c.there(found, given.GetName())
-		if err == nil {
-			err = c.checkUpdate(stored, given)
-		}
-		if err != nil {
-			return d, err
-		}
-		next := given
-		if again { // merge has written into it
-			next = object.Copy(obj)
-			c.resource().SetKind(next)
-		}
-		again = true
-		return c.updated(stored, merge(stored, next)), nil
-	})
-}
-
-// updated decides what becomes of a stored object of which next is the new state.
-func (c *Collection[T]) updated(stored, next T) Decision[T] {
-	c.resource().SetKind(next)
-	keepSystemFields(stored, next)
-	if apiequality.Semantic.DeepEqual(stored, next) {
-		return Decision[T]{Keep, stored}
-	}
-	if !object.Spec.Same(stored, next) {
-		next.SetGeneration(stored.GetGeneration() + 1)
-	}
-	if released(stored, next) {
-		return Decision[T]{Remove, next}
-	}
-	return Decision[T]{Put, next}
-}
+func (c *Collection[T]) resource() watchcache.Resource[T] { return c.cache.Resource() }
 
 func (c *Collection[T]) there(found bool, name string) error {
 	if found {
@@ -238,66 +149,20 @@ func (c *Collection[T]) notFound(name string) error {
 	return apierrors.NewNotFound(c.resource().GroupResource(), name)
 }
 
-func (c *Collection[T]) checkUpdate(stored, obj T) error {
-	if uid := obj.GetUID(); uid != "" && uid != stored.GetUID() {
-		return c.conflict(obj.GetName(), fmt.Errorf("the UID %s in the update is not the stored one, %s: the object "+
-			"was deleted and created again", uid, stored.GetUID()))
-	}
-	if version := obj.GetResourceVersion(); version != "" && version != stored.GetResourceVersion() {
-		return c.conflict(obj.GetName(), errors.New("the object has been modified; please apply your changes to "+
-			"the latest version and try again"))
-	}
-	return nil
-}
-
-// keepSystemFields copies what only the server writes.
-func keepSystemFields[T store.Object](stored, next T) {
-	next.SetUID(stored.GetUID())
-	next.SetCreationTimestamp(stored.GetCreationTimestamp())
-	next.SetDeletionTimestamp(stored.GetDeletionTimestamp())
-	next.SetDeletionGracePeriodSeconds(stored.GetDeletionGracePeriodSeconds())
-	next.SetGeneration(stored.GetGeneration())
-	next.SetResourceVersion(stored.GetResourceVersion())
-}
-
-// released reports whether an update drops the last finalizer of an object that waits for nothing
-// else.
-func released[T store.Object](stored, next T) bool {
-	grace := stored.GetDeletionGracePeriodSeconds()
-	return stored.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0) &&
-		len(stored.GetFinalizers()) > 0 && len(next.GetFinalizers()) == 0
-}
-
-func (c *Collection[T]) validate(obj T) error {
-	var errs field.ErrorList
-	meta := field.NewPath("metadata")
-	name, namespace := obj.GetName(), obj.GetNamespace()
-	if name == "" {
-		errs = append(errs, field.Required(meta.Child("name"), "name or generateName is required"))
-	}
-	for _, problem := range content.IsPathSegmentName(name) {
-		errs = append(errs, field.Invalid(meta.Child("name"), name, problem))
-	}
-	switch {
-	case c.resource().ClusterScoped && namespace != "":
-		errs = append(errs, field.Forbidden(meta.Child("namespace"), "not allowed on this type"))
-	case !c.resource().ClusterScoped && namespace == "":
-		errs = append(errs, field.Required(meta.Child("namespace"), ""))
-	}
-	for _, problem := range content.IsPathSegmentName(namespace) {
-		errs = append(errs, field.Invalid(meta.Child("namespace"), namespace, problem))
-	}
-	if len(errs) > 0 {
-		return apierrors.NewInvalid(c.resource().GroupVersionKind().GroupKind(), name, errs)
-	}
-	return nil
-}
-
 func (c *Collection[T]) conflict(name string, cause error) error {
 	return apierrors.NewConflict(c.resource().GroupResource(), name, cause)
 }
 
-func (c *Collection[T]) resource() watchcache.Resource[T] { return c.cache.Resource() }
+// rules are those of the kind, for a client.
+func (c *Collection[T]) rules() (r watchcache.Rules[T]) {
+	if c.client {
+		return c.resource().Rules
+	}
+	return r
+}
 
-// now has the precision of the wire.
-func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }
+func (c *Collection[T]) warn(text string) {
+	if c.options.Warn != nil {
+		c.options.Warn(text)
+	}
+}

@@ -78,7 +78,7 @@ func TestCreate(t *testing.T) {
 	_, err = pods.Create(pod("b", inNamespace("")))
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	_, err = pods.Create(a)
-	require.True(t, apierrors.IsBadRequest(err), "%v", err)
+	require.Equal(t, metav1.StatusReasonUnknown, apierrors.ReasonForError(err), "a version of its own: %v", err)
 
 	generated := pod("")
 	generated.GenerateName = "web-"

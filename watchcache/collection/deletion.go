@@ -2,9 +2,11 @@ package collection
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
@@ -12,8 +14,9 @@ import (
 // Delete asks for the end of an object, as a client does. An object with finalizers, or with a
 // grace period (see [watchcache.Resource.GracePeriod]), stays, marked with a deletion time, until
 // the finalizers are dropped and a delete with period zero comes; others go at once. It returns the
-// object as it is now, or was last. Of the options, GracePeriodSeconds and Preconditions count.
-// Errors: NotFound; Conflict when a precondition fails.
+// object as it is now, or was last. Propagation policies leave the object with the finalizer that a
+// garbage collector waits for; none runs here. DryRun of the options does not count: see
+// [Collection.With]. Errors: NotFound; Conflict when a precondition fails.
 func (c *Collection[T]) Delete(namespace, name string, options metav1.DeleteOptions) (T, error) {
 	result, marked, err := c.mark(namespace, name, options)
 	if err != nil || marked.stays {
@@ -24,7 +27,12 @@ func (c *Collection[T]) Delete(namespace, name string, options metav1.DeleteOpti
 	if options.Preconditions != nil && options.Preconditions.ResourceVersion != nil {
 		again.ResourceVersion = &version
 	}
-	return c.remove(namespace, name, again)
+	last, err := c.remove(namespace, name, again)
+	if err == nil && len(last.GetFinalizers()) > 0 { // the policy has dropped them
+		last = object.Copy(last)
+		last.SetFinalizers(nil)
+	}
+	return last, err
 }
 
 // Remove takes an object away at once, whatever its finalizers and grace period: what the owner of
@@ -47,7 +55,7 @@ func (c *Collection[T]) mark(namespace, name string, options metav1.DeleteOption
 			return d, err
 		}
 		next := object.Copy(stored)
-		if v = c.terminate(next, options.GracePeriodSeconds); !v.changed {
+		if v = c.terminate(next, options); !v.changed {
 			return Decision[T]{Keep, stored}, nil
 		}
 		return Decision[T]{Put, next}, nil
@@ -55,50 +63,95 @@ func (c *Collection[T]) mark(namespace, name string, options metav1.DeleteOption
 	return result, v, err
 }
 
-// terminate marks obj and decides whether it stays. A grace period that runs can only be shortened.
-func (c *Collection[T]) terminate(obj T, requested *int64) verdict {
-	held := len(obj.GetFinalizers()) > 0
-	running, since := obj.GetDeletionGracePeriodSeconds(), obj.GetDeletionTimestamp()
-	if since == nil {
-		graceful := c.resource().GracePeriod != nil
-		if !graceful && !held {
-			return verdict{}
-		}
-		period := c.gracePeriod(obj, requested)
-		end := metav1.NewTime(now().Add(time.Duration(period) * time.Second))
-		obj.SetDeletionTimestamp(&end)
-		obj.SetDeletionGracePeriodSeconds(&period)
-		if obj.GetGeneration() > 0 {
-			obj.SetGeneration(obj.GetGeneration() + 1)
-		}
-		return verdict{changed: true, stays: held || period > 0}
-	}
-	if running == nil || *running == 0 {
-		return verdict{stays: held}
-	}
-	if requested == nil || *requested >= *running {
+// terminate marks obj and decides whether it stays.
+func (c *Collection[T]) terminate(obj T, options metav1.DeleteOptions) verdict {
+	pending, changed := c.startGrace(obj, options.GracePeriodSeconds)
+	if pending && !changed {
 		return verdict{stays: true}
 	}
-	period := max(*requested, 0)
+	finalizers := collected(obj.GetFinalizers(), options)
+	held := len(finalizers) > 0
+	if held && !sets.New(finalizers...).Equal(sets.New(obj.GetFinalizers()...)) {
+		obj.SetFinalizers(finalizers)
+		changed = true
+	}
+	if held && obj.GetDeletionTimestamp() == nil {
+		markDeleted(obj, now(), 0)
+		changed = true
+	}
+	return verdict{changed: changed, stays: held || pending}
+}
+
+// markDeleted notes that obj is to go, as one more change of what is wanted.
+func markDeleted(obj metav1.Object, end metav1.Time, period int64) {
+	obj.SetDeletionTimestamp(&end)
+	obj.SetDeletionGracePeriodSeconds(&period)
+	if obj.GetGeneration() > 0 {
+		obj.SetGeneration(obj.GetGeneration() + 1)
+	}
+}
+
+// startGrace starts the grace period of an object whose kind has one, or shortens the period that
+// runs. It reports whether a period runs then.
+func (c *Collection[T]) startGrace(obj T, requested *int64) (pending, changed bool) {
+	if c.resource().GracePeriod == nil {
+		return false, false
+	}
+	if requested != nil && *requested < 0 {
+		requested = new(int64(1)) // the API server's reading of a negative period
+	}
+	running, since := obj.GetDeletionGracePeriodSeconds(), obj.GetDeletionTimestamp()
+	switch {
+	case since == nil:
+		period := c.gracePeriod(obj, requested)
+		markDeleted(obj, metav1.NewTime(now().Add(time.Duration(period)*time.Second)), period)
+		return period > 0, true
+	case running == nil || *running == 0:
+		return false, false
+	case requested == nil || *requested >= *running:
+		return true, false
+	}
+	period := *requested
 	end := metav1.NewTime(since.Add(time.Duration(period-*running) * time.Second))
 	if present := now(); end.Before(&present) {
 		end = present
+		period = min(period, 1) // a period that is over is not none
 	}
 	obj.SetDeletionTimestamp(&end)
 	obj.SetDeletionGracePeriodSeconds(&period)
-	return verdict{changed: true, stays: held || period > 0}
+	return period > 0, true
+}
+
+// collected are the finalizers of an object that is deleted with a propagation policy: the garbage
+// collector releases the object once its dependents are orphaned, or gone.
+func collected(finalizers []string, options metav1.DeleteOptions) (kept []string) {
+	orphan := slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
+	wait := slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
+	switch policy := options.PropagationPolicy; {
+	case options.OrphanDependents != nil:
+		orphan, wait = *options.OrphanDependents, false
+	case policy != nil:
+		orphan, wait = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
+	}
+	own := []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
+	for _, finalizer := range finalizers {
+		if !slices.Contains(own, finalizer) {
+			kept = append(kept, finalizer)
+		}
+	}
+	if orphan {
+		kept = append(kept, metav1.FinalizerOrphanDependents)
+	}
+	if wait {
+		kept = append(kept, metav1.FinalizerDeleteDependents)
+	}
+	return kept
 }
 
 func (c *Collection[T]) gracePeriod(obj T, requested *int64) int64 {
-	if c.resource().GracePeriod == nil {
-		return 0
-	}
 	period := c.resource().GracePeriod(obj)
-	switch {
-	case period <= 0 || requested == nil:
+	if period <= 0 || requested == nil {
 		return max(period, 0)
-	case *requested < 0:
-		return 1 // the API server's reading of a negative period
 	}
 	return *requested
 }

@@ -13,15 +13,22 @@
 // has versions of its own. Writers in memory wait for each other, and never for a reader.
 // Everything that [watchcache.Cache] promises to readers holds.
 //
+// # Rules
+//
+// Metadata is checked with the API server's own library: names, labels, annotations, finalizers,
+// owner references. System fields cannot be written, deletion adds the finalizers of its
+// propagation policy, and a JSON patch has the API server's limits.
+//
+// The holder of a Collection is its owner, such as a test that prepares a state: it stores an
+// object as it is. [Collection.With] is for the writes of a client, which is also held to the
+// [watchcache.Rules] of the kind: those of [watchcache.Pods] fill in defaults, refuse invalid pods
+// and know which fields may change.
+//
 // # How it differs from the API server
 //
-// Not modelled: admission, defaulting, validation beyond names, the existence of namespaces,
-// garbage collection (propagationPolicy and orphanDependents are ignored), managed fields before
-// the first apply.
+// docs/fake.md lists what differs, case by case. Not modelled: admission but that of pods by
+// default, garbage collection, and the rules of built-in kinds other than pods.
 //
-// Simpler than there: server-side apply finds conflicts, takes over by force and removes the fields
-// that its manager no longer applies. It knows no schema, so it replaces lists as a whole, even
-// lists with keys. An update of the status changes nothing else. Create takes a status as given.
-// Every kind may be updated without a resource version. A new finalizer may be added to an object
-// that is being deleted.
+// Server-side apply finds conflicts, takes over by force and removes the fields that its manager no
+// longer applies. It knows no schema, so it replaces lists as a whole, even lists with keys.
 package collection

@@ -27,3 +27,8 @@ func UnsupportedMedia(accepted ...string) error {
 	return Refused(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
 		"the body of the request was in an unknown format: accepted media types include "+strings.Join(accepted, ", "))
 }
+
+// Unclassified is a 500 without a reason: what the API server makes of an error that is no Status.
+func Unclassified(format string, args ...any) error {
+	return Refused(http.StatusInternalServerError, metav1.StatusReasonUnknown, fmt.Sprintf(format, args...))
+}

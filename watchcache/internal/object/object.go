@@ -1,6 +1,7 @@
 package object
 
 import (
+	"maps"
 	"reflect"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -75,4 +76,36 @@ func (s Section) in(obj runtime.Object) reflect.Value {
 		return reflect.Value{}
 	}
 	return value.FieldByName(s.field)
+}
+
+// Clear drops the section.
+func (s Section) Clear(obj runtime.Object) {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		delete(u.UnstructuredContent(), s.key)
+		return
+	}
+	if field := s.in(obj); field.IsValid() {
+		field.SetZero()
+	}
+}
+
+// SameBody reports whether two objects are equal in all but their metadata and, if it is written
+// apart, their status.
+func SameBody(a, b runtime.Object, statusApart bool) bool {
+	inA, isDocument := a.(runtime.Unstructured)
+	inB, _ := b.(runtime.Unstructured)
+	if !isDocument {
+		return Spec.Same(a, b)
+	}
+	return apiequality.Semantic.DeepEqual(body(inA, statusApart), body(inB, statusApart))
+}
+
+// body is the content of a document without metadata.
+func body(u runtime.Unstructured, statusApart bool) map[string]any {
+	kept := maps.Clone(u.UnstructuredContent())
+	delete(kept, "metadata")
+	if statusApart {
+		delete(kept, Status.key)
+	}
+	return kept
 }

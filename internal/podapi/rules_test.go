@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tributary-go/tributary/sources/manifest/internal/podapi"
+	"github.com/tributary-go/tributary/internal/podapi"
 )
 
 // rule is a pod with a fragment, and the fields that the API refuses in it.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tributary-go/tributary/sources/manifest/internal/podapi"
+	"github.com/tributary-go/tributary/internal/podapi"
 )
 
 // The defaults of every pod, so that the tables show only the others.

@@ -1,0 +1,7 @@
+// Package fidelity sends one table of requests to a real API server and to package apiserver, and
+// compares the answers. The table is testdata/cases.txt: a case is a line. A known difference is a
+// line with its reason, and docs/fake.md is made from those lines.
+//
+//	go test -C e2e -run TestAnswersAreThoseOfTheAPIServer ./fidelity
+//	go test -C e2e -run TestThePageIsTheTable ./fidelity -update   # writes docs/fake.md
+package fidelity

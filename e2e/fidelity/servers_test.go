@@ -1,0 +1,99 @@
+package fidelity_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tributary-go/tributary/e2e/cluster"
+	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+)
+
+const widgetGroup = "e2e.tributary.dev"
+
+// definitions are the custom resources of the table.
+func definitions(t testing.TB) (all []*unstructured.Unstructured) {
+	t.Helper()
+	for _, name := range []string{"widgets", "gadgets"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+		require.NoError(t, err)
+		definition := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal(text, definition))
+		all = append(all, definition)
+	}
+	return all
+}
+
+// startReal is the API server, with the custom resources.
+func startReal(t testing.TB) *side {
+	t.Helper()
+	config := cluster.Start(t).Server.Config(cluster.Admin)
+	client, err := rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	dynamics, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	crds := dynamics.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
+	for _, definition := range definitions(t) {
+		_, err := crds.Create(t.Context(), definition, metav1.CreateOptions{})
+		require.NoError(t, err)
+		plural, _, err := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+		require.NoError(t, err)
+		resource := schema.GroupVersionResource{Group: widgetGroup, Version: "v1", Resource: plural}
+		require.Eventually(t, func() bool {
+			_, err := dynamics.Resource(resource).List(t.Context(), metav1.ListOptions{})
+			return err == nil
+		}, 30*time.Second, 20*time.Millisecond)
+	}
+	return &side{name: "the API server", url: config.Host, token: cluster.Admin, client: client}
+}
+
+// startOurs is a server with the resources of the table.
+func startOurs(t testing.TB) *side {
+	t.Helper()
+	s, err := apiserver.NewServer()
+	require.NoError(t, err)
+	namespaces := watchcache.Core[*corev1.Namespace]("namespaces", "Namespace")
+	namespaces.ClusterScoped = true
+	apiserver.Serve(s, namespaces)
+	nodes := watchcache.Core[*corev1.Node]("nodes", "Node")
+	nodes.ClusterScoped = true
+	apiserver.Serve(s, nodes)
+	apiserver.Serve(s, watchcache.Pods())
+	apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"))
+	apiserver.Serve(s, watchcache.Resource[*coordinationv1.Lease]{
+		Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease",
+	})
+	for _, definition := range definitions(t) {
+		plural, _, err := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+		require.NoError(t, err)
+		kind, _, err := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+		require.NoError(t, err)
+		apiserver.Serve(s, watchcache.Resource[*unstructured.Unstructured]{
+			Group: widgetGroup, Version: "v1", Plural: plural, Kind: kind,
+		})
+	}
+	listener := httptest.NewServer(s)
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		s.Close()
+		listener.Close()
+	})
+	return &side{name: "ours", url: listener.URL, client: client}
+}

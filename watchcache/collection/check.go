@@ -1,0 +1,83 @@
+package collection
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// The checks are those of the API server, with its own library: the fields that an error names are
+// those that it names there.
+
+var metaPath = field.NewPath("metadata")
+
+// checkNew returns what is wrong with an object that is to be created.
+func (c *Collection[T]) checkNew(obj T) field.ErrorList {
+	errs := validation.ValidateObjectMetaAccessor(obj, !c.resource().ClusterScoped, c.traits.validName, metaPath)
+	errs = append(errs, c.checkFinalizers(obj)...)
+	var none T
+	if validate := c.rules().Validate; validate != nil {
+		errs = append(errs, validate(obj, none)...)
+	}
+	return errs
+}
+
+// checkNext returns what is wrong with the next state of an object.
+func (c *Collection[T]) checkNext(next, stored T) field.ErrorList {
+	errs := validation.ValidateObjectMetaAccessor(next, !c.resource().ClusterScoped, pathSegment, metaPath)
+	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(next, stored, metaPath)...)
+	errs = append(errs, c.checkFinalizers(next)...)
+	if validate := c.rules().Validate; validate != nil {
+		errs = append(errs, validate(next, stored)...)
+	}
+	return errs
+}
+
+// checkFinalizers: those of a built-in kind have a domain, unless they are the server's own.
+func (c *Collection[T]) checkFinalizers(obj T) (errs field.ErrorList) {
+	if c.traits.custom {
+		return nil
+	}
+	for i, finalizer := range obj.GetFinalizers() {
+		if !strings.Contains(finalizer, "/") && !slices.Contains(plainFinalizers, finalizer) {
+			errs = append(errs, field.Invalid(metaPath.Child("finalizers").Index(i), finalizer,
+				"name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
+}
+
+// plainFinalizers need no domain.
+var plainFinalizers = []string{
+	string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents,
+}
+
+func needsVersion() field.ErrorList {
+	return field.ErrorList{field.Invalid(metaPath.Child("resourceVersion"), 0, "must be specified for an update")}
+}
+
+// invalid is the 422 for what is wrong, or nil.
+func (c *Collection[T]) invalid(obj T, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(c.resource().GroupVersionKind().GroupKind(), obj.GetName(), distinct(errs))
+}
+
+// distinct leaves one of the errors that say the same: metadata is checked by more than one rule.
+func distinct(errs field.ErrorList) (kept field.ErrorList) {
+	seen := map[string]bool{}
+	for _, err := range errs {
+		if key := fmt.Sprint(err.Type, err.Field, err.Detail); !seen[key] {
+			seen[key] = true
+			kept = append(kept, err)
+		}
+	}
+	return kept
+}

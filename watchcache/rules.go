@@ -1,0 +1,25 @@
+package watchcache
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// Rules are what the API server does with the writes of one kind, beside what it does with those of
+// every kind. The zero value does nothing more. The functions must be safe for concurrent use; they
+// may keep nothing of their arguments, and stored objects are read-only.
+type Rules[T store.Object] struct {
+	// Prune drops the fields that the kind does not have, and returns their paths. Clients are
+	// warned of them, or refused.
+	Prune func(obj T) (dropped []string)
+	// Complete fills in the defaults of an object that is about to be stored. Stored is its present
+	// state, or nil in a create.
+	Complete func(obj, stored T)
+	// Validate returns what is wrong with an object that is about to be stored. Stored is its
+	// present state, or nil in a create.
+	Validate func(obj, stored T) field.ErrorList
+	// PlainStatus says that the status is a field like any other, as in a custom resource without
+	// the status subresource.
+	PlainStatus bool
+}
