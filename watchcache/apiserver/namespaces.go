@@ -2,9 +2,11 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -16,11 +18,16 @@ func (e *resourceEndpoint[T]) state(namespace, name string) (found, ending bool)
 	return found, found && obj.GetDeletionTimestamp() != nil
 }
 
+// systemNamespaces are there from the start: a real API server makes them itself.
+var systemNamespaces = []string{
+	metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease,
+}
+
 // checkNamespace refuses an object for a namespace that is not there, or is being deleted. A server
 // without namespaces takes any.
 func (c call) checkNamespace() error {
 	name := c.target.Namespace
-	if name == "" {
+	if name == "" || slices.Contains(systemNamespaces, name) {
 		return nil
 	}
 	e := c.server.endpoint(namespaces)
