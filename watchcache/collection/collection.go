@@ -43,6 +43,14 @@ type WriteOptions struct {
 	Warn func(text string)
 }
 
+// As is the same collection for writes by a field manager (KEP-555). The empty name stands for an
+// unknown manager.
+func (c *Collection[T]) As(manager string) *Collection[T] {
+	as := *c
+	as.options.Manager = cmp.Or(manager, unknownManager)
+	return &as
+}
+
 // With is the same collection for the writes of a client, which is held to all rules of the API
 // server. Without it, the collection is its owner's, such as a test that prepares a state: the
 // owner is held to the rules of metadata and versions, and stores an object as it is, without the
