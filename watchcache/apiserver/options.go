@@ -134,6 +134,7 @@ func decodeDeleteOptions(c call, body []byte, into *metav1.DeleteOptions) error 
 
 // deleteCode is the code of a deletion after which the object is still there, or not.
 func deleteCode(o metav1.DeleteOptions, stays bool) int {
+	//lint:ignore SA1019 old clients send it, and the API server heeds it
 	if stays && o.OrphanDependents != nil && !*o.OrphanDependents {
 		return http.StatusAccepted
 	}

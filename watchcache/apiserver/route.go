@@ -57,5 +57,3 @@ type call struct {
 	format  format
 	server  *Server
 }
-
-func (c call) query(name string) string { return c.request.URL.Query().Get(name) }

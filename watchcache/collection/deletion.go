@@ -127,9 +127,11 @@ func (c *Collection[T]) startGrace(obj T, requested *int64) (pending, changed bo
 func collected(finalizers []string, options metav1.DeleteOptions) (kept []string) {
 	orphan := slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
 	wait := slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
+	//lint:ignore SA1019 old clients send it, and the API server heeds it
+	orphans := options.OrphanDependents
 	switch policy := options.PropagationPolicy; {
-	case options.OrphanDependents != nil:
-		orphan, wait = *options.OrphanDependents, false
+	case orphans != nil:
+		orphan, wait = *orphans, false
 	case policy != nil:
 		orphan, wait = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
 	}
