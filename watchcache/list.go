@@ -51,14 +51,15 @@ func (r Request) version() (uint64, error) {
 	if r.ResourceVersion != "" {
 		var err error
 		if version, err = strconv.ParseUint(r.ResourceVersion, 10, 64); err != nil {
-			return 0, apierror.BadRequest("invalid resource version: %q is not a decimal number", r.ResourceVersion)
+			const text = "invalid resource version: %q is not a decimal number"
+			if r.Watch || r.Name != "" { // the API server has a status for that of a list only
+				return 0, apierror.Unclassified(text, r.ResourceVersion)
+			}
+			return 0, apierror.BadRequest(text, r.ResourceVersion)
 		}
 	}
 	if r.Continue != "" && version != 0 {
 		return 0, apierror.BadRequest("specifying resource version is not allowed when using continue")
-	}
-	if r.Limit < 0 {
-		return 0, apierror.BadRequest("limit must not be negative")
 	}
 	return version, r.checkName()
 }

@@ -90,7 +90,7 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 		w.deadline = now.Add(time.Duration(*r.TimeoutSeconds) * time.Second)
 	}
 	w.scheduleBookmark(now)
-	w.endMark = w.sendState && r.SendInitialEvents != nil && r.AllowWatchBookmarks
+	w.endMark = w.sendState && r.AllowWatchBookmarks
 	switch {
 	case w.sendState && present.version < version:
 		w.minimum = version

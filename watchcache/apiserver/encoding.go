@@ -13,7 +13,8 @@ import (
 
 // encoding is a wire format. Each has a file of its own, and is a comparable value without state.
 type encoding interface {
-	// contentType is the media type of one document, or of the stream of a watch.
+	// contentType is the media type of one document, or of the stream of a watch: empty if the
+	// format has none.
 	contentType(stream bool) string
 	// carries reports whether objects like sample, which may be nil, have this form in a view.
 	carries(view representation, sample any) bool
@@ -33,7 +34,7 @@ type encoding interface {
 }
 
 // encodings are all of them, the default first.
-var encodings = []encoding{jsonEncoding{}, protobufEncoding{}, cborEncoding{}}
+var encodings = []encoding{jsonEncoding{}, yamlEncoding{}, protobufEncoding{}, cborEncoding{}}
 
 // encodingOf finds an encoding by the media type of one document.
 func encodingOf(mediaType string) (encoding, bool) {

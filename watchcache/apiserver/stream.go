@@ -3,6 +3,7 @@ package apiserver
 import (
 	"bufio"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,9 @@ const writePatience = 30 * time.Second
 // version that is too old, and what goes wrong later, comes as an ERROR event inside the stream, as
 // from the API server.
 func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
+	if c.format.contentType(true) == "" {
+		return notAcceptable(strings.Join([]string{jsonType, protobufEncoding{}.contentType(true)}, ", "))
+	}
 	r.TimeoutSeconds = watchSeconds(r.TimeoutSeconds)
 	w, err := e.cache.Watcher(r)
 	if err != nil && !apierrors.IsResourceExpired(err) {

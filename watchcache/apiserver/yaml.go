@@ -1,0 +1,69 @@
+package apiserver
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+)
+
+// yamlEncoding is YAML, made from JSON and read as JSON. Like the API server's, it has no streams.
+type yamlEncoding struct{ jsonEncoding }
+
+func (yamlEncoding) contentType(stream bool) string {
+	if stream {
+		return ""
+	}
+	return "application/yaml"
+}
+
+func (y yamlEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, error) {
+	doc, err := y.jsonEncoding.document(kind, obj)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(doc)
+}
+
+// list holds the whole list twice, since YAML is written by indentation.
+func (y yamlEncoding) list(w *bufio.Writer, l list) error {
+	var whole bytes.Buffer
+	out := bufio.NewWriter(&whole)
+	err := y.jsonEncoding.list(out, l)
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		return err
+	}
+	doc, err := yaml.JSONToYAML(whole.Bytes())
+	if err == nil {
+		_, err = w.Write(doc)
+	}
+	return err
+}
+
+func (y yamlEncoding) read(doc []byte, into any, strict bool) (kind metav1.TypeMeta, objections []error, err error) {
+	convert := yaml.YAMLToJSON
+	if strict {
+		convert = yaml.YAMLToJSONStrict
+	}
+	asJSON, err := convert(doc)
+	if err != nil && strict { // keys that are there twice, a line for each
+		for line := range strings.Lines(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n")) {
+			objections = append(objections, errors.New(strings.TrimSpace(line)))
+		}
+		asJSON, err = yaml.YAMLToJSON(doc)
+	}
+	if err != nil {
+		return kind, nil, apierror.BadRequest("the body of the request is not a YAML document")
+	}
+	kind, more, err := y.jsonEncoding.read(asJSON, into, strict)
+	return kind, append(objections, more...), err
+}
