@@ -258,7 +258,7 @@ func (c *Cache) Status() []informer.CopyStatus {
 }
 
 // Ready returns nil if all collections are ready, as [informer.Informer.Ready] says; otherwise the
-// error names the others, and what is wrong. reflector.ReadyHandler accepts a cache.
+// error names the others and their faults. reflector.ReadyHandler accepts a cache.
 func (c *Cache) Ready(maxStaleness time.Duration) error {
 	var all []error
 	for k, held := range c.all() {

@@ -6,7 +6,7 @@
 // The program's reconcilers, sources, predicates, indexes, its client and all of its cache.Options
 // stay as they are.
 //
-// # What is gained
+// # Gains
 //
 //  1. Memory: objects share the parts that are equal (package listwatch), and handlers have no
 //     queues of their own (package informer).
@@ -19,7 +19,7 @@
 // To read your own writes, use the option of controller-runtime's client,
 // EnableReadYourWritesConsistency, which works with any cache.
 //
-// # What is different from controller-runtime's own
+// # Differences from controller-runtime's own
 //
 //  1. Several namespaces are one collection with one stream of events. It is synced once all of its
 //     namespaces are. Reads of one namespace wait for the others too. If namespaces have different

@@ -49,8 +49,8 @@ func newSettings(options cache.Options, sources sources) (settings, error) {
 }
 
 // of returns the configuration of each namespace of a kind; the empty namespace stands for all
-// others. What a namespace does not set comes from its kind, then from DefaultNamespaces, then from
-// the defaults.
+// others. A setting that a namespace lacks comes from its kind, then from DefaultNamespaces, then
+// from the defaults.
 func (s settings) of(gvk schema.GroupVersionKind, namespaced bool) map[string]cache.Config {
 	byObject := s.byKind[gvk]
 	ofKind := cache.Config{

@@ -11,7 +11,7 @@
 // nothing. It shows names, numbers and errors, and no object. Serve it where your metrics are: who
 // reads it learns the names of your copies, and the addresses in their errors.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. The worst copy comes first. Each state is explained in docs/freshness.md, and linked.
 //  2. The page shows 1,000 copies and 20 readers of each, and says how many it leaves out. 100

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// axes are what is plotted over the number of watchers.
+// axes are the figures that are plotted over the number of watchers.
 var axes = []struct {
 	label string
 	of    func(figures) float64

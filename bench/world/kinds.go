@@ -72,7 +72,7 @@ func meta(i, version int, name, fields string) metav1.ObjectMeta {
 	}
 }
 
-// changing is a source of what is new in each state of number i.
+// changing is a source of the values that each state of number i has anew.
 func changing(i, state int) *rand.Rand { return rand.New(rand.NewPCG(uint64(i), uint64(1000+state))) }
 
 func service(i, version, state int) Object {

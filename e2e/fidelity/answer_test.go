@@ -100,7 +100,7 @@ func describe(t testing.TB, answer *http.Response, body []byte, owners bool, nam
 	}
 }
 
-// failure is what counts of a Status: who is told why is left to the servers.
+// failure is the compared part of a Status: each server has its own words.
 type failure struct {
 	Code   int32
 	Reason metav1.StatusReason

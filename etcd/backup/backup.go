@@ -104,7 +104,7 @@ func Open(path string) (*Backup, error) {
 // Client reads the backup as it would read an etcd. It is closed with the backup.
 func (b *Backup) Client() *clientv3.Client { return b.client }
 
-// Revision is the newest revision in the file, which is the one that is read.
+// Revision is the newest revision in the file: the state at it is read.
 func (b *Backup) Revision() int64 { return b.revision }
 
 // Close ends the client and closes the file.

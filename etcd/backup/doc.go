@@ -7,7 +7,7 @@
 //	defer saved.Close()
 //	pods := etcd.New[corev1.Pod](saved.Client(), "/registry/pods/")
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. The file is never written to. Several programs may read it at once.
 //  2. The content is that of the newest revision in the file. Older revisions are refused as

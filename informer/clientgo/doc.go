@@ -15,13 +15,13 @@
 // Package informers, below this one, has client-go's shared informer factory. [FromClientset] makes
 // an informer for any generated clientset.
 //
-// # What is untyped
+// # Untyped parts
 //
 // Those interfaces speak of any, and so do two files of this package. An object of another type
 // than the store's is an error at run time there. Your own code does not need it: snapshots and
 // events are typed.
 //
-// # What is different from client-go's own
+// # Differences from client-go's own
 //
 //  1. A query of an index sees the newest snapshot, and first updates the index to it. So the next
 //     query pays for a change, and an unused index costs nothing. Each index holds the snapshot of

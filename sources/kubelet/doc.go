@@ -11,7 +11,7 @@
 //
 // The package is a module of its own: gRPC would add 12 MB to each program that has pod sources.
 //
-// # What is guaranteed
+// # Guarantees
 //
 //  1. A change that the kubelet tells is set at once. A change of labels, annotations or spec comes
 //     with the next list, as the kubelet 1.36 tells only changes of status: see [WithInterval].

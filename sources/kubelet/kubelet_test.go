@@ -26,7 +26,7 @@ func TestPodsAPIConforms(t *testing.T) {
 		f, made := serve(t), 0
 		now := map[string]*corev1.Pod{}
 		return sourcestest.Rig{
-			// What the suite takes away during an outage is to be gone after it.
+			// Pods that the suite takes away during an outage are gone after it.
 			Source: kubelet.Source(kubelet.WithSocket(f.socket), kubelet.WithInterval(time.Second), kubelet.WithGrace(0)),
 			Declare: func(names ...string) {
 				f.refuse(codes.OK)
