@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tributary-go/tributary/internal/podapi"
@@ -36,6 +37,12 @@ func completePod(pod, stored *corev1.Pod) {
 		pod.Status.Phase = corev1.PodPending
 	}
 	pod.Status.QOSClass = qualityOfService(&pod.Spec)
+	if len(pod.Spec.SchedulingGates) > 0 {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now().Rfc3339Copy(),
+			Reason: corev1.PodReasonSchedulingGated, Message: "Scheduling is blocked due to non-empty scheduling gates",
+		})
+	}
 }
 
 // tolerateLostNode adds the two tolerations of five minutes that admission adds.

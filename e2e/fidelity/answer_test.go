@@ -167,7 +167,7 @@ func dropOwners(value any) {
 }
 
 // varying are the names of fields whose values differ from server to server.
-var varying = []string{"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "time", "continue"}
+var varying = []string{"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "lastTransitionTime", "time", "continue"}
 
 func failureOf(status map[string]any) failure {
 	document, _ := json.Marshal(status) // it was decoded from JSON

@@ -35,8 +35,9 @@
 //   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
 //   - Server-side apply of a status (415).
 //   - OpenAPI (kubectl create, apply and replace need --validate=false), aggregated discovery
-//     (clients fall back), YAML, gzip.
-//   - Subresources but status (no eviction, binding, scale, log, exec), the old /watch/ paths.
+//     (clients fall back), gzip.
+//   - Subresources but status, and binding and eviction of pods (no scale, log, exec). An eviction
+//     asks no PodDisruptionBudget. The old /watch/ paths.
 //
 // The write rules are those of [github.com/tributary-go/tributary/watchcache/collection], for a
 // client. If namespaces are served, an object's namespace must exist; otherwise any will do.

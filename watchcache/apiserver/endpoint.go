@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -65,6 +66,13 @@ func (e *resourceEndpoint[T]) describe() []metav1.APIResource {
 func (e *resourceEndpoint[T]) serve(c call) error {
 	if c.target.Namespace != "" && e.cache.Resource().ClusterScoped {
 		return notFound(c.request.URL.Path)
+	}
+	pods, writesPods := any(e.collection).(*collection.Collection[*corev1.Pod])
+	if writesPods && pods != nil && podSubresources[c.target.Subresource] != nil {
+		if c.request.Method != http.MethodPost {
+			return e.notAllowed(c)
+		}
+		return servePodSubresource(c, pods)
 	}
 	if c.target.Subresource != "" && (c.target.Subresource != object.Status.Name() || !e.cache.Resource().HasStatus()) {
 		return notFound(c.request.URL.Path)

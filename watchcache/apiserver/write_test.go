@@ -141,7 +141,7 @@ func TestBodiesAreChecked(t *testing.T) {
 		"delete dry run":    {"DELETE", one, `{"dryRun":["Some"]}`, wireJSON, http.StatusUnprocessableEntity},
 		"post to an object": {"POST", one, `{}`, wireJSON, http.StatusMethodNotAllowed},
 		"put to all":        {"PUT", all, `{}`, wireJSON, http.StatusMethodNotAllowed},
-		"subresource":       {"POST", one + "/eviction", `{}`, wireJSON, http.StatusNotFound},
+		"subresource":       {"POST", one + "/log", `{}`, wireJSON, http.StatusNotFound},
 		"no such status":    {"PUT", "/api/v1/namespaces/ns/configmaps/a/status", `{}`, wireJSON, http.StatusNotFound},
 		"no such resource":  {"POST", "/api/v1/namespaces/ns/secrets", `{}`, wireJSON, http.StatusNotFound},
 	} {

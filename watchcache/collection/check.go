@@ -33,6 +33,9 @@ func (c *Collection[T]) checkNext(next, stored T) field.ErrorList {
 	errs := validation.ValidateObjectMetaAccessor(next, !c.resource().ClusterScoped, pathSegment, metaPath)
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(next, stored, metaPath)...)
 	errs = append(errs, c.checkFinalizers(next)...)
+	if c.client {
+		errs = append(errs, checkImmutable(next, stored)...)
+	}
 	if validate := c.rules().Validate; validate != nil {
 		errs = append(errs, validate(next, stored)...)
 	}

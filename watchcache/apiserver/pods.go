@@ -1,0 +1,72 @@
+package apiserver
+
+import (
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tributary-go/tributary/watchcache/collection"
+	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+)
+
+// podSubresources are the parts of a pod that a client may only create: what they do to the pod.
+var podSubresources = map[string]func(c call, pods *collection.Collection[*corev1.Pod], o collection.WriteOptions) error{
+	"binding":  serveBinding,
+	"eviction": serveEviction,
+}
+
+// servePodSubresource answers POST to a subresource of a pod.
+func servePodSubresource(c call, pods *collection.Collection[*corev1.Pod]) error {
+	o, err := createOptions(c)
+	if err != nil {
+		return err
+	}
+	if err := podSubresources[c.target.Subresource](c, pods, o); err != nil {
+		return err
+	}
+	respondStatus(c, c.format, &metav1.Status{
+		TypeMeta: typeMeta("Status", "v1"), Status: metav1.StatusSuccess, Code: http.StatusCreated,
+	})
+	return nil
+}
+
+func serveBinding(c call, pods *collection.Collection[*corev1.Pod], o collection.WriteOptions) error {
+	var binding corev1.Binding
+	if err := readPart(c, &binding, &binding.ObjectMeta); err != nil {
+		return err
+	}
+	_, err := collection.Bind(pods.With(o), &binding)
+	return err
+}
+
+func serveEviction(c call, pods *collection.Collection[*corev1.Pod], o collection.WriteOptions) error {
+	var eviction policyv1.Eviction
+	if err := readPart(c, &eviction, &eviction.ObjectMeta); err != nil {
+		return err
+	}
+	options := metav1.DeleteOptions{}
+	if eviction.DeleteOptions != nil {
+		options = *eviction.DeleteOptions
+	}
+	o.DryRun = o.DryRun || len(options.DryRun) > 0
+	return collection.Evict(pods.With(o), c.target.Namespace, c.target.Name, options)
+}
+
+// readPart reads the body of a subresource, whose name is that of the pod.
+func readPart(c call, into runtime.Object, meta *metav1.ObjectMeta) error {
+	body, err := readBody(c)
+	if err != nil {
+		return err
+	}
+	if _, _, err := decode(bodyType(c), body, into, false); err != nil {
+		return err
+	}
+	if meta.Name != "" && meta.Name != c.target.Name {
+		return apierror.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", meta.Name, c.target.Name)
+	}
+	meta.Name, meta.Namespace = c.target.Name, c.target.Namespace
+	return nil
+}
