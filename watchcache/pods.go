@@ -11,7 +11,7 @@ import (
 // deleted gracefully once they are bound to a node, shown with readiness, status and restarts.
 func Pods() Resource[*corev1.Pod] {
 	pods := Core[*corev1.Pod]("pods", "Pod")
-	pods.ShortNames = []string{"po"}
+	pods.ShortNames, pods.Categories = []string{"po"}, []string{"all"}
 	pods.Fields = []Field[*corev1.Pod]{
 		{Label: "spec.nodeName", Value: func(p *corev1.Pod) string { return p.Spec.NodeName }, Indexed: true},
 		{Label: "status.phase", Value: func(p *corev1.Pod) string { return string(p.Status.Phase) }},

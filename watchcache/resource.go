@@ -26,6 +26,8 @@ type Resource[T store.Object] struct {
 	Kind string
 	// ShortNames are further names that kubectl takes, such as "po".
 	ShortNames []string
+	// Categories are the groups of resources that kubectl takes as one name, such as "all".
+	Categories []string
 	// ClusterScoped says that objects have no namespace.
 	ClusterScoped bool
 

@@ -26,7 +26,11 @@ func builtins() []resource {
 		}
 	}
 	is := func(plural, kind string, clusterScoped bool, add func(*site, resource) error, shortNames ...string) resource {
-		return resource{plural: plural, kind: kind, clusterScoped: clusterScoped, add: add, shortNames: shortNames}
+		r := resource{plural: plural, kind: kind, clusterScoped: clusterScoped, add: add, shortNames: shortNames}
+		if slices.Contains(inAll, plural) {
+			r.categories = []string{"all"}
+		}
+		return r
 	}
 	under := func(path string, r resource) resource {
 		r.path = path
@@ -112,6 +116,12 @@ func builtins() []resource {
 		is("volumeattributesclasses", "VolumeAttributesClass", cluster, known, "vac"),
 	)
 	return all
+}
+
+// inAll are the resources that kubectl get all shows.
+var inAll = []string{
+	"pods", "replicationcontrollers", "services", "daemonsets", "deployments", "replicasets", "statefulsets",
+	"horizontalpodautoscalers", "cronjobs", "jobs",
 }
 
 // builtin finds a built-in resource by its plural, with its group if that is not the core group.

@@ -127,7 +127,7 @@ func custom(d *definition) (resource, error) {
 		}
 		return resource{
 			group: d.Spec.Group, version: version.Name, plural: d.Spec.Names.Plural, kind: d.Spec.Names.Kind,
-			shortNames: d.Spec.Names.ShortNames, clusterScoped: d.Spec.Scope == apiextensionsv1.ClusterScoped,
+			shortNames: d.Spec.Names.ShortNames, categories: d.Spec.Names.Categories, clusterScoped: d.Spec.Scope == apiextensionsv1.ClusterScoped,
 			path: d.Spec.Group + "/" + d.Spec.Names.Plural,
 			add:  func(s *site, r resource) error { return addAny(s, r, newDocument, description) },
 		}, nil

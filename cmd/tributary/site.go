@@ -21,6 +21,7 @@ type resource struct {
 	group, version, plural, kind string
 
 	shortNames    []string
+	categories    []string
 	clusterScoped bool
 	path          string // of its keys, below the prefix; empty: plural
 	// add begins to serve it.
@@ -64,7 +65,8 @@ type running struct {
 // add begins to serve what a source reads.
 func add[T store.Object](s *site, r resource, source *etcd.Source[T], description watchcache.Resource[T]) error {
 	description.Group, description.Version, description.Plural, description.Kind = r.group, r.version, r.plural, r.kind
-	description.ShortNames, description.ClusterScoped = r.shortNames, r.clusterScoped
+	description.ShortNames, description.Categories = r.shortNames, r.categories
+	description.ClusterScoped = r.clusterScoped
 	c, err := etcd.NewCollection(source, description)
 	if err != nil {
 		return err

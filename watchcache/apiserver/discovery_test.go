@@ -38,7 +38,8 @@ func TestDiscovery(t *testing.T) {
 	for _, resource := range list.APIResources {
 		names = append(names, resource.Name)
 	}
-	require.Equal(t, []string{"pods", "pods/status", "configmaps"}, names)
+	require.Equal(t, []string{"pods", "pods/binding", "pods/eviction", "pods/status", "configmaps"}, names)
+	require.Equal(t, []string{"all"}, list.APIResources[0].Categories)
 
 	for path, code := range map[string]int{
 		"/healthz": 200, "/livez": 200, "/readyz": 200, "/version": 200, "/api": 200, "/apis": 200, "/api/v1/": 200,

@@ -46,20 +46,30 @@ func (e *resourceEndpoint[T]) groupVersionResource() schema.GroupVersionResource
 func (e *resourceEndpoint[T]) describe() []metav1.APIResource {
 	r := e.cache.Resource()
 	main := metav1.APIResource{
-		Name: r.Plural, SingularName: strings.ToLower(r.Kind), ShortNames: r.ShortNames,
+		Name: r.Plural, SingularName: strings.ToLower(r.Kind), ShortNames: r.ShortNames, Categories: r.Categories,
 		Namespaced: !r.ClusterScoped, Kind: r.Kind, Verbs: metav1.Verbs{"get", "list", "watch"},
 	}
+	all := []metav1.APIResource{main}
 	if e.collection == nil {
-		return []metav1.APIResource{main}
+		return all
 	}
-	main.Verbs = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-	if !e.cache.Resource().HasStatus() {
-		return []metav1.APIResource{main}
+	all[0].Verbs = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	if _, ok := e.pods(); ok {
+		all = append(all, describePodSubresources()...)
 	}
-	return []metav1.APIResource{main, {
-		Name: r.Plural + "/" + object.Status.Name(), Namespaced: !r.ClusterScoped, Kind: r.Kind,
-		Verbs: metav1.Verbs{"get", "patch", "update"},
-	}}
+	if r.HasStatus() {
+		all = append(all, metav1.APIResource{
+			Name: r.Plural + "/" + object.Status.Name(), Namespaced: !r.ClusterScoped, Kind: r.Kind,
+			Verbs: metav1.Verbs{"get", "patch", "update"},
+		})
+	}
+	return all
+}
+
+// pods is the collection if it is one of pods that can be written.
+func (e *resourceEndpoint[T]) pods() (pods *collection.Collection[*corev1.Pod], ok bool) {
+	pods, ok = any(e.collection).(*collection.Collection[*corev1.Pod])
+	return pods, ok && pods != nil
 }
 
 // serve routes a request by method and target.
@@ -67,8 +77,7 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 	if c.target.Namespace != "" && e.cache.Resource().ClusterScoped {
 		return notFound(c.request.URL.Path)
 	}
-	pods, writesPods := any(e.collection).(*collection.Collection[*corev1.Pod])
-	if writesPods && pods != nil && podSubresources[c.target.Subresource] != nil {
+	if pods, ok := e.pods(); ok && podSubresources[c.target.Subresource] != nil {
 		if c.request.Method != http.MethodPost {
 			return e.notAllowed(c)
 		}

@@ -57,6 +57,7 @@ func TestKubectlGet(t *testing.T) {
 	require.Equal(t, []string{header, b}, get("-A", "--field-selector", "spec.nodeName=n2"))
 	require.Equal(t, []string{header, a}, get("-A", "-l", "app=web"))
 	require.Equal(t, "NAME READY STATUS RESTARTS AGE", get("-n", "other")[0])
+	require.Equal(t, []string{"NAME READY", "a 0/1"}, words(r.runKubectl(t, "get", "all", "-n", "ns"), 2))
 
 	yaml := r.runKubectl(t, "get", "pod", "a", "-n", "ns", "-o", "yaml")
 	require.True(t, strings.HasPrefix(yaml, "apiVersion: v1\nkind: Pod\n"), yaml)

@@ -18,6 +18,16 @@ var podSubresources = map[string]func(c call, pods *collection.Collection[*corev
 	"eviction": serveEviction,
 }
 
+// describePodSubresources is the part of them in discovery, in which kubectl drain looks for
+// evictions.
+func describePodSubresources() []metav1.APIResource {
+	create := metav1.Verbs{"create"}
+	return []metav1.APIResource{
+		{Name: "pods/binding", Namespaced: true, Kind: "Binding", Verbs: create},
+		{Name: "pods/eviction", Namespaced: true, Group: "policy", Version: "v1", Kind: "Eviction", Verbs: create},
+	}
+}
+
 // servePodSubresource answers POST to a subresource of a pod.
 func servePodSubresource(c call, pods *collection.Collection[*corev1.Pod]) error {
 	o, err := createOptions(c)
