@@ -115,7 +115,7 @@ func TestKubectlOnAServerOfOurOwn(t *testing.T) {
 		text, err := json.Marshal(pod)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(manifest, text, 0o600))
-		return strings.TrimSpace(p.say("apply", "--validate=false", "-f", manifest))
+		return strings.TrimSpace(p.say("apply", "-f", manifest))
 	}
 	require.Equal(t, "configmap/settings created", strings.TrimSpace(p.say("create", "configmap", "settings", "--from-literal=a=b")))
 	require.Equal(t, "pod/web created", apply("one"))

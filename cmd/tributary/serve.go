@@ -172,7 +172,7 @@ func (s *site) announce(stdout io.Writer, from, url string) {
 	}
 	fmt.Fprintf(stdout, "serving %d resources of %s on %s%s\n%s\n", len(s.running), from, url, mode, example)
 	if !s.readOnly {
-		fmt.Fprintf(stdout, "kubectl -s %s apply --validate=false -f FILE\n", url)
+		fmt.Fprintf(stdout, "kubectl -s %s apply -f FILE\n", url)
 	}
 }
 

@@ -31,8 +31,12 @@ func serveDiscovery(w http.ResponseWriter, r *http.Request, resources []endpoint
 		})
 		return
 	}
-	if document := discoveryDocument(path, resources); document != nil {
-		respondJSON(w, jsonType, document)
+	found := discoveryDocument(path, resources)
+	if found == nil {
+		found = openAPIDocument(path, resources)
+	}
+	if found != nil {
+		respondJSON(w, jsonType, found)
 		return
 	}
 	respondError(w, plainJSON, notFound(r.URL.Path))

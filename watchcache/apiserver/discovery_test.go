@@ -43,6 +43,7 @@ func TestDiscovery(t *testing.T) {
 
 	for path, code := range map[string]int{
 		"/healthz": 200, "/livez": 200, "/readyz": 200, "/version": 200, "/api": 200, "/apis": 200, "/api/v1/": 200,
+		"/openapi/v3": 200, "/openapi/v3/api/v1": 200, "/openapi/v3/apis/apps/v1": 200, "/openapi/v3/apis/batch/v1": 404, "/openapi/v2": 404,
 		"/apis/apps": 200, "/apis/apps/v1": 200, "/apis/apps/v2": 404, "/apis/batch": 404, "/": 404, "/metrics": 404,
 		"/api/v1//pods": 404, "/api/v1/namespaces/ns/pods/a/b/c": 404, "/api/v1/namespaces//pods": 404,
 		"/apis/apps/v1/deployments": 200, "/apis/apps/v1/namespaces/ns/deployments": 200, "/api/v1/namespaces/ns": 404,

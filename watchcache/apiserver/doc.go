@@ -34,8 +34,8 @@
 //
 //   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
 //   - Server-side apply of a status (415).
-//   - OpenAPI (kubectl create, apply and replace need --validate=false), aggregated discovery
-//     (clients fall back), gzip.
+//   - Schemas in OpenAPI (no kubectl explain; kubectl leaves the validation to the server),
+//     aggregated discovery (clients fall back), gzip.
 //   - Subresources but status, and binding and eviction of pods (no scale, log, exec). An eviction
 //     asks no PodDisruptionBudget. The old /watch/ paths.
 //

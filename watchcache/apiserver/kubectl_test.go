@@ -103,7 +103,7 @@ func TestKubectlDelete(t *testing.T) {
 func TestKubectlWrites(t *testing.T) {
 	r := newRig(t)
 	manifest := func(value string) {
-		command := r.kubectl(t, "apply", "--validate=false", "-f", "-")
+		command := r.kubectl(t, "apply", "-f", "-")
 		command.Stdin = strings.NewReader(`{"apiVersion":"v1","kind":"ConfigMap",` +
 			`"metadata":{"name":"m","namespace":"ns"},"data":{"k":"` + value + `"}}`)
 		out, err := command.CombinedOutput()
@@ -114,6 +114,11 @@ func TestKubectlWrites(t *testing.T) {
 	}
 	manifest("first")
 	manifest("second")
+	misspelt := r.kubectl(t, "apply", "-f", "-")
+	misspelt.Stdin = strings.NewReader(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m","namespace":"ns"},"dada":{}}`)
+	out, err := misspelt.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), `unknown field "dada"`, "the server validates")
 	r.runKubectl(t, "label", "configmap", "m", "-n", "ns", "app=web")
 	r.runKubectl(t, "patch", "configmap", "m", "-n", "ns", "--type=json", `-p=[{"op":"add","path":"/data/j","value":"w"}]`)
 	m, err := r.configMaps.Get("ns", "m")
