@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"iter"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -80,36 +81,30 @@ func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
 	with := func(more string) []string { return append(labels[:3:3], more) }
 	seconds := func(nanoseconds *atomic.Int64) float64 { return time.Duration(nanoseconds.Load()).Seconds() }
 	count := func(n *atomic.Uint64) float64 { return float64(n.Load()) }
-	return func(yield func(metrics.Sample) bool) {
-		c.mu.RLock()
-		events, bytes := c.window.Len(), c.window.bytes.Load()
-		c.mu.RUnlock()
-		s := &c.stats
-		for _, sample := range []metrics.Sample{
-			capacity.Of(float64(c.config.window), labels...),
-			versionGauge.Of(float64(c.current()), labels...),
-			receivedTotal.Of(count(&s.received), labels...),
-			initialTotal.Of(count(&s.initial), labels...),
-			filledTotal.Of(count(&c.lists), labels...),
-			slowTotal.Of(count(&s.tooSlow), labels...),
-			listTotal.Of(count(&s.lists), labels...),
-			fetchedTotal.Of(count(&s.fetched), labels...),
-			returnedTotal.Of(count(&s.returned), labels...),
-			consistent.Of(count(&s.proven), with("true")...),
-			consistent.Of(count(&s.unproven), with("false")...),
-			readsWaited.Of(float64(s.readsWaited.Load()), labels...),
-			readWait.Of(seconds(&s.waited), labels...),
-			watchersGauge.Of(float64(s.watchers.Load()), labels...),
-			eventsGauge.Of(float64(events), labels...),
-			bytesGauge.Of(float64(bytes), labels...),
-			encodingsGauge.Of(float64(c.encodings.held()), labels...),
-			tooOldTotal.Of(count(&s.tooOld), labels...),
-			laggedTotal.Of(float64(s.lagged.Load()), labels...),
-			lagTotal.Of(seconds(&s.lag), labels...),
-		} {
-			if !yield(sample) {
-				return
-			}
-		}
-	}
+	c.mu.RLock()
+	events, bytes := c.window.Len(), c.window.bytes.Load()
+	c.mu.RUnlock()
+	s := &c.stats
+	return slices.Values([]metrics.Sample{
+		capacity.Of(float64(c.config.window), labels...),
+		versionGauge.Of(float64(c.current()), labels...),
+		receivedTotal.Of(count(&s.received), labels...),
+		initialTotal.Of(count(&s.initial), labels...),
+		filledTotal.Of(count(&c.lists), labels...),
+		slowTotal.Of(count(&s.tooSlow), labels...),
+		listTotal.Of(count(&s.lists), labels...),
+		fetchedTotal.Of(count(&s.fetched), labels...),
+		returnedTotal.Of(count(&s.returned), labels...),
+		consistent.Of(count(&s.proven), with("true")...),
+		consistent.Of(count(&s.unproven), with("false")...),
+		readsWaited.Of(float64(s.readsWaited.Load()), labels...),
+		readWait.Of(seconds(&s.waited), labels...),
+		watchersGauge.Of(float64(s.watchers.Load()), labels...),
+		eventsGauge.Of(float64(events), labels...),
+		bytesGauge.Of(float64(bytes), labels...),
+		encodingsGauge.Of(float64(c.encodings.held()), labels...),
+		tooOldTotal.Of(count(&s.tooOld), labels...),
+		laggedTotal.Of(float64(s.lagged.Load()), labels...),
+		lagTotal.Of(seconds(&s.lag), labels...),
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,20 +189,11 @@ func (s *Server) Samples(name string) iter.Seq[metrics.Sample] {
 }
 
 func (e *resourceEndpoint[T]) samples(name string) iter.Seq[metrics.Sample] {
-	return func(yield func(metrics.Sample) bool) {
-		h := e.health()
-		labels := []string{name, h.Resource.Group, h.Resource.Resource}
-		samples := []metrics.Sample{
-			ready.Of(metrics.Truth(h.Ready), labels...), stale.Of(metrics.Truth(h.Stale), labels...),
-		}
-		if !h.Since.IsZero() {
-			samples = append(samples, staleSince.Of(float64(h.Since.UnixMilli())/1000, labels...))
-		}
-		for _, sample := range samples {
-			if !yield(sample) {
-				return
-			}
-		}
-		e.cache.Samples(name)(yield)
+	h := e.health()
+	labels := []string{name, h.Resource.Group, h.Resource.Resource}
+	samples := []metrics.Sample{
+		ready.Of(metrics.Truth(h.Ready), labels...), stale.Of(metrics.Truth(h.Stale), labels...),
 	}
+	samples = staleSince.AppendTime(samples, h.Since, labels...)
+	return slices.Values(slices.AppendSeq(samples, e.cache.Samples(name)))
 }
