@@ -135,6 +135,7 @@ func TestKubectlOnAServerOfOurOwn(t *testing.T) {
 	require.Equal(t, "MODIFIED web two", next())
 	require.Equal(t, "pod/web unchanged", apply("two"))
 	require.Contains(t, p.say("delete", "pod", "web"), "deleted")
+	require.Equal(t, "MODIFIED web two", next(), "marked first, as by kube-apiserver")
 	require.Equal(t, "DELETED web two", next())
 	_ = watch.Process.Kill() // it would wait for more
 	_ = watch.Wait()
