@@ -23,8 +23,8 @@ type Input struct {
 	err      error         // why there is no source
 }
 
-// Custom is a source of your own. It may have the abilities [MirrorHolder] and
-// [StatusHolder]. A source that is nil
+// Custom is a source of your own. It may have the abilities [MirrorHolder] and [StatusHolder].
+// A source that is nil
 // is an error of Run, or of Add.
 func Custom(source Source) Input {
 	if null.Is(source) {

@@ -32,8 +32,8 @@ type Resource[T store.Object] struct {
 	ClusterScoped bool
 
 	// New makes an empty object. Nil, the default, makes one of the struct that T points to. Set it
-	// if T is an interface: collections of many kinds then share one Go type,
-	// and their code is compiled once.
+	// if T is an interface: collections of many kinds then share one Go type, and their code is
+	// compiled once.
 	New func() T
 
 	// Fields are the field labels that selectors may use, beside metadata.name and

@@ -36,7 +36,7 @@ func (f *follower) set(s reflector.Status) {
 	f.now = s
 }
 
-// TestReadinessFollowsTheUpstream: a copy that was never listed is not ready. One that has lost its
+// TestReadinessFollowsTheUpstream: a copy that was never listed is not ready. A copy without its
 // upstream is ready and stale, since its last contact; each endpoint, the samples and the Warning
 // header of an answer say so.
 func TestReadinessFollowsTheUpstream(t *testing.T) {

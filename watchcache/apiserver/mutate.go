@@ -52,7 +52,7 @@ func (e *resourceEndpoint[T]) serveUpdate(c call) error {
 		return err
 	}
 	if obj.GetName() != c.target.Name {
-		return apierror.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.target.Name)
+		return apierror.OtherName(obj.GetName(), c.target.Name)
 	}
 	write := e.collection.With(o).Update
 	if c.target.Subresource == object.Status.Name() {

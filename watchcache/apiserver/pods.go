@@ -75,7 +75,7 @@ func readPart(c call, into runtime.Object, meta *metav1.ObjectMeta) error {
 		return err
 	}
 	if meta.Name != "" && meta.Name != c.target.Name {
-		return apierror.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", meta.Name, c.target.Name)
+		return apierror.OtherName(meta.Name, c.target.Name)
 	}
 	meta.Name, meta.Namespace = c.target.Name, c.target.Namespace
 	return nil

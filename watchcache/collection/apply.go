@@ -80,7 +80,7 @@ func readApplied(name string, configuration []byte) (*unstructured.Unstructured,
 	}
 	applied := &unstructured.Unstructured{Object: content}
 	if given := applied.GetName(); given != "" && given != name {
-		return nil, apierror.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", applied.GetName(), name)
+		return nil, apierror.OtherName(applied.GetName(), name)
 	}
 	delete(content, object.Status.Name()) // an update of the object leaves it alone
 	return applied, nil

@@ -48,7 +48,7 @@ func (c *Collection[T]) Patch(namespace, name string, kind types.PatchType, body
 			err = c.resource().Place(namespace, obj)
 		}
 		if err == nil && obj.GetName() != name {
-			err = apierror.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), name)
+			err = apierror.OtherName(obj.GetName(), name)
 		}
 		if err != nil {
 			return obj, err

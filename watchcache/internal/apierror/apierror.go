@@ -15,6 +15,11 @@ func BadRequest(format string, args ...any) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
 }
 
+// OtherName is the 400 for a body whose object has another name than the path.
+func OtherName(name, inPath string) error {
+	return BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, inPath)
+}
+
 // Refused is an error with an HTTP status that has no constructor in apierrors.
 func Refused(code int, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
