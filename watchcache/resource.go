@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
@@ -24,6 +25,8 @@ type Resource[T store.Object] struct {
 	Plural string
 	// Kind is the kind of one object, such as "Pod"; a list is of kind Kind+"List".
 	Kind string
+	// Singular is the name of one object, such as "pod". Empty means Kind in lower case.
+	Singular string
 	// ShortNames are further names that kubectl takes, such as "po".
 	ShortNames []string
 	// Categories are the groups of resources that kubectl takes as one name, such as "all".
@@ -48,6 +51,24 @@ type Resource[T store.Object] struct {
 	GracePeriod func(obj T) int64
 	// Rules are what the API server does with writes of this kind alone.
 	Rules Rules[T]
+	// Schema describes one object in OpenAPI v3, as the API server publishes it: its metadata is a
+	// reference to ObjectMeta. Nil, the default, is for the kinds of client-go, and for kinds
+	// without a schema.
+	Schema *spec.Schema
+	// Scale says where objects have their replicas; nil means that they cannot be scaled.
+	Scale *Scale
+}
+
+// Scale is where the objects of a kind have what the scale subresource shows. A path is the names
+// of fields from the root on.
+type Scale struct {
+	// SpecReplicas is the path of the wanted number.
+	SpecReplicas []string
+	// StatusReplicas is the path of the number that there is.
+	StatusReplicas []string
+	// Selector is the path of the label selector of what is counted, in the form of a query string;
+	// nil means none.
+	Selector []string
 }
 
 // Field is a label that field selectors may use.

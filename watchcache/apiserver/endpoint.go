@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -46,7 +47,7 @@ func (e *resourceEndpoint[T]) groupVersionResource() schema.GroupVersionResource
 func (e *resourceEndpoint[T]) describe() []metav1.APIResource {
 	r := e.cache.Resource()
 	main := metav1.APIResource{
-		Name: r.Plural, SingularName: strings.ToLower(r.Kind), ShortNames: r.ShortNames, Categories: r.Categories,
+		Name: r.Plural, SingularName: cmp.Or(r.Singular, strings.ToLower(r.Kind)), ShortNames: r.ShortNames, Categories: r.Categories,
 		Namespaced: !r.ClusterScoped, Kind: r.Kind, Verbs: metav1.Verbs{"get", "list", "watch"},
 	}
 	all := []metav1.APIResource{main}

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +13,10 @@ import (
 
 // nameColumn shows the name; every table starts with it.
 func nameColumn[T store.Object]() watchcache.Column[T] {
-	return watchcache.Column[T]{Name: "Name", Value: func(obj T) any { return obj.GetName() }}
+	return watchcache.Column[T]{
+		Name: "Name", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"],
+		Value: func(obj T) any { return obj.GetName() },
+	}
 }
 
 // tableColumns are all columns of a resource.
@@ -26,10 +30,9 @@ func tableColumns[T store.Object](resource watchcache.Resource[T]) []watchcache.
 
 func (c codec[T]) definitions() []metav1.TableColumnDefinition {
 	definitions := make([]metav1.TableColumnDefinition, 0, len(c.columns))
-	for i, column := range c.columns {
-		d := metav1.TableColumnDefinition{Name: column.Name, Type: "string"}
-		if i == 0 {
-			d.Format = "name"
+	for _, column := range c.columns {
+		d := metav1.TableColumnDefinition{
+			Name: column.Name, Type: cmp.Or(column.Type, "string"), Format: column.Format, Description: column.Description,
 		}
 		if column.Wide {
 			d.Priority = 1
