@@ -42,7 +42,7 @@ type apiServer struct {
 	client  rest.Interface
 	options []reflector.Option
 	running atomic.Pointer[reflector.Reflector[*corev1.Pod]]
-	saver   *saver // set by Run, before running
+	saver   *saver[Pods] // set by Run, before running
 }
 
 func (a *apiServer) Name() string { return APISource }
@@ -64,7 +64,7 @@ func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 				sink.set(state{pods: restored, restored: true})
 			}
 		}
-		if err := a.saver.restoreInto(copied); err != nil {
+		if err := restoreInto(copied, a.saver.restore()); err != nil {
 			return err
 		}
 		defer a.saver.run()()

@@ -26,7 +26,7 @@ func TestCheckpointKilledAtEveryByte(t *testing.T) {
 		t.Run(fmt.Sprint("worker ", worker), func(t *testing.T) {
 			t.Parallel()
 			c := newCheckpoint(t.TempDir(), "node-1", APISource)
-			whole, err := c.encode(podsAt(t, 1, 2))
+			whole, err := c.seal(podsAt(t, 1, 2))
 			require.NoError(t, err)
 			for at := worker; at <= len(whole); at += killers {
 				killAtByte(t, c, whole, at)
@@ -38,7 +38,7 @@ func TestCheckpointKilledAtEveryByte(t *testing.T) {
 // killers are the processes that are killed at a time. Starting one takes longer than what it does.
 const killers = 8
 
-func killAtByte(t *testing.T, c checkpoint, whole []byte, at int) {
+func killAtByte(t *testing.T, c checkpoint[Pods], whole []byte, at int) {
 	require.NoError(t, c.save(podsAt(t, 2, 1)))
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCheckpointKilledAtEveryByte$")
 	cmd.Env = append(os.Environ(), killAt+"="+strconv.Itoa(at), "TMPDIR="+filepath.Dir(c.path))

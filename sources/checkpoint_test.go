@@ -61,7 +61,7 @@ func TestCheckpointKeepsTheState(t *testing.T) {
 func TestCheckpointCutAtEveryByte(t *testing.T) {
 	c := newCheckpoint(t.TempDir(), "node-1", APISource)
 	require.NoError(t, c.save(podsAt(t, 2, 1)))
-	whole, err := c.encode(podsAt(t, 3, 2))
+	whole, err := c.seal(podsAt(t, 3, 2))
 	require.NoError(t, err)
 	for cut := range whole {
 		require.NoError(t, os.WriteFile(c.path+".123.tmp", whole[:cut], 0o600))
@@ -69,7 +69,7 @@ func TestCheckpointCutAtEveryByte(t *testing.T) {
 		require.NoError(t, err)
 		requireState(t, got, 2, 1)
 
-		_, err = c.decode(whole[:cut])
+		_, err = c.open(whole[:cut])
 		require.Error(t, err, "cut at %d", cut)
 	}
 	require.NoError(t, c.save(podsAt(t, 3, 2)), "over what a crash has left")
@@ -80,12 +80,12 @@ func TestCheckpointCutAtEveryByte(t *testing.T) {
 
 func TestCheckpointDamagedAtEveryByte(t *testing.T) {
 	c := newCheckpoint(t.TempDir(), "node-1", APISource)
-	whole, err := c.encode(podsAt(t, 3, 2))
+	whole, err := c.seal(podsAt(t, 3, 2))
 	require.NoError(t, err)
 	for i := range whole {
 		damaged := append([]byte(nil), whole...)
 		damaged[i] ^= byte(1 + rand.IntN(255))
-		_, err := c.decode(damaged)
+		_, err := c.open(damaged)
 		require.Error(t, err, "damaged at %d", i)
 	}
 }
@@ -109,7 +109,7 @@ func TestCheckpointRefusesWhatIsForeign(t *testing.T) {
 }
 
 // temporaries are the files that saves have left.
-func temporaries(t *testing.T, c checkpoint) (paths []string) {
+func temporaries(t *testing.T, c checkpoint[Pods]) (paths []string) {
 	entries, err := os.ReadDir(filepath.Dir(c.path))
 	require.NoError(t, err)
 	for _, entry := range entries {

@@ -34,7 +34,8 @@
 // # Look-ups
 //
 // [Sources.ByUID], [Sources.ByContainerID], [Sources.ByIP] and [Sources.ByCgroup] find a pod of the
-// node, without a lock and without an allocation. [KeepEnded] keeps pods that are gone.
+// node, without a lock and without an allocation. [KeepEnded] keeps pods that are gone. So does
+// [Sources.Owner] find the workload of a pod, such as its Deployment: see [Owners].
 //
 // # Where it is kinder than the kubelet
 //

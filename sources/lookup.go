@@ -69,8 +69,9 @@ func (s *Sources) ByCgroup(path string) *MergedPod {
 
 // lookup finds merged pods by their values.
 type lookup struct {
-	keep time.Duration
-	now  atomic.Pointer[tables]
+	keep   time.Duration
+	owners *owners // nil: they are not asked for
+	now    atomic.Pointer[tables]
 
 	mu     sync.Mutex // guards what follows
 	states map[*feed]Pods
@@ -84,6 +85,7 @@ type tables struct {
 	containers trie.Map[string, []*MergedPod]
 	addresses  trie.Map[netip.Addr, []*MergedPod]
 	cgroups    trie.Map[cgroup, []*MergedPod]
+	owned      trie.Map[string, []*MergedPod] // by the UID of their controller
 }
 
 func newLookup() *lookup {
@@ -111,6 +113,9 @@ func (l *lookup) set(feeds []*feed, f *feed, now Pods) {
 		delete(l.states, f)
 	}
 	next := &edit{tables: *l.now.Load(), owner: trie.NewOwner()}
+	if l.owners != nil {
+		next.controllers = map[types.UID]owned{}
+	}
 	for c := range store.Diff(before, now) {
 		l.joinLocked(next, feeds, c.Key)
 	}
@@ -121,6 +126,13 @@ func (l *lookup) set(feeds []*feed, f *feed, now Pods) {
 	}
 	l.ended = slices.Delete(l.ended, 0, expired)
 	l.now.Store(&next.tables)
+	for uid, object := range next.controllers {
+		if _, used := next.owned.Get(trieKey(uid)); used {
+			l.owners.use(object)
+		} else {
+			l.owners.drop(uid)
+		}
+	}
 }
 
 // joinLocked joins the pods of one name anew.
@@ -166,7 +178,8 @@ func (l *lookup) endLocked(next *edit, pod *MergedPod) {
 // edit is a change of tables on its way.
 type edit struct {
 	tables
-	owner uint64
+	owner       uint64
+	controllers map[types.UID]owned // of the pods that were changed; nil without owners
 }
 
 // each changes the lists under all values of a pod.
@@ -181,6 +194,10 @@ func (e *edit) each(p *MergedPod, change func([]*MergedPod, *MergedPod) []*Merge
 		}
 	}
 	for pod := range p.pods() {
+		if object, ok := ownedBy(pod); ok && e.controllers != nil {
+			e.controllers[object.uid] = object
+			e.owned = changed(texts, e.owned, string(object.uid), p, change)
+		}
 		for i := range pod.Status.PodIPs {
 			if address, err := netip.ParseAddr(pod.Status.PodIPs[i].IP); err == nil && !pod.Spec.HostNetwork {
 				e.addresses = changed(addresses, e.addresses, address.Unmap(), p, change)

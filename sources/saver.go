@@ -15,11 +15,12 @@ import (
 )
 
 // Checkpoint keeps the last complete state of each API server source in a folder, in a file of mode
-// 0600 for each node and name of a source. Several API servers need names: see [Input.Named]. If
-// the API server is away after a restart, the pods of the checkpoint are told at once, as
-// [PodUpdate].Restored; later states of the API server are told as differences. A restored state
-// does not count as read: Synced waits on, and SafeToPrune is false. A file that is incomplete, or
-// of another node, is not used. It is a problem of the source until the next save.
+// 0600 for each node and name of a source, and another one for [Owners]. Several API servers need
+// names: see [Input.Named]. If the API server is away after a restart, the pods of the checkpoint
+// are told at once, as [PodUpdate].Restored; later states of the API server are told as
+// differences. A restored state does not count as read: Synced waits on, and SafeToPrune is false.
+// A file that is incomplete, or of another node, is not used. It is a problem of the source until
+// the next save.
 //
 // The folder must exist, and the agent alone may write it. It must keep secrets as safely as the
 // pods demand. A file is not used if it is a link, or if others may write it. Each state is written
@@ -52,22 +53,21 @@ func (s *Sources) checkCheckpoints(feeds []*feed) error {
 const saveEvery = time.Second
 
 // saver writes the newest state.
-type saver struct {
-	file   checkpoint
+type saver[S any] struct {
+	file   checkpoint[S]
 	log    logr.Logger
-	states chan Pods // the newest that has not been written
+	states chan S // the newest that has not been written
 
 	mu     sync.Mutex // guards failed
 	failed error      // of the last load or save
 }
 
-func newSaver(file checkpoint, log logr.Logger) *saver {
-	return &saver{file: file, log: log, states: make(chan Pods, 1)}
+func newSaver[S any](file checkpoint[S], log logr.Logger) *saver[S] {
+	return &saver[S]{file: file, log: log, states: make(chan S, 1)}
 }
 
-// restoreInto fills a store with the checkpoint, so that no older state is ever told.
-func (s *saver) restoreInto(copied *undelta.Store[*corev1.Pod]) error {
-	restored := s.restore()
+// restoreInto fills a store with pods of a checkpoint, so that no older state is ever told.
+func restoreInto(copied *undelta.Store[*corev1.Pod], restored Pods) error {
 	if restored.ResourceVersion() == "" {
 		return nil
 	}
@@ -81,26 +81,26 @@ func (s *saver) restoreInto(copied *undelta.Store[*corev1.Pod]) error {
 }
 
 // restore returns the state of an earlier run, or none if there is no good file.
-func (s *saver) restore() Pods {
-	pods, err := s.file.load()
+func (s *saver[S]) restore() S {
+	state, err := s.file.load()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.note(err)
 	}
-	return pods
+	return state
 }
 
 // offer replaces the state to write. It does not block; one goroutine calls it.
-func (s *saver) offer(pods Pods) {
+func (s *saver[S]) offer(state S) {
 	select {
 	case <-s.states: // never written, and now out of date
 	default:
 	}
-	s.states <- pods
+	s.states <- state
 }
 
 // run writes in the background until stop is called. stop writes the last state and waits for the
 // end.
-func (s *saver) run() (stop func()) {
+func (s *saver[S]) run() (stop func()) {
 	stopping, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -114,8 +114,8 @@ func (s *saver) run() (stop func()) {
 				return
 			}
 			select {
-			case pods := <-s.states:
-				s.note(s.file.save(pods))
+			case state := <-s.states:
+				s.note(s.file.save(state))
 				pause.Reset(saveEvery)
 			case <-stopping:
 				s.saveLast()
@@ -129,16 +129,16 @@ func (s *saver) run() (stop func()) {
 	}
 }
 
-func (s *saver) saveLast() {
+func (s *saver[S]) saveLast() {
 	select {
-	case pods := <-s.states:
-		s.note(s.file.save(pods))
+	case state := <-s.states:
+		s.note(s.file.save(state))
 	default:
 	}
 }
 
 // note keeps the last error, and logs a new one.
-func (s *saver) note(err error) {
+func (s *saver[S]) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil && (s.failed == nil || s.failed.Error() != err.Error()) {
@@ -147,7 +147,7 @@ func (s *saver) note(err error) {
 	s.failed = err
 }
 
-func (s *saver) problem() error {
+func (s *saver[S]) problem() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed

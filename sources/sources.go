@@ -144,11 +144,14 @@ type Status struct {
 	Report
 }
 
-// Status is the present health of each source, in the order of the inputs.
+// Status is the present health of each source, in the order of the inputs, and of [Owners].
 func (s *Sources) Status() []Status {
 	var all []Status
 	for _, f := range s.list() {
 		all = append(all, f.status())
+	}
+	if s.lookup.owners != nil {
+		all = append(all, s.lookup.owners.status())
 	}
 	return all
 }
@@ -187,18 +190,41 @@ func (s *Sources) begin(ctx context.Context) error {
 			s.node, validation.IsDNS1123Subdomain(s.node)[0])
 	case s.checkInputs() != nil:
 		return s.checkInputs()
+	case s.lookup.owners.check() != nil:
+		return fmt.Errorf("sources: %w", s.lookup.owners.check())
 	case len(s.list()) == 0:
 		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP, Kubelet and Custom")
 	}
 	if err := s.checkCheckpoints(s.list()); err != nil {
 		return err
 	}
+	s.startOwners(ctx)
 	s.phase = runs
 	s.launch = func(f *feed) { s.startLocked(ctx, f) }
 	for _, f := range s.list() {
 		s.launch(f)
 	}
 	return nil
+}
+
+// startOwners restores the owners before any source runs, and asks for others from now on.
+func (s *Sources) startOwners(ctx context.Context) {
+	o := s.lookup.owners
+	if o == nil {
+		return
+	}
+	o.start(s.logger(ctx))
+	if s.checkpoints != "" && !s.likeKubelet {
+		o.keep(checkpointOf(ownerContent, s.checkpoints, s.node, APISource))
+	}
+	s.running.Go(func() { o.run(ctx) })
+}
+
+func (s *Sources) logger(ctx context.Context) logr.Logger {
+	if s.log != nil {
+		return *s.log
+	}
+	return klog.FromContext(ctx)
 }
 
 func (s *Sources) startLocked(ctx context.Context, f *feed) {
@@ -231,11 +257,7 @@ func (s *Sources) list() []*feed { return *s.feeds.Load() }
 
 // runSource runs one source. Its end does not end another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
-	log := klog.FromContext(ctx)
-	if s.log != nil {
-		log = *s.log
-	}
-	log = log.WithValues("source", f.name)
+	log := s.logger(ctx).WithValues("source", f.name)
 	sink := &Sink{node: s.node, name: f.name, log: log, likeKubelet: s.likeKubelet, checkpoints: s.checkpoints, set: func(next state) {
 		s.lookup.set(s.list(), f, next.pods) // first: a reader looks up what it is told
 		f.push(next)
@@ -361,6 +383,9 @@ func (s *Sources) noteSynced() {
 		}
 	}
 	s.isSynced = true
+	if s.lookup.owners != nil {
+		s.lookup.owners.settle()
+	}
 	close(s.synced)
 }
 

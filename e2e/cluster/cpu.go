@@ -1,0 +1,35 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tick is the unit of times in /proc, on every Linux that there is.
+const tick = 10 * time.Millisecond
+
+// CPU is the processor time that the server has used so far, to ten milliseconds. The test is
+// skipped where it cannot be had: it needs Linux.
+func (s *Server) CPU() time.Duration {
+	s.cluster.t.Helper()
+	if runtime.GOOS != "linux" {
+		s.cluster.t.Skip("the processor time of another process is read from /proc")
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.pid))
+	require.NoError(s.cluster.t, err)
+	// The name of the program, in brackets, may have spaces.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	sum := 0
+	for _, field := range fields[11:13] { // utime and stime
+		n, err := strconv.Atoi(string(field))
+		require.NoError(s.cluster.t, err)
+		sum += n
+	}
+	return time.Duration(sum) * tick
+}

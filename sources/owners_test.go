@@ -1,0 +1,398 @@
+package sources_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// workloads is an API server with ReplicaSets and Jobs.
+type workloads struct {
+	t      *testing.T
+	sets   *listwatchtest.Collection[*appsv1.ReplicaSet]
+	jobs   *listwatchtest.Collection[*batchv1.Job]
+	client rest.Interface
+}
+
+func newWorkloads(t *testing.T) *workloads {
+	sets := listwatchtest.New(t, watchcache.Resource[*appsv1.ReplicaSet]{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet"})
+	jobs := listwatchtest.Serve(sets.Server(), watchcache.Resource[*batchv1.Job]{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job"})
+	client, err := listwatch.NewRESTClient(sets.Server().Config(), corev1.SchemeGroupVersion)
+	require.NoError(t, err)
+	return &workloads{t, sets, jobs, client}
+}
+
+// set makes a ReplicaSet; above is the name of its Deployment, or empty.
+func (w *workloads) set(name, above string) metav1.OwnerReference {
+	s := w.sets.Create(&appsv1.ReplicaSet{ObjectMeta: metaOf(name, "Deployment", above)})
+	return controllerRef("apps/v1", "ReplicaSet", name, s.UID)
+}
+
+// job makes a Job; above is the name of its CronJob, or empty.
+func (w *workloads) job(name, above string) metav1.OwnerReference {
+	j := w.jobs.Create(&batchv1.Job{ObjectMeta: metaOf(name, "CronJob", above)})
+	return controllerRef("batch/v1", "Job", name, j.UID)
+}
+
+// asked is the number of requests so far.
+func (w *workloads) asked() int { return len(w.sets.Server().Requests()) }
+
+func metaOf(name, kind, above string) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Namespace: "default", Name: name}
+	if above != "" {
+		m.OwnerReferences = []metav1.OwnerReference{controllerRef("v1", kind, above, types.UID("uid-of-"+above))}
+	}
+	return m
+}
+
+func controllerRef(version, kind, name string, uid types.UID) metav1.OwnerReference {
+	yes := true
+	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name, UID: uid, Controller: &yes}
+}
+
+func ownedBy(owner metav1.OwnerReference) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{owner} }
+}
+
+// owner is what Owner says, in a line.
+func owner(s *sources.Sources, pod *corev1.Pod) string {
+	owner, known := s.Owner(pod)
+	text := "none"
+	if owner != nil {
+		text = owner.Kind + " " + owner.Name
+	}
+	if !known {
+		text += "?"
+	}
+	return text
+}
+
+// running is a run whose updates are read, within a bubble. stop ends it.
+func (w *workloads) running(api *scripted, options ...sources.Option) (s *sources.Sources, stop func()) {
+	options = append(options, sources.Owners(w.client), sources.Custom(api), sources.WithLogger(logr.Discard()))
+	s = sources.New("node-1", options...)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	go func() {
+		for range s.Updates() {
+		}
+	}()
+	return s, func() {
+		cancel()
+		require.NoError(w.t, <-ended)
+	}
+}
+
+// ownersStatus is the entry of the owners.
+func ownersStatus(s *sources.Sources) sources.Status {
+	all := s.Status()
+	return all[len(all)-1]
+}
+
+// TestOwners: the workload of each pod, by one request for each ReplicaSet and Job in use.
+func TestOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, api := newWorkloads(t), newScripted(sources.APISource)
+		web, bare := w.set("web-1", "web"), w.set("bare", "")
+		nightly := w.job("nightly-1", "nightly")
+		w.set("elsewhere", "other") // which no pod of the node has
+		gone := controllerRef("apps/v1", "ReplicaSet", "gone", "uid-gone")
+		again := w.set("again", "new")
+		again.UID = "an earlier one" // of the same name
+		s, stop := w.running(api)
+		pods := map[*corev1.Pod]string{
+			podOf("a", "v1", ownedBy(web)):                                                 "Deployment web",
+			podOf("b", "v1", ownedBy(web)):                                                 "Deployment web",
+			podOf("c", "v1", ownedBy(bare)):                                                "ReplicaSet bare",
+			podOf("d", "v1", ownedBy(nightly)):                                             "CronJob nightly",
+			podOf("e", "v1", ownedBy(gone)):                                                "ReplicaSet gone",
+			podOf("f", "v1", ownedBy(again)):                                               "ReplicaSet again",
+			podOf("g", "v1", ownedBy(controllerRef("apps/v1", "DaemonSet", "agent", "1"))): "DaemonSet agent",
+			podOf("h", "v1", ownedBy(controllerRef("apps.kruise.io/v1", "ReplicaSet", "of others", "2"))): "ReplicaSet of others",
+			podOf("i", "v1"): "none",
+		}
+		var all []*corev1.Pod
+		for pod := range pods {
+			all = append(all, pod)
+		}
+		accept := ""
+		w.jobs.Intercept(func(rw http.ResponseWriter, r *http.Request, server http.Handler) {
+			accept = r.Header.Get("Accept")
+			server.ServeHTTP(rw, r)
+		}, listwatchtest.On(listwatchtest.Get))
+		before := w.asked()
+		api.set(t, all...)
+		synctest.Wait()
+		for pod, want := range pods {
+			require.Equal(t, want, owner(s, pod))
+		}
+		// gone and again are missing in the cache, and then in etcd.
+		require.Equal(t, before+7, w.asked())
+		require.True(t, ownersStatus(s).Seen)
+		require.Empty(t, ownersStatus(s).Problems)
+		require.WithinDuration(t, time.Now(), ownersStatus(s).LastContact, 0)
+		api.set(t, all...)
+		time.Sleep(24 * time.Hour)
+		require.Equal(t, before+7, w.asked(), "an owner is asked for once")
+		require.Contains(t, accept, "as=PartialObjectMetadata;")
+		stop()
+		unasked := sources.New("node-1", sources.Custom(api))
+		for pod, want := range pods {
+			if strings.Contains("a b c d e f", pod.Name) {
+				require.True(t, strings.HasSuffix(owner(unasked, pod), "?"), pod.Name)
+			} else {
+				require.Equal(t, want, owner(unasked, pod))
+			}
+		}
+	})
+}
+
+// TestOwnersDoNotHoldUp: pods are told and found while the API server does not answer.
+func TestOwnersDoNotHoldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, api := newWorkloads(t), newScripted(sources.APISource)
+		pod := podOf("a", "v1", ownedBy(w.set("web-1", "web")))
+		release := make(chan struct{})
+		w.sets.Intercept(func(rw http.ResponseWriter, r *http.Request, server http.Handler) {
+			<-release
+			server.ServeHTTP(rw, r)
+		}, listwatchtest.On(listwatchtest.Get))
+		s, stop := w.running(api)
+		defer stop()
+		api.set(t, pod)
+		synctest.Wait()
+		require.NotNil(t, s.ByUID(pod.UID))
+		require.True(t, s.SafeToPrune(sources.APISource))
+		<-s.Synced()
+		require.NoError(t, s.Ready(time.Minute))
+		require.Equal(t, "ReplicaSet web-1?", owner(s, pod))
+		require.False(t, ownersStatus(s).Seen)
+		close(release)
+		synctest.Wait()
+		require.Equal(t, "Deployment web", owner(s, pod))
+	})
+}
+
+// TestOwnersGoWithTheirPods, and stay with an ended pod that is kept.
+func TestOwnersGoWithTheirPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, api := newWorkloads(t), newScripted(sources.APISource)
+		a := podOf("a", "v1", ownedBy(w.set("web-1", "web")))
+		b := podOf("b", "v1", ownedBy(w.set("db-1", "db")))
+		s, stop := w.running(api, sources.KeepEnded(time.Minute))
+		defer stop()
+		api.set(t, a, b)
+		synctest.Wait()
+		api.set(t, b)
+		time.Sleep(time.Minute)
+		require.Equal(t, "Deployment web", owner(s, s.ByUID(a.UID).Pod))
+		time.Sleep(time.Second)
+		api.set(t, b, podOf("c", "v1")) // with which ended pods are dropped
+		synctest.Wait()
+		require.Equal(t, "ReplicaSet web-1?", owner(s, a))
+		require.Equal(t, "Deployment db", owner(s, b))
+		asked := w.asked()
+		api.set(t, a, b)
+		synctest.Wait()
+		require.Equal(t, "Deployment web", owner(s, a))
+		require.Equal(t, asked+1, w.asked())
+	})
+}
+
+// TestOwnersAreAskedForEverLater: after a second, and up to five minutes; the status says why, and
+// nothing that the server wrote.
+func TestOwnersAreAskedForEverLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, api := newWorkloads(t), newScripted(sources.APISource)
+		pod := podOf("a", "v1", ownedBy(w.set("web-1", "web")))
+		fault := w.sets.Intercept(func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			http.Error(rw, "password", http.StatusBadGateway)
+		}, listwatchtest.On(listwatchtest.Get), listwatchtest.UntilLifted())
+		s, stop := w.running(api)
+		defer stop()
+		before := w.asked()
+		api.set(t, pod)
+		time.Sleep(4 * time.Second)
+		require.Equal(t, before+3, w.asked(), "at once, after a second and after two more")
+		time.Sleep(time.Hour)
+		require.InDelta(t, before+9+60/5, w.asked(), 2)
+		require.EqualError(t, errors.Join(ownersStatus(s).Problems...),
+			"replicasets.apps: cannot be read: server error; the owners of 1 are not known")
+		require.NoError(t, s.Ready(time.Minute))
+		fault.Lift()
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, "Deployment web", owner(s, pod))
+		require.Empty(t, ownersStatus(s).Problems)
+
+		w.sets.Fail(listwatchtest.Get, errors.New("away"))
+		api.set(t)
+		api.set(t, pod) // which is to be asked for again in a second
+		synctest.Wait()
+		api.set(t)
+		api.set(t, pod)
+		synctest.Wait()
+		require.Equal(t, "Deployment web", owner(s, pod))
+		before = w.asked()
+		time.Sleep(time.Hour)
+		require.Equal(t, before, w.asked(), "it was in the queue twice")
+	})
+}
+
+// TestForbiddenOwners: one request every ten minutes, however many owners there are, and none of
+// them holds up Jobs.
+func TestForbiddenOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, api := newWorkloads(t), newScripted(sources.APISource)
+		var pods []*corev1.Pod
+		for i := range 50 {
+			pods = append(pods, podOf(fmt.Sprint("a", i), "v1", ownedBy(w.set(fmt.Sprint("web-", i), "web"))))
+		}
+		job := podOf("job", "v1", ownedBy(w.job("nightly-1", "nightly")))
+		fault := w.sets.Fail(listwatchtest.Get, apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "x", nil), listwatchtest.UntilLifted())
+		s, stop := w.running(api)
+		defer stop()
+		before := w.asked()
+		api.set(t, append(pods, job)...)
+		synctest.Wait()
+		require.Equal(t, before+2, w.asked())
+		require.Equal(t, "CronJob nightly", owner(s, job))
+		time.Sleep(time.Hour - time.Second)
+		require.Equal(t, before+7, w.asked())
+		require.EqualError(t, errors.Join(ownersStatus(s).Problems...),
+			"replicasets.apps: forbidden: the agent needs the verb get of it; the owners of 50 are not known")
+		require.NoError(t, s.Ready(time.Minute))
+		fault.Lift()
+		time.Sleep(10 * time.Minute)
+		for _, pod := range pods {
+			require.Equal(t, "Deployment web", owner(s, pod))
+		}
+		require.Empty(t, ownersStatus(s).Problems)
+	})
+}
+
+// TestOwnersSurviveARestart: a checkpoint has those in use, and no request is made for them again.
+func TestOwnersSurviveARestart(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkloads(t)
+		a := podOf("a", "v1", ownedBy(w.set("web-1", "web")))
+		b := podOf("b", "v1", ownedBy(w.set("bare", "")))
+		c := podOf("c", "v1", ownedBy(w.set("old-1", "old")))
+		run := func(test func(*sources.Sources, *scripted)) {
+			api := newScripted(sources.APISource)
+			s, stop := w.running(api, sources.Checkpoint(folder))
+			test(s, api)
+			stop()
+		}
+		run(func(_ *sources.Sources, api *scripted) {
+			api.set(t, a, b, c)
+			synctest.Wait()
+		})
+		w.sets.Fail(listwatchtest.Get, errors.New("away"), listwatchtest.UntilLifted())
+		asked := w.asked()
+		run(func(*sources.Sources, *scripted) {}) // ends before any source is read: nothing is lost
+		run(func(s *sources.Sources, api *scripted) {
+			api.set(t, a, b)
+			synctest.Wait()
+			require.Equal(t, "Deployment web", owner(s, a))
+			require.Equal(t, "ReplicaSet bare", owner(s, b))
+			require.Equal(t, "ReplicaSet old-1?", owner(s, c))
+		})
+		require.Equal(t, asked, w.asked())
+		run(func(s *sources.Sources, api *scripted) {
+			api.set(t, a, c)
+			synctest.Wait()
+			require.Equal(t, "Deployment web", owner(s, a))
+			require.Equal(t, "ReplicaSet old-1?", owner(s, c), "it was in use no more")
+		})
+	})
+}
+
+// TestOwnersAgainstAModel: after any changes, every pod has its workload, and nothing else is held.
+func TestOwnersAgainstAModel(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkloads(t)
+		all := []*scripted{newScripted("a"), newScripted("b")}
+		s, stop := w.running(all[0], sources.Custom(all[1]))
+		defer stop()
+		var refs []metav1.OwnerReference
+		for i := range 5 {
+			refs = append(refs, w.set(fmt.Sprint("set-", i), fmt.Sprint("above-", i)))
+		}
+		var faults []*listwatchtest.Fault
+		for range 200 {
+			source := all[random.IntN(2)]
+			var pods []*corev1.Pod
+			for name := range 6 {
+				if random.IntN(2) == 0 {
+					pods = append(pods, podOf(fmt.Sprint("p", name), "v1", ownedBy(refs[random.IntN(len(refs))])))
+				}
+			}
+			if random.IntN(4) == 0 {
+				faults = append(faults, w.sets.Fail(listwatchtest.Get, errors.New("away"), listwatchtest.Times(random.IntN(3)+1)))
+			}
+			source.set(t, pods...)
+			if random.IntN(2) == 0 {
+				continue // the requests overlap the next change
+			}
+			for _, fault := range faults {
+				fault.Lift()
+			}
+			time.Sleep(5 * time.Minute) // the longest time between two requests
+			used := map[string]bool{}
+			for _, p := range s.Merged() {
+				require.Equal(t, "Deployment "+strings.Replace(p.Pod.OwnerReferences[0].Name, "set", "above", 1), owner(s, p.Pod))
+				used[p.Pod.OwnerReferences[0].Name] = true
+			}
+			for _, ref := range refs {
+				_, known := s.Owner(podOf("x", "v1", ownedBy(ref)))
+				require.Equal(t, used[ref.Name], known, ref.Name)
+			}
+		}
+	})
+}
+
+func TestOwnersAllocateNothing(t *testing.T) {
+	w, api := newWorkloads(t), newScripted(sources.APISource)
+	pod := podOf("a", "v1", ownedBy(w.set("web-1", "web")))
+	r := start(t, sources.Owners(w.client), sources.Custom(api))
+	api.set(t, pod)
+	r.update()
+	require.Eventually(t, func() bool { return owner(r.Sources, pod) == "Deployment web" }, patience, time.Millisecond)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if _, known := r.Owner(pod); !known {
+			panic("not known")
+		}
+	}))
+}
+
+func TestOwnersWithoutAClient(t *testing.T) {
+	s := sources.New("node-1", sources.Owners(nil), sources.File(t.TempDir()))
+	require.ErrorContains(t, s.Run(t.Context()), "Owners was given no client")
+}
