@@ -73,8 +73,7 @@ func (h *history[T]) change(do func() error) error {
 }
 
 func (h *history[T]) take(c store.Change[T]) {
-	var none T
-	if c.Old != h.held[c.Key] {
+	if any(c.Old) != any(h.held[c.Key]) {
 		h.violated("%s: the change does not start at the state that was delivered last", c.Key)
 	}
 	if c.Deleted() {
@@ -84,7 +83,7 @@ func (h *history[T]) take(c store.Change[T]) {
 		return
 	}
 	h.held[c.Key] = c.New
-	if c.New == none {
+	if any(c.New) == any(*new(T)) {
 		h.violated("%s: neither old nor new", c.Key)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -201,14 +202,13 @@ func (u *members[T]) dropLocked(from *Member[T], last, final T, missed bool) err
 			return nil
 		}
 	}
-	var none T
-	if final != none && final.GetUID() == held.GetUID() && !older(final.GetResourceVersion(), held.GetResourceVersion()) {
+	if !pointer.None(final) && final.GetUID() == held.GetUID() && !older(final.GetResourceVersion(), held.GetResourceVersion()) {
 		u.lost.note(key, final.GetResourceVersion(), false)
 		return u.journal.Delete(final)
 	}
 	// A list without the object proves a later version of the member's state, so that state is
 	// over, too. An object that leaves with its member lives on elsewhere.
-	over := final == none && missed && held.GetResourceVersion() == last.GetResourceVersion()
+	over := pointer.None(final) && missed && held.GetResourceVersion() == last.GetResourceVersion()
 	u.lost.note(key, held.GetResourceVersion(), over)
 	return u.journal.drop(held, missed)
 }

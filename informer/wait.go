@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -110,9 +111,8 @@ type awaited[T store.Object] struct {
 }
 
 func waitFor[T store.Object](i *shared[T], what string, obj T) (*awaited[T], error) {
-	var none T
 	switch {
-	case obj == none:
+	case pointer.None(obj):
 		return nil, fmt.Errorf("informer: %s: %w", what, errNil)
 	case obj.GetName() == "" || obj.GetResourceVersion() == "":
 		return nil, fmt.Errorf("informer: %s %s: %w", what, store.KeyOf(obj), errNotWritten)

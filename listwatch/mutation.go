@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/content"
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -90,7 +91,7 @@ func (d *detector[T]) remember(obj T) {
 	if known {
 		found = d.checkLocked(found, key, old)
 	}
-	if !known || old.object != obj {
+	if !known || !pointer.Same(old.object, obj) {
 		d.read[key] = readObject[T]{obj, obj.DeepCopyObject().(T)}
 	}
 	checked := 0

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/store"
 )
@@ -81,10 +82,9 @@ func (p projection[T, U]) list(ctx context.Context, request metav1.ListOptions) 
 func (p projection[T, U]) watch(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[U], error] {
 	source, convert := p.begin("watch")
 	return func(yield func(Event[U], error) bool) {
-		var none T
 		for event, err := range source.Watch(ctx, request) {
 			out := Event[U]{Type: event.Type, ResourceVersion: event.ResourceVersion, InitialEventsEnd: event.InitialEventsEnd, kind: event.kind}
-			if err == nil && event.Object != none {
+			if err == nil && !pointer.None(event.Object) {
 				out.Object, err = convert(event.Object)
 				if err != nil {
 					err.(*DecodeError).Event = string(event.Type)
@@ -117,7 +117,7 @@ func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert fun
 	}
 	source = holding(p.source)(heldCopy[T]{digests: p.held.digests, get: find, standIns: true})
 	return source, func(obj T) (U, error) {
-		if obj == standIn {
+		if pointer.Same(obj, standIn) {
 			return meant, nil
 		}
 		projected, err := p.convert(op, obj)
@@ -153,7 +153,7 @@ func (p projection[T, U]) settled(obj T, projected U) U {
 func (p projection[T, U]) convert(op string, obj T) (U, error) {
 	var none U
 	projected := p.project(p.copier.copied(obj))
-	if projected == none || projected.GetName() != obj.GetName() || projected.GetNamespace() != obj.GetNamespace() ||
+	if pointer.None(projected) || projected.GetName() != obj.GetName() || projected.GetNamespace() != obj.GetNamespace() ||
 		projected.GetUID() != obj.GetUID() || projected.GetResourceVersion() != obj.GetResourceVersion() {
 		return none, &DecodeError{Op: op, Object: store.KeyOf(obj), Err: errProjected}
 	}

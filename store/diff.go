@@ -3,6 +3,7 @@ package store
 import (
 	"iter"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
@@ -14,28 +15,28 @@ type Change[T Object] struct {
 }
 
 // Added reports whether the object is there now and was not before.
-func (c Change[T]) Added() bool { var none T; return c.Old == none && c.New != none }
+func (c Change[T]) Added() bool { return pointer.None(c.Old) && !pointer.None(c.New) }
 
 // Deleted reports whether the object is no longer there; Old is the last state that the store held.
-func (c Change[T]) Deleted() bool { var none T; return c.Old != none && c.New == none }
+func (c Change[T]) Deleted() bool { return !pointer.None(c.Old) && pointer.None(c.New) }
 
 // Recreated reports whether New is another object than Old under the same key: their UIDs differ,
 // so that one was deleted and another one created. [Diff] tells it as two changes.
 func (c Change[T]) Recreated() bool {
-	var none T
-	return c.Old != none && c.New != none && c.Old != c.New && c.Old.GetUID() != c.New.GetUID()
+	return !pointer.None(c.Old) && !pointer.None(c.New) && !c.Unchanged() &&
+		c.Old.GetUID() != c.New.GetUID()
 }
 
 // Unchanged reports whether the write left the content as it was: a state that the store held
 // already, or the deletion of what was not there.
-func (c Change[T]) Unchanged() bool { return c.Old == c.New }
+func (c Change[T]) Unchanged() bool { return pointer.Same(c.Old, c.New) }
 
 // Diff yields what turns before into after, in no particular order, each key once. An object whose
 // UID changed under the same key is another object: it comes as a deletion and then an addition.
 // The cost follows the difference where both snapshots come from one store.
 func Diff[T Object](before, after Snapshot[T]) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
-		for c := range trie.Diff(before.objects(), after.objects()) {
+		for c := range trie.Diff(before.objects(), after.objects(), pointer.Same[T]) {
 			change := Change[T]{Key: c.Key, Old: c.Old, New: c.New}
 			if change.Recreated() {
 				if !yield(Change[T]{Key: c.Key, Old: c.Old}) || !yield(Change[T]{Key: c.Key, New: c.New}) {

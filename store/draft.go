@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tributary-go/tributary/internal/content"
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
@@ -204,6 +205,6 @@ func (d *draft[T]) overwrite(items iter.Seq2[T, error]) error {
 // known resource version, equal content. Only equal versions are compared by content, since
 // different ones are a change already.
 func sameState[T Object](a, b T) bool {
-	return a == b || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
+	return pointer.Same(a, b) || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
 		a.GetUID() != "" && a.GetUID() == b.GetUID() && content.Equal(a, b)
 }

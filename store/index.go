@@ -17,11 +17,11 @@ type Index[T Object, K comparable] struct {
 }
 
 // members are the objects under one value: a set, placed by the hash of their keys and compared by
-// pointer.
-type members[T Object] = trie.Map[T, struct{}]
+// pointer. Members of all types are one type, so that their code is compiled once.
+type members = trie.Map[Object, struct{}]
 
 // indexed is what a snapshot holds for one index.
-type indexed[T Object, K comparable] = trie.Map[K, members[T]]
+type indexed[T Object, K comparable] = trie.Map[K, members]
 
 // NewIndex declares an index. values returns under which values an object is found: none, one or
 // more; a value returned twice counts once. It must be a pure function of the object, and is called
@@ -44,7 +44,9 @@ func (x *Index[T, K]) Name() string { return x.name }
 // store did not have this index yet.
 func (x *Index[T, K]) Objects(s Snapshot[T], value K) iter.Seq[T] {
 	found, _ := x.in(s).Get(x.hash(value), value)
-	return found.Keys()
+	return func(yield func(T) bool) {
+		found.Keys()(func(obj Object) bool { return yield(obj.(T)) })
+	}
 }
 
 // Len is the number of objects under value; it is O(1). It panics as [Index.Objects] does.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/rv"
 	"github.com/tributary-go/tributary/internal/trie"
 )
@@ -212,8 +213,7 @@ func newest(held, came string) string {
 }
 
 func check[T Object](op string, obj T) error {
-	var none T
-	if obj == none {
+	if pointer.None(obj) {
 		return fmt.Errorf("store: %s: the object is nil", op)
 	}
 	if obj.GetName() == "" {

@@ -3,6 +3,7 @@ package store
 import (
 	"slices"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
@@ -33,8 +34,8 @@ type indexWriterOf[T Object, K comparable] struct {
 		hash          uint64
 		old, obj      T
 		before, after []valueHash[K]
-		place         trie.Place[T, struct{}] // of old, if just the object changes
-		one           [2]valueHash[K]         // the space of before and after
+		place         trie.Place[Object, struct{}] // of old, if just the object changes
+		one           [2]valueHash[K]              // the space of before and after
 	}
 }
 
@@ -51,20 +52,20 @@ func (w *indexWriterOf[T, K]) fork() indexWriter[T] {
 
 func (w *indexWriterOf[T, K]) content() any { return w.now }
 
-func (w *indexWriterOf[T, K]) buckets(owner uint64) trie.Writer[K, members[T]] {
-	return trie.Writer[K, members[T]]{Hash: w.index.hash, Owner: owner}
+func (w *indexWriterOf[T, K]) buckets(owner uint64) trie.Writer[K, members] {
+	return trie.Writer[K, members]{Hash: w.index.hash, Owner: owner}
 }
 
-func (w *indexWriterOf[T, K]) members(owner uint64) trie.Writer[T, struct{}] {
-	return trie.Writer[T, struct{}]{Hash: hashOf[T], Owner: owner}
+func (w *indexWriterOf[T, K]) members(owner uint64) trie.Writer[Object, struct{}] {
+	return trie.Writer[Object, struct{}]{Hash: hashOf, Owner: owner}
 }
 
-func hashOf[T Object](obj T) uint64 { return trie.HashString(KeyOf(obj)) }
+func hashOf(obj Object) uint64 { return trie.HashString(KeyOf(obj)) }
 
 func (w *indexWriterOf[T, K]) build(owner uint64, objects []trie.Entry[string, T], objectHashes []uint64) {
 	type bucket struct {
 		value   K
-		members []trie.Entry[T, struct{}]
+		members []trie.Entry[Object, struct{}]
 		hashes  []uint64
 	}
 	var buckets []bucket
@@ -83,26 +84,25 @@ func (w *indexWriterOf[T, K]) build(owner uint64, objects []trie.Entry[string, T
 				place[v], buckets = at, append(buckets, bucket{value: v})
 			}
 			b := &buckets[at]
-			b.members, b.hashes = append(b.members, trie.Entry[T, struct{}]{Key: obj}), append(b.hashes, objectHashes[i])
+			b.members, b.hashes = append(b.members, trie.Entry[Object, struct{}]{Key: obj}), append(b.hashes, objectHashes[i])
 		}
 	}
-	entries, hashes := make([]trie.Entry[K, members[T]], len(buckets)), make([]uint64, len(buckets))
+	entries, hashes := make([]trie.Entry[K, members], len(buckets)), make([]uint64, len(buckets))
 	for i, b := range buckets {
-		entries[i] = trie.Entry[K, members[T]]{Key: b.value, Value: w.members(owner).Build(b.members, b.hashes)}
+		entries[i] = trie.Entry[K, members]{Key: b.value, Value: w.members(owner).Build(b.members, b.hashes)}
 		hashes[i] = w.index.hash(b.value)
 	}
 	w.now = w.buckets(owner).Build(entries, hashes)
 }
 
 func (w *indexWriterOf[T, K]) plan(hash uint64, old, obj T) {
-	var none T
 	p := &w.planned
-	p.hash, p.old, p.obj, p.place = hash, old, obj, trie.Place[T, struct{}]{}
+	p.hash, p.old, p.obj, p.place = hash, old, obj, trie.Place[Object, struct{}]{}
 	p.before, p.after = p.before[:0], p.after[:0]
-	if obj != none {
+	if !pointer.None(obj) {
 		p.after = w.hashed(p.one[1:1:2], w.index.values(obj))
 	}
-	if old == none {
+	if pointer.None(old) {
 		return
 	}
 	if len(p.after) == 1 && !w.several {
@@ -146,21 +146,20 @@ func (w *indexWriterOf[T, K]) write(owner uint64) {
 			}
 		}
 	}
-	p.old, p.obj, p.place = none, none, trie.Place[T, struct{}]{} // not the writer's to keep
+	p.old, p.obj, p.place = none, none, trie.Place[Object, struct{}]{} // not the writer's to keep
 	p.one = [2]valueHash[K]{}
 	p.before, p.after = nil, nil
 }
 
 // move puts obj in place of old under one value.
 func (w *indexWriterOf[T, K]) move(owner uint64, v valueHash[K], old, obj T) {
-	var none T
 	hash := w.planned.hash
 	was, _ := w.now.Get(v.hash, v.value)
 	now := was
 	switch {
-	case obj == none:
+	case pointer.None(obj):
 		now, _, _ = w.members(owner).Delete(was, hash, old)
-	case old == none:
+	case pointer.None(old):
 		now = w.members(owner).Swap(was, hash, obj, obj)
 	default:
 		now = w.members(owner).Swap(was, hash, old, obj)

@@ -11,7 +11,6 @@ import (
 // Object is what a store can hold: a pointer to an API type, such as *corev1.Pod,
 // *unstructured.Unstructured or *metav1.PartialObjectMetadata.
 type Object interface {
-	comparable
 	metav1.Object
 	runtime.Object
 }

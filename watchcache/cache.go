@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/signal"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
@@ -120,9 +121,8 @@ func (c *Cache[T]) put(op string, obj T) error { return c.change(op, obj, c.obje
 func (c *Cache[T]) Delete(obj T) error { return c.change("delete", obj, c.objects.Remove) }
 
 func (c *Cache[T]) change(op string, obj T, do func(T) (store.Change[T], error)) error {
-	var none T
 	version, err := uint64(0), error(nil)
-	if obj != none {
+	if !pointer.None(obj) {
 		version, err = parseVersion(op, obj.GetResourceVersion())
 	}
 	if err != nil {
@@ -192,10 +192,9 @@ func (c *Cache[T]) setReplacing(content *store.Snapshot[T]) {
 // eachVersioned passes items on, with an error for one whose version cannot be ordered. It reports
 // whether they have come to a good end.
 func eachVersioned[T store.Object](items iter.Seq2[T, error], yield func(T, error) bool) bool {
-	var none T
 	for obj, err := range items {
 		// What has no name is for the indexer to refuse.
-		if err == nil && obj != none && obj.GetName() != "" {
+		if err == nil && !pointer.None(obj) && obj.GetName() != "" {
 			_, err = parseVersion("replace", obj.GetResourceVersion())
 		}
 		if !yield(obj, err) || err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache/internal/object"
@@ -56,9 +57,8 @@ type change[T store.Object] struct {
 
 // seenBy turns a change into the event that a selection sees; ok is false when it sees none.
 func (c *change[T]) seenBy(keep *selection[T]) (d Delivery[T], ok bool) {
-	var none T
-	was := c.old != none && keep.matches(c.old)
-	is := c.now != none && keep.matches(c.now)
+	was := !pointer.None(c.old) && keep.matches(c.old)
+	is := !pointer.None(c.now) && keep.matches(c.now)
 	d = Delivery[T]{Event: listwatch.Event[T]{Object: c.now, ResourceVersion: c.text}, of: c}
 	switch {
 	case was && is:
@@ -77,8 +77,7 @@ func (c *change[T]) seenBy(keep *selection[T]) (d Delivery[T], ok bool) {
 func (c *change[T]) departed() T {
 	c.making.Lock()
 	defer c.making.Unlock()
-	var none T
-	if c.gone == none {
+	if pointer.None(c.gone) {
 		c.gone = object.Copy(c.old)
 		c.gone.SetResourceVersion(c.text)
 	}
@@ -145,11 +144,10 @@ func (c *change[T]) addFrame(event watch.EventType, format any) *frame {
 // learn corrects the weight by the size of an encoding, and reports whether encodings may be kept.
 // An update rarely changes a size by much, so that the new state tells that of the old one.
 func (c *change[T]) learn(size int64) bool {
-	var none T
 	if c.retired {
 		return false
 	}
-	if c.old != none && size > c.weight {
+	if !pointer.None(c.old) && size > c.weight {
 		c.cache.window.bytes.Add(size - c.weight)
 		c.weight = size
 	}

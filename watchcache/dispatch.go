@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -121,13 +122,12 @@ func (d *dispatch[T]) enter(c *change[T], w *window[T], woken []*Watcher[T]) []*
 }
 
 func (t *trigger[T]) enter(c *change[T], into func(*lane[T])) {
-	var none T
 	var is, was string
 	var has, had bool
-	if c.now != none {
+	if !pointer.None(c.now) {
 		is, has = t.of(c.now)
 	}
-	if c.old != none {
+	if !pointer.None(c.old) {
 		was, had = t.of(c.old)
 	}
 	if has {
@@ -140,12 +140,11 @@ func (t *trigger[T]) enter(c *change[T], into func(*lane[T])) {
 
 // enterLabels looks at the labels that are watched or at those of the object, which are fewer.
 func (d *dispatch[T]) enterLabels(c *change[T], into func(*lane[T])) {
-	var none T
 	var is, was map[string]string
-	if c.now != none {
+	if !pointer.None(c.now) {
 		is = c.now.GetLabels()
 	}
-	if c.old != none {
+	if !pointer.None(c.old) {
 		was = c.old.GetLabels()
 	}
 	if len(d.labels) <= len(is)+len(was) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -60,15 +61,14 @@ func (x *listings[T]) of(state store.Snapshot[T]) *listing[T] {
 // follow makes a listing out of the one before. It reports false if so much has changed that
 // sorting costs less.
 func (l *listing[T]) follow(last *listing[T]) bool {
-	var none T
 	type change struct {
 		of, now T
 		old     bool
 	}
 	var changes []change
 	for d := range store.Diff(last.state, l.state) {
-		c := change{of: d.New, now: d.New, old: d.Old != none}
-		if d.New == none {
+		c := change{of: d.New, now: d.New, old: !pointer.None(d.Old)}
+		if pointer.None(d.New) {
 			c.of = d.Old
 		}
 		changes = append(changes, c)
@@ -95,7 +95,7 @@ func (l *listing[T]) follow(last *listing[T]) bool {
 		if c.old {
 			begin = at + 1
 		}
-		if c.now != none {
+		if !pointer.None(c.now) {
 			l.objects = append(l.objects, c.now)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -56,9 +57,8 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 
 // enter puts a change into the window and its lanes.
 func (c *Cache[T]) enter(ch *change[T]) {
-	var none T
 	ch.cache, ch.at, ch.weight = c, time.Since(c.born), bareWeight
-	if ch.old != none {
+	if !pointer.None(ch.old) {
 		ch.weight = c.scale.weigh(ch.old)
 	}
 	ch.heft, ch.text = ch.weight, textOf(ch)
@@ -69,8 +69,7 @@ func (c *Cache[T]) enter(ch *change[T]) {
 
 // textOf is the version of a change as a text: that of its object, where they are the same.
 func textOf[T store.Object](ch *change[T]) string {
-	var none T
-	if ch.now != none {
+	if !pointer.None(ch.now) {
 		text := ch.now.GetResourceVersion()
 		if version, err := strconv.ParseUint(text, 10, 64); err == nil && version == ch.version && text[0] != '0' {
 			return text

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	requirement "k8s.io/apimachinery/pkg/selection"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 )
@@ -104,9 +105,8 @@ func (s *selection[T]) in(state view[T]) iter.Seq[T] {
 				return
 			}
 		}
-		var none T
 		for _, obj := range state.undo {
-			if obj != none && s.matches(obj) && !yield(obj) {
+			if !pointer.None(obj) && s.matches(obj) && !yield(obj) {
 				return
 			}
 		}

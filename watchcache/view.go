@@ -3,6 +3,7 @@ package watchcache
 import (
 	"context"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -87,9 +88,8 @@ func (c *Cache[T]) exactly(ctx context.Context, version uint64) (view[T], error)
 
 // takeBack undoes a change, unless an older change of the object is undone already.
 func (v *view[T]) takeBack(c *change[T]) {
-	var none T
 	obj := c.old
-	if obj == none {
+	if pointer.None(obj) {
 		obj = c.now
 	}
 	key := keyOf(obj)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -25,10 +26,9 @@ func Enqueue[T store.Object, K comparable](queue workqueue.TypedInterface[K], ke
 		panic("clientgo: Enqueue: the function that returns the keys is nil")
 	}
 	return func(e informer.Event[T]) {
-		var none T
 		var added []K
 		for _, obj := range []T{e.Old, e.New} {
-			if obj == none {
+			if pointer.None(obj) {
 				continue
 			}
 			for _, key := range keys(obj) {

@@ -10,18 +10,18 @@ type Change[K comparable, V any] struct {
 	HadOld, HasNew bool
 }
 
-// Diff yields what turns before into after: each key once, values compared with ==. Its cost
+// Diff yields what turns before into after: each key once, values compared by same. Its cost
 // follows the difference when after was made from before by edits, since what they share is skipped
 // by pointer.
-func Diff[K, V comparable](before, after Map[K, V]) iter.Seq[Change[K, V]] {
+func Diff[K comparable, V any](before, after Map[K, V], same func(a, b V) bool) iter.Seq[Change[K, V]] {
 	return func(yield func(Change[K, V]) bool) {
-		diff(before.root, after.root, yield)
+		diff(before.root, after.root, same, yield)
 	}
 }
 
 type visit[K comparable, V any] = func(Change[K, V]) bool
 
-func diff[K, V comparable](a, b *node[K, V], yield visit[K, V]) bool {
+func diff[K comparable, V any](a, b *node[K, V], same func(a, b V) bool, yield visit[K, V]) bool {
 	switch {
 	case a == b:
 		return true
@@ -30,13 +30,13 @@ func diff[K, V comparable](a, b *node[K, V], yield visit[K, V]) bool {
 	case b == nil:
 		return a.each(func(entries []Entry[K, V]) bool { return tell(entries, yield, gone) })
 	case a.slots == 0:
-		return diffFlat(a, b, yield, gone, added, changed)
+		return diffFlat(a, b, same, yield, gone, added, changed)
 	case b.slots == 0:
-		return diffFlat(b, a, yield, added, gone, func(now, before Entry[K, V]) Change[K, V] { return changed(before, now) })
+		return diffFlat(b, a, same, yield, added, gone, func(now, before Entry[K, V]) Change[K, V] { return changed(before, now) })
 	}
 	for slots := a.slots | b.slots; slots != 0; slots &= slots - 1 {
 		bit := slots & -slots
-		if !diff(a.inSlot(bit), b.inSlot(bit), yield) {
+		if !diff(a.inSlot(bit), b.inSlot(bit), same, yield) {
 			return false
 		}
 	}
@@ -53,7 +53,7 @@ func (n *node[K, V]) inSlot(bit uint32) *node[K, V] {
 
 // diffFlat compares a bucket or list with any node of the same place: what is only in flat, only in
 // other, and in both.
-func diffFlat[K, V comparable](flat, other *node[K, V], yield visit[K, V],
+func diffFlat[K comparable, V any](flat, other *node[K, V], same func(a, b V) bool, yield visit[K, V],
 	onlyFlat, onlyOther func(Entry[K, V]) Change[K, V], both func(flat, other Entry[K, V]) Change[K, V],
 ) bool {
 	var few [bucketMax]bool
@@ -67,7 +67,7 @@ func diffFlat[K, V comparable](flat, other *node[K, V], yield visit[K, V],
 			return yield(onlyOther(*e))
 		}
 		met[i] = true
-		return entries[i].Value == e.Value || yield(both(entries[i], *e))
+		return same(entries[i].Value, e.Value) || yield(both(entries[i], *e))
 	})
 	for i := 0; i < len(entries) && goOn; i++ {
 		goOn = met[i] || yield(onlyFlat(entries[i]))

@@ -18,21 +18,23 @@ type node[K comparable, V any] struct {
 	slots uint32 // which slots of a branch have a kid
 }
 
-// The fields behind the head have no names: they are found by their offsets.
+// The fields behind the head have no names: they are found by their offsets. The head is not
+// embedded, and a branch is one type for all maps: every type of map would otherwise compile the
+// promoted methods for each of the sizes below.
 
-type branch[K comparable, V, Kids any] struct {
-	node[K, V]
-	_ Kids
+type branch[Kids any] struct {
+	head node[struct{}, struct{}]
+	_    Kids
 }
 
 type bucket[K comparable, V, Tags, Entries any] struct {
-	node[K, V]
-	_ Tags
-	_ Entries
+	head node[K, V]
+	_    Tags
+	_    Entries
 }
 
 type list[K comparable, V any] struct {
-	node[K, V]
+	head    node[K, V]
 	_       uint64 // the tag
 	entries []Entry[K, V]
 }
@@ -121,7 +123,7 @@ func (n *node[K, V]) entry(i int) *Entry[K, V] {
 
 // newBranch makes a branch of empty slots.
 func newBranch[K comparable, V any](owner uint64, count, slots uint32) *node[K, V] {
-	n := allocBranch[K, V](bits.OnesCount32(slots))
+	n := (*node[K, V])(allocBranch(bits.OnesCount32(slots)))
 	n.owner, n.count, n.slots = owner, count, slots
 	return n
 }
@@ -130,54 +132,54 @@ func newBranch[K comparable, V any](owner uint64, count, slots uint32) *node[K, 
 func newBucket[K comparable, V any](owner uint64, count int) *node[K, V] {
 	if count > bucketMax {
 		n := &list[K, V]{entries: make([]Entry[K, V], count)}
-		n.owner, n.count = owner, uint32(count)
-		return &n.node
+		n.head.owner, n.head.count = owner, uint32(count)
+		return &n.head
 	}
 	n := allocBucket[K, V](count)
 	n.owner, n.count = owner, uint32(count)
 	return n
 }
 
-func branchOf[K comparable, V, Kids any]() *node[K, V] { return &new(branch[K, V, Kids]).node }
+func branchOf[Kids any]() unsafe.Pointer { return unsafe.Pointer(new(branch[Kids])) }
 
 func bucketOf[K comparable, V, Tags, Entries any]() *node[K, V] {
-	return &new(bucket[K, V, Tags, Entries]).node
+	return &new(bucket[K, V, Tags, Entries]).head
 }
 
-func allocBranch[K comparable, V any](kids int) *node[K, V] {
+func allocBranch(kids int) unsafe.Pointer {
 	switch kids {
 	case 1:
-		return branchOf[K, V, [1]*node[K, V]]()
+		return branchOf[[1]unsafe.Pointer]()
 	case 2:
-		return branchOf[K, V, [2]*node[K, V]]()
+		return branchOf[[2]unsafe.Pointer]()
 	case 3:
-		return branchOf[K, V, [3]*node[K, V]]()
+		return branchOf[[3]unsafe.Pointer]()
 	case 4:
-		return branchOf[K, V, [4]*node[K, V]]()
+		return branchOf[[4]unsafe.Pointer]()
 	case 5:
-		return branchOf[K, V, [5]*node[K, V]]()
+		return branchOf[[5]unsafe.Pointer]()
 	case 6:
-		return branchOf[K, V, [6]*node[K, V]]()
+		return branchOf[[6]unsafe.Pointer]()
 	case 7:
-		return branchOf[K, V, [7]*node[K, V]]()
+		return branchOf[[7]unsafe.Pointer]()
 	case 8:
-		return branchOf[K, V, [8]*node[K, V]]()
+		return branchOf[[8]unsafe.Pointer]()
 	case 9:
-		return branchOf[K, V, [9]*node[K, V]]()
+		return branchOf[[9]unsafe.Pointer]()
 	case 10:
-		return branchOf[K, V, [10]*node[K, V]]()
+		return branchOf[[10]unsafe.Pointer]()
 	case 11:
-		return branchOf[K, V, [11]*node[K, V]]()
+		return branchOf[[11]unsafe.Pointer]()
 	case 12:
-		return branchOf[K, V, [12]*node[K, V]]()
+		return branchOf[[12]unsafe.Pointer]()
 	case 13:
-		return branchOf[K, V, [13]*node[K, V]]()
+		return branchOf[[13]unsafe.Pointer]()
 	case 14:
-		return branchOf[K, V, [14]*node[K, V]]()
+		return branchOf[[14]unsafe.Pointer]()
 	case 15:
-		return branchOf[K, V, [15]*node[K, V]]()
+		return branchOf[[15]unsafe.Pointer]()
 	default:
-		return branchOf[K, V, [16]*node[K, V]]()
+		return branchOf[[16]unsafe.Pointer]()
 	}
 }
 

@@ -45,6 +45,7 @@ type Map[K comparable, V any] struct {
 // Entry is a key and its value. An empty value at the end of a struct would cost a word, so it
 // stands first.
 type Entry[K comparable, V any] struct {
+	_     [0]func() // never compared: a comparison would be compiled for each size of a bucket
 	Value V
 	Key   K
 }

@@ -119,7 +119,7 @@ func requireDiff(t *testing.T, before, after Map[int, int]) {
 		}
 	}
 	got := map[int]Change[int, int]{}
-	for c := range Diff(before, after) {
+	for c := range Diff(before, after, equal) {
 		require.NotContains(t, got, c.Key, "a key comes once")
 		got[c.Key] = c
 	}
@@ -171,7 +171,7 @@ func TestBuild(t *testing.T) {
 					m := w.Build(entries, hashed)
 					require.NoError(t, m.Check(hash))
 					require.Equal(t, want, contents(m))
-					for c := range Diff(byWrites, m) {
+					for c := range Diff(byWrites, m, equal) {
 						require.Fail(t, "a difference", "%v", c)
 					}
 				}
@@ -199,7 +199,7 @@ func TestSwap(t *testing.T) {
 	require.Equal(t, 200, set.Len())
 	require.ElementsMatch(t, held, slices.Collect(set.Keys()))
 	differences := 0
-	for range Diff(before, set) {
+	for range Diff(before, set, func(_, _ struct{}) bool { return true }) {
 		differences++
 	}
 	require.Equal(t, 200, differences, "a hundred gone, a hundred added")
@@ -219,7 +219,7 @@ func TestIterationStopsWhenAsked(t *testing.T) {
 	require.Equal(t, 10, seen)
 	for _, pair := range [][2]Map[int, int]{{{}, m}, {m, {}}} {
 		seen = 0
-		for range Diff(pair[0], pair[1]) {
+		for range Diff(pair[0], pair[1], equal) {
 			if seen++; seen == 10 {
 				break
 			}
@@ -239,7 +239,7 @@ func TestDiffSkipsWhatIsShared(t *testing.T) {
 	after := e.Map
 	allocations := testing.AllocsPerRun(10, func() {
 		n := 0
-		for range Diff(before, after) {
+		for range Diff(before, after, func(a, b *int) bool { return a == b }) {
 			n++
 		}
 		require.Equal(t, 1, n)
@@ -279,3 +279,5 @@ func BenchmarkGet(b *testing.B) {
 		})
 	}
 }
+
+func equal(a, b int) bool { return a == b }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -190,14 +191,13 @@ func (s *recordedStore[T]) Replace(items iter.Seq2[T, error], resourceVersion fu
 func RecordHandler[T store.Object](reader string) (told func(old, new T, inferred bool), r *Recording) {
 	r = &Recording{history: History{Reader: reader}, held: map[string]string{}}
 	return func(old, new T, inferred bool) {
-		var none T
 		kind, obj := watch.Modified, new
 		switch {
-		case old == new:
+		case pointer.Same(old, new):
 			return // a repetition
-		case old == none:
+		case pointer.None(old):
 			kind = watch.Added
-		case new == none:
+		case pointer.None(new):
 			kind, obj = watch.Deleted, old
 		}
 		r.mu.Lock()

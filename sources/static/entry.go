@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/store"
 )
@@ -63,9 +64,8 @@ func (e *entry[T]) take(objects []T, rejected []error) {
 	before, unnamed, suspects := e.objects, e.unnamed, e.suspects
 	e.objects, e.problems = nil, nil
 	e.unnamed, e.suspects = map[string]bool{}, map[string][]string{}
-	var none T
 	for i, object := range objects {
-		if object == none || object.GetName() == "" { // a store needs a name
+		if pointer.None(object) || object.GetName() == "" { // a store needs a name
 			rejected = append(rejected, fmt.Errorf("%s, item %d: it has no name", e.path, i+1))
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/sources/health"
 	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/store"
@@ -55,7 +56,7 @@ func (r *Reader[T]) Run(ctx context.Context, set func(State[T])) error {
 	}
 	told, last := false, State[T]{}
 	return r.run(ctx, func(now State[T]) {
-		if told && slices.Equal(last.Declared, now.Declared) {
+		if told && slices.EqualFunc(last.Declared, now.Declared, pointer.Same[T]) {
 			return
 		}
 		told, last = true, now
