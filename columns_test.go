@@ -25,7 +25,7 @@ var wrapped = []string{
 	"e2e/fidelity", "e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "cmd/tributary", "etcd", "etcd/backup",
 	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods",
 	"examples/readme/agent", "examples/readme/controller", "examples/readme/unittest",
-	"examples/readme/whose",
+	"examples/readme/whose", "e2e/browser", "internal/following",
 	"internal/content", "internal/credentials", "internal/null", "internal/ring", "internal/rv", "internal/sharing",
 	"internal/signal",
 	"internal/trie", "internal/wire", "metrics", "prom",
