@@ -120,11 +120,13 @@ func count(n int, thing string) string {
 	return fmt.Sprint(n, " ", thing)
 }
 
-// brief is a time with two digits.
+// brief is a time with two digits or so.
 func brief(s float64) string {
 	switch {
-	case s < 1:
+	case s < 0.01:
 		return fmt.Sprintf("%.2g ms", s*1000)
+	case s < 1:
+		return fmt.Sprintf("%.0f ms", s*1000)
 	case s < 10:
 		return fmt.Sprintf("%.1f s", s)
 	}
