@@ -31,6 +31,8 @@ func Pods() Resource[*corev1.Pod] {
 		AgeColumn[*corev1.Pod](),
 		{Name: "IP", Wide: true, Value: func(p *corev1.Pod) any { return orNone(p.Status.PodIP) }},
 		{Name: "Node", Wide: true, Value: func(p *corev1.Pod) any { return orNone(p.Spec.NodeName) }},
+		{Name: "Nominated Node", Wide: true, Value: func(p *corev1.Pod) any { return orNone(p.Status.NominatedNodeName) }},
+		{Name: "Readiness Gates", Wide: true, Value: podGates},
 	}
 	pods.GracePeriod = podGracePeriod
 	pods.Rules = podRules()
@@ -92,6 +94,22 @@ func podRestarts(p *corev1.Pod) any {
 		restarts += s.RestartCount
 	}
 	return fmt.Sprint(restarts)
+}
+
+// podGates is how many of a pod's readiness gates are open.
+func podGates(p *corev1.Pod) any {
+	if len(p.Spec.ReadinessGates) == 0 {
+		return orNone("")
+	}
+	open := 0
+	for _, gate := range p.Spec.ReadinessGates {
+		for _, c := range p.Status.Conditions {
+			if c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue {
+				open++
+			}
+		}
+	}
+	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
 }
 
 func orNone(text string) string {

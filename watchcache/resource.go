@@ -66,8 +66,8 @@ type Scale struct {
 	SpecReplicas []string
 	// StatusReplicas is the path of the number that there is.
 	StatusReplicas []string
-	// Selector is the path of the label selector of what is counted, in the form of a query string;
-	// nil means none.
+	// Selector is the path of the label selector of what is counted: a query string, a map of
+	// labels or a LabelSelector. Nil means none.
 	Selector []string
 }
 
@@ -90,6 +90,11 @@ func Core[T store.Object](plural, kind string) Resource[T] {
 // GroupResource names the resource, as errors do.
 func (r Resource[T]) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.Group, Resource: r.Plural}
+}
+
+// GroupVersionResource names the resource in one version, as paths do.
+func (r Resource[T]) GroupVersionResource() schema.GroupVersionResource {
+	return r.GroupResource().WithVersion(r.Version)
 }
 
 // GroupVersionKind is the kind of one object.

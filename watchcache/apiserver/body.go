@@ -54,7 +54,7 @@ func (e *resourceEndpoint[T]) readObject(c call, o collection.WriteOptions) (T, 
 	r := e.cache.Resource()
 	kind, objections, err := decode(bodyType(c), body, obj, strict(o))
 	if err != nil {
-		return obj, err
+		return obj, e.unreadable(err)
 	}
 	if err := e.checkKind(kind); err != nil {
 		return obj, err
@@ -63,7 +63,7 @@ func (e *resourceEndpoint[T]) readObject(c call, o collection.WriteOptions) (T, 
 		objections = append(objections, collection.Unknown(r.Rules.Prune(obj))...)
 	}
 	if o.FieldValidation == metav1.FieldValidationStrict && len(objections) > 0 {
-		return obj, apierrors.NewBadRequest(runtime.NewStrictDecodingError(objections).Error())
+		return obj, e.unreadable(apierrors.NewBadRequest(runtime.NewStrictDecodingError(objections).Error()))
 	}
 	if strict(o) {
 		for _, objection := range objections {
@@ -71,6 +71,16 @@ func (e *resourceEndpoint[T]) readObject(c call, o collection.WriteOptions) (T, 
 		}
 	}
 	return obj, r.Place(c.target.Namespace, obj)
+}
+
+// unreadable names the kind in the error of a body that cannot be read, in the words of the API
+// server.
+func (e *resourceEndpoint[T]) unreadable(err error) error {
+	if !apierrors.IsBadRequest(err) {
+		return err
+	}
+	r := e.cache.Resource()
+	return apierror.BadRequest("%s in version %q cannot be handled as a %s: %v", r.Kind, r.Version, r.Kind, err)
 }
 
 // checkKind compares the kind that a document names with that of the resource.

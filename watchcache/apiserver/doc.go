@@ -10,6 +10,13 @@
 // [Serve] makes a collection that clients and Go code write. [ServeCache] serves a copy that a
 // reflector fills, under the resource versions of the server that it was copied from.
 //
+// # kubectl
+//
+// Discovery, aggregated too, and OpenAPI v3 and v2 describe what is served, so that kubectl
+// explains, edits, applies and diffs. Reviews of access allow everything to everybody. Package
+// [github.com/tributary-go/tributary/watchcache/builtin] describes the built-in kinds.
+// docs/fake.md has the commands whose output differs from a real API server's.
+//
 // # Health
 //
 // /readyz and /healthz are 200 once each cache has been filled, /livez while the program answers. A
@@ -34,10 +41,9 @@
 //
 //   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
 //   - Server-side apply of a status (415).
-//   - Schemas in OpenAPI (no kubectl explain; kubectl leaves the validation to the server),
-//     aggregated discovery (clients fall back), gzip.
-//   - Subresources but status, and binding and eviction of pods (no scale, log, exec). An eviction
-//     asks no PodDisruptionBudget. The old /watch/ paths.
+//   - Enums and list types in OpenAPI, and gzip.
+//   - Subresources but status and scale, and binding and eviction of pods (no log, no exec, no
+//     ephemeral containers). An eviction asks no PodDisruptionBudget. The old /watch/ paths.
 //
 // The write rules are those of [github.com/tributary-go/tributary/watchcache/collection], for a
 // client. If namespaces are served, an object's namespace must exist; otherwise any will do.

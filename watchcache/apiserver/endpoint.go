@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -40,8 +42,10 @@ func (e *resourceEndpoint[T]) sample() any {
 	return e.empty
 }
 
+func (e *resourceEndpoint[T]) schema() *spec.Schema { return e.cache.Resource().Schema }
+
 func (e *resourceEndpoint[T]) groupVersionResource() schema.GroupVersionResource {
-	return e.cache.Resource().GroupResource().WithVersion(e.cache.Resource().Version)
+	return e.cache.Resource().GroupVersionResource()
 }
 
 func (e *resourceEndpoint[T]) describe() []metav1.APIResource {
@@ -55,8 +59,14 @@ func (e *resourceEndpoint[T]) describe() []metav1.APIResource {
 		return all
 	}
 	all[0].Verbs = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	if _, isDocument := e.sample().(runtime.Unstructured); isDocument {
+		all[0].Verbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+	}
 	if _, ok := e.pods(); ok {
 		all = append(all, describePodSubresources()...)
+	}
+	if r.Scale != nil {
+		all = append(all, describeScale(r.Plural, !r.ClusterScoped))
 	}
 	if r.HasStatus() {
 		all = append(all, metav1.APIResource{
@@ -83,6 +93,9 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 			return e.notAllowed(c)
 		}
 		return servePodSubresource(c, pods)
+	}
+	if c.target.Subresource == scaleName && e.cache.Resource().Scale != nil && e.collection != nil {
+		return e.serveScale(c)
 	}
 	if c.target.Subresource != "" && (c.target.Subresource != object.Status.Name() || !e.cache.Resource().HasStatus()) {
 		return notFound(c.request.URL.Path)

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"bufio"
 	stdjson "encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -79,7 +80,11 @@ func (jsonEncoding) read(doc []byte, into any, strict bool) (kind metav1.TypeMet
 		return kind, nil, apierror.BadRequest("the body of the request is not a JSON object")
 	}
 	objections, err = object.Decode(doc, into, strict)
-	if err != nil {
+	var mismatch *stdjson.UnmarshalTypeError
+	switch {
+	case errors.As(err, &mismatch):
+		return kind, nil, apierror.BadRequest("%v", mismatch) // names the field and its type
+	case err != nil:
 		return kind, nil, apierror.BadRequest("the body of the request does not fit the type: a field has a value of the wrong form")
 	}
 	return kind, objections, nil

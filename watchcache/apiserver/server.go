@@ -10,8 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -43,9 +43,9 @@ type endpoint interface {
 	groupVersionResource() schema.GroupVersionResource
 	serve(call) error
 	sample() any // an empty object
+	schema() *spec.Schema
 	health() Health
 	samples(server string) iter.Seq[metrics.Sample]
-	follow(server string) following.Changes
 	// state reports whether there is an object of this name, and whether it is being deleted.
 	state(namespace, name string) (found, ending bool)
 }
@@ -110,6 +110,11 @@ func (s *Server) add(e endpoint) {
 	s.resources = append(s.resources, e)
 }
 
+// Serves reports whether a resource is served.
+func (s *Server) Serves(resource schema.GroupVersionResource) bool {
+	return s.endpoint(resource) != nil
+}
+
 // endpoint finds what serves a resource, or nil.
 func (s *Server) endpoint(resource schema.GroupVersionResource) endpoint {
 	s.mu.RLock()
@@ -154,9 +159,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, e := range resources {
 		if e.groupVersionResource() == t.Resource {
-			s.serveResource(w, r, e, t)
+			s.answer(w, r, t, e.sample(), e.serve)
 			return
 		}
+	}
+	if question, ok := findReview(t); ok {
+		s.answer(w, r, t, nil, question.serve)
+		return
 	}
 	respondError(w, plainJSON, notFound(r.URL.Path))
 }
@@ -168,10 +177,12 @@ func (s *Server) endpoints() []endpoint {
 	return slices.Clone(s.resources)
 }
 
-func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, e endpoint, t Target) {
-	f, err := negotiate(r, e.sample())
+// answer has serve answer in the format that the client asks for, of those that objects like sample
+// have.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) {
+	f, err := negotiate(r, sample)
 	if err == nil {
-		err = e.serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s})
+		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s})
 	}
 	if err != nil {
 		respondError(w, f, err)

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,7 +12,7 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// nameColumn shows the name; every table starts with it.
+// nameColumn shows the name; every table starts with it, unless it has a column of that name.
 func nameColumn[T store.Object]() watchcache.Column[T] {
 	return watchcache.Column[T]{
 		Name: "Name", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"],
@@ -21,11 +22,15 @@ func nameColumn[T store.Object]() watchcache.Column[T] {
 
 // tableColumns are all columns of a resource.
 func tableColumns[T store.Object](resource watchcache.Resource[T]) []watchcache.Column[T] {
-	columns := []watchcache.Column[T]{nameColumn[T]()}
-	if len(resource.Columns) == 0 {
-		return append(columns, watchcache.AgeColumn[T]())
+	name := nameColumn[T]()
+	named := func(c watchcache.Column[T]) bool { return c.Name == name.Name }
+	switch {
+	case len(resource.Columns) == 0:
+		return []watchcache.Column[T]{name, watchcache.AgeColumn[T]()}
+	case slices.ContainsFunc(resource.Columns, named):
+		return resource.Columns
 	}
-	return append(columns, resource.Columns...)
+	return append([]watchcache.Column[T]{name}, resource.Columns...)
 }
 
 func (c codec[T]) definitions() []metav1.TableColumnDefinition {

@@ -112,11 +112,11 @@ func (v oneVersion[T]) Default(runtime.Object) {}
 // ConvertToVersion implements runtime.ObjectConvertor: it turns the documents that the library
 // makes into a T.
 func (v oneVersion[T]) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	obj := v.resource.Empty()
 	document, ok := in.(*unstructured.Unstructured)
-	if _, isT := in.(T); isT || !ok {
+	if _, documents := any(obj).(*unstructured.Unstructured); documents || !ok {
 		return in, nil
 	}
-	obj := v.resource.Empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(document.Object, obj); err != nil {
 		return nil, err
 	}

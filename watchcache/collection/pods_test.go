@@ -42,6 +42,7 @@ func TestPodColumns(t *testing.T) {
 			require.Equal(t, map[string]any{
 				"Ready": row.ready, "Status": row.status, "Restarts": row.restarts,
 				"Age": "<unknown>", "IP": "<none>", "Node": "<none>",
+				"Nominated Node": "<none>", "Readiness Gates": "<none>",
 			}, cells)
 		})
 	}

@@ -30,7 +30,7 @@ func Refused(code int, reason metav1.StatusReason, message string) error {
 // UnsupportedMedia is a 415 that names the media types that would do.
 func UnsupportedMedia(accepted ...string) error {
 	return Refused(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
-		"the body of the request was in an unknown format: accepted media types include "+strings.Join(accepted, ", "))
+		"the body of the request was in an unknown format - accepted media types include: "+strings.Join(accepted, ", "))
 }
 
 // Unclassified is a 500 without a reason: what the API server makes of an error that is no Status.

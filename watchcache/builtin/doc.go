@@ -1,0 +1,11 @@
+// Package builtin describes the kinds that kube-apiserver serves without a definition: their names,
+// scopes, short names, categories, selectable fields, columns and scale.
+//
+//	server, err := apiserver.NewServer()
+//	builtin.Serve(server) // kubectl finds what it finds on a new cluster
+//
+//	deployments := apiserver.Serve(other, builtin.Of[*appsv1.Deployment]())
+//
+// The kinds are those of which client-go has a Go type, in the version that kube-apiserver 1.36
+// stores. Rules of a kind, its defaults among them, are modelled for pods alone: see docs/fake.md.
+package builtin
