@@ -21,6 +21,8 @@ type binaries struct{ etcd, apiServer string }
 const (
 	etcdPackage      = "go.etcd.io/etcd/server/v3"
 	apiServerPackage = "k8s.io/kubernetes/cmd/kube-apiserver"
+	kubectlPackage   = "k8s.io/kubernetes/cmd/kubectl"
+	kubernetesModule = "k8s.io/kubernetes"
 )
 
 // build returns the servers from the cache, or builds them into it: about six minutes on two cores.
@@ -31,11 +33,11 @@ func build(logf func(string, ...any)) (binaries, error) {
 		return binaries{}, err
 	}
 	defer unlock()
-	etcd, err := buildOne(module, cache, etcdPackage, etcdPackage, logf)
+	etcd, err := buildOne(module, cache, "etcd", etcdPackage, etcdPackage, logf)
 	if err != nil {
 		return binaries{}, err
 	}
-	apiServer, err := buildOne(module, cache, apiServerPackage, "k8s.io/kubernetes", logf)
+	apiServer, err := buildOne(module, cache, "kube-apiserver", apiServerPackage, kubernetesModule, logf)
 	return binaries{etcd: etcd, apiServer: apiServer}, err
 }
 
@@ -44,6 +46,21 @@ func build(logf func(string, ...any)) (binaries, error) {
 func Build(logf func(string, ...any)) (etcd, apiServer string, err error) {
 	built, err := build(logf)
 	return built.etcd, built.apiServer, err
+}
+
+// Kubectl returns the path of a kubectl of the API server's release. It builds it into the cache
+// the first time, which takes a minute, and skips the test under -short.
+func Kubectl(t testing.TB) (binary string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("may have to build kubectl: not under -short")
+	}
+	module, cache, unlock, err := workshop()
+	require.NoError(t, err)
+	defer unlock()
+	binary, err = buildOne(module, cache, "kubectl", kubectlPackage, kubernetesModule, t.Logf)
+	require.NoError(t, err, "build kubectl")
+	return binary
 }
 
 // PodSource builds the command in servers/podsource, the kubelet's own pod sources, and returns its
@@ -92,14 +109,10 @@ func workshop() (module, cache string, unlock func(), err error) {
 
 // buildOne builds a package of the given module unless the cache has it. What is in the cache is
 // whole: it is renamed into place.
-func buildOne(dir, cache, path, module string, logf func(string, ...any)) (string, error) {
+func buildOne(dir, cache, name, path, module string, logf func(string, ...any)) (string, error) {
 	version, err := goCommand(dir, "list", "-m", "-f", "{{.Version}}", module)
 	if err != nil {
 		return "", err
-	}
-	name := "etcd"
-	if path == apiServerPackage {
-		name = "kube-apiserver"
 	}
 	name = strings.Join([]string{name, strings.TrimSpace(version), runtime.GOOS, runtime.GOARCH}, "-")
 	binary := filepath.Join(cache, name)

@@ -19,6 +19,7 @@ import (
 // side is one of the two servers.
 type side struct {
 	name, url, token string
+	authority        []byte // the certificate that signs those of the server; nil without TLS
 	client           *http.Client
 }
 

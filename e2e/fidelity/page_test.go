@@ -28,7 +28,7 @@ object as it is, held to the rules of metadata and versions alone.
 // TestThePageIsTheTable keeps docs/fake.md true; -update writes it.
 func TestThePageIsTheTable(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "fake.md")
-	want := page(readCases(t))
+	want := page(readCases(t)) + commandsPage(readSessions(t))
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 	}
@@ -63,6 +63,41 @@ func page(sections []*section) string {
 	}
 	out.WriteString(opening)
 	fmt.Fprintf(&out, "Of %d cases, %d agree.\n", all, all-differ)
+	out.WriteString(rows.String())
+	return out.String()
+}
+
+const commandsOpening = `
+## kubectl
+
+A list of commands (e2e/fidelity/testdata/kubectl.txt) is run with kubectl 1.36.3 against both
+servers, from the same start: every output format, selectors, watches, describe, create, apply on
+both sides, edit, diff, patch, scale, rollout, delete, explain, discovery, access, nodes, custom
+resources, dry runs. TestKubectlSeesNoDifference compares the exit code and the output, without
+UIDs, versions, times and addresses.
+
+`
+
+func commandsPage(sessions []*session) string {
+	var out, rows strings.Builder
+	all, exit, output := 0, 0, 0
+	for _, s := range sessions {
+		all += len(s.commands)
+		for _, c := range s.commands {
+			what, reason := "output", c.output
+			if c.exit != "" {
+				what, reason = "exit code", c.exit
+				exit++
+			}
+			if reason != "" {
+				output++
+				fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", strings.ReplaceAll(c.line, "|", "\\|"), what, reason)
+			}
+		}
+	}
+	out.WriteString(commandsOpening)
+	fmt.Fprintf(&out, "Of %d commands, %d exit alike, and %d print the same.\n\n", all, all-exit, all-output)
+	out.WriteString("| command | what differs | why |\n|---|---|---|\n")
 	out.WriteString(rows.String())
 	return out.String()
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +19,7 @@ import (
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/builtin"
 )
 
 const widgetGroup = "e2e.tributary.dev"
@@ -60,7 +59,9 @@ func startReal(t testing.TB) *side {
 			return err == nil
 		}, 30*time.Second, 20*time.Millisecond)
 	}
-	return &side{name: "the API server", url: config.Host, token: cluster.Admin, client: client}
+	return &side{
+		name: "the API server", url: config.Host, token: cluster.Admin, client: client, authority: config.CAData,
+	}
 }
 
 // startOurs is a server with the resources of the table.
@@ -68,17 +69,7 @@ func startOurs(t testing.TB) *side {
 	t.Helper()
 	s, err := apiserver.NewServer()
 	require.NoError(t, err)
-	namespaces := watchcache.Core[*corev1.Namespace]("namespaces", "Namespace")
-	namespaces.ClusterScoped = true
-	apiserver.Serve(s, namespaces)
-	nodes := watchcache.Core[*corev1.Node]("nodes", "Node")
-	nodes.ClusterScoped = true
-	apiserver.Serve(s, nodes)
-	apiserver.Serve(s, watchcache.Pods())
-	apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"))
-	apiserver.Serve(s, watchcache.Resource[*coordinationv1.Lease]{
-		Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease",
-	})
+	builtin.Serve(s)
 	for _, definition := range definitions(t) {
 		plural, _, err := unstructured.NestedString(definition.Object, "spec", "names", "plural")
 		require.NoError(t, err)
