@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
 )
 
@@ -23,6 +24,24 @@ var (
 
 // Samples implements [metrics.Reporter].
 func (i *shared[T]) Samples(name string) iter.Seq[metrics.Sample] { return i.Status().Samples(name) }
+
+// Follow implements [metrics.Follower].
+func (i *shared[T]) Follow(name string) (changes func() iter.Seq[metrics.Change]) {
+	return following.Snapshots(name, i.Snapshot)
+}
+
+// Follow implements [metrics.Follower] for all leased copies, under their own names.
+func (s *Set) Follow(string) (changes func() iter.Seq[metrics.Change]) {
+	return following.Many(func() map[*leased]func() following.Changes {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		present := map[*leased]func() following.Changes{}
+		for _, c := range s.copies {
+			present[c] = func() following.Changes { return c.informer.Follow(c.key.String()) }
+		}
+		return present
+	})
+}
 
 // Samples implements [metrics.Reporter]. Each leased copy reports under its own name.
 func (s *Set) Samples(string) iter.Seq[metrics.Sample] {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -63,6 +65,8 @@ type leased struct {
 		WaitSynced(context.Context) error
 		Ready(time.Duration) error
 		Status() Status
+		Verify(context.Context) (Drift, error)
+		Follow(name string) (changes func() iter.Seq[metrics.Change])
 	}
 	leases int                // guarded by the set's lock
 	stop   context.CancelFunc // likewise; nil before its start
@@ -182,6 +186,23 @@ func (s *Set) WaitSynced(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Verify compares the leased copy of a name, which [CopyStatus] has, with the server; see
+// [Informer.Verify]. It fails if there is none of the name.
+func (s *Set) Verify(ctx context.Context, name string) (Drift, error) {
+	s.mu.Lock()
+	var found *leased
+	for key, c := range s.copies {
+		if key.String() == name {
+			found = c
+		}
+	}
+	s.mu.Unlock()
+	if found == nil {
+		return Drift{}, fmt.Errorf("informer: verify: the set has no copy %q", name)
+	}
+	return found.informer.Verify(ctx)
 }
 
 // released reports whether the last lease of a copy was closed.

@@ -23,6 +23,26 @@ type Explainer interface {
 	Causes(name string) iter.Seq2[string, error]
 }
 
+// Follower is a [Reporter] whose changes can be told. Reflectors of a store with snapshots,
+// informers, unions, sets, sources, watch caches and their servers are.
+type Follower interface {
+	// Follow begins at the present state. Each call of the result yields what has changed since the
+	// call before, in no particular order, each object once; name is as in Samples. Between calls
+	// it costs the collection nothing, and keeps the old state. One goroutine may call it.
+	Follow(name string) (changes func() iter.Seq[Change])
+}
+
+// Change is one object that has changed.
+type Change struct {
+	// Copy is the name that the samples of the object's copy have.
+	Copy string
+	// Key is the namespace, a slash and the name; or the name alone.
+	Key string
+	// Old and New are the states of the object, nil if it is not there. They are shared and
+	// read-only.
+	Old, New any
+}
+
 // Metric is a number with a name. A package declares each of its metrics once.
 type Metric struct {
 	// Name is in the style of Prometheus, such as "tributary_reflector_synced".

@@ -42,6 +42,9 @@
 //	| tributary_reflector_skipped_objects_total           | counter   | reflector                     | what could not be decoded or stored       |
 //	| tributary_reflector_unplaced_events_total           | counter   | reflector                     | events whose version did not fit          |
 //	| tributary_reflector_events_total                    | counter   | reflector                     | events received                           |
+//	| tributary_reflector_failing_since_timestamp_seconds | gauge     | reflector                     | since when something is wrong             |
+//	| tributary_reflector_received_bytes_total            | counter   | reflector                     | bytes of objects, as on the wire          |
+//	| tributary_reflector_shared_bytes_total              | counter   | reflector                     | bytes of them that were not decoded again |
 //	| tributary_informer_objects                          | gauge     | informer                      | objects held                              |
 //	| tributary_informer_drift_objects                    | gauge     | informer                      | what the last verification found          |
 //	| tributary_informer_handlers                         | gauge     | informer, handler             | handlers of this name                     |

@@ -40,7 +40,8 @@ type Reflector[T store.Object] struct {
 	open    *openWatch[T] // a watch list that has sent its state and goes on as a watch
 	// held is what the store has under a key; nil if the store has no snapshots.
 	held      func(key string) (T, bool)
-	unordered bool // the newest list came without a version
+	sharing   func() listwatch.SharingStats // nil if the source has none
+	unordered bool                          // the newest list came without a version
 }
 
 // getter is a store that finds an object without a snapshot, which would make the next write copy.
@@ -60,6 +61,9 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 		r.missing, source = errors.New("reflector: New: the source is nil"), nil
 	case null.Is(st):
 		r.missing, st = errors.New("reflector: New: the store is nil"), nil
+	}
+	if source, ok := source.(*listwatch.ListWatch[T]); ok {
+		r.sharing = source.Sharing
 	}
 	if copied, ok := st.(store.Snapshotter[T]); ok {
 		r.held = func(key string) (T, bool) { return copied.Snapshot().Get(key) }
@@ -146,4 +150,10 @@ func (r *Reflector[T]) WaitSynced(ctx context.Context) error {
 var errEnded = errors.New("Run has ended")
 
 // Status is the health of the copy now. It never blocks for longer than it takes to copy it.
-func (r *Reflector[T]) Status() Status { return r.status.read() }
+func (r *Reflector[T]) Status() Status {
+	s := r.status.read()
+	if r.sharing != nil {
+		s.Sharing = r.sharing()
+	}
+	return s
+}

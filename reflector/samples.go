@@ -4,7 +4,9 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
+	"github.com/tributary-go/tributary/store"
 )
 
 var family = metrics.Family{Prefix: "tributary_reflector_", Label: "reflector"}
@@ -21,10 +23,22 @@ var (
 	skippedTotal  = family.Counter("skipped_objects_total", "Objects and events that could not be decoded or stored.")
 	unplacedTotal = family.Counter("unplaced_events_total", "Events whose resource version contradicts the stream's.")
 	receivedTotal = family.Counter("events_total", "Events received.")
+	failingSince  = family.Gauge("failing_since_timestamp_seconds", "Since when something is wrong.")
+	bytesTotal    = family.Counter("received_bytes_total", "Bytes of the objects received, as they are on the wire.")
+	sharedTotal   = family.Counter("shared_bytes_total", "Bytes of these that were equal to known parts, and not decoded again.")
 )
 
 // Samples implements [metrics.Reporter].
 func (r *Reflector[T]) Samples(name string) iter.Seq[metrics.Sample] { return r.Status().Samples(name) }
+
+// Follow implements [metrics.Follower]. If the store has no snapshots, there are no changes.
+func (r *Reflector[T]) Follow(name string) (changes func() iter.Seq[metrics.Change]) {
+	copied, ok := r.store.(store.Snapshotter[T])
+	if !ok || r.missing != nil {
+		return func() iter.Seq[metrics.Change] { return func(func(metrics.Change) bool) {} }
+	}
+	return following.Snapshots(name, copied.Snapshot)
+}
 
 // Samples are the numbers of a Status, under the name of its reflector. Times are seconds since
 // 1970, and left out if they are zero.
@@ -43,6 +57,10 @@ func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
 	samples = progress.AppendTime(samples, s.LastProgress, name)
 	if s.Err != nil {
 		samples = append(samples, failing.Of(1, name, string(s.Class)))
+		samples = failingSince.AppendTime(samples, s.Since, name)
+	}
+	if s.Sharing.Bytes > 0 {
+		samples = append(samples, bytesTotal.Of(float64(s.Sharing.Bytes), name), sharedTotal.Of(float64(s.Sharing.Shared), name))
 	}
 	return slices.Values(samples)
 }

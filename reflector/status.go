@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/tributary-go/tributary/listwatch"
 )
 
 // Phase is what a reflector is doing.
@@ -81,6 +83,9 @@ type Status struct {
 	// Stale counts objects that were kept in their last good state, since the newest list had them
 	// undecodable.
 	Stale int
+	// Sharing tells which part of the received bytes was not decoded again. It is zero if the
+	// source is no [listwatch.ListWatch].
+	Sharing listwatch.SharingStats
 }
 
 // String is one line for logs and people.

@@ -45,6 +45,14 @@ func (s *Status) add(part Status) {
 	s.Skipped += part.Skipped
 	s.Unplaced += part.Unplaced
 	s.Stale += part.Stale
+	s.Sharing.Same += part.Sharing.Same
+	s.Sharing.Lookups += part.Sharing.Lookups
+	s.Sharing.Hits += part.Sharing.Hits
+	s.Sharing.Bytes += part.Sharing.Bytes
+	s.Sharing.Shared += part.Sharing.Shared
+	s.Sharing.Entries += part.Sharing.Entries
+	s.Sharing.Held += part.Sharing.Held
+	s.Sharing.Changing += part.Sharing.Changing
 }
 
 // earlier is the earlier of two times, of which the first one does not count yet if there is only

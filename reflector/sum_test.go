@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tributary-go/tributary/listwatch"
 )
 
 // TestSumLosesNoField: the sum of one Status is that Status, whatever fields there are.
@@ -17,6 +19,7 @@ func TestSumLosesNoField(t *testing.T) {
 		Phase: Waiting, Synced: true, MayBeOld: true, LastContact: at, LastEvent: at, LastProgress: at,
 		Err: errors.New("no"), Class: Forbidden, Since: at, Attempts: 1, RetryAt: at, RetryAfter: time.Second,
 		Lists: map[Class]int{OK: 1}, Watches: 2, Events: 3, Failures: 4, Skipped: 5, Unplaced: 6, Stale: 7,
+		Sharing: listwatch.SharingStats{Same: 1, Lookups: 2, Hits: 3, Bytes: 4, Shared: 5, Entries: 6, Held: 7, Changing: 8},
 	}
 	value := reflect.ValueOf(one)
 	for i := range value.NumField() {

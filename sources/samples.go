@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/reflector"
 )
@@ -53,6 +54,18 @@ func (s *Sources) Samples(name string) iter.Seq[metrics.Sample] {
 			}
 		}
 	}
+}
+
+// Follow implements [metrics.Follower]: the changes of each source's newest state, read from
+// Updates or not. The name of a copy is name, a slash and that of its source.
+func (s *Sources) Follow(name string) (changes func() iter.Seq[metrics.Change]) {
+	return following.Many(func() map[*feed]func() following.Changes {
+		present := map[*feed]func() following.Changes{}
+		for _, f := range s.list() {
+			present[f] = func() following.Changes { return following.Snapshots(name+"/"+f.name, f.state) }
+		}
+		return present
+	})
 }
 
 // Samples implements [metrics.Reporter] for one source; name stands for its [Sources]. Times are

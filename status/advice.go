@@ -26,5 +26,6 @@ var advice = map[string]string{
 	"may_be_old":        "Wait for the server to name a version, or see why it is cut off from etcd.",
 	"not_ready":         "Wait for the kubelet to reach its API server.",
 	"overdue":           "See why the required source cannot be read.",
+	"drift":             "Verify again after the next relist; if it stays, a proxy loses events, or a program writes into shared objects.",
 	"ended":             "Restart the program: the source has given up.",
 }

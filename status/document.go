@@ -3,10 +3,7 @@ package status
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/tributary-go/tributary/metrics"
 )
 
 // Version is the version of [Document]: fields may be added under it, and none changes.
@@ -22,6 +19,7 @@ const (
 // Document is the state of everything that is tracked, at one moment.
 type Document struct {
 	Version string    `json:"version"`
+	Title   string    `json:"title"`
 	At      time.Time `json:"at"`
 	// HeapBytes is what the live objects of the whole program take.
 	HeapBytes uint64 `json:"heapBytes"`
@@ -52,12 +50,16 @@ const (
 
 var states = []State{Stale, Failing, Restored, Syncing, Late, Synced}
 
-// Copy is one copy: a reflector, an informer with its reflector, or a source of pods.
+// Copy is one copy: a reflector, an informer with its reflector, a source of pods, or a watch
+// cache.
 type Copy struct {
 	Name string `json:"name"`
-	// Kind is "reflector", "informer" or "source".
+	// Kind is "reflector", "informer", "source" or "watch cache".
 	Kind  string `json:"kind"`
 	State State  `json:"state"`
+	// Since is the beginning of State. If the copy does not know it, it is when the page saw the
+	// state first. Stale copies were right then for the last time.
+	Since time.Time `json:"since"`
 	// Classes are the classes of the present problems, Causes their texts, and Advice what to do.
 	Classes []string `json:"classes,omitempty"`
 	Causes  []string `json:"causes,omitempty"`
@@ -74,11 +76,41 @@ type Copy struct {
 	Events          int     `json:"events"`
 	EventsPerSecond float64 `json:"eventsPerSecond"`
 	Hour            []int   `json:"hour,omitempty"`
-	// Readers are handlers, or the reader of Updates. The one that is furthest behind comes first.
+	// ReceivedBytes counts the bytes of objects on the wire. SharedBytes of them were equal to
+	// parts that were decoded before, and were not decoded again. Both are zero if the copy does
+	// not know.
+	ReceivedBytes uint64 `json:"receivedBytes,omitempty"`
+	SharedBytes   uint64 `json:"sharedBytes,omitempty"`
+	// HistoryBytes is what a watch cache keeps of the past, as it estimates it.
+	HistoryBytes uint64 `json:"historyBytes,omitempty"`
+	// Readers are handlers, the reader of Updates, or all watchers of a watch cache. The one that
+	// is furthest behind comes first.
 	Readers       []Reader `json:"readers,omitempty"`
 	HiddenReaders int      `json:"hiddenReaders,omitempty"`
+	// CutWatchers counts the watchers of a watch cache that were cut, since they read too slowly.
+	CutWatchers int `json:"cutWatchers,omitempty"`
+	// Drift is the number of objects that differed from the server's at the last verification; nil
+	// if there was none. CanVerify: a POST verifies the copy, see [Handler.Verify].
+	Drift     *int `json:"drift,omitempty"`
+	CanVerify bool `json:"canVerify,omitempty"`
 
 	synced, unproven, stale bool
+	since                   time.Time // of the trouble, as the copy knows it
+	delivered, waited       float64   // events of which a watch cache measured the lag, and seconds
+}
+
+// Change is a change of one object, without the object.
+type Change struct {
+	// Number counts the changes since somebody looks.
+	Number int       `json:"number"`
+	At     time.Time `json:"at"`
+	Copy   string    `json:"copy"`
+	// Op is "added", "modified" or "deleted".
+	Op string `json:"op"`
+	// Key is the namespace, a slash and the name; or the name alone.
+	Key string `json:"key"`
+
+	old, new any // nil without [Handler.Differences]
 }
 
 // Reader is a reader of a copy.
@@ -86,120 +118,14 @@ type Reader struct {
 	Name string `json:"name"`
 	// Behind is the number of events or states that it has not read.
 	Behind int `json:"behind"`
-	// LagSeconds is how long the oldest of them has waited.
+	// LagSeconds is how long the oldest of them has waited. For watchers it is how long events took
+	// to reach them lately, in the mean.
 	LagSeconds float64 `json:"lagSeconds"`
+	// Count is the number of watchers that stand behind one name; 0 for every other reader.
+	Count int `json:"count,omitempty"`
 	// Failed: it has ended with a panic.
 	Failed bool `json:"failed,omitempty"`
 }
-
-// table is the copies in the making, by name.
-type table map[string]*Copy
-
-func (t table) copy(name, kind string) *Copy {
-	c := t[name]
-	if c == nil {
-		c = &Copy{Name: name, Kind: kind}
-		t[name] = c
-	}
-	return c
-}
-
-func (c *Copy) reader(name string) *Reader {
-	i := slices.IndexFunc(c.Readers, func(r Reader) bool { return r.Name == name })
-	if i < 0 {
-		i = len(c.Readers)
-		c.Readers = append(c.Readers, Reader{Name: name})
-	}
-	return &c.Readers[i]
-}
-
-// add takes a sample. Metrics that the page does not show are passed over.
-func (t table) add(s metrics.Sample) {
-	family, name, ok := strings.Cut(strings.TrimPrefix(s.Metric.Name, "tributary_"), "_")
-	if !ok || len(s.Labels) == 0 {
-		return
-	}
-	switch family {
-	case "reflector":
-		t.copy(s.Labels[0], "reflector").reflector(name, s)
-	case "informer":
-		c := t.copy(s.Labels[0], "informer")
-		c.Kind = "informer"
-		c.informer(name, s)
-	case "sources":
-		if len(s.Labels) > 1 { // else it is about all sources
-			c := t.copy(s.Labels[0]+"/"+s.Labels[1], "source")
-			c.Kind = "source"
-			c.source(name, s)
-		}
-	}
-}
-
-func (c *Copy) reflector(name string, s metrics.Sample) {
-	switch name {
-	case "synced":
-		c.synced = s.Value > 0
-	case "may_be_old":
-		c.unproven = c.unproven || s.Value > 0
-	case "failing":
-		c.class(s.Labels[1])
-	case "last_contact_timestamp_seconds":
-		c.LastContact = timeOf(s)
-	case "last_event_timestamp_seconds":
-		c.LastEvent = timeOf(s)
-	case "retry_timestamp_seconds":
-		c.RetryAt = timeOf(s)
-	case "events_total":
-		c.Events = int(s.Value)
-	}
-}
-
-func (c *Copy) informer(name string, s metrics.Sample) {
-	switch name {
-	case "objects":
-		c.Objects = int(s.Value)
-	case "handler_lag_events":
-		c.reader(s.Labels[1]).Behind = int(s.Value)
-	case "handler_lag_seconds":
-		c.reader(s.Labels[1]).LagSeconds = s.Value
-	case "handlers_failed":
-		c.reader(s.Labels[1]).Failed = s.Value > 0
-	}
-}
-
-func (c *Copy) source(name string, s metrics.Sample) {
-	const reader = "Updates"
-	switch name {
-	case "seen":
-		c.synced = s.Value > 0
-	case "restored":
-		c.unproven = c.unproven || s.Value > 0
-	case "stale":
-		c.stale = s.Value > 0
-	case "problems":
-		c.class(s.Labels[2])
-	case "pods":
-		c.Objects = int(s.Value)
-	case "last_contact_timestamp_seconds":
-		c.LastContact = timeOf(s)
-	case "last_set_timestamp_seconds":
-		c.LastEvent = timeOf(s)
-	case "reader_pending_states":
-		c.reader(reader).Behind = int(s.Value)
-	case "reader_lag_seconds":
-		c.reader(reader).LagSeconds = s.Value
-	case "updates_total":
-		c.Events += int(s.Value)
-	}
-}
-
-func (c *Copy) class(class string) {
-	if !slices.Contains(c.Classes, class) {
-		c.Classes = append(c.Classes, class)
-	}
-}
-
-func timeOf(s metrics.Sample) time.Time { return time.UnixMilli(int64(s.Value * 1000)).UTC() }
 
 // settle finds the state once all samples have been added.
 func (c *Copy) settle(now time.Time, staleAfter time.Duration) {
@@ -217,10 +143,10 @@ func (c *Copy) settle(now time.Time, staleAfter time.Duration) {
 	if n := len(c.Readers); n > maxReaders {
 		c.Readers, c.HiddenReaders = c.Readers[:maxReaders], n-maxReaders
 	}
-	silent := c.Kind != "source" && !c.LastContact.IsZero() && now.Sub(c.LastContact) > staleAfter
+	silent := c.Kind != kindSource && !c.LastContact.IsZero() && now.Sub(c.LastContact) > staleAfter
 	switch {
 	case c.synced && (c.stale || silent):
-		c.State = Stale
+		c.State, c.since = Stale, c.LastContact
 	case len(c.Classes) > 0:
 		c.State = Failing
 	case c.unproven:

@@ -10,8 +10,8 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/munnerz/goautoneg"
@@ -19,9 +19,6 @@ import (
 
 // maxViewers bounds the streams of events.
 const maxViewers = 100
-
-// viewers counts them.
-type viewers struct{ atomic.Int32 }
 
 // The forms of an answer, by media type. The first one is for a client that accepts anything.
 const (
@@ -42,12 +39,12 @@ var (
 	pageText string
 
 	page = template.Must(template.New("page").Funcs(template.FuncMap{
-		"age": age, "curve": curve, "bytes": readable, "link": link, "list": strings.Join,
+		"bytes": readable, "clock": clock, "count": count, "curve": curve, "link": link, "most": most, "share": share, "stamp": stamp,
 	}).Parse(pageText))
 
-	// policy permits the page's own script and style, and events from its own server.
+	// policy permits the page's own script and style, and requests to its own server.
 	policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; "+
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'", hashOf(script), hashOf(style))
+		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'", hashOf(script), hashOf(style))
 )
 
 func hashOf(text string) string {
@@ -55,7 +52,7 @@ func hashOf(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// ServeHTTP answers GET in the form that the request accepts.
+// ServeHTTP answers GET in the form that the request accepts, and POST if Verify is set.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
@@ -63,9 +60,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Security-Policy", policy)
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Vary", "Accept")
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	switch {
+	case r.Method == http.MethodPost && h.Verify:
+		h.serveVerify(w, r)
+		return
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		header.Set("Allow", "GET, HEAD")
 		http.Error(w, "the page is read with GET", http.StatusMethodNotAllowed)
+		return
+	case r.URL.Query().Has("difference"):
+		h.serveDifference(w, r.URL.Query().Get("difference"))
 		return
 	}
 	form := asText
@@ -91,52 +95,93 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) write(w io.Writer, form string) error {
-	d := h.Document()
+	now := h.look()
 	switch form {
 	case asText:
-		return writeText(w, d)
+		return writeText(w, now.Document)
 	case asJSON:
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(d)
+		return encoder.Encode(now.Document)
 	case asHTML:
 		return page.ExecuteTemplate(w, "page", struct {
-			Document
-			Style  template.CSS
-			Script template.JS
-		}{d, template.CSS(style), template.JS(script)})
+			frame
+			Document    Document
+			Style       template.CSS
+			Script      template.JS
+			Differences bool
+		}{now.html(), now.Document, template.CSS(style), template.JS(script), h.Differences})
 	}
 	return fmt.Errorf("accept one of %s", strings.Join(forms, ", "))
 }
 
-// follow sends the table of the page whenever it has changed, until the viewer leaves.
+// frame is the HTML of a look, in parts: a viewer is sent the parts that have changed.
+type frame struct {
+	Summary template.HTML            `json:"summary,omitempty"`
+	Order   []string                 `json:"order"` // the names of the rows; nil as before
+	Rows    map[string]template.HTML `json:"rows,omitempty"`
+}
+
+func render(d Document) frame {
+	execute := func(name string, data any) template.HTML {
+		var out bytes.Buffer
+		if err := page.ExecuteTemplate(&out, name, data); err != nil {
+			panic(err) // the templates fit their data
+		}
+		return template.HTML(out.String())
+	}
+	f := frame{Summary: execute("summary", summaryOf(d)), Order: []string{}, Rows: map[string]template.HTML{}}
+	for _, c := range d.Copies {
+		f.Order = append(f.Order, c.Name)
+		f.Rows[c.Name] = execute("copy", rowOf(c))
+	}
+	return f
+}
+
+// since is the parts of f that are not in last.
+func (f frame) since(last frame) (news frame) {
+	if f.Summary != last.Summary {
+		news.Summary = f.Summary
+	}
+	if !slices.Equal(f.Order, last.Order) {
+		news.Order = f.Order
+	}
+	news.Rows = map[string]template.HTML{}
+	for name, row := range f.Rows {
+		if row != last.Rows[name] {
+			news.Rows[name] = row
+		}
+	}
+	return news
+}
+
+// follow sends the parts of the page that have changed, and the changes of objects, until the
+// viewer leaves.
 func (h *Handler) follow(w http.ResponseWriter, r *http.Request) {
-	if h.viewers.Add(1) > maxViewers {
-		h.viewers.Add(-1)
+	told, ok := h.tail.join(h)
+	if !ok {
 		http.Error(w, fmt.Sprintf("%d viewers follow the page already", maxViewers), http.StatusServiceUnavailable)
 		return
 	}
-	defer h.viewers.Add(-1)
+	defer h.tail.leave()
 	w.Header().Set("Content-Type", asEvents)
-	flush := http.NewResponseController(w)
-	var last []byte
-	ticker := time.NewTicker(look)
+	var last frame
+	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
-		var now bytes.Buffer
-		if page.ExecuteTemplate(&now, "table", h.Document()) != nil {
+		now := h.look().html()
+		changes, newest := h.tail.after(h, told)
+		err := send(w, struct {
+			frame
+			At      time.Time `json:"at"`
+			Changes []Change  `json:"changes,omitempty"`
+			// Left is the number of changes that were too many to be shown.
+			Left int `json:"left,omitempty"`
+		}{now.since(last), time.Now().UTC(), changes, newest - told - len(changes)})
+		if err != nil {
 			return
 		}
-		if !bytes.Equal(now.Bytes(), last) {
-			last = now.Bytes()
-			// A line of an event has no line break.
-			if _, err := fmt.Fprintf(w, "data: %s\n\n", bytes.ReplaceAll(last, []byte("\n"), []byte("\ndata: "))); err != nil {
-				return
-			}
-			if flush.Flush() != nil {
-				return
-			}
-		}
+		last, told = now, newest
 		select {
 		case <-ticker.C:
 		case <-r.Context().Done():
@@ -145,80 +190,14 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writeText writes one screen: a line for each copy, and what is wrong below it.
-func writeText(w io.Writer, d Document) error {
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s  %d copies, heap %s\n\n", d.At.Format(time.RFC3339), len(d.Copies)+d.Hidden, readable(d.HeapBytes))
-	fmt.Fprintf(&out, "%-9s %-32s %-10s %9s %9s %10s %10s\n", "STATE", "NAME", "KIND", "OBJECTS", "EVENTS/S", "HEARD", "READER LAG")
-	for _, c := range d.Copies {
-		lag := "-"
-		if len(c.Readers) > 0 {
-			lag = seconds(c.Readers[0].LagSeconds)
-		}
-		fmt.Fprintf(&out, "%-9s %-32s %-10s %9d %9.1f %10s %10s\n",
-			c.State, printable(c.Name), c.Kind, c.Objects, c.EventsPerSecond, age(d.At, c.LastContact), lag)
-		for _, line := range c.Causes {
-			fmt.Fprintf(&out, "          cause: %s\n", printable(line))
-		}
-		for _, line := range c.Advice {
-			fmt.Fprintf(&out, "          do:    %s\n", line)
-		}
+// send writes an event, whose data is one line of JSON.
+func send(w http.ResponseWriter, data any) error {
+	line, err := json.Marshal(data)
+	if err != nil {
+		return err
 	}
-	if d.Hidden > 0 {
-		fmt.Fprintf(&out, "and %d more\n", d.Hidden)
+	if _, err := fmt.Fprintf(w, "data: %s\n\n", line); err != nil {
+		return err
 	}
-	_, err := w.Write(out.Bytes())
-	return err
-}
-
-// printable has no control characters, which a terminal would obey.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, text)
-}
-
-// age is how long ago at was.
-func age(now, at time.Time) string {
-	if at.IsZero() {
-		return "never"
-	}
-	return seconds(now.Sub(at).Seconds())
-}
-
-func seconds(s float64) string {
-	return time.Duration(max(0, s) * float64(time.Second)).Round(time.Second).String()
-}
-
-func readable(bytes uint64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
-
-// curve is the points of a line in a box of 60 by 16.
-func curve(hour []int) string {
-	most := 1
-	for _, n := range hour {
-		most = max(most, n)
-	}
-	var points strings.Builder
-	for i, n := range hour {
-		fmt.Fprintf(&points, "%d,%.1f ", 60-len(hour)+i, 15.5-15*float64(n)/float64(most))
-	}
-	return points.String()
-}
-
-// docs explains the states.
-const docs = "https://github.com/tributary-go/tributary/blob/main/docs/freshness.md"
-
-func link(state State) string {
-	switch state {
-	case Syncing, Restored:
-		return docs + "#the-first-state"
-	case Late:
-		return docs + "#readers-downstream"
-	case Failing:
-		return docs + "#partial-or-with-wrong-content"
-	}
-	return docs + "#behind-the-server"
+	return http.NewResponseController(w).Flush()
 }

@@ -1,38 +1,58 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
 	"runtime/metrics"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	reports "github.com/tributary-go/tributary/metrics"
 )
 
 const (
-	// look is the least time between two looks, which all viewers share.
-	look = time.Second
+	// period is the least time between two looks, which all viewers share.
+	period = time.Second
+	// unwatched is the time between two looks that are made without a viewer.
+	unwatched = 10 * time.Second
 	// defaultStaleAfter is longer than a healthy server is ever silent: it sends a bookmark about
 	// once a minute.
 	defaultStaleAfter = 3 * time.Minute
 )
 
-// Handler is the page. The zero value is ready to use. All methods are safe for concurrent use.
+// Handler is the page. The zero value is ready to use; set its fields before use. All methods are
+// safe for concurrent use.
 type Handler struct {
+	// Title names the program on the page. Empty is the name of its executable file.
+	Title string
 	// StaleAfter is for how long a reflector may be silent. Sources have bounds of their own. Zero
-	// is three minutes. Set it before use.
+	// is three minutes.
 	StaleAfter time.Duration
+	// Differences lets a viewer ask for the difference that a change made, as an RFC 7386 merge
+	// patch. That shows values of objects, so the default is names alone. Secrets have none.
+	Differences bool
+	// Verify lets a viewer compare an informer's copy with its server, by a POST from the page
+	// itself or from a client that is no browser. Each costs the server a LIST; there is one at a
+	// time. The default is a page that is read-only.
+	Verify bool
 
-	viewers viewers
-	looking sync.Mutex // serialises looks
+	verifying atomic.Bool
+	origins   http.CrossOriginProtection
+	tail      tail
+	looking   sync.Mutex // serialises looks
 
 	mu      sync.Mutex // guards what follows
 	tracked map[*tracked]bool
-	last    Document           // of the last look
+	last    *look              // the last one
 	before  map[string]counted // of the look before the last
+	since   map[string]moment  // when each copy came into its state
 	history map[string][]int   // events of each minute, by copy
 	minutes map[string]int     // events at the end of the last minute
 }
@@ -42,14 +62,22 @@ type tracked struct {
 	reporter reports.Reporter
 }
 
-// counted is a number of events at a time.
+// counted is what a copy had counted at a time.
 type counted struct {
-	events int
-	at     time.Time
+	events            int
+	delivered, waited float64
+	at                time.Time
 }
 
-// Track shows a reflector, informer, set, union or sources under a name, which for a set does not
-// matter. The returned function ends that. Two copies of one name are shown as one.
+// moment is when a copy came into a state.
+type moment struct {
+	state State
+	at    time.Time
+}
+
+// Track shows a reflector, informer, set, union, sources, watch cache or apiserver.Server under a
+// name, which for a set does not matter. The returned function ends that. Two copies of one name
+// are shown as one.
 func (h *Handler) Track(name string, r reports.Reporter) (untrack func()) {
 	one := &tracked{name, r}
 	h.mu.Lock()
@@ -65,22 +93,33 @@ func (h *Handler) Track(name string, r reports.Reporter) (untrack func()) {
 	}
 }
 
-// Run counts the events of each minute until ctx ends, which is no error. It blocks. Without it the
-// page has no curve. A second Run at a time is an error.
+// all is everything that is tracked.
+func (h *Handler) all() []*tracked {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.tracked))
+}
+
+// Run looks every ten seconds until ctx ends, which is no error: so the page knows since when a
+// copy is in its state, and has the curve of the last hour. It blocks. A second Run at a time is an
+// error.
 func (h *Handler) Run(ctx context.Context) error {
 	if !h.beginRun() {
 		return errors.New("status: Run was called twice")
 	}
 	defer h.endRun()
-	ticker := time.NewTicker(time.Minute)
+	ticker := time.NewTicker(unwatched)
 	defer ticker.Stop()
-	h.minute()
-	for {
+	h.minute(h.collect(time.Now()))
+	for looks := 1; ; looks++ {
 		select {
 		case <-ticker.C:
-			h.minute()
 		case <-ctx.Done():
 			return nil
+		}
+		now := h.collect(time.Now())
+		if looks%int(time.Minute/unwatched) == 0 {
+			h.minute(now)
 		}
 	}
 }
@@ -102,8 +141,7 @@ func (h *Handler) endRun() {
 }
 
 // minute ends a minute of the curve.
-func (h *Handler) minute() {
-	now := h.collect(time.Now())
+func (h *Handler) minute(now Document) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	events := map[string]int{}
@@ -119,21 +157,29 @@ func (h *Handler) minute() {
 }
 
 // Document is the present state, at most a second old.
-func (h *Handler) Document() Document {
+func (h *Handler) Document() Document { return h.look().Document }
+
+// look is a document, and its HTML once a viewer has asked for that. All viewers share it.
+type look struct {
+	Document
+	html func() frame
+}
+
+func (h *Handler) look() *look {
 	h.looking.Lock()
 	defer h.looking.Unlock()
 	now := time.Now()
 	h.mu.Lock()
 	last := h.last
 	h.mu.Unlock()
-	if !last.At.IsZero() && now.Sub(last.At) < look {
+	if last != nil && now.Sub(last.At) < period {
 		return last
 	}
 	return h.show(h.collect(now))
 }
 
 // show adds the rates and the curves, and keeps the document for other viewers.
-func (h *Handler) show(d Document) Document {
+func (h *Handler) show(d Document) *look {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	counts := map[string]counted{}
@@ -141,23 +187,27 @@ func (h *Handler) show(d Document) Document {
 		c := &d.Copies[i]
 		if before, known := h.before[c.Name]; known && d.At.After(before.at) {
 			c.EventsPerSecond = float64(max(0, c.Events-before.events)) / d.At.Sub(before.at).Seconds()
+			if n := c.delivered - before.delivered; n > 0 {
+				c.reader(watchers).LagSeconds = max(0, c.waited-before.waited) / n
+			}
 		}
-		counts[c.Name] = counted{c.Events, d.At}
+		counts[c.Name] = counted{c.Events, c.delivered, c.waited, d.At}
 		c.Hour = slices.Clone(h.history[c.Name])
 	}
-	h.before, h.last = counts, d
-	return d
+	h.before = counts
+	h.last = &look{d, sync.OnceValue(func() frame { return render(d) })}
+	return h.last
 }
 
 // collect asks everything that is tracked. No lock is held meanwhile.
 func (h *Handler) collect(now time.Time) Document {
-	h.mu.Lock()
-	all := slices.Collect(maps.Keys(h.tracked))
-	h.mu.Unlock()
 	rows := table{}
-	for _, one := range all {
+	for _, one := range h.all() {
 		for sample := range one.reporter.Samples(one.name) {
-			rows.add(sample)
+			c := rows.add(sample)
+			if c != nil && h.Verify && c.Kind == kindInformer {
+				c.CanVerify = c.CanVerify || canVerify(one.reporter)
+			}
 		}
 		if explainer, ok := one.reporter.(reports.Explainer); ok {
 			for name, cause := range explainer.Causes(one.name) {
@@ -167,16 +217,33 @@ func (h *Handler) collect(now time.Time) Document {
 			}
 		}
 	}
-	staleAfter := h.StaleAfter
-	if staleAfter == 0 {
-		staleAfter = defaultStaleAfter
-	}
+	staleAfter := cmp.Or(h.StaleAfter, defaultStaleAfter)
 	for _, c := range rows {
 		c.settle(now, staleAfter)
 	}
-	d := Document{Version: Version, At: now.UTC(), HeapBytes: heap()}
+	h.note(rows, now)
+	d := Document{Version: Version, Title: cmp.Or(h.Title, filepath.Base(os.Args[0])), At: now.UTC(), HeapBytes: heap()}
 	d.Copies, d.Hidden = rows.sorted()
 	return d
+}
+
+// note says since when each copy is in its state.
+func (h *Handler) note(rows table, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	since := map[string]moment{}
+	for name, c := range rows {
+		m, known := h.since[name]
+		if !known || m.state != c.State {
+			m = moment{c.State, now.UTC()}
+		}
+		since[name] = m
+		c.Since = m.at
+		if !c.since.IsZero() && (c.State == Stale || c.State == Failing) {
+			c.Since = c.since
+		}
+	}
+	h.since = since
 }
 
 func heap() uint64 {

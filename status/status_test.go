@@ -127,38 +127,72 @@ func TestAPersonSeesTheStaleCopy(t *testing.T) {
 	url := serve(t, page)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	require.NoError(t, err)
-	request.Header.Set("Accept", "text/event-stream")
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
-	lines := bufio.NewScanner(response.Body)
+	frames := watch(ctx, t, url)
 	until := func(texts ...string) {
 		t.Helper()
-		seen, frame := false, ""
-		for !seen && lines.Scan() {
-			if frame += lines.Text() + "\n"; lines.Text() == "" {
-				seen = true
-				for _, text := range texts {
-					seen = seen && strings.Contains(frame, text)
+		frames.until(t, func(f frame) bool {
+			for _, text := range texts {
+				if !strings.Contains(f.Rows["pods"], text) {
+					return false
 				}
-				frame = ""
 			}
-		}
-		require.True(t, seen, "%s: %v", texts, lines.Err())
+			return true
+		})
 	}
-	until(`class="synced"`, "pods <small>informer</small>", `<td class="n">1`)
+	until(`class="copy synced"`, "<h2>pods</h2><p>informer</p>", `Objects<dd>1<`)
 	a.kill()
-	until(`class="failing"`, "unreachable", "connection refused", "Start the server; check its address and DNS.", `<td class="n">1`)
+	until(`class="copy failing"`, "unreachable", "connection refused", "Start the server; check its address and DNS.", `Objects<dd>1<`)
 	_, text := get(t, url, "*/*")
 	require.Regexp(t, `(?m)^failing   pods +informer +1 `, text)
 	require.Contains(t, text, "connection refused")
 	require.Contains(t, text, "do:    Start the server")
 	a.start()
 	a.create("more")
-	until(`class="synced"`, `<td class="n">2`)
+	until(`class="copy synced"`, `Objects<dd>2<`)
+}
+
+// frame is what a viewer is sent.
+type frame struct {
+	Summary string
+	Order   []string
+	Rows    map[string]string
+	Changes []status.Change
+	Left    int
+}
+
+// frames are those of one viewer.
+type frames struct{ lines *bufio.Scanner }
+
+// watch is a viewer that follows the page until ctx ends.
+func watch(ctx context.Context, t *testing.T, url string) frames {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	require.NoError(t, err)
+	request.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	t.Cleanup(func() { response.Body.Close() })
+	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	return frames{lines}
+}
+
+// until reads frames until seen.
+func (f frames) until(t *testing.T, seen func(frame) bool) {
+	t.Helper()
+	for f.lines.Scan() {
+		data, ok := strings.CutPrefix(f.lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var now frame
+		require.NoError(t, json.Unmarshal([]byte(data), &now))
+		if seen(now) {
+			return
+		}
+	}
+	require.Fail(t, "the page did not show it", "%v", f.lines.Err())
 }
 
 // TestForms: the same state for a browser, a program and a person with curl.
@@ -325,6 +359,11 @@ func TestTheLastHour(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 		}
+		var html strings.Builder
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request.Header.Set("Accept", "text/html")
+		page.ServeHTTP(viewer{&html, http.Header{}}, request)
+		require.Contains(t, html.String(), `at most 69"><polyline points="0,13.3 1,13.1 `)
 		hour := page.Document().Copies[0].Hour
 		require.Len(t, hour, 60)
 		require.Equal(t, 10, hour[0])
@@ -339,6 +378,40 @@ func TestTheLastHour(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+// TestSince: the page knows since when a copy is in its state, from the copy or by its own looks.
+func TestSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		page := new(status.Handler)
+		page.Track("told", reflector.Status{Synced: true, LastContact: began, Err: io.EOF, Class: reflector.Disconnected, Since: began.Add(-5 * time.Second)})
+		page.Track("silent", reflector.Status{Synced: true, LastContact: began})
+		page.Track("node-1", sources.Status{Source: "file", Seen: true, Report: sources.Report{Problems: []error{io.EOF}}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- page.Run(ctx) }()
+		time.Sleep(2 * time.Minute)
+		rows := rowsOf(page.Document())
+		require.WithinDuration(t, began.Add(-5*time.Second), rows["told"].Since, time.Millisecond)
+		require.WithinDuration(t, began, rows["silent"].Since, time.Millisecond)
+		require.WithinDuration(t, began, rows["node-1/file"].Since, time.Millisecond)
+		time.Sleep(2 * time.Minute)
+		rows = rowsOf(page.Document())
+		require.Equal(t, status.Stale, rows["silent"].State)
+		require.WithinDuration(t, began, rows["silent"].Since, time.Millisecond, "when it was right for the last time")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// TestStatesAreExplained: each state has the row in docs/freshness.md to which it links.
+func TestStatesAreExplained(t *testing.T) {
+	explained, err := os.ReadFile("../docs/freshness.md")
+	require.NoError(t, err)
+	for _, state := range []status.State{status.Stale, status.Failing, status.Restored, status.Syncing, status.Late, status.Synced} {
+		require.Contains(t, string(explained), `<a id="state-`+string(state)+`"></a>`)
+	}
 }
 
 // TestAdvice: each class for which docs/faq.md has something to do has an advice on the page.

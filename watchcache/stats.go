@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
 )
 
@@ -66,6 +67,7 @@ var (
 	consistent     = theirs.Counter("watch_cache_consistent_read_total", "Reads that waited for a proof that the copy is fresh.", "group", "resource", "success")
 	readsWaited    = theirs.Counter("watch_cache_read_wait_seconds_count", "Reads that waited for a version.", "group", "resource")
 	readWait       = theirs.Counter("watch_cache_read_wait_seconds_sum", "How long reads waited for a version.", "group", "resource")
+	objectsGauge   = ours.Gauge("objects", "Objects held.", "group", "resource")
 	watchersGauge  = ours.Gauge("watchers", "Open watches.", "group", "resource")
 	eventsGauge    = ours.Gauge("events", "Events that the watch cache holds.", "group", "resource")
 	bytesGauge     = ours.Gauge("bytes", "Estimated bytes of old versions of objects that the watch cache holds.", "group", "resource")
@@ -74,6 +76,11 @@ var (
 	laggedTotal    = ours.Counter("delivery_lag_seconds_count", "Events whose lag was measured: each delivery of one change in 64.", "group", "resource")
 	lagTotal       = ours.Counter("delivery_lag_seconds_sum", "Time of measured events from their arrival until their watcher took them.", "group", "resource")
 )
+
+// Follow implements [metrics.Follower]. The copy's name is the server's, a slash and the resource.
+func (c *Cache[T]) Follow(name string) (changes func() iter.Seq[metrics.Change]) {
+	return following.Snapshots(name+"/"+c.resource.GroupResource().String(), c.Snapshot)
+}
 
 // Samples implements [metrics.Reporter]. The name stands for the server.
 func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
@@ -99,6 +106,7 @@ func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
 		consistent.Of(count(&s.unproven), with("false")...),
 		readsWaited.Of(float64(s.readsWaited.Load()), labels...),
 		readWait.Of(seconds(&s.waited), labels...),
+		objectsGauge.Of(float64(c.Snapshot().Len()), labels...),
 		watchersGauge.Of(float64(s.watchers.Load()), labels...),
 		eventsGauge.Of(float64(events), labels...),
 		bytesGauge.Of(float64(bytes), labels...),

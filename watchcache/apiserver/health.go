@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/reflector"
 )
@@ -171,6 +172,7 @@ var (
 
 	ready      = family.Gauge("ready", "1 once the cache of a resource has been filled.", "group", "resource")
 	stale      = family.Gauge("stale", "1 while the cache of a resource may be behind its upstream.", "group", "resource")
+	failing    = family.Gauge("failing", "1 while the follower of a resource has an error; the class says what.", "group", "resource", "class")
 	staleSince = family.Gauge("stale_since_timestamp_seconds", "When a stale cache was last known to be fresh.", "group", "resource")
 )
 
@@ -188,6 +190,31 @@ func (s *Server) Samples(name string) iter.Seq[metrics.Sample] {
 	}
 }
 
+// Causes implements [metrics.Explainer]: the errors of the followers that [FilledBy] named. The
+// name of a copy is the server's, a slash and the resource.
+func (s *Server) Causes(name string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, h := range s.Health() {
+			if h.Err != nil && !yield(name+"/"+h.name(), h.Err) {
+				return
+			}
+		}
+	}
+}
+
+// Follow implements [metrics.Follower] for all collections, under the names that Causes gives them.
+func (s *Server) Follow(name string) (changes func() iter.Seq[metrics.Change]) {
+	return following.Many(func() map[endpoint]func() following.Changes {
+		present := map[endpoint]func() following.Changes{}
+		for _, e := range s.endpoints() {
+			present[e] = func() following.Changes { return e.follow(name) }
+		}
+		return present
+	})
+}
+
+func (e *resourceEndpoint[T]) follow(name string) following.Changes { return e.cache.Follow(name) }
+
 func (e *resourceEndpoint[T]) samples(name string) iter.Seq[metrics.Sample] {
 	h := e.health()
 	labels := []string{name, h.Resource.Group, h.Resource.Resource}
@@ -195,5 +222,8 @@ func (e *resourceEndpoint[T]) samples(name string) iter.Seq[metrics.Sample] {
 		ready.Of(metrics.Truth(h.Ready), labels...), stale.Of(metrics.Truth(h.Stale), labels...),
 	}
 	samples = staleSince.AppendTime(samples, h.Since, labels...)
+	if h.Err != nil {
+		samples = append(samples, failing.Of(1, append(labels, string(h.Class))...))
+	}
 	return slices.Values(slices.AppendSeq(samples, e.cache.Samples(name)))
 }

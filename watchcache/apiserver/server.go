@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -46,6 +47,7 @@ type endpoint interface {
 	schema() *spec.Schema
 	health() Health
 	samples(server string) iter.Seq[metrics.Sample]
+	follow(server string) following.Changes
 	// state reports whether there is an object of this name, and whether it is being deleted.
 	state(namespace, name string) (found, ending bool)
 }

@@ -1,0 +1,24 @@
+// Package alerts has Prometheus' own promtool judge the rules of the examples. It is a module of
+// its own, since promtool needs far more than the rest.
+package alerts_test
+
+import (
+	"os/exec"
+	"testing"
+)
+
+const folder = "../../examples/node-agent/deploy/prometheus/"
+
+// TestRules: the rules are well formed, and fire when their tests say so.
+func TestRules(t *testing.T) {
+	for _, arguments := range [][]string{
+		{"check", "rules", "--lint-fatal", folder + "alerts.yaml"},
+		{"test", "rules", folder + "alerts_test.yaml"},
+	} {
+		out, err := exec.Command("go", append([]string{"tool", "promtool"}, arguments...)...).CombinedOutput()
+		t.Logf("%s", out)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package status
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	reports "github.com/tributary-go/tributary/metrics"
+)
+
+const (
+	// maxChanges bounds the changes that are kept, and that one viewer is told at a time.
+	maxChanges = 200
+	// maxDifference bounds a difference, in bytes.
+	maxDifference = 64 << 10
+)
+
+// tail has the last changes of everything that is tracked, while somebody looks. All viewers share
+// it. Without a viewer it holds nothing.
+type tail struct {
+	mu      sync.Mutex // guards what follows
+	viewers int
+	follows map[*tracked]func() iter.Seq[reports.Change] // nil for a reporter without changes
+	at      time.Time                                    // of the last look
+	told    int                                          // the number of the newest change
+	last    []Change                                     // the oldest first, up to twice maxChanges
+}
+
+// join adds a viewer, if there is room. The first viewer sees the changes from now on; told is the
+// number before the first change that a later one sees.
+func (t *tail) join(h *Handler) (told int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.viewers == maxViewers {
+		return 0, false
+	}
+	t.viewers++
+	t.lookLocked(h)
+	return t.told - min(len(t.last), maxChanges), true
+}
+
+// leave takes a viewer away. The last one takes everything.
+func (t *tail) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.viewers--; t.viewers == 0 {
+		t.follows, t.last, t.at = nil, nil, time.Time{}
+	}
+}
+
+// after returns the changes after a number that are kept, and the number of the newest one.
+func (t *tail) after(h *Handler, number int) (changes []Change, newest int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lookLocked(h)
+	n := min(t.told-number, len(t.last), maxChanges)
+	return slices.Clone(t.last[len(t.last)-n:]), t.told
+}
+
+// lookLocked asks everything that is tracked for its changes, once in a period.
+func (t *tail) lookLocked(h *Handler) {
+	now := time.Now()
+	if now.Sub(t.at) < period {
+		return
+	}
+	t.at = now
+	follows := map[*tracked]func() iter.Seq[reports.Change]{}
+	for _, one := range h.all() {
+		follow, known := t.follows[one]
+		if follower, ok := one.reporter.(reports.Follower); !known && ok {
+			follow = follower.Follow(one.name)
+		}
+		follows[one] = follow
+		if follow == nil {
+			continue
+		}
+		for c := range follow() {
+			t.noteLocked(c, now, h.Differences)
+		}
+	}
+	t.follows = follows
+}
+
+// noteLocked keeps a change, and forgets the oldest one.
+func (t *tail) noteLocked(c reports.Change, now time.Time, keepObjects bool) {
+	t.told++
+	change := Change{Number: t.told, At: now.UTC(), Copy: c.Copy, Op: opOf(c), Key: c.Key}
+	if keepObjects {
+		change.old, change.new = c.Old, c.New
+	}
+	if len(t.last) == 2*maxChanges {
+		t.last = append(t.last[:0], t.last[maxChanges:]...)
+	}
+	t.last = append(t.last, change)
+}
+
+func opOf(c reports.Change) string {
+	switch {
+	case c.Old == nil:
+		return "added"
+	case c.New == nil:
+		return "deleted"
+	}
+	return "modified"
+}
+
+// find is a change by its number, unless it is forgotten.
+func (t *tail) find(number int) (Change, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.last {
+		if c.Number == number {
+			return c, true
+		}
+	}
+	return Change{}, false
+}
+
+// difference is the merge patch that makes the new state of the old one.
+func (c Change) difference() ([]byte, error) {
+	for _, obj := range []any{c.old, c.new} {
+		switch obj := obj.(type) {
+		case nil:
+			return nil, fmt.Errorf("the object was %s: only a modified one has a difference", c.Op)
+		case *corev1.Secret:
+			return nil, errSecret
+		case runtime.Object:
+			if gvk := obj.GetObjectKind().GroupVersionKind(); gvk.Group == "" && gvk.Kind == "Secret" {
+				return nil, errSecret
+			}
+		}
+	}
+	before, err := json.Marshal(c.old)
+	if err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(c.new)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.CreateMergePatch(before, after)
+	if len(patch) > maxDifference {
+		return nil, fmt.Errorf("the difference has %d bytes: %d are shown at most", len(patch), maxDifference)
+	}
+	return patch, err
+}
+
+var errSecret = errors.New("secrets have no difference here")
+
+// serveDifference answers a request for the difference of a change, by its number.
+func (h *Handler) serveDifference(w http.ResponseWriter, number string) {
+	if !h.Differences {
+		http.Error(w, "this page shows no differences", http.StatusForbidden)
+		return
+	}
+	n, _ := strconv.Atoi(number) // changes count from 1
+	change, ok := h.tail.find(n)
+	if !ok {
+		http.Error(w, "the change is forgotten: the page keeps the last changes only, and only while somebody looks", http.StatusNotFound)
+		return
+	}
+	patch, err := change.difference()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		return
+	}
+	var body bytes.Buffer
+	if json.Indent(&body, patch, "", "  ") != nil {
+		body.Write(patch)
+	}
+	w.Header().Set("Content-Type", "application/merge-patch+json")
+	_, _ = w.Write(body.Bytes())
+}

@@ -1,0 +1,166 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// summary is what the top of the page says.
+type summary struct {
+	Document
+	Worst   State
+	Verdict string
+	Counts  []stateCount
+}
+
+type stateCount struct {
+	State State
+	N     int
+}
+
+func summaryOf(d Document) summary {
+	s := summary{Document: d, Verdict: "Nothing is tracked."}
+	counts := map[State]int{}
+	var bad []string
+	for _, c := range d.Copies {
+		counts[c.State]++
+		if c.State != Synced {
+			bad = append(bad, fmt.Sprintf("%s is %s", c.Name, c.State))
+		}
+	}
+	for _, state := range states {
+		if n := counts[state]; n > 0 {
+			s.Counts = append(s.Counts, stateCount{state, n})
+		}
+	}
+	if len(d.Copies) == 0 {
+		return s
+	}
+	s.Worst = d.Copies[0].State
+	all := len(d.Copies) + d.Hidden
+	if len(bad) == 0 {
+		s.Verdict = fmt.Sprintf("All is well: %s synced", count(all, "copy"))
+		return s
+	}
+	named := min(len(bad), 3)
+	verb := "are"
+	if len(bad) == 1 {
+		verb = "is"
+	}
+	s.Verdict = fmt.Sprintf("%d of %s %s not well: %s", len(bad), count(all, "copy"), verb, strings.Join(bad[:named], ", "))
+	if len(bad) > named {
+		s.Verdict += fmt.Sprintf(", and %d more", len(bad)-named)
+	}
+	return s
+}
+
+// row is a copy, in the words of the page.
+type row struct {
+	Copy
+	Silent   bool // nothing is known of the last contact
+	Trouble  bool
+	Says     string
+	Behind   []string // readers
+	UpToDate string   // the others
+}
+
+// says is what the states mean.
+var says = map[State]string{
+	Stale:    "Nothing was heard",
+	Failing:  "Failing, with the last good state,",
+	Restored: "Restored from a checkpoint or a cache, and not proven,",
+	Syncing:  "The first state is not complete",
+	Late:     "A reader is behind",
+}
+
+func rowOf(c Copy) row {
+	r := row{Copy: c, Silent: c.Kind == kindCache && c.LastContact.IsZero(), Trouble: c.State != Synced, Says: says[c.State]}
+	if c.State == Failing && !c.synced {
+		r.Says = "Failing, without a first state,"
+	}
+	var well []string
+	for _, reader := range c.Readers {
+		switch {
+		case reader.Name == watchers && c.Kind == kindCache:
+			r.UpToDate = count(reader.Count, "watcher")
+			if reader.LagSeconds > 0 {
+				r.UpToDate += ", told within " + brief(reader.LagSeconds)
+			}
+			if c.CutWatchers > 0 {
+				r.Behind = append(r.Behind, count(c.CutWatchers, "watcher")+" cut, too slow")
+			}
+			return r
+		case reader.Failed:
+			r.Behind = append(r.Behind, reader.Name+" has ended with a panic")
+		case reader.Behind > 0 || reader.LagSeconds > 0:
+			r.Behind = append(r.Behind, fmt.Sprintf("%s: %d behind, %s", reader.Name, reader.Behind, brief(reader.LagSeconds)))
+		default:
+			well = append(well, reader.Name)
+		}
+	}
+	switch more := max(0, len(well)-3) + c.HiddenReaders; {
+	case more > 0:
+		r.UpToDate = fmt.Sprintf("%s and %d more: up to date", strings.Join(well[:min(len(well), 3)], ", "), more)
+	case len(well) > 0:
+		r.UpToDate = strings.Join(well, ", ") + ": up to date"
+	}
+	return r
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	switch stem, y := strings.CutSuffix(thing, "y"); {
+	case n == 1:
+	case y:
+		thing = stem + "ies"
+	default:
+		thing += "s"
+	}
+	return fmt.Sprint(n, " ", thing)
+}
+
+// brief is a time with two digits or so.
+func brief(s float64) string {
+	switch {
+	case s < 0.01:
+		return fmt.Sprintf("%.2g ms", s*1000)
+	case s < 1:
+		return fmt.Sprintf("%.0f ms", s*1000)
+	case s < 10:
+		return fmt.Sprintf("%.1f s", s)
+	}
+	return seconds(s)
+}
+
+// share is a part in percent.
+func share(part, whole uint64) string {
+	return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(max(1, whole)))
+}
+
+func clock(at time.Time) string { return at.UTC().Format("15:04:05") }
+
+// stamp is a time as scripts read it.
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// curve is the points of a line in a box of 60 by 16.
+func curve(hour []int) string {
+	top := max(1, most(hour))
+	var points strings.Builder
+	for i, n := range hour {
+		fmt.Fprintf(&points, "%d,%.1f ", 60-len(hour)+i, 15.5-15*float64(n)/float64(top))
+	}
+	return points.String()
+}
+
+func most(hour []int) (n int) {
+	for _, events := range hour {
+		n = max(n, events)
+	}
+	return n
+}
+
+// docs explains the states, each in a row with an anchor.
+const docs = "https://github.com/tributary-go/tributary/blob/main/docs/freshness.md"
+
+func link(state State) string { return docs + "#state-" + string(state) }
