@@ -35,28 +35,39 @@ type podsAPI struct {
 	t      *testing.T
 	socket string
 	plain  api.PodsClient
+	stop   func() // ends the kubelet
 	*sources.Sources
 }
 
 func startPodsAPI(t *testing.T) *podsAPI {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), "s")
-	command := exec.Command(cluster.PodsAPI(t), socket) // it ends with its input
-	command.Stderr = os.Stderr
-	in, err := command.StdinPipe()
+	k := &podsAPI{t: t, socket: filepath.Join(t.TempDir(), "s")}
+	k.start()
+	connection, err := grpc.NewClient("unix:"+k.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
-	out, err := command.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, command.Start())
-	connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	k := &podsAPI{kubelet: kubelet{in, bufio.NewReader(out)}, t: t, socket: socket, plain: api.NewPodsClient(connection)}
+	k.plain = api.NewPodsClient(connection)
 	t.Cleanup(func() {
 		require.NoError(t, connection.Close())
-		require.NoError(t, in.Close())
-		require.NoError(t, command.Wait())
+		k.stop()
 	})
 	return k
+}
+
+// start begins the kubelet, which has no pods.
+func (k *podsAPI) start() {
+	k.t.Helper()
+	command := exec.Command(cluster.PodsAPI(k.t), k.socket) // it ends with its input
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	require.NoError(k.t, err)
+	out, err := command.StdoutPipe()
+	require.NoError(k.t, err)
+	require.NoError(k.t, command.Start())
+	k.kubelet = kubelet{in, bufio.NewReader(out)}
+	k.stop = func() {
+		require.NoError(k.t, in.Close())
+		require.NoError(k.t, command.Wait())
+	}
 }
 
 // follow runs our source.
