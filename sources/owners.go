@@ -35,26 +35,25 @@ func Owners(client rest.Interface) Option {
 }
 
 // Owner is the workload that a pod belongs to: the controller of its ReplicaSet or Job, or the
-// pod's own controller if that is anything else, or has no controller. It is nil for a pod without
+// pod's own controller if that is anything else, or has no controller. It is zero for a pod without
 // a controller. While known is false, the API server has not told the controller of the ReplicaSet
 // or Job yet, and owner is the ReplicaSet or Job itself.
 //
-// Owner takes no lock and allocates nothing. The owner is shared and read-only. The pod may be of
-// any source, an update or a look-up. Without the option [Owners], only owners are known that the
-// pod itself names.
-func (s *Sources) Owner(pod *corev1.Pod) (owner *metav1.OwnerReference, known bool) {
+// Owner takes no lock and allocates nothing. The pod may be of any source, an update or a look-up.
+// Without the option [Owners], only owners are known that the pod itself names.
+func (s *Sources) Owner(pod *corev1.Pod) (owner metav1.OwnerReference, known bool) {
 	controller := metav1.GetControllerOfNoCopy(pod)
-	if controller == nil || resourceOf(controller).Empty() {
-		return controller, true
+	if controller == nil {
+		return owner, true
 	}
-	if s.lookup.owners == nil {
-		return controller, false
+	if resourceOf(controller).Empty() || s.lookup.owners == nil {
+		return *controller, resourceOf(controller).Empty()
 	}
 	above, known := s.lookup.owners.known.Load().Get(trieKey(controller.UID))
 	if above == nil {
-		return controller, known
+		return *controller, known
 	}
-	return above, true
+	return *above, true
 }
 
 // resourceOf is the resource of a controller that may have a controller of its own.

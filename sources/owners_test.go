@@ -80,7 +80,7 @@ func ownedBy(owner metav1.OwnerReference) func(*corev1.Pod) {
 func owner(s *sources.Sources, pod *corev1.Pod) string {
 	owner, known := s.Owner(pod)
 	text := "none"
-	if owner != nil {
+	if owner.Kind != "" {
 		text = owner.Kind + " " + owner.Name
 	}
 	if !known {

@@ -35,7 +35,7 @@ func (j *joiner) tell(pod *sources.MergedPod, container string, line []byte) {
 		return
 	}
 	r := record{Namespace: pod.Pod.Namespace, Pod: pod.Pod.Name, Container: container, Labels: pod.Pod.Labels}
-	if owner, known := j.pods.Owner(pod.Pod); known && owner != nil {
+	if owner, known := j.pods.Owner(pod.Pod); known && owner.Kind != "" {
 		r.Workload = owner.Kind + "/" + owner.Name
 	}
 	r.parse(line)

@@ -1,8 +1,7 @@
-// Command whose names the pod of each IP address in its input, also minutes after the pod is gone.
+// Command whose names the pod and the workload of an IP: curl localhost:8080/whose?ip=10.0.0.7
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"log"
@@ -30,7 +29,7 @@ func main() {
 	check(err)
 	client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
 	check(err)
-	pods := sources.New(os.Getenv("NODE_NAME"), sources.APIServer(client),
+	pods := sources.New(os.Getenv("NODE_NAME"), sources.APIServer(client), sources.Owners(client),
 		sources.Checkpoint(os.Getenv("STATE")), // for a restart while the API server is away
 		sources.KeepEnded(5*time.Minute))       // for data that comes late
 	metrics, err := prom.New(prometheus.DefaultRegisterer)
@@ -38,23 +37,19 @@ func main() {
 	metrics.Track("node", pods)
 	http.Handle("/metrics", promhttp.Handler())
 	http.Handle("/readyz", reflector.ReadyHandler(3*time.Minute, pods))
+	http.HandleFunc("/whose", func(w http.ResponseWriter, r *http.Request) {
+		address, _ := netip.ParseAddr(r.FormValue("ip"))
+		if p := pods.ByIP(address); p != nil {
+			owner, _ := pods.Owner(p.Pod) // such as its Deployment
+			fmt.Fprintln(w, p.Pod.Namespace+"/"+p.Pod.Name, "of", owner.Kind, owner.Name)
+		}
+	})
 	go func() { check(http.ListenAndServe(os.Getenv("ADDRESS"), nil)) }()
-	go func() {
-		check(pods.Run(ctx))
-		os.Exit(0) // at an interrupt
-	}()
 	go func() {
 		for range pods.Updates() { // the look-ups have each of them already
 		}
 	}()
-	<-pods.Synced()
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		if address, err := netip.ParseAddr(lines.Text()); err != nil {
-			fmt.Println(err)
-		} else if p := pods.ByIP(address); p != nil {
-			fmt.Println(address, "is", p.Pod.Namespace+"/"+p.Pod.Name)
-		}
-	}
+	check(pods.Run(ctx)) // until an interrupt
 }
 
 func check(err error) {
