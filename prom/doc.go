@@ -1,13 +1,14 @@
-// Package prom shows reflectors, informers, unions, sets and the sources of pods to Prometheus.
+// Package prom shows reflectors, informers, unions, sets, the sources of pods, watch caches and
+// their servers to Prometheus.
 //
 //	metrics, err := prom.New(prometheus.DefaultRegisterer)
 //	pods := informer.New(source, informer.WithReflector(metrics.Option("pods")))
 //	defer metrics.Track("pods", pods)()
 //
 // [Metrics.Track] shows everything that is a [github.com/tributary-go/tributary/metrics.Reporter],
-// read at each scrape: a handler that hangs shows, and the series of a removed one are gone.
-// [Metrics.Option] counts what has an end: lists and watches. All series of a name are gone when
-// the result of Track is called.
+// and [Metrics.TrackAll] several of them. They are read at each scrape: a handler that hangs shows,
+// and the series of a removed one are gone. [Metrics.Option] counts what has an end: lists and
+// watches. All series of a name are gone when the result of Track is called.
 //
 // The labels "reflector", "informer" and "sources" are the name that the program gives, or the
 // copy's name in a set. The reflector of a source is called by the names of both, such as

@@ -14,8 +14,7 @@ import (
 
 const namespace, subsystem = "tributary", "reflector"
 
-// Metrics holds the series of any number of reflectors, informers and sets. It is safe for
-// concurrent use.
+// Metrics holds the series of any number of reporters. It is safe for concurrent use.
 type Metrics struct {
 	lists, watches               *prometheus.CounterVec
 	listSeconds, watchSeconds    *prometheus.HistogramVec
@@ -94,6 +93,21 @@ func (m *Metrics) Track(name string, r metrics.Reporter) (forget func()) {
 	defer m.mu.Unlock()
 	m.tracked[name] = r
 	return func() { m.forget(name, r) }
+}
+
+// TrackAll is [Metrics.Track] for all that a program runs, by name: reflectors, informers, unions,
+// sets, sources, watch caches and their servers. The name of a set does not matter. The result
+// removes the series of all of them.
+func (m *Metrics) TrackAll(reporters map[string]metrics.Reporter) (forget func()) {
+	var all []func()
+	for name, r := range reporters {
+		all = append(all, m.Track(name, r))
+	}
+	return func() {
+		for _, forget := range all {
+			forget()
+		}
+	}
 }
 
 func (m *Metrics) forget(name string, r metrics.Reporter) {

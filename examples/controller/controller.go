@@ -19,6 +19,7 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/prom"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -72,8 +73,7 @@ func newController(client kubernetes.Interface, registry prometheus.Registerer, 
 		informer.WithReflector(reflector.WithLogger(log.WithName("pods")), copies.Option("pods")))
 	c.nodes = informer.New(listwatch.FromClient[corev1.Node](core, "nodes"),
 		informer.WithReflector(reflector.WithLogger(log.WithName("nodes")), copies.Option("nodes")))
-	forgetPods, forgetNodes := copies.Track("pods", c.pods), copies.Track("nodes", c.nodes)
-	c.forget = func() { forgetPods(); forgetNodes() }
+	c.forget = copies.TrackAll(map[string]metrics.Reporter{"pods": c.pods, "nodes": c.nodes})
 	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	if c.counts, err = newCounts(registry, c.queue.Len); err != nil {
 		return nil, err
