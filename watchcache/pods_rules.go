@@ -15,11 +15,10 @@ import (
 // podRules are those of pods, with the API server's default admission: a priority, and a time for
 // which a pod stays on a node that does not answer.
 func podRules() Rules[*corev1.Pod] {
-	return Rules[*corev1.Pod]{Complete: completePod, Validate: validatePod}
+	return Rules[*corev1.Pod]{Default: podapi.Default, Complete: completePod, Validate: validatePod}
 }
 
 func completePod(pod, stored *corev1.Pod) {
-	podapi.Default(pod)
 	tolerateLostNode(&pod.Spec)
 	if pod.Spec.Priority == nil {
 		pod.Spec.Priority = new(int32(0))
@@ -101,6 +100,7 @@ func validatePod(pod, stored *corev1.Pod) field.ErrorList {
 	}
 	// The owner of the collection may have stored it without defaults.
 	stored = stored.DeepCopy()
+	podapi.Default(stored)
 	completePod(stored, stored)
 	if apiequality.Semantic.DeepEqual(pod.Spec, stored.Spec) {
 		return nil

@@ -1,6 +1,7 @@
 package watchcache
 
 import (
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tributary-go/tributary/store"
@@ -11,10 +12,12 @@ import (
 // may keep nothing of their arguments, and stored objects are read-only.
 type Rules[T store.Object] struct {
 	// Prune drops the fields that the kind does not have, and returns their paths. Clients are
-	// warned of them, or refused.
-	Prune func(obj T) (dropped []string)
-	// Complete fills in the defaults of an object that is about to be stored. Stored is its present
-	// state, or nil in a create.
+	// warned of them, or refused. Its error is about a field of a wrong form: 400.
+	Prune func(obj T) (dropped []string, err error)
+	// Default fills in what a writer has left out. The fields are then the writer's.
+	Default func(obj T)
+	// Complete fills in what the server adds to an object that is about to be stored. Stored is its
+	// present state, or nil in a create. The fields are nobody's.
 	Complete func(obj, stored T)
 	// Validate returns what is wrong with an object that is about to be stored. Stored is its
 	// present state, or nil in a create.
@@ -22,4 +25,8 @@ type Rules[T store.Object] struct {
 	// PlainStatus says that the status is a field like any other, as in a custom resource without
 	// the status subresource.
 	PlainStatus bool
+	// Types are the types of the fields, by which server-side apply merges lists and finds owners.
+	// Nil, the default, takes those of client-go for the kinds that it has; objects of other kinds
+	// are then merged field by field, and lists are replaced as a whole.
+	Types managedfields.TypeConverter
 }

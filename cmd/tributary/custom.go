@@ -1,70 +1,40 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
-	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/util/jsonpath"
 
+	"github.com/tributary-go/tributary/crd"
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/watchcache"
 )
 
 type definition = apiextensionsv1.CustomResourceDefinition
 
-const (
-	// definitionsPath is where kube-apiserver keeps definitions.
-	definitionsPath = "apiextensions.k8s.io/customresourcedefinitions"
-	definitionKind  = "CustomResourceDefinition"
-)
+// definitionsPath is where kube-apiserver keeps definitions.
+const definitionsPath = "apiextensions.k8s.io/customresourcedefinitions"
 
 // fromFile reads the custom resources of a file of definitions, in YAML or JSON.
-func fromFile(path string) ([]resource, error) {
-	content, err := os.ReadFile(path)
+func fromFile(path string) (all []resource, err error) {
+	definitions, err := crd.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), len(content))
-	var all []resource
-	for number := 1; ; number++ {
-		var d definition
-		err := decoder.Decode(&d)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: document %d: %w", path, number, err)
-		}
-		if d.Kind == "" && d.Name == "" {
-			continue // nothing but comments
-		}
-		if d.Kind != definitionKind {
-			return nil, fmt.Errorf("%s: document %d is a %s: a file for --resource has %ss", path, number, d.Kind, definitionKind)
-		}
-		r, err := custom(&d)
+	for _, d := range definitions {
+		r, err := custom(d)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		all = append(all, r)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no %s", path, definitionKind)
 	}
 	return all, nil
 }
@@ -103,7 +73,7 @@ func converted(scheme *runtime.Scheme, document *unstructured.Unstructured) (res
 		obj, err = scheme.ConvertToVersion(obj, apiextensionsv1.SchemeGroupVersion)
 	}
 	if err != nil {
-		return resource{}, fmt.Errorf("%s: it is no %s that is known: %w", document.GetName(), definitionKind, err)
+		return resource{}, fmt.Errorf("%s: it is no CustomResourceDefinition that is known: %w", document.GetName(), err)
 	}
 	d, ok := obj.(*definition)
 	if !ok {
@@ -114,95 +84,16 @@ func converted(scheme *runtime.Scheme, document *unstructured.Unstructured) (res
 
 // custom describes the resource that a definition defines, in its stored version.
 func custom(d *definition) (resource, error) {
-	for _, version := range d.Spec.Versions {
-		if !version.Storage {
-			continue
-		}
-		if !version.Served {
-			return resource{}, fmt.Errorf("%s: the version %s is stored and not served: nothing is converted", d.Name, version.Name)
-		}
-		description, err := describe(version)
-		if err != nil {
-			return resource{}, fmt.Errorf("%s: %w", d.Name, err)
-		}
-		return resource{
-			group: d.Spec.Group, version: version.Name, plural: d.Spec.Names.Plural, kind: d.Spec.Names.Kind,
-			shortNames: d.Spec.Names.ShortNames, categories: d.Spec.Names.Categories, clusterScoped: d.Spec.Scope == apiextensionsv1.ClusterScoped,
-			path: d.Spec.Group + "/" + d.Spec.Names.Plural,
-			add:  func(s *site, r resource) error { return addAny(s, r, newDocument, description) },
-		}, nil
+	r, err := crd.Resource(d)
+	if err != nil {
+		return resource{}, err
 	}
-	return resource{}, fmt.Errorf("%s: no version has storage: true", d.Name)
-}
-
-// describe makes the columns and the selectable fields of a version.
-func describe(version apiextensionsv1.CustomResourceDefinitionVersion) (r anyKind, err error) {
-	for _, f := range version.SelectableFields {
-		value, err := evaluator(f.JSONPath)
-		if err != nil {
-			return r, err
-		}
-		r.Fields = append(r.Fields, watchcache.Field[object]{
-			Label: strings.TrimPrefix(f.JSONPath, "."),
-			Value: func(obj object) string {
-				if found := value(obj); found != nil {
-					return fmt.Sprint(found)
-				}
-				return ""
-			},
-		})
-	}
-	for _, c := range version.AdditionalPrinterColumns {
-		value, err := evaluator(c.JSONPath)
-		if err != nil {
-			return r, err
-		}
-		isDate := c.Type == "date"
-		r.Columns = append(r.Columns, watchcache.Column[object]{Name: c.Name, Wide: c.Priority > 0, Value: func(obj object) any {
-			if isDate {
-				return age(value(obj))
-			}
-			return value(obj)
-		}})
-	}
-	if len(r.Columns) > 0 {
-		r.Columns = append(r.Columns, watchcache.AgeColumn[object]())
-	}
-	return r, nil
-}
-
-// evaluator evaluates a JSON path of a definition: a value, or nil if an object has none there.
-func evaluator(expression string) (func(object) any, error) {
-	parsed := jsonpath.New("").AllowMissingKeys(true)
-	if err := parsed.Parse("{" + expression + "}"); err != nil {
-		return nil, fmt.Errorf("the JSON path %q cannot be parsed: %w", expression, err)
-	}
-	var mu sync.Mutex // a JSONPath keeps its place while it is evaluated
-	return func(obj object) any {
-		mu.Lock()
-		defer mu.Unlock()
-		found, err := parsed.FindResults(obj.(*unstructured.Unstructured).Object)
-		if err != nil || len(found) == 0 || len(found[0]) == 0 {
-			return nil
-		}
-		switch value := found[0][0].Interface().(type) {
-		case string, bool, int64, float64, nil:
-			return value
-		default:
-			return fmt.Sprint(value)
-		}
+	return resource{
+		group: r.Group, version: r.Version, plural: r.Plural, kind: r.Kind,
+		shortNames: r.ShortNames, categories: r.Categories, clusterScoped: r.ClusterScoped,
+		path: r.Group + "/" + r.Plural,
+		add: func(s *site, served resource) error {
+			return add(s, served, etcd.New[unstructured.Unstructured](s.client, served.prefix(s.prefix)), r)
+		},
 	}, nil
-}
-
-// age is how long ago a date was, as kubectl shows it.
-func age(date any) any {
-	text, ok := date.(string)
-	if !ok {
-		return nil
-	}
-	var at metav1.Time
-	if err := at.UnmarshalQueryParameter(text); err != nil {
-		return "<invalid>"
-	}
-	return table.ConvertToHumanReadableDateType(at)
 }

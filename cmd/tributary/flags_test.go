@@ -80,9 +80,9 @@ func TestDefinitionsThatCannotBeServed(t *testing.T) {
 	require.EqualValues(t, "/registry/stable.example.com/crontabs/", resources[0].prefix("/registry"))
 	for _, test := range []struct{ old, new, says string }{
 		{"served: true", "served: false", "v1 is stored and not served"},
-		{"storage: true", "storage: false", "no version has storage: true"},
-		{".spec.schedule\n", "\".spec[\"\n", "cannot be parsed"},
-		{"kind: CustomResourceDefinition", "kind: Deployment", "document 1 is a Deployment"},
+		{"storage: true", "storage: false", "exactly one version marked as storage version"},
+		{".spec.schedule\n", "\".spec[\"\n", "selectableFields[0].jsonPath"},
+		{"kind: CustomResourceDefinition", "kind: Deployment", "has no CustomResourceDefinition"},
 		{string(whole), "# nothing\n", "has no CustomResourceDefinition"},
 		{"spec:", "\tspec", "document 1"},
 	} {

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -172,7 +173,8 @@ func TestReadOnly(t *testing.T) {
 	require.Contains(t, stderr.String(), "revision")
 }
 
-// TestCustomResources: a definition's resource is served with its columns and selectable fields.
+// TestCustomResources: a definition's resource is served with its columns and selectable fields,
+// and is held to its schema.
 func TestCustomResources(t *testing.T) {
 	p := launch(t, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "testdata/crontabs.yaml")
 	client, err := dynamic.NewForConfig(&rest.Config{Host: p.url, QPS: -1})
@@ -181,10 +183,15 @@ func TestCustomResources(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		_, err := crontabs.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": map[string]any{"name": name},
-			"spec": map[string]any{"schedule": "at " + name, "replicas": int64(3)},
+			"spec": map[string]any{"schedule": "at " + name, "replicas": int64(3), "unknown": "dropped"},
 		}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
+	one, err := crontabs.Get(t.Context(), "one", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"schedule": "at one", "replicas": int64(3), "suspend": false}, one.Object["spec"])
+	_, err = crontabs.Patch(t.Context(), "one", types.MergePatchType, []byte(`{"spec":{"replicas":6}}`), metav1.PatchOptions{})
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	list, err := crontabs.List(t.Context(), metav1.ListOptions{FieldSelector: "spec.schedule=at two"})
 	require.NoError(t, err)
 	require.Len(t, list.Items, 1)
@@ -194,7 +201,7 @@ func TestCustomResources(t *testing.T) {
 	table, err := core.Get().AbsPath("/apis/stable.example.com/v1/crontabs").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, string(table), `"cells":["one","at one",3,null,`)
+	require.Contains(t, string(table), `"cells":["one","at one",3,null]`)
 }
 
 // TestDataOutlivesOrderlyEnd: the program ends with its context, and leaves nothing running.

@@ -3,21 +3,21 @@ package fidelity_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
+	"github.com/tributary-go/tributary/crd"
 	"github.com/tributary-go/tributary/e2e/cluster"
-	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 	"github.com/tributary-go/tributary/watchcache/builtin"
 )
@@ -25,14 +25,12 @@ import (
 const widgetGroup = "e2e.tributary.dev"
 
 // definitions are the custom resources of the table.
-func definitions(t testing.TB) (all []*unstructured.Unstructured) {
+func definitions(t testing.TB) (all []*apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	for _, name := range []string{"widgets", "gadgets"} {
-		text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+		found, err := crd.Load(filepath.Join("testdata", name+".yaml"))
 		require.NoError(t, err)
-		definition := &unstructured.Unstructured{}
-		require.NoError(t, yaml.Unmarshal(text, definition))
-		all = append(all, definition)
+		all = append(all, found...)
 	}
 	return all
 }
@@ -49,11 +47,11 @@ func startReal(t testing.TB) *side {
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
 	for _, definition := range definitions(t) {
-		_, err := crds.Create(t.Context(), definition, metav1.CreateOptions{})
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(definition)
 		require.NoError(t, err)
-		plural, _, err := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+		_, err = crds.Create(t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
 		require.NoError(t, err)
-		resource := schema.GroupVersionResource{Group: widgetGroup, Version: "v1", Resource: plural}
+		resource := schema.GroupVersionResource{Group: widgetGroup, Version: "v1", Resource: definition.Spec.Names.Plural}
 		require.Eventually(t, func() bool {
 			_, err := dynamics.Resource(resource).List(t.Context(), metav1.ListOptions{})
 			return err == nil
@@ -71,13 +69,9 @@ func startOurs(t testing.TB) *side {
 	require.NoError(t, err)
 	builtin.Serve(s)
 	for _, definition := range definitions(t) {
-		plural, _, err := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+		r, err := crd.Resource(definition)
 		require.NoError(t, err)
-		kind, _, err := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-		require.NoError(t, err)
-		apiserver.Serve(s, watchcache.Resource[*unstructured.Unstructured]{
-			Group: widgetGroup, Version: "v1", Plural: plural, Kind: kind,
-		})
+		apiserver.Serve(s, r)
 	}
 	listener := httptest.NewServer(s)
 	client := &http.Client{Transport: &http.Transport{}}

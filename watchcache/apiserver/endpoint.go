@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +26,7 @@ type resourceEndpoint[T store.Object] struct {
 	codec      codec[T]
 	empty      T // tells in which formats objects can be written
 	serving    serving
+	scales     *resourceEndpoint[*autoscalingv1.Scale] // nil: there is no scale subresource
 }
 
 func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection.Collection[T], options []ServeOption) *resourceEndpoint[T] {
@@ -35,6 +37,7 @@ func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection
 	for _, option := range options {
 		option(&e.serving)
 	}
+	e.scales = e.newScales()
 	return e
 }
 
@@ -65,7 +68,7 @@ func (e *resourceEndpoint[T]) describe() []metav1.APIResource {
 	if _, ok := e.pods(); ok {
 		all = append(all, describePodSubresources()...)
 	}
-	if r.Scale != nil {
+	if e.scales != nil {
 		all = append(all, describeScale(r.Plural, !r.ClusterScoped))
 	}
 	if r.HasStatus() {
@@ -94,7 +97,7 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 		}
 		return servePodSubresource(c, pods)
 	}
-	if c.target.Subresource == scaleName && e.cache.Resource().Scale != nil && e.collection != nil {
+	if e.scales != nil && c.target.Subresource == scaleName {
 		return e.serveScale(c)
 	}
 	if c.target.Subresource != "" && (c.target.Subresource != object.Status.Name() || !e.cache.Resource().HasStatus()) {

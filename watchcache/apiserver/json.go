@@ -40,9 +40,9 @@ func (jsonEncoding) item(item any) ([]byte, error) { return stdjson.Marshal(item
 func (jsonEncoding) list(w *bufio.Writer, l list) error {
 	opening := struct {
 		metav1.TypeMeta   `json:",inline"`
-		metav1.ListMeta   `json:"metadata"`
+		Metadata          any                            `json:"metadata"`
 		ColumnDefinitions []metav1.TableColumnDefinition `json:"columnDefinitions,omitempty"`
-	}{l.kind, l.meta, l.columns}
+	}{l.kind, l.metadata(), l.columns}
 	items := `,"items":[`
 	if l.columns != nil {
 		items = `,"rows":[`

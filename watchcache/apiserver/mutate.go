@@ -26,7 +26,6 @@ func (e *resourceEndpoint[T]) serveCreate(c call) error {
 		return err
 	}
 	e.dropStatus(obj)
-	obj.SetManagedFields(nil)
 	created, err := e.collection.With(o).Create(obj)
 	if err != nil {
 		return err

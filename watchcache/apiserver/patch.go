@@ -51,10 +51,14 @@ func (e *resourceEndpoint[T]) takes(kind types.PatchType) error {
 	return apierror.UnsupportedMedia(names...)
 }
 
-// serveApply answers a server-side apply.
+// serveApply answers a server-side apply, of the object or of its status.
 func (e *resourceEndpoint[T]) serveApply(c call, o collection.WriteOptions, configuration []byte, force bool) error {
 	if c.target.Subresource != "" {
-		return apierror.UnsupportedMedia(string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType))
+		applied, err := e.collection.With(o).ApplyStatus(c.target.Namespace, c.target.Name, configuration, force)
+		if err != nil {
+			return err
+		}
+		return e.respond(c, http.StatusOK, applied)
 	}
 	applied, created, err := e.collection.With(o).Apply(c.target.Namespace, c.target.Name, configuration, force)
 	if err != nil {

@@ -90,6 +90,9 @@ func typedAs[T store.Object](r watchcache.Resource[store.Object]) watchcache.Res
 			Value: func(obj T) any { return c.Value(any(obj).(store.Object)) },
 		})
 	}
+	if fill := r.Rules.Default; fill != nil {
+		typed.Rules.Default = func(obj T) { fill(any(obj).(store.Object)) }
+	}
 	if complete := r.Rules.Complete; complete != nil {
 		typed.Rules.Complete = func(obj, stored T) { complete(any(obj).(store.Object), any(stored).(store.Object)) }
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -14,12 +15,22 @@ import (
 
 // Apply is a server-side apply (KEP-555) of a configuration in YAML or JSON, by the manager of
 // [Collection.As]. The object is created, or gets the fields that are applied and loses those that
-// its manager applied before and no longer does. Force takes fields over that other managers own.
-// See ownership for what is simpler than in the API server. Errors: Conflict with another manager,
-// or with a resource version or UID in the configuration; those of [Collection.Create] and
-// [Collection.Update].
+// its manager applied before and no longer does. Lists are merged by the schema of the kind (see
+// [watchcache.Rules]). Force takes fields over that other managers own. Errors: Conflict with
+// another manager, or with a resource version or UID in the configuration; a 500 without a reason
+// for a field that the schema does not have; those of [Collection.Create] and [Collection.Update].
 func (c *Collection[T]) Apply(namespace, name string, configuration []byte, force bool) (obj T, created bool, err error) {
-	applied, err := readApplied(name, configuration)
+	return c.apply(namespace, name, configuration, force, "")
+}
+
+// ApplyStatus is the server-side apply of a status. Errors: NotFound; those of [Collection.Apply].
+func (c *Collection[T]) ApplyStatus(namespace, name string, configuration []byte, force bool) (obj T, err error) {
+	obj, _, err = c.apply(namespace, name, configuration, force, object.Status.Name())
+	return obj, err
+}
+
+func (c *Collection[T]) apply(namespace, name string, configuration []byte, force bool, subresource string) (obj T, created bool, err error) {
+	applied, objection, err := readApplied(name, configuration)
 	if err != nil {
 		return obj, false, err
 	}
@@ -27,27 +38,36 @@ func (c *Collection[T]) Apply(namespace, name string, configuration []byte, forc
 		return obj, false, apierror.BadRequest("the applied configuration has no name")
 	}
 	applied.SetName(name)
+	by := c.ownership.whole
+	if subresource != "" {
+		by = c.ownership.status
+	}
 	for attempt := 1; ; attempt++ {
 		stored, err := c.Get(namespace, name)
 		created := apierrors.IsNotFound(err)
-		if created && applied.GetUID() != "" {
+		switch {
+		case created && subresource != "":
+			return obj, false, err
+		case created && applied.GetUID() != "":
 			return obj, false, c.conflict(name, fmt.Errorf("the configuration is for the object of UID %s, and there is none",
 				applied.GetUID()))
-		}
-		if created {
+		case created:
 			stored, err = c.resource().Empty(), nil
 		}
 		if err != nil {
 			return obj, false, err
 		}
-		next, err := c.ownership.apply(stored, applied.DeepCopy(), c.options.Manager, force)
+		next, err := c.ownership.apply(stored, applied, c.options.Manager, force, by)
+		if err == nil {
+			err = c.objectToTwice(objection)
+		}
 		if err == nil {
 			err = c.resource().Place(namespace, next)
 		}
 		if err != nil {
 			return obj, false, err
 		}
-		written, err := c.writeApplied(next, created)
+		written, err := c.writeApplied(next, created, subresource)
 		// A version of the configuration's own is a precondition: its conflict is final.
 		again := apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && applied.GetResourceVersion() == ""
 		if !again || attempt == patchAttempts {
@@ -56,19 +76,39 @@ func (c *Collection[T]) Apply(namespace, name string, configuration []byte, forc
 	}
 }
 
+// objectToTwice warns of a key that is there twice in a configuration, or refuses it.
+func (c *Collection[T]) objectToTwice(objection error) error {
+	switch {
+	case objection == nil || !c.objects():
+		return nil
+	case c.options.FieldValidation == metav1.FieldValidationStrict:
+		return apierror.BadRequest("error strict decoding YAML: %v", objection)
+	}
+	c.warn(objection.Error())
+	return nil
+}
+
 // writeApplied stores what an apply has made.
-func (c *Collection[T]) writeApplied(next T, created bool) (T, error) {
+func (c *Collection[T]) writeApplied(next T, created bool, subresource string) (T, error) {
+	c.fill(next)
 	if created {
-		return c.Create(next)
+		if c.resource().HasStatus() {
+			object.Status.Clear(next)
+		}
+		return c.create(next)
 	}
 	return c.replace(next, patch, func(stored, next T) T {
+		if subresource != "" {
+			return c.withStatus(stored, next)
+		}
 		c.keepStatus(stored, next)
 		return next
 	})
 }
 
-// readApplied reads a configuration for the object of the given name.
-func readApplied(name string, configuration []byte) (*unstructured.Unstructured, error) {
+// readApplied reads a configuration for the object of the given name. Objection is about a key that
+// is there twice.
+func readApplied(name string, configuration []byte) (applied *unstructured.Unstructured, objection, err error) {
 	doc, err := yaml.YAMLToJSON(configuration)
 	content := map[string]any{}
 	if err == nil {
@@ -76,12 +116,11 @@ func readApplied(name string, configuration []byte) (*unstructured.Unstructured,
 	}
 	if err != nil {
 		// The error quotes it.
-		return nil, apierror.BadRequest("the applied configuration is not a YAML or JSON object")
+		return nil, nil, apierror.BadRequest("the applied configuration is not a YAML or JSON object")
 	}
-	applied := &unstructured.Unstructured{Object: content}
+	applied = &unstructured.Unstructured{Object: content}
 	if given := applied.GetName(); given != "" && given != name {
-		return nil, apierror.OtherName(applied.GetName(), name)
+		return nil, nil, apierror.OtherName(applied.GetName(), name)
 	}
-	delete(content, object.Status.Name()) // an update of the object leaves it alone
-	return applied, nil
+	return applied, yaml.UnmarshalStrict(configuration, &map[string]any{}), nil
 }

@@ -60,7 +60,10 @@ func (c *Collection[T]) With(o WriteOptions) *Collection[T] {
 	as.client = true
 	as.options = o
 	as.options.Manager = cmp.Or(o.Manager, unknownManager)
-	if o.DryRun {
+	switch part, ok := c.storage.(interface{ with(WriteOptions) Storage[T] }); {
+	case ok:
+		as.storage = part.with(o)
+	case o.DryRun:
 		as.storage = dryRun[T]{c.storage}
 	}
 	return &as
@@ -85,13 +88,13 @@ func New[T store.Object](resource watchcache.Resource[T], revision *watchcache.R
 // keeps equal to the storage, and which asks the storage whether it is fresh
 // ([watchcache.WithUpstream]). It fails on a resource for which no owners of fields can be kept.
 func On[T store.Object](cache *watchcache.Cache[T], storage Storage[T]) (*Collection[T], error) {
-	owners, err := newOwnership(cache.Resource())
+	t := traitsOf(cache.Resource())
+	owners, err := newOwnership(cache.Resource(), t)
 	if err != nil {
 		return nil, err
 	}
 	return &Collection[T]{
-		cache: cache, storage: storage, ownership: owners,
-		traits: traitsOf(cache.Resource()), options: WriteOptions{Manager: unknownManager},
+		cache: cache, storage: storage, ownership: owners, traits: t, options: WriteOptions{Manager: unknownManager},
 	}, nil
 }
 
@@ -167,6 +170,13 @@ func (c *Collection[T]) rules() (r watchcache.Rules[T]) {
 		return c.resource().Rules
 	}
 	return r
+}
+
+// fill fills in what a client has left out.
+func (c *Collection[T]) fill(obj T) {
+	if fill := c.rules().Default; fill != nil {
+		fill(obj)
+	}
 }
 
 func (c *Collection[T]) warn(text string) {

@@ -29,6 +29,9 @@
 // docs/fake.md lists what differs, case by case. Not modelled: admission but that of pods by
 // default, garbage collection, and the rules of built-in kinds other than pods.
 //
-// Server-side apply finds conflicts, takes over by force and removes the fields that its manager no
-// longer applies. It knows no schema, so it replaces lists as a whole, even lists with keys.
+// Server-side apply is the API server's own library: it merges lists by their keys, finds
+// conflicts, takes over by force and removes the fields that its manager no longer applies. It has
+// the schemas of client-go's kinds; package crd, a module of its own, has those of custom
+// resources. Clients' objects have managed fields from their creation on, the owner's from the
+// first apply on.
 package collection

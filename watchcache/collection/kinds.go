@@ -37,7 +37,8 @@ type traits struct {
 }
 
 func traitsOf[T store.Object](r watchcache.Resource[T]) traits {
-	t := traits{custom: strings.Contains(r.Group, ".") && !strings.HasSuffix(r.Group, ".k8s.io"), generation: true}
+	t := traits{generation: true}
+	t.custom = r.Schema != nil || strings.Contains(r.Group, ".") && !strings.HasSuffix(r.Group, ".k8s.io")
 	t.needsVersion = t.custom
 	t.validName = validation.NameIsDNSSubdomain
 	if t.custom {

@@ -3,15 +3,17 @@ package collection
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"regexp"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -19,37 +21,61 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
-// ownership keeps metadata.managedFields of a collection, with the API server's own library. It has
-// no schema: lists are replaced as a whole, where the API server merges those that have keys.
+// ownership keeps metadata.managedFields of a collection, with the API server's own library.
 //
-// It follows objects from their first apply on; before, the field is the writers'. What was there
-// then belongs to "before-first-apply", as with objects that are older than the API server's own
-// bookkeeping. So writes of what nobody applies to cost nothing.
+// Clients' objects are followed from their creation on. What the owner of the collection creates is
+// followed from the first apply on: until then, its writes cost nothing, and then all that is there
+// belongs to "before-first-apply", as with objects that are older than the API server's
+// bookkeeping.
 type ownership[T store.Object] struct {
 	kind          schema.GroupVersionKind
+	types         managedfields.TypeConverter
 	whole, status *managedfields.FieldManager // for writes of the object, and of its status
 }
 
-// Managers whose names the API server gives.
-const (
-	unknownManager = "unknown"            // writes without a name
-	formerManager  = "before-first-apply" // has written what was there
-)
+// unknownManager stands for writers without a name, as in the API server.
+const unknownManager = "unknown"
 
-func newOwnership[T store.Object](r watchcache.Resource[T]) (*ownership[T], error) {
-	kind := r.GroupVersionKind()
-	o := &ownership[T]{kind: kind}
-	types, objects := managedfields.NewDeducedTypeConverter(), oneVersion[T]{r, kind}
+func newOwnership[T store.Object](r watchcache.Resource[T], t traits) (*ownership[T], error) {
+	o := &ownership[T]{kind: r.GroupVersionKind(), types: r.Rules.Types}
+	newManager := managedfields.NewDefaultCRDFieldManager
+	switch {
+	case o.types != nil:
+	case scheme.Scheme.Recognizes(o.kind):
+		o.types, newManager = builtInTypes{}, managedfields.NewDefaultFieldManager
+	default:
+		o.types = managedfields.NewDeducedTypeConverter()
+	}
+	objects := oneVersion[T]{r, o.kind}
+	manager := func(subresource string, resets ...fieldpath.Path) (*managedfields.FieldManager, error) {
+		reset := map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(o.kind.GroupVersion().String()): fieldpath.NewSet(resets...)}
+		return newManager(o.types, objects, objects, objects, o.kind, o.kind.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))
+	}
 	var err, statusErr error
-	o.whole, err = managedfields.NewDefaultCRDFieldManager(types, objects, objects, objects, kind, kind.GroupVersion(), "", nil)
-	o.status, statusErr = managedfields.NewDefaultCRDFieldManager(types, objects, objects, objects, kind, kind.GroupVersion(), object.Status.Name(), nil)
+	if r.HasStatus() {
+		o.whole, err = manager("", statusPath)
+	} else {
+		o.whole, err = manager("")
+	}
+	if t.custom {
+		o.status, statusErr = manager(object.Status.Name(), specPath, fieldpath.MakePathOrDie("metadata"))
+	} else {
+		o.status, statusErr = manager(object.Status.Name(), specPath)
+	}
 	return o, errors.Join(err, statusErr)
 }
 
-// apply is live with what manager applies, and with ownership of it. Error: Conflict where another
-// manager owns a field and says something else, unless force takes it.
-func (o *ownership[T]) apply(live T, applied *unstructured.Unstructured, manager string, force bool) (T, error) {
-	result, err := o.whole.Apply(o.named(live), applied, manager, force)
+// Writes of the object do not write the status, and the other way round.
+var (
+	specPath   = fieldpath.MakePathOrDie(object.Spec.Name())
+	statusPath = fieldpath.MakePathOrDie(object.Status.Name())
+)
+
+// apply is live with what manager applies, and with ownership of it. Errors: Conflict when another
+// manager owns a field and says something else, unless force takes it; a 500 without a reason, as
+// from the API server, for a configuration that the schema does not allow.
+func (o *ownership[T]) apply(live T, applied *unstructured.Unstructured, manager string, force bool, of *managedfields.FieldManager) (T, error) {
+	result, err := of.Apply(o.named(live), applied.DeepCopy(), manager, force)
 	if err == nil {
 		if obj, ok := result.(T); ok {
 			return obj, nil
@@ -60,30 +86,73 @@ func (o *ownership[T]) apply(live T, applied *unstructured.Unstructured, manager
 	if errors.As(err, &known) {
 		return live, err
 	}
-	// err may quote values.
-	return live, apierror.BadRequest("the applied configuration does not fit the object")
+	return live, apierror.Unclassified("failed to create typed patch object (%s/%s; %s): %s",
+		applied.GetNamespace(), applied.GetName(), o.kind, o.misfit(applied))
 }
 
-// track gives the fields in which next differs from stored to manager, where ownership of stored is
-// kept. It is not for clients to edit.
+// misfit says where a configuration does not fit, in the library's words unless they quote values.
+func (o *ownership[T]) misfit(applied *unstructured.Unstructured) string {
+	_, err := o.types.ObjectToTyped(applied)
+	var all typed.ValidationErrors
+	if !errors.As(err, &all) {
+		return "a field has a wrong type"
+	}
+	var found []string
+	for _, one := range all {
+		why := "wrong type"
+		if plainMisfit.MatchString(one.ErrorMessage) {
+			why = one.ErrorMessage
+		}
+		found = append(found, one.Path+": "+why)
+	}
+	return strings.Join(found, "; ")
+}
+
+// plainMisfit are the library's words that name types alone.
+var plainMisfit = regexp.MustCompile(`^(field not declared in schema|expected [a-z (),]+ got [a-z0-9]+)$`)
+
+// created gives all fields of a new object to manager.
+func (o *ownership[T]) created(next T, manager string, nothing T) T {
+	return o.given(nothing, next, manager, o.whole)
+}
+
+// track gives the fields in which next differs from stored to manager, if stored is followed.
 func (o *ownership[T]) track(stored, next T, manager string, of *managedfields.FieldManager) T {
-	if !slices.ContainsFunc(stored.GetManagedFields(), isFollowed) {
+	if len(stored.GetManagedFields()) == 0 {
+		next.SetManagedFields(nil)
 		return next
 	}
-	next.SetManagedFields(stored.GetManagedFields())
-	if apiequality.Semantic.DeepEqual(stored, next) {
-		return next // with the time of the last write that changed something
-	}
-	if obj, ok := of.UpdateNoErrors(o.named(stored), o.named(next), manager).(T); ok {
-		return obj
-	}
-	return next
+	return o.given(stored, next, manager, of)
 }
 
-// isFollowed reports whether an entry is the work of an apply, and not a field that a writer has
-// filled in.
-func isFollowed(entry metav1.ManagedFieldsEntry) bool {
-	return entry.Operation == metav1.ManagedFieldsOperationApply || entry.Manager == formerManager
+func (o *ownership[T]) given(stored, next T, manager string, of *managedfields.FieldManager) T {
+	result, err := of.Update(o.named(stored), o.named(next), manager)
+	obj, ok := result.(T)
+	if err != nil || !ok { // next has a wrong type somewhere: its validation will say so
+		next.SetManagedFields(stored.GetManagedFields())
+		return next
+	}
+	return obj
+}
+
+// keepTimes leaves the times of owners who own the same as before, if nothing else changes either:
+// a write that changes nothing is none.
+func keepTimes[T store.Object](stored, next T) {
+	was, is := stored.GetManagedFields(), next.GetManagedFields()
+	if len(was) != len(is) {
+		return
+	}
+	for i := range is {
+		entry := is[i]
+		entry.Time = was[i].Time
+		if !apiequality.Semantic.DeepEqual(entry, was[i]) {
+			return
+		}
+	}
+	next.SetManagedFields(was)
+	if !apiequality.Semantic.DeepEqual(stored, next) {
+		next.SetManagedFields(is)
+	}
 }
 
 // named is a copy of obj that says what it is, as the library wants it.
@@ -92,43 +161,3 @@ func (o *ownership[T]) named(obj T) T {
 	obj.GetObjectKind().SetGroupVersionKind(o.kind)
 	return obj
 }
-
-// oneVersion tells the library that there is nothing to convert and nothing to default.
-type oneVersion[T store.Object] struct {
-	resource watchcache.Resource[T]
-	kind     schema.GroupVersionKind
-}
-
-// New implements runtime.ObjectCreater.
-func (v oneVersion[T]) New(schema.GroupVersionKind) (runtime.Object, error) {
-	obj := v.resource.Empty()
-	obj.GetObjectKind().SetGroupVersionKind(v.kind)
-	return obj, nil
-}
-
-// Default implements runtime.ObjectDefaulter.
-func (v oneVersion[T]) Default(runtime.Object) {}
-
-// ConvertToVersion implements runtime.ObjectConvertor: it turns the documents that the library
-// makes into a T.
-func (v oneVersion[T]) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
-	obj := v.resource.Empty()
-	document, ok := in.(*unstructured.Unstructured)
-	if _, documents := any(obj).(*unstructured.Unstructured); documents || !ok {
-		return in, nil
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(document.Object, obj); err != nil {
-		return nil, err
-	}
-	return obj, nil
-}
-
-// Convert implements runtime.ObjectConvertor.
-func (v oneVersion[T]) Convert(any, any, any) error { return errOneVersion }
-
-// ConvertFieldLabel implements runtime.ObjectConvertor.
-func (v oneVersion[T]) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
-	return "", "", errOneVersion
-}
-
-var errOneVersion = errors.New("nothing is converted here")

@@ -81,15 +81,31 @@ func (c *Collection[T]) patched(stored T, kind types.PatchType, body []byte) (T,
 	if err != nil {
 		return obj, unfit(err.Error())
 	}
-	found := obj.GetObjectKind().GroupVersionKind()
-	if kind != types.StrategicMergePatchType && found != c.resource().GroupVersionKind() {
-		return obj, unfit(fmt.Sprintf("the patch makes a %s of it", found))
+	if err := c.checkKind(obj, kind); err != nil {
+		return obj, err
 	}
 	objections = append(objections, more...)
 	if prune := c.resource().Rules.Prune; prune != nil {
-		objections = append(objections, Unknown(prune(obj))...)
+		dropped, err := prune(obj)
+		if err != nil {
+			return obj, unfit(err.Error())
+		}
+		objections = append(objections, Unknown(dropped)...)
 	}
 	return obj, c.object(objections)
+}
+
+// checkKind: no patch changes the kind. A strategic merge patch of a Go type is not asked.
+func (c *Collection[T]) checkKind(obj T, by types.PatchType) error {
+	is, must := obj.GetObjectKind().GroupVersionKind(), c.resource().GroupVersionKind()
+	_, isDocument := any(obj).(runtime.Unstructured)
+	switch {
+	case is == must || by == types.StrategicMergePatchType:
+		return nil
+	case isDocument && is.Kind != must.Kind:
+		return c.invalid(obj, field.ErrorList{field.Invalid(field.NewPath("kind"), is.Kind, "must be "+must.Kind)})
+	}
+	return unfit(fmt.Sprintf("the patch makes a %s of it", is))
 }
 
 // objects reports whether unknown fields and keys that are there twice matter.

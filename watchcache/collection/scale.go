@@ -1,7 +1,8 @@
 package collection
 
 import (
-	"encoding/json"
+	"fmt"
+	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -9,150 +10,214 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
-// Scale returns the scale of an object. Errors: NotFound, also if the kind has no
-// [github.com/tributary-go/tributary/watchcache.Scale].
-func (c *Collection[T]) Scale(namespace, name string) (*autoscalingv1.Scale, error) {
-	stored, err := c.Get(namespace, name)
+// Scales are the scale subresources of a collection whose [watchcache.Resource] has a Scale: to
+// update or patch one writes the wanted number of replicas of the object of its name. They cannot
+// be created, deleted or listed, and have no cache to read. Errors are those of the collection.
+func (c *Collection[T]) Scales() (*Collection[*autoscalingv1.Scale], error) {
+	r := watchcache.Resource[*autoscalingv1.Scale]{
+		Group: autoscalingv1.GroupName, Version: "v1", Plural: c.resource().Plural, Kind: "Scale",
+		ClusterScoped: c.resource().ClusterScoped, Rules: watchcache.Rules[*autoscalingv1.Scale]{Types: c.resource().Rules.Types},
+		Columns: []watchcache.Column[*autoscalingv1.Scale]{
+			{Name: "Desired", Type: "integer", Value: func(s *autoscalingv1.Scale) any { return s.Spec.Replicas }},
+			{Name: "Available", Type: "integer", Value: func(s *autoscalingv1.Scale) any { return s.Status.Replicas }},
+			watchcache.AgeColumn[*autoscalingv1.Scale](),
+		},
+	}
+	if !c.traits.custom { // whose own rules say so
+		r.Rules.Validate = checkScale
+	}
+	none, err := watchcache.NewCache(r)
 	if err != nil {
 		return nil, err
 	}
-	return c.scaleOf(stored)
+	return On(none, scales[T]{c})
 }
 
-// UpdateScale sets the replicas of an object. Errors: those of [Collection.Update]; Invalid for
-// fewer than none.
-func (c *Collection[T]) UpdateScale(scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
-	for attempt := 1; ; attempt++ {
-		stored, err := c.Get(scale.Namespace, scale.Name)
-		if err != nil {
-			return nil, err
-		}
-		scaled, err := c.scaled(stored, scale)
-		if err == nil {
-			scaled, err = c.Update(scaled)
-		}
-		if scale.ResourceVersion == "" && apierrors.IsConflict(err) && attempt < patchAttempts {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		return c.scaleOf(scaled)
+func checkScale(scale, _ *autoscalingv1.Scale) (errs field.ErrorList) {
+	if scale.Spec.Replicas < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0"))
 	}
+	return errs
 }
 
-// PatchScale makes a JSON, merge or strategic merge patch on the scale of an object. Errors: those
-// of [Collection.Patch] and [Collection.UpdateScale].
-func (c *Collection[T]) PatchScale(namespace, name string, kind types.PatchType, body []byte) (*autoscalingv1.Scale, error) {
-	scale, err := c.Scale(namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	version := scale.ResourceVersion
-	before, err := json.Marshal(scale)
-	if err != nil {
-		return nil, err
-	}
-	after, objections, err := c.applyPatch(kind, before, body, scale)
-	if err == nil {
-		err = c.object(objections)
+// ScaleOf is what the scale subresource shows of an object. Error: a 500 for an object without a
+// wanted number of replicas, or with one of a wrong type.
+func (c *Collection[T]) ScaleOf(obj T) (*autoscalingv1.Scale, error) {
+	scale, wanted, err := c.scaleOf(obj)
+	if err == nil && !wanted {
+		err = fmt.Errorf("the spec replicas field %q does not exist", c.wanted())
 	}
 	if err != nil {
-		return nil, err
+		return nil, apierrors.NewInternalError(err)
 	}
-	patched := &autoscalingv1.Scale{}
-	if err := json.Unmarshal(after, patched); err != nil {
-		return nil, unfit(err.Error())
-	}
-	if patched.Name != name || patched.Namespace != scale.Namespace {
-		return nil, apierror.OtherName(patched.Name, name)
-	}
-	if patched.ResourceVersion == version {
-		patched.ResourceVersion = "" // not a precondition of the patch's own
-	}
-	return c.UpdateScale(patched)
-}
-
-// scaleOf reads the scale of an object.
-func (c *Collection[T]) scaleOf(obj T) (*autoscalingv1.Scale, error) {
-	paths := c.resource().Scale
-	if paths == nil {
-		return nil, c.notFound(obj.GetName())
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, err
-	}
-	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{
-		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
-		ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp(),
-	}}
-	scale.Spec.Replicas = integerAt(content, paths.SpecReplicas)
-	scale.Status.Replicas = integerAt(content, paths.StatusReplicas)
-	scale.Status.Selector = selectorAt(content, paths.Selector)
 	return scale, nil
 }
 
-// scaled is a stored object with the replicas of a scale.
-func (c *Collection[T]) scaled(stored T, scale *autoscalingv1.Scale) (T, error) {
-	next := c.resource().Empty()
-	paths := c.resource().Scale
-	if paths == nil {
-		return next, c.notFound(scale.Name)
+// scales is the storage of the scale subresources of a collection.
+type scales[T store.Object] struct{ of *Collection[T] }
+
+// with: whoever writes a scale writes the object.
+func (s scales[T]) with(o WriteOptions) Storage[*autoscalingv1.Scale] { return scales[T]{s.of.With(o)} }
+
+func (s scales[T]) Read(key string) (scale *autoscalingv1.Scale, found bool, err error) {
+	obj, found, err := s.of.storage.Read(key)
+	if err == nil && !found {
+		err = s.of.notFound(nameIn(key))
 	}
-	if scale.Spec.Replicas < 0 {
-		return next, apierrors.NewInvalid(c.resource().GroupVersionKind().GroupKind(), scale.Name, field.ErrorList{
-			field.Invalid(field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0"),
-		})
+	if err == nil {
+		scale, _, err = s.owned(obj)
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(stored)
+	return scale, found, err
+}
+
+// Write writes the replicas of the decision, and their owners.
+func (s scales[T]) Write(key string, decide func(*autoscalingv1.Scale, bool) (Decision[*autoscalingv1.Scale], error)) (*autoscalingv1.Scale, error) {
+	written, err := s.of.storage.Write(key, func(stored T, found bool) (d Decision[T], err error) {
+		if err := s.of.there(found, nameIn(key)); err != nil {
+			return d, err
+		}
+		scale, owners, err := s.owned(stored)
+		if err != nil {
+			return d, err
+		}
+		decided, err := decide(scale, true)
+		if err != nil {
+			return d, err
+		}
+		if decided.Object.Spec.Replicas == noReplicas {
+			return d, apierror.BadRequest("the spec replicas field %q cannot be empty", s.of.wanted())
+		}
+		next := object.Copy(stored)
+		if err := setNumber(next, int64(decided.Object.Spec.Replicas), s.of.resource().Scale.SpecReplicas); err != nil {
+			return d, err
+		}
+		entries, err := owners.ToParent(decided.Object.ManagedFields)
+		if err != nil {
+			return d, err
+		}
+		next.SetManagedFields(entries)
+		return s.of.updated(stored, next)
+	})
 	if err != nil {
-		return next, err
+		return nil, err
 	}
-	if err := unstructured.SetNestedField(content, int64(scale.Spec.Replicas), paths.SpecReplicas...); err != nil {
-		return next, err
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, next); err != nil {
-		return next, err
-	}
-	if scale.ResourceVersion != "" {
-		next.SetResourceVersion(scale.ResourceVersion)
-	}
-	if scale.UID != "" {
-		next.SetUID(scale.UID)
-	}
-	return next, nil
+	return s.of.ScaleOf(written)
 }
 
-func integerAt(content map[string]any, path []string) int32 {
-	n, _, _ := unstructured.NestedInt64(content, path...) // zero if it is none
-	return int32(n)
+// owned is the scale of an object as writers see it: with the owners of its replicas.
+func (s scales[T]) owned(obj T) (*autoscalingv1.Scale, *managedfields.ScaleHandler, error) {
+	scale, wanted, err := s.of.scaleOf(obj)
+	if err != nil {
+		return nil, nil, apierrors.NewInternalError(err)
+	}
+	if !wanted {
+		scale.Spec.Replicas = noReplicas
+	}
+	version := s.of.resource().GroupVersionKind().GroupVersion()
+	owners := managedfields.NewScaleHandler(obj.GetManagedFields(), version,
+		managedfields.ResourcePathMappings{version.String(): fieldPath(s.of.resource().Scale.SpecReplicas)})
+	scale.ManagedFields, err = owners.ToSubresource()
+	return scale, owners, err
 }
 
-// selectorAt is a selector as a string; empty if there is none.
-func selectorAt(content map[string]any, path []string) string {
+// noReplicas stands for a number that is not there.
+const noReplicas = -1 << 31
+
+// wanted names the field of the wanted number.
+func (c *Collection[T]) wanted() string {
+	return "." + strings.Join(c.resource().Scale.SpecReplicas, ".")
+}
+
+// scaleOf also reports whether the object has a wanted number of replicas.
+func (c *Collection[T]) scaleOf(obj T) (scale *autoscalingv1.Scale, wanted bool, err error) {
+	content, err := contentOf(obj)
+	if err != nil {
+		return nil, false, err
+	}
+	paths := c.resource().Scale
+	spec, wanted, err := unstructured.NestedInt64(content, paths.SpecReplicas...)
+	if err != nil {
+		return nil, false, err
+	}
+	status, _, err := unstructured.NestedInt64(content, paths.StatusReplicas...)
+	if err != nil {
+		return nil, false, err
+	}
+	selector, err := selectorOf(content, paths.Selector)
+	return &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
+			ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp(),
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: int32(spec)},
+		Status: autoscalingv1.ScaleStatus{Replicas: int32(status), Selector: selector},
+	}, wanted, err
+}
+
+// selectorOf is the selector under a path, which is a string, a map of labels or a LabelSelector.
+func selectorOf(content map[string]any, path []string) (string, error) {
 	if len(path) == 0 {
-		return ""
+		return "", nil
 	}
-	value, _, _ := unstructured.NestedFieldNoCopy(content, path...)
-	switch v := value.(type) {
+	found, _, err := unstructured.NestedFieldNoCopy(content, path...)
+	if err != nil {
+		return "", err
+	}
+	switch found := found.(type) {
 	case string:
-		return v
+		return found, nil
 	case map[string]any:
-		var selector metav1.LabelSelector
-		if v["matchLabels"] == nil && v["matchExpressions"] == nil {
-			texts, _, _ := unstructured.NestedStringMap(content, path...)
-			return labels.FormatLabels(texts)
+		if found["matchLabels"] == nil && found["matchExpressions"] == nil {
+			pairs, _, err := unstructured.NestedStringMap(content, path...)
+			return labels.FormatLabels(pairs), err
 		}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(v, &selector) == nil {
-			return metav1.FormatLabelSelector(&selector)
+		var given metav1.LabelSelector
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found, &given); err != nil {
+			return "", err
 		}
+		return metav1.FormatLabelSelector(&given), nil
 	}
-	return ""
+	return "", nil
+}
+
+// contentOf is an object as a document. That of a document is the object's own.
+func contentOf(obj runtime.Object) (map[string]any, error) {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		return u.UnstructuredContent(), nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// setNumber sets a field of an object.
+func setNumber(obj runtime.Object, value int64, path []string) error {
+	content, err := contentOf(obj)
+	if err == nil {
+		err = unstructured.SetNestedField(content, value, path...)
+	}
+	if _, isDocument := obj.(runtime.Unstructured); err != nil || isDocument {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj)
+}
+
+func fieldPath(names []string) (path fieldpath.Path) {
+	for _, name := range names {
+		path = append(path, fieldpath.PathElement{FieldName: &name})
+	}
+	return path
+}
+
+func nameIn(key string) string {
+	_, name, _ := store.SplitKey(key) // it is one of store.Key
+	return name
 }

@@ -26,6 +26,16 @@ import (
 // version, as from there.
 func (c *Collection[T]) Create(obj T) (created T, err error) {
 	next := object.Copy(obj)
+	c.fill(next)
+	c.dropTwinOwners(next)
+	if c.client {
+		next = c.ownership.created(next, c.options.Manager, c.resource().Empty())
+	}
+	return c.create(next)
+}
+
+// create stores a new object whose fields have their owners.
+func (c *Collection[T]) create(next T) (created T, err error) {
 	c.resource().SetKind(next)
 	switch version, err := parseVersion(next.GetResourceVersion()); {
 	case err == nil && version != 0:
@@ -41,7 +51,6 @@ func (c *Collection[T]) Create(obj T) (created T, err error) {
 	next.SetDeletionTimestamp(nil)
 	next.SetDeletionGracePeriodSeconds(nil)
 	next.SetSelfLink("")
-	c.dropTwinOwners(next)
 	if c.countsFrom(next) {
 		next.SetGeneration(1)
 	}
@@ -88,9 +97,6 @@ func (c *Collection[T]) Update(obj T) (T, error) {
 // whole is the next state of an object by an update.
 func (c *Collection[T]) whole(stored, next T) T {
 	c.keepStatus(stored, next)
-	if c.client { // they are the server's
-		next.SetManagedFields(stored.GetManagedFields())
-	}
 	return c.ownership.track(stored, next, c.options.Manager, c.ownership.whole)
 }
 
@@ -109,6 +115,11 @@ func (c *Collection[T]) UpdateStatus(obj T) (T, error) {
 
 // statusOnly is the next state of an object by an update of its status.
 func (c *Collection[T]) statusOnly(stored, next T) T {
+	return c.ownership.track(stored, c.withStatus(stored, next), c.options.Manager, c.ownership.status)
+}
+
+// withStatus is stored with what a write of the status takes from next.
+func (c *Collection[T]) withStatus(stored, next T) T {
 	whole := object.Copy(stored)
 	object.Status.Move(whole, next)
 	if !c.traits.custom {
@@ -118,7 +129,8 @@ func (c *Collection[T]) statusOnly(stored, next T) T {
 	}
 	whole.SetUID(next.GetUID())
 	whole.SetResourceVersion(next.GetResourceVersion())
-	return c.ownership.track(stored, whole, c.options.Manager, c.ownership.status)
+	whole.SetManagedFields(next.GetManagedFields())
+	return whole
 }
 
 // way is how a new state comes about.
@@ -139,6 +151,8 @@ func (c *Collection[T]) replace(obj T, by way, merge func(stored, next T) T) (re
 		}
 		next := object.Copy(obj)
 		c.resource().SetKind(next)
+		c.fill(next)
+		c.dropTwinOwners(next)
 		if err := c.checkVersion(stored, next, by); err != nil {
 			return d, err
 		}
@@ -158,7 +172,6 @@ func (c *Collection[T]) replace(obj T, by way, merge func(stored, next T) T) (re
 func (c *Collection[T]) updated(stored, next T) (d Decision[T], err error) {
 	c.resource().SetKind(next)
 	keepSystemFields(stored, next)
-	c.dropTwinOwners(next)
 	if complete := c.rules().Complete; complete != nil {
 		complete(next, stored)
 	}
@@ -166,6 +179,7 @@ func (c *Collection[T]) updated(stored, next T) (d Decision[T], err error) {
 		return d, err
 	}
 	next.SetResourceVersion(stored.GetResourceVersion())
+	keepTimes(stored, next)
 	if apiequality.Semantic.DeepEqual(stored, next) {
 		return Decision[T]{Keep, stored}, nil
 	}

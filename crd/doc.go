@@ -1,0 +1,23 @@
+// Package crd serves custom resources by their definitions, as the API server does. A
+// CustomResourceDefinition becomes a watchcache.Resource:
+//
+//	definitions, err := crd.Load("config/crd")
+//	if err != nil { … }
+//	for _, definition := range definitions {
+//		widgets, err := crd.Resource(definition)
+//		if err != nil { … }
+//		apiserver.Serve(server, widgets)
+//	}
+//
+// The schema's work is done by the API server's own library, k8s.io/apiextensions-apiserver: fields
+// that the schema does not have are pruned, defaults are filled in, and objects are validated, by
+// the rules in CEL too. Server-side apply merges lists by their keys. Names, categories, columns,
+// selectable fields and the subresources status and scale are the definition's.
+//
+// The package is a module of its own: its dependencies are those of an API server.
+//
+// # What it does not do
+//
+// A resource has one version, the stored one: nothing is converted. Objects are read as they were
+// stored, so that a default of a later definition is not in them.
+package crd
