@@ -108,10 +108,10 @@ type owners struct {
 	// These are set by start.
 	log   logr.Logger
 	queue workqueue.TypedRateLimitingInterface[owned]
-	saver *saver[ownerState] // nil: no checkpoint
 
-	mu   sync.Mutex // guards what follows
-	used map[types.UID]owned
+	mu    sync.Mutex         // guards what follows
+	saver *saver[ownerState] // nil: no checkpoint
+	used  map[types.UID]owned
 	// restored is of the checkpoint, and not in used. It is nil once every source has been read.
 	restored map[types.UID]*metav1.OwnerReference
 	health   ownerHealth
@@ -140,8 +140,11 @@ func (o *owners) start(log logr.Logger) {
 
 // run asks until ctx ends.
 func (o *owners) run(ctx context.Context) {
-	if o.saver != nil {
-		defer o.saver.run()()
+	o.mu.Lock()
+	saver := o.saver
+	o.mu.Unlock()
+	if saver != nil {
+		defer saver.run()()
 	}
 	defer context.AfterFunc(ctx, o.queue.ShutDown)()
 	for {
@@ -223,7 +226,7 @@ func (o *owners) drop(uid types.UID) {
 func (o *owners) learn(object owned, above *metav1.OwnerReference) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.health.answered(object.resource.GroupResource())
+	o.answeredLocked(object.resource.GroupResource())
 	if _, used := o.used[object.uid]; !used {
 		return
 	}

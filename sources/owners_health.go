@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,9 +32,13 @@ type ownerFault struct {
 	until   time.Time // when a forbidden resource is asked for again
 }
 
-func (h *ownerHealth) answered(resource schema.GroupResource) {
-	h.contact = time.Now()
-	delete(h.faults, resource)
+// answeredLocked notes an answer, which ends the fault of its resource.
+func (o *owners) answeredLocked(resource schema.GroupResource) {
+	o.health.contact = time.Now()
+	if fault := o.health.faults[resource]; fault != nil {
+		o.log.Info("Problem is gone", "problem", fault.problem.Error())
+		delete(o.health.faults, resource)
+	}
 }
 
 // fail notes a failure, and reports whether the whole resource is to be left alone. Its problem has
@@ -100,13 +105,15 @@ func encodeOwners(state ownerState) ([]byte, error) {
 func decodeOwners(body []byte) (ownerState, error) {
 	var list metav1.PartialObjectMetadataList
 	if err := list.Unmarshal(body); err != nil {
-		return nil, fmt.Errorf("its owners cannot be decoded")
+		return nil, errors.New("its owners cannot be decoded")
 	}
 	return list.Items, nil
 }
 
 // keep restores the checkpoint of an earlier run, and saves from now on.
 func (o *owners) keep(file checkpoint[ownerState]) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.saver = newSaver(file, o.log)
 	o.restored = map[types.UID]*metav1.OwnerReference{}
 	for _, object := range o.saver.restore() {

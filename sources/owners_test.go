@@ -95,6 +95,7 @@ func (w *workloads) running(api *scripted, options ...sources.Option) (s *source
 	s = sources.New("node-1", options...)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
+	go s.Status() // which any goroutine may ask for at any time
 	go func() { ended <- s.Run(ctx) }()
 	go func() {
 		for range s.Updates() {

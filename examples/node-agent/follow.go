@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,7 +59,7 @@ func (f *follower) run(ctx context.Context, changed <-chan struct{}) (err error)
 	}
 	defer f.watcher.Close()
 	if err := f.watcher.Add(f.root); err != nil {
-		return err
+		return fmt.Errorf("the folder %s cannot be watched: %w", f.root, err)
 	}
 	f.folders, f.dirty = map[string]*podFolder{}, map[*containerLog]bool{}
 	if f.restored, err = f.positions.load(); err != nil {

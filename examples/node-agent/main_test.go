@@ -177,3 +177,14 @@ func TestBadFlags(t *testing.T) {
 	require.Contains(t, stderr.String(), "-manifests")
 	require.Equal(t, exitFailed, run(t.Context(), []string{"--listen", "nowhere:at:all"}, io.Discard, io.Discard))
 }
+
+// TestLogsThatAreMissing: the agent ends, and names the folder.
+func TestLogsThatAreMissing(t *testing.T) {
+	o, err := parse([]string{"--node", "node-1"}, io.Discard)
+	require.NoError(t, err)
+	s, err := startStory(&o, io.Discard)
+	require.NoError(t, err)
+	defer s.stop()
+	o.logs = filepath.Join(t.TempDir(), "none")
+	require.ErrorContains(t, execute(t.Context(), o, io.Discard, io.Discard), o.logs)
+}
