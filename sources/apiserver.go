@@ -38,6 +38,11 @@ var errMayBeOld = access.Mark(classMayBeOld,
 // apiStale is twice the time between two bookmarks of a healthy server.
 const apiStale = 2 * time.Minute
 
+// apiWatch bounds a watch from below: it lasts up to twice as long. kube-apiserver takes the same
+// half hour for a client that names no time (--min-request-timeout). client-go's 5 minutes are 8
+// requests an hour of every node; bookmarks tell that a watch is alive in any case.
+const apiWatch = 30 * time.Minute
+
 type apiServer struct {
 	client  rest.Interface
 	options []reflector.Option
@@ -73,7 +78,7 @@ func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 			a.saver.offer(now)
 		}
 	}
-	r := reflector.New(pods, copied, append([]reflector.Option{reflector.WithLogger(sink.Log())}, a.options...)...)
+	r := reflector.New(pods, copied, append([]reflector.Option{reflector.WithLogger(sink.Log()), reflector.WithWatchTimeout(apiWatch)}, a.options...)...)
 	a.running.Store(r)
 	return r.Run(ctx)
 }

@@ -22,6 +22,7 @@ type options struct {
 	registry  bool
 	backup    string
 	resources []string
+	status    string
 	verbosity int
 }
 
@@ -47,6 +48,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.backup, "backup", "", "`file` to serve, read-only, in place of an etcd: a saved snapshot, or a copy of member/snap/db")
 	list(flags, &o.resources, "resource", "what to serve; repeatable: the `name` of a built-in resource, such as pods or deployments.apps, "+
 		"or a file of CustomResourceDefinitions (default: every built-in resource, and every definition that etcd has)")
+	flags.StringVar(&o.status, "status", "", "`address` of a page with the state of all collections, such as localhost:8081")
 	flags.IntVar(&o.verbosity, "v", 0, "1 logs what happens to each collection, 3 each request to etcd")
 	if err := flags.Parse(args); err != nil {
 		return o, err

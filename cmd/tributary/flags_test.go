@@ -59,6 +59,7 @@ func TestFlagsSayWhatToDo(t *testing.T) {
 		{"serve --backup a --etcd http://b", exitUsage, "leave out --etcd and --data"},
 		{"serve --etcd http://127.0.0.1:1", exitFailed, "etcd at http://127.0.0.1:1: list /registry/"},
 		{"serve --data . --resource nothing", exitFailed, "name the plural and the group"},
+		{"serve --data . --resource pods --status nowhere", exitFailed, "--status: listen tcp"},
 		{"serve --backup missing.db", exitFailed, "missing.db"},
 		{"serve --etcd https://a --etcd-cafile missing.pem", exitFailed, "missing.pem"},
 	} {

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -222,4 +224,22 @@ func TestDataOutlivesOrderlyEnd(t *testing.T) {
 		_, _ = io.Copy(io.Discard, said)
 		require.Equal(t, exitOK, <-ended)
 	}
+}
+
+// TestStatusPage: the page has a row for each collection, and their errors.
+func TestStatusPage(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	p := launch(t, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "pods,deployments.apps", "--status", address)
+	_, err = p.client().CoreV1().Pods("default").Create(t.Context(), pod("web"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	response, err := http.Get("http://" + address)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^synced    etcd/pods +watch cache +1 `, string(text))
+	require.Regexp(t, `(?m)^synced    etcd/deployments\.apps +watch cache +0 `, string(text))
 }

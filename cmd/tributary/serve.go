@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/status"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
@@ -53,6 +54,11 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer listener.Close() // again, as a rule
+	page, err := showStatus(o, server, stderr)
+	if err != nil {
+		return err
+	}
+	defer page.close()
 
 	ctx, stop := context.WithCancelCause(klog.NewContext(ctx, logger(stderr, o.verbosity)))
 	var ended sync.WaitGroup
@@ -65,6 +71,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 			}
 		})
 	}
+	ended.Go(func() { _ = page.Run(ctx) }) // there is one
 	if err := s.awaitSynced(ctx, stderr); err != nil {
 		return err
 	}
@@ -85,6 +92,34 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		err = errors.Join(cause, err)
 	}
 	return err
+}
+
+// statusPage shows all collections, on an address of its own.
+type statusPage struct {
+	status.Handler
+	close func()
+}
+
+// showStatus serves the page, if a flag asks for it.
+func showStatus(o options, server *apiserver.Server, stderr io.Writer) (*statusPage, error) {
+	p := &statusPage{Handler: status.Handler{Title: "tributary serve"}, close: func() {}}
+	p.Track("etcd", server)
+	if o.status == "" {
+		return p, nil
+	}
+	listener, err := net.Listen("tcp", o.status)
+	if err != nil {
+		return nil, fmt.Errorf("--status: %w", err)
+	}
+	fmt.Fprintf(stderr, "status page on http://%s\n", listener.Addr())
+	web := &http.Server{Handler: &p.Handler, ReadHeaderTimeout: headerPatience}
+	var served sync.WaitGroup
+	served.Go(func() { _ = web.Serve(listener) }) // it ends by close
+	p.close = func() {
+		_ = web.Close() // viewers follow the page for ever
+		served.Wait()
+	}
+	return p, nil
 }
 
 // choose is what --resource names, or all that there is.

@@ -22,6 +22,7 @@ import (
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/prom"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/status"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -55,6 +56,7 @@ type controller struct {
 	queue  workqueue.TypedRateLimitingInterface[string] // of names of nodes
 	log    logr.Logger
 	counts counts
+	page   *status.Handler
 	forget func() // drops the metrics of pods and nodes
 
 	printing sync.Mutex
@@ -66,7 +68,7 @@ func newController(client kubernetes.Interface, registry prometheus.Registerer, 
 	if err != nil {
 		return nil, err
 	}
-	c := &controller{client: client, log: log, stdout: stdout}
+	c := &controller{client: client, log: log, stdout: stdout, page: &status.Handler{Title: fieldManager}}
 	core := client.CoreV1().RESTClient()
 	c.pods = informer.New(listwatch.FromClient[corev1.Pod](core, "pods"),
 		informer.WithIndexes(byNode),
@@ -74,6 +76,8 @@ func newController(client kubernetes.Interface, registry prometheus.Registerer, 
 	c.nodes = informer.New(listwatch.FromClient[corev1.Node](core, "nodes"),
 		informer.WithReflector(reflector.WithLogger(log.WithName("nodes")), copies.Option("nodes")))
 	c.forget = copies.TrackAll(map[string]metrics.Reporter{"pods": c.pods, "nodes": c.nodes})
+	c.page.Track("pods", c.pods)
+	c.page.Track("nodes", c.nodes)
 	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	if c.counts, err = newCounts(registry, c.queue.Len); err != nil {
 		return nil, err

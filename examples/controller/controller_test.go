@@ -199,6 +199,7 @@ func TestReadiness(t *testing.T) {
 		w.run(t, c, working(c))
 		synctest.Wait()
 		require.Contains(t, get(t, handler(c, registry), "/readyz"), "copy 2: not synced yet")
+		require.Regexp(t, `(?m)^failing   nodes +informer`, get(t, handler(c, registry), "/statusz"))
 		down.Lift()
 		noList.Lift()
 		time.Sleep(time.Minute)

@@ -37,7 +37,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.DurationVar(&o.election.duration, "lease-duration", 15*time.Second, "how long a leader that has died is waited for")
 	flags.DurationVar(&o.election.deadline, "renew-deadline", 10*time.Second, "how long a leader tries to renew before it gives up")
 	flags.DurationVar(&o.election.retry, "retry-period", 2*time.Second, "how often the lease is renewed, or asked for")
-	flags.StringVar(&o.listen, "listen", "localhost:0", "`address` of /readyz and /metrics")
+	flags.StringVar(&o.listen, "listen", "localhost:0", "`address` of /readyz, /metrics and /statusz")
 	flags.DurationVar(&o.length, "for", 0, "stop after this long (default: at Ctrl-C)")
 	flags.IntVar(&o.verbosity, "v", 0, "`level` of the log on stderr; 2 shows requests")
 	if err := flags.Parse(args); err != nil {

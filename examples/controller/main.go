@@ -11,7 +11,7 @@
 // pods and nodes, patch of nodes, and get, create and update of leases in its --namespace.
 //
 // controller.go is the controller, election.go decides which replica works, and serve.go answers
-// /readyz and /metrics.
+// /readyz, /metrics and /statusz, a page to look at.
 package main
 
 import (
@@ -116,6 +116,7 @@ func keep(ctx context.Context, o options, c *controller, listener net.Listener, 
 	}
 	start(&copies, keeping, "pods", c.pods.Run)
 	start(&copies, keeping, "nodes", c.nodes.Run)
+	start(&copies, keeping, "status", c.page.Run)
 	start(&copies, keeping, "serve", func(ctx context.Context) error {
 		return serve(ctx, listener, handler(c, registry), c.log)
 	})

@@ -24,13 +24,19 @@ func handler(c *controller, registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /readyz", reflector.ReadyHandler(maxStaleness, c.pods, c.nodes))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /statusz", c.page)
 	return mux
 }
 
 // serve answers until ctx ends, and then lets requests end.
 func serve(ctx context.Context, listener net.Listener, answers http.Handler, log logr.Logger) error {
-	log.Info("Serving", "readyz", "http://"+listener.Addr().String()+"/readyz", "metrics", "http://"+listener.Addr().String()+"/metrics")
-	server := &http.Server{Handler: answers, ReadHeaderTimeout: 10 * time.Second}
+	at := "http://" + listener.Addr().String()
+	log.Info("Serving", "readyz", at+"/readyz", "metrics", at+"/metrics", "status", at+"/statusz")
+	server := &http.Server{
+		Handler: answers, ReadHeaderTimeout: 10 * time.Second,
+		// Who follows the status page does so until this ends.
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/sources"
+)
+
+// The libraries.
+const (
+	nobody    = "nobody"
+	tributary = "tributary"
+	clientGo  = "client-go informer"
+	polling   = "a poll every 5 s"
+	empty     = "the empty program"
+)
+
+// silent keeps the ends of watches, at the end of a process, out of the tables.
+var silent = sources.WithLogger(logr.Discard())
+
+func configOf(url string) *rest.Config {
+	return &rest.Config{
+		Host: url, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf", AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json"},
+	}
+}
+
+// follow has the pods of a node until ctx ends; synced is called once they are there.
+func follow(ctx context.Context, library string, config *rest.Config, node string, synced func()) error {
+	switch library {
+	case tributary:
+		client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
+		if err != nil {
+			return err
+		}
+		return consume(ctx, sources.New(node, silent, sources.APIServer(client)), synced)
+	case clientGo:
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
+		}))
+		pods := factory.Core().V1().Pods().Informer()
+		if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{}); err != nil {
+			return err
+		}
+		factory.StartWithContext(ctx)
+		if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
+			return ctx.Err()
+		}
+		synced()
+		<-ctx.Done()
+		factory.Shutdown()
+		return nil
+	}
+	return fmt.Errorf("no library %q", library)
+}
+
+// consume reads all updates.
+func consume(ctx context.Context, pods *sources.Sources, synced func()) error {
+	go func() {
+		select {
+		case <-pods.Synced():
+			synced()
+		case <-ctx.Done():
+		}
+	}()
+	go func() {
+		for range pods.Updates() {
+		}
+	}()
+	return pods.Run(ctx)
+}
+
+// beAgents is the process of all agents of a row. It says when they are synced; polls are done then.
+func beAgents(ctx context.Context, s settings, library, url string) error {
+	ctx = untilInputEnds(ctx)
+	var ready, running sync.WaitGroup
+	ready.Add(s.Agents)
+	for i := range s.Agents {
+		running.Go(func() {
+			if library == polling {
+				for range s.Rounds {
+					if err := poll(ctx, url, nodeName(i)); err != nil {
+						fmt.Fprintln(os.Stderr, err)
+					}
+				}
+				ready.Done()
+				return
+			}
+			if err := follow(ctx, library, configOf(url), nodeName(i), ready.Done); err != nil && ctx.Err() == nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		})
+	}
+	ready.Wait()
+	fmt.Println("synced")
+	<-ctx.Done()
+	running.Wait()
+	return nil
+}
+
+// poll asks for the pods of a node as a careful poller does: out of the server's cache, and as
+// protobuf. It decodes nothing: what counts is the server.
+func poll(ctx context.Context, url, node string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v1/pods?resourceVersion=0&fieldSelector=spec.nodeName%3D"+node, nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}
+
+// beOne is a process whose memory is measured: it says what it takes, once it has its pods.
+func beOne(ctx context.Context, library, url string) error {
+	ctx = untilInputEnds(ctx)
+	ready := make(chan struct{})
+	ended := make(chan error, 1)
+	switch library {
+	case empty:
+		close(ready)
+	case tributary: // the sources of examples/kubelet-pods
+		folder, err := manifests()
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+		client, err := listwatch.NewRESTClient(configOf(url), corev1.SchemeGroupVersion)
+		if err != nil {
+			return err
+		}
+		pods := sources.New(nodeName(0), silent, sources.APIServer(client), sources.File(folder))
+		go func() { ended <- consume(ctx, pods, func() { close(ready) }) }()
+	default:
+		go func() { ended <- follow(ctx, library, configOf(url), nodeName(0), func() { close(ready) }) }()
+	}
+	select {
+	case <-ready:
+	case err := <-ended:
+		return err
+	}
+	time.Sleep(5 * time.Second) // all is quiet
+	fmt.Println(resident())
+	<-ctx.Done()
+	return nil
+}
+
+func manifests() (folder string, err error) {
+	folder, err = os.MkdirTemp("", "agents-")
+	if err != nil {
+		return "", err
+	}
+	return folder, writeManifest(folder, "v1")
+}
+
+func writeManifest(folder, image string) error {
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd, namespace: kube-system, uid: one, labels: {v: " + image + "}}\n" +
+		"spec: {containers: [{name: main, image: etcd}]}\n"
+	temporary := filepath.Join(folder, ".etcd.yaml")
+	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, filepath.Join(folder, "etcd.yaml"))
+}

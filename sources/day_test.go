@@ -1,0 +1,229 @@
+package sources_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/collection"
+)
+
+// wire is a network within a bubble: an API server behind pipes, which can be taken away.
+type wire struct {
+	accepts  chan net.Conn
+	closed   chan struct{}
+	away     atomic.Bool
+	requests atomic.Int32
+
+	mu    sync.Mutex // guards open
+	open  []net.Conn
+	close func()
+}
+
+func (w *wire) Accept() (net.Conn, error) {
+	select {
+	case conn := <-w.accepts:
+		return conn, nil
+	case <-w.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (w *wire) Close() error   { w.close(); return nil }
+func (w *wire) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (w *wire) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if w.away.Load() {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	here, there := net.Pipe()
+	select {
+	case w.accepts <- there:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open = append(w.open, there)
+	return here, nil
+}
+
+// takeAway cuts all connections, and refuses further ones.
+func (w *wire) takeAway() {
+	w.away.Store(true)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, conn := range w.open {
+		conn.Close()
+	}
+	w.open = nil
+}
+
+// agent is an agent in a bubble: what its updates come to, and its sources.
+type agent struct {
+	*wire
+	pods    *collection.Collection[*corev1.Pod]
+	sources *sources.Sources
+	held    map[types.UID]*corev1.Pod // by the updates; read it when all is quiet
+}
+
+// startAgent runs an agent until the test ends.
+func startAgent(t *testing.T) *agent {
+	w := &wire{accepts: make(chan net.Conn), closed: make(chan struct{})}
+	w.close = sync.OnceFunc(func() { close(w.closed) })
+	api, err := apiserver.NewServer()
+	require.NoError(t, err)
+	a := &agent{wire: w, pods: apiserver.Serve(api, watchcache.Pods()), held: map[types.UID]*corev1.Pod{}}
+	server := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		w.requests.Add(1)
+		api.ServeHTTP(answer, r)
+	})}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(w) }()
+	transport := &http.Transport{DialContext: w.dial}
+	client, err := listwatch.NewRESTClient(&rest.Config{Host: "http://api", Transport: transport}, corev1.SchemeGroupVersion)
+	require.NoError(t, err)
+	a.sources = sources.New("node-1", sources.WithLogger(logr.Discard()), sources.APIServer(client))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, read := make(chan error, 1), make(chan struct{})
+	go func() { ended <- a.sources.Run(ctx) }()
+	go func() {
+		defer close(read)
+		for update := range a.sources.Updates() {
+			for _, pod := range update.Pods {
+				if a.held[pod.UID] = pod; update.Op == sources.Remove {
+					delete(a.held, pod.UID)
+				}
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+		<-read
+		api.Close()
+		require.NoError(t, server.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+		transport.CloseIdleConnections()
+	})
+	return a
+}
+
+func (a *agent) create(t *testing.T, name, image string) {
+	t.Helper()
+	_, err := a.pods.Create(podOf(name, image, uid(""), onNode("node-1")))
+	require.NoError(t, err)
+}
+
+// requireTruth: the updates and Merged are what the server has.
+func (a *agent) requireTruth(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	want := map[types.UID]string{}
+	for _, pod := range a.pods.Snapshot().All() {
+		if pod.Spec.NodeName == "node-1" {
+			want[pod.UID] = fmt.Sprint(pod.Name, pod.Spec.Containers[0].Image, pod.Labels, pod.Status.Message, pod.DeletionTimestamp)
+		}
+	}
+	told, merged := map[types.UID]string{}, map[types.UID]string{}
+	of := func(pod *corev1.Pod) string {
+		labels := pod.Labels
+		return fmt.Sprint(pod.Name, pod.Spec.Containers[0].Image, labels, pod.Status.Message, pod.DeletionTimestamp)
+	}
+	for uid, pod := range a.held {
+		told[uid] = of(pod)
+	}
+	for _, pod := range a.sources.Merged() {
+		merged[pod.Pod.UID] = of(pod.Pod)
+	}
+	require.Equal(t, want, merged)
+	require.Equal(t, want, told)
+}
+
+// TestADayWithoutTheServer: an agent keeps its pods for 24 hours without the API server, says so,
+// and loses nothing of what has changed meanwhile: created, changed, deleted, and created again.
+func TestADayWithoutTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startAgent(t)
+		for i := range 30 {
+			a.create(t, fmt.Sprint("p", i), "v1")
+		}
+		<-a.sources.Synced()
+		time.Sleep(time.Second)
+		a.requireTruth(t)
+		a.takeAway()
+		for hour := range 24 {
+			a.create(t, fmt.Sprint("new", hour), "v1")
+			name := fmt.Sprint("p", hour)
+			pod, err := a.pods.Get("default", name)
+			require.NoError(t, err)
+			pod = pod.DeepCopy()
+			switch hour % 4 {
+			case 0:
+				pod.Labels = map[string]string{"hour": fmt.Sprint(hour)}
+				_, err = a.pods.Update(pod)
+			case 1:
+				pod.Status.Message = fmt.Sprint("at ", hour)
+				_, err = a.pods.UpdateStatus(pod)
+			case 2:
+				_, err = a.pods.Remove("default", name)
+			case 3:
+				_, err = a.pods.Remove("default", name)
+				a.create(t, name, "v2")
+			}
+			require.NoError(t, err)
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			require.Len(t, a.held, 30, "nothing is lost, and nothing is made up")
+			require.Len(t, a.sources.Merged(), 30)
+			require.Error(t, a.sources.Ready(time.Minute))
+			require.False(t, a.sources.SafeToPrune(sources.APISource))
+			state := a.sources.Status()[0]
+			require.Equal(t, reflector.Unreachable, state.Reflector.Class)
+			require.ErrorIs(t, state.Reflector.Err, syscall.ECONNREFUSED)
+		}
+		a.away.Store(false)
+		time.Sleep(4 * time.Second) // a refused server is asked again every two seconds
+		a.requireTruth(t)
+		require.NoError(t, a.sources.Ready(time.Minute))
+		require.True(t, a.sources.SafeToPrune(sources.APISource))
+	})
+}
+
+// TestAQuietDay: while nothing happens, an agent makes two requests an hour at most, and is ready
+// all the time.
+func TestAQuietDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startAgent(t)
+		a.create(t, "web", "v1")
+		<-a.sources.Synced()
+		time.Sleep(time.Second)
+		a.requests.Store(0)
+		for hour := range 24 {
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			require.LessOrEqual(t, a.requests.Load(), int32(2*(hour+1)))
+			require.NoError(t, a.sources.Ready(3*time.Minute))
+		}
+		require.Positive(t, a.requests.Load())
+		a.requireTruth(t)
+	})
+}
