@@ -33,10 +33,10 @@ func KeepEnded(d time.Duration) Option { return option(func(s *Sources) { s.look
 // the kubelet and of its mirror.
 //
 // The look-ups return nil if there is no such pod, and else a pod that is shared and read-only.
-// They take no lock and allocate nothing. They see a state of a source from the moment it is set,
-// read from Updates or not.
+// They take no lock and allocate nothing, but for the first one of all, which makes their tables.
+// They see a state of a source from the moment it is set, read from Updates or not.
 func (s *Sources) ByUID(uid types.UID) *MergedPod {
-	found, _ := s.lookup.now.Load().uids.Get(trie.HashString(string(uid)), string(uid))
+	found, _ := s.tables().uids.Get(trie.HashString(string(uid)), string(uid))
 	return s.lookup.first(found)
 }
 
@@ -45,14 +45,14 @@ func (s *Sources) ByUID(uid types.UID) *MergedPod {
 // containerd://0123.
 func (s *Sources) ByContainerID(id string) *MergedPod {
 	id = withoutRuntime(id)
-	found, _ := s.lookup.now.Load().containers.Get(trie.HashString(id), id)
+	found, _ := s.tables().containers.Get(trie.HashString(id), id)
 	return s.lookup.first(found)
 }
 
 // ByIP finds the pod that has an IP address of its own. Pods on the network of the node have none.
 func (s *Sources) ByIP(address netip.Addr) *MergedPod {
 	address = address.Unmap()
-	found, _ := s.lookup.now.Load().addresses.Get(trie.Hash(address), address)
+	found, _ := s.tables().addresses.Get(trie.Hash(address), address)
 	return s.lookup.first(found)
 }
 
@@ -63,15 +63,15 @@ func (s *Sources) ByCgroup(path string) *MergedPod {
 	if !ok {
 		return nil
 	}
-	found, _ := s.lookup.now.Load().cgroups.Get(trie.Hash(group), group)
+	found, _ := s.tables().cgroups.Get(trie.Hash(group), group)
 	return s.lookup.first(found)
 }
 
 // lookup finds merged pods by their values.
 type lookup struct {
 	keep   time.Duration
-	owners *owners // nil: they are not asked for
-	now    atomic.Pointer[tables]
+	owners *owners                // nil: they are not asked for
+	now    atomic.Pointer[tables] // nil before somebody needs them
 
 	mu     sync.Mutex // guards what follows
 	states map[*feed]Pods
@@ -88,11 +88,38 @@ type tables struct {
 	owned      trie.Map[string, []*MergedPod] // by the UID of their controller
 }
 
-func newLookup() *lookup {
-	l := &lookup{states: map[*feed]Pods{}}
-	l.now.Store(&tables{})
-	return l
+func newLookup() *lookup { return &lookup{states: map[*feed]Pods{}} }
+
+// tables are the present ones. Until the first look-up there are none, and states cost nothing.
+func (s *Sources) tables() *tables {
+	if now := s.lookup.now.Load(); now != nil {
+		return now
+	}
+	return s.lookup.build(s.list)
 }
+
+// build makes the tables of all states. Within the lock list has every feed that has a state.
+func (l *lookup) build(list func() []*feed) *tables {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.now.Load(); now != nil {
+		return now // made by another look-up
+	}
+	next := &edit{owner: trie.NewOwner()}
+	feeds := list()
+	for _, state := range l.states {
+		for key := range state.All() {
+			if _, joined := next.names.Get(trie.HashString(key), key); !joined {
+				l.joinLocked(next, feeds, key)
+			}
+		}
+	}
+	l.now.Store(&next.tables)
+	return &next.tables
+}
+
+// idle reports whether nobody needs tables yet.
+func (l *lookup) idle() bool { return l.now.Load() == nil && l.keep <= 0 && l.owners == nil }
 
 // first is the pod that counts, unless it ended too long ago.
 func (l *lookup) first(found []*MergedPod) *MergedPod {
@@ -112,7 +139,13 @@ func (l *lookup) set(feeds []*feed, f *feed, now Pods) {
 	if now.Len() == 0 {
 		delete(l.states, f)
 	}
-	next := &edit{tables: *l.now.Load(), owner: trie.NewOwner()}
+	if l.idle() {
+		return
+	}
+	next := &edit{owner: trie.NewOwner()}
+	if tables := l.now.Load(); tables != nil {
+		next.tables = *tables
+	}
 	if l.owners != nil {
 		next.controllers = map[types.UID]owned{}
 	}

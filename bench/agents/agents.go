@@ -91,7 +91,8 @@ func consume(ctx context.Context, pods *sources.Sources, synced func()) error {
 	return pods.Run(ctx)
 }
 
-// beAgents is the process of all agents of a row. It says when they are synced; polls are done then.
+// beAgents is the process of all agents of a row. It says when they are synced; polls are over
+// then.
 func beAgents(ctx context.Context, s settings, library, url string) error {
 	ctx = untilInputEnds(ctx)
 	var ready, running sync.WaitGroup
