@@ -20,8 +20,8 @@ import (
 
 // APIServer reads the pods that the API server has bound to the node (spec.nodeName). client is the
 // core/v1 REST client of a clientset. It needs permission to list and watch pods; a node's own
-// credentials have it for the node's pods. A nil client, and a bad option, are an error of Run, or
-// of Add.
+// credentials have it for the node's pods. A watch lasts 30 to 60 minutes, unless options have
+// [reflector.WithWatchTimeout]. A nil client, and a bad option, are an error of Run, or of Add.
 func APIServer(client rest.Interface, options ...reflector.Option) Input {
 	if null.Is(client) {
 		return Input{err: fmt.Errorf("APIServer was given no client (%T): a fake clientset of client-go has none", client)}
