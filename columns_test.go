@@ -32,7 +32,7 @@ var wrapped = []string{
 	"status", "sources", "sources/health", "sources/internal/access", "sources/internal/limit", "sources/internal/live",
 	"sources/kubelet", "sources/manifest",
 	"internal/podapi", "sources/sourcestest", "sources/static", "store", "store/storetest", "undelta",
-	"watchcache", "watchcache/apiserver", "watchcache/collection",
+	"watchcache", "watchcache/apiserver", "watchcache/collection", "watchcache/internal/fieldtypes",
 	"watchcache/internal/apierror", "watchcache/internal/cachetest",
 	"watchcache/internal/object",
 	"informer", "informer/clientgo", "informer/clientgo/informers", "internal/watchlist", "listwatch", "listwatch/listwatchtest", "reflector",

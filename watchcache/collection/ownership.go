@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+	"github.com/tributary-go/tributary/watchcache/internal/fieldtypes"
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
@@ -39,11 +39,10 @@ const unknownManager = "unknown"
 func newOwnership[T store.Object](r watchcache.Resource[T], t traits) (*ownership[T], error) {
 	o := &ownership[T]{kind: r.GroupVersionKind(), types: r.Rules.Types}
 	newManager := managedfields.NewDefaultCRDFieldManager
-	switch {
-	case o.types != nil:
-	case scheme.Scheme.Recognizes(o.kind):
-		o.types, newManager = builtInTypes{}, managedfields.NewDefaultFieldManager
-	default:
+	if types, builtIn := fieldtypes.For(o.kind); o.types == nil && builtIn {
+		o.types, newManager = types, managedfields.NewDefaultFieldManager
+	}
+	if o.types == nil {
 		o.types = managedfields.NewDeducedTypeConverter()
 	}
 	objects := oneVersion[T]{r, o.kind}

@@ -2,37 +2,14 @@ package collection
 
 import (
 	"errors"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 )
-
-// builtIn are the types of the kinds that client-go has.
-var builtIn = sync.OnceValue(func() managedfields.TypeConverter {
-	return applyconfigurations.NewTypeConverter(scheme.Scheme)
-})
-
-// builtInTypes are builtIn, which takes some 70 ms to make: the first write of a client does it.
-type builtInTypes struct{}
-
-// ObjectToTyped implements managedfields.TypeConverter.
-func (builtInTypes) ObjectToTyped(obj runtime.Object, o ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	return builtIn().ObjectToTyped(obj, o...)
-}
-
-// TypedToObject implements managedfields.TypeConverter.
-func (builtInTypes) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
-	return builtIn().TypedToObject(value)
-}
 
 // oneVersion tells the library that there is nothing to convert.
 type oneVersion[T store.Object] struct {
