@@ -32,15 +32,17 @@
 // A change is encoded once per format, whatever the number of watchers, and so are the objects of
 // lists and initial events of a whole collection, within watchcache.WithListBytes. A list is
 // written object by object; the events that a watcher takes at once are one write, up to 32 KiB
-// (TestABurstIsFewWrites). A client that does not read is cut after 30 seconds, and leaves nothing
-// behind (TestBadReadersLeaveNothingBehind).
+// (TestABurstIsFewWrites). An answer of 128 KiB or more that is no watch is compressed if the
+// client accepts gzip, as Go's clients do unless rest.Config has DisableCompression. A client that
+// does not read is cut after 30 seconds, and leaves nothing behind
+// (TestBadReadersLeaveNothingBehind).
 //
 // # How it differs from the API server
 //
 // Not modelled:
 //
 //   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
-//   - Enums and list types in OpenAPI, and gzip.
+//   - Enums and list types in OpenAPI. Websocket watches.
 //   - Subresources but status and scale, and binding and eviction of pods (no log, no exec, no
 //     ephemeral containers). An eviction asks no PodDisruptionBudget. The old /watch/ paths.
 //

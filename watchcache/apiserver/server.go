@@ -141,6 +141,16 @@ func (s *Server) Close() { s.close() }
 // [http.ErrAbortHandler], which net/http turns into a connection that ends too early, for the
 // client to notice.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !acceptsGzip(r) {
+		s.serve(w, r)
+		return
+	}
+	c := &compressor{ResponseWriter: w}
+	s.serve(c, r)
+	c.finish()
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.closed, cancel)()
