@@ -7,5 +7,7 @@ import (
 	_ "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	_ "github.com/tributary-go/tributary/controllerruntime"
+	_ "github.com/tributary-go/tributary/crd"
 	_ "github.com/tributary-go/tributary/informer/clientgo"
+	_ "github.com/tributary-go/tributary/watchcache/builtin"
 )

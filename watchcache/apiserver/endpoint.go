@@ -71,6 +71,14 @@ func (e *resourceEndpoint[T]) describe() []metav1.APIResource {
 	if e.scales != nil {
 		all = append(all, describeScale(r.Plural, !r.ClusterScoped))
 	}
+	switch r.Kind {
+	case requestKind:
+		all = append(all, metav1.APIResource{
+			Name: r.Plural + "/" + approvalName, Kind: r.Kind, Verbs: metav1.Verbs{"get", "patch", "update"},
+		})
+	case accountKind:
+		all = append(all, describeToken(r.Plural))
+	}
 	if r.HasStatus() {
 		all = append(all, metav1.APIResource{
 			Name: r.Plural + "/" + object.Status.Name(), Namespaced: !r.ClusterScoped, Kind: r.Kind,
@@ -96,6 +104,12 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 			return e.notAllowed(c)
 		}
 		return servePodSubresource(c, pods)
+	}
+	switch kind, part := e.cache.Resource().Kind, c.target.Subresource; {
+	case kind == requestKind && part == approvalName:
+		c.target.Subresource = object.Status.Name()
+	case kind == accountKind && part == tokenName && e.collection != nil:
+		return e.serveToken(c)
 	}
 	if e.scales != nil && c.target.Subresource == scaleName {
 		return e.serveScale(c)

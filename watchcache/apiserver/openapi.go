@@ -8,6 +8,7 @@ import (
 
 	openapiv2 "github.com/google/gnostic-models/openapiv2"
 	"google.golang.org/protobuf/proto"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -124,9 +125,10 @@ func published(s *spec.Schema) (document map[string]any) {
 
 // partTypes are the types of subresources that are no status, by kind.
 var partTypes = map[string]reflect.Type{
-	"Binding":  reflect.TypeFor[corev1.Binding](),
-	"Eviction": reflect.TypeFor[policyv1.Eviction](),
-	"Scale":    reflect.TypeFor[autoscalingv1.Scale](),
+	"Binding":      reflect.TypeFor[corev1.Binding](),
+	"Eviction":     reflect.TypeFor[policyv1.Eviction](),
+	"Scale":        reflect.TypeFor[autoscalingv1.Scale](),
+	"TokenRequest": reflect.TypeFor[authenticationv1.TokenRequest](),
 }
 
 // versionPath is where a group version is served.

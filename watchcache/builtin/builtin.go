@@ -2,13 +2,18 @@ package builtin
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/watchcache/collection"
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
@@ -40,16 +45,30 @@ func Of[T store.Object]() watchcache.Resource[T] {
 
 // Serve adds collections of all built-in kinds that the server does not serve yet, pods as
 // *corev1.Pod and the others as store.Object: their code is then in the program once, and not once
-// for each of some fifty Go types.
+// for each of some fifty Go types. The namespaces of a new cluster are there.
 func Serve(s *apiserver.Server) {
 	if pods := watchcache.Pods(); !s.Serves(pods.GroupVersionResource()) {
 		apiserver.Serve(s, pods)
 	}
 	for _, r := range All() {
-		if !s.Serves(r.GroupVersionResource()) {
-			apiserver.Serve(s, r)
+		if s.Serves(r.GroupVersionResource()) {
+			continue
+		}
+		c := apiserver.Serve(s, r)
+		if r.Kind != "Namespace" {
+			continue
+		}
+		for _, name := range systemNamespaces {
+			if _, err := c.With(collection.WriteOptions{}).Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+				panic(err) // the collection is new
+			}
 		}
 	}
+}
+
+// systemNamespaces are those that kube-apiserver makes.
+var systemNamespaces = []string{
+	metav1.NamespaceDefault, corev1.NamespaceNodeLease, metav1.NamespacePublic, metav1.NamespaceSystem,
 }
 
 // resource describes a kind.
@@ -94,7 +113,18 @@ func typedAs[T store.Object](r watchcache.Resource[store.Object]) watchcache.Res
 		typed.Rules.Default = func(obj T) { fill(any(obj).(store.Object)) }
 	}
 	if complete := r.Rules.Complete; complete != nil {
-		typed.Rules.Complete = func(obj, stored T) { complete(any(obj).(store.Object), any(stored).(store.Object)) }
+		typed.Rules.Complete = func(obj, stored T) { complete(untyped(obj), untyped(stored)) }
+	}
+	if validate := r.Rules.Validate; validate != nil {
+		typed.Rules.Validate = func(obj, stored T) field.ErrorList { return validate(untyped(obj), untyped(stored)) }
 	}
 	return typed
+}
+
+// untyped is an object as a rule sees it: nil if there is none.
+func untyped[T store.Object](obj T) store.Object {
+	if value := reflect.ValueOf(obj); !value.IsValid() || value.IsNil() {
+		return nil
+	}
+	return obj
 }

@@ -3,14 +3,18 @@ package builtin_test
 import (
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	autoscalingac "k8s.io/client-go/applyconfigurations/autoscaling/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -143,4 +147,65 @@ func TestApply(t *testing.T) {
 		require.True(t, applied.Spec.Paused)
 		require.Equal(t, "i", applied.Spec.Template.Spec.Containers[0].Image)
 	}
+}
+
+// TestApplyScale: an applied scale is named by its path alone.
+func TestApplyScale(t *testing.T) {
+	deployments := newClient(t).AppsV1().Deployments("ns")
+	_, err := deployments.Create(t.Context(), front(), metav1.CreateOptions{})
+	require.NoError(t, err)
+	applied, err := deployments.ApplyScale(t.Context(), "front",
+		autoscalingac.Scale().WithSpec(autoscalingac.ScaleSpec().WithReplicas(4)), metav1.ApplyOptions{FieldManager: "me", Force: true})
+	require.NoError(t, err)
+	require.Equal(t, int32(4), applied.Spec.Replicas)
+}
+
+// TestSecrets: text becomes data, the type is filled in, and stays.
+func TestSecrets(t *testing.T) {
+	secrets := newClient(t).CoreV1().Secrets("ns")
+	created, err := secrets.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"k": "v"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, corev1.SecretTypeOpaque, created.Type)
+	require.Equal(t, map[string][]byte{"k": []byte("v")}, created.Data)
+	require.Empty(t, created.StringData)
+	created.Type = corev1.SecretTypeDockercfg
+	_, err = secrets.Update(t.Context(), created, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+}
+
+// TestSystemNamespaces: what runs on a new cluster finds its namespaces, with their labels.
+func TestSystemNamespaces(t *testing.T) {
+	namespaces := newClient(t).CoreV1().Namespaces()
+	found, err := namespaces.Get(t.Context(), metav1.NamespaceDefault, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, corev1.NamespaceActive, found.Status.Phase)
+	require.Equal(t, map[string]string{corev1.LabelMetadataName: metav1.NamespaceDefault}, found.Labels)
+}
+
+// TestPartsOfKinds: a request for a certificate is approved, and an account gets a token.
+func TestPartsOfKinds(t *testing.T) {
+	client := newClient(t)
+	requests := client.CertificatesV1().CertificateSigningRequests()
+	request, err := requests.Create(t.Context(), &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "r"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"},
+	}
+	approved, err := requests.UpdateApproval(t.Context(), "r", request, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Len(t, approved.Status.Conditions, 1)
+
+	accounts := client.CoreV1().ServiceAccounts("ns")
+	_, err = accounts.CreateToken(t.Context(), "a", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	_, err = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	token, err := accounts.CreateToken(t.Context(), "a", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, token.Status.Token)
+	require.True(t, token.Status.ExpirationTimestamp.After(time.Now()))
 }

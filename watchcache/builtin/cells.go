@@ -180,14 +180,14 @@ func servicePorts(s *corev1.Service) any {
 	return orNone(strings.Join(ports, ","))
 }
 
-type field = watchcache.Field[store.Object]
+type fieldLabel = watchcache.Field[store.Object]
 
-func selectable[T store.Object](label string, value func(T) string) field {
-	return field{Label: label, Value: func(obj store.Object) string { return value(obj.(T)) }}
+func selectable[T store.Object](label string, value func(T) string) fieldLabel {
+	return fieldLabel{Label: label, Value: func(obj store.Object) string { return value(obj.(T)) }}
 }
 
 // fields are the field labels of a kind beside its name and namespace.
-var fields = map[string][]field{
+var fields = map[string][]fieldLabel{
 	"Event": {
 		selectable("involvedObject.kind", func(e *corev1.Event) string { return e.InvolvedObject.Kind }),
 		selectable("involvedObject.namespace", func(e *corev1.Event) string { return e.InvolvedObject.Namespace }),

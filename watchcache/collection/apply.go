@@ -34,7 +34,7 @@ func (c *Collection[T]) apply(namespace, name string, configuration []byte, forc
 	if err != nil {
 		return obj, false, err
 	}
-	if applied.GetName() == "" && c.client {
+	if isScale := c.resource().Kind == scaleKind; applied.GetName() == "" && c.client && !isScale {
 		return obj, false, apierror.BadRequest("the applied configuration has no name")
 	}
 	applied.SetName(name)

@@ -20,12 +20,15 @@ import (
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
+// scaleKind is the kind of the objects behind the subresource scale, whose name is in the path.
+const scaleKind = "Scale"
+
 // Scales are the scale subresources of a collection whose [watchcache.Resource] has a Scale: to
 // update or patch one writes the wanted number of replicas of the object of its name. They cannot
 // be created, deleted or listed, and have no cache to read. Errors are those of the collection.
 func (c *Collection[T]) Scales() (*Collection[*autoscalingv1.Scale], error) {
 	r := watchcache.Resource[*autoscalingv1.Scale]{
-		Group: autoscalingv1.GroupName, Version: "v1", Plural: c.resource().Plural, Kind: "Scale",
+		Group: autoscalingv1.GroupName, Version: "v1", Plural: c.resource().Plural, Kind: scaleKind,
 		ClusterScoped: c.resource().ClusterScoped, Rules: watchcache.Rules[*autoscalingv1.Scale]{Types: c.resource().Rules.Types},
 		Columns: []watchcache.Column[*autoscalingv1.Scale]{
 			{Name: "Desired", Type: "integer", Value: func(s *autoscalingv1.Scale) any { return s.Spec.Replicas }},
@@ -35,6 +38,9 @@ func (c *Collection[T]) Scales() (*Collection[*autoscalingv1.Scale], error) {
 	}
 	if !c.traits.custom { // whose own rules say so
 		r.Rules.Validate = checkScale
+	}
+	if r.Rules.Types == nil { // client-go's do not have the kind
+		r.Rules.Types = managedfields.NewDeducedTypeConverter()
 	}
 	none, err := watchcache.NewCache(r)
 	if err != nil {

@@ -38,7 +38,7 @@ func (c *Collection[T]) Create(obj T) (created T, err error) {
 func (c *Collection[T]) create(next T) (created T, err error) {
 	c.resource().SetKind(next)
 	switch version, err := parseVersion(next.GetResourceVersion()); {
-	case err == nil && version != 0:
+	case err == nil && version != 0 && !c.options.DryRun: // the storage refuses it
 		return created, apierror.Unclassified("resourceVersion should not be set on objects to be created")
 	default:
 		next.SetResourceVersion("")
