@@ -154,9 +154,9 @@ func (c *Cache[T]) change(op string, obj T, do func(T) (store.Change[T], error))
 	return nil
 }
 
-// Replace makes items the whole content. Watchers see it as the difference to the old content,
-// deletions included, or get a 410 where that difference is larger than the window or the resource
-// version has gone back.
+// Replace makes items the whole content. Watchers see it as the difference to the old content. A
+// watcher gets a 410 instead if the difference is larger than the window, if the resource version
+// has gone back, or if it loses an object and that is not all.
 func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()

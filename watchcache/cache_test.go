@@ -147,14 +147,44 @@ func TestSelectorsTurnChangesIntoTheirOwn(t *testing.T) {
 
 func TestReplaceIsADifference(t *testing.T) {
 	c := newCache(t)
+	require.NoError(t, c.Replace(store.Items(stored("kept", 3), stored("changed", 4)), store.At("5")))
+	f := start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"}))
+	require.NoError(t, c.Replace(store.Items(stored("kept", 3), stored("new", 9), stored("changed", 8)), store.At("20")))
+	f.Require("MODIFIED changed@8", "ADDED new@9")
+	start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"})).Require("MODIFIED changed@8", "ADDED new@9")
+}
+
+// TestReplaceTellsALossAlone: nobody knows when a watcher lost an object. A watcher that would be
+// told more gets a 410, and so does a watch from a version in between.
+func TestReplaceTellsALossAlone(t *testing.T) {
+	c := newCache(t)
+	watch := func(version, name string) *cachetest.Follow {
+		options := metav1.ListOptions{ResourceVersion: version}
+		if name != "" {
+			options.FieldSelector = "metadata.name=" + name
+		}
+		return start(t, c.Watch(t.Context(), options))
+	}
 	recreated := stored("recreated", 12)
 	recreated.UID = "another"
 	require.NoError(t, c.Replace(store.Items(stored("gone", 2), stored("kept", 3), stored("recreated", 4)), store.At("5")))
-	f := start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"}))
+	all, ofGone, ofNew, ofRecreated := watch("5", ""), watch("5", "gone"), watch("5", "new"), watch("5", "recreated")
+	ahead := watch("7", "kept")
 	require.NoError(t, c.Replace(store.Items(stored("kept", 3), stored("new", 9), recreated), store.At("20")))
-	f.Require("ADDED new@9", "DELETED recreated@11", "ADDED recreated@12", "DELETED gone@20")
-	start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "9"})).
-		Require("DELETED recreated@11", "ADDED recreated@12", "DELETED gone@20")
+	all.RequireExpired()
+	ofRecreated.RequireExpired()
+	ahead.RequireExpired()
+	ofGone.Require("DELETED gone@20")
+	ofNew.Require("ADDED new@9")
+	for _, version := range []string{"6", "9", "19"} {
+		watch(version, "gone").RequireExpired()
+		watch(version, "kept").RequireExpired()
+	}
+	watch("5", "gone").Require("DELETED gone@20")
+	watch("5", "").RequireExpired()
+	later := watch("20", "")
+	require.NoError(t, c.Add(stored("later", 21)))
+	later.Require("ADDED later@21")
 }
 
 // A watcher that comes after the list's version was known must still be told.
@@ -164,9 +194,9 @@ func TestReplaceTellsOtherContentUnderTheSameVersion(t *testing.T) {
 	f := start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"}))
 	changed := stored("a", 2)
 	changed.Annotations = map[string]string{"default": "set"}
-	require.NoError(t, c.Replace(store.Items(changed, stored("b", 3), stored("new", 9)), store.At("20")))
-	f.Require("ADDED new@9", "MODIFIED a@2") // the event is at 20, its object at its own version
-	start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "9"})).Require("MODIFIED a@2")
+	require.NoError(t, c.Replace(store.Items(changed, stored("b", 3)), store.At("20")))
+	f.Require("MODIFIED a@2") // the event is at 20, its object at its own version
+	start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "5"})).Require("MODIFIED a@2")
 }
 
 func TestReplaceThatGoesBackExpiresWatchers(t *testing.T) {

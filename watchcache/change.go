@@ -36,11 +36,9 @@ type change[T store.Object] struct {
 	old, now T      // the zero T stands for absent
 
 	// For exact lists: from version complete on, until the next change, the content is what it was
-	// before the next change. A change that a Replace found lies in a gap: between before and the
-	// list's version nobody knows what the content was.
+	// before the next change.
 	complete uint64
-	gap      bool
-	before   uint64
+	gap      *gap // in which a Replace found the change; nil if it came as an event
 
 	at       time.Duration // since the cache was made
 	lanes    []*lane[T]    // that it went into; guarded by the cache's mu
@@ -71,6 +69,11 @@ func (c *change[T]) seenBy(keep *selection[T]) (d Delivery[T], ok bool) {
 		return d, false
 	}
 	return d, true
+}
+
+// undated reports whether the content has changed under a version that watchers had passed.
+func (c *change[T]) undated() bool {
+	return c.gap != nil && !pointer.None(c.now) && versionOf(c.now) <= c.gap.before
 }
 
 // departed is the old state under the version of the change.

@@ -39,12 +39,15 @@
 //  7. With [WithUpstream], a read that names no version shows every write that the upstream had
 //     made before (TestReadsWithoutAVersionAreProvenFresh). Without, it shows the present copy.
 //  8. A watcher that has ended leaves nothing behind (TestWatchersLeaveNothingBehind).
+//  9. Caches that follow one origin may share clients. A watch that moves from one cache to another
+//     loses nothing, or is a 410 (TestClientsMoveBetweenCaches).
 //
 // # Limits
 //
 // Deliveries to different watchers are not ordered among each other. Events are not merged: a
 // watcher sees each version of an object. After a [Cache.Replace] nobody knows the states that were
-// skipped: exact lists at versions between the two lists are a 410.
+// skipped: lists and watches at versions between the two are a 410. A watcher is told the
+// difference, unless it loses an object and that is not all: then it gets a 410.
 //
 // # How events find their watchers
 //

@@ -30,17 +30,20 @@ func (c *Cache[T]) publish(version uint64, changes ...*change[T]) {
 // publishList makes a replaced content visible; the writing lock is held.
 func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 	known := c.filled && version >= c.version
+	skipped := &gap{before: c.version, to: version}
 	var changes []*change[T]
 	if known {
 		changes = changesBetween(before, c.objects.Snapshot(), c.version, version)
 	}
 	c.mu.Lock()
-	if !known {
+	if known {
+		c.window.skip(skipped)
+	} else {
 		c.forgetAll(version, c.filled)
 	}
 	for i, ch := range changes {
-		ch.before, ch.gap, ch.complete = c.version, true, math.MaxUint64
-		ch.version = min(max(ch.version, c.version), version)
+		ch.gap, ch.complete = skipped, math.MaxUint64
+		ch.version = min(max(ch.version, c.version+1), version)
 		if i == len(changes)-1 {
 			ch.complete = version
 		}
@@ -49,8 +52,8 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 	c.replacing, c.version, c.filled = nil, version, true
 	c.mu.Unlock()
 	c.wake()
-	if !known {
-		c.wakeEverybody()
+	if !known || skipped.to > skipped.before+1 {
+		c.wakeEverybody() // those that wait for a version of the gap, too
 	}
 	c.changed.Broadcast()
 }

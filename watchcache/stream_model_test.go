@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -47,7 +49,11 @@ var kinds = []struct {
 type told struct {
 	old, now *corev1.Pod
 	version  int
+	gap      *skipped // of a relist
 }
+
+// skipped is what a relist did not see: the time between two versions.
+type skipped struct{ before, to int }
 
 // line is the event that a selection sees of it, if it sees any.
 func (e told) line(keeps func(*corev1.Pod) bool) (string, bool) {
@@ -143,6 +149,10 @@ func (h *history) read(f *follower) bool {
 		synctest.Wait()
 		select {
 		case line := <-f.events:
+			if line == "410" && len(f.want) > 0 && f.want[0] == line {
+				f.stop()
+				return false
+			}
 			if line == "410" {
 				h.cut++
 				behind := f.others
@@ -174,10 +184,24 @@ func (h *history) follow() {
 	if back > 0 {
 		from = max(h.floor, h.changes[len(h.changes)-back].version)
 	}
-	for _, e := range h.changes {
-		if e.version > from {
-			h.expect(f, e)
+	for rest := h.changes; len(rest) > 0; {
+		n, gap := 1, rest[0].gap
+		for gap != nil && n < len(rest) && rest[n].gap == gap {
+			n++
 		}
+		switch now := rest[:n]; {
+		case gap != nil && from > gap.before && from < gap.to:
+			f.want = append(f.want, "410")
+		case gap != nil && from <= gap.before, gap == nil && now[0].version > from:
+			h.expect(f, now...)
+		default:
+			for _, e := range now {
+				if e.version > from {
+					h.expect(f, e)
+				}
+			}
+		}
+		rest = rest[n:]
 	}
 	options := kinds[f.kind].options
 	options.ResourceVersion = strconv.Itoa(from)
@@ -192,20 +216,31 @@ func (h *history) end(i int) {
 	h.followers = append(h.followers[:i], h.followers[i+1:]...)
 }
 
-func (h *history) expect(f *follower, e told) {
-	if line, ok := e.line(kinds[f.kind].keeps); ok {
-		f.want = append(f.want, line)
+// expect has a follower be told of a change, or of those of one relist. If it loses an object in a
+// relist, and that is not all, it is cut.
+func (h *history) expect(f *follower, changes ...told) {
+	var lines []string
+	loses := false
+	for _, e := range changes {
+		if line, seen := e.line(kinds[f.kind].keeps); seen {
+			lines = append(lines, line)
+			loses = loses || e.gap != nil && strings.HasPrefix(line, "DELETED")
+		}
 	}
+	if loses && len(lines) > 1 {
+		lines = slices.Repeat([]string{"410"}, len(lines))
+	}
+	f.want = append(f.want, lines...)
 	if len(f.want) > 0 || f.others > 0 {
-		f.others++
+		f.others += len(changes)
 	}
 }
 
-// note tells the model of a change.
-func (h *history) note(e told) {
-	h.changes = append(h.changes, e)
+// note tells the model of a change, or of those of one relist.
+func (h *history) note(changes ...told) {
+	h.changes = append(h.changes, changes...)
 	for _, f := range h.followers {
-		h.expect(f, e)
+		h.expect(f, changes...)
 	}
 }
 
@@ -240,31 +275,38 @@ func (h *history) write() {
 		}
 	default:
 		require.NoError(h.t, h.cache.Update(p))
-		h.replaced(old, p)
+		for _, e := range h.replaced(old, p) {
+			h.note(e)
+		}
 	}
 }
 
-// replaced tells the model that one object has taken the place of another.
-func (h *history) replaced(old, p *corev1.Pod) {
+// replaced are the changes when one object takes the place of another.
+func (h *history) replaced(old, p *corev1.Pod) (changes []told) {
 	h.pods[store.KeyOf(p)] = p
 	if old != nil && old.UID != p.UID {
-		h.note(told{old: old, version: h.version - 1})
+		changes = append(changes, told{old: old, version: h.version - 1})
 		old = nil
 	}
-	h.note(told{old: old, now: p, version: h.version})
+	return append(changes, told{old: old, now: p, version: h.version})
 }
 
 // relist replaces the content: one object is new or has changed, and one is gone.
 func (h *history) relist(p *corev1.Pod) {
-	h.replaced(h.pods[store.KeyOf(p)], p)
+	gap := &skipped{h.version - 1, h.version + 1}
+	changes := h.replaced(h.pods[store.KeyOf(p)], p)
 	h.version++
 	for key, held := range h.pods {
 		if held != p {
 			delete(h.pods, key)
-			h.note(told{old: held, version: h.version})
+			changes = append(changes, told{old: held, version: h.version})
 			break
 		}
 	}
+	for i := range changes {
+		changes[i].gap, changes[i].version = gap, max(changes[i].version, gap.before+1)
+	}
+	h.note(changes...)
 	var items []*corev1.Pod
 	for _, held := range h.pods {
 		items = append(items, held)

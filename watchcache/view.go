@@ -99,6 +99,12 @@ func (v *view[T]) takeBack(c *change[T]) {
 }
 
 // floor is the oldest version from which every change is held.
+func (c *Cache[T]) knows(version uint64) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.window.knows(version)
+}
+
 func (c *Cache[T]) floor() uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -58,6 +58,9 @@ type Watcher[T store.Object] struct {
 	asked    uint64    // how often bookmarks had been asked for when the last one was sent
 	deadline time.Time // zero: none
 
+	gap        *gap          // in which the last change was
+	difference []Delivery[T] // what it has seen of the gap
+
 	events  []Delivery[T]  // what was last read
 	one     [1]Delivery[T] // room for it, most of the time
 	burst   *[]Delivery[T] // room for more, borrowed until the next wait
@@ -289,13 +292,17 @@ func (w *Watcher[T]) read() (more bool, err error) {
 	clear(w.events)
 	w.events = w.room(1)
 	began, ok := w.position, false
+	if w.skips && !w.cache.knows(w.after) {
+		w.cache.stats.tooOld.Add(1)
+		return false, tooOld(w.after, w.cache.floor())
+	}
 	if l := w.lane.Load(); l != nil && l.trigger != nil {
 		ok = w.readLane(l)
 	} else {
 		ok = w.readWindow()
 	}
 	if !ok && len(w.events) == 0 {
-		if w.position < w.cache.lost.Load() {
+		if w.position < w.cache.lost.Load() || w.gap != nil {
 			w.cache.stats.tooOld.Add(1)
 		} else {
 			w.cache.stats.tooSlow.Add(1)
@@ -315,12 +322,17 @@ func (w *Watcher[T]) readWindow() bool {
 			return false
 		case c == nil:
 			if w.lane.Load() != nil || w.cache.join(w) {
+				w.tellDifference()
 				return true
 			}
 			continue
 		}
+		weight, ok := w.see(c)
+		if !ok {
+			return false
+		}
 		w.position++
-		if bytes += w.see(c); w.full(bytes) {
+		if bytes += weight; w.full(bytes) {
 			return true
 		}
 	}
@@ -332,13 +344,23 @@ func (w *Watcher[T]) readLane(l *lane[T]) bool {
 	for bytes := int64(0); ; {
 		n, ok := l.read(w.position, few[:], &w.cache.window.backlog)
 		for _, c := range few[:n] {
+			weight, ok := w.see(c)
+			if !ok {
+				return false
+			}
 			w.position = c.number + 1
-			if bytes += w.see(c); w.full(bytes) {
+			if bytes += weight; w.full(bytes) {
 				return true
 			}
 		}
-		if n < len(few) {
-			return ok
+		switch {
+		case !ok:
+			return false
+		case n == 0:
+			w.tellDifference()
+			return true
+		case n < len(few) && w.gap == nil:
+			return true
 		}
 	}
 }
@@ -346,20 +368,51 @@ func (w *Watcher[T]) readLane(l *lane[T]) bool {
 func (w *Watcher[T]) full(bytes int64) bool { return len(w.events) == batchSize || bytes >= batchBytes }
 
 // see adds what is to be seen of a change to events. It returns its weight.
-func (w *Watcher[T]) see(c *change[T]) int64 {
+//
+// What it sees of a gap it holds back until it has seen all. If the watcher is to lose an object,
+// nobody knows at which version. A client that is cut off in the middle goes on from the version
+// that it was told last, perhaps on another server, and would keep that object. So the loss is told
+// if it is the only change; ok is false otherwise.
+func (w *Watcher[T]) see(c *change[T]) (weight int64, ok bool) {
 	w.reached = c.version
-	if w.skips && c.version <= w.after {
-		return 0
+	if c.gap != w.gap {
+		w.tellDifference()
 	}
-	d, ok := c.seenBy(w.keep)
-	if !ok {
-		return 0
+	switch {
+	case w.skips && c.gap != nil && c.gap.holds(w.after):
+		w.gap = c.gap
+		return 0, false
+	case w.skips && c.version <= w.after:
+		return 0, true
 	}
-	if len(w.events) == cap(w.events) {
-		w.events = append(w.room(batchSize), w.events...)
+	w.skips = false
+	d, seen := c.seenBy(w.keep)
+	switch {
+	case !seen:
+		return 0, true
+	case c.gap == nil:
+		if len(w.events) == cap(w.events) {
+			w.events = append(w.room(batchSize), w.events...)
+		}
+		w.events = append(w.events, d)
+		return c.heft, true
 	}
-	w.events = append(w.events, d)
-	return c.heft
+	if w.gap = c.gap; len(w.difference) == 0 {
+		w.cache.mu.RLock() // until the whole gap has been entered
+		w.cache.mu.RUnlock()
+	}
+	lost := func(d Delivery[T]) bool { return d.Type == watch.Deleted || d.of.undated() }
+	if len(w.difference) > 0 && (lost(d) || lost(w.difference[0])) {
+		return 0, false
+	}
+	w.difference = append(w.difference, d)
+	return c.heft, true
+}
+
+// tellDifference adds what the watcher has seen of a gap to events.
+func (w *Watcher[T]) tellDifference() {
+	w.events = append(w.events, w.difference...)
+	w.gap, w.difference = nil, nil
 }
 
 // room is an empty slice for n events.

@@ -1,6 +1,7 @@
 package watchcache
 
 import (
+	"slices"
 	"sort"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,18 @@ type window[T store.Object] struct {
 	// oldest change, the content was what it was just before that change.
 	floor    uint64
 	complete uint64
+	gaps     []*gap // oldest first
 }
+
+// gap is the time that a Replace has skipped, from the version before to the list's version: nobody
+// knows what the content was in between. A client that comes with such a version, from another
+// server, may hold objects of which no change tells.
+type gap struct{ before, to uint64 }
+
+func (g *gap) holds(version uint64) bool { return version > g.before && version < g.to }
+
+// mostGaps bounds what a quiet collection remembers of its relists.
+const mostGaps = 64
 
 // limits bound a window. The newest change always stays.
 type limits struct {
@@ -72,6 +84,21 @@ func (w *window[T]) drop() {
 	oldest.lanes = nil
 }
 
+// skip notes a gap.
+func (w *window[T]) skip(g *gap) {
+	w.gaps = slices.DeleteFunc(w.gaps, func(g *gap) bool { return g.to <= w.floor })
+	if len(w.gaps) == mostGaps {
+		w.floor = max(w.floor, w.gaps[0].to)
+		w.gaps = slices.Delete(w.gaps, 0, 1)
+	}
+	w.gaps = append(w.gaps, g)
+}
+
+// knows reports whether the content at a version can have been what the changes say.
+func (w *window[T]) knows(version uint64) bool {
+	return version >= w.floor && !slices.ContainsFunc(w.gaps, func(g *gap) bool { return g.holds(version) })
+}
+
 // clear forgets all changes: the history begins with the present content at version. Watchers that
 // had read everything go on, unless lost says that there is something which they will never see.
 func (w *window[T]) clear(version uint64, lost bool) {
@@ -81,13 +108,13 @@ func (w *window[T]) clear(version uint64, lost bool) {
 	if lost {
 		w.Skip(1)
 	}
-	w.floor, w.complete = version, version
+	w.floor, w.complete, w.gaps = version, version, nil
 }
 
 // after is the position from which a watcher sees all changes after version; ok is false when some
-// are gone.
+// are gone, or were never seen.
 func (w *window[T]) after(version uint64) (position uint64, ok bool) {
-	if version < w.floor {
+	if !w.knows(version) {
 		return 0, false
 	}
 	return w.First() + uint64(sort.Search(w.Len(), func(i int) bool {
@@ -101,11 +128,6 @@ func (w *window[T]) since(version uint64) (position uint64, ok bool) {
 	position, ok = w.after(version)
 	if !ok {
 		return 0, false
-	}
-	if position < w.Next() {
-		if c := w.At(position); c.gap && version > c.before {
-			return 0, false
-		}
 	}
 	complete := w.complete
 	if position > w.First() {
