@@ -67,7 +67,7 @@ func TestStory(t *testing.T) {
 func play(t *testing.T, o options, stderr io.Writer) (lines *bufio.Scanner, end func()) {
 	t.Helper()
 	stdout, out := io.Pipe()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	ended := make(chan error, 1)
 	go func() {
 		ended <- execute(ctx, o, out, stderr)

@@ -46,7 +46,7 @@ type logFile struct {
 func (t *tail) read(budget int, tell func(line []byte)) (more bool, err error) {
 	for budget > 0 {
 		if t.file == nil {
-			if opened, err := t.open(); !opened {
+			if opened, err := t.open(); err != nil || !opened {
 				return false, err
 			}
 		}
@@ -63,7 +63,9 @@ func (t *tail) read(budget int, tell func(line []byte)) (more bool, err error) {
 		}
 		if n == 0 {
 			t.flush(tell)
-			t.begin(*next)
+			if err := t.begin(*next); err != nil {
+				return false, err
+			}
 		}
 	}
 	return true, nil
@@ -123,16 +125,26 @@ func (t *tail) open() (opened bool, err error) {
 	here := slices.IndexFunc(files, func(f logFile) bool { return t.at.Inode != 0 && inode(f.info) == t.at.Inode })
 	if here < 0 {
 		here = max(0, slices.IndexFunc(files, func(f logFile) bool { return t.at.Inode == 0 || f.restart >= t.at.Restart }))
-		t.at = position{Restart: files[here].restart, Inode: inode(files[here].info)}
+		err := t.begin(files[here])
+		return t.file != nil, err
 	}
 	t.file, err = os.Open(filepath.Join(t.folder, files[here].name))
-	return err == nil, err
+	return true, err
 }
 
-// begin goes on with another file.
-func (t *tail) begin(f logFile) {
+// begin goes on at the beginning of another file.
+func (t *tail) begin(f logFile) error {
+	file, err := os.Open(filepath.Join(t.folder, f.name))
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil || !os.SameFile(info, f.info) { // it was rotated since it was listed: look again
+		return errors.Join(err, file.Close())
+	}
 	t.close()
-	t.at = position{Restart: f.restart, Inode: inode(f.info)}
+	t.file, t.at = file, position{Restart: f.restart, Inode: inode(info)}
+	return nil
 }
 
 func (t *tail) close() {
