@@ -92,8 +92,8 @@
     ahead = Date.now() - Date.parse(frame.at);
     if (frame.summary) {
       summary.innerHTML = frame.summary;
-      document.title = summary.querySelector(".verdict").classList.contains("synced") ? title : "(!) " + title;
     }
+    document.title = summary.querySelector(".verdict").classList.contains("synced") ? title : "(!) " + title;
     for (const [name, html] of Object.entries(frame.rows || {})) replace(name, html);
     if (frame.order) arrange(frame.order);
     if (frame.changes) {
@@ -105,7 +105,7 @@
       count.textContent = seen + " since the page was opened";
     }
     live.textContent = "live";
-    live.className = "";
+    document.body.classList.remove("lost");
     age();
   };
   const follow = () => {
@@ -113,7 +113,8 @@
     source.onmessage = (event) => show(JSON.parse(event.data));
     source.onerror = () => {
       live.textContent = "not connected: the page stands still";
-      live.className = "lost";
+      document.body.classList.add("lost");
+      document.title = "(?) " + title;
       if (source.readyState === EventSource.CLOSED) setTimeout(follow, 5000); // such as 503
     };
   };

@@ -17,8 +17,12 @@ import (
 	"github.com/munnerz/goautoneg"
 )
 
-// maxViewers bounds the streams of events.
-const maxViewers = 100
+const (
+	// maxViewers bounds the streams of events.
+	maxViewers = 100
+	// patience is how long a viewer may not read: one that hangs would keep its place for ever.
+	patience = 10 * time.Second
+)
 
 // The forms of an answer, by media type. The first one is for a client that accepts anything.
 const (
@@ -77,7 +81,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		form = goautoneg.Negotiate(accept, forms)
 	}
 	if form == asEvents {
-		h.follow(w, r)
+		if header.Set("Content-Type", asEvents); r.Method == http.MethodGet {
+			h.follow(w, r)
+		}
 		return
 	}
 	var body bytes.Buffer
@@ -164,7 +170,6 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.tail.leave()
-	w.Header().Set("Content-Type", asEvents)
 	var last frame
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
@@ -196,8 +201,10 @@ func send(w http.ResponseWriter, data any) error {
 	if err != nil {
 		return err
 	}
+	connection := http.NewResponseController(w)
+	_ = connection.SetWriteDeadline(time.Now().Add(patience)) // where there are deadlines
 	if _, err := fmt.Fprintf(w, "data: %s\n\n", line); err != nil {
 		return err
 	}
-	return http.NewResponseController(w).Flush()
+	return connection.Flush()
 }

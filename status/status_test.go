@@ -146,6 +146,7 @@ func TestAPersonSeesTheStaleCopy(t *testing.T) {
 	require.Regexp(t, `(?m)^failing   pods +informer +1 `, text)
 	require.Contains(t, text, "connection refused")
 	require.Contains(t, text, "do:    Start the server")
+	require.Regexp(t, `(?m)^          since: \S+ \(\d+s\) unreachable$`, text)
 	a.start()
 	a.create("more")
 	until(`class="copy synced"`, `Objects<dd>2<`)
@@ -339,6 +340,10 @@ func TestStates(t *testing.T) {
 		require.Len(t, d.Copies, 1)
 		require.Equal(t, row.want, d.Copies[0].State, "%+v", row.of)
 		require.Equal(t, row.causes, d.Copies[0].Causes)
+		var text strings.Builder
+		page.ServeHTTP(viewer{&text, http.Header{}}, httptest.NewRequest(http.MethodGet, "/", nil))
+		require.Equal(t, row.want != status.Synced, strings.Contains(text.String(), "since: "))
+		require.Equal(t, row.want == status.Late, strings.Contains(text.String(), "waits: "), text.String())
 		untrack()
 	}
 }
@@ -363,7 +368,7 @@ func TestTheLastHour(t *testing.T) {
 		request := httptest.NewRequest(http.MethodGet, "/", nil)
 		request.Header.Set("Accept", "text/html")
 		page.ServeHTTP(viewer{&html, http.Header{}}, request)
-		require.Contains(t, html.String(), `at most 69"><polyline points="0,13.3 1,13.1 `)
+		require.Contains(t, html.String(), `at most 69"><path d="M0,16V13.0h1V16M1,16V12.8h1V16`)
 		hour := page.Document().Copies[0].Hour
 		require.Len(t, hour, 60)
 		require.Equal(t, 10, hour[0])

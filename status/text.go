@@ -20,11 +20,17 @@ func writeText(w io.Writer, d Document) error {
 		}
 		fmt.Fprintf(&out, "%-9s %-32s %-10s %9d %9.1f %10s %10s\n",
 			c.State, printable(c.Name), c.Kind, c.Objects, c.EventsPerSecond, age(d.At, c.LastContact), lag)
+		if c.State != Synced {
+			fmt.Fprintf(&out, "          since: %s (%s) %s\n", c.Since.Format(time.RFC3339), age(d.At, c.Since), strings.Join(c.Classes, ", "))
+		}
 		for _, line := range c.Causes {
 			fmt.Fprintf(&out, "          cause: %s\n", printable(line))
 		}
 		for _, line := range c.Advice {
 			fmt.Fprintf(&out, "          do:    %s\n", line)
+		}
+		for _, line := range rowOf(c).Behind {
+			fmt.Fprintf(&out, "          waits: %s\n", printable(line))
 		}
 	}
 	if d.Hidden > 0 {

@@ -10,7 +10,7 @@ import (
 	reports "github.com/tributary-go/tributary/metrics"
 )
 
-// verifier is an informer, a union or a lease.
+// verifier is an informer or a lease.
 type verifier interface {
 	Verify(ctx context.Context) (informer.Drift, error)
 }

@@ -143,14 +143,16 @@ func clock(at time.Time) string { return at.UTC().Format("15:04:05") }
 // stamp is a time as scripts read it.
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// curve is the points of a line in a box of 60 by 16.
+// curve is a path with a bar for each minute, in a box of 60 by 16.
 func curve(hour []int) string {
 	top := max(1, most(hour))
-	var points strings.Builder
+	var path strings.Builder
 	for i, n := range hour {
-		fmt.Fprintf(&points, "%d,%.1f ", 60-len(hour)+i, 15.5-15*float64(n)/float64(top))
+		if n > 0 {
+			fmt.Fprintf(&path, "M%d,16V%.1fh1V16", 60-len(hour)+i, 15-14*float64(n)/float64(top))
+		}
 	}
-	return points.String()
+	return path.String()
 }
 
 func most(hour []int) (n int) {

@@ -76,6 +76,17 @@ func TestAPersonSeesTheStaleCopy(t *testing.T) {
 	b.isQuiet()
 }
 
+// TestAPageThatStandsStillSaysSo: without its program a page does not pretend that all is well.
+func TestAPageThatStandsStillSaysSo(t *testing.T) {
+	p := startProgram(t)
+	b := open(t, p.page, desktop, desktopHeight)
+	b.until(row("pods", "synced"))
+	b.until("document.getElementById('live').innerText === 'live'")
+	p.endPage()
+	b.until("document.getElementById('live').innerText.startsWith('not connected') && document.title.startsWith('(?) ')")
+	require.Less(t, value[float64](b, "Number(getComputedStyle(document.getElementById('summary')).opacity)"), 0.5)
+}
+
 // isQuiet: the console and the policy have no complaint, and no request left the host.
 func (b *tab) isQuiet() {
 	b.t.Helper()
@@ -198,7 +209,7 @@ func TestKeyboard(t *testing.T) {
 	b := open(t, p.page, desktop, desktopHeight)
 	b.until(row("pods", "synced") + " && " + row("node-1/api", "synced") + " && " + row("node-1/file", "synced") + " && " + row("relay/nodes", "synced"))
 	p.label("dns", "system")
-	b.until("document.querySelector('#tail button') !== null")
+	b.until("document.querySelectorAll('#tail button').length === 2") // the informer's and the source's
 	var order []string
 	for range 8 { // the last one is the second change's difference
 		b.run(chromedp.KeyEvent(kb.Tab))

@@ -47,8 +47,9 @@ type program struct {
 	server  *http.Server
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	page    string        // its URL
-	stuck   chan struct{} // its end frees a handler that is told of a label
+	web     *httptest.Server // of the page
+	page    string           // its URL
+	stuck   chan struct{}    // its end frees a handler that is told of a label
 }
 
 func startProgram(t *testing.T) *program {
@@ -104,11 +105,10 @@ func startProgram(t *testing.T) *program {
 	run(fill.Run)
 	run(handler.Run)
 
-	web := httptest.NewServer(handler)
-	p.page = web.URL
+	p.web = httptest.NewServer(handler)
+	p.page = p.web.URL
 	t.Cleanup(func() {
-		web.CloseClientConnections()
-		web.Close()
+		p.endPage()
 		p.free()
 		p.cancel()
 		p.running.Wait()
@@ -144,6 +144,12 @@ func (p *program) label(name, tier string) {
 	pod.Labels["tier"] = tier
 	_, err = p.pods.Update(pod)
 	require.NoError(p.t, err)
+}
+
+// endPage ends the server of the page.
+func (p *program) endPage() {
+	p.web.CloseClientConnections()
+	p.web.Close()
 }
 
 // free lets the handler go on.

@@ -24,7 +24,7 @@ func showStatus(ctx context.Context, o options, pods *sources.Sources, log logr.
 	if err != nil {
 		return nil, fmt.Errorf("--status: %w", err)
 	}
-	page := new(status.Handler)
+	page := &status.Handler{Title: "kubelet-pods, " + o.node}
 	page.Track(o.node, pods)
 	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second}
 	log.Info("Serving", "status", "http://"+listener.Addr().String())
