@@ -209,7 +209,8 @@ func TestKeyboard(t *testing.T) {
 	b := open(t, p.page, desktop, desktopHeight)
 	b.until(row("pods", "synced") + " && " + row("node-1/api", "synced") + " && " + row("node-1/file", "synced") + " && " + row("relay/nodes", "synced"))
 	p.label("dns", "system")
-	b.until("document.querySelectorAll('#tail button').length === 2") // the informer's and the source's
+	// the informer's and the source's
+	b.until("document.querySelectorAll('#tail button').length === 2")
 	var order []string
 	for range 8 { // the last one is the second change's difference
 		b.run(chromedp.KeyEvent(kb.Tab))
