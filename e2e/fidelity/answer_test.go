@@ -135,6 +135,10 @@ func normal(value any, key string) any {
 		}
 		return result
 	case string:
+		// The server's file has a version in its name.
+		if key == "manager" && strings.HasPrefix(v, "kube-apiserver") {
+			return "kube-apiserver"
+		}
 		if v != "" && slices.Contains(varying, key) {
 			return strings.ToUpper(key)
 		}

@@ -101,7 +101,8 @@ func readStep(t testing.TB, where, text string) step {
 // prefixes are the paths of the resources by their plural.
 var prefixes = map[string]string{
 	"widgets": "/apis/" + widgetGroup + "/v1", "gadgets": "/apis/" + widgetGroup + "/v1",
-	"leases": "/apis/coordination.k8s.io/v1",
+	"poddisruptionbudgets": "/apis/policy/v1",
+	"leases":               "/apis/coordination.k8s.io/v1",
 }
 
 // url is the path of a step in a namespace. A path that begins with / is whole.
@@ -123,6 +124,10 @@ var repeated = regexp.MustCompile(`\$\{(.+?)\*(\d+)\}`)
 var macros = strings.NewReplacer(
 	"@widget", `"apiVersion":"`+widgetGroup+`/v1","kind":"Widget"`,
 	"@gadget", `"apiVersion":"`+widgetGroup+`/v1","kind":"Gadget"`,
+	"@budget", `"metadata":{"name":"b"},"spec":{"minAvailable":1,"selector":{"matchLabels":{"l":"m"}}}`,
+	"@allows", `"observedGeneration":1,"expectedPods":1,"currentHealthy":1,"desiredHealthy":1,"disruptionsAllowed"`,
+	"@ready", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`,
+	"@labelled", `"metadata":{"name":"a","labels":{"l":"m"}}`,
 	"@spec", `"spec":{"containers":[{"name":"c","image":"i"}]}`,
 )
 

@@ -44,7 +44,8 @@
 //   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
 //   - Enums and list types in OpenAPI. Websocket watches.
 //   - Subresources but status and scale, and binding and eviction of pods (no log, no exec, no
-//     ephemeral containers). An eviction asks no PodDisruptionBudget. The old /watch/ paths.
+//     ephemeral containers). An eviction asks the PodDisruptionBudgets that are served; nobody
+//     computes their status. The old /watch/ paths.
 //
 // The write rules are those of [github.com/tributary-go/tributary/watchcache/collection], for a
 // client. If namespaces are served, an object's namespace must exist; otherwise any will do.

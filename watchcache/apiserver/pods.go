@@ -62,7 +62,23 @@ func serveEviction(c call, pods *collection.Collection[*corev1.Pod], o collectio
 		options = *eviction.DeleteOptions
 	}
 	o.DryRun = o.DryRun || len(options.DryRun) > 0
-	return collection.Evict(pods.With(o), c.target.Namespace, c.target.Name, options)
+	return collection.Evict(pods.With(o), c.server.budgets(o), c.target.Namespace, c.target.Name, options)
+}
+
+// budgets are the PodDisruptionBudgets that the server serves; nil if it serves none.
+func (s *Server) budgets(o collection.WriteOptions) *collection.Budgets {
+	if e := s.endpoint(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")); e != nil {
+		return e.budgets(o)
+	}
+	return nil
+}
+
+// budgets are the objects as PodDisruptionBudgets; nil if they are read-only.
+func (e *resourceEndpoint[T]) budgets(o collection.WriteOptions) *collection.Budgets {
+	if e.collection == nil {
+		return nil
+	}
+	return collection.BudgetsIn(e.collection.With(o))
 }
 
 // readPart reads the body of a subresource, whose name is that of the pod.

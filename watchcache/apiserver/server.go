@@ -43,6 +43,7 @@ type endpoint interface {
 	describe() []metav1.APIResource
 	groupVersionResource() schema.GroupVersionResource
 	serve(call) error
+	budgets(collection.WriteOptions) *collection.Budgets
 	sample() any // an empty object
 	schema() *spec.Schema
 	health() Health

@@ -3,14 +3,13 @@ package apiserver
 import (
 	"bufio"
 	"bytes"
-	"errors"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
+	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
 // yamlEncoding is YAML, made from JSON and read as JSON. Like the API server's, it has no streams.
@@ -50,19 +49,12 @@ func (y yamlEncoding) list(w *bufio.Writer, l list) error {
 }
 
 func (y yamlEncoding) read(doc []byte, into any, strict bool) (kind metav1.TypeMeta, objections []error, err error) {
-	convert := yaml.YAMLToJSON
-	if strict {
-		convert = yaml.YAMLToJSONStrict
-	}
-	asJSON, err := convert(doc)
-	if err != nil && strict { // keys that are there twice, a line for each
-		for line := range strings.Lines(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n")) {
-			objections = append(objections, errors.New(strings.TrimSpace(line)))
-		}
-		asJSON, err = yaml.YAMLToJSON(doc)
-	}
+	asJSON, err := yaml.YAMLToJSON(doc)
 	if err != nil {
 		return kind, nil, apierror.BadRequest("the body of the request is not a YAML document")
+	}
+	if strict {
+		objections = object.Twice(doc)
 	}
 	kind, more, err := y.jsonEncoding.read(asJSON, into, strict)
 	return kind, append(objections, more...), err

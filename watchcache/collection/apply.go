@@ -1,6 +1,7 @@
 package collection
 
 import (
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +31,7 @@ func (c *Collection[T]) ApplyStatus(namespace, name string, configuration []byte
 }
 
 func (c *Collection[T]) apply(namespace, name string, configuration []byte, force bool, subresource string) (obj T, created bool, err error) {
-	applied, objection, err := readApplied(name, configuration)
+	applied, objections, err := readApplied(name, configuration)
 	if err != nil {
 		return obj, false, err
 	}
@@ -59,7 +60,7 @@ func (c *Collection[T]) apply(namespace, name string, configuration []byte, forc
 		}
 		next, err := c.ownership.apply(stored, applied, c.options.Manager, force, by)
 		if err == nil {
-			err = c.objectToTwice(objection)
+			err = c.objectToTwice(objections)
 		}
 		if err == nil {
 			err = c.resource().Place(namespace, next)
@@ -76,15 +77,16 @@ func (c *Collection[T]) apply(namespace, name string, configuration []byte, forc
 	}
 }
 
-// objectToTwice warns of a key that is there twice in a configuration, or refuses it.
-func (c *Collection[T]) objectToTwice(objection error) error {
-	switch {
-	case objection == nil || !c.objects():
-		return nil
-	case c.options.FieldValidation == metav1.FieldValidationStrict:
-		return apierror.BadRequest("error strict decoding YAML: %v", objection)
+// objectToTwice warns of keys that are there twice in a configuration, or refuses them.
+func (c *Collection[T]) objectToTwice(objections []error) error {
+	if c.options.FieldValidation == metav1.FieldValidationStrict && len(objections) > 0 {
+		return apierror.BadRequest("error strict decoding YAML: %v", errors.Join(objections...))
 	}
-	c.warn(objection.Error())
+	if c.objects() {
+		for _, objection := range objections {
+			c.warn(objection.Error())
+		}
+	}
 	return nil
 }
 
@@ -106,9 +108,9 @@ func (c *Collection[T]) writeApplied(next T, created bool, subresource string) (
 	})
 }
 
-// readApplied reads a configuration for the object of the given name. Objection is about a key that
-// is there twice.
-func readApplied(name string, configuration []byte) (applied *unstructured.Unstructured, objection, err error) {
+// readApplied reads a configuration for the object of the given name. Objections are about keys
+// that are there twice.
+func readApplied(name string, configuration []byte) (applied *unstructured.Unstructured, objections []error, err error) {
 	doc, err := yaml.YAMLToJSON(configuration)
 	content := map[string]any{}
 	if err == nil {
@@ -122,5 +124,5 @@ func readApplied(name string, configuration []byte) (applied *unstructured.Unstr
 	if given := applied.GetName(); given != "" && given != name {
 		return nil, nil, apierror.OtherName(applied.GetName(), name)
 	}
-	return applied, yaml.UnmarshalStrict(configuration, &map[string]any{}), nil
+	return applied, object.Twice(configuration), nil
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -54,6 +55,28 @@ func (c *Collection[T]) checkFinalizers(obj T) (errs field.ErrorList) {
 		}
 	}
 	return errs
+}
+
+// warnOfFinalizers warns of new finalizers of a custom resource that other writers may have, too.
+func (c *Collection[T]) warnOfFinalizers(obj, stored metav1.Object) {
+	if !c.traits.custom || !c.client {
+		return
+	}
+	added := sets.New(obj.GetFinalizers()...)
+	if stored != nil {
+		added.Delete(stored.GetFinalizers()...)
+	}
+	for _, finalizer := range sets.List(added) {
+		switch {
+		case strings.Contains(finalizer, "/") || slices.Contains(plainFinalizers, finalizer):
+		case strings.Contains(finalizer, "."):
+			c.warn(fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) "+
+				"to avoid accidental conflicts with other finalizer writers", finalizer))
+		default:
+			c.warn(fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental "+
+				"conflicts with other finalizer writers", finalizer))
+		}
+	}
 }
 
 // plainFinalizers need no domain.

@@ -89,7 +89,7 @@ func New[T store.Object](resource watchcache.Resource[T], revision *watchcache.R
 // ([watchcache.WithUpstream]). It fails on a resource for which no owners of fields can be kept.
 func On[T store.Object](cache *watchcache.Cache[T], storage Storage[T]) (*Collection[T], error) {
 	t := traitsOf(cache.Resource())
-	owners, err := newOwnership(cache.Resource(), t)
+	owners, err := newOwnership(cache.Resource(), t, "")
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,8 @@ type ownership[T store.Object] struct {
 // unknownManager stands for writers without a name, as in the API server.
 const unknownManager = "unknown"
 
-func newOwnership[T store.Object](r watchcache.Resource[T], t traits) (*ownership[T], error) {
+// newOwnership keeps the owners of objects, or of a part of other objects, which subresource names.
+func newOwnership[T store.Object](r watchcache.Resource[T], t traits, subresource string) (*ownership[T], error) {
 	o := &ownership[T]{kind: r.GroupVersionKind(), types: r.Rules.Types}
 	newManager := managedfields.NewDefaultCRDFieldManager
 	if types, builtIn := fieldtypes.For(o.kind); o.types == nil && builtIn {
@@ -52,9 +53,9 @@ func newOwnership[T store.Object](r watchcache.Resource[T], t traits) (*ownershi
 	}
 	var err, statusErr error
 	if r.HasStatus() {
-		o.whole, err = manager("", statusPath)
+		o.whole, err = manager(subresource, statusPath)
 	} else {
-		o.whole, err = manager("")
+		o.whole, err = manager(subresource)
 	}
 	if t.custom {
 		o.status, statusErr = manager(object.Status.Name(), specPath, fieldpath.MakePathOrDie("metadata"))

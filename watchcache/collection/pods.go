@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tributary-go/tributary/store"
@@ -70,33 +69,6 @@ func merged(into, more map[string]string) map[string]string {
 	}
 	maps.Copy(into, more)
 	return into
-}
-
-// Evict notes the cause in a pod's status and then deletes the pod, as the eviction subresource
-// does. No PodDisruptionBudget is asked. Errors are those of [Collection.Delete].
-func Evict(pods *Collection[*corev1.Pod], namespace, name string, options metav1.DeleteOptions) error {
-	marked, err := pods.storage.Write(store.Key(namespace, name), func(stored *corev1.Pod, found bool) (d Decision[*corev1.Pod], err error) {
-		if err := pods.there(found, name); err != nil {
-			return d, err
-		}
-		if p := options.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != stored.ResourceVersion {
-			return d, pods.conflict(name, fmt.Errorf("the resource version in the precondition (%s) is not the stored one (%s)",
-				*p.ResourceVersion, stored.ResourceVersion))
-		}
-		next := stored.DeepCopy()
-		setTrue(next, corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
-		})
-		return Decision[*corev1.Pod]{Put, next}, nil
-	})
-	if err != nil {
-		return err
-	}
-	if p := options.Preconditions; p != nil && p.ResourceVersion != nil {
-		options.Preconditions = &metav1.Preconditions{UID: p.UID, ResourceVersion: &marked.ResourceVersion}
-	}
-	_, err = pods.Delete(namespace, name, options)
-	return err
 }
 
 // setTrue sets a condition of a pod, and its time if it was not true before.

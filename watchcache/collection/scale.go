@@ -46,7 +46,12 @@ func (c *Collection[T]) Scales() (*Collection[*autoscalingv1.Scale], error) {
 	if err != nil {
 		return nil, err
 	}
-	return On(none, scales[T]{c})
+	made, err := On(none, scales[T]{c})
+	if err != nil {
+		return nil, err
+	}
+	made.ownership, err = newOwnership(r, made.traits, "scale")
+	return made, err
 }
 
 func checkScale(scale, _ *autoscalingv1.Scale) (errs field.ErrorList) {

@@ -61,6 +61,7 @@ func (c *Collection[T]) create(next T) (created T, err error) {
 	if err := c.invalid(next, c.checkNew(next)); err != nil {
 		return created, err
 	}
+	c.warnOfFinalizers(next, nil)
 	return c.storage.Write(store.KeyOf(next), func(_ T, found bool) (Decision[T], error) {
 		if found {
 			return Decision[T]{}, apierrors.NewAlreadyExists(c.resource().GroupResource(), next.GetName())
@@ -178,6 +179,7 @@ func (c *Collection[T]) updated(stored, next T) (d Decision[T], err error) {
 	if err := c.invalid(next, c.checkNext(next, stored)); err != nil {
 		return d, err
 	}
+	c.warnOfFinalizers(next, stored)
 	next.SetResourceVersion(stored.GetResourceVersion())
 	keepTimes(stored, next)
 	if apiequality.Semantic.DeepEqual(stored, next) {

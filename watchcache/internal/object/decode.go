@@ -3,11 +3,13 @@ package object
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	strictjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 )
 
 // Decode reads a JSON document into an object. If strict, it also returns what a strict reader
@@ -72,4 +74,16 @@ func tidyMetadata(content map[string]any, strict bool) (objections []error, err 
 		objections = nil
 	}
 	return objections, nil
+}
+
+// Twice returns an objection for each key that is there twice in a YAML document.
+func Twice(doc []byte) (objections []error) {
+	_, err := yaml.YAMLToJSONStrict(doc)
+	if err == nil {
+		return nil
+	}
+	for line := range strings.Lines(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n")) {
+		objections = append(objections, errors.New(strings.TrimSpace(line)))
+	}
+	return objections
 }
