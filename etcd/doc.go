@@ -21,8 +21,8 @@
 // # Guarantees
 //
 //  1. A list shows one revision, which is its resource version. It is read with RangeStream (etcd
-//     3.7), or in pages if the server does not know RangeStream. Objects are decoded while later
-//     ones arrive, and equal parts are decoded once, as listwatch does it.
+//     3.7), or in pages if the server does not know RangeStream. Objects are decoded by several
+//     goroutines while later ones arrive, and equal parts are decoded once, as listwatch does it.
 //  2. The resource version of an object is the revision that last changed its key; of a deletion,
 //     the revision of the deletion. Requests mean what they mean to an API server: exact versions,
 //     versions that are not older, limits, and continue tokens in kube-apiserver's own format.
@@ -37,8 +37,9 @@
 //     cluster, a version that is too large, 401, 403, 503 while there is no leader, a connection
 //     that is cut or cannot be made. No error has a value, or a key beyond the prefix and the name
 //     of an object.
-//  6. A watch holds one answer of etcd at a time. A slow reader makes etcd wait, not this process
-//     grow; a reader that is slower than compaction gets a 410.
+//  6. A watch holds three answers of etcd at most: the one that is read, and the next two. A slow
+//     reader makes etcd wait, not this process grow; a reader that is slower than compaction gets a
+//     410.
 //
 // A collection that etcd keeps:
 //

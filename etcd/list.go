@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -37,9 +36,10 @@ type span struct {
 
 // chunk is a part of a range that has arrived.
 type chunk struct {
-	kvs      []*mvccpb.KeyValue
-	revision int64  // of the range; 0 if it is not known yet
-	cluster  uint64 // the ID of the etcd cluster; 0 if it is not known yet
+	entries  []entry
+	buffer   received // in which the entries lie, if they do
+	revision int64    // of the range; 0 if it is not known yet
+	cluster  uint64   // the ID of the etcd cluster; 0 if it is not known yet
 	last     bool
 	count    int64 // of the keys from the chunk's first one to the range's end, of a limited range
 	err      error
@@ -136,7 +136,7 @@ type reading[T store.Object] struct {
 
 	revision  int64
 	cluster   uint64
-	items     int64
+	count     int64
 	bytes     int
 	lastKey   string
 	more      bool
@@ -147,15 +147,13 @@ type reading[T store.Object] struct {
 func (r *reading[T]) all(ctx context.Context, whole span) error {
 	err := r.source.chunks(ctx, whole, func(c chunk) error {
 		r.revision, r.cluster = max(r.revision, c.revision), max(r.cluster, c.cluster)
-		for _, kv := range c.kvs {
-			if err := r.item(kv); err != nil {
-				return err
-			}
+		if c.buffer.Buffer != nil {
+			defer c.buffer.Free()
 		}
-		return nil
+		return r.items(c.entries)
 	})
 	if err == nil {
-		r.source.decoder.listed(int(r.items), r.bytes)
+		r.source.decoder.listed(int(r.count), r.bytes)
 		r.source.cluster.Store(r.cluster)
 	}
 	return err
@@ -170,11 +168,11 @@ func (r *reading[T]) limited(ctx context.Context, whole span) error {
 			return err
 		}
 		r.revision = c.revision
-		for i, kv := range c.kvs {
-			if err := r.item(kv); err != nil {
+		for i, e := range c.entries {
+			if err := r.item(e, r.decode(e)); err != nil {
 				return err
 			}
-			if r.items == r.request.Limit {
+			if r.count == r.request.Limit {
 				r.remaining = c.count - int64(i+1)
 				r.more = r.remaining > 0
 				return nil
@@ -183,25 +181,46 @@ func (r *reading[T]) limited(ctx context.Context, whole span) error {
 		if c.last {
 			return nil
 		}
-		whole.start, whole.revision = string(c.kvs[len(c.kvs)-1].Key)+"\x00", c.revision
+		whole.start, whole.revision = string(c.entries[len(c.entries)-1].key)+"\x00", c.revision
 		whole.limit = min(whole.limit*2, maxPage) // much is not selected
 	}
 }
 
-// item decodes one key's value and yields it if it is selected.
-func (r *reading[T]) item(kv *mvccpb.KeyValue) error {
-	r.lastKey = string(kv.Key)
-	r.bytes += len(kv.Value)
-	key := r.source.key(kv.Key)
-	obj, err := r.source.decoder.object(key, kv.Value, kv.ModRevision, false)
-	switch {
-	case err != nil:
-		err = &listwatch.DecodeError{Op: "list", Object: key, Err: err}
-	case !r.request.matches(obj):
+// decoded is an object of a list, or why there is none.
+type decoded[T store.Object] struct {
+	obj T
+	err error
+}
+
+func (r *reading[T]) decode(e entry) (d decoded[T]) {
+	key := r.source.key(e.key)
+	if d.obj, d.err = r.source.decoder.object(key, e.value, e.revision, false); d.err != nil {
+		d.err = &listwatch.DecodeError{Op: "list", Object: key, Err: d.err}
+	}
+	return d
+}
+
+// items decodes entries, several at once, and yields the objects that are selected.
+func (r *reading[T]) items(entries []entry) error {
+	all := make([]decoded[T], len(entries))
+	together(len(entries), func(i int) { all[i] = r.decode(entries[i]) })
+	for i, e := range entries {
+		if err := r.item(e, all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// item yields the object of an entry if it is selected.
+func (r *reading[T]) item(e entry, d decoded[T]) error {
+	r.lastKey = string(e.key)
+	r.bytes += len(e.value)
+	if d.err == nil && !r.request.matches(d.obj) {
 		return nil
 	}
-	r.items++
-	if !r.yield(obj, err) {
+	r.count++
+	if !r.yield(d.obj, d.err) {
 		return errStopped
 	}
 	return nil
@@ -247,13 +266,14 @@ func (s *Source[T]) chunks(ctx context.Context, whole span, use func(chunk) erro
 func (s *Source[T]) stream(ctx context.Context, whole span, hand func(chunk) bool) error {
 	answers, err := etcdserverpb.NewKVClient(s.client.ActiveConnection()).RangeStream(ctx, &etcdserverpb.RangeRequest{
 		Key: []byte(whole.start), RangeEnd: []byte(whole.end), Revision: whole.revision, Serializable: whole.serializable,
-	})
+	}, receiveInPlace, anySize)
 	if err != nil {
 		return err
 	}
 	ended := false
 	for {
-		answer, err := answers.Recv()
+		var c chunk
+		err := answers.RecvMsg(&c.buffer)
 		switch {
 		case errors.Is(err, io.EOF) && !ended:
 			return io.ErrUnexpectedEOF
@@ -262,9 +282,11 @@ func (s *Source[T]) stream(ctx context.Context, whole span, hand func(chunk) boo
 		case err != nil:
 			return err
 		}
-		part := answer.RangeResponse
-		c := chunk{kvs: part.GetKvs()}
-		if header := part.GetHeader(); header != nil && header.Revision > 0 {
+		var header *etcdserverpb.ResponseHeader
+		if c.entries, header, err = readAnswer(c.buffer.ReadOnlyData()); err != nil {
+			return err
+		}
+		if header != nil && header.Revision > 0 {
 			c.revision, c.cluster, ended = header.Revision, header.ClusterId, true
 			if whole.revision > 0 {
 				c.revision = whole.revision // the header has the latest
@@ -291,11 +313,11 @@ func (s *Source[T]) pages(ctx context.Context, whole span, hand func(chunk) bool
 			return nil
 		}
 		size := 0
-		for _, kv := range c.kvs {
-			size += len(kv.Value)
+		for _, e := range c.entries {
+			size += len(e.value)
 		}
-		whole.limit = min(max(1, pageTarget*int64(len(c.kvs))/int64(max(size, 1))), maxPage)
-		whole.start, whole.revision = string(c.kvs[len(c.kvs)-1].Key)+"\x00", c.revision
+		whole.limit = min(max(1, pageTarget*int64(len(c.entries))/int64(max(size, 1))), maxPage)
+		whole.start, whole.revision = string(c.entries[len(c.entries)-1].key)+"\x00", c.revision
 	}
 }
 
@@ -309,7 +331,7 @@ func (s *Source[T]) page(ctx context.Context, at span) (c chunk, err error) {
 	if err != nil {
 		return c, err
 	}
-	c = chunk{kvs: answer.Kvs, revision: at.revision, cluster: answer.Header.ClusterId, last: !answer.More, count: answer.Count}
+	c = chunk{entries: entriesOf(answer.Kvs), revision: at.revision, cluster: answer.Header.ClusterId, last: !answer.More, count: answer.Count}
 	if c.revision == 0 {
 		c.revision = answer.Header.Revision
 	}

@@ -4,13 +4,16 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tributary-go/tributary/etcd"
 )
@@ -150,4 +153,63 @@ func TestListsShareEqualParts(t *testing.T) {
 	metadata[18].Labels["app"] = "written"
 	require.Equal(t, "a-long-value-of-a-label", metadata[19].Labels["app"])
 	require.Equal(t, "Secret", metadata[0].Kind)
+}
+
+// TestListsInManyParts: objects are decoded where their bytes were received, in buffers that later
+// answers are received in. What was decoded stays as it was written, in each form of values.
+func TestListsInManyParts(t *testing.T) {
+	const n = 4000
+	client := connect(t, clientv3.Config{}, start(t))
+	fill(t, client, n)
+	for _, options := range [][]etcd.Option{nil, {etcd.WithoutSharing()}} {
+		list, _ := read(t, etcd.New[corev1.Pod](client, pods, options...).List(t.Context(), metav1.ListOptions{}))
+		require.Len(t, list, n)
+		for i, p := range list {
+			want := pod(fmt.Sprintf("pod-%05d", i), labelled("number", fmt.Sprint(i)))
+			want.Annotations = map[string]string{"note": fmt.Sprintf("%04000d", i)}
+			want.ResourceVersion = p.ResourceVersion
+			require.Equal(t, want, p)
+		}
+	}
+
+	documents := func(i int) *unstructured.Unstructured {
+		u := widget(fmt.Sprintf("widget-%05d", i))
+		u.Object["note"] = fmt.Sprintf("%04000d", i)
+		return u
+	}
+	var puts []clientv3.Op
+	for i := range n {
+		text, err := documents(i).MarshalJSON()
+		require.NoError(t, err)
+		if puts = append(puts, clientv3.OpPut(fmt.Sprintf("%sns/widget-%05d", widgets, i), string(text))); len(puts) == 100 {
+			_, err := client.Txn(t.Context()).Then(puts...).Commit()
+			require.NoError(t, err)
+			puts = nil
+		}
+	}
+	for _, options := range [][]etcd.Option{nil, {etcd.WithoutSharing()}} {
+		list, _ := read(t, etcd.New[unstructured.Unstructured](client, widgets, options...).List(t.Context(), metav1.ListOptions{}))
+		require.Len(t, list, n)
+		for i, u := range list {
+			want := documents(i)
+			want.SetResourceVersion(u.GetResourceVersion())
+			require.Equal(t, want, u)
+		}
+	}
+}
+
+// TestLargeValues: an etcd that takes larger requests than gRPC does by itself is read, listed and
+// watched.
+func TestLargeValues(t *testing.T) {
+	const size = 6 << 20
+	client := connect(t, clientv3.Config{MaxCallSendMsgSize: 2 * size}, start(t, func(c *embed.Config) { c.MaxRequestBytes = 2 * size }))
+	large := pod("large", func(p *corev1.Pod) { p.Annotations = map[string]string{"note": strings.Repeat("x", size)} })
+	revision := put(t, client, large)
+	source := etcd.New[corev1.Pod](client, pods)
+	list, _ := read(t, source.List(t.Context(), metav1.ListOptions{}))
+	require.Len(t, list, 1)
+	require.Len(t, list[0].Annotations["note"], size)
+	put(t, client, large)
+	event := watchFrom(t, source, metav1.ListOptions{ResourceVersion: at(revision)}).next()
+	require.Len(t, event.Object.Annotations["note"], size)
 }

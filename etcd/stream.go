@@ -44,7 +44,7 @@ func (s *Source[T]) openStream(ctx context.Context, from int64, progress bool) (
 	s.wake()
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	st := &stream{cancel: cancel}
-	answers, err := etcdserverpb.NewWatchClient(s.client.ActiveConnection()).Watch(ctx)
+	answers, err := etcdserverpb.NewWatchClient(s.client.ActiveConnection()).Watch(ctx, anySize)
 	if err != nil {
 		cancel()
 		return nil, err

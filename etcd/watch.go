@@ -127,19 +127,54 @@ func (w *watching[T]) follow(ctx context.Context) error {
 			return tooLarge(w.start, answer.Header.Revision)
 		}
 	}
+	arrived := make(chan arrival[T]) // one is told while the next one is received and decoded
+	stopped := make(chan struct{})
+	var receiving sync.WaitGroup
+	defer receiving.Wait()
+	defer st.cancel()
+	defer close(stopped)
+	receiving.Go(func() { w.receive(st, arrived, stopped) })
 	for {
-		r, err := st.next()
+		a := <-arrived
 		switch {
-		case err != nil:
-			return err
-		case len(r.events) > 0:
-			err = w.events(r.events)
-		case r.revision >= w.position && w.request.AllowWatchBookmarks:
-			w.position = r.revision
-			err = w.bookmark(r.revision, false)
+		case a.err != nil:
+			return a.err
+		case len(a.events) > 0:
+			err = w.pass(a)
+		case a.revision > 0 && a.revision >= w.position && w.request.AllowWatchBookmarks:
+			w.position = a.revision
+			err = w.bookmark(a.revision, false)
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// arrival is a response whose events are decoded.
+type arrival[T store.Object] struct {
+	response
+	told []told[T] // of each event
+	err  error
+}
+
+// receive hands responses on, until an error or until the reader has stopped.
+func (w *watching[T]) receive(st *stream, arrived chan<- arrival[T], stopped <-chan struct{}) {
+	for {
+		var a arrival[T]
+		a.response, a.err = st.next()
+		for len(a.events) > 0 && a.events[0].Kv.ModRevision <= w.start {
+			a.events = a.events[1:]
+		}
+		a.told = make([]told[T], len(a.events))
+		together(len(a.events), func(i int) { a.told[i] = w.tell(a.events[i]) })
+		select {
+		case arrived <- a:
+		case <-stopped:
+			return
+		}
+		if a.err != nil {
+			return
 		}
 	}
 }
@@ -159,29 +194,25 @@ type told[T store.Object] struct {
 	none  bool // it does not concern what is selected
 }
 
-// events passes on the events of one answer, which are whole revisions.
-func (w *watching[T]) events(events []*mvccpb.Event) error {
-	for len(events) > 0 && events[0].Kv.ModRevision <= w.start {
-		events = events[1:]
-	}
-	all := make([]told[T], len(events))
-	together(len(events), func(i int) { all[i] = w.tell(events[i]) })
-	for i, e := range events {
+// pass passes on the events of one answer, which are whole revisions.
+func (w *watching[T]) pass(a arrival[T]) error {
+	for i, e := range a.events {
 		revision := e.Kv.ModRevision
 		if revision <= w.position {
 			return errOvertaken
 		}
-		if i+1 == len(events) || events[i+1].Kv.ModRevision != revision {
+		if i+1 == len(a.events) || a.events[i+1].Kv.ModRevision != revision {
 			w.position = revision
 		}
-		if all[i].none {
+		t := a.told[i]
+		if t.none {
 			continue
 		}
-		all[i].event.ResourceVersion = strconv.FormatInt(w.position, 10)
-		if all[i].err != nil {
-			all[i].event = listwatch.Event[T]{}
+		t.event.ResourceVersion = strconv.FormatInt(w.position, 10)
+		if t.err != nil {
+			t.event = listwatch.Event[T]{}
 		}
-		if !w.yield(all[i].event, all[i].err) {
+		if !w.yield(t.event, t.err) {
 			return errStopped
 		}
 	}
