@@ -76,8 +76,8 @@ func builtin[O any, T interface {
 	}
 }
 
-// storedCodec reads and writes one version, and converts nothing. An API server converts each object
-// besides, into its internal version.
+// storedCodec reads and writes one version, and converts nothing. An API server also converts each
+// object into its internal version.
 func storedCodec(version schema.GroupVersion) runtime.Codec {
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	return scheme.Codecs.CodecForVersions(info.Serializer, scheme.Codecs.UniversalDeserializer(), version, version)
