@@ -2,6 +2,7 @@ package robustness_test
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/e2e/robustness"
@@ -32,6 +34,7 @@ type reading struct {
 type awaited struct {
 	key      string
 	complete func() string
+	content  func() store.Snapshot[object]
 }
 
 // readers are all that read one server.
@@ -92,7 +95,7 @@ func (r *readers) reflector(name, key string, more []reflector.Option, options .
 			r.t.Errorf("%s: %v", name, err)
 		}
 	})
-	r.awaited = append(r.awaited, awaited{key, func() string { return reading.Status().ResourceVersion }})
+	r.awaited = append(r.awaited, awaited{key, func() string { return reading.Status().ResourceVersion }, held.Snapshot})
 }
 
 // informer starts one with a handler that keeps up, and two that fall behind.
@@ -120,7 +123,7 @@ func (r *readers) informer() {
 			}
 			return version
 		}
-		r.awaited = append(r.awaited, awaited{"", complete})
+		r.awaited = append(r.awaited, awaited{"", complete, inf.Snapshot})
 		r.running.Go(func() {
 			ticker := time.NewTicker(50 * time.Millisecond)
 			defer ticker.Stop()
@@ -154,6 +157,35 @@ func (r *readers) await(persisted []robustness.Persisted) {
 		}
 		require.Eventually(r.t, func() bool { return number(one.complete()) >= last }, time.Minute, 20*time.Millisecond,
 			"reader %d of %q is at %s, not %d", i, one.key, one.complete(), last)
+	}
+	state := map[string]string{}
+	for _, p := range persisted {
+		apply(state, p.Change)
+	}
+	r.agree(state)
+}
+
+// agree waits until all hold a state, the version of each object.
+func (r *readers) agree(state map[string]string) {
+	r.t.Helper()
+	for i, one := range r.awaited {
+		want := maps.Clone(state)
+		maps.DeleteFunc(want, func(key, _ string) bool { return one.key != "" && one.key != key })
+		holds := func() map[string]string {
+			now := map[string]string{}
+			for key, obj := range one.content().All() {
+				now[key] = obj.ResourceVersion
+			}
+			return now
+		}
+		require.Eventually(r.t, func() bool { return maps.Equal(want, holds()) }, time.Minute, 20*time.Millisecond,
+			"reader %d of %q does not come to hold %v", i, one.key, want)
+	}
+}
+
+func apply(objects map[string]string, c listwatchtest.Change) {
+	if delete(objects, c.Key); c.Type != watch.Deleted {
+		objects[c.Key] = c.ResourceVersion
 	}
 }
 
