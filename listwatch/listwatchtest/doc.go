@@ -34,6 +34,16 @@
 // informers too. [Collection.Changes] returns the writes. The module e2e/robustness compares the
 // verdicts with those of etcd's own validators.
 //
+// # In place of envtest
+//
+// A controller's test gets all built-in kinds, and custom resources from files, in milliseconds and
+// without a binary. The specs of controller-runtime's client run on it (TestClient in e2e/suites).
+//
+//	server := listwatchtest.NewServer(t)
+//	builtin.Serve(server.Origin())                    // of watchcache/builtin
+//	err := crd.Serve(server.Origin(), "config/crd")   // of the module crd
+//	manager, err := ctrl.NewManager(server.Config(), ctrl.Options{ … })
+//
 // # Guarantees
 //
 //  1. Writes obey the API server's rules for resource versions, UIDs, generations, conflicts,
@@ -55,18 +65,18 @@
 // # Limits
 //
 // The fake lacks what package watchcache does not model: admission, conversion, authentication,
-// quota, garbage collection, OpenAPI, and subresources but status. docs/fake.md lists the
-// differences, case by case. Nor does it have RBAC, or priority and fairness: Fail(List,
-// apierrors.NewForbidden(…)) and Throttle show what they look like. Namespaces must exist if the
-// server serves them, and need not otherwise. No kubelet runs: a bound pod that is deleted stays,
-// marked, until [Collection.Remove].
+// quota, garbage collection, logs and exec. docs/fake.md lists the differences, case by case. Nor
+// does it have RBAC, or priority and fairness: Fail(List, apierrors.NewForbidden(…)) and Throttle
+// show what they look like. Namespaces must exist if the server serves them, and need not
+// otherwise. No kubelet runs: a bound pod that is deleted stays, marked, until
+// [Collection.Remove].
 //
 // A client is held to all rules: its pods get defaults, and a pod without containers is a 422. The
 // methods of a [Collection] store an object as it is, so that a test can prepare any state.
 //
 // No fault refuses a connection, sends an object that cannot be decoded, or imitates a server
 // before 1.27, which ignores sendInitialEvents instead of refusing it. The doors have no TLS,
-// HTTP/2, proxies or compressed answers.
+// HTTP/2 or proxies.
 //
 // # Beside a real server
 //

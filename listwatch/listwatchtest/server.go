@@ -97,6 +97,11 @@ func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: "http://listwatchtest.invalid", Transport: memory{s}, QPS: -1}
 }
 
+// Origin is the server behind the fake, for collections whose writes and faults are the clients'
+// alone: builtin.Serve adds all built-in kinds to it, and crd.Serve those of files. Requests for
+// them are logged like all others.
+func (s *Server) Origin() *apiserver.Server { return s.origin }
+
 // Listen is the door over HTTP. The fake listens on a free port of this machine until the test
 // ends; Listen returns a client's configuration. Later calls return the same address. It does not
 // work inside a testing/synctest bubble, in which a real connection never counts as idle.

@@ -37,6 +37,10 @@
 // does not read is cut after 30 seconds, and leaves nothing behind
 // (TestBadReadersLeaveNothingBehind).
 //
+// A body is read up to 3 MiB, and nested documents up to the depth of their decoders
+// (TestDeepBodies). The head of a request is bounded by http.Server.MaxHeaderBytes
+// (TestLongHeaders).
+//
 // # How it differs from the API server
 //
 // Not modelled:

@@ -13,7 +13,6 @@ import (
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
-	"github.com/tributary-go/tributary/watchcache/collection"
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
 
@@ -59,7 +58,10 @@ func Serve(s *apiserver.Server) {
 			continue
 		}
 		for _, name := range systemNamespaces {
-			if _, err := c.With(collection.WriteOptions{}).Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			r.Rules.Default(namespace) // not by a client's write, the first of which takes longest
+			r.Rules.Complete(namespace, nil)
+			if _, err := c.Create(namespace); err != nil {
 				panic(err) // the collection is new
 			}
 		}

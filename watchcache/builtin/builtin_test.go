@@ -209,3 +209,13 @@ func TestPartsOfKinds(t *testing.T) {
 	require.NotEmpty(t, token.Status.Token)
 	require.True(t, token.Status.ExpirationTimestamp.After(time.Now()))
 }
+
+// BenchmarkServe is what a test waits for a server with all built-in kinds.
+func BenchmarkServe(b *testing.B) {
+	for b.Loop() {
+		s, err := apiserver.NewServer()
+		require.NoError(b, err)
+		builtin.Serve(s)
+		s.Close()
+	}
+}
