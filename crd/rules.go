@@ -3,6 +3,7 @@ package crd
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -28,7 +30,8 @@ import (
 type rules struct {
 	schema    *schema.Structural
 	validator validation.SchemaValidator
-	cel       *cel.Validator // nil: there are no rules in CEL
+	status    validation.SchemaValidator // of the status alone; nil if that is not written apart
+	cel       *cel.Validator             // nil: there are no rules in CEL
 	scale     *watchcache.Scale
 }
 
@@ -47,6 +50,11 @@ func newRules(r watchcache.Resource[*document], v version) (made watchcache.Rule
 	}
 	if own.validator, _, err = validation.NewSchemaValidator(given.OpenAPIV3Schema); err != nil {
 		return made, fmt.Errorf("version %s: %w", v.Name, err)
+	}
+	if status, ok := given.OpenAPIV3Schema.Properties["status"]; ok && v.Subresources != nil && v.Subresources.Status != nil {
+		if own.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+			return made, fmt.Errorf("version %s: %w", v.Name, err)
+		}
 	}
 	own.cel = cel.NewValidator(own.schema, true, celconfig.PerCallLimit)
 	return watchcache.Rules[*document]{
@@ -78,7 +86,14 @@ func (r *rules) validate(obj, stored *document) (errs field.ErrorList) {
 		was = stored.Object
 		correlated := common.NewCorrelatedObject(obj.Object, was, &model.Structural{Structural: r.schema})
 		ratchets = append(ratchets, cel.WithRatcheting(correlated))
-		errs = validation.ValidateCustomResourceUpdate(nil, obj.Object, was, r.validator, validation.WithRatcheting(correlated))
+		status, has := obj.Object["status"]
+		switch {
+		case r.status != nil && has && sameButStatus(obj.Object, was):
+			errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, was["status"], r.status,
+				validation.WithRatcheting(correlated.Key("status")))
+		default:
+			errs = validation.ValidateCustomResourceUpdate(nil, obj.Object, was, r.validator, validation.WithRatcheting(correlated))
+		}
 	}
 	errs = append(errs, r.validateScale(obj)...)
 	errs = append(errs, objectmeta.Validate(context.Background(), nil, obj.Object, r.schema, false)...)
@@ -100,6 +115,17 @@ func (r *rules) validate(obj, stored *document) (errs field.ErrorList) {
 		errs = append(errs, broken...)
 	}
 	return errs
+}
+
+// sameButStatus reports whether nothing but the status and the metadata has changed, as in a write
+// of the status.
+func sameButStatus(is, was map[string]any) bool {
+	is, was = maps.Clone(is), maps.Clone(was)
+	for _, key := range []string{"status", "metadata"} {
+		delete(is, key)
+		delete(was, key)
+	}
+	return apiequality.Semantic.DeepEqual(is, was)
 }
 
 // blocks reports whether an object is too broken for rules in CEL.

@@ -66,7 +66,7 @@ func describe(t testing.TB, answer *http.Response, body []byte, owners bool, nam
 	t.Helper()
 	var out strings.Builder
 	fmt.Fprintf(&out, "%d", answer.StatusCode)
-	for _, warning := range answer.Header.Values("Warning") {
+	for _, warning := range slices.Sorted(slices.Values(answer.Header.Values("Warning"))) {
 		fmt.Fprintf(&out, "\nWarning: %s", warning)
 	}
 	mediaType, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";")

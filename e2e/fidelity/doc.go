@@ -5,6 +5,8 @@
 // testdata/kubectl.txt is the same for commands of kubectl, which the go command builds in the API
 // server's release.
 //
+// Requests that are generated look for what the table does not have.
+//
 //	go test -C e2e -run TestAnswersAreThoseOfTheAPIServer ./fidelity
 //	go test -C e2e -run TestKubectlSeesNoDifference ./fidelity
 //	go test -C e2e -run TestThePageIsTheTable ./fidelity -update   # writes docs/fake.md

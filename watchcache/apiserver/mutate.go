@@ -25,19 +25,11 @@ func (e *resourceEndpoint[T]) serveCreate(c call) error {
 	if err != nil {
 		return err
 	}
-	e.dropStatus(obj)
 	created, err := e.collection.With(o).Create(obj)
 	if err != nil {
 		return err
 	}
 	return e.respond(c, http.StatusCreated, created)
-}
-
-// dropStatus: a client's new object has none, unless it is a Node, which its kubelet creates.
-func (e *resourceEndpoint[T]) dropStatus(obj T) {
-	if e.cache.Resource().HasStatus() && e.cache.Resource().Kind != "Node" {
-		object.Status.Clear(obj)
-	}
 }
 
 // serveUpdate answers PUT, of the object or of its status.

@@ -93,10 +93,11 @@ func (c *Collection[T]) objectToTwice(objections []error) error {
 // writeApplied stores what an apply has made.
 func (c *Collection[T]) writeApplied(next T, created bool, subresource string) (T, error) {
 	c.fill(next)
+	if err := object.Tidy(next); err != nil {
+		return next, err
+	}
 	if created {
-		if c.resource().HasStatus() {
-			object.Status.Clear(next)
-		}
+		c.dropStatus(next)
 		return c.create(next)
 	}
 	return c.replace(next, patch, func(stored, next T) T {

@@ -128,8 +128,8 @@ func (o *ownership[T]) track(stored, next T, manager string, of *managedfields.F
 func (o *ownership[T]) given(stored, next T, manager string, of *managedfields.FieldManager) T {
 	result, err := of.Update(o.named(stored), o.named(next), manager)
 	obj, ok := result.(T)
-	if err != nil || !ok { // next has a wrong type somewhere: its validation will say so
-		next.SetManagedFields(stored.GetManagedFields())
+	if err != nil || !ok { // a wrong type, as in a status that is about to be dropped
+		next.SetManagedFields(nil)
 		return next
 	}
 	return obj

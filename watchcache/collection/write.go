@@ -21,17 +21,25 @@ import (
 
 // Create stores a new object under a new UID, creation time and resource version, and generation 1
 // if the server counts changes of its kind. If there is no name, one is made from
-// metadata.generateName. The status is stored as given; the HTTP edge drops it, as the API server
-// does. Errors: AlreadyExists; Invalid for what the API server's rules refuse; 500 with a resource
-// version, as from there.
+// metadata.generateName. The status is stored as given, unless the writer is a client. Errors:
+// AlreadyExists; Invalid for what the API server's rules refuse; 500 with a resource version, as
+// from there.
 func (c *Collection[T]) Create(obj T) (created T, err error) {
 	next := object.Copy(obj)
 	c.fill(next)
 	c.dropTwinOwners(next)
 	if c.client {
 		next = c.ownership.created(next, c.options.Manager, c.resource().Empty())
+		c.dropStatus(next)
 	}
 	return c.create(next)
+}
+
+// dropStatus: a client's new object has none, unless it is a Node, which its kubelet creates.
+func (c *Collection[T]) dropStatus(obj T) {
+	if c.resource().HasStatus() && c.resource().Kind != "Node" {
+		object.Status.Clear(obj)
+	}
 }
 
 // create stores a new object whose fields have their owners.
@@ -97,8 +105,9 @@ func (c *Collection[T]) Update(obj T) (T, error) {
 
 // whole is the next state of an object by an update.
 func (c *Collection[T]) whole(stored, next T) T {
+	next = c.ownership.track(stored, next, c.options.Manager, c.ownership.whole)
 	c.keepStatus(stored, next)
-	return c.ownership.track(stored, next, c.options.Manager, c.ownership.whole)
+	return next
 }
 
 // keepStatus gives next the stored status, if that is written apart.
@@ -116,7 +125,7 @@ func (c *Collection[T]) UpdateStatus(obj T) (T, error) {
 
 // statusOnly is the next state of an object by an update of its status.
 func (c *Collection[T]) statusOnly(stored, next T) T {
-	return c.ownership.track(stored, c.withStatus(stored, next), c.options.Manager, c.ownership.status)
+	return c.withStatus(stored, c.ownership.track(stored, next, c.options.Manager, c.ownership.status))
 }
 
 // withStatus is stored with what a write of the status takes from next.

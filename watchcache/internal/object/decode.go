@@ -44,7 +44,18 @@ func decodeDocument(doc []byte, into runtime.Unstructured, strict bool) (objecti
 	return append(objections, unknown...), err
 }
 
-// tidyMetadata checks the types of the metadata, and drops the fields that no object has.
+// Tidy drops what is empty from the metadata of a document, as decoding does. Other objects have
+// nothing to drop.
+func Tidy(obj any) error {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		_, err := tidyMetadata(u.UnstructuredContent(), false)
+		return err
+	}
+	return nil
+}
+
+// tidyMetadata checks the types of the metadata, and drops empty fields and those that no object
+// has.
 func tidyMetadata(content map[string]any, strict bool) (objections []error, err error) {
 	given, ok := content["metadata"]
 	if !ok {
@@ -60,16 +71,14 @@ func tidyMetadata(content map[string]any, strict bool) (objections []error, err 
 	if objections, err = strictjson.UnmarshalStrict(doc, &typed, strictjson.DisallowUnknownFields); err != nil {
 		return nil, err
 	}
-	if len(objections) > 0 {
-		tidy, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed.Metadata)
-		if err != nil {
-			return nil, err
-		}
-		if typed.Metadata.CreationTimestamp.IsZero() {
-			delete(tidy, "creationTimestamp")
-		}
-		content["metadata"] = tidy
+	tidy, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed.Metadata)
+	if err != nil {
+		return nil, err
 	}
+	if typed.Metadata.CreationTimestamp.IsZero() {
+		delete(tidy, "creationTimestamp")
+	}
+	content["metadata"] = tidy
 	if !strict {
 		objections = nil
 	}
