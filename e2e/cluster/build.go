@@ -70,13 +70,26 @@ func PodSource(t testing.TB) (binary string) {
 	return kubeletPart(t, "podsource")
 }
 
-// PodsAPI builds the command in servers/podsapi, the kubelet's own PodsAPI, as PodSource does.
-func PodsAPI(t testing.TB) (binary string) {
+// Release is a minor release of Kubernetes whose kubelet has the PodsAPI.
+type Release string
+
+// The releases that PodsAPI can build.
+const (
+	Kube136 Release = "1.36"
+	Kube137 Release = "1.37"
+)
+
+// PodsAPI builds the command in servers/podsapi, the PodsAPI of a release's own kubelet, as
+// PodSource does.
+func PodsAPI(t testing.TB, of Release) (binary string) {
 	t.Helper()
+	if of == Kube137 {
+		return kubeletPart(t, "podsapi", "-modfile=kube137.mod", "-tags=kube137")
+	}
 	return kubeletPart(t, "podsapi")
 }
 
-func kubeletPart(t testing.TB, name string) (binary string) {
+func kubeletPart(t testing.TB, name string, flags ...string) (binary string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds a part of the kubelet: not under -short")
@@ -85,7 +98,8 @@ func kubeletPart(t testing.TB, name string) (binary string) {
 	require.NoError(t, err)
 	defer unlock()
 	binary = filepath.Join(t.TempDir(), name)
-	_, err = goCommand(module, "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./"+name)
+	build := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", binary}, flags...)
+	_, err = goCommand(module, append(build, "./"+name)...)
 	require.NoError(t, err, "build the kubelet's %s", name)
 	return binary
 }

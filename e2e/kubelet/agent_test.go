@@ -44,7 +44,7 @@ type node struct {
 }
 
 func startNode(t *testing.T) *node {
-	n := &node{t: t, cluster: cluster.Start(t), kubelet: startPodsAPI(t), folder: t.TempDir(), state: t.TempDir()}
+	n := &node{t: t, cluster: cluster.Start(t), kubelet: startPodsAPI(t, cluster.Kube136), folder: t.TempDir(), state: t.TempDir()}
 	var err error
 	n.client, err = kubernetes.NewForConfig(n.cluster.Server.Config(cluster.Admin))
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,16 +33,24 @@ const patience = 30 * time.Second // longer than any of these takes
 // podsAPI is the kubelet's own PodsAPI, a plain client of it, and our source.
 type podsAPI struct {
 	kubelet
-	t      *testing.T
-	socket string
-	plain  api.PodsClient
-	stop   func() // ends the kubelet
+	t       *testing.T
+	release cluster.Release
+	socket  string
+	plain   api.PodsClient
+	stop    func() // ends the kubelet
 	*sources.Sources
 }
 
-func startPodsAPI(t *testing.T) *podsAPI {
+// withEachKubelet runs test with the kubelet of each release.
+func withEachKubelet(t *testing.T, test func(*testing.T, *podsAPI)) {
+	for _, release := range []cluster.Release{cluster.Kube136, cluster.Kube137} {
+		t.Run(string(release), func(t *testing.T) { test(t, startPodsAPI(t, release)) })
+	}
+}
+
+func startPodsAPI(t *testing.T, of cluster.Release) *podsAPI {
 	t.Helper()
-	k := &podsAPI{t: t, socket: filepath.Join(t.TempDir(), "s")}
+	k := &podsAPI{t: t, release: of, socket: filepath.Join(t.TempDir(), "s")}
 	k.start()
 	connection, err := grpc.NewClient("unix:"+k.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -56,7 +65,7 @@ func startPodsAPI(t *testing.T) *podsAPI {
 // start begins the kubelet, which has no pods.
 func (k *podsAPI) start() {
 	k.t.Helper()
-	command := exec.Command(cluster.PodsAPI(k.t), k.socket) // it ends with its input
+	command := exec.Command(cluster.PodsAPI(k.t, k.release), k.socket) // it ends with its input
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
 	require.NoError(k.t, err)
@@ -199,167 +208,199 @@ func runningPod(name, label string) *corev1.Pod {
 
 // TestPodsAPITellsNoChangeOfLabels: the kubelet tells a watcher of statuses alone.
 func TestPodsAPITellsNoChangeOfLabels(t *testing.T) {
-	k := startPodsAPI(t)
-	k.put(runningPod("web", "-old"), runningPod("mark", ""))
-	k.follow()
-	k.expect("ADD mark web-old")
-	watch, _ := k.watch()
-	k.put(runningPod("web", "-new"))
-	k.started("mark", 1)
-	_, pod := k.next(watch)
-	require.Equal(t, "mark", pod.Name, "there is no event of the labels")
-	var got []string
-	for range 2 { // in either order: one by an event, one by a list
-		u := k.update()
-		got = append(got, string(u.Op)+" "+u.Pods[0].Name+u.Pods[0].Labels["label"])
-	}
-	require.ElementsMatch(t, []string{"RECONCILE mark", "UPDATE web-new"}, got)
+	withEachKubelet(t, func(t *testing.T, k *podsAPI) {
+		k.put(runningPod("web", "-old"), runningPod("mark", ""))
+		k.follow()
+		k.expect("ADD mark web-old")
+		watch, _ := k.watch()
+		k.put(runningPod("web", "-new"))
+		k.started("mark", 1)
+		_, pod := k.next(watch)
+		require.Equal(t, "mark", pod.Name, "there is no event of the labels")
+		var got []string
+		for range 2 { // in either order: one by an event, one by a list
+			u := k.update()
+			got = append(got, string(u.Op)+" "+u.Pods[0].Name+u.Pods[0].Labels["label"])
+		}
+		require.ElementsMatch(t, []string{"RECONCILE mark", "UPDATE web-new"}, got)
+	})
 }
 
 // TestPodsAPIListsWhatItToldDeleted: lists and new watches hold a pod after its DELETED.
 func TestPodsAPIListsWhatItToldDeleted(t *testing.T) {
-	k := startPodsAPI(t)
-	k.put(runningPod("web", ""), runningPod("other", ""))
-	k.follow()
-	k.expect("ADD other web")
-	watch, _ := k.watch()
-	k.started("web", 1)
-	k.expect("RECONCILE web")
-	k.tell(map[string]any{"uid": "web", "terminated": true})
-	for kind := api.EventType_MODIFIED; kind != api.EventType_DELETED; {
-		kind, _ = k.next(watch)
-	}
-	k.expect("REMOVE web")
-	require.Equal(t, []string{"other", "web"}, k.listed(), "the kubelet still lists it")
-	_, initial := k.watch()
-	require.Contains(t, initial, "web", "a new watch begins with it")
-	contact := k.Status()[0].LastContact
-	require.Eventually(t, func() bool { return k.Status()[0].LastContact.After(contact.Add(2 * time.Second)) }, patience, time.Millisecond)
-	k.put(runningPod("end", "")) // nothing else comes before it
-	k.expect("ADD end")
+	withEachKubelet(t, func(t *testing.T, k *podsAPI) {
+		k.put(runningPod("web", ""), runningPod("other", ""))
+		k.follow()
+		k.expect("ADD other web")
+		watch, _ := k.watch()
+		k.started("web", 1)
+		k.expect("RECONCILE web")
+		k.tell(map[string]any{"uid": "web", "terminated": true})
+		for kind := api.EventType_MODIFIED; kind != api.EventType_DELETED; {
+			kind, _ = k.next(watch)
+		}
+		k.expect("REMOVE web")
+		require.Equal(t, []string{"other", "web"}, k.listed(), "the kubelet still lists it")
+		_, initial := k.watch()
+		require.Contains(t, initial, "web", "a new watch begins with it")
+		contact := k.Status()[0].LastContact
+		require.Eventually(t, func() bool { return k.Status()[0].LastContact.After(contact.Add(2 * time.Second)) }, patience, time.Millisecond)
+		k.put(runningPod("end", "")) // nothing else comes before it
+		k.expect("ADD end")
+	})
 }
 
 // TestPodsAPIDropsEvents: a slow client is cut off, and a fast kubelet drops events for everybody.
 func TestPodsAPIDropsEvents(t *testing.T) {
-	k := startPodsAPI(t)
-	large := runningPod("web", "")
-	// No buffer of gRPC has room for many of these.
-	large.Spec.Containers[0].Args = []string{string(make([]byte, 8<<10))}
-	k.put(large)
-	k.follow()
-	k.expect("ADD web")
-	watch, _ := k.watch()
-	const burst = 20_000
-	require.NotZero(t, k.tell(map[string]any{"uid": "web", "status": 1, "burst": burst}), "events that nobody was told")
-	events, cut := 0, error(nil)
-	for cut == nil {
-		if _, cut = watch.Recv(); cut == nil {
-			events++
+	withEachKubelet(t, func(t *testing.T, k *podsAPI) {
+		large := runningPod("web", "")
+		// No buffer of gRPC has room for many of these.
+		large.Spec.Containers[0].Args = []string{string(make([]byte, 8<<10))}
+		k.put(large)
+		k.follow()
+		k.expect("ADD web")
+		watch, _ := k.watch()
+		const burst = 20_000
+		require.NotZero(t, k.tell(map[string]any{"uid": "web", "status": 1, "burst": burst}), "events that nobody was told")
+		events, cut := 0, error(nil)
+		for cut == nil {
+			if _, cut = watch.Recv(); cut == nil {
+				events++
+			}
 		}
-	}
-	require.Equal(t, codes.ResourceExhausted, status.Code(cut))
-	require.Less(t, events, burst)
-	for u := k.update(); startOf(u.Pods[0]) != burst+1; u = k.update() {
-		require.Equal(t, sources.Reconcile, u.Op)
-	}
-	require.Eventually(t, func() bool { return k.SafeToPrune(sources.KubeletSource) }, patience, time.Millisecond)
+		require.Equal(t, codes.ResourceExhausted, status.Code(cut))
+		require.Less(t, events, burst)
+		for u := k.update(); startOf(u.Pods[0]) != burst+1; u = k.update() {
+			require.Equal(t, sources.Reconcile, u.Op)
+		}
+		require.Eventually(t, func() bool { return k.SafeToPrune(sources.KubeletSource) }, patience, time.Millisecond)
+	})
 }
 
 // TestPodsAPITellsOldEvents: a watch is registered before its initial list is made, so that events
 // of before that list come after it. Our states do not go back.
 func TestPodsAPITellsOldEvents(t *testing.T) {
-	k := startPodsAPI(t)
-	many := []*corev1.Pod{runningPod("web", "")}
-	for i := range 200 { // so that the list takes its time
-		pod := runningPod("z", "")
-		pod.Name += string(rune('a'+i%26)) + string(rune('a'+i/26))
-		pod.UID = types.UID(pod.Name)
-		many = append(many, pod)
-	}
-	k.put(many...)
-	k.follow()
-	k.update()
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	second := int64(0)
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				second++
-				k.started("web", second)
-			}
+	withEachKubelet(t, func(t *testing.T, k *podsAPI) {
+		many := []*corev1.Pod{runningPod("web", "")}
+		for i := range 200 { // so that the list takes its time
+			pod := runningPod("z", "")
+			pod.Name += string(rune('a'+i%26)) + string(rune('a'+i/26))
+			pod.UID = types.UID(pod.Name)
+			many = append(many, pod)
 		}
-	}()
-	read := make(chan bool)
-	go func() {
-		last, ordered := int64(0), true
-		for u := range k.Updates() {
-			for _, pod := range u.Pods {
-				if pod.Name == "web" {
-					ordered = ordered && startOf(pod) >= last
-					last = startOf(pod)
+		k.put(many...)
+		k.follow()
+		k.update()
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		second := int64(0)
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					second++
+					k.started("web", second)
 				}
 			}
-			if u.Pods[0].Name == "end" {
-				break
+		}()
+		read := make(chan bool)
+		go func() {
+			last, ordered := int64(0), true
+			for u := range k.Updates() {
+				for _, pod := range u.Pods {
+					if pod.Name == "web" {
+						ordered = ordered && startOf(pod) >= last
+						last = startOf(pod)
+					}
+				}
+				if u.Pods[0].Name == "end" {
+					break
+				}
 			}
-		}
-		read <- ordered
-	}()
-	old := false
-	for began := time.Now(); !old && time.Since(began) < patience; {
-		ctx, cancel := context.WithCancel(t.Context())
-		watch, err := k.plain.WatchPods(ctx, &api.WatchPodsRequest{})
-		require.NoError(t, err)
-		listed := int64(0)
-		for synced := false; ; {
-			event, err := watch.Recv()
-			if err != nil { // it was too slow
-				require.NotErrorIs(t, err, io.EOF)
-				break
-			}
-			if event.Type == api.EventType_INITIAL_SYNC_COMPLETE {
-				synced = true
-				continue
-			}
-			pod := decoded(t, event.Pod)
-			if pod.Name == "web" {
-				if !synced {
-					listed = startOf(pod)
+			read <- ordered
+		}()
+		old := false
+		for began := time.Now(); !old && time.Since(began) < patience; {
+			ctx, cancel := context.WithCancel(t.Context())
+			watch, err := k.plain.WatchPods(ctx, &api.WatchPodsRequest{})
+			require.NoError(t, err)
+			listed := int64(0)
+			for synced := false; ; {
+				event, err := watch.Recv()
+				if err != nil { // it was too slow
+					require.NotErrorIs(t, err, io.EOF)
+					break
+				}
+				if event.Type == api.EventType_INITIAL_SYNC_COMPLETE {
+					synced = true
 					continue
 				}
-				old = startOf(pod) < listed
-				break
+				pod := decoded(t, event.Pod)
+				if pod.Name == "web" {
+					if !synced {
+						listed = startOf(pod)
+						continue
+					}
+					old = startOf(pod) < listed
+					break
+				}
 			}
+			cancel()
 		}
-		cancel()
-	}
-	close(stop)
-	<-stopped
-	require.True(t, old, "the kubelet has told an event that is older than its list")
-	k.put(runningPod("end", ""))
-	require.True(t, <-read)
+		close(stop)
+		<-stopped
+		require.True(t, old, "the kubelet has told an event that is older than its list")
+		k.put(runningPod("end", ""))
+		require.True(t, <-read)
+	})
 }
 
 // TestPodsAPIHasNoVersions: one resource version has many statuses, and nothing comes while nothing
 // happens. Each status is told, and lists are the sign of life.
 func TestPodsAPIHasNoVersions(t *testing.T) {
-	k := startPodsAPI(t)
-	k.put(runningPod("web", ""))
-	k.follow()
-	k.expect("ADD web")
-	watch, _ := k.watch()
-	for second := range int64(3) {
-		k.started("web", second+1)
-		_, pod := k.next(watch)
-		require.Equal(t, "7", pod.ResourceVersion)
-		u := k.update()
-		require.Equal(t, sources.Reconcile, u.Op)
-		require.Equal(t, second+1, startOf(u.Pods[0]))
-	}
-	quiet := k.Status()[0].LastContact
-	require.Eventually(t, func() bool { return k.Status()[0].LastContact.After(quiet.Add(2 * time.Second)) }, patience, time.Millisecond)
+	withEachKubelet(t, func(t *testing.T, k *podsAPI) {
+		k.put(runningPod("web", ""))
+		k.follow()
+		k.expect("ADD web")
+		watch, _ := k.watch()
+		for second := range int64(3) {
+			k.started("web", second+1)
+			_, pod := k.next(watch)
+			require.Equal(t, "7", pod.ResourceVersion)
+			u := k.update()
+			require.Equal(t, sources.Reconcile, u.Op)
+			require.Equal(t, second+1, startOf(u.Pods[0]))
+		}
+		quiet := k.Status()[0].LastContact
+		require.Eventually(t, func() bool { return k.Status()[0].LastContact.After(quiet.Add(2 * time.Second)) }, patience, time.Millisecond)
+	})
+}
+
+// TestPodsAPIThatIsNotReady: before it has heard all its sources, the kubelet 1.36 lists the pods
+// that it has; 1.37 refuses with FAILED_PRECONDITION, which is no empty list.
+func TestPodsAPIThatIsNotReady(t *testing.T) {
+	withEachKubelet(t, func(t *testing.T, k *podsAPI) {
+		k.tell(map[string]any{"ready": false})
+		k.put(runningPod("web", ""))
+		if k.release == cluster.Kube136 {
+			require.Equal(t, []string{"web"}, k.listed())
+			return
+		}
+		refused := func() bool {
+			problems := k.Status()[0].Problems
+			return len(problems) > 0 && strings.Contains(problems[0].Error(), "the kubelet has not read its own sources yet")
+		}
+		k.follow()
+		require.Eventually(t, refused, patience, time.Millisecond)
+		require.False(t, k.Status()[0].Seen)
+		k.tell(map[string]any{"ready": true})
+		k.expect("ADD web")
+		require.Eventually(t, func() bool { return k.SafeToPrune(sources.KubeletSource) }, patience, time.Millisecond)
+		k.tell(map[string]any{"ready": false})
+		require.Eventually(t, refused, patience, time.Millisecond)
+		require.False(t, k.SafeToPrune(sources.KubeletSource))
+		require.NotNil(t, k.ByUID("web"))
+	})
 }

@@ -1,6 +1,9 @@
 // Command podsapi serves the kubelet's own PodsAPI on the socket that is its argument, with the
 // kubelet's pod manager and status manager behind it. Each line of its input is a [command]; it is
 // answered by an [answer] once it has been done.
+//
+// It is built for two releases: with go.mod for 1.36, with -modfile=kube137.mod -tags=kube137 for
+// 1.37.
 package main
 
 import (
@@ -13,6 +16,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
@@ -42,6 +46,8 @@ type command struct {
 	// Burst is the number of further statuses of the pod UID, each a second later, as fast as the
 	// kubelet can tell them.
 	Burst int64 `json:"burst"`
+	// Ready: all sources of the kubelet have told their pods. So it begins.
+	Ready *bool `json:"ready"`
 }
 
 func main() {
@@ -57,6 +63,7 @@ type kubelet struct {
 	pods     pod.Manager
 	statuses status.Manager
 	api      *pods.PodsServer
+	ready    atomic.Bool
 	// register has the kubelet tell a client of its own all events.
 	register func(chan pods.PodWatchEvent)
 }
@@ -69,9 +76,9 @@ type answer struct {
 
 func run(socket string, in io.Reader, out io.Writer) error {
 	manager := pod.NewBasicPodManager()
-	events := pods.NewBroadcaster()
-	k := &kubelet{pods: manager, statuses: status.NewManager(nil, manager, ended{}, ended{}), register: events.Register}
-	k.api = pods.NewPodsServer(events, manager, k.statuses)
+	k := &kubelet{pods: manager, statuses: status.NewManager(nil, manager, ended{}, ended{})}
+	k.ready.Store(true)
+	k.begin()
 	k.statuses.AddPodUpdateNotifier(k.api)
 	server := grpc.NewServer(apisgrpc.WithRateLimiter(context.Background(), "pods", pods.DefaultQPS, pods.DefaultBurstTokens))
 	api.RegisterPodsServer(server, k.api)
@@ -101,8 +108,12 @@ func run(socket string, in io.Reader, out io.Writer) error {
 }
 
 func (k *kubelet) do(c command) (a answer) {
-	if c.Pod != nil {
+	switch {
+	case c.Pod != nil:
 		k.pods.UpdatePod(c.Pod)
+		return a
+	case c.Ready != nil:
+		k.ready.Store(*c.Ready)
 		return a
 	}
 	of, ok := k.pods.GetPodByUID(c.UID)
@@ -132,7 +143,7 @@ func (k *kubelet) burst(of *corev1.Pod, from, n int64) (lost int64) {
 	roomy := make(chan pods.PodWatchEvent, 2*n)
 	k.register(roomy)
 	for second := from; second < last; second++ {
-		k.api.OnPodUpdated(of, startedAt(second), false)
+		k.updated(of, startedAt(second))
 	}
 	k.statuses.SetPodStatus(klog.Background(), of, startedAt(last))
 	for lost = n; ; runtime.Gosched() {
@@ -145,7 +156,7 @@ func (k *kubelet) burst(of *corev1.Pod, from, n int64) (lost int64) {
 				lost--
 			}
 		default: // a deletion of no pod that anybody knows marks the end, once there is room for it
-			k.api.OnPodRemoved(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "mark", UID: "mark"}})
+			k.removed(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "mark", UID: "mark"}})
 		}
 	}
 }
@@ -164,5 +175,4 @@ func startedAt(second int64) corev1.PodStatus {
 type ended struct{}
 
 func (ended) PodCouldHaveRunningContainers(*corev1.Pod) bool { return false }
-func (ended) RecordStatusUpdated(*corev1.Pod)                {}
 func (ended) DeletePodStartupState(types.UID)                {}
