@@ -99,6 +99,12 @@ func (v *view[T]) takeBack(c *change[T]) {
 }
 
 // floor is the oldest version from which every change is held.
+// awaitWriter returns once no write is being entered.
+func (c *Cache[T]) awaitWriter() {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+}
+
 func (c *Cache[T]) knows(version uint64) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -398,8 +398,7 @@ func (w *Watcher[T]) see(c *change[T]) (weight int64, ok bool) {
 		return c.heft, true
 	}
 	if w.gap = c.gap; len(w.difference) == 0 {
-		w.cache.mu.RLock() // until the whole gap has been entered
-		w.cache.mu.RUnlock()
+		w.cache.awaitWriter() // which enters the rest of the gap
 	}
 	lost := func(d Delivery[T]) bool { return d.Type == watch.Deleted || d.of.undated() }
 	if len(w.difference) > 0 && (lost(d) || lost(w.difference[0])) {
