@@ -42,6 +42,8 @@ func FuzzRequests(f *testing.F) {
 		{"GET", "/openapi/v2", "", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"},
 		{"GET", "/apis", "", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"},
 		{"GET", "/apis//v1/", ""},
+		// An error that quotes a DEL.
+		{"POST", "/api/v1/namespaces/ns/pods", "dryRun=\x7f", "application/yaml"},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3], seed[4], seed[5])
 	}

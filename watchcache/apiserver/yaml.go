@@ -3,6 +3,8 @@ package apiserver
 import (
 	"bufio"
 	"bytes"
+	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,7 +29,7 @@ func (y yamlEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	return yaml.JSONToYAML(doc)
+	return toYAML(doc)
 }
 
 // list holds the whole list twice, since YAML is written by indentation.
@@ -41,7 +43,7 @@ func (y yamlEncoding) list(w *bufio.Writer, l list) error {
 	if err != nil {
 		return err
 	}
-	doc, err := yaml.JSONToYAML(whole.Bytes())
+	doc, err := toYAML(whole.Bytes())
 	if err == nil {
 		_, err = w.Write(doc)
 	}
@@ -58,4 +60,19 @@ func (y yamlEncoding) read(doc []byte, into any, strict bool) (kind metav1.TypeM
 	}
 	kind, more, err := y.jsonEncoding.read(asJSON, into, strict)
 	return kind, append(objections, more...), err
+}
+
+// toYAML converts a JSON document. Characters that YAML does not let stand as they are, such as a
+// DEL in a string, are escaped first.
+func toYAML(doc []byte) ([]byte, error) {
+	var escaped strings.Builder
+	for _, r := range string(doc) {
+		switch {
+		case r == 0x7f || 0x80 <= r && r < 0xa0 && r != 0x85 || r == 0xfeff || r == 0xfffe || r == 0xffff:
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		default:
+			escaped.WriteRune(r)
+		}
+	}
+	return yaml.JSONToYAML([]byte(escaped.String()))
 }
