@@ -37,6 +37,7 @@ type podsAPI struct {
 	release cluster.Release
 	socket  string
 	plain   api.PodsClient
+	pid     int
 	stop    func() // ends the kubelet
 	*sources.Sources
 }
@@ -72,6 +73,7 @@ func (k *podsAPI) start() {
 	out, err := command.StdoutPipe()
 	require.NoError(k.t, err)
 	require.NoError(k.t, command.Start())
+	k.pid = command.Process.Pid
 	k.kubelet = kubelet{in, bufio.NewReader(out)}
 	k.stop = func() {
 		require.NoError(k.t, in.Close())

@@ -20,7 +20,8 @@ type settings struct {
 func newSettings(options []Option) settings {
 	s := settings{
 		socket: Socket,
-		// A list of 110 pods takes a kubelet about a millisecond.
+		// A list of 110 pods of 8 KB takes a kubelet 2.5 ms, and the agent twice that: at one a
+		// second, most of what a quiet agent costs, and more on a larger node.
 		interval: 10 * time.Second,
 		// A kubelet reads its manifests every 20 s, and needs a list from the API server.
 		grace: time.Minute,
@@ -37,7 +38,8 @@ func WithSocket(path string) Option { return func(s *settings) { s.socket = path
 
 // WithInterval sets how often all pods are listed if nothing happens. It bounds how long a change
 // of labels, annotations or spec goes unseen, if it comes without a change of status. At least one
-// second; default 10 s.
+// second; default 10 s. One second costs 0.25 % of a core in the kubelet for 110 pods of 8 KB, and
+// 0.5 % in the agent.
 func WithInterval(d time.Duration) Option { return func(s *settings) { s.interval = d } }
 
 // WithGrace sets how long a pod is kept that is missing after the connection was lost. Zero: not at
