@@ -50,7 +50,9 @@
 //     watch of etcd, however many clients read.
 //  9. Versions are etcd's: those of several servers are comparable, and a watch may move between
 //     them.
-//  10. Objects expire, if [WithExpiry] says so: etcd deletes them, and watchers are told.
+//  10. Exact versions, and further pages of a list, that the cache has forgotten are read from etcd.
+//     They are a 410 once etcd has compacted them. Such a list has no remainingItemCount.
+//  11. Objects expire, if [WithExpiry] says so: etcd deletes them, and watchers are told.
 //
 // # What etcd is known to do
 //
@@ -71,8 +73,6 @@
 // the deletion is then told as in 4.
 //
 // # Limits
-//
-// Exact versions that the cache has forgotten are a 410 from a server, though etcd may have them.
 //
 // Nothing is converted and no default is applied: an object is what was written, in the version in
 // which it was stored ([WithAPIVersion] refuses others). Encrypted values need the API server that

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/pagetoken"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -74,7 +75,7 @@ func (s *Source[T]) list(ctx context.Context, options metav1.ListOptions, meta *
 	}
 	meta.ResourceVersion = strconv.FormatInt(read.revision, 10)
 	if read.more {
-		meta.Continue = tokenAfter(strings.TrimPrefix(read.lastKey, s.prefix), read.revision)
+		meta.Continue = pagetoken.After(strings.TrimPrefix(read.lastKey, s.prefix), read.revision).String()
 		if !r.selective() {
 			meta.RemainingItemCount = &read.remaining
 		}
@@ -83,10 +84,10 @@ func (s *Source[T]) list(ctx context.Context, options metav1.ListOptions, meta *
 }
 
 // span is the range that a request reads.
-func (s *Source[T]) span(r *request[T]) (whole span, token pageToken, err error) {
+func (s *Source[T]) span(r *request[T]) (whole span, token pagetoken.Token, err error) {
 	whole = span{start: s.prefix, end: clientv3.GetPrefixRangeEnd(s.prefix)}
 	if r.Continue != "" {
-		if token, err = parseToken(r.Continue); err != nil {
+		if token, err = pagetoken.Parse(r.Continue); err != nil {
 			return whole, token, badRequest("invalid continue token: %v", err)
 		}
 		whole.start += token.Start
@@ -106,10 +107,10 @@ func (s *Source[T]) span(r *request[T]) (whole span, token pageToken, err error)
 }
 
 // listError gives the versions in an error their meaning.
-func (s *Source[T]) listError(ctx context.Context, err error, r *request[T], whole span, token pageToken) error {
+func (s *Source[T]) listError(ctx context.Context, err error, r *request[T], whole span, token pagetoken.Token) error {
 	switch {
 	case is(err, rpctypes.ErrCompacted) && r.Continue != "":
-		token.Version = latestVersion
+		token.Version = pagetoken.Latest
 		return pageCompacted(whole.revision, token.String())
 	case is(err, rpctypes.ErrCompacted):
 		return compacted(whole.revision)

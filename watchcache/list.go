@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tributary-go/tributary/internal/pagetoken"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/watchcache/internal/apierror"
 )
@@ -102,11 +103,12 @@ func (c *Cache[T]) List(ctx context.Context, options metav1.ListOptions) listwat
 	}
 }
 
-// Page answers a LIST from one snapshot, in the order of namespace, then name. It waits until the
+// Page answers a LIST from one snapshot, in the order of keys, NAMESPACE/NAME. It waits until the
 // cache has reached the version of the request, but no longer than [WithFreshWait]. Without a
 // version, the cache is first proven fresh: see [WithUpstream]. Errors are API status errors: 400
-// and 422 for bad options, 410 for a version that is forgotten, 429 while the cache is empty, 503
-// if the upstream cannot be asked, 504 for a version that is not reached.
+// and 422 for bad options, 410 for a version that is forgotten (by the upstream too, if that can
+// list: see [Upstream]), 429 while the cache is empty, 503 if the upstream cannot be asked, 504 for
+// a version that is not reached.
 func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
 	version, err := r.version()
 	if err != nil {
@@ -116,15 +118,18 @@ func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
 	if err != nil {
 		return Page[T]{}, err
 	}
-	var from *pageToken
+	var from *pagetoken.Token
 	if r.Continue != "" {
-		token, err := parseToken(r.Continue)
+		token, err := pagetoken.Parse(r.Continue)
 		if err != nil {
 			return Page[T]{}, apierror.BadRequest("invalid continue token: %v", err)
 		}
 		from = &token
 	}
 	state, err := c.stateFor(ctx, r, version, from)
+	if past, ok := c.config.upstream.(listwatch.ListerWatcher[T]); ok && apierrors.IsResourceExpired(err) {
+		return c.pastPage(ctx, past, pastOf(r, version, from), keep, err)
+	}
 	if err != nil {
 		return Page[T]{}, err
 	}
@@ -171,15 +176,15 @@ func (c *Cache[T]) Get(ctx context.Context, r Request) (obj T, err error) {
 func (c *Cache[T]) ResourceVersion() string { return formatVersion(c.current()) }
 
 // stateFor is the state that a list shows.
-func (c *Cache[T]) stateFor(ctx context.Context, r Request, version uint64, from *pageToken) (view[T], error) {
+func (c *Cache[T]) stateFor(ctx context.Context, r Request, version uint64, from *pagetoken.Token) (view[T], error) {
 	switch {
-	case from != nil && from.Version == latestVersion, from == nil && r.ResourceVersion == "":
+	case from != nil && from.Version == pagetoken.Latest, from == nil && r.ResourceVersion == "":
 		return c.fresh(ctx)
 	case from != nil:
 		state, err := c.exactly(ctx, uint64(from.Version))
 		if apierrors.IsResourceExpired(err) {
 			fresh := *from
-			fresh.Version = latestVersion
+			fresh.Version = pagetoken.Latest
 			return state, pageExpired(fresh.String())
 		}
 		return state, err

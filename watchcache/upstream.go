@@ -15,6 +15,11 @@ import (
 // Upstream is the server that a cache copies, as far as a cache asks it whether the copy is fresh.
 // [ServerOf] makes one for an API server; an etcd.Source is one. Methods are called by one
 // goroutine each at a time, for all readers together. They must return soon after ctx has ended.
+//
+// An upstream that is a listwatch.ListerWatcher of the cache's objects, such as an etcd.Source, is
+// also asked for lists at exact versions that the cache has forgotten, and for the further pages of
+// such lists. It must list in the order of keys, NAMESPACE/NAME, and take kube-apiserver's continue
+// tokens without a limit.
 type Upstream interface {
 	// Newest returns the version of the server's newest write, to whatever collection. It must not
 	// come from a cache that may be behind.

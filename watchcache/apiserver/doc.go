@@ -56,6 +56,5 @@
 // docs/fake.md compares the answers with those of a real API server.
 //
 // Simpler than there: a delete answers with the object if its kind is deleted gracefully, with a
-// Status otherwise; lists are ordered by namespace, then name; a watch ends in silence when the
-// server closes.
+// Status otherwise; a watch ends in silence when the server closes.
 package apiserver

@@ -22,7 +22,7 @@ import (
 func FuzzRequests(f *testing.F) {
 	const apply, merge = "application/apply-patch+yaml", "application/merge-patch+json"
 	for _, seed := range [][6]string{
-		{"GET", "/api/v1/pods", "limit=1&continue=eyJydiI6MiwibmFtZSI6ImEifQ"},
+		{"GET", "/api/v1/pods", "limit=1&continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Miwic3RhcnQiOiIvZGVmYXVsdC9hXHUwMDAwIn0"},
 		{"GET", "/api/v1/namespaces/ns/pods", "fieldSelector=spec.nodeName%3Dx&resourceVersion=2&resourceVersionMatch=Exact"},
 		{"GET", "/api/v1/pods", "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"},
 		{"GET", "/api/v1/pods", "", wireJSON + ";as=Table;g=meta.k8s.io;v=v1"},
