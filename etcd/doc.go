@@ -50,8 +50,8 @@
 //     watch of etcd, however many clients read.
 //  9. Versions are etcd's: those of several servers are comparable, and a watch may move between
 //     them.
-//  10. Exact versions, and further pages of a list, that the cache has forgotten are read from etcd.
-//     They are a 410 once etcd has compacted them. Such a list has no remainingItemCount.
+//  10. Exact versions, and further pages of a list, that the cache has forgotten are read from
+//     etcd. They are a 410 once etcd has compacted them. Such a list has no remainingItemCount.
 //  11. Objects expire, if [WithExpiry] says so: etcd deletes them, and watchers are told.
 //
 // # What etcd is known to do

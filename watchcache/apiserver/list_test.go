@@ -174,7 +174,8 @@ func TestPages(t *testing.T) {
 func TestQueriesAreChecked(t *testing.T) {
 	r := newRig(t)
 	r.create(t, pod("a"))
-	token := "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Miwic3RhcnQiOiIvZGVmYXVsdC9hXHUwMDAwIn0" // of version 2, after default/a
+	// Of version 2, after default/a.
+	token := "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Miwic3RhcnQiOiIvZGVmYXVsdC9hXHUwMDAwIn0"
 	for query, want := range map[string]int{
 		token:                                           http.StatusOK,
 		token + "&resourceVersion=0":                    http.StatusOK,
