@@ -33,7 +33,7 @@ func (c codec[T]) object(f format, obj T) ([]byte, error) {
 		}
 		return f.document(kind, &metav1.Table{
 			TypeMeta: kind, ListMeta: metav1.ListMeta{ResourceVersion: obj.GetResourceVersion()},
-			ColumnDefinitions: c.definitions(), Rows: []metav1.TableRow{row},
+			ColumnDefinitions: c.definitions(f), Rows: []metav1.TableRow{row},
 		})
 	}
 	return f.document(kind, obj)
@@ -68,7 +68,7 @@ func (c codec[T]) list(f format, page watchcache.Page[T]) list {
 	}
 	switch f.view {
 	case asTable:
-		l.columns = c.definitions()
+		l.columns = c.definitions(f)
 	case asItself:
 		_, l.untyped = any(c.resource.Empty()).(runtime.Unstructured)
 	}

@@ -37,6 +37,8 @@
 // does not read is cut after 30 seconds, and leaves nothing behind
 // (TestBadReadersLeaveNothingBehind).
 //
+// A watch over a web socket, as a browser makes it, has a message for each event (TestWebSocket).
+//
 // A body is read up to 3 MiB, and nested documents up to the depth of their decoders
 // (TestDeepBodies). The head of a request is bounded by http.Server.MaxHeaderBytes
 // (TestLongHeaders).

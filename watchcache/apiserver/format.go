@@ -16,6 +16,8 @@ type format struct {
 	encoding
 	view representation
 	rows metav1.IncludeObjectPolicy // what rows of a table carry
+	// headless: a table names no columns, since an event before it has.
+	headless bool
 }
 
 // plainJSON is the format of a client that does not choose, and of errors before the choice.

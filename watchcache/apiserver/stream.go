@@ -2,6 +2,8 @@ package apiserver
 
 import (
 	"bufio"
+	"context"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -34,20 +36,18 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 		defer w.Close()
 	}
 	stream := &eventStream[T]{call: c, codec: e.codec, control: http.NewResponseController(c.ResponseWriter), key: c.format}
+	if isWebSocket(c.request) {
+		c.overWebSocket(func(ctx context.Context, socket io.Writer) {
+			stream.socket = socket
+			stream.run(ctx, w, err)
+		})
+		return nil
+	}
 	c.Header().Set("Content-Type", c.format.contentType(true))
 	c.Header().Set("Cache-Control", "no-cache, private")
 	c.WriteHeader(http.StatusOK)
-	sent := stream.flush() // the client learns that the watch stands before there is any event
-	for err == nil && sent == nil {
-		var events []watchcache.Delivery[T]
-		events, err = w.Next(c.request.Context())
-		if err == nil && len(events) == 0 {
-			return nil
-		}
-		sent = stream.send(events)
-	}
-	if sent == nil {
-		stream.fail(err)
+	if stream.flush() == nil { // the client learns that the watch stands before there is any event
+		stream.run(c.request.Context(), w, err)
 	}
 	return nil
 }
@@ -57,7 +57,25 @@ type eventStream[T store.Object] struct {
 	call
 	codec   codec[T]
 	control *http.ResponseController
-	key     any // the format, boxed once
+	socket  io.Writer // not nil: each frame is a message
+	key     any       // the format, boxed once
+}
+
+// run sends what the watcher sees until either has an end. A watcher that could not begin has an
+// error.
+func (s *eventStream[T]) run(ctx context.Context, w *watchcache.Watcher[T], err error) {
+	var sent error
+	for err == nil && sent == nil {
+		var events []watchcache.Delivery[T]
+		events, err = w.Next(ctx)
+		if err == nil && len(events) == 0 {
+			return
+		}
+		sent = s.send(events)
+	}
+	if sent == nil {
+		s.fail(err)
+	}
 }
 
 // send writes a batch and flushes it. An error means that the client has gone, is too slow, or that
@@ -82,7 +100,16 @@ func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
 			s.fail(err)
 			return err
 		}
-		if _, err := burst.Write(frame); err != nil {
+		if s.format.view == asTable && !s.format.headless {
+			s.format.headless = true
+			s.key = s.format
+		}
+		if s.socket != nil {
+			_, err = s.socket.Write(frame)
+		} else {
+			_, err = burst.Write(frame)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -102,10 +129,20 @@ func (s *eventStream[T]) fail(cause error) {
 	if err != nil {
 		return
 	}
-	if frame, err := f.frame(watch.Error, doc); err == nil {
-		_, _ = s.Write(frame) // the stream ends here in any case
+	frame, err := f.frame(watch.Error, doc)
+	switch { // the stream ends here in any case
+	case err != nil:
+	case s.socket != nil:
+		_, _ = s.socket.Write(frame)
+	default:
+		_, _ = s.Write(frame)
 		_ = s.flush()
 	}
 }
 
-func (s *eventStream[T]) flush() error { return s.control.Flush() }
+func (s *eventStream[T]) flush() error {
+	if s.socket != nil {
+		return nil
+	}
+	return s.control.Flush()
+}

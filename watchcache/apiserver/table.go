@@ -33,7 +33,10 @@ func tableColumns[T store.Object](resource watchcache.Resource[T]) []watchcache.
 	return append([]watchcache.Column[T]{name}, resource.Columns...)
 }
 
-func (c codec[T]) definitions() []metav1.TableColumnDefinition {
+func (c codec[T]) definitions(f format) []metav1.TableColumnDefinition {
+	if f.headless {
+		return nil
+	}
 	definitions := make([]metav1.TableColumnDefinition, 0, len(c.columns))
 	for _, column := range c.columns {
 		d := metav1.TableColumnDefinition{
