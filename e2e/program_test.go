@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -191,6 +192,8 @@ func TestRegistryAndBackup(t *testing.T) {
 		}
 	})
 
+	t.Run("WATCH of every kind", func(t *testing.T) { sameWatches(t, w.client.RESTClient(), registry) })
+
 	t.Run("backup", func(t *testing.T) {
 		rows := func(p *program) (all []string) {
 			for line := range strings.Lines(p.say("get", "pods", "-A", "-o", "wide")) {
@@ -216,27 +219,90 @@ func TestRegistryAndBackup(t *testing.T) {
 // sameLists compares a LIST of every kind that the program serves with kube-apiserver's.
 func sameLists(t *testing.T, server rest.Interface, p *program) {
 	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(p.config())
-	require.NoError(t, err)
-	groups, err := client.ServerPreferredResources()
-	require.NoError(t, err)
+	client, collections := p.collections(t)
 	objects, kinds := 0, 0
-	for _, group := range groups {
-		for _, r := range group.APIResources {
-			path := "/apis/" + group.GroupVersion + "/" + r.Name
-			if group.GroupVersion == "v1" {
-				path = "/api/v1/" + r.Name
-			}
-			want, got := items(t, server, path), items(t, client.RESTClient(), path)
-			require.Equal(t, want, got, path)
-			objects += len(want)
-			if len(want) > 0 {
-				kinds++
-			}
+	for _, c := range collections {
+		want, got := items(t, server, c.path("")), items(t, client, c.path(""))
+		require.Equal(t, want, got, c.path(""))
+		objects += len(want)
+		if len(want) > 0 {
+			kinds++
 		}
 	}
 	t.Logf("%d objects of %d kinds are equal", objects, kinds)
 	require.Greater(t, kinds, 12)
+}
+
+// sameWatches changes an object of every kind, and compares the event with kube-apiserver's.
+func sameWatches(t *testing.T, server rest.Interface, p *program) {
+	t.Helper()
+	client, collections := p.collections(t)
+	kinds := 0
+	for _, c := range collections {
+		present := items(t, server, c.path(""))
+		if len(present) == 0 {
+			continue
+		}
+		kinds++
+		of := present[0]
+		text, err := server.Get().AbsPath(c.path("")).Param("limit", "1").DoRaw(t.Context())
+		require.NoError(t, err)
+		var list metav1.PartialObjectMetadataList
+		require.NoError(t, json.Unmarshal(text, &list))
+		patch := `{"metadata":{"annotations":{"e2e.tributary.dev/watched":"yes"}}}`
+		err = server.Patch(types.MergePatchType).AbsPath(c.path(of.GetNamespace()), of.GetName()).Body([]byte(patch)).Do(t.Context()).Error()
+		require.NoError(t, err, c.path(of.GetNamespace()))
+		first := func(client rest.Interface) string {
+			stream, err := client.Get().AbsPath(c.path("")).SetHeader("Accept", "application/json").
+				Param("watch", "1").Param("resourceVersion", list.ResourceVersion).Param("timeoutSeconds", "30").
+				Param("fieldSelector", "metadata.name="+of.GetName()).Stream(t.Context())
+			require.NoError(t, err, c.path(""))
+			defer stream.Close()
+			line, err := bufio.NewReader(stream).ReadString('\n')
+			require.NoError(t, err, c.path(""))
+			return line
+		}
+		want := first(server)
+		require.Contains(t, want, "e2e.tributary.dev/watched", c.path(""))
+		require.JSONEq(t, want, first(client), c.path(""))
+	}
+	t.Logf("events of %d kinds are equal", kinds)
+	require.Greater(t, kinds, 12)
+}
+
+// collectionPath is where a kind is served.
+type collectionPath struct {
+	root, resource string
+	namespaced     bool
+}
+
+// path is that of the collection, or of its part in a namespace.
+func (c collectionPath) path(namespace string) string {
+	if c.namespaced && namespace != "" {
+		return c.root + "/namespaces/" + namespace + "/" + c.resource
+	}
+	return c.root + "/" + c.resource
+}
+
+// collections are all that the program serves.
+func (p *program) collections(t *testing.T) (client rest.Interface, all []collectionPath) {
+	t.Helper()
+	served, err := discovery.NewDiscoveryClientForConfig(p.config())
+	require.NoError(t, err)
+	groups, err := served.ServerPreferredResources()
+	require.NoError(t, err)
+	for _, group := range groups {
+		root := "/apis/" + group.GroupVersion
+		if group.GroupVersion == "v1" {
+			root = "/api/v1"
+		}
+		for _, r := range group.APIResources {
+			if slices.Contains(r.Verbs, "list") { // reviews are asked, and not stored
+				all = append(all, collectionPath{root, r.Name, r.Namespaced})
+			}
+		}
+	}
+	return served.RESTClient(), all
 }
 
 // items are the objects of a list, in the order of their keys.
