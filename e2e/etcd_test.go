@@ -35,7 +35,7 @@ func TestEtcdDown(t *testing.T) {
 			line := watchStatus(t, f)
 			fault.strike()
 			struck := time.Now()
-			shown := untilClass(t, line, reflector.Silent, 0, liveness+time.Second)
+			shown := untilClass(t, line, reflector.Silent, 0, 2*liveness)
 			pass(away - time.Since(struck))
 			s := f.status()
 			t.Logf("%s: %s; %s%s", fault.name, line, s, brief(f.sent().since(began)))
