@@ -73,9 +73,11 @@ func specs(t *testing.T, path string) (outcomes []outcome) {
 			State                   string
 			NumAttempts             int
 			Failure                 struct {
-				Message  string
-				Location struct{ FullStackTrace string }
+				Message        string
+				ForwardedPanic string
+				Location       struct{ FullStackTrace string }
 			}
+			ReportEntries []struct{ Name string }
 		}
 	}
 	require.NoError(t, json.Unmarshal(content, &reports))
@@ -84,10 +86,15 @@ func specs(t *testing.T, path string) (outcomes []outcome) {
 			if s.LeafNodeType != "It" && s.State == "passed" {
 				continue // setting up and tearing down
 			}
+			var entries strings.Builder
+			for _, entry := range s.ReportEntries {
+				entries.WriteString("\n" + entry.Name)
+			}
 			outcomes = append(outcomes, outcome{
 				name: strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " "),
 				made: "informer", passed: s.State == "passed", tries: s.NumAttempts,
-				output: s.State + ": " + s.Failure.Message + "\n" + s.Failure.Location.FullStackTrace,
+				output: s.State + ": " + s.Failure.Message + "\n" + s.Failure.ForwardedPanic + "\n" +
+					s.Failure.Location.FullStackTrace + entries.String(),
 			})
 		}
 	}

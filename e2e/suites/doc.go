@@ -1,5 +1,6 @@
 // Package suites runs the tests of other projects on this one: those of client-go's tools/cache,
-// and those of controller-runtime's pkg/cache on a real API server.
+// and those of controller-runtime's pkg/cache on a real API server. Those of its client and of its
+// fake client run on an API server of this project.
 //
 // Nothing of their code is kept here. A test copies their module from the module cache to a
 // temporary folder. There it edits a few declarations (see workspace_test.go) and adds the files of

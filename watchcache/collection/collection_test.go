@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -86,6 +87,20 @@ func TestCreate(t *testing.T) {
 	require.Regexp(t, `^web-.{5}$`, one.Name)
 	require.NotEqual(t, one.Name, two.Name)
 	require.Equal(t, "4", two.ResourceVersion, "refused writes take no version")
+}
+
+// TestAGeneratedNameThatIsTaken makes the generator say the same name again.
+func TestAGeneratedNameThatIsTaken(t *testing.T) {
+	pods := newPods(t)
+	generated := pod("")
+	generated.GenerateName = "web-"
+	rand.Seed(1)
+	one := create(t, pods, generated)
+	rand.Seed(1)
+	two, err := pods.Create(generated)
+	require.NoError(t, err)
+	require.Regexp(t, `^web-.{5}$`, two.Name)
+	require.NotEqual(t, one.Name, two.Name)
 }
 
 func TestUpdate(t *testing.T) {

@@ -42,17 +42,30 @@ func (c *Collection[T]) dropStatus(obj T) {
 	}
 }
 
-// create stores a new object whose fields have their owners.
+// create stores a new object whose fields have their owners, under a generated name if it has none.
 func (c *Collection[T]) create(next T) (created T, err error) {
+	prefix := next.GetGenerateName()
+	if next.GetName() != "" || prefix == "" {
+		return c.insert(next)
+	}
+	for attempt := 1; ; attempt++ {
+		named := object.Copy(next)
+		named.SetName(prefix[:min(len(prefix), maxPrefix)] + rand.String(generatedLength))
+		created, err = c.insert(named)
+		if !apierrors.IsAlreadyExists(err) || attempt == nameAttempts {
+			return created, err
+		}
+	}
+}
+
+// insert stores a new object under its name.
+func (c *Collection[T]) insert(next T) (created T, err error) {
 	c.resource().SetKind(next)
 	switch version, err := parseVersion(next.GetResourceVersion()); {
 	case err == nil && version != 0 && !c.options.DryRun: // the storage refuses it
 		return created, apierror.Unclassified("resourceVersion should not be set on objects to be created")
 	default:
 		next.SetResourceVersion("")
-	}
-	if prefix := next.GetGenerateName(); next.GetName() == "" && prefix != "" {
-		next.SetName(prefix[:min(len(prefix), maxPrefix)] + rand.String(generatedLength))
 	}
 	next.SetUID(uuid.NewUUID())
 	next.SetCreationTimestamp(now())
@@ -83,6 +96,9 @@ const (
 	generatedLength = 5
 	// maxPrefix is how much of generateName counts: with it, the name is a DNS label.
 	maxPrefix = 63 - generatedLength
+	// nameAttempts is how many names are generated for an object if they are taken, as in the API
+	// server.
+	nameAttempts = 8
 )
 
 // countsFrom reports whether a new object gets a generation.
