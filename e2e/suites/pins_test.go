@@ -4,6 +4,8 @@ package suites
 // go.sum.
 import (
 	_ "k8s.io/client-go/tools/cache"
+	_ "k8s.io/sample-controller/pkg/generated/informers/externalversions"
+	_ "k8s.io/sample-controller/pkg/signals"
 	_ "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	_ "github.com/tributary-go/tributary/controllerruntime"
