@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/informer"
@@ -298,4 +299,18 @@ func TestVerdictsAreBounded(t *testing.T) {
 
 func TestChangesMustBeInOrder(t *testing.T) {
 	require.ErrorContains(t, listwatchtest.CheckHistory([]listwatchtest.Change{addB, addA}), `ADDED ns/a at version "2" follows version 5`)
+}
+
+// TestAProbeIsNoState: a reflector asks for the newest version by a list of one object, and keeps
+// what it held.
+func TestAProbeIsNoState(t *testing.T) {
+	pods := listwatchtest.New(t, watchcache.Pods())
+	pods.Create(pod("a"))
+	source, given := listwatchtest.RecordSource("source", pods.ListerWatcher())
+	for _, limit := range []int64{1, 0} {
+		for _, err := range source.List(t.Context(), metav1.ListOptions{Limit: limit}).Items {
+			require.NoError(t, err)
+		}
+	}
+	require.Len(t, given.History().Streams, 1, "the list without a limit")
 }

@@ -15,7 +15,8 @@ import (
 // RecordSource records what a source gives its reader: give the reader the returned source instead.
 // Each complete list is a stream, each watch another; a watch list is one stream.
 //
-// Some answers are not recorded: lists that break off, and watches that begin without a version.
+// Some answers are not recorded: lists that break off, a reflector's probes (whole lists at a limit
+// of one), and watches that begin without a version.
 // Nor is anything after an object that cannot be decoded, since the reader must then list again.
 func RecordSource[T store.Object](reader string, source listwatch.ListerWatcher[T]) (listwatch.ListerWatcher[T], *Recording) {
 	r := &Recording{history: History{Reader: reader}}
@@ -42,7 +43,11 @@ func (s *recordedSource[T]) list(request metav1.ListOptions, list listwatch.List
 				return
 			}
 		}
-		s.listed(request.Continue == "", page, list.Meta())
+		meta := list.Meta()
+		if request.Limit == 1 && request.Continue == "" && meta.Continue == "" {
+			return // a reflector's probe, which asks for the newest version and keeps nothing
+		}
+		s.listed(request.Continue == "", page, meta)
 	}
 	return list
 }
