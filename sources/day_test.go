@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/internal/pipes"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
@@ -26,44 +27,31 @@ import (
 	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
-// wire is a network within a bubble: an API server behind pipes, which can be taken away.
+// wire is a network to an API server, which can be taken away.
 type wire struct {
-	accepts  chan net.Conn
-	closed   chan struct{}
+	*pipes.Network
 	away     atomic.Bool
 	requests atomic.Int32
 
-	mu    sync.Mutex // guards open
-	open  []net.Conn
-	close func()
+	mu   sync.Mutex // guards open
+	open []net.Conn
 }
 
 func (w *wire) Accept() (net.Conn, error) {
-	select {
-	case conn := <-w.accepts:
-		return conn, nil
-	case <-w.closed:
-		return nil, net.ErrClosed
+	conn, err := w.Network.Accept()
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.open = append(w.open, conn)
 	}
+	return conn, err
 }
 
-func (w *wire) Close() error   { w.close(); return nil }
-func (w *wire) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (w *wire) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (w *wire) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if w.away.Load() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
-	here, there := net.Pipe()
-	select {
-	case w.accepts <- there:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.open = append(w.open, there)
-	return here, nil
+	return w.Network.Dial(ctx, network, address)
 }
 
 // takeAway cuts all connections, and refuses further ones.
@@ -87,8 +75,7 @@ type agent struct {
 
 // startAgent runs an agent until the test ends.
 func startAgent(t *testing.T) *agent {
-	w := &wire{accepts: make(chan net.Conn), closed: make(chan struct{})}
-	w.close = sync.OnceFunc(func() { close(w.closed) })
+	w := &wire{Network: pipes.New()}
 	api, err := apiserver.NewServer()
 	require.NoError(t, err)
 	a := &agent{wire: w, pods: apiserver.Serve(api, watchcache.Pods()), held: map[types.UID]*corev1.Pod{}}
@@ -98,7 +85,7 @@ func startAgent(t *testing.T) *agent {
 	})}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(w) }()
-	transport := &http.Transport{DialContext: w.dial}
+	transport := &http.Transport{DialContext: w.Dial}
 	client, err := listwatch.NewRESTClient(&rest.Config{Host: "http://api", Transport: transport}, corev1.SchemeGroupVersion)
 	require.NoError(t, err)
 	a.sources = sources.New("node-1", sources.WithLogger(logr.Discard()), sources.APIServer(client))

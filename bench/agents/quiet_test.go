@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,46 +13,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/pipes"
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
-
-// pipes is a network within a bubble.
-type pipes struct {
-	accepts chan net.Conn
-	closed  chan struct{}
-	close   func()
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.accepts:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { p.close(); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.accepts <- there:
-		return here, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // TestAQuietDay counts the requests of 24 simulated hours on which nothing happens.
 func TestAQuietDay(t *testing.T) {
 	perHour := map[string]float64{}
 	for _, library := range []string{tributary, clientGo} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &pipes{accepts: make(chan net.Conn), closed: make(chan struct{})}
-			p.close = sync.OnceFunc(func() { close(p.closed) })
+			network := pipes.New()
 			api, err := apiserver.NewServer()
 			require.NoError(t, err)
 			_, err = apiserver.Serve(api, watchcache.Pods()).Create(&corev1.Pod{
@@ -67,9 +36,9 @@ func TestAQuietDay(t *testing.T) {
 				requests.Add(1)
 				api.ServeHTTP(w, r)
 			})}
-			go func() { _ = server.Serve(p) }()
+			go func() { _ = server.Serve(network) }()
 			config := configOf("http://api")
-			transport := &http.Transport{DialContext: p.dial}
+			transport := &http.Transport{DialContext: network.Dial}
 			config.Transport = transport
 			ctx, cancel := context.WithCancel(t.Context())
 			ended, synced := make(chan error, 1), make(chan struct{})
