@@ -8,7 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strings"
+
+	"github.com/tributary-go/tributary/internal/self"
 )
 
 // settings say how much is measured.
@@ -84,26 +85,9 @@ func run(ctx context.Context, s settings, args []string) error {
 
 // start prepares a process of this program in another role.
 func (s settings) start(ctx context.Context, role ...string) (*exec.Cmd, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	args := append([]string{
 		fmt.Sprint("-pods=", s.pods), fmt.Sprint("-per-set=", s.perSet), fmt.Sprint("-widgets=", s.widgets), fmt.Sprint("-event-pods=", s.eventPods), fmt.Sprint("-events=", s.events),
 		"-only=" + s.only, "-kind=" + s.kind,
 	}, role...)
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stderr = os.Stderr
-	cmd.Env = clean(os.Environ())
-	return cmd, nil
-}
-
-// clean takes away what would give one side other settings than the other.
-func clean(env []string) (kept []string) {
-	for _, e := range env {
-		if !strings.HasPrefix(e, "GOGC=") && !strings.HasPrefix(e, "GOMEMLIMIT=") && !strings.HasPrefix(e, "KUBE_FEATURE_") {
-			kept = append(kept, e)
-		}
-	}
-	return kept
+	return self.Command(ctx, args...)
 }

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tributary-go/tributary/internal/self"
 )
 
 // settings say how much is measured. They are the arguments of the processes that are started, too.
@@ -88,17 +90,14 @@ type process struct {
 }
 
 func (s settings) start(ctx context.Context, role string, args ...string) (*process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	how, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, append([]string{"-role", role, string(how)}, args...)...)
-	cmd.Env = append(os.Environ(), "GOGC=100", "GOMEMLIMIT=off")
-	cmd.Stderr = os.Stderr
+	cmd, err := self.Command(ctx, append([]string{"-role", role, string(how)}, args...)...)
+	if err != nil {
+		return nil, err
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -24,10 +24,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tributary-go/tributary/internal/self"
 )
 
 // job is what one process measures.
@@ -108,25 +109,25 @@ func (p program) measureKind(ctx context.Context, k kind) error {
 	}
 	name := fmt.Sprintf("%s, %d of %.1f KB", k.name, objects, float64(size)/float64(objects)/1e3)
 	j := job{Kind: k.name, Endpoint: origin.endpoint, Objects: objects}
-	err = p.table("first sync: "+name, "objects/s", j, func(cmd *exec.Cmd) ([]byte, error) { return cmd.Output() })
+	err = p.table(ctx, "first sync: "+name, "objects/s", j, func(cmd *exec.Cmd) ([]byte, error) { return cmd.Output() })
 	if err != nil {
 		return err
 	}
 	j.Changes = changes
-	return p.table(fmt.Sprintf("watch: %d changes of %s", changes, name), "events/s", j, func(cmd *exec.Cmd) ([]byte, error) {
+	return p.table(ctx, fmt.Sprintf("watch: %d changes of %s", changes, name), "events/s", j, func(cmd *exec.Cmd) ([]byte, error) {
 		return origin.whileStopped(ctx, cmd, k, objects, changes)
 	})
 }
 
 // table measures a job with all readers by turns, and prints the medians.
-func (p program) table(title, rate string, j job, run func(*exec.Cmd) ([]byte, error)) error {
+func (p program) table(ctx context.Context, title, rate string, j job, run func(*exec.Cmd) ([]byte, error)) error {
 	runs := map[string][]figures{}
 	for range p.repeat {
 		for _, j.Reader = range readers {
 			if p.profile != "" {
 				j.Profile = fmt.Sprintf("%s-%s-%t", p.profile, strings.Fields(j.Reader)[0], j.Changes > 0)
 			}
-			f, err := measureIn(j, run)
+			f, err := measureIn(ctx, j, run)
 			if err != nil {
 				return fmt.Errorf("%s: %w", j.Reader, err)
 			}
@@ -147,20 +148,15 @@ func (p program) table(title, rate string, j job, run func(*exec.Cmd) ([]byte, e
 }
 
 // measureIn measures a job in a process of its own.
-func measureIn(j job, run func(*exec.Cmd) ([]byte, error)) (f figures, err error) {
-	program, err := os.Executable()
-	if err != nil {
-		return f, err
-	}
+func measureIn(ctx context.Context, j job, run func(*exec.Cmd) ([]byte, error)) (f figures, err error) {
 	asked, err := json.Marshal(j)
 	if err != nil {
 		return f, err
 	}
-	cmd := exec.Command(program, "measure", string(asked))
-	cmd.Stderr = os.Stderr
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool {
-		return strings.HasPrefix(e, "GOGC=") || strings.HasPrefix(e, "GOMEMLIMIT=")
-	})
+	cmd, err := self.Command(ctx, "measure", string(asked))
+	if err != nil {
+		return f, err
+	}
 	out, err := run(cmd)
 	if err != nil {
 		return f, err

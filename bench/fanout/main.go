@@ -20,10 +20,11 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
+
+	"github.com/tributary-go/tributary/internal/self"
 )
 
 // load is one row: how many watch what, and how hard the writer pushes.
@@ -240,20 +241,13 @@ func short(ratio float64) string {
 
 // run measures a load in a process of its own.
 func (l load) run(ctx context.Context) (f figures, err error) {
-	program, err := os.Executable()
-	if err != nil {
-		return f, err
-	}
 	asked, err := json.Marshal(l)
 	if err != nil {
 		return f, err
 	}
-	cmd := exec.CommandContext(ctx, program, "measure", string(asked))
-	cmd.Stderr = os.Stderr
-	for _, e := range os.Environ() {
-		if !strings.HasPrefix(e, "GOGC=") && !strings.HasPrefix(e, "GOMEMLIMIT=") {
-			cmd.Env = append(cmd.Env, e)
-		}
+	cmd, err := self.Command(ctx, "measure", string(asked))
+	if err != nil {
+		return f, err
 	}
 	out, err := cmd.Output()
 	if err != nil {
