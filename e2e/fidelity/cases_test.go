@@ -41,35 +41,50 @@ var patchTypes = map[string]types.PatchType{
 	"STRATEGIC": types.StrategicMergePatchType, "APPLY": types.ApplyYAMLPatchType,
 }
 
-func readCases(t testing.TB) (sections []*section) {
+// entry is a line of a list in testdata that is no title and no comment.
+type entry struct{ where, section, text string }
+
+func readEntries(t testing.TB, file string) (entries []entry) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "cases.txt"))
+	text, err := os.ReadFile(filepath.Join("testdata", file))
 	require.NoError(t, err)
-	names := map[string]bool{}
+	section := ""
 	for i, line := range strings.Split(string(text), "\n") {
-		where := fmt.Sprintf("cases.txt:%d", i+1)
+		where := fmt.Sprintf("%s:%d", file, i+1)
 		if title, ok := strings.CutPrefix(line, "== "); ok {
-			sections = append(sections, &section{title: title})
+			section = title
 			continue
 		}
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		require.NotEmpty(t, sections, "%s: a case before the first section", where)
+		require.NotEmpty(t, section, "%s: nothing may stand before the first section", where)
+		entries = append(entries, entry{where, section, line})
+	}
+	return entries
+}
+
+func readCases(t testing.TB) (sections []*section) {
+	t.Helper()
+	names := map[string]bool{}
+	for _, e := range readEntries(t, "cases.txt") {
+		if len(sections) == 0 || sections[len(sections)-1].title != e.section {
+			sections = append(sections, &section{title: e.section})
+		}
 		s := sections[len(sections)-1]
-		if reason, ok := strings.CutPrefix(line, "  ! "); ok {
-			require.NotEmpty(t, s.cases, "%s: a reason without a case", where)
+		if reason, ok := strings.CutPrefix(e.text, "  ! "); ok {
+			require.NotEmpty(t, s.cases, "%s: a reason without a case", e.where)
 			s.cases[len(s.cases)-1].differ = reason
 			continue
 		}
-		name, requests, ok := strings.Cut(line, ": ")
-		require.True(t, ok, "%s: a case is name: request ; request", where)
+		name, requests, ok := strings.Cut(e.text, ": ")
+		require.True(t, ok, "%s: a case is name: request ; request", e.where)
 		full := s.title + "/" + name
-		require.False(t, names[full], "%s: %s is there twice", where, full)
+		require.False(t, names[full], "%s: %s is there twice", e.where, full)
 		names[full] = true
 		c := &testCase{name: name, owners: strings.Contains(s.title, "managed fields")}
 		for _, request := range strings.Split(requests, " ; ") {
-			c.steps = append(c.steps, readStep(t, where, request))
+			c.steps = append(c.steps, readStep(t, e.where, request))
 		}
 		s.cases = append(s.cases, c)
 	}

@@ -34,29 +34,21 @@ type command struct {
 
 func readSessions(t testing.TB) (sessions []*session) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "kubectl.txt"))
-	require.NoError(t, err)
-	for i, line := range strings.Split(string(text), "\n") {
-		where := fmt.Sprintf("kubectl.txt:%d", i+1)
-		if title, ok := strings.CutPrefix(line, "== "); ok {
-			sessions = append(sessions, &session{title: title})
-			continue
+	for _, e := range readEntries(t, "kubectl.txt") {
+		if len(sessions) == 0 || sessions[len(sessions)-1].title != e.section {
+			sessions = append(sessions, &session{title: e.section})
 		}
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		require.NotEmpty(t, sessions, "%s: a command before the first section", where)
 		s := sessions[len(sessions)-1]
-		if !strings.HasPrefix(line, "  !") {
-			s.commands = append(s.commands, &command{line: line})
+		if !strings.HasPrefix(e.text, "  !") {
+			s.commands = append(s.commands, &command{line: e.text})
 			continue
 		}
-		require.NotEmpty(t, s.commands, "%s: a reason without a command", where)
+		require.NotEmpty(t, s.commands, "%s: a reason without a command", e.where)
 		last := s.commands[len(s.commands)-1]
-		if reason, ok := strings.CutPrefix(line, "  !! "); ok {
+		if reason, ok := strings.CutPrefix(e.text, "  !! "); ok {
 			last.exit = reason
 		} else {
-			last.output = strings.TrimPrefix(line, "  ! ")
+			last.output = strings.TrimPrefix(e.text, "  ! ")
 		}
 	}
 	return sessions
