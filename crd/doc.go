@@ -16,7 +16,7 @@
 //
 // The package is a module of its own: its dependencies are those of an API server.
 //
-// # What it does not do
+// # Limits
 //
 // A resource has one version, the stored one: nothing is converted. Objects are read as they were
 // stored, so that a default of a later definition is not in them.

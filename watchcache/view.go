@@ -98,19 +98,20 @@ func (v *view[T]) takeBack(c *change[T]) {
 	}
 }
 
-// floor is the oldest version from which every change is held.
 // awaitWriter returns once no write is being entered.
 func (c *Cache[T]) awaitWriter() {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 }
 
+// knows reports whether the content at a version can have been what the changes say.
 func (c *Cache[T]) knows(version uint64) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.window.knows(version)
 }
 
+// floor is the oldest version from which every change is held.
 func (c *Cache[T]) floor() uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -369,10 +369,10 @@ func (w *Watcher[T]) full(bytes int64) bool { return len(w.events) == batchSize 
 
 // see adds what is to be seen of a change to events. It returns its weight.
 //
-// What it sees of a gap it holds back until it has seen all. If the watcher is to lose an object,
-// nobody knows at which version. A client that is cut off in the middle goes on from the version
-// that it was told last, perhaps on another server, and would keep that object. So the loss is told
-// if it is the only change; ok is false otherwise.
+// The changes of a gap are held back until the watcher has seen all of them. If the watcher is to
+// lose an object, nobody knows at which version. A client that is cut off in the middle goes on
+// from the version that it was told last, perhaps on another server, and would keep that object. So
+// the loss is told if it is the only change; ok is false otherwise.
 func (w *Watcher[T]) see(c *change[T]) (weight int64, ok bool) {
 	w.reached = c.version
 	if c.gap != w.gap {

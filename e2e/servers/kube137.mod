@@ -2,7 +2,8 @@ module github.com/tributary-go/tributary/e2e/servers
 
 go 1.26.0
 
-// The modules of podsapi with the tag kube137: the kubelet of the next release beside that of go.mod, from one source.
+// The modules of podsapi with the tag kube137: the kubelet of the next release beside that of
+// go.mod, from one source.
 require (
 	github.com/go-logr/logr v1.4.3
 	google.golang.org/grpc v1.82.1

@@ -34,7 +34,7 @@ func serve(ctx context.Context, listener net.Listener, answers http.Handler, log
 	log.Info("Serving", "readyz", at+"/readyz", "metrics", at+"/metrics", "status", at+"/statusz")
 	server := &http.Server{
 		Handler: answers, ReadHeaderTimeout: 10 * time.Second,
-		// Who follows the status page does so until this ends.
+		// A browser that follows the status page is let go when this ends.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	ended := make(chan error, 1)

@@ -170,7 +170,8 @@ func TestClientsOwnFromTheStart(t *testing.T) {
 	require.ErrorContains(t, err, `conflict with "tester" using v1: .data.k`)
 }
 
-// TestApplyLeavesStatusAlone: it is applied by itself, or written by others, who then own it.
+// TestApplyLeavesStatusAlone: a status is applied by itself, or written by its own managers, which
+// then own it.
 func TestApplyLeavesStatusAlone(t *testing.T) {
 	r := newRig(t)
 	r.create(t, pod("a", onNode("n1")))
