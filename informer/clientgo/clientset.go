@@ -20,12 +20,7 @@ import (
 
 // FromClientset is [NewInformer] for a generated clientset: client-go's, or one of custom
 // resources. It makes the informer of the resource whose Go type example has, a pointer such as
-// &corev1.Pod{}. In a generated factory it takes the place of the factory's own constructor:
-//
-//	factory.InformerFor(&v1.Widget{}, func(c versioned.Interface, resync time.Duration) cache.SharedIndexInformer {
-//		return clientgo.FromClientset(c, &v1.Widget{}, resync)
-//	})
-//	factory.Example().V1().Widgets().Lister() // reads it
+// &corev1.Pod{}. [Factory] puts such informers into a generated factory.
 //
 // Options narrow the collection and say how it is read, as in [listwatch.FromClient]; the namespace
 // is ignored in cluster scope. Objects share memory and are read-only. A transform gets a copy. A

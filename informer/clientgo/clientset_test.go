@@ -1,14 +1,21 @@
 package clientgo_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
@@ -50,5 +57,43 @@ func TestFromClientset(t *testing.T) {
 	require.False(t, clientgo.HasResource(nil, &corev1.Pod{}))
 	require.PanicsWithValue(t, "clientgo: FromClientset: a *kubernetes.Clientset has no resource of *v1.PartialObjectMetadata", func() {
 		clientgo.FromClientset(client, &metav1.PartialObjectMetadata{}, 0)
+	})
+}
+
+// TestGeneratedFactory: a generated factory has our informers of the types named, with its own
+// transform and interval, and client-go's of the others. Options narrow ours.
+func TestGeneratedFactory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(onNode("ns", "a", "n1"), onNode("other", "b", "n1"), &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "s"},
+		})
+		generated := informers.NewSharedInformerFactoryWithOptions(client, 10*time.Second, informers.WithTransform(func(obj any) (any, error) {
+			obj.(metav1.Object).SetLabels(map[string]string{"transformed": "yes"})
+			return obj, nil
+		}))
+		factory := clientgo.Factory(generated, []runtime.Object{&corev1.Pod{}}, listwatch.InNamespace("ns"))
+		pods, secrets := factory.Core().V1().Pods(), factory.Core().V1().Secrets()
+		told := &transcript{}
+		_, err := pods.Informer().AddEventHandler(told)
+		require.NoError(t, err)
+		_, err = secrets.Informer().AddEventHandler(&transcript{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		factory.Start(ctx.Done())
+		defer factory.Shutdown()
+		defer cancel()
+		require.Len(t, factory.WaitForCacheSync(ctx.Done()), 2)
+		require.Equal(t, []string{"ns/a"}, pods.Informer().GetStore().ListKeys())
+		require.Equal(t, []string{"other/s"}, secrets.Informer().GetStore().ListKeys())
+		pod, err := pods.Lister().Pods("ns").Get("a")
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"transformed": "yes"}, pod.Labels)
+		require.Implements(t, (*interface{ Status() informer.Status })(nil), factory.InformerFor(&corev1.Pod{}, nil))
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		require.Len(t, told.take(), 2, "one is a redelivery")
+		require.PanicsWithValue(t, "clientgo: Factory: the factory has an informer of *v1.Secret already: call Factory first", func() {
+			clientgo.Factory(generated, []runtime.Object{&corev1.Secret{}})
+		})
 	})
 }

@@ -17,6 +17,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer"
@@ -176,6 +177,59 @@ func TestSharedIndexInformer(t *testing.T) {
 	}
 }
 
+// TestWrittenByHand: a test may write the store of an informer that it does not start. Once the
+// server's content is there, it replaces all of that, and no handler has heard of it.
+func TestWrittenByHand(t *testing.T) {
+	for name, newInformer := range implementations {
+		if name == "client-go" {
+			continue // its handlers are told of a deletion
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pods := listwatchtest.New(t, watchcache.Pods())
+				shared := newInformer(pods)
+				lister := listers.NewPodLister(shared.GetIndexer())
+				l := &transcript{}
+				_, err := shared.AddEventHandler(l)
+				require.NoError(t, err)
+				a, b := onNode("ns", "a", "n1"), onNode("ns", "b", "n2")
+				require.NoError(t, shared.GetIndexer().Add(a))
+				require.NoError(t, shared.GetStore().Update(b))
+				got, err := lister.Pods("ns").Get("a")
+				require.NoError(t, err)
+				require.Same(t, a, got)
+				found, err := shared.GetIndexer().ByIndex("node", "n2")
+				require.NoError(t, err)
+				require.Equal(t, []any{b}, found)
+				require.NoError(t, shared.GetIndexer().Delete(cache.DeletedFinalStateUnknown{Key: "ns/b", Obj: b}))
+				require.Equal(t, []string{"ns/a"}, shared.GetStore().ListKeys())
+				require.NoError(t, shared.GetStore().Replace([]any{b}, "7"))
+				require.Equal(t, []any{b}, shared.GetStore().List())
+				require.Equal(t, "7", shared.GetStore().LastStoreSyncResourceVersion())
+				require.False(t, shared.HasSynced())
+				require.Empty(t, shared.LastSyncResourceVersion())
+
+				c := pods.Create(onNode("ns", "c", "n2"))
+				running(t, shared.RunWithContext)
+				<-shared.HasSyncedChecker().Done()
+				synctest.Wait()
+				require.Equal(t, []string{"ns/c"}, shared.GetStore().ListKeys())
+				found, err = shared.GetIndexer().ByIndex("node", "n2")
+				require.NoError(t, err)
+				require.Len(t, found, 1)
+				require.Equal(t, []string{"add " + describe(c) + " initial=true"}, l.take())
+				for _, err := range []error{
+					shared.GetStore().Add(a), shared.GetStore().Update(a), shared.GetStore().Delete(a), shared.GetStore().Replace(nil, "9"),
+				} {
+					require.ErrorContains(t, err, "write before the informer is started")
+				}
+				shared.GetStore().Bookmark("9")
+				require.Equal(t, []string{"ns/c"}, shared.GetStore().ListKeys())
+			})
+		})
+	}
+}
+
 // TestResyncPeriod: client-go's resync is a redelivery.
 func TestResyncPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -294,7 +348,7 @@ func TestTransform(t *testing.T) {
 		for _, obj := range shared.GetStore().List() {
 			require.Empty(t, obj.(*corev1.Pod).Labels)
 		}
-		require.ErrorContains(t, shared.SetTransform(nil), "the informer has been started")
+		require.ErrorContains(t, shared.SetTransform(nil), "the informer has already started", "which programs look for")
 	})
 }
 

@@ -26,6 +26,10 @@ import (
 // Its handlers are the informer's, and appear in its Status. It is safe for concurrent use. It
 // panics if i is nil.
 //
+// Until the informer has synced, as in a test that never starts it, GetStore and GetIndexer can be
+// written, and readers see the content written. The first whole state of the server takes its
+// place; of that state alone handlers are told. From then on a write is an error.
+//
 // The result has one more method, Status() [informer.Status], which a type assertion finds:
 //
 //	health := shared.(interface{ Status() informer.Status }).Status()
@@ -33,7 +37,7 @@ func Informer[T store.Object](i *informer.Informer[T]) cache.SharedIndexInformer
 	if i == nil {
 		panic("clientgo: Informer: the informer is nil")
 	}
-	return &shared[T]{informer: i, indexer: newIndexer[T](i)}
+	return newShared[T](i)
 }
 
 // Union adapts a union to a cache.SharedIndexInformer; otherwise it is [Informer].
@@ -41,7 +45,12 @@ func Union[T store.Object](u *informer.Union[T]) cache.SharedIndexInformer {
 	if u == nil {
 		panic("clientgo: Union: the union is nil")
 	}
-	return &shared[T]{informer: u, indexer: newIndexer[T](u)}
+	return newShared[T](u)
+}
+
+func newShared[T store.Object](i copied[T]) *shared[T] {
+	content := &byHand[T]{informer: i}
+	return &shared[T]{informer: i, indexer: newIndexer(content, content.open)}
 }
 
 // copied is what informers and unions share.
@@ -74,8 +83,9 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 func newInformer(source listwatch.ListerWatcher[Object], shares bool, example runtime.Object, resync time.Duration) *shared[Object] {
 	check := &checked{want: reflect.TypeOf(example), shares: shares}
 	errs := newWatchErrors(example)
-	i := informer.New(watched(listwatch.Intercept(source, check.list, check.watch), errs))
-	return &shared[Object]{informer: i, indexer: newIndexer[Object](i), source: check, errs: errs, resync: resync}
+	s := newShared[Object](informer.New(watched(listwatch.Intercept(source, check.list, check.watch), errs)))
+	s.source, s.errs, s.resync = check, errs, resync
+	return s
 }
 
 // shared is an informer as a cache.SharedIndexInformer, and as the cache.Controller of
@@ -115,22 +125,42 @@ func (s *shared[T]) add(handler cache.ResourceEventHandler, every time.Duration,
 		background := klog.Background()
 		log = &background
 	}
-	h, err := s.informer.AddHandler(func(e informer.Event[T]) { tellOrLog(handler, *log, e) }, informer.WithRedelivery(every))
+	r := &registration[T]{informer: s.informer, halted: make(chan struct{}), removed: make(chan struct{})}
+	h, err := s.informer.AddHandler(func(e informer.Event[T]) { r.tell(handler, *log, e) }, informer.WithRedelivery(every))
 	if errors.Is(err, informer.ErrStopped) {
 		return nil, errStopped
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &registration[T]{informer: s.informer, handler: h, removed: make(chan struct{})}, nil
+	r.handler = h
+	return r, nil
 }
 
-// tellOrLog obeys runtime.ReallyCrash: without it, a panic is logged and costs the event only.
-func tellOrLog[T store.Object](handler cache.ResourceEventHandler, log klog.Logger, e informer.Event[T]) {
-	if !utilruntime.ReallyCrash {
-		defer utilruntime.HandleCrashWithLogger(log)
+// afterPanic is how long a handler that has panicked rests, as in client-go: one that always panics
+// would else flood the log.
+const afterPanic = time.Second
+
+// tell obeys runtime.ReallyCrash: without it, a panic is logged and costs the event only.
+func (r *registration[T]) tell(handler cache.ResourceEventHandler, log klog.Logger, e informer.Event[T]) {
+	if utilruntime.ReallyCrash {
+		tell(handler, e)
+		return
 	}
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		select {
+		case <-time.After(afterPanic):
+		case <-r.halted:
+		case <-r.informer.Done():
+		}
+	}()
+	defer utilruntime.HandleCrashWithLogger(log)
 	tell(handler, e)
+	returned = true
 }
 
 func tell[T store.Object](handler cache.ResourceEventHandler, e informer.Event[T]) {
@@ -226,12 +256,14 @@ type registration[T store.Object] struct {
 	informer copied[T]
 	handler  *informer.Handler[T]
 	once     sync.Once
+	halted   chan struct{} // closed by remove
 	removed  chan struct{} // closed when the handler has returned for the last time, after remove
 }
 
 // remove halts the handler, which may be the caller, so a goroutine waits for its end.
 func (r *registration[T]) remove() {
 	r.once.Do(func() {
+		close(r.halted)
 		r.handler.Halt()
 		go func() {
 			r.handler.Remove()
@@ -269,7 +301,7 @@ func isClosed(signal <-chan struct{}) bool {
 var (
 	// errStopped ends in the words of client-go's error, since programs match those words.
 	errStopped = fmt.Errorf("clientgo: %w: the handler was not added to shared informer because it has stopped already", informer.ErrStopped)
-	errRunning = errors.New("clientgo: set a transform: the informer has been started")
+	errRunning = errors.New("clientgo: set a transform: the informer has already started")
 	errNilFunc = errors.New("clientgo: add a handler: the handler is nil")
 	errBuilt   = errors.New("clientgo: set a transform: the informer already has its source: " +
 		"wrap the source in one that transforms, or use NewInformer")

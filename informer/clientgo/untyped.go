@@ -24,19 +24,23 @@ func Indexer[T store.Object](from store.Snapshotter[T]) cache.Indexer {
 	if null.Is(from) {
 		panic("clientgo: Indexer: the source is nil")
 	}
-	return newIndexer(from)
+	return newIndexer(from, func() (store.Store[T], error) {
+		if to, ok := from.(store.Store[T]); ok {
+			return to, nil
+		}
+		return nil, errReadOnly
+	})
 }
 
-func newIndexer[T store.Object](from store.Snapshotter[T]) *indexer[T] {
-	x := &indexer[T]{from: from, indexes: map[string]*index[T]{}}
-	x.to, _ = from.(store.Store[T])
+func newIndexer[T store.Object](from store.Snapshotter[T], open func() (store.Store[T], error)) *indexer[T] {
+	x := &indexer[T]{from: from, open: open, indexes: map[string]*index[T]{}}
 	x.indexes[cache.NamespaceIndex] = &index[T]{values: cache.MetaNamespaceIndexFunc}
 	return x
 }
 
 type indexer[T store.Object] struct {
 	from store.Snapshotter[T]
-	to   store.Store[T] // nil: read-only
+	open func() (store.Store[T], error) // returns the store to write into
 
 	mu      sync.RWMutex // guards indexes, not their content
 	indexes map[string]*index[T]
@@ -47,19 +51,21 @@ func (x *indexer[T]) Update(obj any) error { return x.write("update", obj, store
 func (x *indexer[T]) Delete(obj any) error { return x.write("delete", obj, store.Store[T].Delete) }
 
 func (x *indexer[T]) write(op string, obj any, write func(store.Store[T], T) error) error {
-	if x.to == nil {
-		return fmt.Errorf("clientgo: %s: %w", op, errReadOnly)
+	to, err := x.open()
+	if err != nil {
+		return fmt.Errorf("clientgo: %s: %w", op, err)
 	}
 	object, err := typed[T](obj)
 	if err != nil {
 		return fmt.Errorf("clientgo: %s: %w", op, err)
 	}
-	return write(x.to, object)
+	return write(to, object)
 }
 
 func (x *indexer[T]) Replace(list []any, resourceVersion string) error {
-	if x.to == nil {
-		return fmt.Errorf("clientgo: replace: %w", errReadOnly)
+	to, err := x.open()
+	if err != nil {
+		return fmt.Errorf("clientgo: replace: %w", err)
 	}
 	items := func(yield func(T, error) bool) {
 		for _, obj := range list {
@@ -72,12 +78,13 @@ func (x *indexer[T]) Replace(list []any, resourceVersion string) error {
 			}
 		}
 	}
-	return x.to.Replace(items, store.At(resourceVersion))
+	return to.Replace(items, store.At(resourceVersion))
 }
 
 // Bookmark cannot return an error. It does nothing on a read-only indexer.
 func (x *indexer[T]) Bookmark(resourceVersion string) {
-	if b, ok := x.to.(store.Bookmarker); ok {
+	to, err := x.open()
+	if b, ok := to.(store.Bookmarker); ok && err == nil {
 		_ = b.Bookmark(resourceVersion)
 	}
 }

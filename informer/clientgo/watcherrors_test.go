@@ -79,7 +79,8 @@ func TestWatchErrorHandler(t *testing.T) {
 	}
 }
 
-// TestReallyCrash: a program that lives on after panics loses the event alone.
+// TestReallyCrash: a program that lives on after panics loses the event alone, and its handler
+// rests for a second. A removal and the end of the informer need not wait for it.
 func TestReallyCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crash := utilruntime.ReallyCrash
@@ -88,17 +89,29 @@ func TestReallyCrash(t *testing.T) {
 		pods := listwatchtest.New(t, watchcache.Pods())
 		pods.Create(onNode("ns", "a", "n1"))
 		shared := clientgo.Informer(informer.New(pods.ListerWatcher()))
-		var added []string
-		_, err := shared.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
-			added = append(added, obj.(*corev1.Pod).Name)
+		added := &transcript{}
+		handle, err := shared.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+			added.note("%s", obj.(*corev1.Pod).Name)
 			panic("at each event")
 		}})
 		require.NoError(t, err)
-		running(t, shared.RunWithContext)
+		stop := running(t, shared.RunWithContext)
 		pods.Server().AwaitWatches(1)
 		pods.Create(onNode("ns", "b", "n1"))
 		synctest.Wait()
-		require.Equal(t, []string{"a", "b"}, added)
+		require.Equal(t, []string{"a"}, added.take())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{"b"}, added.take())
 		require.False(t, shared.IsStopped())
+
+		_, err = shared.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("twice") }})
+		require.NoError(t, err)
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, shared.RemoveEventHandler(handle))
+		require.NoError(t, cache.ShutDownEventHandler(shared, handle))
+		stop()
+		require.Zero(t, time.Since(began))
 	})
 }

@@ -62,15 +62,28 @@ func NewSharedInformerFactoryWithOptions(
 	}
 }
 
+// NewFilteredSharedInformerFactory is [NewSharedInformerFactoryWithOptions] with [WithNamespace]
+// and [WithTweakListOptions]; tweak may be nil. It is here for programs that call client-go's.
+//
+// Deprecated: use NewSharedInformerFactoryWithOptions.
+func NewFilteredSharedInformerFactory(
+	client kubernetes.Interface, defaultResync time.Duration, namespace string, tweak internalinterfaces.TweakListOptionsFunc,
+) SharedInformerFactory {
+	return NewSharedInformerFactoryWithOptions(client, defaultResync, WithNamespace(namespace), WithTweakListOptions(tweak))
+}
+
 // WithNamespace keeps one namespace. Types in cluster scope are not narrowed.
 func WithNamespace(namespace string) SharedInformerOption {
 	return func(s *settings) { s.namespace = namespace }
 }
 
 // WithTweakListOptions narrows all collections. tweak is called once, and its label and field
-// selectors are used for every request; it has no other effect.
+// selectors are used for every request; it has no other effect. A nil tweak has none at all.
 func WithTweakListOptions(tweak internalinterfaces.TweakListOptionsFunc) SharedInformerOption {
 	return func(s *settings) {
+		if tweak == nil {
+			return
+		}
 		var o metav1.ListOptions
 		tweak(&o)
 		label, err := labels.Parse(o.LabelSelector)

@@ -74,6 +74,12 @@ func TestFactory(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			f := informers.NewFilteredSharedInformerFactory(clientset(t), 0, "other", nil)
+			f.Core().V1().Pods().Informer()
+			start(t, f)
+			all, err := f.Core().V1().Pods().Lister().List(labels.Everything())
+			require.NoError(t, err)
+			require.Len(t, all, 1)
 			for _, row := range []struct {
 				options []informers.SharedInformerOption
 				want    []string
