@@ -12,6 +12,8 @@ import (
 // options are the flags of serve.
 type options struct {
 	listen    string
+	tlsCert   string
+	tlsKey    string
 	data      string
 	endpoints []string
 	prefix    string
@@ -35,8 +37,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("tributary serve", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "host:`port` to serve on, without TLS and without authentication; "+
-		"port 0 takes a free one")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "host:`port` to serve on, without authentication; port 0 takes a free one")
+	flags.StringVar(&o.tlsCert, "tls-cert-file", "", "`file` with the server's certificate, to serve with TLS and HTTP/2")
+	flags.StringVar(&o.tlsKey, "tls-private-key-file", "", "`file` with the key of --tls-cert-file")
 	flags.StringVar(&o.data, "data", "tributary-data", "`folder` of the etcd in this process; it is made if there is none")
 	list(flags, &o.endpoints, "etcd", "`URL` of an etcd to use in place of the one in this process; repeatable")
 	flags.StringVar(&o.prefix, "etcd-prefix", "/registry", "beginning of all `keys`, as kube-apiserver has it")
@@ -89,6 +92,8 @@ func (o options) check(given map[string]bool) error {
 		return errors.New("--data is for the etcd in this process: leave it out, or --etcd")
 	case (o.certFile == "") != (o.keyFile == ""):
 		return errors.New("--etcd-certfile and --etcd-keyfile belong together: give both")
+	case (o.tlsCert == "") != (o.tlsKey == ""):
+		return errors.New("--tls-cert-file and --tls-private-key-file belong together: give both")
 	case o.user != "" && os.Getenv(passwordVariable) == "":
 		return fmt.Errorf("--etcd-user needs a password: set %s in the environment", passwordVariable)
 	}

@@ -55,6 +55,8 @@ func TestFlagsSayWhatToDo(t *testing.T) {
 		{"serve --etcd http://a --etcd-user root", exitUsage, "set ETCD_PASSWORD"},
 		{"serve --etcd http://a --data b", exitUsage, "leave it out, or --etcd"},
 		{"serve --etcd http://a --etcd-certfile b", exitUsage, "give both"},
+		{"serve --tls-cert-file a", exitUsage, "give both"},
+		{"serve --tls-cert-file a --tls-private-key-file b", exitFailed, "TLS for --listen: open a"},
 		{"serve --etcd http://a,,http://b", exitUsage, "an empty value"},
 		{"serve --backup a --etcd http://b", exitUsage, "leave out --etcd and --data"},
 		{"serve --etcd http://127.0.0.1:1", exitFailed, "etcd at http://127.0.0.1:1: list /registry/"},

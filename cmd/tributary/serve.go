@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,10 @@ const (
 
 // serve runs until ctx ends.
 func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
+	web, err := newWeb(o)
+	if err != nil {
+		return err
+	}
 	from, err := open(o)
 	if err != nil {
 		return err
@@ -75,13 +80,17 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	if err := s.awaitSynced(ctx, stderr); err != nil {
 		return err
 	}
-	web := &http.Server{Handler: server, ReadHeaderTimeout: headerPatience}
+	web.Handler = server
+	scheme, begin := "http://", web.Serve
+	if web.TLSConfig != nil {
+		scheme, begin = "https://", func(l net.Listener) error { return web.ServeTLS(l, "", "") }
+	}
 	ended.Go(func() {
-		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := begin(listener); !errors.Is(err, http.ErrServerClosed) {
 			stop(err)
 		}
 	})
-	s.announce(stdout, from.name, "http://"+listener.Addr().String())
+	s.announce(stdout, from.name, scheme+listener.Addr().String())
 
 	<-ctx.Done()
 	server.Close()
@@ -92,6 +101,20 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		err = errors.Join(cause, err)
 	}
 	return err
+}
+
+// newWeb is the HTTP server, with a certificate if a flag names one.
+func newWeb(o options) (*http.Server, error) {
+	web := &http.Server{ReadHeaderTimeout: headerPatience}
+	if o.tlsCert == "" {
+		return web, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
+	if err != nil {
+		return nil, fmt.Errorf("TLS for --listen: %w", err)
+	}
+	web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	return web, nil
 }
 
 // statusPage shows all collections, on an address of its own.
