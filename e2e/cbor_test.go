@@ -27,9 +27,13 @@ import (
 // A real API server is read as CBOR: pods, their metadata, pods as unstructured objects and custom
 // resources, listed and watched. The copies equal those that are read as JSON.
 func TestCBOR(t *testing.T) {
+	readAsCBOR(t, servers[0])
+}
+
+func readAsCBOR(t *testing.T, on server) {
 	featuretesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
 	featuretesting.SetFeatureDuringTest(t, features.ClientsPreferCBOR, true)
-	c := cluster.Start(t, "--feature-gates=CBORServingAndStorage=true")
+	c := on.start(t, "--feature-gates=CBORServingAndStorage=true")
 	w := newWorld(t, c)
 	w.defineWidgets()
 	w.fill(100)

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
@@ -16,7 +15,12 @@ import (
 // The suite that the fake passes is passed by what it stands for.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t)
+	onServers(t, conformance)
+}
+
+func conformance(t *testing.T, on server) {
+	t.Parallel()
+	c := on.start(t)
 	w := newWorld(t, c)
 	listwatchtest.Conform(t, func(t *testing.T) listwatchtest.Rig { return w.rig(t, nil) })
 	if full {

@@ -22,8 +22,12 @@ import (
 // then on, under the same versions, and no event tells. The next relist brings it, as it does to
 // client-go's informer, and handlers are told.
 func TestContentThatChangesUnderItsVersion(t *testing.T) {
+	contentThatChangesUnderItsVersion(t, servers[0])
+}
+
+func contentThatChangesUnderItsVersion(t *testing.T, on server) {
 	const widgets = 20
-	c := cluster.Start(t)
+	c := on.start(t)
 	w := newWorld(t, c)
 	w.defineWidgets()
 	for i := range widgets {

@@ -36,7 +36,12 @@ const (
 // leader is killed, and the other one takes over when the lease has run out; that one is asked to
 // end, and the next takes over at once. The labels follow a writer all along.
 func TestControllerReplicas(t *testing.T) {
-	c := cluster.Start(t)
+	onServers(t, controllerReplicas)
+}
+
+func controllerReplicas(t *testing.T, on server) {
+	t.Parallel() // the two servers beside each other
+	c := on.start(t)
 	w := newWorld(t, c)
 	w.permit("counts-pods", cluster.AgentUser,
 		rbacv1.PolicyRule{Verbs: []string{"patch"}, APIGroups: []string{""}, Resources: []string{"nodes"}},

@@ -15,10 +15,15 @@ import (
 // bookmarks, and all is well again without a restart.
 func TestEtcdDown(t *testing.T) {
 	t.Parallel()
-	const away = 12 * time.Second
-	c := cluster.Start(t)
+	onServers(t, etcdDown)
+}
+
+func etcdDown(t *testing.T, on server) {
+	t.Parallel()
+	away := time.Duration(on.size(12, 8)) * time.Second
+	c := on.start(t)
 	w := newWorld(t, c)
-	w.fill(manyPods)
+	w.fill(on.pods())
 	result := table("etcd", "lists before and after", "shown after", "server took writes after", "fresh again after that", "status")
 	for _, fault := range []struct {
 		name       string
@@ -64,11 +69,16 @@ func (w *world) writable(t testing.TB) {
 // bookmarks when etcd is dead, all of one version: contact goes on, progress does not, and a bound
 // on that is what makes Ready fail.
 func TestEtcdDownForMinutes(t *testing.T) {
+	t.Parallel()
+	onServers(t, etcdDownForMinutes)
+}
+
+func etcdDownForMinutes(t *testing.T, on server) {
 	if !full {
 		t.Skip("takes five minutes of waiting for bookmarks: set TRIBUTARY_E2E_FULL")
 	}
 	t.Parallel()
-	c := cluster.Start(t)
+	c := on.start(t)
 	w := newWorld(t, c)
 	w.fill(nodes)
 	f := w.followPods(t, c.Server.Config(cluster.Agent), "", nil, reflector.WithProgressWithin(2*time.Minute))

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/watchcache"
@@ -27,7 +26,12 @@ import (
 // and refuses one of the future, in the time that the API server itself takes for that.
 func TestRelayIsProvenFresh(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t)
+	onServers(t, relayIsProvenFresh)
+}
+
+func relayIsProvenFresh(t *testing.T, on server) {
+	t.Parallel()
+	c := on.start(t)
 	w := newWorld(t, c)
 	upstream := w.client.CoreV1().RESTClient()
 	metadata := listwatch.FromClient[metav1.PartialObjectMetadata](upstream, "pods")

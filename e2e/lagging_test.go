@@ -19,7 +19,12 @@ import (
 // back at the first one.
 func TestFailoverToStaleServer(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t)
+	onServers(t, failoverToStaleServer)
+}
+
+func failoverToStaleServer(t *testing.T, on server) {
+	t.Parallel()
+	c := on.start(t)
 	w := newWorld(t, c)
 	w.fill(1000)
 	etcd := netfault.Listen(t, strings.TrimPrefix(c.Etcd.URL(), "http://"))
@@ -45,7 +50,8 @@ func TestFailoverToStaleServer(t *testing.T) {
 			line := watchStatus(t, f)
 			balancer.Switch(second.Address())
 			balancer.Cut()
-			pass(20 * time.Second) // for the watches to be found silent, and lists to be refused
+			// Watches are found silent, and lists are refused.
+			pass(time.Duration(on.size(20, 10)) * time.Second)
 			s, behind := f.status(), line.String()
 			t.Logf("%s: %s; %s%s", way.name, behind, s, brief(f.sent().since(began)))
 			require.Equal(t, held, f.version(), "no news, and nothing older")
@@ -69,7 +75,12 @@ func TestFailoverToStaleServer(t *testing.T) {
 // it ended.
 func TestServerTimeouts(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t)
+	onServers(t, serverTimeouts)
+}
+
+func serverTimeouts(t *testing.T, on server) {
+	t.Parallel()
+	c := on.start(t)
 	w := newWorld(t, c)
 	w.fill(nodes)
 	quiet := w.followPods(t, c.Server.Config(cluster.Agent), nodeName(1), nil, reflector.WithWatchTimeout(2*time.Second))
@@ -78,7 +89,7 @@ func TestServerTimeouts(t *testing.T) {
 		requireSynced(t, f, 30*time.Second)
 	}
 	lines := map[follower]*timeline{quiet: watchStatus(t, quiet), busy: watchStatus(t, busy)}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(on.size(20, 10))*time.Second)
 	defer cancel()
 	for ticker := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-ticker.C {
 		require.NoError(t, w.annotate(t.Context(), 2))
@@ -95,11 +106,16 @@ func TestServerTimeouts(t *testing.T) {
 // about one a minute, but the first one as late as after two minutes where the server has just
 // started. The default liveness bears with that.
 func TestBookmarksOnly(t *testing.T) {
+	t.Parallel()
+	onServers(t, bookmarksOnly)
+}
+
+func bookmarksOnly(t *testing.T, on server) {
 	if !full {
 		t.Skip("takes three minutes of waiting for bookmarks: set TRIBUTARY_E2E_FULL")
 	}
 	t.Parallel()
-	c := cluster.Start(t)
+	c := on.start(t)
 	w := newWorld(t, c)
 	w.fill(nodes)
 	f := w.followPods(t, c.Server.Config(cluster.Agent), nodeName(1), nil)

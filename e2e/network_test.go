@@ -17,9 +17,13 @@ const liveness = 4 * time.Second
 
 // A7: whatever the network does, the copy is whole again afterwards, without a list.
 func TestFaultyNetwork(t *testing.T) {
-	c := cluster.Start(t)
+	onServers(t, faultyNetwork)
+}
+
+func faultyNetwork(t *testing.T, on server) {
+	c := on.start(t)
 	w := newWorld(t, c)
-	w.fill(manyPods)
+	w.fill(on.pods())
 	writer := w.startWriter(20*time.Millisecond, false)
 	result := table("fault", "protocol", "fresh again after", "watches", "lists", "connections", "requests ended")
 	for _, fault := range []struct {

@@ -37,7 +37,12 @@ const (
 // sources.Owners does, by a watch of metadata for each name, and by one watch of their labels. The
 // agents of twenty nodes start, and then statuses of ReplicaSets change.
 func TestOwnersCost(t *testing.T) {
-	w := newWorld(t, cluster.Start(t))
+	onServers(t, ownersCost)
+}
+
+func ownersCost(t *testing.T, on server) {
+	t.Parallel() // the two servers beside each other
+	w := newWorld(t, on.start(t))
 	sets := make([]*appsv1.ReplicaSet, ownersOfAll)
 	w.each(len(sets), func(ctx context.Context, i int) (err error) {
 		sets[i], err = w.client.AppsV1().ReplicaSets("default").Create(ctx, replicaSet(i), metav1.CreateOptions{})

@@ -24,12 +24,16 @@ const startTime = 2500 * time.Millisecond
 // A2: the server is killed again and again while pods and custom resources are written. Each time
 // the copies come to equal the server's state, by one list, and nothing in them goes back in time.
 func TestRestartsUnderWriter(t *testing.T) {
-	const restarts = 20
-	c := cluster.Start(t)
+	restartsUnderWriter(t, servers[0])
+}
+
+func restartsUnderWriter(t *testing.T, on server) {
+	restarts := on.size(20, 4)
+	c := on.start(t)
 	w := newWorld(t, c)
-	w.fill(manyPods)
+	w.fill(on.pods())
 	w.defineWidgets()
-	w.fillWidgets(manyPods)
+	w.fillWidgets(on.pods())
 	config, json := c.Server.Config(cluster.Agent), []listwatch.Option{listwatch.WithJSON()}
 	followers := []follower{
 		w.followPods(t, config, "", nil),
@@ -89,10 +93,14 @@ func TestRestartsUnderWriter(t *testing.T) {
 
 // A2: outages of several lengths, with client-go's reflector on the same server in the same run.
 func TestFreshAfterOutage(t *testing.T) {
+	onServers(t, freshAfterOutage)
+}
+
+func freshAfterOutage(t *testing.T, on server) {
 	const copies = 10
-	c := cluster.Start(t)
+	c := on.start(t)
 	w := newWorld(t, c)
-	w.fill(manyPods)
+	w.fill(on.pods())
 	balancer := netfault.Listen(t, c.Server.Address())
 	ours, behind, theirs := make([]follower, copies), make([]follower, copies), make([]*clientGo, copies)
 	for i := range copies {
@@ -104,7 +112,10 @@ func TestFreshAfterOutage(t *testing.T) {
 		theirs[i] = followAsClientGo(t, c.Server.Config(cluster.Agent), nodeName(i))
 	}
 	rows := table("server away for", "ours: median", "longest", "behind a balancer: median", "longest", "client-go: median", "longest")
-	outages := []time.Duration{5 * time.Second, 15 * time.Second}
+	outages := []time.Duration{5 * time.Second}
+	if !on.short {
+		outages = append(outages, 15*time.Second)
+	}
 	if full {
 		outages = append(outages, time.Minute)
 	}
@@ -140,10 +151,15 @@ func TestFreshAfterOutage(t *testing.T) {
 
 // A2: agents that lost their server together do not come back together.
 func TestArrivalsAfterOutage(t *testing.T) {
-	const agents, outage = 200, 15 * time.Second
-	c := cluster.Start(t)
+	onServers(t, arrivalsAfterOutage)
+}
+
+func arrivalsAfterOutage(t *testing.T, on server) {
+	const agents = 200
+	outage := time.Duration(on.size(15, 5)) * time.Second
+	c := on.start(t)
 	w := newWorld(t, c)
-	w.fill(manyPods)
+	w.fill(on.pods())
 	followers := make([]follower, agents)
 	for i := range followers {
 		followers[i] = w.followPods(t, c.Server.Config(cluster.Agent), nodeName(i), nil)

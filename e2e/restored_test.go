@@ -23,8 +23,13 @@ import (
 // the liveness period, which has its default.
 func TestRestoredEtcd(t *testing.T) {
 	t.Parallel()
+	onServers(t, restoredEtcd)
+}
+
+func restoredEtcd(t *testing.T, on server) {
+	t.Parallel()
 	const liveness = 90 * time.Second
-	c := cluster.Start(t)
+	c := on.start(t)
 	w := newWorld(t, c)
 	w.fill(nodes)
 	c.Server.Kill()
@@ -66,8 +71,13 @@ func TestRestoredEtcd(t *testing.T) {
 // notice that. A verification names each object that differs, and the next relist heals it.
 func TestRestoredEtcdThatHasPassedTheCopy(t *testing.T) {
 	t.Parallel()
+	onServers(t, restoredEtcdThatHasPassedTheCopy)
+}
+
+func restoredEtcdThatHasPassedTheCopy(t *testing.T, on server) {
+	t.Parallel()
 	const pods = 20
-	c := cluster.Start(t)
+	c := on.start(t)
 	w := newWorld(t, c)
 	w.fill(pods)
 	c.Server.Kill()

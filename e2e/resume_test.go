@@ -15,10 +15,14 @@ import (
 // A3: a connection is cut while the server lives. The watch goes on from the last version, and
 // nothing is listed.
 func TestCutConnectionResumes(t *testing.T) {
+	onServers(t, cutConnectionResumes)
+}
+
+func cutConnectionResumes(t *testing.T, on server) {
 	const cuts = 10
-	c := cluster.Start(t)
+	c := on.start(t)
 	w := newWorld(t, c)
-	w.fill(manyPods)
+	w.fill(on.pods())
 	proxy := netfault.Listen(t, c.Server.Address())
 	f := w.followPods(t, c.Server.ConfigVia(proxy.Address(), cluster.Agent), "", nil)
 	requireSynced(t, f, 30*time.Second)
@@ -51,7 +55,12 @@ func TestCutConnectionResumes(t *testing.T) {
 // The server says so with an ERROR event in a stream that it answered with 200, and one relist
 // follows.
 func TestExpiredWatchRelistsOnce(t *testing.T) {
-	c := cluster.Start(t)
+	onServers(t, expiredWatchRelistsOnce)
+}
+
+func expiredWatchRelistsOnce(t *testing.T, on server) {
+	t.Parallel() // the two servers beside each other
+	c := on.start(t)
 	w := newWorld(t, c)
 	w.fill(500)
 	f := w.followPods(t, c.Server.Config(cluster.Agent), "", nil)
@@ -73,9 +82,14 @@ func TestExpiredWatchRelistsOnce(t *testing.T) {
 // A3: a list in pages loses the version that it reads, between two pages, twice. The server answers
 // its continue token with HTTP 410. The list begins anew, the second time in one piece.
 func TestExpiredContinueStartsAgain(t *testing.T) {
-	c := cluster.Start(t)
+	onServers(t, expiredContinueStartsAgain)
+}
+
+func expiredContinueStartsAgain(t *testing.T, on server) {
+	t.Parallel() // the two servers beside each other
+	c := on.start(t)
 	w := newWorld(t, c)
-	w.fill(manyPods)
+	w.fill(on.pods())
 	paused, goOn := make(chan struct{}), make(chan struct{})
 	page := 0
 	hold := func(r *http.Request) {
@@ -86,7 +100,7 @@ func TestExpiredContinueStartsAgain(t *testing.T) {
 			<-goOn
 		}
 	}
-	f := w.followPodsTapped(t, &wire{hold: hold}, c.Server.Config(cluster.Agent), "", nil, reflector.WithPageSize(500))
+	f := w.followPodsTapped(t, &wire{hold: hold}, c.Server.Config(cluster.Agent), "", nil, reflector.WithPageSize(int64(on.pods()/10)))
 	for range 2 {
 		<-paused
 		w.each(200, w.annotate)

@@ -21,7 +21,12 @@ import (
 // Nothing is synced or safe to prune before the link is back.
 func TestAgentStartsOnStaleServer(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t)
+	onServers(t, agentStartsOnStaleServer)
+}
+
+func agentStartsOnStaleServer(t *testing.T, on server) {
+	t.Parallel()
+	c := on.start(t)
 	w := newWorld(t, c)
 	w.fill(2 * nodes) // two of each node
 	link := netfault.Listen(t, strings.TrimPrefix(c.Etcd.URL(), "http://"))
@@ -41,7 +46,8 @@ func TestAgentStartsOnStaleServer(t *testing.T) {
 	stale := runAgent(t, second, node, folder)
 	stale.until(t, func() bool { return len(stale.pods) == 2 })
 	// The watch list is given up after 10 s, and the list that follows is not answered.
-	ended := time.After(40 * time.Second)
+	began := time.Now()
+	ended := time.After(time.Duration(on.size(40, 15)) * time.Second)
 	for open := true; open; {
 		select {
 		case update := <-stale.s.Updates():
@@ -57,7 +63,7 @@ func TestAgentStartsOnStaleServer(t *testing.T) {
 	status := stale.s.Status()[0]
 	require.True(t, status.Restored)
 	require.NotEmpty(t, status.Problems)
-	t.Logf("on the stale server for 40 s: %v, %v", stale.told, status.Problems)
+	t.Logf("on the stale server for %s: %v, %v", time.Since(began).Round(time.Second), stale.told, status.Problems)
 
 	link.Resume()
 	resumed := time.Now()

@@ -46,11 +46,15 @@ var ways = []struct {
 // A1: after the first sync a store holds exactly what the server has, at the version that the
 // server names.
 func TestFirstSync(t *testing.T) {
-	c := cluster.Start(t)
+	firstSync(t, servers[0])
+}
+
+func firstSync(t *testing.T, on server) {
+	c := on.start(t)
 	w := newWorld(t, c)
-	w.fill(manyPods)
+	w.fill(on.pods())
 	w.defineWidgets()
-	w.fillWidgets(manyPods)
+	w.fillWidgets(on.pods())
 
 	rows := table("form", "nodes", "way", "objects", "requests", "KB", "synced in")
 	for _, form := range forms {
@@ -67,7 +71,7 @@ func TestFirstSync(t *testing.T) {
 					after := w.version(form.name)
 
 					requireWhole(t, f, 5*time.Second)
-					expected := manyPods
+					expected := on.pods()
 					if node != "" {
 						expected /= nodes
 					}

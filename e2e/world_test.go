@@ -44,6 +44,7 @@ type world struct {
 	client   *kubernetes.Clientset
 	dynamics dynamic.Interface
 	metadata metadata.Interface
+	filled   int // how many pods fill has made
 }
 
 func newWorld(t testing.TB, c *cluster.Cluster) *world {
@@ -66,6 +67,7 @@ func podName(i int) string  { return fmt.Sprintf("pod-%05d", i) }
 // fill creates n pods, and says how long it took.
 func (w *world) fill(n int) {
 	w.t.Helper()
+	w.filled = n
 	began := time.Now()
 	w.each(n, func(ctx context.Context, i int) error {
 		_, err := w.client.CoreV1().Pods("default").Create(ctx, newPod(podName(i), nodeName(i)), metav1.CreateOptions{})

@@ -81,7 +81,7 @@ func (o *writer) run(ctx context.Context, pace time.Duration, widgets bool) {
 func (o *writer) writePod(ctx context.Context, random *rand.Rand, n int) {
 	pods := o.world.client.CoreV1().Pods("default")
 	fresh, node := fmt.Sprintf("written-%06d", n), nodeName(random.IntN(nodes))
-	some := podName(random.IntN(manyPods))
+	some := podName(random.IntN(o.world.filled))
 	now := int64(0)
 	switch random.IntN(6) {
 	case 0:
@@ -106,7 +106,7 @@ func (o *writer) writePod(ctx context.Context, random *rand.Rand, n int) {
 
 func (o *writer) writeWidget(ctx context.Context, random *rand.Rand, n int) {
 	widgets := o.world.dynamics.Resource(widgetResource).Namespace("default")
-	some := podName(random.IntN(manyPods))
+	some := podName(random.IntN(o.world.filled))
 	switch random.IntN(3) {
 	case 0:
 		o.count(&o.deletes, widgets.Delete(ctx, some, metav1.DeleteOptions{}))

@@ -17,10 +17,14 @@ type Cluster struct {
 
 	t         testing.TB
 	binaries  binaries
+	command   serverCommand
 	authority *authority
 	files     string // the folder of what servers share: certificates, keys, tokens
 	servers   int
 }
+
+// serverCommand is how a server is started that listens on address.
+type serverCommand func(c *Cluster, address, etcdURL string) (binary string, arguments []string)
 
 // Tokens of the users that every server knows. Admin may do anything; Agent and Nobody what a test
 // grants them.
@@ -44,10 +48,27 @@ const users = Admin + `,admin,admin,"system:masters"` + "\n" +
 // given flags added, and returns when both are ready (seconds). All of it ends with the test.
 func Start(t testing.TB, flags ...string) *Cluster {
 	t.Helper()
+	return start(t, kubeAPIServer, flags)
+}
+
+// StartTributary is Start with `tributary serve` for each API server, from a binary of it. It knows
+// no users: whoever comes may do anything.
+func StartTributary(t testing.TB, binary string) *Cluster {
+	t.Helper()
+	return start(t, func(c *Cluster, address, etcdURL string) (string, []string) {
+		return binary, []string{
+			"serve", "--etcd=" + etcdURL, "--listen=" + address,
+			"--tls-cert-file=" + c.file("server.crt"), "--tls-private-key-file=" + c.file("server.key"),
+		}
+	}, nil)
+}
+
+func start(t testing.TB, command serverCommand, flags []string) *Cluster {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a control plane, and may have to build it: not under -short")
 	}
-	c := &Cluster{t: t, files: t.TempDir()}
+	c := &Cluster{t: t, command: command, files: t.TempDir()}
 	var err error
 	c.binaries, err = build(t.Logf)
 	require.NoError(t, err, "build the control plane")

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -25,11 +26,20 @@ type Server struct {
 
 func startServer(c *Cluster, etcdURL string, flags []string) *Server {
 	c.t.Helper()
-	address := freeAddress(c.t)
+	s := &Server{cluster: c, address: freeAddress(c.t)}
+	binary, arguments := c.command(c, s.address, etcdURL)
+	name := filepath.Base(binary) + "-" + strconv.Itoa(c.servers)
+	s.process = newProcess(c.t, name, binary, append(arguments, flags...))
+	s.Restart()
+	return s
+}
+
+// kubeAPIServer is the command of kube-apiserver.
+func kubeAPIServer(c *Cluster, address, etcdURL string) (binary string, arguments []string) {
+	c.t.Helper()
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(c.t, err)
-	s := &Server{cluster: c, address: address}
-	s.process = newProcess(c.t, "kube-apiserver-"+strconv.Itoa(c.servers), c.binaries.apiServer, append([]string{
+	return c.binaries.apiServer, []string{
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=127.0.0.1", "--secure-port=" + port, "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + c.file("server.crt"), "--tls-private-key-file=" + c.file("server.key"),
@@ -38,9 +48,7 @@ func startServer(c *Cluster, etcdURL string, flags []string) *Server {
 		"--token-auth-file=" + c.file("tokens.csv"), "--authorization-mode=RBAC",
 		// No controller makes the default service account that this plugin demands of every pod.
 		"--disable-admission-plugins=ServiceAccount,MutatingAdmissionWebhook,ValidatingAdmissionWebhook",
-	}, flags...))
-	s.Restart()
-	return s
+	}
 }
 
 // Kill ends the server at once, as by kill -9.
