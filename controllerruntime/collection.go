@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ type collection struct {
 	configs map[string]cache.Config // by namespace; the empty one stands for all others
 	copy    copied
 	shared  shared
+	deep    deepCopier
 	stop    context.CancelFunc // guarded by the cache's lock
 
 	mu     sync.RWMutex
@@ -59,6 +61,7 @@ func newCollection(k kind, like runtime.Object, s settings, from sources) (*coll
 	}
 	c := &collection{kind: k, root: isRoot(mapping), fields: map[string]fieldIndex{}, stop: func() {}}
 	c.configs = s.of(k.GroupVersionKind, !c.root)
+	c.deep = newDeepCopier(reflect.TypeOf(example))
 	options := []informer.Option{informer.WithReflector(reflector.WithLogger(logger().WithValues("kind", k.String())))}
 	if !c.root {
 		options = append(options, informer.WithIndexes(byNamespace))

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -41,7 +40,7 @@ func (c *collection) get(key client.ObjectKey, out client.Object, options *clien
 		into.Elem().Set(held.Elem())
 		return nil
 	}
-	into.Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
+	c.deep.copyInto(held, into)
 	out.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
 	return nil
 }
@@ -161,17 +160,20 @@ func (c *collection) fill(out client.ObjectList, found []object, asked *bool) er
 		if !same {
 			config, _ = c.config(obj.GetNamespace())
 		}
-		var item runtime.Object = obj
-		if !uncopied(config, asked) {
-			item = obj.DeepCopyObject()
-			item.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
-		}
-		value := reflect.ValueOf(item)
+		value, shared := reflect.ValueOf(obj), uncopied(config, asked)
 		switch {
-		case value.Type().Elem() == element:
+		case value.Type().Elem() == element && shared:
 			all.Index(i).Set(value.Elem())
-		case value.Type().AssignableTo(element):
+		case value.Type().Elem() == element:
+			item := all.Index(i).Addr()
+			c.deep.copyInto(value, item)
+			item.Interface().(object).GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
+		case value.Type().AssignableTo(element) && shared:
 			all.Index(i).Set(value)
+		case value.Type().AssignableTo(element):
+			item := obj.DeepCopyObject()
+			item.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
+			all.Index(i).Set(reflect.ValueOf(item))
 		default:
 			return fmt.Errorf("controllerruntime: list %s: the cache has a %T, and the caller wants a %s", c.kind.Kind, obj, element)
 		}

@@ -64,6 +64,7 @@ func (m measurement) measure(ctx context.Context) error {
 	if r.Reads, err = m.reads(ctx, c); err != nil {
 		return err
 	}
+	r.ReadingRSS = statusMB("VmHWM")
 	runtime.KeepAlive(c)
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
@@ -154,17 +155,55 @@ func (m measurement) reads(ctx context.Context, c client.Reader) (map[string]flo
 	}
 	figures := map[string]float64{}
 	for _, name := range readNames {
-		read, n := reads[name], 0
-		runtime.GC()
-		before, began := cpu(), time.Now()
-		for ; n == 0 || time.Since(began) < m.Each; n++ {
-			if err := read(n); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
+		if figures[name], err = m.time(reads[name]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		figures[name] = float64((cpu() - before).Microseconds()) / float64(n)
 	}
 	return figures, nil
+}
+
+// time is the CPU microseconds of one read in the steady state. It begins and ends with the end of a
+// garbage collection, so that the work of each is counted whole: a second of reads may have none
+// from a large heap, and several from a small one. Reads that make little garbage are timed for a
+// while.
+func (m measurement) time(read func(i int) error) (float64, error) {
+	n := 0
+	until := func(enough func(cycles uint64, spent time.Duration) bool) error {
+		first, began := cycles(), time.Now()
+		for {
+			for range max(1, n/1000) {
+				if err := read(n); err != nil {
+					return err
+				}
+				n++
+			}
+			if enough(cycles()-first, time.Since(began)) {
+				return nil
+			}
+		}
+	}
+	runtime.GC()
+	garbage := false
+	if err := until(func(cycles uint64, spent time.Duration) bool {
+		garbage = cycles > 0 // and the heap has grown to its size
+		return garbage || spent > 10*m.Each
+	}); err != nil {
+		return 0, err
+	}
+	before, first, last := cpu(), n, uint64(0)
+	err := until(func(cycles uint64, spent time.Duration) bool {
+		ended := cycles > last
+		last = cycles
+		return spent > m.Each && (!garbage || ended && cycles > 2 || spent > 20*m.Each)
+	})
+	return float64((cpu() - before).Microseconds()) / float64(n-first), err
+}
+
+// cycles is the number of garbage collections that have ended.
+func cycles() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 // cpu is the user and system time of this process.
