@@ -47,9 +47,6 @@ type copied interface {
 	Status() informer.Status
 }
 
-// byNamespace is an index of each collection of namespaced objects.
-var byNamespace = store.NewIndex("namespace", func(obj object) []string { return []string{obj.GetNamespace()} })
-
 func newCollection(k kind, like runtime.Object, s settings, from sources) (*collection, error) {
 	mapping, err := from.mapper.RESTMapping(k.GroupKind(), k.Version)
 	if err != nil {
@@ -64,7 +61,7 @@ func newCollection(k kind, like runtime.Object, s settings, from sources) (*coll
 	c.deep = newDeepCopier(reflect.TypeOf(example))
 	options := []informer.Option{informer.WithReflector(reflector.WithLogger(logger().WithValues("kind", k.String())))}
 	if !c.root {
-		options = append(options, informer.WithIndexes(byNamespace))
+		options = append(options, informer.WithIndexes(store.ByNamespace[object]()))
 	}
 	var shared toolscache.SharedIndexInformer
 	if len(c.configs) == 1 {

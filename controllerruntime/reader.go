@@ -90,19 +90,10 @@ func (c *collection) list(out client.ObjectList, options client.ListOptions) err
 // candidates yields the objects of a namespace that match the field selector, by an index if there
 // is one.
 func (c *collection) candidates(now store.Snapshot[object], options client.ListOptions) (iter.Seq[object], error) {
-	switch {
-	case options.FieldSelector != nil:
+	if options.FieldSelector != nil {
 		return c.byFields(now, options.Namespace, options.FieldSelector)
-	case options.Namespace != metav1.NamespaceAll:
-		return byNamespace.Objects(now, options.Namespace), nil
 	}
-	return func(yield func(object) bool) {
-		for _, obj := range now.All() {
-			if !yield(obj) {
-				return
-			}
-		}
-	}, nil
+	return now.InNamespace(options.Namespace), nil
 }
 
 // byFields reads the index with the fewest objects, and asks the other indexes' functions.

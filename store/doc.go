@@ -9,6 +9,12 @@
 //	pod, ok := now.Get(store.Key("default", "web-0"))
 //	for pod := range byNode.Objects(now, "node-1") { … }
 //
+// Lookups by namespace and by label need no function of yours:
+//
+//	pods := store.NewIndexer(store.ByNamespace[*corev1.Pod](), store.ByLabel[*corev1.Pod]("app"))
+//	for pod := range pods.Snapshot().Select("default", selector) { … }
+//	pod, err := store.Find(pods, "default", "web-0") // apierrors.IsNotFound knows the error
+//
 // # Guarantees
 //
 //  1. A [Snapshot] never changes. Its indexes agree with its objects, and its resource version is
@@ -41,4 +47,8 @@
 // 0.3 to 0.6 KB more per index. To look up an object after each write, use [Indexer.Get] and not a
 // snapshot. Listing and a query by index take a quarter of the time in client-go's store or less.
 // BenchmarkUpdate, BenchmarkUpdateBetweenSnapshots and the others measure it beside client-go.
+//
+// [Index.Objects] costs what it yields. [Snapshot.InNamespace] and [Snapshot.Select] cost what the
+// best index yields: of the namespace ([ByNamespace]), or of a label that must have given values
+// ([ByLabel]). Without one they look at every object.
 package store

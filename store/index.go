@@ -14,6 +14,13 @@ type Index[T Object, K comparable] struct {
 	name   string
 	values func(T) []K
 	hash   func(K) uint64
+	of     attribute
+}
+
+// attribute is what an index of [ByNamespace] or [ByLabel] holds, so that [Snapshot.Select] finds it.
+type attribute struct {
+	namespace bool
+	label     string
 }
 
 // members are the objects under one value: a set, placed by the hash of their keys and compared by

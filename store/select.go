@@ -1,0 +1,140 @@
+package store
+
+import (
+	"iter"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// ByNamespace declares an index of the namespaces, for [Snapshot.InNamespace] and
+// [Snapshot.Select].
+func ByNamespace[T Object]() *Index[T, string] {
+	x := NewIndex("namespace", func(obj T) []string { return []string{obj.GetNamespace()} })
+	x.of.namespace = true
+	return x
+}
+
+// ByLabel declares an index of the values of one label, for [Snapshot.Select]. Objects without the
+// label are not in it.
+func ByLabel[T Object](key string) *Index[T, string] {
+	x := NewIndex("label "+key, func(obj T) []string {
+		if value, ok := obj.GetLabels()[key]; ok {
+			return []string{value}
+		}
+		return nil
+	})
+	x.of.label = key
+	return x
+}
+
+// InNamespace yields the objects of a namespace, in no particular order; those of all namespaces if
+// it is empty. Its cost is that of [Snapshot.Select].
+func (s Snapshot[T]) InNamespace(namespace string) iter.Seq[T] {
+	return s.Select(namespace, labels.Everything())
+}
+
+// Select yields the objects of a namespace whose labels match, in no particular order. An empty
+// namespace stands for all.
+//
+// It looks at the objects of the smallest part that an index has: those of the namespace, with
+// [ByNamespace]; those that match a requirement such as "app=web" or "app in (web, api)", with
+// [ByLabel]. Without such an index it looks at every object.
+func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq[T] {
+	requirements, selectable := selector.Requirements()
+	if !selectable {
+		return func(func(T) bool) {}
+	}
+	parts := s.smallest(namespace, requirements)
+	return func(yield func(T) bool) {
+		for obj := range parts {
+			if namespace != metav1.NamespaceAll && obj.GetNamespace() != namespace {
+				continue
+			}
+			if len(requirements) > 0 && !selector.Matches(labels.Set(obj.GetLabels())) {
+				continue
+			}
+			if !yield(obj) {
+				return
+			}
+		}
+	}
+}
+
+// smallest yields the objects of the smallest part that an index has and that holds all wanted
+// objects.
+func (s Snapshot[T]) smallest(namespace string, requirements labels.Requirements) iter.Seq[T] {
+	var best *Index[T, string]
+	var values []string
+	size := s.Len()
+	consider := func(x *Index[T, string], wanted ...string) {
+		n := 0
+		for _, value := range wanted {
+			n += x.Len(s, value)
+		}
+		if n < size {
+			best, values, size = x, wanted, n
+		}
+	}
+	if s.at != nil {
+		for _, declared := range s.at.schema {
+			x, ok := declared.(*Index[T, string])
+			switch {
+			case !ok:
+			case x.of.namespace && namespace != metav1.NamespaceAll:
+				consider(x, namespace)
+			case x.of.label != "":
+				for _, r := range requirements {
+					if r.Key() == x.of.label && valued(r.Operator()) {
+						consider(x, r.ValuesUnsorted()...)
+					}
+				}
+			}
+		}
+	}
+	return func(yield func(T) bool) {
+		if best == nil {
+			for _, obj := range s.All() {
+				if !yield(obj) {
+					return
+				}
+			}
+			return
+		}
+		for _, value := range values {
+			for obj := range best.Objects(s, value) {
+				if !yield(obj) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// valued reports whether an operator asks for one of the requirement's values.
+func valued(operator selection.Operator) bool {
+	switch operator {
+	case selection.Equals, selection.DoubleEquals, selection.In:
+		return true
+	}
+	return false
+}
+
+// Find returns the object of a name in a namespace, which is empty for cluster scope. from is a
+// snapshot, an indexer, an informer or a lease. If there is none, apierrors.IsNotFound is true of
+// the error, which has T's name for the resource.
+func Find[T Object](from interface{ Get(key string) (T, bool) }, namespace, name string) (T, error) {
+	obj, ok := from.Get(Key(namespace, name))
+	if !ok {
+		kind := reflect.TypeFor[T]()
+		if kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		return obj, apierrors.NewNotFound(schema.GroupResource{Resource: kind.Name()}, name)
+	}
+	return obj, nil
+}
