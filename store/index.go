@@ -17,7 +17,8 @@ type Index[T Object, K comparable] struct {
 	of     attribute
 }
 
-// attribute is what an index of [ByNamespace] or [ByLabel] holds, so that [Snapshot.Select] finds it.
+// attribute is what an index of [ByNamespace] or [ByLabel] holds, so that [Snapshot.Select] finds
+// it.
 type attribute struct {
 	namespace bool
 	label     string

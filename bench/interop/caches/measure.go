@@ -162,8 +162,8 @@ func (m measurement) reads(ctx context.Context, c client.Reader) (map[string]flo
 	return figures, nil
 }
 
-// time is the CPU microseconds of one read in the steady state. It begins and ends with the end of a
-// garbage collection, so that the work of each is counted whole: a second of reads may have none
+// time is the CPU microseconds of one read in the steady state. It begins and ends with the end of
+// a garbage collection, so that the work of each is counted whole: a second of reads may have none
 // from a large heap, and several from a small one. Reads that make little garbage are timed for a
 // while.
 func (m measurement) time(read func(i int) error) (float64, error) {
