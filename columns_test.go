@@ -35,7 +35,8 @@ var wrapped = []string{
 	"watchcache", "watchcache/apiserver", "watchcache/collection", "watchcache/internal/fieldtypes",
 	"watchcache/internal/apierror", "watchcache/internal/cachetest",
 	"watchcache/internal/object",
-	"informer", "informer/clientgo", "informer/clientgo/informers", "internal/watchlist", "listwatch", "listwatch/listwatchtest", "reflector",
+	"informer", "informer/clientgo", "informer/clientgo/dynamicinformer", "informer/clientgo/informers",
+	"informer/clientgo/internal/factory", "informer/clientgo/metadatainformer", "internal/watchlist", "listwatch", "listwatch/listwatchtest", "reflector",
 }
 
 // target is the part of a line that cannot be wrapped: an address, or the target of a link.

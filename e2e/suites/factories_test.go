@@ -1,39 +1,55 @@
 package suites
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// factoriesTables are of client-go v0.37.2. Its package informers has no tests.
-var factoriesTables = map[string]table{
-	"dynamic/dynamicinformer":   {passing: map[string]int{"informer": 4}},
-	"metadata/metadatainformer": {passing: map[string]int{"informer": 3}},
+// factories are the tests of client-go v0.37.2 for its dynamic and metadata factories, and the
+// edits that give them ours. An edited file names no factory of client-go's, so all that it makes
+// is ours. Those of the metadata factory are in its own package, which cannot import ours: they
+// become external. client-go's package informers has no tests.
+var factories = map[string]struct {
+	edits map[string]string
+	known table
+}{
+	"dynamic/dynamicinformer": {
+		edits: map[string]string{
+			`"k8s.io/client-go/dynamic/dynamicinformer"`: `"github.com/tributary-go/tributary/informer/clientgo/dynamicinformer"`,
+			`dynamic.NewForConfig(cfg)`:                  `dynamicinformer.NewForConfig(cfg)`,
+			"\t\"k8s.io/client-go/dynamic\"\n":           "",
+		},
+		known: table{passing: map[string]int{"informer": 4}},
+	},
+	"metadata/metadatainformer": {
+		edits: map[string]string{
+			"package metadatainformer\n":  "package metadatainformer_test\n",
+			`"k8s.io/client-go/metadata"`: `. "github.com/tributary-go/tributary/informer/clientgo/metadatainformer"`,
+			`metadata.NewForConfig(cfg)`:  `NewForConfig(cfg)`,
+		},
+		known: table{passing: map[string]int{"informer": 3}},
+	},
 }
 
-// TestFactories runs the tests of client-go's dynamic and metadata factories, with informers of
-// ours in them.
+// TestFactories runs the tests of client-go's dynamic and metadata factories on ours.
 func TestFactories(t *testing.T) {
-	w := toolsCacheModule(t)
-	file, err := os.ReadFile("testdata/factories/tributary.go.txt")
-	require.NoError(t, err)
-	for name, known := range factoriesTables {
-		tests, err := filepath.Glob(w.file(name + "/*_test.go"))
-		require.NoError(t, err)
-		content := strings.Replace(string(file), "PACKAGE", packageOf(t, tests[0]), 1)
-		require.NoError(t, os.WriteFile(w.file(name+"/tributary_test.go"), []byte(content), 0o644))
+	w := newWorkspace(t, "k8s.io/client-go")
+	for name, of := range factories {
+		for before, after := range of.edits {
+			w.replace(name+"/informer_test.go", before, after)
+		}
 		binary := w.build(name, "-race")
 		var outcomes []outcome
 		for _, test := range strings.Fields(string(output(t, exec.Command(binary, "-test.list", "^Test")))) {
-			outcomes = append(outcomes, runOne(t.Context(), binary, test))
+			o := runOne(t.Context(), binary, test)
+			o.made = "informer"
+			outcomes = append(outcomes, o)
 		}
 		t.Logf("%s: %d tests of %s on ours", w.version, len(outcomes), name)
-		wrong := known.verdict(outcomes)
+		wrong := of.known.verdict(outcomes)
 		require.Empty(t, wrong, strings.Join(wrong, "\n"))
 	}
 }

@@ -11,5 +11,8 @@ import (
 	_ "github.com/tributary-go/tributary/controllerruntime"
 	_ "github.com/tributary-go/tributary/crd"
 	_ "github.com/tributary-go/tributary/informer/clientgo"
+	_ "github.com/tributary-go/tributary/informer/clientgo/dynamicinformer"
+	_ "github.com/tributary-go/tributary/informer/clientgo/informers"
+	_ "github.com/tributary-go/tributary/informer/clientgo/metadatainformer"
 	_ "github.com/tributary-go/tributary/watchcache/builtin"
 )

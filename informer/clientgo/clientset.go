@@ -40,9 +40,16 @@ func FromClientset(clientset any, example runtime.Object, resync time.Duration, 
 	if !null.Is(r.client) {
 		object := reflect.New(reflect.TypeOf(example).Elem()).Interface().(Object)
 		source := listwatch.FromClientLike(r.client, r.name, object, options...)
-		return newInformer(source, true, example, resync)
+		return FromSource(source, example, resync)
 	}
 	return newInformer(r.functions(namespace, clientset, options), false, example, resync)
+}
+
+// FromSource is [NewInformer] for a source of package listwatch. Objects share memory and are
+// read-only, so a transform gets a copy. The source's objects have the type of example; nil accepts
+// any.
+func FromSource(source listwatch.ListerWatcher[Object], example runtime.Object, resync time.Duration) cache.SharedIndexInformer {
+	return newInformer(source, true, example, resync)
 }
 
 // HasResource reports whether a generated clientset has a resource of the Go type of example.

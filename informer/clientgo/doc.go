@@ -12,8 +12,8 @@
 //
 //	cache.Options{NewInformer: clientgo.NewInformer}           // sigs.k8s.io/controller-runtime/pkg/cache
 //
-// Package informers, below this one, has client-go's shared informer factory. [FromClientset] makes
-// an informer for any generated clientset.
+// Packages informers, dynamicinformer and metadatainformer, below this one, have client-go's shared
+// informer factories. [Factory] adapts a factory generated for custom resources.
 //
 // # Untyped parts
 //

@@ -6,8 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
@@ -17,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer/clientgo"
+	internal "github.com/tributary-go/tributary/informer/clientgo/internal/factory"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -77,26 +76,18 @@ func WithNamespace(namespace string) SharedInformerOption {
 	return func(s *settings) { s.namespace = namespace }
 }
 
-// WithTweakListOptions narrows all collections. tweak is called once, and its label and field
-// selectors are used for every request; it has no other effect. A nil tweak has none at all.
+// WithTweakListOptions narrows all collections. tweak is called once: the label and field selectors
+// that it sets are used for every request, and it has no other effect. A nil tweak sets none.
 func WithTweakListOptions(tweak internalinterfaces.TweakListOptionsFunc) SharedInformerOption {
 	return func(s *settings) {
-		if tweak == nil {
-			return
-		}
-		var o metav1.ListOptions
-		tweak(&o)
-		label, err := labels.Parse(o.LabelSelector)
+		selectors, err := internal.Selectors(tweak)
 		if err != nil {
-			s.err = fmt.Errorf("informers: WithTweakListOptions: label selector %q: %w", o.LabelSelector, err)
+			s.err = fmt.Errorf("informers: WithTweakListOptions: %w", err)
 			return
 		}
-		field, err := fields.ParseSelector(o.FieldSelector)
-		if err != nil {
-			s.err = fmt.Errorf("informers: WithTweakListOptions: field selector %q: %w", o.FieldSelector, err)
-			return
+		for _, selector := range selectors {
+			s.narrow = append(s.narrow, selector)
 		}
-		s.narrow = append(s.narrow, listwatch.Labels(label), listwatch.Fields(field))
 	}
 }
 
