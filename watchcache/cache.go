@@ -46,6 +46,7 @@ type Cache[T store.Object] struct {
 	window    window[T]    // read by watchers without a lock
 	dispatch  dispatch[T]
 	replacing *store.Snapshot[T] // the content, while a Replace is arriving
+	states    []view[T]          // newer than version, known by comparison; oldest first
 	version   uint64
 	filled    bool
 
@@ -236,6 +237,7 @@ func (c *Cache[T]) Compact() {
 	version := c.current()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.states = nil
 	c.window.clear(max(version, c.version), false)
 }
 

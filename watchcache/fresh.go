@@ -47,35 +47,48 @@ func (c *Cache[T]) fresh(ctx context.Context) (view[T], error) {
 	return now, err
 }
 
-// notOlderThan is the present state once it has reached version. It waits a while for that, then
-// fails with 504.
+// notOlderThan is the present state once it is known to be that of version or of a later one. It
+// waits a while for that, then fails with 504.
 func (c *Cache[T]) notOlderThan(ctx context.Context, version uint64) (view[T], error) {
 	now, err := c.latest()
 	if err != nil || now.version >= version {
 		return now, err
 	}
+	if c.proof != nil && c.proof.mayCompare() {
+		defer c.proof.comparing.join(c.proof.compareAll)()
+	}
+	return c.await(ctx, version, c.latest)
+}
+
+// await returns what look sees once it has reached version. It waits a while for that, then fails
+// with 504.
+func (c *Cache[T]) await(ctx context.Context, version uint64, look func() (view[T], error)) (view[T], error) {
+	now, err := look()
+	if err != nil || now.version >= version {
+		return now, err
+	}
 	defer c.stats.waitedFor(time.Now())
 	if c.proof != nil {
-		defer c.proof.seek()()
+		defer c.proof.seeking.join(c.proof.askForProgress)()
 	}
 	within, cancel := context.WithTimeout(ctx, c.config.freshWait)
 	defer cancel()
-	now, err = c.reach(within, version)
+	now, err = c.reach(within, version, look)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = tooLarge(version, now.version)
 	}
 	return now, err
 }
 
-// reach waits until the cache has reached version, or ctx has ended.
-func (c *Cache[T]) reach(ctx context.Context, version uint64) (view[T], error) {
+// reach waits until look sees version or a later one, or ctx has ended.
+func (c *Cache[T]) reach(ctx context.Context, version uint64, look func() (view[T], error)) (view[T], error) {
 	for {
 		changed := c.changed.Wait()
 		var counted <-chan struct{}
 		if c.revision != nil {
 			counted = c.revision.changed.Wait()
 		}
-		now, err := c.latest()
+		now, err := look()
 		if err != nil || now.version >= version {
 			return now, err
 		}
@@ -98,16 +111,44 @@ const (
 )
 
 // proof asks the upstream for all readers that wait: they share one question for its newest
-// version, and one for its progress. A goroutine lives while a question is in flight.
+// version, one for its progress and one for its content. A goroutine lives while a question is in
+// flight.
 type proof[T store.Object] struct {
-	cache    *Cache[T]
-	upstream Upstream
+	cache     *Cache[T]
+	upstream  Upstream
+	seeking   errand // asks for progress
+	comparing errand // asks for the content
 
-	mu      sync.Mutex // guards what follows
-	asking  *question
-	next    *question // of later readers, for whom the answer to asking may be too old
-	seekers int
-	stop    context.CancelFunc // ends the questions for progress
+	mu        sync.Mutex // guards what follows
+	asking    *question
+	next      *question // of later readers, for whom the answer to asking may be too old
+	told      uint64    // the newest version that the upstream has told
+	compareAt time.Time // when the content may be asked for again
+}
+
+// errand is a goroutine that runs while somebody needs it.
+type errand struct {
+	mu     sync.Mutex // guards what follows
+	needed int
+	stop   context.CancelFunc
+}
+
+// join has run called, if it is not running, and its context end when all who joined have left.
+func (e *errand) join(run func(context.Context)) (leave func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.needed++; e.needed == 1 {
+		ctx, cancel := context.WithCancel(context.Background())
+		e.stop = cancel
+		go run(ctx)
+	}
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.needed--; e.needed == 0 {
+			e.stop()
+		}
+	}
 }
 
 // question is one request for the newest version.
@@ -180,25 +221,8 @@ func (p *proof[T]) ask(q *question) {
 	close(q.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.told = max(p.told, q.version)
 	p.askNext()
-}
-
-// seek has the upstream asked for progress until the returned function is called.
-func (p *proof[T]) seek() (done func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.seekers++; p.seekers == 1 {
-		ctx, cancel := context.WithCancel(context.Background())
-		p.stop = cancel
-		go p.askForProgress(ctx)
-	}
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.seekers--; p.seekers == 0 {
-			p.stop()
-		}
-	}
 }
 
 func (p *proof[T]) askForProgress(ctx context.Context) {
@@ -232,7 +256,7 @@ func (p *proof[T]) advance(ctx context.Context, lists uint64, after, until strin
 		complete, err = parseVersion("progress", until)
 	}
 	if err == nil {
-		_, err = c.reach(ctx, last)
+		_, err = c.reach(ctx, last, c.copied)
 	}
 	if err != nil {
 		return err

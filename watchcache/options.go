@@ -105,7 +105,7 @@ func WithFreshWait(d time.Duration) Option { return func(c *config) { c.freshWai
 
 // WithUpstream has a list, a get or a watch with initial events that names no version wait for
 // proof that the cache holds every write that u had made before, as KEP-2340 does. Readers that
-// wait share one question. A reader that waits for a version makes u prove its progress, too: the
+// wait share one question. A reader that waits for a version has u asked for a proof, too: the
 // version may be that of another collection. The default is no proof: what names no version gets
 // the present copy.
 func WithUpstream(u Upstream) Option { return func(c *config) { c.upstream = u } }

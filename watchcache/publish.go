@@ -25,6 +25,9 @@ func (c *Cache[T]) publish(version uint64, changes ...*change[T]) {
 		c.observeLocked(ch)
 	}
 	c.version, c.filled = max(c.version, version), true
+	if len(c.states) > 0 {
+		c.states = slices.DeleteFunc(c.states, func(v view[T]) bool { return v.version <= c.version })
+	}
 }
 
 // publishList makes a replaced content visible; the writing lock is held.
@@ -37,6 +40,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 	}
 	c.mu.Lock()
 	if known {
+		c.states = nil
 		c.window.skip(skipped)
 	} else {
 		c.forgetAll(version, c.filled)
@@ -84,6 +88,7 @@ func textOf[T store.Object](ch *change[T]) string {
 // forgetAll clears the window, and the lanes if watchers are to lose what they have not read; mu is
 // held.
 func (c *Cache[T]) forgetAll(version uint64, lost bool) {
+	c.states = nil
 	c.window.clear(version, lost)
 	if lost {
 		next := c.window.Next()

@@ -3,6 +3,7 @@ package watchcache
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,9 +35,13 @@ type Upstream interface {
 
 // ServerOf asks the API server that lw reads. lw must select the objects that the cache's reflector
 // selects; a listwatch of [metav1.PartialObjectMetadata] reads the least. The newest version is
-// that of a LIST of one object, at the latest version. Progress is a watch of some seconds, which
-// ends with its first bookmark: API servers send a bookmark two seconds before the timeout, so that
-// the proof for a collection without changes takes one to two seconds.
+// that of a LIST of one object, at the latest version.
+//
+// A collection of up to 20,000 objects is proven fresh by a LIST of all: if the copy holds the same
+// objects at the same versions, it is complete up to the version of the list. These lists take a
+// tenth of the time at most. Progress is a watch of some seconds, which ends with its first
+// bookmark: API servers send a bookmark two seconds before the timeout, so that the proof for a
+// larger collection without changes takes one to two seconds.
 func ServerOf[T store.Object](lw listwatch.ListerWatcher[T]) Upstream { return server[T]{lw} }
 
 type server[T store.Object] struct{ lw listwatch.ListerWatcher[T] }
@@ -49,6 +54,21 @@ func (s server[T]) Newest(ctx context.Context) (string, error) {
 		}
 	}
 	return list.Meta().ResourceVersion, nil
+}
+
+// contents lists the metadata of all objects, not older than a version.
+func (s server[T]) contents(ctx context.Context, version string) (objects iter.Seq2[metav1.Object, error], resourceVersion func() string) {
+	list := s.lw.List(ctx, metav1.ListOptions{
+		ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	})
+	objects = func(yield func(metav1.Object, error) bool) {
+		for obj, err := range list.Items {
+			if !yield(obj, err) {
+				return
+			}
+		}
+	}
+	return objects, func() string { return list.Meta().ResourceVersion }
 }
 
 const (

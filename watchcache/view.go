@@ -13,6 +13,7 @@ type view[T store.Object] struct {
 	undo    map[objectKey]T // what was there in place of the present objects; the zero T: nothing
 	version uint64
 	next    uint64 // the position in the window from which the changes since then are seen
+	early   bool   // changes up to version may still come: they add up to nothing
 }
 
 type objectKey struct{ namespace, name string }
@@ -41,8 +42,13 @@ func (c *Cache[T]) current() uint64 {
 	return max(counted, c.version)
 }
 
-// latest is the present state. It fails while the cache has never been filled.
-func (c *Cache[T]) latest() (view[T], error) {
+// latest is the newest state that is known. It fails while the cache has never been filled.
+func (c *Cache[T]) latest() (view[T], error) { return c.look(true) }
+
+// copied is the state that the changes add up to. It fails while the cache has never been filled.
+func (c *Cache[T]) copied() (view[T], error) { return c.look(false) }
+
+func (c *Cache[T]) look(compared bool) (view[T], error) {
 	counted := uint64(0)
 	if c.revision != nil {
 		counted = c.revision.current.Load()
@@ -51,6 +57,9 @@ func (c *Cache[T]) latest() (view[T], error) {
 	defer c.mu.RUnlock()
 	if !c.filled {
 		return view[T]{}, notFilled(c.resource.GroupResource())
+	}
+	if n := len(c.states); compared && n > 0 && c.states[n-1].next >= c.window.First() {
+		return c.states[n-1], nil
 	}
 	return view[T]{present: c.present(), version: max(counted, c.version), next: c.window.Next()}, nil
 }
@@ -66,7 +75,10 @@ func (c *Cache[T]) present() store.Snapshot[T] {
 // exactly is the state at version: the present without the changes since. It fails with 410 if the
 // window no longer knows them.
 func (c *Cache[T]) exactly(ctx context.Context, version uint64) (view[T], error) {
-	if _, err := c.notOlderThan(ctx, version); err != nil {
+	if compared, ok := c.compared(version); ok {
+		return compared, nil
+	}
+	if _, err := c.await(ctx, version, c.copied); err != nil {
 		return view[T]{}, err
 	}
 	c.mu.RLock()

@@ -113,7 +113,7 @@ func (w *Watcher[T]) placeAt(present view[T]) {
 		w.initial, w.whole = w.keep.sorted(present)
 		w.cache.stats.initial.Add(uint64(len(w.initial)))
 	}
-	w.position, w.after, w.placed = present.next, present.version, true
+	w.position, w.after, w.placed, w.skips = present.next, present.version, true, present.early
 }
 
 // placeAfter starts after a version, which may be one of the future.

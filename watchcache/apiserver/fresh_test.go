@@ -58,7 +58,7 @@ func mirror(t *testing.T, from kubernetes.Interface) (*watchcache.Cache[*corev1.
 func TestMirrorsAreProvenFresh(t *testing.T) {
 	origin := newRig(t)
 	_, first := mirror(t, origin.client(t, wireProtobuf))
-	cache, second := mirror(t, first)
+	_, second := mirror(t, first)
 	pods := second.CoreV1().Pods("")
 	for i := range 20 {
 		created := origin.create(t, pod(fmt.Sprint("pod-", i)))
@@ -78,7 +78,6 @@ func TestMirrorsAreProvenFresh(t *testing.T) {
 		list, err := pods.List(t.Context(), options)
 		require.NoError(t, err)
 		require.Equal(t, other.ResourceVersion, list.ResourceVersion)
-		require.Equal(t, other.ResourceVersion, cache.ResourceVersion())
 	}
 }
 
