@@ -41,12 +41,13 @@ type change[T store.Object] struct {
 	gap      *gap // in which a Replace found the change; nil if it came as an event
 
 	at       time.Duration // since the cache was made
-	lanes    []*lane[T]    // that it went into; guarded by the cache's mu
+	lanes    []*lane[T]    // to tell when the window drops it; guarded by the cache's mu
 	fewLanes [2]*lane[T]
 
-	heft    int64 // the first estimate of weight, which never changes
-	weight  int64 // in bytes, of what the window alone keeps; guarded by the encodings' mu
-	retired bool  // the window has dropped it; guarded likewise
+	heft    int64        // the first estimate of weight, which never changes
+	weight  int64        // in bytes, of what the window alone keeps; guarded by the encodings' mu
+	retired bool         // the window has dropped it; guarded likewise
+	keepers atomic.Int32 // how many lanes keep it beyond the window
 
 	making sync.Mutex // held while a copy or an encoding is made
 	gone   T

@@ -8,20 +8,21 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// dispatch finds the watchers that a change may concern, by the values of its object before and
-// after. It costs what is watched by: each trigger is alive while one of its lanes has a watcher.
-// The cache's mu guards it.
+// dispatch finds the watchers that a change concerns, by the values of its object before and after.
+// It costs what is watched by: each trigger is alive while one of its lanes has a watcher. The
+// cache's mu guards it.
 type dispatch[T store.Object] struct {
 	everything lane[T]
-	triggers   []*trigger[T]          // by key and by field
+	triggers   []*trigger[T]          // by key, by field, and of selections without an equality
 	labels     map[string]*trigger[T] // by label
 }
 
 // trigger tells objects apart by one value.
 type trigger[T store.Object] struct {
-	source source
-	of     func(T) (value string, ok bool)
-	lanes  map[string]*lane[T]
+	source   source
+	of       func(T) (value string, ok bool)
+	lanes    map[string]*lane[T]            // of selections that ask for the value alone
+	narrower map[string]map[string]*lane[T] // of others: by value, then by what more they ask for
 }
 
 // source is where a trigger's value comes from.
@@ -33,21 +34,33 @@ type source struct {
 type sourceKind int
 
 const (
-	byKey sourceKind = iota
+	byNothing sourceKind = iota // the value is empty
+	byKey
 	byField
 	byLabel
 )
 
-// laneOf finds or makes the lane of an equality; none is the lane of everything.
-func (d *dispatch[T]) laneOf(e *equality[T]) *lane[T] {
-	if e == nil {
+// laneOf finds or makes the lane of a selection.
+func (d *dispatch[T]) laneOf(s *selection[T]) *lane[T] {
+	if s.everything() {
 		return &d.everything
 	}
+	e := s.narrowest
 	t := d.trigger(e)
-	l := t.lanes[e.value]
+	lanes, key, keep := t.lanes, e.value, (*selection[T])(nil)
+	if !s.onlyAsksFor(e) {
+		if t.narrower == nil {
+			t.narrower = map[string]map[string]*lane[T]{}
+		}
+		if t.narrower[e.value] == nil {
+			t.narrower[e.value] = map[string]*lane[T]{}
+		}
+		lanes, key, keep = t.narrower[e.value], s.text(), s
+	}
+	l := lanes[key]
 	if l == nil {
-		l = &lane[T]{trigger: t, value: e.value}
-		t.lanes[e.value] = l
+		l = &lane[T]{trigger: t, value: e.value, keep: keep}
+		lanes[key] = l
 	}
 	return l
 }
@@ -78,11 +91,20 @@ func (d *dispatch[T]) trigger(e *equality[T]) *trigger[T] {
 // remove takes out a lane without members.
 func (d *dispatch[T]) remove(l *lane[T]) {
 	t := l.trigger
-	if t == nil || t.lanes[l.value] != l {
+	if t == nil {
 		return
 	}
-	delete(t.lanes, l.value)
-	if len(t.lanes) > 0 {
+	lanes, key := t.lanes, l.value
+	if l.keep != nil {
+		lanes, key = t.narrower[l.value], l.keep.text()
+	}
+	if lanes[key] != l {
+		return
+	}
+	if delete(lanes, key); l.keep != nil && len(lanes) == 0 {
+		delete(t.narrower, l.value)
+	}
+	if len(t.lanes)+len(t.narrower) > 0 {
 		return
 	}
 	if t.source.kind == byLabel {
@@ -102,9 +124,6 @@ func (d *dispatch[T]) enter(c *change[T], w *window[T], woken []*Watcher[T]) []*
 	into := func(l *lane[T]) {
 		if l == nil {
 			return
-		}
-		if l.trigger != nil {
-			c.lanes = append(c.lanes, l)
 		}
 		if parked := l.add(c, w); parked != nil {
 			woken = append(woken, parked)
@@ -131,10 +150,22 @@ func (t *trigger[T]) enter(c *change[T], into func(*lane[T])) {
 		was, had = t.of(c.old)
 	}
 	if has {
-		into(t.lanes[is])
+		t.enterValue(is, c, into)
 	}
 	if had && !(has && is == was) {
-		into(t.lanes[was])
+		t.enterValue(was, c, into)
+	}
+}
+
+func (t *trigger[T]) enterValue(value string, c *change[T], into func(*lane[T])) {
+	into(t.lanes[value])
+	if t.narrower == nil {
+		return
+	}
+	for _, l := range t.narrower[value] {
+		if l.keep.sees(c) {
+			into(l)
+		}
 	}
 }
 
@@ -172,27 +203,53 @@ func (d *dispatch[T]) enterLabels(c *change[T], into func(*lane[T])) {
 func (d *dispatch[T]) each(do func(*lane[T])) {
 	do(&d.everything)
 	for _, t := range d.triggers {
-		for _, l := range t.lanes {
-			do(l)
-		}
+		t.each(do)
 	}
 	for _, t := range d.labels {
-		for _, l := range t.lanes {
+		t.each(do)
+	}
+}
+
+func (t *trigger[T]) each(do func(*lane[T])) {
+	for _, l := range t.lanes {
+		do(l)
+	}
+	for _, lanes := range t.narrower {
+		for _, l := range lanes {
 			do(l)
 		}
 	}
 }
 
-// join gives a watcher that has read the whole window its lane. It reports false if something has
-// come meanwhile.
+// join gives a watcher its lane, before it is told anything: from then on it is not cut for the
+// changes of others. One of everything, for which every change counts, reads the window to its end
+// first. It reports false if there is more to read.
 func (c *Cache[T]) join(w *Watcher[T]) bool {
+	var own []*change[T]
+	next := w.position
+	find := func() (ok bool) {
+		for ; !w.keep.everything(); next++ {
+			ch, ok := c.window.Read(next)
+			if ch == nil || !ok {
+				return ok
+			}
+			if w.keep.sees(ch) {
+				own = append(own, ch)
+			}
+		}
+		return true
+	}
+	find() // most of them, while nobody waits
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.position != c.window.Next() {
+	if !find() || next != c.window.Next() {
 		return false
 	}
-	l := c.dispatch.laneOf(w.keep.narrowest)
-	l.join()
+	l := c.dispatch.laneOf(w.keep)
+	l.join(own, &c.window)
+	if w.position = next; len(own) > 0 {
+		w.position = own[0].number
+	}
 	w.lane.Store(l)
 	c.stats.watchers.Add(1)
 	return true

@@ -33,9 +33,11 @@
 //  4. Readers, lists and watchers never hold up a writer, nor each other (TestSlowClientIsCut).
 //  5. A write costs nothing for watchers whose selection asks for another value: of a name, a
 //     namespace, a field or a label (TestAWriteCostsNothingForTheWatchersOfOtherValues).
-//  6. A watcher whose selection asks for one value is not cut for the changes of other values
-//     (TestNobodyIsCutForTheChangesOfOthers). It is cut for more changes of its value than a window
-//     holds (TestASlowWatcherIsCutForItsOwnChanges).
+//  6. From its first event on, a watcher is not cut for changes that its selection does not see,
+//     whatever that asks for (TestNobodyIsCutForTheChangesOfOthers,
+//     TestNobodyIsCutForValuesThatOthersShare). It is cut for more changes of its own than a window
+//     holds (TestASlowWatcherIsCutForItsOwnChanges), or than its share of the bytes that slow
+//     watchers may keep (TestTheBacklogOfOneIsNotTheLossOfAnother).
 //  7. With [WithUpstream], a read that names no version shows every write that the upstream had
 //     made before (TestReadsWithoutAVersionAreProvenFresh), and the version of another collection
 //     needs no event (TestComparedStatesAreTheTruth). Without, it shows the present copy.
@@ -52,10 +54,11 @@
 //
 // # How events find their watchers
 //
-// A selection that asks for a value by equality waits in the lane of that value; one that asks for
-// several values, in the lane of the rarest. A write looks up the values of its object, before and
-// after, and wakes the watchers of those lanes. A selection without an equality, such as
-// spec.nodeName!=a, is woken by every write.
+// The watchers of one selection wait in one lane. A selection that asks for values by equality is
+// found by the rarest of them. A write looks up the values of its object, before and after, and
+// wakes the watchers of those lanes. A selection that asks for more than the value is looked at
+// first, once for all of its watchers. One without an equality, such as spec.nodeName!=a, is looked
+// at by every write.
 //
 // # Cost
 //

@@ -1,8 +1,13 @@
 package watchcache
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -26,6 +31,7 @@ func (s *selection[T]) narrow(state store.Snapshot[T]) {
 	}
 	switch equalities := s.equalities(); len(equalities) {
 	case 0:
+		s.narrowest = &equality[T]{of: func(T) (string, bool) { return "", true }}
 	case 1:
 		s.narrowest = &equalities[0]
 	default:
@@ -69,6 +75,56 @@ func (s *selection[T]) equalities() (found []equality[T]) {
 		field(namespaceField, s.namespace)
 	}
 	return found
+}
+
+// onlyAsksFor reports whether the selection keeps every object that has a value.
+func (s *selection[T]) onlyAsksFor(e *equality[T]) bool {
+	switch e.source.kind {
+	case byNothing:
+		return false
+	case byLabel:
+		requirements, _ := s.labels.Requirements()
+		return len(requirements) == 1 && s.namespace == "" && s.name == "" && len(s.terms) == 0
+	}
+	pinned := func(label, value string) bool {
+		if e.source.kind == byKey {
+			return label == nameField && value == s.name || label == namespaceField && value == s.namespace
+		}
+		return label == e.source.label && value == e.value
+	}
+	for _, t := range s.terms {
+		if t.not || !pinned(t.label, t.value) {
+			return false
+		}
+	}
+	return s.labels == nil && (s.name == "" || pinned(nameField, s.name)) &&
+		(s.namespace == "" || pinned(namespaceField, s.namespace))
+}
+
+// sees reports whether the selection keeps the object of a change, before or after.
+func (s *selection[T]) sees(c *change[T]) bool {
+	return !pointer.None(c.old) && s.matches(c.old) || !pointer.None(c.now) && s.matches(c.now)
+}
+
+// text tells selections apart that see different changes.
+func (s *selection[T]) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %q", s.namespace, s.name)
+	for _, t := range s.terms {
+		fmt.Fprintf(&b, " %q %t %q", t.label, t.not, t.value)
+	}
+	if s.labels == nil {
+		return b.String()
+	}
+	requirements, selectable := s.labels.Requirements()
+	for _, r := range requirements {
+		fmt.Fprintf(&b, ", %q %q %q", r.Key(), r.Operator(), slices.Sorted(slices.Values(r.ValuesUnsorted())))
+	}
+	if len(requirements) == 0 || !selectable {
+		// Nobody knows what a selector of another package keeps.
+		fmt.Fprintf(&b, " %p", s)
+	}
+	return b.String()
 }
 
 func lookUp(set labels.Set, label string) (string, bool) {

@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -9,14 +10,17 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// lane is where the watchers of one value wait, such as those of one node: a change of an object
-// that does not have the value, before or after, neither wakes nor delays them. It lists the
-// changes of its value that a watcher has still to read, and keeps them when the window drops them.
+// lane is where the watchers of one selection wait, such as those of one node: a change that the
+// selection does not see neither wakes nor delays them. It lists the changes that a watcher has
+// still to read, and keeps them when the window drops them.
 //
 // The lane of everything lists none: its watchers read the window.
 type lane[T store.Object] struct {
-	trigger *trigger[T] // nil for everything
-	value   string
+	trigger *trigger[T]   // nil for everything
+	value   string        // of the trigger
+	keep    *selection[T] // nil if it asks for the value alone
+	due     uint64        // see dueAt; guarded by the cache's mu, as is queued
+	queued  bool          // in the queue of the backlog
 
 	mu      sync.Mutex // guards what follows; taken after the cache's
 	members int        // watchers that read here
@@ -24,13 +28,17 @@ type lane[T store.Object] struct {
 	waiting int          // how many are parked
 	changes []*change[T] // what some member has not read, oldest first
 	kept    int          // how many of them the window has dropped
+	weight  int64        // of those
 	gone    uint64       // one more than the number of the last change that was dropped unread
 	last    uint64       // one more than the number of the last change that came
 	few     [1]*change[T]
 }
 
-// add takes a change in, and returns the watchers to wake: see [wakeAll].
+// add takes a change in, and returns the watchers to wake: see [wakeAll]. The cache's mu is held.
 func (l *lane[T]) add(c *change[T], w *window[T]) *Watcher[T] {
+	if l.trigger != nil && l.due == 0 {
+		l.dueAt(c)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.trigger != nil {
@@ -38,12 +46,18 @@ func (l *lane[T]) add(c *change[T], w *window[T]) *Watcher[T] {
 			l.changes = l.few[:0]
 		}
 		l.changes = append(l.changes, c)
-		if len(l.changes) > w.limits.events {
-			l.lose(1, &w.backlog)
-		}
+		l.lose(len(l.changes)-w.limits.events, &w.backlog)
 	}
 	l.last = c.number + 1
 	return l.takeParked()
+}
+
+// dueAt has the lane told when the window drops a change: the oldest that a member has still to
+// read and that the window holds. So each lane is noted with one change at a time, and not with all
+// that it lists. The cache's mu is held.
+func (l *lane[T]) dueAt(c *change[T]) {
+	l.due = c.number + 1
+	c.lanes = append(c.lanes, l)
 }
 
 // takeParked empties the list of parked watchers, which is for the caller to wake.
@@ -56,21 +70,34 @@ func (l *lane[T]) takeParked() *Watcher[T] {
 	return first
 }
 
-// keep is told that the window drops a change. It reports whether the lane keeps it, because a
-// member may not have read it.
-func (l *lane[T]) keep(c *change[T]) bool {
+// dropped is told that the window drops a change. The lane keeps it if a member may not have read
+// it. The cache's mu is held.
+func (l *lane[T]) dropped(c *change[T], b *backlog[T]) {
+	if l.due != c.number+1 {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.kept == len(l.changes) || l.changes[l.kept] != c {
-		return false
+	if l.kept < len(l.changes) && l.changes[l.kept] == c {
+		l.keepOne(b)
 	}
+	if l.due = 0; l.kept < len(l.changes) {
+		l.dueAt(l.changes[l.kept])
+	}
+}
+
+// keepOne keeps one more change, which the window has dropped.
+func (l *lane[T]) keepOne(b *backlog[T]) {
+	c := l.changes[l.kept]
 	l.kept++
-	return true
+	l.weight += c.weight
+	b.add(l, c)
 }
 
 // forget drops the n oldest changes, which everybody has read or nobody will.
 func (l *lane[T]) forget(n int, b *backlog[T]) {
 	for _, c := range l.changes[:min(n, l.kept)] {
+		l.weight -= c.weight
 		b.giveBack(c)
 	}
 	l.kept = max(0, l.kept-n)
@@ -178,11 +205,29 @@ func wakeAll[T store.Object](w *Watcher[T]) {
 	}
 }
 
-// join makes w a member.
-func (l *lane[T]) join() {
+// join makes a watcher a member that has still to read own: all changes from its position on that
+// its selection sees. The window may have dropped some by now. The cache's mu is held.
+func (l *lane[T]) join(own []*change[T], w *window[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.members++
+	if len(own) == 0 {
+		return
+	}
+	// The other members have read what is not listed, so that own has all that is, from there on.
+	before := l.search(own[0].number)
+	for ; l.kept > before; l.kept-- {
+		l.weight -= l.changes[l.kept-1].weight
+		w.backlog.giveBack(l.changes[l.kept-1])
+	}
+	l.changes = append(l.changes[:before:before], own...)
+	for l.kept < len(l.changes) && l.changes[l.kept].number < w.First() {
+		l.keepOne(&w.backlog)
+	}
+	if l.kept < len(l.changes) && (l.due == 0 || l.due > l.changes[l.kept].number+1) {
+		l.dueAt(l.changes[l.kept])
+	}
+	l.lose(len(l.changes)-w.limits.events, &w.backlog)
 }
 
 // leave ends a membership, and reports whether it was the last.
@@ -195,66 +240,66 @@ func (l *lane[T]) leave(b *backlog[T]) (empty bool) {
 	return l.members == 0
 }
 
-// backlog bounds the weight of the changes that lanes keep beyond the window. Those kept longest
-// are lost first. A change that two lanes keep counts twice.
+// backlog bounds the weight of the changes that lanes keep beyond the window. The lanes that keep
+// the most lose their oldest first: those whose weight is more than their share.
 type backlog[T store.Object] struct {
 	most  int64
-	used  atomic.Int64
-	held  atomic.Int64 // how many are kept
-	queue []backlogged[T]
+	used  atomic.Int64 // a change counts once, however many lanes keep it
+	held  atomic.Int64 // how many are kept; one that two lanes keep counts twice
+	queue []*lane[T]   // that keep some, or have done so
 }
 
-type backlogged[T store.Object] struct {
-	lane   *lane[T]
-	number uint64
-}
-
-// add notes that a lane keeps a change. The cache's mu is held.
+// add notes that a lane keeps a change. The cache's mu and the lane's are held.
 func (b *backlog[T]) add(l *lane[T], c *change[T]) {
-	b.used.Add(c.weight)
+	if c.keepers.Add(1) == 1 {
+		b.used.Add(c.weight)
+	}
 	b.held.Add(1)
-	b.queue = append(b.queue, backlogged[T]{l, c.number})
-	if len(b.queue) > 64+2*int(b.held.Load()) {
-		b.compact()
+	if !l.queued {
+		l.queued = true
+		b.queue = append(b.queue, l)
 	}
 }
 
 func (b *backlog[T]) giveBack(c *change[T]) {
-	b.used.Add(-c.weight)
+	if c.keepers.Add(-1) == 0 {
+		b.used.Add(-c.weight)
+	}
 	b.held.Add(-1)
 }
 
-// compact forgets entries whose change has been read since.
-func (b *backlog[T]) compact() {
-	live := make([]backlogged[T], 0, b.held.Load()+64)
-	for _, e := range b.queue {
-		if e.lane.keeps(e.number) {
-			live = append(live, e)
-		}
-	}
-	b.queue = live
-}
-
-// trim has lanes lose what is over the bound. The cache's mu is held.
+// trim has lanes lose what is over the bound, and an eighth more. The cache's mu is held.
 func (b *backlog[T]) trim() {
-	for b.used.Load() > b.most && len(b.queue) > 0 {
-		e := b.queue[0]
-		b.queue[0] = backlogged[T]{}
-		b.queue = b.queue[1:]
-		e.lane.loseKept(e.number, b)
+	over := b.used.Load() > b.most
+	if !over && len(b.queue) <= 64+2*int(b.held.Load()) {
+		return
+	}
+	b.queue = slices.DeleteFunc(b.queue, func(l *lane[T]) bool {
+		l.queued = l.keeps()
+		return !l.queued
+	})
+	if !over || len(b.queue) == 0 {
+		return
+	}
+	share := (b.most - b.most/8) / int64(len(b.queue))
+	for _, l := range b.queue {
+		l.loseOver(share, b)
 	}
 }
 
-// keeps reports whether a change is among those that the window has dropped.
-func (l *lane[T]) keeps(number uint64) bool {
+func (l *lane[T]) keeps() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.kept > 0 && l.changes[0].number <= number && number <= l.changes[l.kept-1].number
+	return l.kept > 0
 }
 
-// loseKept drops what is kept, up to a number.
-func (l *lane[T]) loseKept(number uint64, b *backlog[T]) {
+// loseOver drops the oldest of the changes that are kept, until they weigh no more than share.
+func (l *lane[T]) loseOver(share int64, b *backlog[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lose(min(l.kept, l.search(number+1)), b)
+	n := 0
+	for weight := l.weight; n < l.kept && weight > share; n++ {
+		weight -= l.changes[n].weight
+	}
+	l.lose(n, b)
 }

@@ -69,9 +69,9 @@ func (c config) validate() error {
 }
 
 // WithWindow sets how many events a collection remembers at most. A watcher that falls further
-// behind gets a 410 Expired error and must list again. If its selection asks for a value of a field
-// or a label, only the events of objects with that value count. The default is 102,400;
-// [WithWindowAge] and [WithWindowBytes] say how many events there are.
+// behind gets a 410 Expired error and must list again. Only the events that its selection sees
+// count. The default is 102,400; [WithWindowAge] and [WithWindowBytes] say how many events there
+// are.
 func WithWindow(events int) Option { return func(c *config) { c.window = events } }
 
 // WithWindowAge sets how long events are remembered, as far as [WithWindow] and [WithWindowBytes]

@@ -37,8 +37,8 @@ type Watcher[T store.Object] struct {
 	after    uint64 // the version it started after
 	reached  uint64 // the version of the last change read, for messages
 
-	// How it waits. It reads the window until it has come to its end, and from then on its lane.
-	// Whoever takes isParked back sends the one token that it waits for.
+	// How it waits. It reads its lane. If it asks for everything, it reads the window, and joins
+	// its lane at the end. Whoever takes isParked back sends the one token that it waits for.
 	lane                       atomic.Pointer[lane[T]]
 	isParked                   bool // guarded by the lane's mu, as are the next two
 	nextParked, previousParked *Watcher[T]
@@ -142,6 +142,9 @@ func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 			return nil, err
 		}
 		w.placeAt(present)
+	}
+	if w.lane.Load() == nil && !w.keep.everything() {
+		w.cache.join(w)
 	}
 	for ctx.Err() == nil {
 		if events := w.initialEvents(); len(events) > 0 {

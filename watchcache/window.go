@@ -71,15 +71,13 @@ func (w *window[T]) outOfBounds(now time.Duration) bool {
 		w.Len() > alwaysKept && now-w.At(w.First()).at > w.limits.age
 }
 
-// drop forgets the oldest change. Lanes with a watcher that has not read it keep it.
+// drop forgets the oldest change. Lanes with a watcher that has still to read it keep it.
 func (w *window[T]) drop() {
 	oldest := w.Drop()
 	w.floor, w.complete = oldest.version, oldest.complete
 	w.bytes.Add(-oldest.retire())
 	for _, l := range oldest.lanes {
-		if l.keep(oldest) {
-			w.backlog.add(l, oldest)
-		}
+		l.dropped(oldest, &w.backlog)
 	}
 	oldest.lanes = nil
 }
