@@ -230,6 +230,7 @@ type CopyStatus struct {
 //
 //	pods, err := informer.Acquire[corev1.Pod](set, corev1.SchemeGroupVersion.WithResource("pods"), listwatch.InNamespace("ns"))
 //	defer pods.Close()
+//	pods.AddIndexes(byNode) // the copy keeps the indexes of all its leases
 //
 // All leases of one object type, resource and [listwatch.Scope] share a copy. Overlapping scopes,
 // and one resource read as two Go types, are separate copies. It fails on bad options, if no client

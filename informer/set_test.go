@@ -348,3 +348,25 @@ func TestSetWaitsForAllCopies(t *testing.T) {
 		require.NoError(t, <-waited)
 	})
 }
+
+// TestIndexesOfALease: each lease declares what it reads by. The copy has all their indexes until
+// its last lease is closed.
+func TestIndexesOfALease(t *testing.T) {
+	pods := newPods(t, "a", "b")
+	set := informer.NewSet(pods.Server().Config())
+	startSet(t, set)
+	byName := store.NewIndex("name", func(p *corev1.Pod) []string { return []string{p.Name} })
+	byNamespace := store.ByNamespace[*corev1.Pod]()
+	first := acquire(t, set)
+	first.AddIndexes(byName)
+	require.NoError(t, set.WaitSynced(t.Context()))
+	second := acquire(t, set)
+	second.AddIndexes(byNamespace, byName)
+	first.Close()
+	require.Equal(t, 1, byName.Len(second.Snapshot(), "a"))
+	require.Equal(t, 2, byNamespace.Len(second.Snapshot(), "ns"))
+	second.Close()
+	again := acquire(t, set)
+	require.NoError(t, set.WaitSynced(t.Context()))
+	require.Panics(t, func() { byName.Len(again.Snapshot(), "a") }, "another copy")
+}

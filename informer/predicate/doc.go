@@ -1,0 +1,15 @@
+// Package predicate narrows the events of a handler.
+//
+//	h, err := deployments.AddHandler(predicate.Filter(isOurs,
+//		predicate.Updates(clientgo.Enqueue(queue, ownKey), predicate.Generation, predicate.Labels)))
+//
+// [Filter] leaves out objects, and [Updates] leaves out updates that change nothing of interest.
+// What the server can select belongs in the list-watch (listwatch.Labels, listwatch.Fields): it is
+// then neither sent nor kept.
+//
+// In a loop over Informer.Events, an if statement does the same:
+//
+//	if e.Type == informer.Updated && !predicate.Generation(e.Old, e.New) {
+//		continue
+//	}
+package predicate
