@@ -3,6 +3,7 @@ package watchcache_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -12,16 +13,53 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 )
 
 // follows is a watch in a goroutine of its own, which hands on what it is told.
 func follows(ctx context.Context, c *watchcache.Cache[*corev1.Pod], options metav1.ListOptions) <-chan string {
+	return handedOn(ctx, c.Watch(ctx, options))
+}
+
+// polls does the same by Poll.
+func polls(ctx context.Context, c *watchcache.Cache[*corev1.Pod], options metav1.ListOptions) <-chan string {
+	var r watchcache.Request
+	err := internalversion.Convert_v1_ListOptions_To_internalversion_ListOptions(&options, &r.ListOptions, nil)
+	var w *watchcache.Watcher[*corev1.Pod]
+	if err == nil {
+		w, err = c.Watcher(r)
+	}
+	return handedOn(ctx, func(yield func(listwatch.Event[*corev1.Pod], error) bool) {
+		if err == nil {
+			defer w.Close()
+		}
+		ready := make(chan struct{}, 1) // called once, it has room
+		for err == nil {
+			var events []watchcache.Delivery[*corev1.Pod]
+			waits := false
+			switch events, waits, err = w.Poll(ctx, func() { ready <- struct{}{} }); {
+			case waits:
+				<-ready
+			case err == nil && len(events) == 0:
+				return
+			}
+			for _, e := range events {
+				if !yield(e.Event, nil) {
+					return
+				}
+			}
+		}
+		yield(listwatch.Event[*corev1.Pod]{}, err)
+	})
+}
+
+func handedOn(ctx context.Context, events iter.Seq2[listwatch.Event[*corev1.Pod], error]) <-chan string {
 	lines := make(chan string)
-	events := c.Watch(ctx, options)
 	go func() {
 		defer close(lines)
 		for e, err := range events {

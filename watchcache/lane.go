@@ -185,7 +185,7 @@ func (l *lane[T]) unpark(w *Watcher[T]) {
 		l.parked = w.nextParked
 	}
 	w.nextParked, w.previousParked = nil, nil
-	w.woken <- struct{}{}
+	w.wake()
 }
 
 func (l *lane[T]) unparkAll() {
@@ -198,9 +198,9 @@ func (l *lane[T]) unparkAll() {
 // wakeAll wakes a list of watchers that nobody else can wake. It does not block.
 func wakeAll[T store.Object](w *Watcher[T]) {
 	for w != nil {
-		next := w.nextParked // from the send on, w is its own
+		next := w.nextParked // from the call on, w is its own
 		w.nextParked, w.previousParked = nil, nil
-		w.woken <- struct{}{}
+		w.wake()
 		w = next
 	}
 }

@@ -67,7 +67,8 @@ func (e told) line(keeps func(*corev1.Pod) bool) (string, bool) {
 	return "", false
 }
 
-// follower is a watcher in a goroutine of its own, which offers one event at a time.
+// follower is a watcher in a goroutine of its own, which offers one event at a time, and waits for
+// the next by Next or by Poll.
 type follower struct {
 	kind   int
 	pace   int // it takes events once in so many steps
@@ -200,7 +201,11 @@ func (h *history) follow() {
 	options.ResourceVersion = strconv.Itoa(from)
 	ctx, stop := context.WithCancel(h.t.Context())
 	f.stop = stop
-	f.events = follows(ctx, h.cache, options)
+	if h.random.IntN(2) == 0 {
+		f.events = polls(ctx, h.cache, options)
+	} else {
+		f.events = follows(ctx, h.cache, options)
+	}
 	h.followers = append(h.followers, f)
 }
 

@@ -38,14 +38,15 @@ type Watcher[T store.Object] struct {
 	reached  uint64 // the version of the last change read, for messages
 
 	// How it waits. It reads its lane. If it asks for everything, it reads the window, and joins
-	// its lane at the end. Whoever takes isParked back sends the one token that it waits for.
+	// its lane at the end. Whoever takes isParked back calls wake, once.
 	lane                       atomic.Pointer[lane[T]]
 	isParked                   bool // guarded by the lane's mu, as are the next two
 	nextParked, previousParked *Watcher[T]
-	woken                      chan struct{}
-	alarm                      atomic.Bool // the time of a bookmark or of the deadline has come
-	timer                      *time.Timer // nil until it has waited
-	unwatch                    func() bool // ends what makes the end of watched wake the watcher
+	ready                      func()        // of Poll
+	woken                      chan struct{} // of Next; nil until it has waited
+	alarm                      atomic.Bool   // the time of a bookmark or of the deadline has come
+	timer                      *time.Timer   // nil until it has waited
+	unwatch                    func() bool   // ends what makes the end of watched wake the watcher
 
 	// What is still to be sent of the state it starts with.
 	sendState bool
@@ -86,7 +87,7 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 	keep.narrow(present.present)
 	w := &Watcher[T]{
 		cache: c, keep: keep, bookmarks: r.AllowWatchBookmarks, sendState: r.wantsState(version),
-		asked: c.asked.Load(), woken: make(chan struct{}, 1),
+		asked: c.asked.Load(),
 	}
 	now := time.Now()
 	if r.TimeoutSeconds != nil && *r.TimeoutSeconds > 0 {
@@ -133,48 +134,13 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 // Next waits for the next events. None and no error mean that the watch is over. The slice is valid
 // until the next call. Calls of one watcher share a context.
 func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
-	if !w.placed {
-		present, err := w.startingState(ctx)
-		if ctx.Err() != nil {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		w.placeAt(present)
-	}
-	if w.lane.Load() == nil && !w.keep.everything() {
-		w.cache.join(w)
-	}
-	for ctx.Err() == nil {
-		if events := w.initialEvents(); len(events) > 0 {
-			return events, nil
-		}
-		called, complete := w.called(ctx) || w.timed() && w.timer == nil, uint64(0)
-		if called {
-			if w.over(time.Now()) {
-				return nil, nil
-			}
-			complete = w.cache.current() // before reading: what is read then is complete up to it
-		}
-		more, err := w.read()
-		switch {
-		case err != nil:
-			return nil, err
-		case len(w.events) > 0:
-			w.cache.delivered(w.events)
-			return w.events, nil
-		case more:
-			continue // nothing of it was for us
-		}
-		if called {
-			if events := w.answerCall(complete); len(events) > 0 {
-				return events, nil
-			}
+	for {
+		events, waits, err := w.look(ctx)
+		if !waits {
+			return events, err
 		}
 		w.wait(ctx)
 	}
-	return nil, nil
 }
 
 // startingState is the state to begin with, once the cache has it.
@@ -245,13 +211,21 @@ func (w *Watcher[T]) setAlarm(now time.Time) {
 
 // wait parks the watcher in its lane until there may be something to do.
 func (w *Watcher[T]) wait(ctx context.Context) {
-	w.giveBack()
-	if w.unwatch == nil && ctx.Done() != nil {
-		w.unwatch = context.AfterFunc(ctx, w.unpark)
+	if w.woken == nil {
+		w.woken = make(chan struct{}, 1)
 	}
-	if w.lane.Load().park(ctx, w) {
+	if w.park(ctx, nil) {
 		<-w.woken
 	}
+}
+
+// wake is called once for each time that the watcher has been parked. It does not block.
+func (w *Watcher[T]) wake() {
+	if w.ready != nil {
+		w.ready()
+		return
+	}
+	w.woken <- struct{}{}
 }
 
 // unpark makes the watcher look, for a reason that is not a change. Set the reason first. It is

@@ -4,6 +4,7 @@
 //	go run -C bench/fanout .            # some ten minutes on two cores
 //	go run -C bench/fanout . -quick     # small, for CI: every row once
 //	go run -C bench/fanout . -curve f   # the rows by node, plotted over the number of watchers
+//	go run -C bench/fanout . -idle      # the server's memory for watchers over HTTP that wait
 //
 // Both caches live in the process that measures, hold the same pods and get the same writes. A
 // write begins when fewer than a number of writes are still in flight, which have not reached all
@@ -82,6 +83,7 @@ func main() {
 	only := flag.String("only", "", "measure the rows that have this in their name")
 	events := flag.Int("events", 100_000, "events of a row by node")
 	curve := flag.String("curve", "", "measure the rows by node with 8 in flight, and plot them into this file")
+	idleOnly := flag.Bool("idle", false, "measure what idle watchers over HTTP cost the server")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -92,6 +94,15 @@ func main() {
 		if err = json.Unmarshal([]byte(flag.Arg(1)), &l); err == nil {
 			err = measure(ctx, l)
 		}
+	case flag.NArg() == 2 && flag.Arg(0) == "serve":
+		var s served
+		if err = json.Unmarshal([]byte(flag.Arg(1)), &s); err == nil {
+			err = serve(ctx, s)
+		}
+	case *quick && *idleOnly:
+		err = measureIdle(ctx, idleRows(50, 200), 1)
+	case *idleOnly:
+		err = measureIdle(ctx, idleRows(10_000, 10_000), *repeat)
 	case *curve != "" && *quick:
 		err = measureCurve(ctx, []int{1, 50}, 200, 500, 1, *curve)
 	case *curve != "":

@@ -80,14 +80,14 @@ func (o ours) watch(ctx context.Context, node, version string) (func() (string, 
 // theirs is the API server's cacher over a storage in memory.
 type theirs struct {
 	cacher  *cacher.Cacher
-	storage *memory
+	storage *inMemory
 }
 
 const prefix = "/pods/"
 
 func newTheirs(ctx context.Context, pods []*corev1.Pod, version string) (subject, error) {
 	// The channel is as long as that of the storage on etcd.
-	m := &memory{pods: pods, version: version, events: make(chan watch.Event, 100)}
+	m := &inMemory{pods: pods, version: version, events: make(chan watch.Event, 100)}
 	c, err := cacher.NewCacherFromConfig(cacher.Config{
 		Storage: m, Versioner: storage.APIObjectVersioner{}, GroupResource: schema.GroupResource{Resource: "pods"},
 		EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: prefix, GetAttrsFunc: attributes,
@@ -134,9 +134,7 @@ func (t *theirs) watch(ctx context.Context, node, version string) (func() (strin
 	}
 	w, err := t.cacher.Watch(ctx, prefix, storage.ListOptions{
 		ResourceVersion: version, Recursive: true,
-		Predicate: storage.SelectionPredicate{
-			Label: labels.Everything(), Field: selector, GetAttrs: attributes, IndexFields: []string{nodeName}, AllowWatchBookmarks: true,
-		},
+		Predicate: predicate(selector, true),
 	})
 	if err != nil {
 		return nil, err
@@ -154,24 +152,30 @@ func (t *theirs) watch(ctx context.Context, node, version string) (func() (strin
 	}, nil
 }
 
-// memory is the storage under the cacher: a list, and a channel of events.
-type memory struct {
+func predicate(selector fields.Selector, bookmarks bool) storage.SelectionPredicate {
+	return storage.SelectionPredicate{
+		Label: labels.Everything(), Field: selector, GetAttrs: attributes, IndexFields: []string{nodeName}, AllowWatchBookmarks: bookmarks,
+	}
+}
+
+// inMemory is the storage under the cacher: a list, and a channel of events.
+type inMemory struct {
 	storage.Interface // what the cacher does not call
 	pods              []*corev1.Pod
 	version           string
 	events            chan watch.Event
 }
 
-func (m *memory) Versioner() storage.Versioner                        { return storage.APIObjectVersioner{} }
-func (m *memory) ReadinessCheck() error                               { return nil }
-func (m *memory) RequestWatchProgress(context.Context) error          { return nil }
-func (m *memory) EnableResourceSizeEstimation(storage.KeysFunc) error { return nil }
-func (m *memory) CompactRevision() int64                              { return 0 }
-func (m *memory) GetCurrentResourceVersion(context.Context) (uint64, error) {
+func (m *inMemory) Versioner() storage.Versioner                        { return storage.APIObjectVersioner{} }
+func (m *inMemory) ReadinessCheck() error                               { return nil }
+func (m *inMemory) RequestWatchProgress(context.Context) error          { return nil }
+func (m *inMemory) EnableResourceSizeEstimation(storage.KeysFunc) error { return nil }
+func (m *inMemory) CompactRevision() int64                              { return 0 }
+func (m *inMemory) GetCurrentResourceVersion(context.Context) (uint64, error) {
 	return storage.APIObjectVersioner{}.ParseResourceVersion(m.version)
 }
 
-func (m *memory) GetList(_ context.Context, _ string, _ storage.ListOptions, into runtime.Object) error {
+func (m *inMemory) GetList(_ context.Context, _ string, _ storage.ListOptions, into runtime.Object) error {
 	list := into.(*corev1.PodList)
 	list.ListMeta = metav1.ListMeta{ResourceVersion: m.version}
 	for _, p := range m.pods {
@@ -180,7 +184,7 @@ func (m *memory) GetList(_ context.Context, _ string, _ storage.ListOptions, int
 	return nil
 }
 
-func (m *memory) Watch(_ context.Context, _ string, o storage.ListOptions) (watch.Interface, error) {
+func (m *inMemory) Watch(_ context.Context, _ string, o storage.ListOptions) (watch.Interface, error) {
 	if o.SendInitialEvents != nil && *o.SendInitialEvents {
 		return nil, errors.New("this storage lists")
 	}
@@ -188,10 +192,10 @@ func (m *memory) Watch(_ context.Context, _ string, o storage.ListOptions) (watc
 }
 
 // IsWatchListSemanticsUnSupported makes the cacher's reflector list.
-func (m *memory) IsWatchListSemanticsUnSupported() bool { return true }
+func (m *inMemory) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (m *memory) Stop()                          {}
-func (m *memory) ResultChan() <-chan watch.Event { return m.events }
+func (m *inMemory) Stop()                          {}
+func (m *inMemory) ResultChan() <-chan watch.Event { return m.events }
 
 // patience is how long an event may take before the measurement is given up.
 const patience = time.Minute

@@ -37,6 +37,10 @@
 // does not read is cut after 30 seconds, and leaves nothing behind
 // (TestBadReadersLeaveNothingBehind).
 //
+// An idle watch keeps a goroutine and the buffers of net/http. [ParkIdleWatches] has those over
+// HTTP/1.1 keep neither (TestParkedWatchesCostNoGoroutine); then call [Server.Shutdown] instead of
+// [Server.Close] (TestShutdownWaitsForParkedWatches).
+//
 // A watch over a web socket, as a browser makes it, has a message for each event (TestWebSocket).
 //
 // A body is read up to 3 MiB, and nested documents up to the depth of their decoders

@@ -25,6 +25,7 @@ type ServeOption func(*serving)
 type serving struct {
 	follower Follower // nil: nothing is known of an upstream
 	warn     bool
+	park     bool
 }
 
 // Follower keeps a cache equal to its upstream, and knows how well it does. A [reflector.Reflector]

@@ -45,6 +45,10 @@ func TestABurstIsFewWrites(t *testing.T) {
 // TestBadReadersLeaveNothingBehind: clients that never read, read a byte after each write, or come
 // and go many times cost the others no event. After them, memory and goroutines are what they were.
 func TestBadReadersLeaveNothingBehind(t *testing.T) {
+	parkedOrNot(t, checkBadReadersLeaveNothingBehind)
+}
+
+func checkBadReadersLeaveNothingBehind(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	const each, writes, most = 100, 60, 8 << 20
 	visits := 5000
 	if testing.Short() {
@@ -102,7 +106,10 @@ func TestBadReadersLeaveNothingBehind(t *testing.T) {
 	}
 	visitors.Wait()
 	const ofTheCheck = 2 // eventually has a goroutine for the condition
-	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+ofTheCheck }, "the goroutines end")
+	eventually(t, func() bool {
+		r.ProbeParked()
+		return runtime.NumGoroutine() <= goroutines+ofTheCheck && r.Parked() <= 1 // the healthy one
+	}, "the watches end")
 	live := liveHeap() - before
 	t.Logf("%d KB more are live", live>>10)
 	require.Less(t, live, int64(most), "the window's bytes, and nothing else")

@@ -31,15 +31,32 @@ type rig struct {
 
 func newRig(t testing.TB, options ...watchcache.Option) *rig {
 	t.Helper()
+	return newRigThat(t, nil, options)
+}
+
+func newParkingRig(t testing.TB, options ...watchcache.Option) *rig {
+	t.Helper()
+	return newRigThat(t, []apiserver.ServeOption{apiserver.ParkIdleWatches()}, options)
+}
+
+func newRigThat(t testing.TB, serves []apiserver.ServeOption, options []watchcache.Option) *rig {
+	t.Helper()
 	s, err := apiserver.NewServer(options...)
 	require.NoError(t, err)
 	r := &rig{
 		Server:     s,
-		pods:       apiserver.Serve(s, watchcache.Pods()),
-		configMaps: apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap")),
+		pods:       apiserver.Serve(s, watchcache.Pods(), serves...),
+		configMaps: apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"), serves...),
 	}
 	r.url = listen(t, s)
 	return r
+}
+
+// parkedOrNot runs a test over watches that are served by net/http, and over parked ones.
+func parkedOrNot(t *testing.T, test func(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig)) {
+	t.Helper()
+	t.Run("usual", func(t *testing.T) { test(t, newRig) })
+	t.Run("parked", func(t *testing.T) { test(t, newParkingRig) })
 }
 
 // listen puts a server behind a listener until the test ends, and returns its URL.

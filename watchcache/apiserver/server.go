@@ -22,7 +22,7 @@ import (
 
 // Server is an [http.Handler] that serves collections to Kubernetes clients: kubectl, client-go,
 // and whatever speaks to an API server. [Serve] and [ServeCache] add collections, at any time. It
-// starts no goroutines.
+// starts no goroutines but for [ParkIdleWatches].
 //
 // There is no authentication and no authorization: wrap the handler, or listen where only friends
 // can reach it.
@@ -36,6 +36,7 @@ type Server struct {
 	// closed ends with Close. It is a context so that those of requests can be joined with it.
 	closed context.Context
 	close  context.CancelFunc
+	parked parkedWatches
 }
 
 // endpoint is one served resource, whatever its Go type.
@@ -67,7 +68,7 @@ func NewServer(options ...watchcache.Option) (*Server, error) {
 // Serve adds an empty collection that is written through the server and through what it returns. It
 // panics when the server is nil, the description is incomplete or the resource is served already:
 // that is a mistake in the program.
-func Serve[T store.Object](s *Server, resource watchcache.Resource[T]) *collection.Collection[T] {
+func Serve[T store.Object](s *Server, resource watchcache.Resource[T], options ...ServeOption) *collection.Collection[T] {
 	if s == nil {
 		panic("apiserver: Serve: the server is nil: make it with NewServer")
 	}
@@ -75,7 +76,7 @@ func Serve[T store.Object](s *Server, resource watchcache.Resource[T]) *collecti
 	if err != nil {
 		panic(err)
 	}
-	ServeCollection(s, c)
+	ServeCollection(s, c, options...)
 	return c
 }
 
@@ -137,6 +138,14 @@ func (s *Server) endpointLocked(resource schema.GroupVersionResource) endpoint {
 // Close ends all watches and refuses new requests with 503. It does not wait: the http.Server's
 // Shutdown does, and returns soon once Close has been called. Collections stay usable from Go.
 func (s *Server) Close() { s.close() }
+
+// Shutdown does what [Server.Close] does, and waits until the watches have ended that
+// [ParkIdleWatches] has taken from the http.Server, whose Shutdown waits for the others alone. Each
+// gets a proper end. It returns the error of ctx if that ends first.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.close()
+	return s.parked.wait(ctx)
+}
 
 // ServeHTTP answers a request. A list that breaks off in the middle panics with
 // [http.ErrAbortHandler], which net/http turns into a connection that ends too early, for the

@@ -32,13 +32,16 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	if err != nil && !apierrors.IsResourceExpired(err) {
 		return err
 	}
+	stream := eventStream[T]{codec: &e.codec, format: c.format, key: c.format}
+	if err == nil && e.serving.park && park(c, stream, w) {
+		return nil
+	}
 	if err == nil {
 		defer w.Close()
 	}
-	stream := &eventStream[T]{call: c, codec: e.codec, control: http.NewResponseController(c.ResponseWriter), key: c.format}
 	if isWebSocket(c.request) {
 		c.overWebSocket(func(ctx context.Context, socket io.Writer) {
-			stream.socket = socket
+			stream.to = messageSink{socket}
 			stream.run(ctx, w, err)
 		})
 		return nil
@@ -46,19 +49,26 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	c.Header().Set("Content-Type", c.format.contentType(true))
 	c.Header().Set("Cache-Control", "no-cache, private")
 	c.WriteHeader(http.StatusOK)
-	if stream.flush() == nil { // the client learns that the watch stands before there is any event
+	control := http.NewResponseController(c.ResponseWriter)
+	stream.to = responseSink{c.ResponseWriter, control}
+	if control.Flush() == nil { // the client learns that the watch stands before there is any event
 		stream.run(c.request.Context(), w, err)
 	}
 	return nil
 }
 
-// eventStream writes frames to one client.
+// eventStream writes events to one client.
 type eventStream[T store.Object] struct {
-	call
-	codec   codec[T]
-	control *http.ResponseController
-	socket  io.Writer // not nil: each frame is a message
-	key     any       // the format, boxed once
+	codec  *codec[T]
+	format format
+	key    any // the format, boxed once
+	to     sink
+}
+
+// sink takes the frames of a batch, in order. They are read-only, and it keeps none of them. An
+// error means that the client has gone, or is too slow: the stream is over.
+type sink interface {
+	write(frames [][]byte) error
 }
 
 // run sends what the watcher sees until either has an end. A watcher that could not begin has an
@@ -78,25 +88,20 @@ func (s *eventStream[T]) run(ctx context.Context, w *watchcache.Watcher[T], err 
 	}
 }
 
-// send writes a batch and flushes it. An error means that the client has gone, is too slow, or that
-// an object cannot be encoded: the stream is over.
+// send writes a batch. An error means that the client has gone, is too slow, or that an object
+// cannot be encoded: the stream is over.
 func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
-	// Not every ResponseWriter has deadlines; without one, a dead client costs a goroutine until
-	// TCP notices. The deadline is for this batch: left standing, it would end an idle stream of
-	// HTTP/2.
-	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience))
-	defer s.control.SetWriteDeadline(time.Time{})
 	encode := func(e listwatch.Event[T]) ([]byte, error) { return s.codec.event(s.format, e) }
-	burst := bursts.Get().(*bufio.Writer)
-	burst.Reset(s.ResponseWriter)
+	batch := batches.Get().(*[][]byte)
 	defer func() {
-		burst.Reset(nil)
-		bursts.Put(burst)
+		clear(*batch)
+		*batch = (*batch)[:0]
+		batches.Put(batch)
 	}()
 	for _, e := range events {
 		frame, err := e.Encoded(s.key, encode)
 		if err != nil {
-			_ = burst.Flush() // the stream ends here in any case
+			_ = s.to.write(*batch) // the stream ends here in any case
 			s.fail(err)
 			return err
 		}
@@ -104,45 +109,65 @@ func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
 			s.format.headless = true
 			s.key = s.format
 		}
-		if s.socket != nil {
-			_, err = s.socket.Write(frame)
-		} else {
-			_, err = burst.Write(frame)
-		}
-		if err != nil {
+		*batch = append(*batch, frame)
+	}
+	return s.to.write(*batch)
+}
+
+// batches are slices for the frames of a batch.
+var batches = sync.Pool{New: func() any { return &[][]byte{} }}
+
+// fail ends the stream with an ERROR event.
+func (s *eventStream[T]) fail(cause error) {
+	doc, err := statusDocument(s.format, statusOf(cause))
+	if err != nil {
+		return
+	}
+	if frame, err := s.format.frame(watch.Error, doc); err == nil {
+		_ = s.to.write([][]byte{frame}) // the stream ends here in any case
+	}
+}
+
+// responseSink writes to an HTTP response.
+type responseSink struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (s responseSink) write(frames [][]byte) error {
+	// Not every ResponseWriter has deadlines; without one, a dead client costs a goroutine until
+	// TCP notices. The deadline is for this batch: left standing, it would end an idle stream of
+	// HTTP/2.
+	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience))
+	defer s.control.SetWriteDeadline(time.Time{})
+	burst := bursts.Get().(*bufio.Writer)
+	burst.Reset(s.ResponseWriter)
+	defer func() {
+		burst.Reset(nil)
+		bursts.Put(burst)
+	}()
+	for _, frame := range frames {
+		if _, err := burst.Write(frame); err != nil {
 			return err
 		}
 	}
 	if err := burst.Flush(); err != nil {
 		return err
 	}
-	return s.flush()
+	return s.control.Flush()
 }
 
 // bursts are buffers in which the events of a batch become one write, as far as they fit.
 var bursts = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writeBuffer) }}
 
-// fail ends the stream with an ERROR event.
-func (s *eventStream[T]) fail(cause error) {
-	f := s.format
-	doc, err := statusDocument(f, statusOf(cause))
-	if err != nil {
-		return
-	}
-	frame, err := f.frame(watch.Error, doc)
-	switch { // the stream ends here in any case
-	case err != nil:
-	case s.socket != nil:
-		_, _ = s.socket.Write(frame)
-	default:
-		_, _ = s.Write(frame)
-		_ = s.flush()
-	}
-}
+// messageSink writes to a web socket: each frame is a message.
+type messageSink struct{ io.Writer }
 
-func (s *eventStream[T]) flush() error {
-	if s.socket != nil {
-		return nil
+func (s messageSink) write(frames [][]byte) error {
+	for _, frame := range frames {
+		if _, err := s.Write(frame); err != nil {
+			return err
+		}
 	}
-	return s.control.Flush()
+	return nil
 }

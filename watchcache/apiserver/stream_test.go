@@ -84,7 +84,9 @@ func (w *rawWatch) requireEnd() {
 	require.ErrorIs(w.t, err, io.EOF)
 }
 
-func TestWatchFrames(t *testing.T) {
+func TestWatchFrames(t *testing.T) { parkedOrNot(t, checkWatchFrames) }
+
+func checkWatchFrames(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	r := newRig(t)
 	a := r.create(t, pod("a", labelled("app", "web")))
 	query := "resourceVersion=1&timeoutSeconds=20"
@@ -140,6 +142,10 @@ func TestFramesAreShared(t *testing.T) {
 }
 
 func TestWatchErrorsComeInsideTheStream(t *testing.T) {
+	parkedOrNot(t, checkWatchErrorsComeInsideTheStream)
+}
+
+func checkWatchErrorsComeInsideTheStream(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	r := newRig(t)
 	r.create(t, pod("a"))
 	r.pods.Compact()
@@ -194,12 +200,16 @@ func TestSlowClientIsCut(t *testing.T) {
 	require.Contains(t, lines[len(lines)-1], `"code":410`)
 }
 
-func TestWatchEndsAtItsTimeout(t *testing.T) {
+func TestWatchEndsAtItsTimeout(t *testing.T) { parkedOrNot(t, checkWatchEndsAtItsTimeout) }
+
+func checkWatchEndsAtItsTimeout(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	r := newRig(t)
 	r.watch(t, "timeoutSeconds=1", wireJSON).requireEnd()
 }
 
-func TestCloseEndsWatches(t *testing.T) {
+func TestCloseEndsWatches(t *testing.T) { parkedOrNot(t, checkCloseEndsWatches) }
+
+func checkCloseEndsWatches(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	r := newRig(t)
 	w := r.watch(t, "", wireJSON)
 	r.Close()
@@ -209,7 +219,9 @@ func TestCloseEndsWatches(t *testing.T) {
 	r.create(t, pod("a"))
 }
 
-func TestBookmarksOverHTTP(t *testing.T) {
+func TestBookmarksOverHTTP(t *testing.T) { parkedOrNot(t, checkBookmarksOverHTTP) }
+
+func checkBookmarksOverHTTP(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	r := newRig(t)
 	r.create(t, pod("b"), pod("a"))
 	query := "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apimachinery "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/server/routine"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/tributary-go/tributary/bench/world"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
+)
+
+// served is a cache behind HTTP, in a process of its own.
+type served struct {
+	Library string
+	Pods    int
+	Parked  bool
+}
+
+const memoryPath = "/memory"
+
+// serve prints its URL, and serves until it is killed.
+func serve(ctx context.Context, s served) error {
+	var pods []*corev1.Pod
+	for i := range s.Pods {
+		p := world.Pods{PerSet: 50}.Pod(i, i, 0)
+		p.Spec.NodeName = node(i)
+		pods = append(pods, p)
+	}
+	cache, err := newSubject(ctx, s.Library, pods, world.Version(s.Pods))
+	if err != nil {
+		return err
+	}
+	handler := http.NewServeMux()
+	handler.HandleFunc(memoryPath, func(w http.ResponseWriter, _ *http.Request) {
+		inUse()
+		_ = json.NewEncoder(w).Encode(memory{inUse(), resident(), float64(runtime.NumGoroutine())})
+	})
+	if theirs, ok := cache.(*theirs); ok {
+		handler.Handle("/", theirs.handler())
+	} else {
+		server, err := apiserver.NewServer()
+		if err != nil {
+			return err
+		}
+		var options []apiserver.ServeOption
+		if s.Parked {
+			options = append(options, apiserver.ParkIdleWatches())
+		}
+		apiserver.ServeCache(server, cache.(ours).cache, options...)
+		handler.Handle("/", server)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + listener.Addr().String())
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return (&http.Server{Handler: handler, Protocols: protocols}).Serve(listener)
+}
+
+// handler serves the cacher by the API server's own handler of lists and watches, with the filters
+// that it needs, and none of the others.
+func (t *theirs) handler() http.Handler {
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	err := scheme.Scheme.AddFieldLabelConversionFunc(kind, func(label, value string) (string, string, error) { return label, value, nil })
+	if err != nil {
+		panic(err)
+	}
+	scope := &handlers.RequestScope{
+		Namer:      handlers.ContextBasedNaming{Namer: apimachinery.Namer(meta.NewAccessor())},
+		Serializer: scheme.Codecs, ParameterCodec: scheme.ParameterCodec,
+		Creater: scheme.Scheme, Convertor: scheme.Scheme, Defaulter: scheme.Scheme, Typer: scheme.Scheme, UnsafeConvertor: scheme.Scheme,
+		Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: kind,
+		MetaGroupVersion: metav1.SchemeGroupVersion, HubGroupVersion: corev1.SchemeGroupVersion,
+	}
+	list := http.Handler(handlers.ListResource(nil, watcher{t}, scope, false, 0))
+	list = routine.WithRoutine(list, func(*http.Request, *request.RequestInfo) bool { return true })
+	return filters.WithRequestInfo(list, &request.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api"), GrouplessAPIPrefixes: sets.NewString("api"),
+	})
+}
+
+// watcher has the cacher's watches in the form that the handler asks for.
+type watcher struct{ *theirs }
+
+var _ rest.Watcher = watcher{}
+
+func (w watcher) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
+	return w.cacher.Watch(ctx, prefix, storage.ListOptions{
+		ResourceVersion: o.ResourceVersion, Recursive: true,
+		Predicate: predicate(o.FieldSelector, o.AllowWatchBookmarks),
+	})
+}

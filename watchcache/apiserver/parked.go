@@ -1,0 +1,108 @@
+package apiserver
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tributary-go/tributary/internal/signal"
+)
+
+// probeEvery is how often the connections of parked watches are looked at.
+const probeEvery = 10 * time.Second
+
+// parkedWatches are the watches of a server that nothing but their connection keeps: it ends those
+// whose client has gone. The zero value is ready.
+type parkedWatches struct {
+	mu     sync.Mutex // guards what follows
+	count  int        // watches that have entered, and not left
+	closed bool
+	probed map[parked]struct{} // those whose connections are probed; nil: none since the last time
+	left   signal.Signal
+}
+
+// parked is a parkedWatch of any type.
+type parked interface {
+	connectionToProbe() syscall.RawConn
+	hangUp()
+}
+
+func (p *parkedWatch[T]) connectionToProbe() syscall.RawConn { return p.raw }
+func (p *parkedWatch[T]) hangUp()                            { p.stop() }
+
+// enter counts a watch, which leaves later. It is false once somebody waits for all to leave.
+func (w *parkedWatches) enter() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.count++
+	}
+	return !w.closed
+}
+
+// add has a watch that has entered probed.
+func (w *parkedWatches) add(p parked) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.probed == nil {
+		w.probed = map[parked]struct{}{}
+		time.AfterFunc(probeEvery, w.probeAgain)
+	}
+	w.probed[p] = struct{}{}
+}
+
+// leave takes back enter, and add if there was one.
+func (w *parkedWatches) leave(p parked) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count--
+	delete(w.probed, p)
+	w.left.Broadcast()
+}
+
+// wait closes the entrance, and waits until all have left. It returns the error of ctx.
+func (w *parkedWatches) wait(ctx context.Context) error {
+	for {
+		left := w.left.Wait()
+		w.mu.Lock()
+		w.closed = true
+		count := w.count
+		w.mu.Unlock()
+		if count == 0 {
+			return nil
+		}
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// probeAgain probes from time to time, while there is something to probe.
+func (w *parkedWatches) probeAgain() {
+	w.probe()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.probed) > 0 {
+		time.AfterFunc(probeEvery, w.probeAgain)
+	} else {
+		w.probed = nil
+	}
+}
+
+// probe ends the watches whose client has gone.
+func (w *parkedWatches) probe() {
+	w.mu.Lock()
+	all := slices.Collect(maps.Keys(w.probed))
+	w.mu.Unlock()
+	var probe connectionProbe
+	for _, p := range all {
+		if probe.gone(p.connectionToProbe()) {
+			p.hangUp()
+		}
+	}
+}
