@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -56,4 +57,5 @@ type call struct {
 	target  Target
 	format  format
 	server  *Server
+	stream  *func(context.Context) // what a watch leaves to do, until the context ends
 }

@@ -160,36 +160,55 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.finish()
 }
 
+// serve answers a request. A watch runs after all that has prepared it has returned, so that its
+// goroutine needs a small stack while it waits.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithCancel(r.Context())
+	if stream := s.begin(w, r); stream != nil {
+		ctx, cancel := s.whileOpen(r.Context())
+		defer cancel()
+		stream(ctx)
+	}
+}
+
+// whileOpen is a context that also ends when the server closes.
+func (s *Server) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.closed, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// begin answers a request, but for the stream that a watch goes on with.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request) (stream func(context.Context)) {
+	ctx, cancel := s.whileOpen(r.Context())
 	defer cancel()
-	defer context.AfterFunc(s.closed, cancel)()
 	r = r.WithContext(ctx)
 	if check, ok := healthCheck(r); ok {
 		s.serveHealth(w, r, check)
-		return
+		return nil
 	}
 	if s.closed.Err() != nil {
 		respondError(w, plainJSON, s.closed.Err())
-		return
+		return nil
 	}
 	resources := s.endpoints()
 	t, ok := ParseTarget(r.URL.Path)
 	if !ok {
 		serveDiscovery(w, r, resources)
-		return
+		return nil
 	}
 	for _, e := range resources {
 		if e.groupVersionResource() == t.Resource {
-			s.answer(w, r, t, e.sample(), e.serve)
-			return
+			return s.answer(w, r, t, e.sample(), e.serve)
 		}
 	}
 	if question, ok := findReview(t); ok {
-		s.answer(w, r, t, nil, question.serve)
-		return
+		return s.answer(w, r, t, nil, question.serve)
 	}
 	respondError(w, plainJSON, notFound(r.URL.Path))
+	return nil
 }
 
 // endpoints are all served resources.
@@ -200,15 +219,16 @@ func (s *Server) endpoints() []endpoint {
 }
 
 // answer has serve answer in the format that the client asks for, of those that objects like sample
-// have.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) {
+// have. It returns the stream of a watch.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) (stream func(context.Context)) {
 	f, err := negotiate(r, sample)
 	if err == nil {
-		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s})
+		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s, stream: &stream})
 	}
 	if err != nil {
 		respondError(w, f, err)
 	}
+	return stream
 }
 
 func notFound(path string) error {

@@ -36,14 +36,13 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	if err == nil && e.serving.park && park(c, stream, w) {
 		return nil
 	}
-	if err == nil {
-		defer w.Close()
-	}
 	if isWebSocket(c.request) {
-		c.overWebSocket(func(ctx context.Context, socket io.Writer) {
-			stream.to = messageSink{socket}
-			stream.run(ctx, w, err)
-		})
+		*c.stream = func(ctx context.Context) {
+			c.overWebSocket(ctx, func(ctx context.Context, socket io.Writer) {
+				stream.to = messageSink{socket}
+				stream.run(ctx, w, err)
+			})
+		}
 		return nil
 	}
 	c.Header().Set("Content-Type", c.format.contentType(true))
@@ -52,7 +51,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	control := http.NewResponseController(c.ResponseWriter)
 	stream.to = responseSink{c.ResponseWriter, control}
 	if control.Flush() == nil { // the client learns that the watch stands before there is any event
-		stream.run(c.request.Context(), w, err)
+		*c.stream = func(ctx context.Context) { stream.run(ctx, w, err) }
 	}
 	return nil
 }
@@ -71,9 +70,12 @@ type sink interface {
 	write(frames [][]byte) error
 }
 
-// run sends what the watcher sees until either has an end. A watcher that could not begin has an
-// error.
+// run sends what the watcher sees until either has an end, and closes it. A watcher that could not
+// begin has an error.
 func (s *eventStream[T]) run(ctx context.Context, w *watchcache.Watcher[T], err error) {
+	if err == nil {
+		defer w.Close()
+	}
 	var sent error
 	for err == nil && sent == nil {
 		var events []watchcache.Delivery[T]

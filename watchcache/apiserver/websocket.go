@@ -21,7 +21,7 @@ func isWebSocket(r *http.Request) bool {
 // overWebSocket calls serve with a web socket, in which the frame of each write is a message: text
 // for JSON, bytes for protobuf. The context ends with the client, whose messages are ignored. As on
 // the API server, a request without an Origin is refused.
-func (c call) overWebSocket(serve func(ctx context.Context, w io.Writer)) {
+func (c call) overWebSocket(ctx context.Context, serve func(ctx context.Context, w io.Writer)) {
 	websocket.Handler(func(conn *websocket.Conn) {
 		to := messages{Conn: conn}
 		switch c.format.encoding {
@@ -30,7 +30,7 @@ func (c call) overWebSocket(serve func(ctx context.Context, w io.Writer)) {
 		case cborEncoding{}:
 			conn.PayloadType = websocket.BinaryFrame
 		}
-		ctx, cancel := context.WithCancel(c.request.Context())
+		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		// A server that closes ends a client that does not read.
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
