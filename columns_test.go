@@ -22,7 +22,7 @@ const columns = 100
 var wrapped = []string{
 	".", "bench", "bench/agents", "bench/etcd", "bench/fanout", "bench/interop", "bench/interop/caches", "bench/world", "controllerruntime", "controllerruntime/examples/controller", "crd",
 	"e2e", "e2e/alerts", "e2e/assets", "e2e/cluster",
-	"e2e/fidelity", "e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "cmd/tributary", "etcd", "etcd/backup",
+	"e2e/fidelity", "e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/robustness/member", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "cmd/tributary", "etcd", "etcd/backup",
 	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods", "examples/node-agent",
 	"examples/readme/agent", "examples/readme/controller", "examples/readme/unittest",
 	"examples/readme/whose", "e2e/browser", "internal/following",

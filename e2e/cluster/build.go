@@ -99,7 +99,7 @@ func kubeletPart(t testing.TB, name string, flags ...string) (binary string) {
 	defer unlock()
 	binary = filepath.Join(t.TempDir(), name)
 	build := append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", binary}, flags...)
-	_, err = goCommand(module, append(build, "./"+name)...)
+	_, err = Go(module, append(build, "./"+name)...)
 	require.NoError(t, err, "build the kubelet's %s", name)
 	return binary
 }
@@ -124,11 +124,34 @@ func workshop() (module, cache string, unlock func(), err error) {
 // buildOne builds a package of the given module unless the cache has it. What is in the cache is
 // whole: it is renamed into place.
 func buildOne(dir, cache, name, path, module string, logf func(string, ...any)) (string, error) {
-	version, err := goCommand(dir, "list", "-m", "-f", "{{.Version}}", module)
+	version, err := Go(dir, "list", "-m", "-f", "{{.Version}}", module)
 	if err != nil {
 		return "", err
 	}
-	name = strings.Join([]string{name, strings.TrimSpace(version), runtime.GOOS, runtime.GOARCH}, "-")
+	return cached(cache, name+"-"+strings.TrimSpace(version), logf, func(into string) error {
+		_, err := Go(dir, "build", "-trimpath", "-ldflags=-s -w", "-o", into, path)
+		return err
+	})
+}
+
+// Cached returns the path of a binary in the cache of the servers. If there is none of that name,
+// build makes it, while other processes wait. The name must change with the binary's sources. Under
+// -short the test is skipped.
+func Cached(t testing.TB, name string, build func(into string) error) (binary string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("may have to build " + name + ": not under -short")
+	}
+	_, cache, unlock, err := workshop()
+	require.NoError(t, err)
+	defer unlock()
+	binary, err = cached(cache, name, t.Logf, build)
+	require.NoError(t, err)
+	return binary
+}
+
+func cached(cache, name string, logf func(string, ...any), build func(into string) error) (string, error) {
+	name = strings.Join([]string{name, runtime.GOOS, runtime.GOARCH}, "-")
 	binary := filepath.Join(cache, name)
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
@@ -136,7 +159,7 @@ func buildOne(dir, cache, name, path, module string, logf func(string, ...any)) 
 	logf("building %s: this takes minutes, once", name)
 	began := time.Now()
 	unfinished := binary + ".unfinished"
-	if _, err := goCommand(dir, "build", "-trimpath", "-ldflags=-s -w", "-o", unfinished, path); err != nil {
+	if err := build(unfinished); err != nil {
 		return "", err
 	}
 	if err := os.Rename(unfinished, binary); err != nil {
@@ -146,8 +169,9 @@ func buildOne(dir, cache, name, path, module string, logf func(string, ...any)) 
 	return binary, nil
 }
 
-// goCommand runs the go command at low priority, since a build takes every core.
-func goCommand(dir string, arguments ...string) (string, error) {
+// Go runs the go command in a folder and returns its output. It has a low priority, since a build
+// takes every core.
+func Go(dir string, arguments ...string) (string, error) {
 	command := exec.Command("go", arguments...)
 	if nice, err := exec.LookPath("nice"); err == nil {
 		command = exec.Command(nice, append([]string{"go"}, arguments...)...)

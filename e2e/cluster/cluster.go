@@ -95,10 +95,10 @@ func (c *Cluster) write(name, content string) {
 
 func (c *Cluster) file(name string) string { return filepath.Join(c.files, name) }
 
-// freeAddress finds a loopback port to listen on. It keeps clear of the range from which the kernel
+// FreeAddress finds a loopback port to listen on. It keeps clear of the range from which the kernel
 // picks the ports of outgoing connections: a server that is down for a while would find its port
 // taken by a client, or a client that tries again and again could be connected to itself.
-func freeAddress(t testing.TB) string {
+func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		address := net.JoinHostPort("127.0.0.1", randomPort())

@@ -14,5 +14,7 @@
 // What Start has begun ends with the test, however that ends: each process is killed by Cleanup,
 // and on Linux by the kernel when the test binary dies.
 //
+// A [Process] is one server, and [Cached] keeps the binary of another one in the same cache.
+//
 // Methods that fail end the test, so they belong on its goroutine. Under -short, Start skips it.
 package cluster

@@ -19,16 +19,16 @@ import (
 // Etcd is the store behind the API servers: one member, without TLS, on a data folder that outlives
 // its restarts.
 type Etcd struct {
-	process *process
+	process *Process
 	url     string
 	data    string // the folder
 }
 
 func startEtcd(t testing.TB, binary string) *Etcd {
 	t.Helper()
-	client, peer := "http://"+freeAddress(t), "http://"+freeAddress(t)
+	client, peer := "http://"+FreeAddress(t), "http://"+FreeAddress(t)
 	data := filepath.Join(t.TempDir(), "data")
-	e := &Etcd{url: client, data: data, process: newProcess(t, "etcd", binary, []string{
+	e := &Etcd{url: client, data: data, process: NewProcess(t, "etcd", binary, []string{
 		"--name=e2e", "--data-dir=" + data, "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=e2e=" + peer,
@@ -89,12 +89,12 @@ func (e *Etcd) Snapshot() (file string) {
 func (e *Etcd) URL() string { return e.url }
 
 // Kill ends it at once, as by kill -9. Its data stays.
-func (e *Etcd) Kill() { e.process.kill() }
+func (e *Etcd) Kill() { e.process.Kill() }
 
 // Start starts it again after Kill and waits until it is ready.
 func (e *Etcd) Start() {
 	e.process.t.Helper()
-	e.process.start()
+	e.process.Start()
 	waitFor(e.process.t, e.process, func() bool {
 		answer, err := http.Get(e.url + "/health")
 		if err != nil {
@@ -106,10 +106,10 @@ func (e *Etcd) Start() {
 }
 
 // Pause stops it where it stands: connections stay open and nothing is answered.
-func (e *Etcd) Pause() { e.process.signal(syscall.SIGSTOP) }
+func (e *Etcd) Pause() { e.process.Signal(syscall.SIGSTOP) }
 
 // Resume lets it go on after Pause.
-func (e *Etcd) Resume() { e.process.signal(syscall.SIGCONT) }
+func (e *Etcd) Resume() { e.process.Signal(syscall.SIGCONT) }
 
 // Compact forgets all history up to now, and returns the revision up to which it did. The API
 // servers still serve what they have in memory.
@@ -144,12 +144,12 @@ func (e *Etcd) call(path string, request, result any) {
 const startLimit = 2 * time.Minute
 
 // waitFor polls until a server is ready. It looks often, since the moment is measured from.
-func waitFor(t testing.TB, p *process, ready func() bool) {
+func waitFor(t testing.TB, p *Process, ready func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for deadline := time.Now().Add(startLimit); !ready(); <-ticker.C {
-		require.False(t, p.hasEnded(), "%s ended by itself:\n%s", p.name, tail(p.log, 25))
+		require.False(t, p.HasEnded(), "%s ended by itself:\n%s", p.name, tail(p.log, 25))
 		require.True(t, time.Now().Before(deadline), "%s is not ready after %s:\n%s", p.name, startLimit, tail(p.log, 25))
 	}
 }

@@ -13,24 +13,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// process is one server that can be killed and started again with the same arguments. It ends with
+// Process is one server that can be killed and started again with the same arguments. It ends with
 // the test.
-type process struct {
-	t         testing.TB
-	name      string
-	binary    string
-	arguments []string
-	log       string
+type Process struct {
+	t           testing.TB
+	name        string
+	binary      string
+	arguments   []string
+	environment []string
+	log         string
 
 	pid   int           // 0 while it does not run
 	ended chan struct{} // closed when it has
 }
 
-func newProcess(t testing.TB, name, binary string, arguments []string) *process {
+// NewProcess prepares a process. Entries of the environment, such as "A=b", are added to the
+// test's.
+func NewProcess(t testing.TB, name, binary string, arguments []string, environment ...string) *Process {
 	t.Helper()
-	p := &process{t: t, name: name, binary: binary, arguments: arguments, log: filepath.Join(t.TempDir(), name+".log")}
+	p := &Process{t: t, name: name, binary: binary, arguments: arguments, environment: environment, log: filepath.Join(t.TempDir(), name+".log")}
 	t.Cleanup(func() {
-		p.kill()
+		p.Kill()
 		if t.Failed() {
 			t.Logf("the end of %s's log:\n%s", name, tail(p.log, 8))
 		}
@@ -38,14 +41,15 @@ func newProcess(t testing.TB, name, binary string, arguments []string) *process 
 	return p
 }
 
-// start begins the process in a process group of its own.
-func (p *process) start() {
+// Start begins the process in a process group of its own.
+func (p *Process) Start() {
 	p.t.Helper()
 	require.Zero(p.t, p.pid, "%s is running", p.name)
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	require.NoError(p.t, err)
 	command := exec.Command(p.binary, p.arguments...)
 	command.Stdout, command.Stderr = log, log
+	command.Env = append(os.Environ(), p.environment...)
 	command.SysProcAttr = ownGroup()
 	began, ended := make(chan error), make(chan struct{})
 	go func() {
@@ -65,27 +69,33 @@ func (p *process) start() {
 	p.pid, p.ended = command.Process.Pid, ended
 }
 
-// kill ends the process group at once and waits for its end. It does nothing when the process does
+// Kill ends the process group at once and waits for its end. It does nothing when the process does
 // not run.
-func (p *process) kill() {
+func (p *Process) Kill() {
 	if p.pid == 0 {
 		return
 	}
-	p.signal(syscall.SIGKILL)
+	p.Signal(syscall.SIGKILL)
 	<-p.ended
 	p.pid = 0
 }
 
-// signal sends a signal to the process group. A process that has ended by itself is no failure
+// Signal sends a signal to the process group. A process that has ended by itself is no failure
 // here.
-func (p *process) signal(s syscall.Signal) {
-	if p.pid != 0 && !p.hasEnded() {
+func (p *Process) Signal(s syscall.Signal) {
+	if p.pid != 0 && !p.HasEnded() {
 		_ = syscall.Kill(-p.pid, s)
 	}
 }
 
-// hasEnded reports whether the process has ended by itself.
-func (p *process) hasEnded() bool {
+// PID is the process ID; 0 while the process does not run.
+func (p *Process) PID() int { return p.pid }
+
+// Ended is closed when the process that was started last has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// HasEnded reports whether the process has ended by itself.
+func (p *Process) HasEnded() bool {
 	select {
 	case <-p.ended:
 		return true

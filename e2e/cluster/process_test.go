@@ -17,12 +17,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func startSleep(t *testing.T) *process {
+func startSleep(t *testing.T) *Process {
 	t.Helper()
 	sleep, err := exec.LookPath("sleep")
 	require.NoError(t, err)
-	p := newProcess(t, "sleep", sleep, []string{"1000"})
-	p.start()
+	p := NewProcess(t, "sleep", sleep, []string{"1000"})
+	p.Start()
 	return p
 }
 
@@ -49,10 +49,10 @@ func TestProcessIsKilledAndStartedAgain(t *testing.T) {
 	p := startSleep(t)
 	first := p.pid
 	require.True(t, alive(first))
-	p.kill()
+	p.Kill()
 	require.False(t, alive(first))
-	p.kill() // no harm
-	p.start()
+	p.Kill() // no harm
+	p.Start()
 	require.NotEqual(t, first, p.pid)
 }
 
@@ -92,7 +92,7 @@ func TestProcessEndsWithItsParent(t *testing.T) {
 
 func TestFreeAddressIsNoClientsPort(t *testing.T) {
 	for range 100 {
-		_, port, err := net.SplitHostPort(freeAddress(t))
+		_, port, err := net.SplitHostPort(FreeAddress(t))
 		require.NoError(t, err)
 		n, err := strconv.Atoi(port)
 		require.NoError(t, err)

@@ -20,16 +20,16 @@ import (
 // Server is one API server.
 type Server struct {
 	cluster *Cluster
-	process *process
+	process *Process
 	address string
 }
 
 func startServer(c *Cluster, etcdURL string, flags []string) *Server {
 	c.t.Helper()
-	s := &Server{cluster: c, address: freeAddress(c.t)}
+	s := &Server{cluster: c, address: FreeAddress(c.t)}
 	binary, arguments := c.command(c, s.address, etcdURL)
 	name := filepath.Base(binary) + "-" + strconv.Itoa(c.servers)
-	s.process = newProcess(c.t, name, binary, append(arguments, flags...))
+	s.process = NewProcess(c.t, name, binary, append(arguments, flags...))
 	s.Restart()
 	return s
 }
@@ -52,13 +52,13 @@ func kubeAPIServer(c *Cluster, address, etcdURL string) (binary string, argument
 }
 
 // Kill ends the server at once, as by kill -9.
-func (s *Server) Kill() { s.process.kill() }
+func (s *Server) Kill() { s.process.Kill() }
 
 // Restart starts the server after Kill, at the same address, and returns the moment at which it
 // called itself ready.
 func (s *Server) Restart() (ready time.Time) {
 	s.cluster.t.Helper()
-	s.process.start()
+	s.process.Start()
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: s.roots()}, DisableKeepAlives: true,
 	}}
@@ -80,10 +80,10 @@ func (s *Server) Restart() (ready time.Time) {
 }
 
 // Pause stops the server where it stands: connections stay open and nothing is answered.
-func (s *Server) Pause() { s.process.signal(syscall.SIGSTOP) }
+func (s *Server) Pause() { s.process.Signal(syscall.SIGSTOP) }
 
 // Resume lets it go on after Pause.
-func (s *Server) Resume() { s.process.signal(syscall.SIGCONT) }
+func (s *Server) Resume() { s.process.Signal(syscall.SIGCONT) }
 
 // Address is the host and port that it listens on.
 func (s *Server) Address() string { return s.address }

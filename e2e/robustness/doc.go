@@ -38,4 +38,29 @@
 //     nothing: writes that undo each other may be missing, and begin a new stream.
 //
 // Not covered: the old object of an event, which a watch does not have on the wire.
+//
+// # How etcd's members are broken
+//
+// TestThreeMembers has three members, each a process. A proxy stands between each member and each
+// client. Two stand between each pair of members, one for each of the two that may have connected.
+//
+//   - Kills: SIGKILL for one member, for the leader, for two, for all.
+//   - Freezes: SIGSTOP and SIGCONT.
+//   - Cuts: proxies hold everything back. Then it arrives, or is lost with its connection.
+//   - Leader moves: a request of the client's API.
+//   - Compactions: one each second, and others that wait until history is off the disk. They take
+//     what the servers have read. In the other half of the rounds they take all, while a server is
+//     cut off.
+//   - Full disks: writes past the size limit of a file (RLIMIT_FSIZE) fail, at the end of a block
+//     of the log or the database, and the member gives up. Or the database reaches its quota, every
+//     member refuses writes, and an operator has to delete, compact, defragment and disarm.
+//   - Clock jumps: the wall clock of one member or all moves by two seconds to ten years, forth or
+//     back. The monotonic clock stays, as it does if an administrator sets the time.
+//   - Failpoints: the comments in the source of etcd and bbolt, made code by gofail. The member
+//     ends at one, or is delayed at one.
+//
+// For the last three the member is built here: build_test.go. No validator allows for a relist of a
+// server, since it may leave out changes that have been overtaken. In the rounds in which servers
+// are left behind, the validators judge the writers and the readers of the storage, whose relists
+// are recorded. The readers of the servers must hold in the end what etcd has.
 package robustness

@@ -81,8 +81,14 @@ func (r *readers) options(more ...reflector.Option) []reflector.Option {
 // reflector starts one that is recorded at both ends.
 func (r *readers) reflector(name, key string, more []reflector.Option, options ...listwatch.Option) {
 	r.t.Helper()
+	r.follow(name, key, r.source(key, options...), more...)
+}
+
+// follow starts a reflector of a source.
+func (r *readers) follow(name, key string, from listwatch.ListerWatcher[object], more ...reflector.Option) {
+	r.t.Helper()
 	given, kept := newContents(), newContents()
-	source, ofSource := listwatchtest.RecordSource(name+": source", listwatch.ListerWatcher[object](seenSource{r.source(key, options...), given}))
+	source, ofSource := listwatchtest.RecordSource(name+": source", listwatch.ListerWatcher[object](seenSource{from, given}))
 	held := store.NewIndexer[object]()
 	st, ofStore := listwatchtest.RecordStore(name+": store", store.Store[object](seenStore{held, kept}))
 	if key != "" {
@@ -158,11 +164,16 @@ func (r *readers) await(persisted []robustness.Persisted) {
 		require.Eventually(r.t, func() bool { return number(one.complete()) >= last }, time.Minute, 20*time.Millisecond,
 			"reader %d of %q is at %s, not %d", i, one.key, one.complete(), last)
 	}
+	r.agree(stateAfter(persisted))
+}
+
+// stateAfter is the version of each object after all writes.
+func stateAfter(persisted []robustness.Persisted) map[string]string {
 	state := map[string]string{}
 	for _, p := range persisted {
 		apply(state, p.Change)
 	}
-	r.agree(state)
+	return state
 }
 
 // agree waits until all hold a state, the version of each object.

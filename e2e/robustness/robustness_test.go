@@ -79,19 +79,35 @@ const (
 // Then it damages what was told, and both must name the damage.
 func judge(t *testing.T, s *server, d, between time.Duration) {
 	t.Helper()
-	seed := seedOf(t)
+	judgeSeed(t, s, seedOf(t), d, between)
+}
+
+// judgeSeed returns how many writes were acknowledged.
+func judgeSeed(t *testing.T, s *server, seed uint64, d, between time.Duration) (acknowledged int) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
 	r := startReaders(t, s.readsConfig, s.liveness)
+	if s.more != nil {
+		s.more(r)
+	}
 	log := &journal{began: time.Now()}
 	s.writes.Delay(5 * time.Millisecond) // so that a cut finds writes under way
 	struck := work(t, s, log, random, d, between)
-
+	if s.mend != nil {
+		s.mend()
+	}
 	pass(time.Second) // a server may finish what its client has given up
 	run := &robustness.Run{Persisted: s.persisted(), Operations: log.operations}
 	require.NotEmpty(t, run.Persisted)
 	s.reads.Cut()
-	r.await(run.Persisted)
-	run.Readers = r.histories()
+	if s.relists {
+		r.agree(stateAfter(run.Persisted))
+	} else {
+		r.await(run.Persisted)
+	}
+	run.Readers = slices.DeleteFunc(r.histories(), func(r robustness.Reader) bool {
+		return s.relists && !strings.HasPrefix(r.Reader, storageReader)
+	})
 
 	streams, events, bookmarks := 0, 0, 0
 	var each strings.Builder
@@ -107,6 +123,12 @@ func judge(t *testing.T, s *server, d, between time.Duration) {
 		len(run.Persisted), len(run.Operations), log.unknown, log.refused, len(run.Readers), streams, events, bookmarks, time.Since(began).Round(time.Millisecond), each.String(), struck)
 	require.Positive(t, bookmarks, "there was nothing to judge bookmarks by")
 	damage(t, run)
+	for _, o := range run.Operations {
+		if o.Listed == nil && !o.Unknown {
+			acknowledged++
+		}
+	}
+	return acknowledged
 }
 
 func count(r robustness.Reader) (events, bookmarks int) {

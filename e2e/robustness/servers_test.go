@@ -2,6 +2,7 @@ package robustness_test
 
 import (
 	"context"
+	"errors"
 	"net/http/httptest"
 	"strconv"
 	"strings"
@@ -10,8 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -34,6 +35,10 @@ type server struct {
 	persisted                 func() []robustness.Persisted // all writes so far
 	faults                    []fault                       // besides those of the network
 	bookmark                  func()                        // nil: the server sends them by itself
+
+	more    func(*readers) // starts readers of what is below the server; or nil
+	mend    func()         // waits for the end of what faults have left behind; or nil
+	relists bool           // only the readers of more are judged, since servers list anew
 }
 
 type fault struct {
@@ -196,22 +201,23 @@ type followed struct {
 }
 
 // followEtcd watches the collection from its first revision, without the API server.
-func followEtcd(t *testing.T, url string) *followed {
+func followEtcd(t *testing.T, endpoints ...string) *followed {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, Logger: zap.NewNop()})
-	require.NoError(t, err)
+	client := connectTo(t, endpoints...)
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &followed{t: t, client: client, ctx: clientv3.WithRequireLeader(ctx), moved: make(chan struct{}, 1)}
 	var running sync.WaitGroup
 	running.Go(func() {
-		for answer := range client.Watch(f.ctx, registry+namespace+"/", clientv3.WithPrefix(), clientv3.WithRev(1), clientv3.WithProgressNotify()) {
-			f.take(answer)
+		for f.ctx.Err() == nil { // a member without a leader ends the watch
+			for answer := range client.Watch(f.ctx, registry+namespace+"/", clientv3.WithPrefix(), clientv3.WithRev(f.last()+1), clientv3.WithProgressNotify()) {
+				f.take(answer)
+			}
+			pass(10 * time.Millisecond)
 		}
 	})
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
-		_ = client.Close()
 	})
 	return f
 }
@@ -220,7 +226,9 @@ func (f *followed) take(answer clientv3.WatchResponse) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := answer.Err(); err != nil {
-		f.failed = err
+		if !errors.Is(err, rpctypes.ErrNoLeader) {
+			f.failed = err
+		}
 		return
 	}
 	for _, e := range answer.Events {
@@ -252,6 +260,16 @@ func (f *followed) take(answer clientv3.WatchResponse) {
 	}
 }
 
+// last is the revision of the last write that has come; 0 before the first.
+func (f *followed) last() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.all) == 0 {
+		return 0
+	}
+	return int64(number(f.all[len(f.all)-1].ResourceVersion))
+}
+
 // persisted waits for what etcd has now.
 func (f *followed) persisted() []robustness.Persisted {
 	f.t.Helper()
@@ -267,7 +285,7 @@ func (f *followed) persisted() []robustness.Persisted {
 		if complete >= now.Header.Revision {
 			return all
 		}
-		require.NoError(f.t, f.client.RequestProgress(f.ctx))
+		_ = f.client.RequestProgress(f.ctx) // fails between two watches
 		select {
 		case <-f.moved:
 		case <-time.After(100 * time.Millisecond):

@@ -72,11 +72,9 @@ type ours struct {
 }
 
 // startOurs serves the collection in etcd; it is filled when it returns.
-func startOurs(t *testing.T, endpoint string) *ours {
+func startOurs(t *testing.T, client *clientv3.Client, options ...etcd.Option) *ours {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
-	require.NoError(t, err)
-	c, err := etcd.NewCollection(etcd.New[corev1.ConfigMap](client, registry), configMaps, watchcache.WithBookmarkInterval(200*time.Millisecond))
+	c, err := etcd.NewCollection(etcd.New[corev1.ConfigMap](client, registry, options...), configMaps, watchcache.WithBookmarkInterval(200*time.Millisecond))
 	require.NoError(t, err)
 	handler, err := apiserver.NewServer()
 	require.NoError(t, err)
@@ -95,7 +93,6 @@ func startOurs(t *testing.T, endpoint string) *ours {
 		listener.Close()
 		cancel()
 		running.Wait()
-		_ = client.Close()
 	})
 	t.Cleanup(o.stop)
 	return o
@@ -110,29 +107,35 @@ type sharedEtcd struct {
 
 func newSharedEtcd(t *testing.T) *sharedEtcd {
 	c := cluster.Start(t)
-	s := &sharedEtcd{control: c, servers: []*ours{startOurs(t, c.Etcd.URL()), startOurs(t, c.Etcd.URL())}}
+	s := &sharedEtcd{control: c, servers: []*ours{startOurs(t, connectTo(t, c.Etcd.URL())), startOurs(t, connectTo(t, c.Etcd.URL()))}}
 	s.server = behindProxies(t, "http://"+s.servers[0].address)
+	s.faults = append(moving(s.server, s.servers, func(int) *ours { return startOurs(t, connectTo(t, c.Etcd.URL())) }), fault{
+		"etcd stands still", func() { c.Etcd.Pause(); pass(700 * time.Millisecond); c.Etcd.Resume() },
+	})
+	return s
+}
+
+// moving are the faults of several servers behind one address for readers, and one for writers.
+func moving(s *server, servers []*ours, start func(n int) *ours) []fault {
 	reads, writes := 0, 0 // the servers that are in use
-	s.faults = []fault{
+	return []fault{
 		{"readers move to the other server", func() {
-			reads = 1 - reads
-			s.reads.Switch(s.servers[reads].address)
+			reads = (reads + 1) % len(servers)
+			s.reads.Switch(servers[reads].address)
 			s.reads.Cut()
 		}},
 		{"writers move to the other server", func() {
-			writes = 1 - writes
-			s.writes.Switch(s.servers[writes].address)
+			writes = (writes + 1) % len(servers)
+			s.writes.Switch(servers[writes].address)
 			s.writes.Cut()
 		}},
 		{"a new server takes the place of one", func() {
-			s.servers[reads].stop()
-			s.servers[reads] = startOurs(t, c.Etcd.URL())
-			s.reads.Switch(s.servers[reads].address)
-			s.writes.Switch(s.servers[writes].address)
+			servers[reads].stop()
+			servers[reads] = start(reads)
+			s.reads.Switch(servers[reads].address)
+			s.writes.Switch(servers[writes].address)
 		}},
-		{"etcd stands still", func() { c.Etcd.Pause(); pass(700 * time.Millisecond); c.Etcd.Resume() }},
 	}
-	return s
 }
 
 // forgiving compacts when the judge and the servers have all that was written: no validator allows
