@@ -53,20 +53,20 @@ func (s *threeMembers) faultsOfMembers() []fault {
 	})
 	add(freezes, "one member", func() bool { return s.freeze(s.any()) })
 	add(freezes, "the leader", func() bool { return s.freeze(s.leaderOrAny()) })
-	add(cuts, "the leader from its peers", func() bool { return s.cut(s.linksOf(s.leaderOrAny().number)) })
-	add(cuts, "one member from its peers", func() bool { return s.cut(s.linksOf(s.random.IntN(size))) })
+	add(cuts, "the leader from its peers", func() bool { return s.cut(s.linksOf(s.leaderOrAny().number), healed) })
+	add(cuts, "one member from its peers", func() bool { return s.cut(s.linksOf(s.random.IntN(size)), healed) })
 	add(cuts, "one member from another", func() bool {
 		a := s.random.IntN(size)
 		b := (a + 1 + s.random.IntN(size-1)) % size
-		return s.cut([]*netfault.Proxy{s.links[a][b], s.links[b][a]}[:1+s.random.IntN(2)])
+		return s.cut([]*netfault.Proxy{s.links[a][b], s.links[b][a]}[:1+s.random.IntN(2)], healed)
 	})
 	add(cuts, "a client from one member", func() bool {
 		client := s.clients[s.random.IntN(clientsOfMembers)]
-		return s.cut([]*netfault.Proxy{client[s.random.IntN(size)]})
+		return s.cut([]*netfault.Proxy{client[s.random.IntN(size)]}, healedOrDead)
 	})
 	add(cuts, "a client from all members", func() bool {
 		client := s.clients[s.random.IntN(clientsOfMembers)]
-		return s.cut(client[:])
+		return s.cut(client[:], healedOrDead)
 	})
 	if s.relists {
 		add(compactions, "while a server is cut off", s.leaveBehind)
@@ -115,13 +115,21 @@ func (s *threeMembers) freeze(m *member) bool {
 	return true
 }
 
-// cut lets nothing through for a while. Then what was held back arrives, or is lost.
-func (s *threeMembers) cut(links []*netfault.Proxy) bool {
+// How a cut ends: what was held back arrives, or is lost with its connection.
+var (
+	healed = []func(*netfault.Proxy){func(*netfault.Proxy) {}, (*netfault.Proxy).Cut, (*netfault.Proxy).Reset}
+	// Between members no connection stays open for good without an answer, as it does for clients:
+	// etcd waits without a limit for the answer to a snapshot that it has sent.
+	healedOrDead = append(slices.Clone(healed), (*netfault.Proxy).Blackhole)
+)
+
+// cut lets nothing through for a while.
+func (s *threeMembers) cut(links []*netfault.Proxy, ends []func(*netfault.Proxy)) bool {
 	for _, link := range links {
 		link.Pause()
 	}
 	s.pause(2 * time.Second)
-	end := []func(*netfault.Proxy){func(*netfault.Proxy) {}, (*netfault.Proxy).Cut, (*netfault.Proxy).Reset, (*netfault.Proxy).Blackhole}[s.random.IntN(4)]
+	end := oneOf(s.random, ends)
 	for _, link := range links {
 		end(link)
 		link.Resume()
@@ -288,7 +296,7 @@ func (s *threeMembers) dies(m *member, point string, trigger func()) bool {
 	s.arm(m, point, "panic")
 	trigger()
 	if !m.ends(3 * time.Second) {
-		_ = m.disarm(point) // it may end now
+		_ = m.arm(point, "off") // it may end now
 		return false
 	}
 	s.count(point)
@@ -348,9 +356,7 @@ func (s *threeMembers) delay() bool {
 	s.arm(m, point, "sleep(200)")
 	s.pause(1500 * time.Millisecond)
 	reached := m.reached(point)
-	for m.disarm(point) != nil && !m.HasEnded() {
-		pass(50 * time.Millisecond)
-	}
+	s.arm(m, point, "off")
 	if reached > 0 {
 		s.count(point)
 	}

@@ -250,15 +250,12 @@ func (m *member) limitFiles(bytes int) error {
 	return ask(http.MethodPost, m.others, "limit", fmt.Sprint(bytes), nil)
 }
 
-// arm sets a failpoint, such as to "panic"; disarm ends it. reached is how often it was executed.
+// arm sets a failpoint, such as to "panic" or "off".
 func (m *member) arm(point, terms string) error {
 	return ask(http.MethodPut, m.points, point, terms, nil)
 }
 
-func (m *member) disarm(point string) error {
-	return ask(http.MethodDelete, m.points, point, "", nil)
-}
-
+// reached is how often a failpoint has been executed.
 func (m *member) reached(point string) (times int) {
 	_ = ask(http.MethodGet, m.points, point+"/count", "", &times)
 	return times
