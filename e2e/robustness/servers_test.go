@@ -252,8 +252,11 @@ func (f *followed) take(answer clientv3.WatchResponse) {
 			p.Content = contentOf(obj.(object))
 		}
 		f.all = append(f.all, p)
+		f.complete = e.Kv.ModRevision
 	}
-	f.complete = max(f.complete, answer.Header.Revision)
+	if answer.IsProgressNotify() { // another answer's revision may be newer than its events
+		f.complete = max(f.complete, answer.Header.Revision)
+	}
 	select {
 	case f.moved <- struct{}{}:
 	default:

@@ -117,7 +117,14 @@ func newThreeMembers(t *testing.T, seed uint64, relists bool) *threeMembers {
 		r.follow(storageReader, "", source(), r.options()...)
 		r.follow(storageReader+", in pages", "", source(), r.options(reflector.WithPageSize(4))...)
 	}
-	s.mend = s.healthy
+	s.mend = func() {
+		s.healthy()
+		for n := range servers { // which ends writes whose clients have given up
+			servers[n].stop()
+			servers[n] = start(n)
+		}
+		s.reads.Switch(servers[0].address)
+	}
 	s.compactEverySecond()
 	return s
 }
