@@ -140,7 +140,7 @@ func (s *threeMembers) cut(links []*netfault.Proxy, ends []func(*netfault.Proxy)
 
 // insist tries until it succeeds or there is no time. A member that has ended late is started.
 func (s *threeMembers) insist(do func(context.Context) error) bool {
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); pass(50 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); pass(50 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), attempt)
 		err := do(ctx)
 		cancel()
@@ -206,19 +206,18 @@ func (s *threeMembers) fillFiles() bool {
 
 // fillQuota writes until the members refuse to, and does then what an operator has to.
 func (s *threeMembers) fillQuota() bool {
-	full := func(ctx context.Context) error {
-		for i := 0; ; i++ {
-			if _, err := s.operator.Put(ctx, fmt.Sprint(filler, i), strings.Repeat("x", quota/12)); err != nil {
-				if errors.Is(err, rpctypes.ErrNoSpace) {
-					return nil
-				}
+	n := 0
+	full := s.insist(func(ctx context.Context) error {
+		for ; ; n++ {
+			_, err := s.operator.Put(ctx, fmt.Sprint(filler, n), strings.Repeat("x", quota/12))
+			if errors.Is(err, rpctypes.ErrNoSpace) {
+				return nil
+			}
+			if err != nil {
 				return err
 			}
 		}
-	}
-	if !s.insist(full) {
-		return false
-	}
+	})
 	s.pause(500 * time.Millisecond)
 	require.True(s.t, s.insist(func(ctx context.Context) error {
 		_, err := s.operator.Delete(ctx, filler, clientv3.WithPrefix())
@@ -237,7 +236,7 @@ func (s *threeMembers) fillQuota() bool {
 		_, err := s.operator.Put(ctx, filler, "")
 		return err
 	}), "the members stay full")
-	return true
+	return full
 }
 
 func (s *threeMembers) jump(all ...*member) bool {
