@@ -88,9 +88,6 @@ func (p *Process) Signal(s syscall.Signal) {
 	}
 }
 
-// PID is the process ID; 0 while the process does not run.
-func (p *Process) PID() int { return p.pid }
-
 // Ended is closed when the process that was started last has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 

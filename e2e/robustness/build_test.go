@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.etcd.io/gofail/code"
 
 	"github.com/tributary-go/tributary/e2e/cluster"
@@ -47,15 +48,11 @@ func Jump(d Duration) { jumped.Add(int64(d / Second)) }
 func memberBinary(t *testing.T) string {
 	t.Helper()
 	sources, err := filepath.Glob("member/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	recipe := sha256.New()
 	for _, path := range append(sources, "build_test.go", "go.mod") {
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		recipe.Write(content)
 	}
 	name := fmt.Sprintf("etcd-with-faults-%s-%x", runtime.Version(), recipe.Sum(nil)[:6])

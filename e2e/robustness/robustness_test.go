@@ -82,7 +82,7 @@ func judge(t *testing.T, s *server, d, between time.Duration) {
 	judgeSeed(t, s, seedOf(t), d, between)
 }
 
-// judgeSeed returns how many writes were acknowledged.
+// judgeSeed is judge with a seed of the caller's. It returns how many writes were acknowledged.
 func judgeSeed(t *testing.T, s *server, seed uint64, d, between time.Duration) (acknowledged int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
