@@ -145,7 +145,7 @@ func (s *site) age(m *Memo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.forgot(s.old.len(), s.old.bytes)
-	s.old, s.young = s.young, table{}
+	s.old, s.young = s.young, s.old.emptied()
 }
 
 // kept and forgot count entries and the bytes of wire that they stand for.
@@ -332,6 +332,18 @@ type table struct {
 }
 
 func (t *table) len() int { return len(t.index) }
+
+// emptied is the table without its entries. It keeps its space for another generation, unless most
+// of the space was not used.
+func (t table) emptied() table {
+	if t.index == nil || t.values.Len() < t.values.Cap()/4 {
+		return table{}
+	}
+	clear(t.index)
+	t.values.Clear()
+	t.values.SetLen(0)
+	return table{index: t.index, values: t.values, checked: t.checked[:0]}
+}
 
 func (t *table) add(typ reflect.Type, k key, size int, value reflect.Value, doubts uint32) {
 	if t.index == nil {
