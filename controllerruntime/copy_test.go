@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 // TestDeepCopier: for every type of the scheme, with random content, the copy is that of
@@ -71,4 +72,34 @@ func TestDeepCopierAllocates(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/runs, uint64(unsafe.Sizeof(*pod)/2))
+}
+
+// pointers is a list whose items are pointers, as some generated lists have them.
+type pointers struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []*corev1.Pod
+}
+
+func (p *pointers) DeepCopyObject() apiruntime.Object { return &pointers{Items: p.Items} }
+
+// TestItems: items are structs or pointers, and copies that state their kind or the cache's own.
+func TestItems(t *testing.T) {
+	held := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
+	c := &collection{
+		kind:    kind{corev1.SchemeGroupVersion.WithKind("Pod"), typed},
+		configs: map[string]cache.Config{"": {}}, deep: newDeepCopier(reflect.TypeOf(held)),
+	}
+	for _, shared := range []bool{true, false} {
+		structs, list := &corev1.PodList{}, &pointers{}
+		require.NoError(t, c.fill(structs, []object{held}, &shared))
+		require.NoError(t, c.fill(list, []object{held}, &shared))
+		require.Equal(t, shared, held == list.Items[0])
+		for _, item := range []*corev1.Pod{&structs.Items[0], list.Items[0]} {
+			require.Equal(t, shared, &item.Spec.Containers[0] == &held.Spec.Containers[0])
+			require.Equal(t, held.Spec, item.Spec)
+			require.Equal(t, !shared, item.Kind == "Pod")
+		}
+	}
+	require.ErrorContains(t, c.fill(&corev1.NodeList{}, []object{held}, nil), "the caller wants a v1.Node")
 }

@@ -40,9 +40,14 @@ func (c *collection) get(key client.ObjectKey, out client.Object, options *clien
 		into.Elem().Set(held.Elem())
 		return nil
 	}
-	c.deep.copyInto(held, into)
-	out.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
+	c.copyInto(held, into)
 	return nil
+}
+
+// copyInto makes *into a copy of *held that states its kind.
+func (c *collection) copyInto(held, into reflect.Value) {
+	c.deep.copyInto(held, into)
+	into.Interface().(object).GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
 }
 
 // unknownNamespace refuses a namespace that the cache does not keep, since an empty answer would be
@@ -151,22 +156,22 @@ func (c *collection) fill(out client.ObjectList, found []object, asked *bool) er
 		if !same {
 			config, _ = c.config(obj.GetNamespace())
 		}
-		value, shared := reflect.ValueOf(obj), uncopied(config, asked)
-		switch {
-		case value.Type().Elem() == element && shared:
-			all.Index(i).Set(value.Elem())
-		case value.Type().Elem() == element:
-			item := all.Index(i).Addr()
-			c.deep.copyInto(value, item)
-			item.Interface().(object).GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
-		case value.Type().AssignableTo(element) && shared:
-			all.Index(i).Set(value)
-		case value.Type().AssignableTo(element):
-			item := obj.DeepCopyObject()
-			item.GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
-			all.Index(i).Set(reflect.ValueOf(item))
-		default:
+		value, item := reflect.ValueOf(obj), all.Index(i)
+		structs := value.Type().Elem() == element
+		if !structs && !value.Type().AssignableTo(element) {
 			return fmt.Errorf("controllerruntime: list %s: the cache has a %T, and the caller wants a %s", c.kind.Kind, obj, element)
+		}
+		switch shared := uncopied(config, asked); {
+		case shared && structs:
+			item.Set(value.Elem())
+		case shared:
+			item.Set(value)
+		case structs:
+			c.copyInto(value, item.Addr())
+		default:
+			copied := reflect.New(value.Type().Elem())
+			c.copyInto(value, copied)
+			item.Set(copied)
 		}
 	}
 	into.Set(all)
