@@ -35,16 +35,19 @@ func ByLabel[T Object](key string) *Index[T, string] {
 // InNamespace yields the objects of a namespace, in no particular order; those of all namespaces if
 // it is empty. Its cost is that of [Snapshot.Select].
 func (s Snapshot[T]) InNamespace(namespace string) iter.Seq[T] {
-	return s.Select(namespace, labels.Everything())
+	return s.Select(namespace, nil)
 }
 
 // Select yields the objects of a namespace whose labels match, in no particular order. An empty
-// namespace stands for all.
+// namespace stands for all of them, and a nil selector matches all labels.
 //
 // It looks at the objects of the smallest part that an index has: those of the namespace, with
 // [ByNamespace]; those that match a requirement such as "app=web" or "app in (web, api)", with
 // [ByLabel]. Without such an index it looks at every object.
 func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq[T] {
+	if selector == nil {
+		selector = labels.Everything()
+	}
 	requirements, selectable := selector.Requirements()
 	if !selectable {
 		return func(func(T) bool) {}
