@@ -100,13 +100,12 @@ func metaOf(list runtime.Object) (metav1.ListMeta, error) {
 	if err != nil {
 		return metav1.ListMeta{}, err
 	}
-	listMeta := metav1.ListMeta{
+	if typed, ok := m.(*metav1.ListMeta); ok {
+		return *typed, nil // with what newer releases have added
+	}
+	return metav1.ListMeta{
 		ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue(), RemainingItemCount: m.GetRemainingItemCount(),
-	}
-	if sharded, ok := m.(metav1.ShardedListInterface); ok {
-		listMeta.ShardInfo = sharded.GetShardInfo()
-	}
-	return listMeta, nil
+	}, nil
 }
 
 func stopUnless(goOn bool) error {

@@ -3,6 +3,7 @@ package listwatch_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"runtime"
 	"testing"
 
@@ -98,7 +99,10 @@ func TestFuncsGetTheSelectors(t *testing.T) {
 
 func TestFuncsKeepTheListsMetadata(t *testing.T) {
 	list := podList(1)
-	list.ShardInfo = &metav1.ShardInfo{}
+	// Since client-go 0.36.
+	if shard := reflect.ValueOf(&list.ListMeta).Elem().FieldByName("ShardInfo"); shard.IsValid() {
+		shard.Set(reflect.New(shard.Type().Elem()))
+	}
 	funcs := &podFuncs{list: list}
 	_, meta, errs := readList(listwatch.FromFuncs[*corev1.Pod](funcs.List, funcs.Watch).List(t.Context(), metav1.ListOptions{}))
 	require.Empty(t, errs)

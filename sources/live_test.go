@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
@@ -24,7 +25,7 @@ func version(version string) func(*corev1.Pod) {
 }
 
 func since(second int64) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Status.StartTime = new(metav1.Unix(second, 0)) }
+	return func(p *corev1.Pod) { p.Status.StartTime = ptr.To(metav1.Unix(second, 0)) }
 }
 
 func created(second int64) func(*corev1.Pod) {

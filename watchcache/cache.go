@@ -76,7 +76,10 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	if config.upstream != nil {
 		c.proof = &proof[T]{cache: c, upstream: config.upstream}
 	}
-	c.buffers.New = func() any { return new(make([]Delivery[T], 0, batchSize)) }
+	c.buffers.New = func() any {
+		buffer := make([]Delivery[T], 0, batchSize)
+		return &buffer
+	}
 	c.fields = map[string]func(T) string{nameField: func(obj T) string { return obj.GetName() }}
 	c.indexes = map[string]*store.Index[T, string]{}
 	var schema []store.AnyIndex[T]

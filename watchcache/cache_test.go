@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/storetest"
@@ -275,7 +276,7 @@ func TestBookmarksAndTimeout(t *testing.T) {
 		began := time.Now()
 		elapsed := func() time.Duration { return time.Since(began) }
 		f := start(t, c.Watch(t.Context(), metav1.ListOptions{
-			ResourceVersion: "5", AllowWatchBookmarks: true, TimeoutSeconds: new(int64(90)),
+			ResourceVersion: "5", AllowWatchBookmarks: true, TimeoutSeconds: ptr.To[int64](90),
 		}))
 		f.Require("BOOKMARK 5")
 		require.Equal(t, time.Minute, elapsed())
@@ -285,7 +286,7 @@ func TestBookmarksAndTimeout(t *testing.T) {
 		f.RequireEnd()
 		require.Equal(t, 90*time.Second, elapsed())
 
-		silent := start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "8", TimeoutSeconds: new(int64(3600))}))
+		silent := start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "8", TimeoutSeconds: ptr.To[int64](3600)}))
 		silent.RequireEnd()
 	})
 }
@@ -295,7 +296,7 @@ func TestFutureVersionIsWaitedForInSilence(t *testing.T) {
 		c := newCache(t)
 		require.NoError(t, c.Replace(store.Items[*corev1.Pod](), store.At("5")))
 		f := start(t, c.Watch(t.Context(), metav1.ListOptions{
-			ResourceVersion: "8", AllowWatchBookmarks: true, TimeoutSeconds: new(int64(600)),
+			ResourceVersion: "8", AllowWatchBookmarks: true, TimeoutSeconds: ptr.To[int64](600),
 		}))
 		go func() {
 			for version := 6; version <= 9; version++ {

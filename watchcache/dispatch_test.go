@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
@@ -256,7 +257,7 @@ func TestWatchersLeaveNothingBehind(t *testing.T) {
 			for _, options := range mySelections {
 				options.ResourceVersion, options.AllowWatchBookmarks = strconv.Itoa(version), true
 				follows(ctx, c, options)
-				options.TimeoutSeconds = new(int64(1))
+				options.TimeoutSeconds = ptr.To[int64](1)
 				follows(t.Context(), c, options)
 			}
 			synctest.Wait()

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/internal/podapi"
 )
@@ -21,10 +22,10 @@ func podRules() Rules[*corev1.Pod] {
 func completePod(pod, stored *corev1.Pod) {
 	tolerateLostNode(&pod.Spec)
 	if pod.Spec.Priority == nil {
-		pod.Spec.Priority = new(int32(0))
+		pod.Spec.Priority = ptr.To[int32](0)
 	}
 	if pod.Spec.PreemptionPolicy == nil {
-		pod.Spec.PreemptionPolicy = new(corev1.PreemptLowerPriority)
+		pod.Spec.PreemptionPolicy = ptr.To(corev1.PreemptLowerPriority)
 	}
 	if stored != nil {
 		if pod.Status.QOSClass == "" {
@@ -53,7 +54,7 @@ func tolerateLostNode(spec *corev1.PodSpec) {
 		if !slices.ContainsFunc(spec.Tolerations, tolerated) {
 			spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
 				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
-				TolerationSeconds: new(int64(lostNodeSeconds)),
+				TolerationSeconds: ptr.To[int64](lostNodeSeconds),
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -138,7 +139,7 @@ type mover struct {
 // visit watches a cache until so many events have come, or nothing more comes.
 func (m *mover) visit(t *testing.T, c *watchcache.Cache[*corev1.Pod], enough int) {
 	options := m.options
-	options.ResourceVersion, options.TimeoutSeconds = m.version, new(int64(1))
+	options.ResourceVersion, options.TimeoutSeconds = m.version, ptr.To[int64](1)
 	for e, err := range c.Watch(t.Context(), options) {
 		if apierrors.IsResourceExpired(err) {
 			m.list(t, c)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/tributary-go/tributary/informer"
-	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/informer/enqueue"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/prom"
@@ -85,10 +85,10 @@ func newController(client kubernetes.Interface, registry prometheus.Registerer, 
 	// A pod that moves, or ends, concerns the node that it was on: Enqueue adds both. A replica
 	// that is not the leader fills its queue too, with each node once, and has nothing to catch up
 	// with when it becomes one.
-	if _, err := c.pods.AddHandler(clientgo.Enqueue(c.queue, nodesOf)); err != nil {
+	if _, err := c.pods.AddHandler(enqueue.Keys(c.queue, nodesOf)); err != nil {
 		return nil, err
 	}
-	_, err = c.nodes.AddHandler(clientgo.Enqueue(c.queue, func(n *corev1.Node) []string { return []string{n.Name} }))
+	_, err = c.nodes.AddHandler(enqueue.Keys(c.queue, func(n *corev1.Node) []string { return []string{n.Name} }))
 	return c, err
 }
 

@@ -5,7 +5,6 @@
 //	pods := informer.New(listwatch.FromClient[corev1.Pod](client, "pods"))
 //	lister := listers.NewPodLister(clientgo.Indexer(pods))     // k8s.io/client-go/listers/core/v1
 //	shared := clientgo.Informer(pods)                          // a cache.SharedIndexInformer
-//	pods.AddHandler(clientgo.Enqueue(queue, func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} }))
 //
 // [NewInformer] has the signature of cache.NewSharedIndexInformer. It is for code that makes its
 // informers itself and accepts a constructor.

@@ -164,7 +164,7 @@ func TestSharedIndexInformer(t *testing.T) {
 
 				require.NoError(t, shared.RemoveEventHandler(first))
 				require.NoError(t, shared.RemoveEventHandler(first), "twice")
-				require.NoError(t, cache.ShutDownEventHandler(shared, first))
+				awaitRemoved(first)
 				c := pods.Create(onNode("ns", "c", "n2"))
 				told(late, "add "+describe(c)+" initial=false")
 				told(early)
@@ -265,7 +265,14 @@ func TestHandlerRemovesItself(t *testing.T) {
 	require.NoError(t, err)
 	running(t, shared.RunWithContext)
 	require.NoError(t, <-removed)
-	require.NoError(t, cache.ShutDownEventHandler(shared, registered))
+	awaitRemoved(registered)
+}
+
+// awaitRemoved is cache.ShutDownEventHandler, for client-go's own informers since 0.37 only.
+func awaitRemoved(registered cache.ResourceEventHandlerRegistration) {
+	if r, ok := registered.(interface{ ShutdownChan() <-chan struct{} }); ok {
+		<-r.ShutdownChan()
+	}
 }
 
 // TestRemovedAtOnce: RemoveEventHandler drops the handler before it returns, even one that is at
@@ -286,7 +293,7 @@ func TestRemovedAtOnce(t *testing.T) {
 	require.NoError(t, shared.RemoveEventHandler(registered))
 	require.Empty(t, status().Handlers)
 	release()
-	require.NoError(t, cache.ShutDownEventHandler(shared, registered))
+	awaitRemoved(registered)
 	stop()
 	_, err = shared.AddEventHandler(&transcript{})
 	require.ErrorIs(t, err, informer.ErrStopped)

@@ -1,95 +1,87 @@
 package podapi
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"reflect"
+	"sync"
 
-// dropNewer removes the fields of k8s.io/api that Kubernetes 1.36 lacks: its decoder drops them as
-// unknown. Empty this function when the package follows a newer release.
-func dropNewer(pod *corev1.Pod) {
-	pod.Spec.EvictionResponders = nil
-	pod.Status.VolumeHealth = nil
-	for i := range pod.Status.NodeAllocatableResourceClaimStatuses {
-		status := &pod.Status.NodeAllocatableResourceClaimStatuses[i]
-		status.Mapping, status.Overhead = nil, nil
-	}
-	for i := range pod.Spec.Volumes {
-		dropNewerVolume(&pod.Spec.Volumes[i].VolumeSource)
-	}
-	for _, c := range containers(&pod.Spec) {
-		for i := range c.VolumeMounts {
-			c.VolumeMounts[i].BindMountOptions = nil
-		}
-		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
-			if probe == nil {
-				continue
-			}
-			dropNewerHTTPGet(probe.HTTPGet)
-			if probe.GRPC != nil {
-				probe.GRPC.Mode = nil
-			}
-		}
-		if c.Lifecycle == nil {
-			continue
-		}
-		for _, hook := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
-			if hook != nil {
-				dropNewerHTTPGet(hook.HTTPGet)
-			}
-		}
-	}
+	corev1 "k8s.io/api/core/v1"
+)
+
+// newer are the fields of k8s.io/api, by type, that Kubernetes 1.36 lacks. They are named, for the
+// k8s.io/api of an older release does not have them. Empty this when the package follows a newer
+// release.
+var newer = map[string][]string{
+	"ClusterTrustBundleProjection":       {"User"},
+	"ConfigMapVolumeSource":              {"DefaultUser"},
+	"DownwardAPIVolumeFile":              {"User"},
+	"DownwardAPIVolumeSource":            {"DefaultUser"},
+	"EmptyDirVolumeSource":               {"Mode"},
+	"GRPCAction":                         {"Mode"},
+	"HTTPGetAction":                      {"Protocol"},
+	"KeyToPath":                          {"User"},
+	"NodeAllocatableResourceClaimStatus": {"Mapping", "Overhead"},
+	"PodCertificateProjection":           {"User"},
+	"PodSpec":                            {"EvictionResponders"},
+	"PodStatus":                          {"VolumeHealth"},
+	"ProjectedVolumeSource":              {"DefaultUser"},
+	"SecretVolumeSource":                 {"DefaultUser"},
+	"ServiceAccountTokenProjection":      {"User"},
+	"VolumeMount":                        {"BindMountOptions"},
 }
 
-func dropNewerHTTPGet(get *corev1.HTTPGetAction) {
-	if get != nil {
-		get.Protocol = nil
-	}
+// dropNewer removes the newer fields: the decoder of Kubernetes 1.36 drops them as unknown.
+func dropNewer(pod *corev1.Pod) { podWalk().drop(reflect.ValueOf(pod).Elem()) }
+
+// walk is the way to the newer fields of a type. Branches without one are left out.
+type walk struct {
+	clears []int         // fields
+	enters map[int]*walk // by field: of its type, behind pointers and slices
 }
 
-func dropNewerVolume(source *corev1.VolumeSource) {
-	if source.EmptyDir != nil {
-		source.EmptyDir.Mode = nil
+var podWalk = sync.OnceValue(func() *walk { return walkOf(reflect.TypeFor[corev1.Pod]()) })
+
+// walkOf is nil if nothing in t is newer. No type of a pod contains itself.
+func walkOf(t reflect.Type) *walk {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
 	}
-	if source.Secret != nil {
-		source.Secret.DefaultUser = nil
-		dropItemUsers(source.Secret.Items)
+	if t.Kind() != reflect.Struct {
+		return nil
 	}
-	if source.ConfigMap != nil {
-		source.ConfigMap.DefaultUser = nil
-		dropItemUsers(source.ConfigMap.Items)
-	}
-	if source.DownwardAPI != nil {
-		source.DownwardAPI.DefaultUser = nil
-		dropFileUsers(source.DownwardAPI.Items)
-	}
-	if source.Projected == nil {
-		return
-	}
-	source.Projected.DefaultUser = nil
-	for _, projection := range source.Projected.Sources {
-		switch {
-		case projection.Secret != nil:
-			dropItemUsers(projection.Secret.Items)
-		case projection.ConfigMap != nil:
-			dropItemUsers(projection.ConfigMap.Items)
-		case projection.DownwardAPI != nil:
-			dropFileUsers(projection.DownwardAPI.Items)
-		case projection.ServiceAccountToken != nil:
-			projection.ServiceAccountToken.User = nil
-		case projection.ClusterTrustBundle != nil:
-			projection.ClusterTrustBundle.User = nil
-		case projection.PodCertificate != nil:
-			projection.PodCertificate.User = nil
+	w := walk{enters: map[int]*walk{}}
+	for _, name := range newer[t.Name()] {
+		if field, ok := t.FieldByName(name); ok {
+			w.clears = append(w.clears, field.Index[0])
 		}
 	}
-}
-
-func dropItemUsers(items []corev1.KeyToPath) {
-	for i := range items {
-		items[i].User = nil
+	for i := range t.NumField() {
+		if inner := walkOf(t.Field(i).Type); inner != nil {
+			w.enters[i] = inner
+		}
 	}
+	if len(w.clears)+len(w.enters) == 0 {
+		return nil
+	}
+	return &w
 }
 
-func dropFileUsers(files []corev1.DownwardAPIVolumeFile) {
-	for i := range files {
-		files[i].User = nil
+func (w *walk) drop(v reflect.Value) {
+	switch {
+	case w == nil:
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			w.drop(v.Index(i))
+		}
+	case v.Kind() == reflect.Pointer:
+		if !v.IsNil() {
+			w.drop(v.Elem())
+		}
+	default:
+		for _, i := range w.clears {
+			v.Field(i).SetZero()
+		}
+		for i, inner := range w.enters {
+			inner.drop(v.Field(i))
+		}
 	}
 }

@@ -3,6 +3,7 @@ package podapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,7 +58,12 @@ func unmarshal(t *testing.T, text string, into any) {
 	require.NoError(t, err, text)
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
-	require.NoError(t, decoder.Decode(into), text)
+	err = decoder.Decode(into)
+	if _, newest := reflect.TypeFor[corev1.PodSpec]().FieldByName("EvictionResponders"); !newest && err != nil &&
+		strings.Contains(err.Error(), "unknown field") {
+		t.Skipf("an older k8s.io/api has no such field: %v", err)
+	}
+	require.NoError(t, err, text)
 }
 
 func testRules(t *testing.T, where string, rules []rule) {

@@ -2,6 +2,7 @@ package podapi
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,12 +24,12 @@ func (v *validator) scheduling() {
 	v.tolerations(v.spec.Tolerations, specPath.Child("tolerations"))
 	v.gates()
 	v.spread()
-	if group := v.spec.SchedulingGroup; group != nil {
+	if group, ok := podGroup(v.spec); ok {
 		at := specPath.Child("schedulingGroup", "podGroupName")
-		if group.PodGroupName == nil {
+		if group == nil {
 			v.invalid(at, "a scheduling group needs one")
 		} else {
-			v.messages(at, validation.NameIsDNSSubdomain(*group.PodGroupName, false))
+			v.messages(at, validation.NameIsDNSSubdomain(*group, false))
 		}
 	}
 	affinity, at := v.spec.Affinity, specPath.Child("affinity")
@@ -46,6 +47,16 @@ func (v *validator) scheduling() {
 		v.podAffinity(pods.RequiredDuringSchedulingIgnoredDuringExecution,
 			pods.PreferredDuringSchedulingIgnoredDuringExecution, at.Child("podAntiAffinity"))
 	}
+}
+
+// podGroup is the name of the scheduling group, and whether there is one. It is read by its field's
+// name, for the k8s.io/api of 1.35 does not have the field.
+func podGroup(spec *corev1.PodSpec) (name *string, ok bool) {
+	group := reflect.ValueOf(spec).Elem().FieldByName("SchedulingGroup")
+	if !group.IsValid() || group.IsNil() {
+		return nil, false
+	}
+	return group.Elem().FieldByName("PodGroupName").Interface().(*string), true
 }
 
 // gates hold a pod back from the scheduler, so a pod with a node cannot have any.

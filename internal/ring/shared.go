@@ -24,7 +24,8 @@ const fewSlots = 64
 // NewShared makes an empty ring.
 func NewShared[E any]() *Shared[E] {
 	r := &Shared[E]{}
-	r.slots.Store(new(make([]atomic.Pointer[E], fewSlots)))
+	slots := make([]atomic.Pointer[E], fewSlots)
+	r.slots.Store(&slots)
 	return r
 }
 

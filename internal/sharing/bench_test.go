@@ -33,7 +33,7 @@ func benchPod(i int) *corev1.Pod {
 	}
 	for _, manager := range []string{"kube-controller-manager", "kubelet"} {
 		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1",
-			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:tier":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:env":{},"f:image":{}}}}}`)})
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:tier":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:env":{},"f:image":{}}}}}`)}})
 	}
 	for _, name := range []string{"web", "sidecar"} {
 		c := corev1.Container{Name: name, Image: "registry.example/" + app + "/" + name, Resources: corev1.ResourceRequirements{

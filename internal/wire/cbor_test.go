@@ -88,7 +88,7 @@ func TestAppendJSONOfObjects(t *testing.T) {
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"b": "1", "a": "2"}, ManagedFields: []metav1.ManagedFieldsEntry{{
-			Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{".":{},"f:labels":{}}}`),
+			Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{".":{},"f:labels":{}}}`)},
 		}}},
 	}
 	item, err := direct.Marshal(pod)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -62,7 +62,7 @@ func decodeObject(data []byte, object metav1.Object, kind schema.GroupVersionKin
 	}
 	// The API server's rule for names of any kind. Keys are made of both.
 	for field, name := range map[string]string{"name": object.GetName(), "namespace": object.GetNamespace()} {
-		if wrong := content.IsPathSegmentName(name); len(wrong) > 0 {
+		if wrong := path.IsValidPathSegmentName(name); len(wrong) > 0 {
 			return fmt.Errorf("metadata.%s %s", field, wrong[0])
 		}
 	}
@@ -73,11 +73,11 @@ func decodeObject(data []byte, object metav1.Object, kind schema.GroupVersionKin
 // objectKey is the key of an object with a valid name.
 func objectKey(namespace, name string) string {
 	switch {
-	case name == "", len(content.IsPathSegmentName(name)) > 0:
+	case name == "", len(path.IsValidPathSegmentName(name)) > 0:
 		return ""
 	case namespace == "":
 		return name
-	case len(content.IsPathSegmentName(namespace)) > 0:
+	case len(path.IsValidPathSegmentName(namespace)) > 0:
 		return ""
 	}
 	return namespace + "/" + name

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
@@ -78,7 +79,7 @@ func newFuzzed(t testing.TB) *apiserver.Server {
 	_, err = apiserver.Serve(s, watchcache.Pods()).Create(pod("a"))
 	require.NoError(t, err)
 	_, err = apiserver.Serve(s, builtin.Of[*appsv1.Deployment]()).Create(&appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)},
 	})
 	require.NoError(t, err)
 	widgets := watchcache.Resource[*unstructured.Unstructured]{Group: "e2e.dev", Version: "v1", Plural: "widgets", Kind: "Widget"}

@@ -17,6 +17,7 @@ import (
 	autoscalingac "k8s.io/client-go/applyconfigurations/autoscaling/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 	"github.com/tributary-go/tributary/watchcache/builtin"
@@ -86,7 +87,7 @@ func front() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "front"},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
@@ -142,7 +143,7 @@ func TestApply(t *testing.T) {
 	require.NoError(t, err)
 	for range 2 {
 		applied, err := deployments.Patch(t.Context(), "front", types.ApplyPatchType, []byte(configuration),
-			metav1.PatchOptions{FieldManager: "me", Force: new(true)})
+			metav1.PatchOptions{FieldManager: "me", Force: ptr.To(true)})
 		require.NoError(t, err)
 		require.True(t, applied.Spec.Paused)
 		require.Equal(t, "i", applied.Spec.Template.Spec.Containers[0].Image)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -156,10 +157,10 @@ func TestGracefulDeletion(t *testing.T) {
 	require.NotNil(t, marked.DeletionTimestamp)
 	require.EqualValues(t, 30, *marked.DeletionGracePeriodSeconds)
 	require.EqualValues(t, 2, marked.Generation)
-	again, err := pods.Delete("ns", "a", metav1.DeleteOptions{GracePeriodSeconds: new(int64(60))})
+	again, err := pods.Delete("ns", "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](60)})
 	require.NoError(t, err)
 	require.Same(t, marked, again, "a grace period is only shortened")
-	_, err = pods.Delete("ns", "a", metav1.DeleteOptions{GracePeriodSeconds: new(int64(5))})
+	_, err = pods.Delete("ns", "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](5)})
 	require.NoError(t, err)
 	_, err = pods.Delete("ns", "a", *metav1.NewDeleteOptions(0))
 	require.NoError(t, err)
@@ -229,8 +230,8 @@ func TestDeletePreconditions(t *testing.T) {
 		_, err := pods.Delete("ns", "a", metav1.DeleteOptions{Preconditions: &p})
 		require.True(t, apierrors.IsConflict(err), "%v", err)
 	}
-	refuse(metav1.Preconditions{UID: new(types.UID("another"))})
-	refuse(metav1.Preconditions{ResourceVersion: new("1")})
+	refuse(metav1.Preconditions{UID: ptr.To[types.UID]("another")})
+	refuse(metav1.Preconditions{ResourceVersion: ptr.To("1")})
 	_, err := pods.Delete("ns", "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID: &a.UID, ResourceVersion: &a.ResourceVersion,
 	}})

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/watchcache/internal/object"
 )
@@ -98,7 +99,7 @@ func (c *Collection[T]) startGrace(obj T, requested *int64) (pending, changed bo
 		return false, false
 	}
 	if requested != nil && *requested < 0 {
-		requested = new(int64(1)) // the API server's reading of a negative period
+		requested = ptr.To[int64](1) // the API server's reading of a negative period
 	}
 	running, since := obj.GetDeletionGracePeriodSeconds(), obj.GetDeletionTimestamp()
 	switch {

@@ -3,8 +3,8 @@ package collection
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/tributary-go/tributary/store"
@@ -57,7 +57,7 @@ func traitsOf[T store.Object](r watchcache.Resource[T]) traits {
 
 func pathSegment(name string, prefix bool) []string {
 	if prefix {
-		return content.IsPathSegmentPrefix(name)
+		return path.IsValidPathSegmentPrefix(name)
 	}
-	return content.IsPathSegmentName(name)
+	return path.IsValidPathSegmentName(name)
 }

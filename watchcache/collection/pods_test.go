@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/watchcache"
 )
@@ -18,7 +19,7 @@ func TestPodColumns(t *testing.T) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: state, Ready: ready, RestartCount: restarts}}
 		}
 	}
-	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }
+	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }
 	for name, row := range map[string]struct {
 		pod                     *corev1.Pod
 		ready, status, restarts string
@@ -56,13 +57,13 @@ func TestPodGracePeriod(t *testing.T) {
 	require.EqualValues(t, 0, grace(pod("a")))
 	require.EqualValues(t, 30, grace(pod("a", onNode("n1"))))
 	require.EqualValues(t, 5, grace(pod("a", onNode("n1"), func(p *corev1.Pod) {
-		p.Spec.TerminationGracePeriodSeconds = new(int64(5))
+		p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](5)
 	})))
 	require.EqualValues(t, 0, grace(pod("a", onNode("n1"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })))
 
 	pods := newPods(t)
 	create(t, pods, pod("a", onNode("n1")))
-	marked, err := pods.Delete("ns", "a", metav1.DeleteOptions{GracePeriodSeconds: new(int64(-9))})
+	marked, err := pods.Delete("ns", "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](-9)})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, *marked.DeletionGracePeriodSeconds, "a negative period is read as one second")
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/tributary-go/tributary/informer"
-	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/informer/enqueue"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -36,7 +36,7 @@ func main() {
 	pods := informer.New(source, informer.WithIndexes(byNode))
 	queue := workqueue.NewTyped[string]()
 	context.AfterFunc(ctx, queue.ShutDown)
-	handler, err := pods.AddHandler(clientgo.Enqueue(queue, nodesOf))
+	handler, err := pods.AddHandler(enqueue.Keys(queue, nodesOf))
 	if err != nil {
 		log.Fatal(err)
 	}

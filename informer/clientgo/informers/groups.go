@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/informers/events"
 	"k8s.io/client-go/informers/extensions"
 	"k8s.io/client-go/informers/flowcontrol"
-	"k8s.io/client-go/informers/lifecycle"
 	"k8s.io/client-go/informers/networking"
 	"k8s.io/client-go/informers/node"
 	"k8s.io/client-go/informers/policy"
@@ -72,10 +71,6 @@ func (f *factory) Extensions() extensions.Interface {
 
 func (f *factory) Flowcontrol() flowcontrol.Interface {
 	return flowcontrol.New(f, f.namespace, nil)
-}
-
-func (f *factory) Lifecycle() lifecycle.Interface {
-	return lifecycle.New(f, f.namespace, nil)
 }
 
 func (f *factory) Networking() networking.Interface {

@@ -1,4 +1,6 @@
-package clientgo
+// Package enqueue joins handlers and workqueues, in which a controller keeps what it has to
+// reconcile.
+package enqueue
 
 import (
 	"slices"
@@ -11,19 +13,19 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Enqueue is a handler for [informer.Informer.AddHandler] that adds keys to a queue. It adds the
+// Keys is a handler for [informer.Informer.AddHandler] that adds keys to a queue. It adds the
 // keys of the object before and after the change, each once. So the former owners of a moved or
 // deleted object are reconciled too.
 //
 // keys may return the owners of the object, or its own key by [store.KeyOf]; no keys add nothing.
-// keys is called on the handler's goroutine. A queue that has been shut down ignores keys. Enqueue
+// keys is called on the handler's goroutine. A queue that has been shut down ignores keys. Keys
 // panics if the queue or the function is nil.
-func Enqueue[T store.Object, K comparable](queue workqueue.TypedInterface[K], keys func(obj T) []K) func(informer.Event[T]) {
+func Keys[T store.Object, K comparable](queue workqueue.TypedInterface[K], keys func(obj T) []K) func(informer.Event[T]) {
 	switch {
 	case null.Is(queue):
-		panic("clientgo: Enqueue: the queue is nil")
+		panic("enqueue: Keys: the queue is nil")
 	case keys == nil:
-		panic("clientgo: Enqueue: the function that returns the keys is nil")
+		panic("enqueue: Keys: the function that returns the keys is nil")
 	}
 	return func(e informer.Event[T]) {
 		var added []K

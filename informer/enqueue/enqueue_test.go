@@ -1,0 +1,73 @@
+package enqueue_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/informer/enqueue"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+func onNode(name, node string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
+}
+
+// TestKeys follows a pod that moves: both its old and its new node are enqueued.
+func TestKeys(t *testing.T) {
+	pods := listwatchtest.New(t, watchcache.Pods())
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	defer queue.ShutDown()
+	events := informer.New(pods.ListerWatcher())
+	h, err := events.AddHandler(enqueue.Keys(queue, func(p *corev1.Pod) []string {
+		if p.Spec.NodeName == "" {
+			return nil
+		}
+		return []string{p.Spec.NodeName, p.Spec.NodeName}
+	}))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- events.Run(ctx) }()
+	defer func() {
+		cancel()
+		require.NoError(t, <-ended)
+	}()
+	require.NoError(t, h.WaitSynced(t.Context()))
+
+	next := func() string {
+		key, _ := queue.Get()
+		queue.Done(key)
+		return key
+	}
+	pods.Create(onNode("pending", ""))
+	a := pods.Create(onNode("a", "n1"))
+	require.Equal(t, "n1", next())
+	a = a.DeepCopy()
+	a.Spec.NodeName = "n2"
+	pods.Update(a)
+	require.ElementsMatch(t, []string{"n1", "n2"}, []string{next(), next()})
+	pods.Remove(a)
+	require.Equal(t, "n2", next())
+	require.NoError(t, events.WaitForDeletion(t.Context(), a))
+	h.Remove()
+	require.Zero(t, queue.Len(), "each key once")
+}
+
+// TestKeysOfNothing: what is missing is a mistake in the program.
+func TestKeysOfNothing(t *testing.T) {
+	queue := workqueue.NewTyped[string]()
+	defer queue.ShutDown()
+	require.PanicsWithValue(t, "enqueue: Keys: the function that returns the keys is nil", func() {
+		enqueue.Keys[*corev1.Pod](queue, nil)
+	})
+	require.PanicsWithValue(t, "enqueue: Keys: the queue is nil", func() {
+		enqueue.Keys[*corev1.Pod, string](nil, func(*corev1.Pod) []string { return nil })
+	})
+}
