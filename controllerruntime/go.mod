@@ -49,6 +49,7 @@ require (
 	github.com/prometheus/common v0.70.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/tributary-go/tributary/informer/clientgo v0.0.0-00010101000000-000000000000
 	github.com/x448/float16 v0.8.4 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
@@ -75,3 +76,5 @@ require (
 )
 
 replace github.com/tributary-go/tributary => ../
+
+replace github.com/tributary-go/tributary/informer/clientgo => ../informer/clientgo

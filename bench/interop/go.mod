@@ -46,6 +46,7 @@ require (
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.70.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
+	github.com/tributary-go/tributary/informer/clientgo v0.0.0-00010101000000-000000000000
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
@@ -73,3 +74,5 @@ replace github.com/tributary-go/tributary => ../../
 replace github.com/tributary-go/tributary/bench => ../
 
 replace github.com/tributary-go/tributary/controllerruntime => ../../controllerruntime
+
+replace github.com/tributary-go/tributary/informer/clientgo => ../../informer/clientgo

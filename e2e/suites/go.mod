@@ -55,6 +55,7 @@ require (
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/tributary-go/tributary/informer/clientgo v0.0.0-00010101000000-000000000000
 	github.com/x448/float16 v0.8.4 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.69.0 // indirect
@@ -103,3 +104,5 @@ replace github.com/tributary-go/tributary => ../..
 replace github.com/tributary-go/tributary/controllerruntime => ../../controllerruntime
 
 replace github.com/tributary-go/tributary/crd => ../../crd
+
+replace github.com/tributary-go/tributary/informer/clientgo => ../../informer/clientgo

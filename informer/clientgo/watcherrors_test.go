@@ -110,7 +110,7 @@ func TestReallyCrash(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		require.NoError(t, shared.RemoveEventHandler(handle))
-		require.NoError(t, cache.ShutDownEventHandler(shared, handle))
+		awaitRemoved(handle)
 		stop()
 		require.Zero(t, time.Since(began))
 	})

@@ -73,7 +73,10 @@ func NewFilteredSharedInformerFactory(
 
 // WithNamespace keeps one namespace. Types in cluster scope are not narrowed.
 func WithNamespace(namespace string) SharedInformerOption {
-	return func(s *settings) { s.namespace = namespace }
+	return func(s *settings) {
+		s.namespace = namespace
+		s.factory = append(s.factory, informers.WithNamespace(namespace))
+	}
 }
 
 // WithTweakListOptions narrows all collections. tweak is called once: the label and field selectors
@@ -88,6 +91,7 @@ func WithTweakListOptions(tweak internalinterfaces.TweakListOptionsFunc) SharedI
 		for _, selector := range selectors {
 			s.narrow = append(s.narrow, selector)
 		}
+		s.factory = append(s.factory, informers.WithTweakListOptions(tweak))
 	}
 }
 

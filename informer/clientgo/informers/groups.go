@@ -23,7 +23,9 @@ import (
 	"k8s.io/client-go/informers/storagemigration"
 )
 
-// The groups' informers come from this factory, and so from its InformerFor.
+// The groups' informers come from this factory, and so from its InformerFor. A group that is not
+// here, since the oldest client-go lacks it, comes from client-go's factory: its informers are
+// client-go's, unless ForResource has made them.
 
 func (f *factory) Admissionregistration() admissionregistration.Interface {
 	return admissionregistration.New(f, f.namespace, nil)
