@@ -100,8 +100,10 @@ func metaOf(list runtime.Object) (metav1.ListMeta, error) {
 	if err != nil {
 		return metav1.ListMeta{}, err
 	}
-	if typed, ok := m.(*metav1.ListMeta); ok {
-		return *typed, nil // with what newer releases have added
+	if accessor, ok := list.(metav1.ListMetaAccessor); ok {
+		if typed, ok := accessor.GetListMeta().(*metav1.ListMeta); ok {
+			return *typed, nil // with the fields that newer releases have added
+		}
 	}
 	return metav1.ListMeta{
 		ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue(), RemainingItemCount: m.GetRemainingItemCount(),
