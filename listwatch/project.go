@@ -83,7 +83,10 @@ func (p projection[T, U]) watch(ctx context.Context, request metav1.ListOptions)
 	source, convert := p.begin("watch")
 	return func(yield func(Event[U], error) bool) {
 		for event, err := range source.Watch(ctx, request) {
-			out := Event[U]{Type: event.Type, ResourceVersion: event.ResourceVersion, InitialEventsEnd: event.InitialEventsEnd, kind: event.kind}
+			out := Event[U]{
+				Type: event.Type, ResourceVersion: event.ResourceVersion, InitialEventsEnd: event.InitialEventsEnd,
+				DifferenceBegins: event.DifferenceBegins, DifferenceEnds: event.DifferenceEnds, kind: event.kind,
+			}
 			if err == nil && !pointer.None(event.Object) {
 				out.Object, err = convert(event.Object)
 				if err != nil {

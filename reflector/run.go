@@ -279,7 +279,15 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	defer r.closeOpen()
 	o := outcome{}
 	p := position{at: s.options.ResourceVersion, before: s.options.ResourceVersion, unordered: r.unordered}
+	var d *missed[T] // the difference that is under way
 	for event, err := range w.events {
+		if d != nil || event.DifferenceBegins || event.DifferenceEnds {
+			o.contacts++
+			if d, o.err = r.collect(d, &p, w, event, err); o.err != nil {
+				break
+			}
+			continue
+		}
 		if !r.take(&o, &p, w, event, err) {
 			break
 		}

@@ -42,7 +42,7 @@ const (
 
 // laneOf finds or makes the lane of a selection.
 func (d *dispatch[T]) laneOf(s *selection[T]) *lane[T] {
-	if s.everything() {
+	if s.readsWindow() {
 		return &d.everything
 	}
 	e := s.narrowest
@@ -228,7 +228,7 @@ func (c *Cache[T]) join(w *Watcher[T]) bool {
 	var own []*change[T]
 	next := w.position
 	find := func() (ok bool) {
-		for ; !w.keep.everything(); next++ {
+		for ; !w.keep.readsWindow(); next++ {
 			ch, ok := c.window.Read(next)
 			if ch == nil || !ok {
 				return ok

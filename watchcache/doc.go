@@ -38,6 +38,8 @@
 //     TestNobodyIsCutForValuesThatOthersShare). It is cut for more changes of its own than a window
 //     holds (TestASlowWatcherIsCutForItsOwnChanges), or than its share of the bytes that slow
 //     watchers may keep (TestTheBacklogOfOneIsNotTheLossOfAnother).
+//     A watcher that permits it is told a difference in place of a 410: see [Request].
+//     A reflector takes it as a whole (TestDifferencesMakeTheTruth).
 //  7. With [WithUpstream], a read that names no version shows every write that the upstream had
 //     made before (TestReadsWithoutAVersionAreProvenFresh), and the version of another collection
 //     needs no event (TestComparedStatesAreTheTruth). Without, it shows the present copy.

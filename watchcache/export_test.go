@@ -2,6 +2,9 @@ package watchcache
 
 import "github.com/tributary-go/tributary/store"
 
+// RequestOf is the request of options.
+var RequestOf = requestOf
+
 // Held is what a cache has for its watchers.
 type Held struct {
 	Triggers, Members, Backlogged, Window int

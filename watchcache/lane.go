@@ -32,6 +32,7 @@ type lane[T store.Object] struct {
 	gone    uint64       // one more than the number of the last change that was dropped unread
 	last    uint64       // one more than the number of the last change that came
 	few     [1]*change[T]
+	touched touched
 }
 
 // add takes a change in, and returns the watchers to wake: see [wakeAll]. The cache's mu is held.
@@ -107,9 +108,18 @@ func (l *lane[T]) forget(n int, b *backlog[T]) {
 	}
 }
 
+// readByAll forgets what all members have read.
+func (l *lane[T]) readByAll(b *backlog[T]) {
+	l.forget(len(l.changes), b)
+	l.untouch(l.gone, b)
+}
+
 // lose drops the n oldest changes: whoever has not read them gets a 410.
 func (l *lane[T]) lose(n int, b *backlog[T]) {
 	if n > 0 {
+		for _, c := range l.changes[:n] {
+			l.touch(c, b)
+		}
 		l.gone = l.changes[n-1].number + 1
 		l.forget(n, b)
 	}
@@ -121,6 +131,7 @@ func (l *lane[T]) loseAll(number uint64, b *backlog[T]) {
 	defer l.mu.Unlock()
 	l.forget(len(l.changes), b)
 	l.gone = number
+	l.untouch(number, b)
 }
 
 // read copies the next changes from position on; ok is false if one of them is lost. What a
@@ -157,7 +168,7 @@ func (l *lane[T]) park(ctx context.Context, w *Watcher[T]) bool {
 	}
 	w.isParked = true
 	if l.waiting++; l.waiting == l.members {
-		l.forget(len(l.changes), &w.cache.window.backlog)
+		l.readByAll(&w.cache.window.backlog)
 	}
 	w.nextParked, w.previousParked = l.parked, nil
 	if l.parked != nil {
@@ -235,7 +246,7 @@ func (l *lane[T]) leave(b *backlog[T]) (empty bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.members--; l.waiting == l.members {
-		l.forget(len(l.changes), b)
+		l.readByAll(b)
 	}
 	return l.members == 0
 }
@@ -246,6 +257,7 @@ type backlog[T store.Object] struct {
 	most  int64
 	used  atomic.Int64 // a change counts once, however many lanes keep it
 	held  atomic.Int64 // how many are kept; one that two lanes keep counts twice
+	keys  atomic.Int64 // of objects of which lanes have lost changes
 	queue []*lane[T]   // that keep some, or have done so
 }
 

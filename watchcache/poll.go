@@ -32,11 +32,14 @@ func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool
 			return nil, false, err
 		}
 	}
-	if w.lane.Load() == nil && !w.keep.everything() {
+	if w.lane.Load() == nil && !w.keep.readsWindow() {
 		w.cache.join(w)
 	}
 	for ctx.Err() == nil {
 		if events := w.initialEvents(); len(events) > 0 {
+			return events, false, nil
+		}
+		if events := w.offeredEvents(); len(events) > 0 {
 			return events, false, nil
 		}
 		called, complete := w.called(ctx) || w.timed() && w.timer == nil, uint64(0)

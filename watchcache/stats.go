@@ -15,7 +15,7 @@ type stats struct {
 	received, initial                atomic.Uint64
 	lists, fetched, returned         atomic.Uint64
 	proven, unproven                 atomic.Uint64
-	tooSlow, tooOld                  atomic.Uint64
+	tooSlow, tooOld, differences     atomic.Uint64
 	watchers                         atomic.Int64
 	lagged, lag, readsWaited, waited atomic.Int64 // lag and waited in nanoseconds
 }
@@ -73,6 +73,7 @@ var (
 	bytesGauge     = ours.Gauge("bytes", "Estimated bytes of old versions of objects that the watch cache holds.", "group", "resource")
 	encodingsGauge = ours.Gauge("encoding_bytes", "Bytes of encoded events that the watch cache holds.", "group", "resource")
 	tooOldTotal    = ours.Counter("too_old_watches_total", "Watches that began at a version which is forgotten, or lost their place to a new history.", "group", "resource")
+	offeredTotal   = ours.Counter("differences_total", "Differences told to watchers in place of changes that they have missed.", "group", "resource")
 	laggedTotal    = ours.Counter("delivery_lag_seconds_count", "Events whose lag was measured: each delivery of one change in 64.", "group", "resource")
 	lagTotal       = ours.Counter("delivery_lag_seconds_sum", "Time of measured events from their arrival until their watcher took them.", "group", "resource")
 )
@@ -112,6 +113,7 @@ func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
 		bytesGauge.Of(float64(bytes), labels...),
 		encodingsGauge.Of(float64(c.encodings.held()), labels...),
 		tooOldTotal.Of(count(&s.tooOld), labels...),
+		offeredTotal.Of(count(&s.differences), labels...),
 		laggedTotal.Of(float64(s.lagged.Load()), labels...),
 		lagTotal.Of(seconds(&s.lag), labels...),
 	})

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/difference"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -29,7 +30,7 @@ func (r Request) wantsState(version uint64) bool {
 func (c *Cache[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
 	var w *Watcher[T]
 	r, err := requestOf(options)
-	if err == nil {
+	if r.Differences = difference.Permitted(ctx); err == nil {
 		w, err = c.Watcher(r)
 	}
 	return func(yield func(listwatch.Event[T], error) bool) {

@@ -61,6 +61,7 @@ type Watcher[T store.Object] struct {
 
 	gap        *gap          // in which the last change was
 	difference []Delivery[T] // what it has seen of the gap
+	offered    []Delivery[T] // what is still to be sent of a difference
 
 	events  []Delivery[T]  // what was last read
 	one     [1]Delivery[T] // room for it, most of the time
@@ -84,6 +85,7 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 	if err != nil {
 		return nil, err
 	}
+	keep.differences = r.Differences
 	keep.narrow(present.present)
 	w := &Watcher[T]{
 		cache: c, keep: keep, bookmarks: r.AllowWatchBookmarks, sendState: r.wantsState(version),
@@ -279,6 +281,9 @@ func (w *Watcher[T]) read() (more bool, err error) {
 		ok = w.readWindow()
 	}
 	if !ok && len(w.events) == 0 {
+		if w.offerDifference() {
+			return true, nil
+		}
 		if w.position < w.cache.lost.Load() || w.gap != nil {
 			w.cache.stats.tooOld.Add(1)
 		} else {
