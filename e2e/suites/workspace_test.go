@@ -23,6 +23,7 @@ type workspace struct {
 	t       testing.TB
 	module  string // its path
 	version string
+	pins    string // the folder whose go.mod has the module's version
 	folder  string // the copy
 	modfile string
 }
@@ -31,25 +32,40 @@ type workspace struct {
 // first if need be.
 func newWorkspace(t testing.TB, module string) *workspace {
 	t.Helper()
+	return newPinned(t, module, ".")
+}
+
+// newPinned is newWorkspace with the go.mod of another folder: the versions that some programs need
+// are no concern of the others.
+func newPinned(t testing.TB, module, pins string) *workspace {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("builds and runs the tests of other modules: not under -short")
 	}
+	w := &workspace{t: t, module: module, pins: pins, folder: filepath.Join(t.TempDir(), "module")}
 	var from struct{ Version, Dir string }
-	require.NoError(t, json.Unmarshal(output(t, exec.Command("go", "list", "-m", "-json", module)), &from))
+	require.NoError(t, json.Unmarshal(output(t, w.command("list", "-m", "-json", module)), &from))
 	if from.Dir == "" { // known, but not fetched
-		require.NoError(t, json.Unmarshal(output(t, exec.Command("go", "mod", "download", "-json", module)), &from))
+		require.NoError(t, json.Unmarshal(output(t, w.command("mod", "download", "-json", module)), &from))
 	}
-	w := &workspace{t: t, module: module, version: from.Version, folder: filepath.Join(t.TempDir(), "module")}
+	w.version = from.Version
 	require.NoError(t, os.CopyFS(w.folder, os.DirFS(from.Dir)))
 	w.modfile = filepath.Join(filepath.Dir(w.folder), "go.mod")
-	goMod, err := os.ReadFile("go.mod")
+	goMod, err := os.ReadFile(filepath.Join(pins, "go.mod"))
 	require.NoError(t, err)
-	goSum, err := os.ReadFile("go.sum")
+	goSum, err := os.ReadFile(filepath.Join(pins, "go.sum"))
 	require.NoError(t, err)
 	goMod = fmt.Appendf(goMod, "\nreplace %s => %s\n", module, w.folder)
 	require.NoError(t, os.WriteFile(w.modfile, goMod, 0o644))
 	require.NoError(t, os.WriteFile(strings.TrimSuffix(w.modfile, "mod")+"sum", goSum, 0o644))
 	return w
+}
+
+// command is a go command among the versions of the workspace.
+func (w *workspace) command(arguments ...string) *exec.Cmd {
+	command := exec.Command("go", arguments...)
+	command.Dir = w.pins
+	return command
 }
 
 // file is the path of one of the copy's files.
@@ -119,7 +135,7 @@ func (w *workspace) build(packagePath string, flags ...string) (binary string) {
 	w.t.Helper()
 	binary = filepath.Join(filepath.Dir(w.folder), strings.ReplaceAll(packagePath, "/", "-")+".test")
 	arguments := append([]string{"test", "-c", "-trimpath", "-vet=off", "-modfile=" + w.modfile, "-o", binary}, flags...)
-	output(w.t, exec.Command("go", append(arguments, w.module+"/"+packagePath)...))
+	output(w.t, w.command(append(arguments, w.module+"/"+packagePath)...))
 	return binary
 }
 

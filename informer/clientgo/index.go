@@ -12,7 +12,8 @@ import (
 // index is updated at each query by the difference between the snapshot of its last query and the
 // newest.
 type index[T store.Object] struct {
-	values cache.IndexFunc
+	values  cache.IndexFunc
+	implied bool // it was not asked for: GetIndexers leaves it out
 
 	mu    sync.RWMutex
 	at    store.Snapshot[T]

@@ -208,7 +208,9 @@ func TestIndexerErrors(t *testing.T) {
 	}
 	require.NotContains(t, x.GetIndexers(), "fine", "all or none")
 	require.Nil(t, x.ListIndexFuncValues("colour"))
+	require.NotContains(t, x.GetIndexers(), cache.NamespaceIndex, "which nobody has added")
 	require.NoError(t, x.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), "as factories do")
+	require.Contains(t, x.GetIndexers(), cache.NamespaceIndex)
 	require.Len(t, x.List(), 1, "a replacement that fails leaves the old content")
 	require.NoError(t, x.Delete(cache.DeletedFinalStateUnknown{Key: "ns/a", Obj: onNode("ns", "a", "")}))
 	require.Empty(t, x.List())

@@ -15,7 +15,8 @@ import (
 // The untyped files are this one and shared.go: only [typed] turns an any into a T.
 
 // Indexer adapts snapshots to a cache.Indexer, which is also a cache.Store: the input of generated
-// listers. It has the index cache.NamespaceIndex, and AddIndexers adds others at any time.
+// listers. It always has the index cache.NamespaceIndex, which GetIndexers shows if it was added
+// too. AddIndexers adds others at any time.
 //
 // If from is also a [store.Store], the indexer writes into it; otherwise, and for an informer,
 // writing is an error. Returned objects are shared and read-only. It is safe for concurrent use. It
@@ -34,7 +35,7 @@ func Indexer[T store.Object](from store.Snapshotter[T]) cache.Indexer {
 
 func newIndexer[T store.Object](from store.Snapshotter[T], open func() (store.Store[T], error)) *indexer[T] {
 	x := &indexer[T]{from: from, open: open, indexes: map[string]*index[T]{}}
-	x.indexes[cache.NamespaceIndex] = &index[T]{values: cache.MetaNamespaceIndexFunc}
+	x.indexes[cache.NamespaceIndex] = &index[T]{values: cache.MetaNamespaceIndexFunc, implied: true}
 	return x
 }
 
@@ -187,7 +188,9 @@ func (x *indexer[T]) GetIndexers() cache.Indexers {
 	defer x.mu.RUnlock()
 	all := make(cache.Indexers, len(x.indexes))
 	for name, i := range x.indexes {
-		all[name] = i.values
+		if !i.implied {
+			all[name] = i.values
+		}
 	}
 	return all
 }
