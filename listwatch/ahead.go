@@ -11,8 +11,8 @@ import (
 // them in order. A single frame is decoded inline.
 //
 // The reading goroutine also decodes and delivers. The others finish before the next read, so none
-// has to be stopped. Nothing after an error is delivered. A list is decoded by one goroutine: two
-// made it no faster (docs/design.md).
+// has to be stopped. Nothing after an error is delivered. The items of a list have batches of their
+// own (items.go), since a list need not wait for a read.
 
 const (
 	maxRound   = 256 << 10 // bytes read ahead, which bounds the objects of a round

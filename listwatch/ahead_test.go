@@ -116,8 +116,9 @@ func randomWatch(t *testing.T, random *rand.Rand, n int) []byte {
 // randomList returns the body of a list, some of its items faulty.
 func randomList(t *testing.T, random *rand.Rand, n int) []byte {
 	message := field(wire.ListMeta, field(2, []byte("4711")))
+	size := []int{300, 10_000}[random.Intn(2)] // within a batch, and in several ones
 	for i := range n {
-		data := marshalled(t, somePod(i, random.Intn(300)))
+		data := marshalled(t, somePod(i, random.Intn(size)))
 		switch random.Intn(60) {
 		case 0:
 			data = data[:len(data)-2]
@@ -195,7 +196,7 @@ func TestWhatIsReadAheadIsWhatIsReadAsItComes(t *testing.T) {
 				return d.watch(way(watched), step)
 			})
 			gotItems := outcomes(t, func(d *decoder[*corev1.Pod], step func(Event[*corev1.Pod], error) bool) error {
-				meta, err := d.list(way(listed), func(obj *corev1.Pod, err error) bool { return step(Event[*corev1.Pod]{Object: obj}, err) })
+				meta, err := d.list(io.NopCloser(way(listed)), func(obj *corev1.Pod, err error) bool { return step(Event[*corev1.Pod]{Object: obj}, err) })
 				step(Event[*corev1.Pod]{ResourceVersion: meta.ResourceVersion}, nil)
 				return err
 			})
@@ -342,7 +343,7 @@ func TestWhatIsHeldKeepsItsPlaceInARound(t *testing.T) {
 		}
 	}
 	var items, objects []*corev1.Pod
-	_, err := d.list(bytes.NewReader(envelopeOf("v1", "PodList", message)), func(p *corev1.Pod, err error) bool {
+	_, err := d.list(io.NopCloser(bytes.NewReader(envelopeOf("v1", "PodList", message))), func(p *corev1.Pod, err error) bool {
 		require.NoError(t, err)
 		items = append(items, p)
 		return true

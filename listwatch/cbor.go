@@ -55,23 +55,20 @@ func (e cborEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
 
 // list accepts fields in any order. If the list's kind comes after the items, and neither they nor
 // the Go type name one, the items wait for it.
-func (e cborEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
+func (e cborEncoding[T]) list(r *bufio.Reader, items *items[T]) (meta metav1.ListMeta, err error) {
 	in := &cborReader{r: r, limit: e.limit}
 	var head metav1.TypeMeta
 	var waiting [][]byte
 	item := func(data []byte, unreadable error) error {
 		if unreadable != nil {
 			var none T
-			if !yield(none, &DecodeError{Op: "list", Object: e.key(data), Err: unreadable}) {
-				return errStopped
-			}
-			return nil
+			return items.pass(none, &DecodeError{Op: "list", Object: e.key(data), Err: unreadable})
 		}
 		if len(waiting) > 0 || e.kind == "" && (head.Kind == "" || head.APIVersion == "") && !namesKind(data) {
 			waiting = append(waiting, bytes.Clone(data))
 			return nil
 		}
-		return e.item(e, data, e.itemKind(head), yield)
+		return items.take(data, e.itemKind(head))
 	}
 	listed := false
 	err = in.members(func(key string) error {
@@ -98,7 +95,7 @@ func (e cborEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta 
 		return meta, errNoList
 	}
 	for _, data := range waiting {
-		if err := e.item(e, data, e.itemKind(head), yield); err != nil {
+		if err := items.take(data, e.itemKind(head)); err != nil {
 			return meta, err
 		}
 	}

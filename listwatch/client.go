@@ -163,7 +163,7 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
-			items, read := 0, &counted{Reader: body}
+			items, read := 0, &counted{ReadCloser: body}
 			meta, err = c.decoder.list(read, func(obj T, err error) bool { items++; return yield(obj, err) })
 			c.decoder.listed(items, read.bytes)
 		}

@@ -10,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/sharing"
@@ -114,24 +113,35 @@ func (d *decoder[T]) begin(request metav1.ListOptions) {
 }
 
 type counted struct {
-	io.Reader
+	io.ReadCloser
 	bytes int
 }
 
 func (c *counted) Read(b []byte) (n int, err error) {
-	n, err = c.Reader.Read(b)
+	n, err = c.ReadCloser.Read(b)
 	c.bytes += n
 	return n, err
 }
 
-func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.ListMeta, error) {
-	r := largeReader(body)
+// list decodes the body of a LIST. It closes the body if the loop is left during a read.
+func (d *decoder[T]) list(body io.ReadCloser, yield func(T, error) bool) (metav1.ListMeta, error) {
+	items := newItems(d, body, yield)
+	defer items.stop()
+	r := largeReader(items)
 	defer putLargeReader(r)
 	start, err := r.Peek(maxStart)
 	e, unknown := d.encodingOf(start, false)
 	switch {
 	case unknown == nil:
-		return e.list(r, yield)
+		items.encoding = e
+		meta, err := e.list(r, items)
+		if errors.Is(err, errStopped) {
+			return meta, err
+		}
+		if err := items.end(); err != nil {
+			return meta, err
+		}
+		return meta, err
 	case err != nil && strings.HasPrefix(wire.Magic, string(start)):
 		return metav1.ListMeta{}, unexpected(err)
 	}
@@ -140,18 +150,6 @@ func (d *decoder[T]) list(body io.Reader, yield func(T, error) bool) (metav1.Lis
 
 // maxStart is the number of bytes that tell the encoding of a list.
 const maxStart = len(wire.Magic)
-
-func (d *decoder[T]) item(e encoding[T], data []byte, kind schema.GroupVersionKind, yield func(T, error) bool) error {
-	obj, err := d.held.item(e, data, kind)
-	if err != nil {
-		var none T
-		obj, err = none, &DecodeError{Op: "list", Object: e.key(data), Err: err}
-	}
-	if !yield(obj, err) {
-		return errStopped
-	}
-	return nil
-}
 
 // watch decodes the body of a WATCH until it ends; nil means a clean end between two frames.
 func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) error {

@@ -12,7 +12,9 @@
 //
 //  1. A LIST is decoded object by object while its body arrives; the body is never held whole. It
 //     ends without an error only if the body was complete. A body that was cut short, or is no
-//     list, is never a shorter collection.
+//     list, is never a shorter collection. Up to three other goroutines decode, and one reads.
+//     They have ended before the loop ends. Objects keep their order, and none that has arrived
+//     waits for a read.
 //  2. A WATCH is read by the goroutine that ranges over it: no goroutine, no channel, no copy per
 //     event. Protobuf events that have already arrived are decoded by up to four goroutines at
 //     once. These have ended before the next read, and before the loop ends.
@@ -36,8 +38,9 @@
 //     shows in objects that share the part, but in none decoded after the reader's next list.
 //  8. Secrets share nothing, in whatever form they are read, so nothing of a deleted Secret is
 //     remembered.
-//  9. A stream holds one object at a time, and up to 256 KiB of bytes behind it. An object of more
-//     than 32 MiB ends the stream. A false length costs no memory.
+//  9. A stream holds one object at a time, and up to 256 KiB of bytes behind it. With several
+//     cores, a LIST also holds up to 1.2 MiB that are being decoded. An object of more than 32 MiB
+//     ends the stream. A false length costs no memory.
 //
 // # Cost
 //

@@ -16,7 +16,7 @@ import (
 type encoding[T store.Object] interface {
 	// begins reports whether a body that starts with these bytes, at least one, is in this format.
 	begins(start []byte, stream bool) bool
-	list(r *bufio.Reader, yield func(T, error) bool) (metav1.ListMeta, error)
+	list(r *bufio.Reader, items *items[T]) (metav1.ListMeta, error)
 	// frames splits the stream of a watch.
 	frames(r *bufio.Reader) (frames[T], error)
 

@@ -80,7 +80,7 @@ func fuzzList(t *testing.T, body []byte) (pods []corev1.Pod, meta metav1.ListMet
 	whole = true
 	requireFrugal(t, body, func() {
 		var err error
-		meta, err = podDecoder(fuzzLimit).list(bytes.NewReader(body), func(obj *corev1.Pod, err error) bool {
+		meta, err = podDecoder(fuzzLimit).list(io.NopCloser(bytes.NewReader(body)), func(obj *corev1.Pod, err error) bool {
 			var unusable *DecodeError
 			require.True(t, err == nil || errors.As(err, &unusable), "%v", err)
 			if err == nil {

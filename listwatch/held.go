@@ -1,7 +1,6 @@
 package listwatch
 
 import (
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/content"
@@ -107,24 +106,6 @@ func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
 		h.digests.note(h.digests.entry(uid), obj, sum)
 	}
 	return obj
-}
-
-// item returns the held object for one item of a list, or a new one.
-func (h *heldCopy[T]) item(e encoding[T], data []byte, kind schema.GroupVersionKind) (T, error) {
-	var c counterpart[T]
-	if h != nil {
-		if c = h.find(e.identity(data)); h.isFrom(c, data) {
-			return c.obj, nil
-		}
-	}
-	obj, err := e.object(data, kind, nil)
-	if err == nil {
-		err = named(obj)
-	}
-	if err != nil {
-		return obj, err
-	}
-	return h.settle(c, data, obj), nil
 }
 
 // heldEvent returns the event whose object is held.

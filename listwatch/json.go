@@ -31,7 +31,7 @@ func (e jsonEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
 }
 
 // list accepts fields in any order.
-func (e jsonEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
+func (e jsonEncoding[T]) list(r *bufio.Reader, items *items[T]) (meta metav1.ListMeta, err error) {
 	in := &jsonReader{r: r, limit: e.limit}
 	var head metav1.TypeMeta
 	listed := false
@@ -56,7 +56,7 @@ func (e jsonEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta 
 				if err != nil {
 					return err
 				}
-				return e.item(e, data, e.itemKind(head), yield)
+				return items.take(data, e.itemKind(head))
 			})
 		}
 		return in.skip()

@@ -29,7 +29,7 @@ func podDecoder(limit int) *decoder[*corev1.Pod] {
 
 // decodeList returns a list's names and errors; the last error may be the list's own.
 func decodeList(d *decoder[*corev1.Pod], body io.Reader) (names []string, errs []error) {
-	_, err := d.list(body, func(obj *corev1.Pod, err error) bool {
+	_, err := d.list(io.NopCloser(body), func(obj *corev1.Pod, err error) bool {
 		if err != nil {
 			errs = append(errs, err)
 		} else {
@@ -195,7 +195,7 @@ func TestDeepNesting(t *testing.T) {
 	u := newDecoder[unstructured.Unstructured]()
 	body := `{"items":[{"kind":"K","apiVersion":"v1","x":` + strings.Repeat(`{"a":`, 20_000) + `1` + strings.Repeat(`}`, 20_000) + `}]}`
 	var errs []error
-	_, err := u.list(strings.NewReader(body), func(_ *unstructured.Unstructured, err error) bool {
+	_, err := u.list(io.NopCloser(strings.NewReader(body)), func(_ *unstructured.Unstructured, err error) bool {
 		errs = append(errs, err)
 		return true
 	})

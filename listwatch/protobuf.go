@@ -52,7 +52,7 @@ func (e protobufEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
 	return &protobufFrames[T]{own: r, r: r, limit: e.limit}, nil
 }
 
-func (e protobufEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (meta metav1.ListMeta, err error) {
+func (e protobufEncoding[T]) list(r *bufio.Reader, items *items[T]) (meta metav1.ListMeta, err error) {
 	if !e.protobuf {
 		return meta, errNoProtobuf
 	}
@@ -74,7 +74,7 @@ func (e protobufEncoding[T]) list(r *bufio.Reader, yield func(T, error) bool) (m
 			err = wire.ErrProtobuf // the last field wins, but the first items were yielded
 		case field == wire.UnknownRaw:
 			listed = true
-			err = e.items(in, itemKind(head.APIVersion, head.Kind), &meta, yield)
+			err = readItems(in, itemKind(head.APIVersion, head.Kind), &meta, items)
 		default:
 			err = in.skip(format)
 		}
@@ -89,8 +89,8 @@ func itemKind(listAPIVersion, listKind string) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(listAPIVersion, strings.TrimSuffix(listKind, "List"))
 }
 
-// items reads the list message itself.
-func (e protobufEncoding[T]) items(in *wireReader, gvk schema.GroupVersionKind, meta *metav1.ListMeta, yield func(T, error) bool) error {
+// readItems reads the list message itself.
+func readItems[T store.Object](in *wireReader, gvk schema.GroupVersionKind, meta *metav1.ListMeta, items *items[T]) error {
 	size, err := in.varint()
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (e protobufEncoding[T]) items(in *wireReader, gvk schema.GroupVersionKind, 
 		case field == wire.ListItems:
 			var data []byte
 			if data, err = in.bytes(); err == nil {
-				err = e.item(e, data, gvk, yield)
+				err = items.take(data, gvk)
 			}
 		default:
 			err = in.skip(format)
