@@ -80,6 +80,11 @@ func measureAll(ctx context.Context, s settings) error {
 		}
 		c.print(s, medians)
 	}
+	if strings.Contains("cores", s.only) {
+		if err := measureCores(ctx, s); err != nil {
+			return err
+		}
+	}
 	if strings.Contains("kinds", s.only) {
 		if err := measureKinds(ctx, s); err != nil {
 			return err
@@ -126,7 +131,7 @@ func (c scenario) measure(ctx context.Context, s settings) ([]figures, error) {
 				if err := post(url + "/reset?form=" + string(c.form)); err != nil {
 					return err
 				}
-				f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, Kind: s.kind, What: c.what, Objects: c.objects, Events: s.events})
+				f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, Kind: s.kind, What: c.what, Objects: c.objects, Events: s.events, Cores: s.cores})
 				if err != nil {
 					return fmt.Errorf("%s: %w", r, err)
 				}
@@ -182,7 +187,7 @@ func (s settings) read(ctx context.Context, r reading) (f figures, err error) {
 	if err != nil {
 		return f, err
 	}
-	cmd.Env = append(cmd.Env, r.env())
+	cmd.Env = append(cmd.Env, r.env()...)
 	return f, output(cmd, &f)
 }
 

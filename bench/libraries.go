@@ -139,6 +139,10 @@ func (c clientGoReflector) len() int                { return len(c.store.ListKey
 func (c clientGoReflector) shared() float64         { return 0 }
 
 // env is what the process of a reading needs besides its arguments.
-func (r reading) env() string {
-	return fmt.Sprintf("KUBE_FEATURE_WatchListClient=%t", r.How == "watchlist")
+func (r reading) env() []string {
+	env := []string{fmt.Sprintf("KUBE_FEATURE_WatchListClient=%t", r.How == "watchlist")}
+	if r.Cores > 0 {
+		env = append(env, fmt.Sprintf("GOMAXPROCS=%d", r.Cores))
+	}
+	return env
 }

@@ -18,6 +18,8 @@ type settings struct {
 	kind                  string // of the built-in objects
 	events, eventPods     int
 	repeat                int
+	cores                 int  // of a reader; 0: all
+	shuffled              bool // objects come in no order
 	only                  string
 	curve                 string
 	growth                []int // sizes of the curve
@@ -32,6 +34,8 @@ func main() {
 	flag.IntVar(&s.widgets, "widgets", 50_000, "custom resources of a first sync")
 	flag.IntVar(&s.events, "events", 200_000, "events of a watch")
 	flag.IntVar(&s.eventPods, "event-pods", 10_000, "pods that the events are about")
+	flag.IntVar(&s.cores, "cores", 0, "the number of cores that a reader has; 0: all")
+	flag.BoolVar(&s.shuffled, "shuffled", false, "objects come in no order, and not by key")
 	flag.IntVar(&s.repeat, "repeat", 3, "repetitions of each measurement")
 	flag.StringVar(&s.only, "only", "", "measure what has this in its name")
 	flag.StringVar(&s.curve, "curve", "", "measure growth from 1,000 to 100,000 pods instead, and plot it into this SVG `file`")
@@ -87,7 +91,7 @@ func run(ctx context.Context, s settings, args []string) error {
 func (s settings) start(ctx context.Context, role ...string) (*exec.Cmd, error) {
 	args := append([]string{
 		fmt.Sprint("-pods=", s.pods), fmt.Sprint("-per-set=", s.perSet), fmt.Sprint("-widgets=", s.widgets), fmt.Sprint("-event-pods=", s.eventPods), fmt.Sprint("-events=", s.events),
-		"-only=" + s.only, "-kind=" + s.kind,
+		"-only=" + s.only, "-kind=" + s.kind, fmt.Sprint("-shuffled=", s.shuffled),
 	}, role...)
 	return self.Command(ctx, args...)
 }

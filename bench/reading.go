@@ -29,6 +29,7 @@ type reading struct {
 	What    string // sync, relist or watch
 	Objects int
 	Events  int
+	Cores   int // 0: all
 }
 
 // figures are what came of it.

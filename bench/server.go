@@ -83,13 +83,22 @@ func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
 		if c.codec.form == tree {
 			count = s.settings.widgets
 		}
+		order := make([]int, count)
+		for i := range order {
+			order[i] = i
+		}
+		if s.settings.shuffled {
+			order = rand.New(rand.NewPCG(3, 4)).Perm(count)
+		}
 		c.first = make([][]byte, count)
-		for i := range count {
-			c.first[i] = c.codec.object(i, i, 0)
+		for at, i := range order {
+			c.first[at] = c.codec.object(i, i, 0)
 		}
 		c.changed = slices.Clone(c.first)
-		for i := 0; i < count; i += 100 {
-			c.changed[i] = c.codec.object(i, changedOffset+i, 1)
+		for at, i := range order {
+			if i%100 == 0 {
+				c.changed[at] = c.codec.object(i, changedOffset+i, 1)
+			}
 		}
 	})
 }
