@@ -3,9 +3,11 @@ package sharing_test
 import (
 	"encoding/binary"
 	"math/rand"
+	"os"
 	"reflect"
 	"slices"
 	"sort"
+	"strconv"
 	"testing"
 	"time"
 
@@ -109,30 +111,55 @@ func requireSame(t *testing.T, gvk schema.GroupVersionKind, want, got any) {
 	}
 }
 
+// passes repeats a pass, which returns its number of decodes, until there were as many as
+// TRIBUTARY_DECODES says.
+func passes(t *testing.T, pass func() (decodes int)) {
+	t.Helper()
+	wanted := 0
+	if text := os.Getenv("TRIBUTARY_DECODES"); text != "" {
+		var err error
+		wanted, err = strconv.Atoi(text)
+		require.NoError(t, err, "TRIBUTARY_DECODES")
+	}
+	decodes := pass()
+	for decodes < wanted {
+		decodes += pass()
+	}
+	t.Logf("%d decodes", decodes)
+}
+
 func TestEveryTypeDecodesAsItsGeneratedCodeDoes(t *testing.T) {
 	random := source(t)
 	fill := filler(random)
 	memo := newMemo(t)
-	var all []made
-	types := 0
-	for _, gvk := range kinds() {
-		obj, ok := newObject(t, gvk).(message)
-		if !ok {
-			continue
-		}
-		types++
-		for range 5 {
-			fill(obj)
-			data, err := obj.Marshal()
-			require.NoError(t, err)
-			all = append(all, agree(t, memo, gvk, data)...)
-			for range 10 {
-				all = append(all, agree(t, memo, gvk, mutated(random, data))...)
+	passes(t, func() (decodes int) {
+		var all []made
+		types := 0
+		for _, gvk := range kinds() {
+			obj, ok := newObject(t, gvk).(message)
+			if !ok {
+				continue
+			}
+			types++
+			for range 5 {
+				fill(obj)
+				data, err := obj.Marshal()
+				require.NoError(t, err)
+				all = append(all, agree(t, memo, gvk, data)...)
+				for range 10 {
+					all = append(all, agree(t, memo, gvk, mutated(random, data))...)
+				}
 			}
 		}
-	}
-	require.Greater(t, types, 400)
+		require.Greater(t, types, 400)
+		requireUnchanged(t, all)
+		return types * 5 * 11 * 3
+	})
 	require.Positive(t, memo.Stats().Hits)
+}
+
+func requireUnchanged(t *testing.T, all []made) {
+	t.Helper()
 	for _, m := range all {
 		require.True(t, reflect.DeepEqual(m.plain, m.ours), "%T changed after it was decoded", m.ours)
 	}
