@@ -2,10 +2,9 @@ module github.com/tributary-go/tributary/e2e/suites/pins/prometheus
 
 go 1.26.0
 
-require (
-	github.com/prometheus/prometheus v0.315.0
-	github.com/tributary-go/tributary v0.0.0-00010101000000-000000000000
-)
+require github.com/prometheus/prometheus v0.315.0
+
+require github.com/tributary-go/tributary v0.0.0-00010101000000-000000000000 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -47,6 +46,7 @@ require (
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/stretchr/testify v1.12.1 // indirect
+	github.com/tributary-go/tributary/informer/clientgo v0.0.0-00010101000000-000000000000
 	github.com/x448/float16 v0.8.4 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
@@ -74,3 +74,5 @@ require (
 )
 
 replace github.com/tributary-go/tributary => ../../../..
+
+replace github.com/tributary-go/tributary/informer/clientgo => ../../../../informer/clientgo
