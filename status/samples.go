@@ -163,9 +163,13 @@ func (c *Copy) cache(name string, s metrics.Sample) {
 	case "watchers":
 		c.reader(watchers).Count = int(s.Value)
 	case "delivery_lag_seconds_count":
-		c.delivered = s.Value
+		if s.Labels[3] == "take" {
+			c.delivered = s.Value
+		}
 	case "delivery_lag_seconds_sum":
-		c.waited = s.Value
+		if s.Labels[3] == "take" {
+			c.waited = s.Value
+		}
 	case "terminated_watchers_total":
 		c.CutWatchers = int(s.Value)
 	case "stale":

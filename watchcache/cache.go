@@ -132,6 +132,7 @@ func (c *Cache[T]) change(op string, obj T, do func(T) (store.Change[T], error))
 	if err != nil {
 		return err
 	}
+	began := c.beginStoring()
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	c.mu.Lock()
@@ -153,6 +154,7 @@ func (c *Cache[T]) change(op string, obj T, do func(T) (store.Change[T], error))
 		c.publish(version, ch)
 	}
 	c.mu.Unlock()
+	c.endStoring(began)
 	c.wake()
 	c.changed.Broadcast()
 	return nil

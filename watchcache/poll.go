@@ -35,6 +35,7 @@ func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool
 	if w.lane.Load() == nil && !w.keep.readsWindow() {
 		w.cache.join(w)
 	}
+	w.askAgain()
 	for ctx.Err() == nil {
 		if events := w.initialEvents(); len(events) > 0 {
 			return events, false, nil
@@ -54,7 +55,7 @@ func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool
 		case err != nil:
 			return nil, false, err
 		case len(w.events) > 0:
-			w.cache.delivered(w.events)
+			w.take()
 			return w.events, false, nil
 		case more:
 			continue // nothing of it was for us

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
@@ -64,7 +63,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 
 // enter puts a change into the window and its lanes.
 func (c *Cache[T]) enter(ch *change[T]) {
-	ch.cache, ch.at, ch.weight = c, time.Since(c.born), bareWeight
+	ch.cache, ch.at, ch.weight = c, c.now(), bareWeight
 	if !pointer.None(ch.old) {
 		ch.weight = c.scale.weigh(ch.old)
 	}

@@ -12,26 +12,14 @@ import (
 
 // stats is what a cache counts.
 type stats struct {
-	received, initial                atomic.Uint64
-	lists, fetched, returned         atomic.Uint64
-	proven, unproven                 atomic.Uint64
-	tooSlow, tooOld, differences     atomic.Uint64
-	watchers                         atomic.Int64
-	lagged, lag, readsWaited, waited atomic.Int64 // lag and waited in nanoseconds
-}
-
-// lagEvery is how many changes there are to one whose lag is measured: counters that every delivery
-// wrote to would cost as much as the delivery.
-const lagEvery = 64
-
-// delivered measures the time that events have taken from the window to their watcher.
-func (c *Cache[T]) delivered(events []Delivery[T]) {
-	for _, d := range events {
-		if d.of != nil && d.of.number%lagEvery == 0 {
-			c.stats.lagged.Add(1)
-			c.stats.lag.Add(int64(time.Since(c.born) - d.of.at))
-		}
-	}
+	received, initial        atomic.Uint64
+	lists, fetched, returned atomic.Uint64
+	proven, unproven         atomic.Uint64
+	tooSlow, tooOld          atomic.Uint64
+	differences              atomic.Uint64
+	watchers                 atomic.Int64
+	readsWaited, waited      atomic.Int64 // waited in nanoseconds
+	lags                     [stages]lag
 }
 
 // waitedFor measures a read that had to wait for a version.
@@ -56,26 +44,25 @@ var (
 		"How many events the watch cache may hold.", "group", "resource")
 	ours = metrics.Family{Prefix: "tributary_watch_cache_", Label: "server"}
 
-	versionGauge   = theirs.Gauge("watch_cache_resource_version", "The version up to which the watch cache is complete.", "group", "resource")
-	receivedTotal  = theirs.Counter("watch_cache_events_received_total", "Changes that came into the watch cache.", "group", "resource")
-	initialTotal   = theirs.Counter("init_events_total", "Initial events of watches.", "group", "resource")
-	filledTotal    = theirs.Counter("watch_cache_initializations_total", "Lists that replaced the whole content.", "group", "resource")
-	slowTotal      = theirs.Counter("terminated_watchers_total", "Watchers that were cut because they read too slowly.", "group", "resource")
-	listTotal      = theirs.Counter("cache_list_total", "LIST requests answered.", "group", "resource")
-	fetchedTotal   = theirs.Counter("cache_list_fetched_objects_total", "Objects looked at for LIST requests.", "group", "resource")
-	returnedTotal  = theirs.Counter("cache_list_returned_objects_total", "Objects returned for LIST requests.", "group", "resource")
-	consistent     = theirs.Counter("watch_cache_consistent_read_total", "Reads that waited for a proof that the copy is fresh.", "group", "resource", "success")
-	readsWaited    = theirs.Counter("watch_cache_read_wait_seconds_count", "Reads that waited for a version.", "group", "resource")
-	readWait       = theirs.Counter("watch_cache_read_wait_seconds_sum", "How long reads waited for a version.", "group", "resource")
-	objectsGauge   = ours.Gauge("objects", "Objects held.", "group", "resource")
-	watchersGauge  = ours.Gauge("watchers", "Open watches.", "group", "resource")
-	eventsGauge    = ours.Gauge("events", "Events that the watch cache holds.", "group", "resource")
-	bytesGauge     = ours.Gauge("bytes", "Estimated bytes of old versions of objects that the watch cache holds.", "group", "resource")
-	encodingsGauge = ours.Gauge("encoding_bytes", "Bytes of encoded events that the watch cache holds.", "group", "resource")
-	tooOldTotal    = ours.Counter("too_old_watches_total", "Watches that began at a version which is forgotten, or lost their place to a new history.", "group", "resource")
-	offeredTotal   = ours.Counter("differences_total", "Differences told to watchers in place of changes that they have missed.", "group", "resource")
-	laggedTotal    = ours.Counter("delivery_lag_seconds_count", "Events whose lag was measured: each delivery of one change in 64.", "group", "resource")
-	lagTotal       = ours.Counter("delivery_lag_seconds_sum", "Time of measured events from their arrival until their watcher took them.", "group", "resource")
+	versionGauge    = theirs.Gauge("watch_cache_resource_version", "The version up to which the watch cache is complete.", "group", "resource")
+	receivedTotal   = theirs.Counter("watch_cache_events_received_total", "Changes that came into the watch cache.", "group", "resource")
+	dispatchedTotal = theirs.Counter("watch_cache_events_dispatched_total", "Changes whose watchers have been woken: all that were received, since a write does both.", "group", "resource")
+	initialTotal    = theirs.Counter("init_events_total", "Initial events of watches.", "group", "resource")
+	filledTotal     = theirs.Counter("watch_cache_initializations_total", "Lists that replaced the whole content.", "group", "resource")
+	slowTotal       = theirs.Counter("terminated_watchers_total", "Watchers that were cut because they read too slowly.", "group", "resource")
+	listTotal       = theirs.Counter("cache_list_total", "LIST requests answered.", "group", "resource")
+	fetchedTotal    = theirs.Counter("cache_list_fetched_objects_total", "Objects looked at for LIST requests.", "group", "resource")
+	returnedTotal   = theirs.Counter("cache_list_returned_objects_total", "Objects returned for LIST requests.", "group", "resource")
+	consistent      = theirs.Counter("watch_cache_consistent_read_total", "Reads that waited for a proof that the copy is fresh.", "group", "resource", "success")
+	readsWaited     = theirs.Counter("watch_cache_read_wait_seconds_count", "Reads that waited for a version.", "group", "resource")
+	readWait        = theirs.Counter("watch_cache_read_wait_seconds_sum", "How long reads waited for a version.", "group", "resource")
+	objectsGauge    = ours.Gauge("objects", "Objects held.", "group", "resource")
+	watchersGauge   = ours.Gauge("watchers", "Open watches.", "group", "resource")
+	eventsGauge     = ours.Gauge("events", "Events that the watch cache holds.", "group", "resource")
+	bytesGauge      = ours.Gauge("bytes", "Estimated bytes of old versions of objects that the watch cache holds.", "group", "resource")
+	encodingsGauge  = ours.Gauge("encoding_bytes", "Bytes of encoded events that the watch cache holds.", "group", "resource")
+	tooOldTotal     = ours.Counter("too_old_watches_total", "Watches that began at a version which is forgotten, or lost their place to a new history.", "group", "resource")
+	offeredTotal    = ours.Counter("differences_total", "Differences told to watchers in place of changes that they have missed.", "group", "resource")
 )
 
 // Follow implements [metrics.Follower]. The copy's name is the server's, a slash and the resource.
@@ -93,10 +80,11 @@ func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
 	events, bytes := c.window.Len(), c.window.bytes.Load()
 	c.mu.RUnlock()
 	s := &c.stats
-	return slices.Values([]metrics.Sample{
+	return slices.Values(slices.AppendSeq([]metrics.Sample{
 		capacity.Of(float64(c.config.window), labels...),
 		versionGauge.Of(float64(c.current()), labels...),
 		receivedTotal.Of(count(&s.received), labels...),
+		dispatchedTotal.Of(count(&s.received), labels...),
 		initialTotal.Of(count(&s.initial), labels...),
 		filledTotal.Of(count(&c.lists), labels...),
 		slowTotal.Of(count(&s.tooSlow), labels...),
@@ -114,7 +102,5 @@ func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
 		encodingsGauge.Of(float64(c.encodings.held()), labels...),
 		tooOldTotal.Of(count(&s.tooOld), labels...),
 		offeredTotal.Of(count(&s.differences), labels...),
-		laggedTotal.Of(float64(s.lagged.Load()), labels...),
-		lagTotal.Of(seconds(&s.lag), labels...),
-	})
+	}, s.lagSamples(labels)))
 }

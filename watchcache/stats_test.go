@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -85,17 +88,55 @@ func TestSamplesCountWhatHappened(t *testing.T) {
 			"apiserver_watch_cache_read_wait_seconds_sum":       1,
 			"tributary_watch_cache_watchers":                    1,
 			"tributary_watch_cache_events":                      changes,
-			"tributary_watch_cache_delivery_lag_seconds_sum":    0,
+			"apiserver_watch_cache_events_dispatched_total":     1 + changes,
 		} {
 			got, there := n[name]
 			require.True(t, there, name)
 			require.Equal(t, want, got, name)
 		}
 		require.Positive(t, n["tributary_watch_cache_bytes"])
-		require.Positive(t, n["tributary_watch_cache_delivery_lag_seconds_count"])
 		cancel()
 		for range lines {
 		}
 		require.Zero(t, numbers(c)["tributary_watch_cache_watchers"])
+	})
+}
+
+// TestLagByStage: of 64 changes the first is measured in each stage: until its write is over, which
+// an observer delays, until its watcher asks for it, and until it asks for more.
+func TestLagByStage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t)
+		require.NoError(t, c.Replace(store.Items(stored("a", 1)), store.At("1")))
+		w, err := c.Watcher(watchcache.Request{ListOptions: internalversion.ListOptions{ResourceVersion: "1"}})
+		require.NoError(t, err)
+		defer w.Close()
+		c.OnChange(func(listwatch.Event[*corev1.Pod]) { time.Sleep(5 * time.Millisecond) })
+		require.NoError(t, c.Update(stored("a", 2)))
+		time.Sleep(50 * time.Millisecond)
+		events, err := w.Next(t.Context())
+		require.NoError(t, err)
+		require.Len(t, events, 1)
+		time.Sleep(500 * time.Millisecond)
+		_, waits, err := w.Poll(t.Context(), func() {})
+		require.True(t, waits)
+		require.NoError(t, err)
+		for i := range 63 {
+			require.NoError(t, c.Update(stored("a", 3+i)))
+		}
+
+		n := numbers(c)
+		const name = "tributary_watch_cache_delivery_lag_seconds_"
+		for stage, want := range map[string]struct {
+			sum  float64
+			over string // the bucket below
+			in   string
+		}{"store": {0.005, "0.001", "0.01"}, "take": {0.055, "0.01", "0.1"}, "write": {0.5, "0.1", "1"}} {
+			require.InDelta(t, want.sum, n[name+"sum "+stage], 1e-6, stage)
+			require.Equal(t, 1.0, n[name+"count "+stage], stage)
+			require.Equal(t, 0.0, n[name+"bucket "+stage+" "+want.over], stage)
+			require.Equal(t, 1.0, n[name+"bucket "+stage+" "+want.in], stage)
+			require.Equal(t, 1.0, n[name+"bucket "+stage+" +Inf"], stage)
+		}
 	})
 }

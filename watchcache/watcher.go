@@ -63,6 +63,7 @@ type Watcher[T store.Object] struct {
 	difference []Delivery[T] // what it has seen of the gap
 	offered    []Delivery[T] // what is still to be sent of a difference
 
+	took    time.Duration  // when events were taken, if that is measured; else zero
 	events  []Delivery[T]  // what was last read
 	one     [1]Delivery[T] // room for it, most of the time
 	burst   *[]Delivery[T] // room for more, borrowed until the next wait

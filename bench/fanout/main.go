@@ -5,6 +5,7 @@
 //	go run -C bench/fanout . -quick     # small, for CI: every row once
 //	go run -C bench/fanout . -curve f   # the rows by node, plotted over the number of watchers
 //	go run -C bench/fanout . -idle      # the server's memory for watchers over HTTP that wait
+//	go run -C bench/fanout . -lists     # and for lists at once
 //
 // Both caches live in the process that measures, hold the same pods and get the same writes. A
 // write begins when fewer than a number of writes are still in flight, which have not reached all
@@ -84,6 +85,7 @@ func main() {
 	events := flag.Int("events", 100_000, "events of a row by node")
 	curve := flag.String("curve", "", "measure the rows by node with 8 in flight, and plot them into this file")
 	idleOnly := flag.Bool("idle", false, "measure what idle watchers over HTTP cost the server")
+	listsOnly := flag.Bool("lists", false, "measure what lists at once over HTTP cost our server")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -99,6 +101,10 @@ func main() {
 		if err = json.Unmarshal([]byte(flag.Arg(1)), &s); err == nil {
 			err = serve(ctx, s)
 		}
+	case *quick && *listsOnly:
+		err = measureLists(ctx, listRows(5, 200))
+	case *listsOnly:
+		err = measureLists(ctx, listRows(100, 10_000))
 	case *quick && *idleOnly:
 		err = measureIdle(ctx, idleRows(50, 200), 1)
 	case *idleOnly:

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +27,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/tributary-go/tributary/bench/world"
+	"github.com/tributary-go/tributary/internal/self"
+	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
@@ -32,9 +37,10 @@ type served struct {
 	Library string
 	Pods    int
 	Parked  bool
+	Anew    bool // lists share no encodings
 }
 
-const memoryPath = "/memory"
+const usedPath = "/used"
 
 // serve prints its URL, and serves until it is killed.
 func serve(ctx context.Context, s served) error {
@@ -44,14 +50,20 @@ func serve(ctx context.Context, s served) error {
 		p.Spec.NodeName = node(i)
 		pods = append(pods, p)
 	}
-	cache, err := newSubject(ctx, s.Library, pods, world.Version(s.Pods))
+	var cacheOptions []watchcache.Option
+	if s.Anew {
+		cacheOptions = append(cacheOptions, watchcache.WithListBytes(0))
+	}
+	cache, err := newSubject(ctx, s.Library, pods, world.Version(s.Pods), cacheOptions...)
 	if err != nil {
 		return err
 	}
 	handler := http.NewServeMux()
-	handler.HandleFunc(memoryPath, func(w http.ResponseWriter, _ *http.Request) {
-		inUse()
-		_ = json.NewEncoder(w).Encode(memory{inUse(), resident(), float64(runtime.NumGoroutine())})
+	handler.HandleFunc(usedPath, func(w http.ResponseWriter, _ *http.Request) {
+		u := used{PeakMB: peak(), CPU: userTime().Seconds(), Goroutines: float64(runtime.NumGoroutine())}
+		inUse() // a second collection shrinks what the first one could not
+		u.InUse, u.Resident = inUse(), resident()
+		_ = json.NewEncoder(w).Encode(u)
 	})
 	if theirs, ok := cache.(*theirs); ok {
 		handler.Handle("/", theirs.handler())
@@ -76,6 +88,72 @@ func serve(ctx context.Context, s served) error {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return (&http.Server{Handler: handler, Protocols: protocols}).Serve(listener)
+}
+
+// start starts the server, and returns its URL.
+func (s served) start(ctx context.Context) (url string, err error) {
+	asked, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	cmd, err := self.Command(ctx, "serve", string(asked))
+	if err != nil {
+		return "", err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	context.AfterFunc(ctx, func() { _ = cmd.Wait() }) // it has been killed
+	line, err := bufio.NewReader(out).ReadString('\n')
+	return line[:max(0, len(line)-1)], err
+}
+
+func get(ctx context.Context, client *http.Client, url, accept string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", accept)
+	return client.Do(r)
+}
+
+// used is what a process uses.
+type used struct {
+	InUse      float64 // heap and stacks, in bytes
+	Resident   float64 // in bytes
+	PeakMB     float64 // resident
+	CPU        float64 // user time, in seconds
+	Goroutines float64
+}
+
+// readUsed asks a server that [served.start] has started.
+func readUsed(ctx context.Context, client *http.Client, url string) (u used, err error) {
+	answer, err := get(ctx, client, url+usedPath, "")
+	if err != nil {
+		return u, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return u, err
+	}
+	return u, json.Unmarshal(text, &u)
+}
+
+// resident is the resident set, in bytes.
+func resident() (bytes float64) {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err == nil {
+		_, err = fmt.Sscan(string(text), new(float64), &bytes)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return bytes * float64(os.Getpagesize())
 }
 
 // handler serves the cacher by the API server's own handler of lists and watches, with the filters

@@ -32,12 +32,12 @@ type subject interface {
 
 var errEnded = errors.New("the watch has ended")
 
-// newSubject makes a cache that holds pods.
-func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version string) (subject, error) {
+// newSubject makes a cache that holds pods. Options are for ours.
+func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version string, options ...watchcache.Option) (subject, error) {
 	if library == "cacher" {
 		return newTheirs(ctx, pods, version)
 	}
-	c, err := watchcache.NewCache(watchcache.Pods())
+	c, err := watchcache.NewCache(watchcache.Pods(), options...)
 	if err != nil {
 		return nil, err
 	}
