@@ -22,6 +22,13 @@ type Rules[T store.Object] struct {
 	// Validate returns what is wrong with an object that is about to be stored. Stored is its
 	// present state, or nil in a create.
 	Validate func(obj, stored T) field.ErrorList
+	// Create refuses a client's new object with its error, an API status error. Nil, the default,
+	// refuses none.
+	Create func(obj T) error
+	// Delete notes on an object that a client deletes, before any other deletion of it, what must
+	// happen before it goes, such as a finalizer. It sets the deletion time itself if the object
+	// stays. Nil, the default, notes nothing.
+	Delete func(obj T)
 	// PlainStatus says that the status is a field like any other, as in a custom resource without
 	// the status subresource.
 	PlainStatus bool

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
@@ -142,7 +143,7 @@ func discoveryDocument(path string, resources []endpoint) any {
 	return nil
 }
 
-// groups are the named API groups, each with its versions in the order of registration.
+// groups are the named API groups in the order of registration, each with its newest version first.
 func groups(resources []endpoint) []metav1.APIGroup {
 	found := []metav1.APIGroup{}
 	at := map[string]int{}
@@ -157,7 +158,7 @@ func groups(resources []endpoint) []metav1.APIGroup {
 		if !known {
 			i = len(found)
 			at[gv.Group] = i
-			found = append(found, metav1.APIGroup{Name: gv.Group, PreferredVersion: v})
+			found = append(found, metav1.APIGroup{Name: gv.Group})
 		}
 		found[i].Versions = append(found[i].Versions, v)
 	}
@@ -166,6 +167,13 @@ func groups(resources []endpoint) []metav1.APIGroup {
 	}
 	for _, r := range reviews {
 		add(r.GroupVersion())
+	}
+	for i := range found {
+		g := &found[i]
+		slices.SortStableFunc(g.Versions, func(a, b metav1.GroupVersionForDiscovery) int {
+			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
+		})
+		g.PreferredVersion = g.Versions[0]
 	}
 	return found
 }

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"strings"
 
@@ -27,6 +28,9 @@ type resourceEndpoint[T store.Object] struct {
 	empty      T // tells in which formats objects can be written
 	serving    serving
 	scales     *resourceEndpoint[*autoscalingv1.Scale] // nil: there is no scale subresource
+
+	ended context.Context // it is served no more
+	stop  context.CancelFunc
 }
 
 func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection.Collection[T], options []ServeOption) *resourceEndpoint[T] {
@@ -38,8 +42,13 @@ func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection
 		option(&e.serving)
 	}
 	e.scales = e.newScales()
+	e.ended, e.stop = context.WithCancel(context.Background())
 	return e
 }
+
+func (e *resourceEndpoint[T]) replaces() bool { return e.serving.replaces }
+
+func (e *resourceEndpoint[T]) end() { e.stop() }
 
 func (e *resourceEndpoint[T]) sample() any {
 	return e.empty
@@ -157,6 +166,10 @@ func (e *resourceEndpoint[T]) serveRead(c call) error {
 	case c.target.Name != "":
 		return e.serveGet(c, r)
 	case r.Watch:
+		ctx, cancel := context.WithCancel(c.request.Context())
+		defer cancel()
+		defer context.AfterFunc(e.ended, cancel)()
+		c.request = c.request.WithContext(ctx)
 		return e.serveWatch(c, r)
 	}
 	return e.serveList(c, r)

@@ -26,6 +26,7 @@ type serving struct {
 	follower Follower // nil: nothing is known of an upstream
 	warn     bool
 	park     bool
+	replaces bool
 }
 
 // Follower keeps a cache equal to its upstream, and knows how well it does. A [reflector.Reflector]
@@ -39,6 +40,10 @@ func FilledBy(f Follower) ServeOption { return func(s *serving) { s.follower = f
 // WarnStale sends a Warning header with each answer out of a stale cache, which kubectl and
 // client-go show. The default is none. It needs [FilledBy].
 func WarnStale() ServeOption { return func(s *serving) { s.warn = true } }
+
+// Replacing takes the place of what is served of the same resource, whose watches end in silence:
+// its clients find the new collection. Without it, to serve a resource twice is a mistake.
+func Replacing() ServeOption { return func(s *serving) { s.replaces = true } }
 
 // Health is the state of one collection.
 type Health struct {

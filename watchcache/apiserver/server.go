@@ -50,6 +50,10 @@ type endpoint interface {
 	health() Health
 	samples(server string) iter.Seq[metrics.Sample]
 	follow(server string) following.Changes
+	// replaces reports whether it takes the place of what is served.
+	replaces() bool
+	// end ends its watches.
+	end()
 	// state reports whether there is an object of this name, and whether it is being deleted.
 	state(namespace, name string) (found, ending bool)
 }
@@ -108,10 +112,30 @@ func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T], options .
 func (s *Server) add(e endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.endpointLocked(e.groupVersionResource()) != nil {
+	i := s.indexLocked(e.groupVersionResource())
+	switch {
+	case i < 0:
+		s.resources = append(s.resources, e)
+	case e.replaces():
+		s.resources[i].end()
+		s.resources[i] = e
+	default:
 		panic("apiserver: " + e.groupVersionResource().String() + " is served already")
 	}
-	s.resources = append(s.resources, e)
+}
+
+// Remove stops to serve a resource: its paths are not found any more, and its watches end in
+// silence. The collection stays usable from Go. It reports whether the resource was served.
+func (s *Server) Remove(resource schema.GroupVersionResource) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.indexLocked(resource)
+	if i < 0 {
+		return false
+	}
+	s.resources[i].end()
+	s.resources = slices.Delete(s.resources, i, i+1)
+	return true
 }
 
 // Serves reports whether a resource is served.
@@ -123,16 +147,14 @@ func (s *Server) Serves(resource schema.GroupVersionResource) bool {
 func (s *Server) endpoint(resource schema.GroupVersionResource) endpoint {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.endpointLocked(resource)
-}
-
-func (s *Server) endpointLocked(resource schema.GroupVersionResource) endpoint {
-	for _, e := range s.resources {
-		if e.groupVersionResource() == resource {
-			return e
-		}
+	if i := s.indexLocked(resource); i >= 0 {
+		return s.resources[i]
 	}
 	return nil
+}
+
+func (s *Server) indexLocked(resource schema.GroupVersionResource) int {
+	return slices.IndexFunc(s.resources, func(e endpoint) bool { return e.groupVersionResource() == resource })
 }
 
 // Close ends all watches and refuses new requests with 503. It does not wait: the http.Server's

@@ -45,7 +45,7 @@ func (c *Collection[T]) checkNext(next, stored T) field.ErrorList {
 
 // checkFinalizers: those of a built-in kind have a domain, unless they are the server's own.
 func (c *Collection[T]) checkFinalizers(obj T) (errs field.ErrorList) {
-	if c.traits.custom {
+	if c.traits.freeFinalizers {
 		return nil
 	}
 	for i, finalizer := range obj.GetFinalizers() {

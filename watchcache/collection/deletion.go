@@ -56,7 +56,13 @@ func (c *Collection[T]) mark(namespace, name string, options metav1.DeleteOption
 			return d, err
 		}
 		next := object.Copy(stored)
-		if v = c.terminate(next, options); !v.changed {
+		note := c.rules().Delete
+		noted := note != nil && stored.GetDeletionTimestamp() == nil
+		if noted {
+			note(next)
+		}
+		v = c.terminate(next, options)
+		if v.changed = v.changed || noted; !v.changed {
 			return Decision[T]{Keep, stored}, nil
 		}
 		return Decision[T]{Put, next}, nil

@@ -24,9 +24,12 @@ var (
 	// versionedUpdates refuse an update that names no resource version.
 	versionedUpdates = sets.New("Lease", "LeaseCandidate", "PodDisruptionBudget", "RuntimeClass",
 		"CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment", "ClusterTrustBundle",
-		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+		"CustomResourceDefinition", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration")
 )
+
+// freeFinalizers are the kinds whose finalizers need no domain, like those of custom resources.
+var freeFinalizers = sets.New("APIService", "CustomResourceDefinition")
 
 // traits are what the rules of writes depend on.
 type traits struct {
@@ -34,12 +37,15 @@ type traits struct {
 	generation   bool // changes of the spec are counted
 	needsVersion bool // of updates
 	validName    validation.ValidateNameFunc
+
+	freeFinalizers bool // they need no domain
 }
 
 func traitsOf[T store.Object](r watchcache.Resource[T]) traits {
 	t := traits{generation: true}
 	t.custom = r.Schema != nil || strings.Contains(r.Group, ".") && !strings.HasSuffix(r.Group, ".k8s.io")
 	t.needsVersion = t.custom
+	t.freeFinalizers = t.custom || freeFinalizers.Has(r.Kind)
 	t.validName = validation.NameIsDNSSubdomain
 	if t.custom {
 		return t

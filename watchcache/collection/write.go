@@ -75,6 +75,11 @@ func (c *Collection[T]) insert(next T) (created T, err error) {
 	if c.countsFrom(next) {
 		next.SetGeneration(1)
 	}
+	if admit := c.rules().Create; admit != nil {
+		if err := admit(next); err != nil {
+			return created, err
+		}
+	}
 	var none T
 	if complete := c.rules().Complete; complete != nil {
 		complete(next, none)

@@ -46,6 +46,12 @@ func swaggerSchema(value any) any {
 		for key, member := range v {
 			switch key {
 			case "nullable":
+			case "properties": // whose names are no words of a schema
+				properties := schema{}
+				for name, p := range member.(schema) {
+					properties[name] = swaggerSchema(p)
+				}
+				s[key] = properties
 			case "$ref":
 				s[key] = strings.Replace(member.(string), referencePrefix, "#/definitions/", 1)
 			case "oneOf", "anyOf":

@@ -164,8 +164,8 @@ func ownForm(t reflect.Type) schema {
 			one = append(one, schema{"type": t})
 		}
 		form["oneOf"] = one
-	} else {
-		form["type"] = typed.OpenAPISchemaType()[0]
+	} else if types := typed.OpenAPISchemaType(); len(types) > 0 { // else it takes any value
+		form["type"] = types[0]
 	}
 	if formatted, ok := value.(interface{ OpenAPISchemaFormat() string }); ok && formatted.OpenAPISchemaFormat() != "" {
 		form["format"] = formatted.OpenAPISchemaFormat()
