@@ -155,6 +155,7 @@ func (r *reading[T]) all(ctx context.Context, whole span) error {
 	})
 	if err == nil {
 		r.source.decoder.listed(int(r.count), r.bytes)
+		r.source.small.Store(r.count > 0 && int64(r.bytes) < r.count*smallValue)
 		r.source.cluster.Store(r.cluster)
 	}
 	return err

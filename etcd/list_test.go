@@ -21,11 +21,17 @@ import (
 // fill writes n pods, with values large enough for many answers.
 func fill(t testing.TB, client *clientv3.Client, n int) (revision int64) {
 	t.Helper()
+	return fillWith(t, client, n, 4000)
+}
+
+// fillWith is fill with pods of some more bytes than size.
+func fillWith(t testing.TB, client *clientv3.Client, n, size int) (revision int64) {
+	t.Helper()
 	const operations = 100 // of one transaction; etcd takes 128
 	var puts []clientv3.Op
 	for i := range n {
 		p := pod(fmt.Sprintf("pod-%05d", i), labelled("number", fmt.Sprint(i)))
-		p.Annotations = map[string]string{"note": fmt.Sprintf("%04000d", i)}
+		p.Annotations = map[string]string{"note": fmt.Sprintf("%0*d", size, i)}
 		if puts = append(puts, clientv3.OpPut(keyOf(p), string(podValue(t, p)))); len(puts) == operations || i == n-1 {
 			answer, err := client.Txn(t.Context()).Then(puts...).Commit()
 			require.NoError(t, err)

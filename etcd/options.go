@@ -19,6 +19,8 @@ type options struct {
 	progress   time.Duration
 	expiry     time.Duration
 	fields     any // func(T) fields.Set
+
+	read, write func([]byte) ([]byte, error) // nil: JSON is served as it is stored
 }
 
 // defaultProgress keeps a copy's version within seconds of etcd's, for 6 small answers a minute.
@@ -52,6 +54,14 @@ func WithExpiry(d time.Duration) Option {
 		panic(fmt.Sprintf("etcd: WithExpiry(%s): give a second at least, or zero for objects that stay", d))
 	}
 	return func(o *options) { o.expiry = d }
+}
+
+// WithConversion converts JSON between what is stored and what is served: read is given each value
+// that has come, and write each one that a [Collection] is about to store. Both must be pure and
+// safe for concurrent use; nil converts nothing. Their errors must not quote the value. Default:
+// objects are served as they are stored.
+func WithConversion(read, write func(value []byte) ([]byte, error)) Option {
+	return func(o *options) { o.read, o.write = read, write }
 }
 
 // WithFields declares the field labels that requests may select by, beside metadata.name and

@@ -167,6 +167,9 @@ func (s *storage[T]) encode(obj T) ([]byte, error) {
 	if !ok {
 		stored.GetObjectKind().SetGroupVersionKind(kind)
 		text, err := json.Marshal(stored)
+		if write := s.source.options.write; write != nil && err == nil {
+			text, err = write(text)
+		}
 		return bytes.TrimSpace(text), err
 	}
 	stored.GetObjectKind().SetGroupVersionKind(kind)

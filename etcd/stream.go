@@ -24,6 +24,10 @@ func (s *Source[T]) wake() {
 	}
 }
 
+// smallValue is the mean size below which answers come whole: 1,000 revisions, which etcd sends at
+// once, are then some megabytes.
+const smallValue = 4 << 10 // bytes
+
 // stream is one watch of etcd on a gRPC stream of its own. clientv3's watcher would hide that a
 // connection is lost, and would hold without a bound what its reader has not taken.
 type stream struct {
@@ -50,9 +54,11 @@ func (s *Source[T]) openStream(ctx context.Context, from int64, progress bool) (
 		return nil, err
 	}
 	st.answers = answers
+	// A large answer comes in fragments. But etcd measures a fragment anew with each event that it
+	// puts in, which for thousands of small ones takes longer than to send them.
 	create := &etcdserverpb.WatchCreateRequest{
 		Key: []byte(s.prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(s.prefix)), StartRevision: from,
-		PrevKv: true, ProgressNotify: progress, Fragment: true,
+		PrevKv: true, ProgressNotify: progress, Fragment: !s.small.Load(),
 	}
 	// An error of Send is io.EOF; Recv has the reason.
 	_ = answers.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{CreateRequest: create}})

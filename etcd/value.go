@@ -29,6 +29,8 @@ type decoder[T store.Object] struct {
 	kind       string             // what the objects must be; empty: anything
 	apiVersion string             // likewise
 	memo       *sharing.Memo      // nil without sharing
+
+	convert func(json []byte) ([]byte, error) // nil: JSON is read as it is
 }
 
 // unmarshaler is the generated protobuf code of an API type.
@@ -211,6 +213,11 @@ func (d *decoder[T]) protobuf(key string, envelope []byte, changed bool) (obj T,
 
 func (d *decoder[T]) json(data []byte) (obj T, err error) {
 	var none T
+	if d.convert != nil {
+		if data, err = d.convert(data); err != nil {
+			return none, fmt.Errorf("the value cannot be converted: %w", err)
+		}
+	}
 	obj = d.new()
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {
 		if d.memo != nil {

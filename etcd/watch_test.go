@@ -56,7 +56,8 @@ func TestOneRevisionStaysTogether(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("ADDED a@%d resume %d", second, first), seen(again.next()))
 }
 
-// TestFragments: an answer that is larger than etcd sends in one message comes whole, in order.
+// TestFragments: an answer that is larger than etcd sends in one message comes whole, in order. Of
+// values that are known to be small, etcd sends it in one message.
 func TestFragments(t *testing.T) {
 	const n = 300
 	tap := &tap{}
@@ -67,15 +68,24 @@ func TestFragments(t *testing.T) {
 		}
 	}
 	client := connect(t, tap.config(), start(t, func(c *embed.Config) { c.MaxRequestBytes = 600 << 10 }))
-	first := put(t, client, pod("first"))
-	last := fill(t, client, n)
-	w := watchFrom(t, etcd.New[corev1.Pod](client, pods), from(first))
-	for i := range n {
-		e := w.next()
-		require.Equal(t, fmt.Sprintf("pod-%05d", i), e.Object.Name)
-		require.Equal(t, i == n-1, e.ResourceVersion == at(last))
+	source := etcd.New[corev1.Pod](client, pods)
+	follow := func(after, last int64) {
+		fragments = 0
+		w := watchFrom(t, source, from(after))
+		for i := range n {
+			e := w.next()
+			require.Equal(t, fmt.Sprintf("pod-%05d", i), e.Object.Name)
+			require.Equal(t, i == n-1, e.ResourceVersion == at(last))
+		}
 	}
+	first := put(t, client, pod("first"))
+	large := fill(t, client, n)
+	follow(first, large)
 	require.Positive(t, fragments)
+	small := fillWith(t, client, n, 1000)
+	read(t, source.List(t.Context(), metav1.ListOptions{}))
+	follow(large, small)
+	require.Zero(t, fragments, "the values are known to be small")
 }
 
 // TestProgressWhereNobodyWrites: bookmarks come from the version of the reader on, though etcd
