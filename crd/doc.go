@@ -18,6 +18,8 @@
 //
 // # Limits
 //
-// A resource has one version, the stored one: nothing is converted. Objects are read as they were
-// stored, so that a default of a later definition is not in them.
+// [Resource] and [Serve] serve one version, the stored one, and objects as they were stored.
+// [Versions] has all that are served, for a program whose definitions change under stored objects,
+// such as cmd/tributary; [Definitions] and [Accept] are for the definitions themselves. No webhook
+// is called.
 package crd

@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,7 +43,7 @@ func stored(d *apiextensionsv1.CustomResourceDefinition) (version, error) {
 			return v, fmt.Errorf("the version %s is stored and not served: nothing is converted", v.Name)
 		}
 	}
-	return version{}, errors.New("no version has storage: true")
+	return version{}, errNoStorage
 }
 
 func describe(d *apiextensionsv1.CustomResourceDefinition, v version) (r watchcache.Resource[*document], err error) {
