@@ -25,7 +25,7 @@ func builtins() []resource {
 			all = append(all, r)
 		}
 	}
-	is := func(plural, kind string, clusterScoped bool, add func(*site, resource) error, shortNames ...string) resource {
+	is := func(plural, kind string, clusterScoped bool, add func(*site, resource) (running, error), shortNames ...string) resource {
 		r := resource{plural: plural, kind: kind, clusterScoped: clusterScoped, add: add, shortNames: shortNames}
 		if slices.Contains(inAll, plural) {
 			r.categories = []string{"all"}
@@ -61,7 +61,7 @@ func builtins() []resource {
 		is("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", cluster, known),
 	)
 	group("apiextensions.k8s.io", "v1",
-		under(definitionsPath, is("customresourcedefinitions", "CustomResourceDefinition", cluster, documents, "crd", "crds")))
+		under(definitionsPath, is(definitionsName, "CustomResourceDefinition", cluster, definitions, "crd", "crds")))
 	group("apiregistration.k8s.io", "v1",
 		under("apiregistration.k8s.io/apiservices", is("apiservices", "APIService", cluster, documents)))
 	group("apps", "v1",
@@ -136,7 +136,7 @@ func builtin(name string) (resource, bool) {
 }
 
 // known serves a kind that client-go has a Go type of, by names and ages.
-func known(s *site, r resource) error { return addAny(s, r, r.typed, anyKind{}) }
+func known(s *site, r resource) (running, error) { return addAny(s, r, r.typed, anyKind{}) }
 
 // typed makes an empty object of client-go's type.
 func (r resource) typed() object {
@@ -148,11 +148,11 @@ func (r resource) typed() object {
 }
 
 // documents serves a kind without a Go type, by names and ages.
-func documents(s *site, r resource) error { return addAny(s, r, newDocument, anyKind{}) }
+func documents(s *site, r resource) (running, error) { return addAny(s, r, newDocument, anyKind{}) }
 
 func newDocument() object { return &unstructured.Unstructured{} }
 
-func pods(s *site, r resource) error {
+func pods(s *site, r resource) (running, error) {
 	return add(s, r, etcd.New[corev1.Pod](s.client, r.prefix(s.prefix)), watchcache.Pods())
 }
 
@@ -160,7 +160,7 @@ func pods(s *site, r resource) error {
 const eventExpiry = time.Hour
 
 // events expire, and can be selected by what they are about, as kubectl describe does.
-func events(s *site, r resource) error {
+func events(s *site, r resource) (running, error) {
 	field := func(label string, value func(*corev1.Event) string) watchcache.Field[object] {
 		return watchcache.Field[object]{Label: label, Value: func(obj object) string { return value(obj.(*corev1.Event)) }}
 	}
@@ -187,7 +187,7 @@ func events(s *site, r resource) error {
 	}, etcd.WithExpiry(eventExpiry))
 }
 
-func secrets(s *site, r resource) error {
+func secrets(s *site, r resource) (running, error) {
 	return addAny(s, r, r.typed, anyKind{Fields: []watchcache.Field[object]{
 		{Label: "type", Value: func(obj object) string { return string(obj.(*corev1.Secret).Type) }},
 	}})

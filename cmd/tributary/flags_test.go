@@ -82,7 +82,7 @@ func TestDefinitionsThatCannotBeServed(t *testing.T) {
 	require.Equal(t, "crontabs.stable.example.com", resources[0].name())
 	require.EqualValues(t, "/registry/stable.example.com/crontabs/", resources[0].prefix("/registry"))
 	for _, test := range []struct{ old, new, says string }{
-		{"served: true", "served: false", "v1 is stored and not served"},
+		{"served: true", "served: false", "no version is served"},
 		{"storage: true", "storage: false", "exactly one version marked as storage version"},
 		{".spec.schedule\n", "\".spec[\"\n", "selectableFields[0].jsonPath"},
 		{"kind: CustomResourceDefinition", "kind: Deployment", "has no CustomResourceDefinition"},

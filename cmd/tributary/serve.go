@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
@@ -39,7 +40,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, from.close()) }()
-	resources, err := choose(ctx, o, from, stderr)
+	resources, only, err := choose(ctx, o, from)
 	if err != nil {
 		return err
 	}
@@ -50,10 +51,22 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	defer server.Close()
 	s := &site{client: from.client, prefix: o.prefix, readOnly: o.readOnly(), server: server}
 	for _, r := range resources {
-		if err := r.add(s, r); err != nil {
+		made, err := r.add(s, r)
+		if err != nil {
 			return fmt.Errorf("serve %s: %w", r.name(), err)
 		}
+		made.serve()
+		s.running = append(s.running, made)
 	}
+	if s.definitions == nil { // followed, and not served
+		r, _ := builtin(definitionsName)
+		made, err := r.add(s, r)
+		if err != nil {
+			return err
+		}
+		s.running = append(s.running, made)
+	}
+	f := newFollower(s, only)
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return err
@@ -80,6 +93,8 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	if err := s.awaitSynced(ctx, stderr); err != nil {
 		return err
 	}
+	f.settle(ctx)
+	ended.Go(func() { f.run(ctx) })
 	web.Handler = server
 	scheme, begin := "http://", web.Serve
 	if web.TLSConfig != nil {
@@ -145,55 +160,52 @@ func showStatus(o options, server *apiserver.Server, stderr io.Writer) (*statusP
 	return p, nil
 }
 
-// choose is what --resource names, or all that there is.
-func choose(ctx context.Context, o options, from origin, stderr io.Writer) (resources []resource, err error) {
+// choose is what --resource names, or all that there is: resources, and the names of definitions
+// whose custom resources are served; nil for all.
+func choose(ctx context.Context, o options, from origin) (resources []resource, only map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
-	custom, skipped, err := stored(ctx, from.client, o.prefix)
+	present, err := defined(ctx, from.client, o.prefix)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from.name, err)
+		return nil, nil, fmt.Errorf("%s: %w", from.name, err)
 	}
 	if len(o.resources) == 0 {
-		for _, reason := range skipped {
-			fmt.Fprintf(stderr, "not served: %v\n", reason)
-		}
-		for _, r := range builtins() {
-			if o.readOnly() && r.path == definitionsPath {
-				continue // kube-apiserver stores them in another version than it serves
-			}
-			resources = append(resources, r)
-		}
-		return append(resources, custom...), nil
+		return builtins(), nil, nil
 	}
+	only = map[string]bool{}
+	all := false
 	for _, name := range o.resources {
 		if strings.ContainsRune(name, filepath.Separator) || filepath.Ext(name) == ".yaml" || filepath.Ext(name) == ".yml" || filepath.Ext(name) == ".json" {
 			defined, err := fromFile(name)
 			if err != nil {
-				return nil, fmt.Errorf("--resource: %w", err)
+				return nil, nil, fmt.Errorf("--resource: %w", err)
 			}
 			resources = append(resources, defined...)
 			continue
 		}
-		r, ok := builtin(name)
-		for _, c := range custom {
-			if c.name() == name {
-				r, ok = c, true
-			}
+		if present[name] {
+			only[name] = true
+			continue
 		}
+		r, ok := builtin(name)
 		if !ok {
-			return nil, fmt.Errorf("--resource %s is neither a file nor a resource that is known: "+
+			return nil, nil, fmt.Errorf("--resource %s is neither a file nor a resource that is known: "+
 				"name the plural and the group, such as pods or deployments.apps", name)
 		}
+		all = all || r.path == definitionsPath
 		resources = append(resources, r)
 	}
 	seen := map[schema.GroupVersionResource]bool{}
 	for _, r := range resources {
 		if seen[r.groupVersionResource()] {
-			return nil, fmt.Errorf("--resource names %s twice", r.name())
+			return nil, nil, fmt.Errorf("--resource names %s twice", r.name())
 		}
 		seen[r.groupVersionResource()] = true
 	}
-	return resources, nil
+	if all {
+		only = nil
+	}
+	return resources, only, nil
 }
 
 // awaitSynced returns once all collections have been listed, and says which objects are missing.
@@ -225,22 +237,14 @@ func (s *site) announce(stdout io.Writer, from, url string) {
 	if s.readOnly {
 		mode = ", read-only"
 	}
-	if _, ok := s.find("pods"); !ok && len(s.running) > 0 {
-		example = "kubectl -s " + url + " get " + s.running[0].name() + " -A"
+	served := s.server.Health()
+	if !s.server.Serves(corev1.SchemeGroupVersion.WithResource("pods")) && len(served) > 0 {
+		example = "kubectl -s " + url + " get " + served[0].Resource.GroupResource().String() + " -A"
 	}
-	fmt.Fprintf(stdout, "serving %d resources of %s on %s%s\n%s\n", len(s.running), from, url, mode, example)
+	fmt.Fprintf(stdout, "serving %d resources of %s on %s%s\n%s\n", len(served), from, url, mode, example)
 	if !s.readOnly {
 		fmt.Fprintf(stdout, "kubectl -s %s apply -f FILE\n", url)
 	}
-}
-
-func (s *site) find(name string) (running, bool) {
-	for _, r := range s.running {
-		if r.name() == name {
-			return r, true
-		}
-	}
-	return running{}, false
 }
 
 // logger writes errors, and with a verbosity above zero what else happens.
