@@ -27,12 +27,13 @@ import (
 // A real API server is read as CBOR: pods, their metadata, pods as unstructured objects and custom
 // resources, listed and watched. The copies equal those that are read as JSON.
 func TestCBOR(t *testing.T) {
-	readAsCBOR(t, servers[0])
+	featuretesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
+	featuretesting.SetFeatureDuringTest(t, features.ClientsPreferCBOR, true)
+	onServers(t, readAsCBOR)
 }
 
 func readAsCBOR(t *testing.T, on server) {
-	featuretesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
-	featuretesting.SetFeatureDuringTest(t, features.ClientsPreferCBOR, true)
+	t.Parallel() // the two servers beside each other
 	c := on.start(t, "--feature-gates=CBORServingAndStorage=true")
 	w := newWorld(t, c)
 	w.defineWidgets()

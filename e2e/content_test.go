@@ -22,10 +22,11 @@ import (
 // then on, under the same versions, and no event tells. The next relist brings it, as it does to
 // client-go's informer, and handlers are told.
 func TestContentThatChangesUnderItsVersion(t *testing.T) {
-	contentThatChangesUnderItsVersion(t, servers[0])
+	onServers(t, contentThatChangesUnderItsVersion)
 }
 
 func contentThatChangesUnderItsVersion(t *testing.T, on server) {
+	t.Parallel() // the two servers beside each other
 	const widgets = 20
 	c := on.start(t)
 	w := newWorld(t, c)

@@ -34,14 +34,7 @@ import (
 var buildFolder = filepath.Join(os.TempDir(), fmt.Sprint("tributary-e2e-", os.Getpid()))
 
 // tributary builds cmd/tributary once for all tests.
-var tributary = sync.OnceValues(func() (string, error) {
-	binary := filepath.Join(buildFolder, "tributary")
-	out, err := exec.Command("go", "build", "-C", "../cmd/tributary", "-o", binary, ".").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, out)
-	}
-	return binary, err
-})
+var tributary = sync.OnceValues(func() (string, error) { return cluster.BuildTributary(buildFolder) })
 
 // program is a running `tributary serve`.
 type program struct {

@@ -24,10 +24,11 @@ const startTime = 2500 * time.Millisecond
 // A2: the server is killed again and again while pods and custom resources are written. Each time
 // the copies come to equal the server's state, by one list, and nothing in them goes back in time.
 func TestRestartsUnderWriter(t *testing.T) {
-	restartsUnderWriter(t, servers[0])
+	onServers(t, restartsUnderWriter)
 }
 
 func restartsUnderWriter(t *testing.T, on server) {
+	t.Parallel() // the two servers beside each other
 	restarts := on.size(20, 4)
 	c := on.start(t)
 	w := newWorld(t, c)

@@ -46,10 +46,11 @@ var ways = []struct {
 // A1: after the first sync a store holds exactly what the server has, at the version that the
 // server names.
 func TestFirstSync(t *testing.T) {
-	firstSync(t, servers[0])
+	onServers(t, firstSync)
 }
 
 func firstSync(t *testing.T, on server) {
+	t.Parallel() // the two servers beside each other
 	c := on.start(t)
 	w := newWorld(t, c)
 	w.fill(on.pods())

@@ -63,6 +63,20 @@ func Kubectl(t testing.TB) (binary string) {
 	return binary
 }
 
+// BuildTributary builds cmd/tributary of this repository into a folder.
+func BuildTributary(folder string) (binary string, err error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/tributary-go/tributary").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the repository: %w", err)
+	}
+	binary = filepath.Join(folder, "tributary")
+	source := filepath.Join(strings.TrimSpace(string(root)), "cmd", "tributary")
+	if out, err := exec.Command("go", "build", "-C", source, "-o", binary, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build tributary: %w: %s", err, out)
+	}
+	return binary, nil
+}
+
 // PodSource builds the command in servers/podsource, the kubelet's own pod sources, and returns its
 // path. It takes minutes the first time, and skips the test under -short.
 func PodSource(t testing.TB) (binary string) {

@@ -32,9 +32,9 @@ type command struct {
 	output, exit string
 }
 
-func readSessions(t testing.TB) (sessions []*session) {
+func readSessions(t testing.TB, file string) (sessions []*session) {
 	t.Helper()
-	for _, e := range readEntries(t, "kubectl.txt") {
+	for _, e := range readEntries(t, file) {
 		if len(sessions) == 0 || sessions[len(sessions)-1].title != e.section {
 			sessions = append(sessions, &session{title: e.section})
 		}
@@ -57,10 +57,19 @@ func readSessions(t testing.TB) (sessions []*session) {
 // TestKubectlSeesNoDifference runs every command of the list against both servers, with the kubectl
 // of the API server's release.
 func TestKubectlSeesNoDifference(t *testing.T) {
+	compareCommands(t, "kubectl.txt", startReal(t), startOurs(t))
+}
+
+// TestDefinitionsSeeNoDifference does so for definitions of custom resources, which come, change
+// and leave, on the API server and on `tributary serve`.
+func TestDefinitionsSeeNoDifference(t *testing.T) {
+	compareCommands(t, "definitions.txt", startReal(t), startProgram(t))
+}
+
+func compareCommands(t *testing.T, file string, sides ...*side) {
 	binary := cluster.Kubectl(t)
-	sides := []*side{startReal(t), startOurs(t)}
 	t.Run("commands", func(t *testing.T) {
-		for i, s := range readSessions(t) {
+		for i, s := range readSessions(t, file) {
 			t.Run(s.title, func(t *testing.T) {
 				t.Parallel()
 				namespace := fmt.Sprintf("commands-%d", i)
@@ -166,6 +175,8 @@ var varyingText = []struct {
 	{regexp.MustCompile(`[EIW]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+`), "LOG"},
 	{regexp.MustCompile(`("?resourceVersion"?: ?"?|resourceVersion=|Resource Version: +)\d+`), "${1}VERSION"},
 	{regexp.MustCompile(`10\.0\.0\.\d+`), "ADDRESS"},
+	// A manager is named after its file.
+	{regexp.MustCompile(`kube-apiserver-v[-\w.]+`), "kube-apiserver"},
 	{regexp.MustCompile(`debugger-[a-z0-9]{5}`), "debugger-NAME"},
 	{regexp.MustCompile(`/tmp/\S+`), "FILE"},
 	{regexp.MustCompile(`\b\d+(h\d+m|m\d+s|[smhd])\b`), "AGE"},

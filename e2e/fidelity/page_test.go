@@ -28,7 +28,8 @@ object as it is, held to the rules of metadata and versions alone.
 // TestThePageIsTheTable keeps docs/fake.md true; -update writes it.
 func TestThePageIsTheTable(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "fake.md")
-	want := page(readCases(t)) + commandsPage(readSessions(t))
+	want := page(readCases(t)) + commandsPage(commandsOpening, readSessions(t, "kubectl.txt")) +
+		commandsPage(definitionsOpening, readSessions(t, "definitions.txt"))
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 	}
@@ -78,7 +79,15 @@ UIDs, versions, times and addresses.
 
 `
 
-func commandsPage(sessions []*session) string {
+const definitionsOpening = `
+## Definitions of custom resources
+
+A list of commands (e2e/fidelity/testdata/definitions.txt) makes, changes and deletes definitions on
+a real API server and on ` + "`tributary serve`" + `. TestDefinitionsSeeNoDifference compares them likewise.
+
+`
+
+func commandsPage(opening string, sessions []*session) string {
 	var out, rows strings.Builder
 	all, exit, output := 0, 0, 0
 	for _, s := range sessions {
@@ -95,8 +104,11 @@ func commandsPage(sessions []*session) string {
 			}
 		}
 	}
-	out.WriteString(commandsOpening)
+	out.WriteString(opening)
 	fmt.Fprintf(&out, "Of %d commands, %d exit alike, and %d print the same.\n\n", all, all-exit, all-output)
+	if output+exit == 0 {
+		return strings.TrimSuffix(out.String(), "\n")
+	}
 	out.WriteString("| command | what differs | why |\n|---|---|---|\n")
 	out.WriteString(rows.String())
 	return out.String()

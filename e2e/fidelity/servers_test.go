@@ -41,6 +41,15 @@ func startReal(t testing.TB) *side {
 	config := cluster.Start(t).Server.Config(cluster.Admin)
 	client, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)
+	define(t, config)
+	return &side{
+		name: "the API server", url: config.Host, token: cluster.Admin, client: client, authority: config.CAData,
+	}
+}
+
+// define creates the definitions of the table, and returns when they are served.
+func define(t testing.TB, config *rest.Config) {
+	t.Helper()
 	dynamics, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
 	crds := dynamics.Resource(schema.GroupVersionResource{
@@ -57,9 +66,18 @@ func startReal(t testing.TB) *side {
 			return err == nil
 		}, 30*time.Second, 20*time.Millisecond)
 	}
-	return &side{
-		name: "the API server", url: config.Host, token: cluster.Admin, client: client, authority: config.CAData,
-	}
+}
+
+// startProgram is `tributary serve` on an etcd.
+func startProgram(t testing.TB) *side {
+	t.Helper()
+	binary, err := cluster.BuildTributary(t.TempDir())
+	require.NoError(t, err)
+	config := cluster.StartTributary(t, binary).Server.Config(cluster.Admin)
+	define(t, config)
+	client, err := rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	return &side{name: "tributary serve", url: config.Host, token: cluster.Admin, client: client, authority: config.CAData}
 }
 
 // startOurs is a server with the resources of the table.
