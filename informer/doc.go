@@ -55,6 +55,11 @@
 // A [Union] keeps several parts of one resource, such as some namespaces, as one collection. Its
 // members come and go.
 //
+// # Further packages
+//
+// Package predicate narrows the events of a handler. Package join shows several collections at one
+// instant.
+//
 // # Limits
 //
 // There is no resync. Other libraries mean one of two things by that word: [WithRedelivery], which

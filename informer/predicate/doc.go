@@ -4,6 +4,7 @@
 //		predicate.Updates(clientgo.Enqueue(queue, ownKey), predicate.Generation, predicate.Labels)))
 //
 // [Filter] leaves out objects, and [Updates] leaves out updates that change nothing of interest.
+// Filter goes outside: it must see every update to know which objects match.
 // What the server can select belongs in the list-watch (listwatch.Labels, listwatch.Fields): it is
 // then neither sent nor kept.
 //
