@@ -29,7 +29,7 @@ type resourceEndpoint[T store.Object] struct {
 	serving    serving
 	scales     *resourceEndpoint[*autoscalingv1.Scale] // nil: there is no scale subresource
 
-	ended context.Context // it is served no more
+	ended context.Context // it is served no more, or the server is closed
 	stop  context.CancelFunc
 }
 
@@ -42,8 +42,11 @@ func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection
 		option(&e.serving)
 	}
 	e.scales = e.newScales()
-	e.ended, e.stop = context.WithCancel(context.Background())
 	return e
+}
+
+func (e *resourceEndpoint[T]) begin(closed context.Context) {
+	e.ended, e.stop = context.WithCancel(closed)
 }
 
 func (e *resourceEndpoint[T]) replaces() bool { return e.serving.replaces }

@@ -41,8 +41,8 @@ type parkedWatch[T store.Object] struct {
 }
 
 // park takes over a watch that has just begun, with its connection. It is false, and nothing has
-// happened, if the watch cannot be parked.
-func park[T store.Object](c call, stream eventStream[T], w *watchcache.Watcher[T]) bool {
+// happened, if the watch cannot be parked. It ends with ended.
+func park[T store.Object](c call, ended context.Context, stream eventStream[T], w *watchcache.Watcher[T]) bool {
 	r, among := c.request, &c.server.parked
 	if r.ProtoMajor != 1 || r.ProtoMinor == 0 || r.TLS != nil || isWebSocket(r) || !among.enter() {
 		return false
@@ -57,7 +57,7 @@ func park[T store.Object](c call, stream eventStream[T], w *watchcache.Watcher[T
 		eventStream: stream, watcher: w, connection: connection, among: among, log: log.Default(),
 	}
 	p.to = p
-	p.ctx, p.stop = context.WithCancel(c.server.closed)
+	p.ctx, p.stop = context.WithCancel(ended)
 	p.resume = func() { go p.run() }
 	if web, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && web.ErrorLog != nil {
 		p.log = web.ErrorLog

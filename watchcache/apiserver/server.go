@@ -50,6 +50,8 @@ type endpoint interface {
 	health() Health
 	samples(server string) iter.Seq[metrics.Sample]
 	follow(server string) following.Changes
+	// begin is called when it is added, with the context that ends when the server closes.
+	begin(closed context.Context)
 	// replaces reports whether it takes the place of what is served.
 	replaces() bool
 	// end ends its watches.
@@ -112,6 +114,7 @@ func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T], options .
 func (s *Server) add(e endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	e.begin(s.closed)
 	i := s.indexLocked(e.groupVersionResource())
 	switch {
 	case i < 0:

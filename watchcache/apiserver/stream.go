@@ -33,7 +33,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 		return err
 	}
 	stream := eventStream[T]{codec: &e.codec, format: c.format, key: c.format}
-	if err == nil && e.serving.park && park(c, stream, w) {
+	if err == nil && e.serving.park && park(c, e.ended, stream, w) {
 		return nil
 	}
 	if isWebSocket(c.request) {
