@@ -1,0 +1,130 @@
+package suites
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// operator is a program whose tests run on ours, by the lines that an adopter changes.
+type operator struct {
+	module, pins string
+	edits        []edit
+	// packages has how many tests, or Ginkgo's specs, of each package pass. None fails, as on
+	// client-go's informers and controller-runtime's cache.
+	packages map[string]int
+	ginkgo   bool
+	short    string // the package that runs without TRIBUTARY_OPERATORS
+}
+
+type edit struct{ file, before, after string }
+
+const newCache = "github.com/tributary-go/tributary/controllerruntime"
+
+var operators = map[string]operator{
+	// Its manager names its informers for client-go's metrics by Options.NewInformer, which this
+	// cache refuses. The cache of each workload cluster is ours, too.
+	"Cluster API": {
+		module: "sigs.k8s.io/cluster-api", pins: "pins/clusterapi",
+		edits: []edit{
+			{"internal/test/envtest/environment.go", "options := manager.Options{\n", "options := manager.Options{\n\t\tNewCache: controllerruntime.NewCache,\n"},
+			{"internal/test/envtest/environment.go", "import (\n", "import (\n\t\"" + newCache + "\"\n"},
+			{"core/setup/setup.go", "\t\tNewInformer: capicontrollerutil.NewInformerFunc(scheme, controllerName),\n", ""},
+			{"core/setup/setup.go", "\tcapicontrollerutil \"sigs.k8s.io/cluster-api/util/controller\"\n", ""},
+			{"controllers/clustercache/cluster_accessor_client.go", "ctrlcache.New(", "controllerruntime.NewCache("},
+			{"controllers/clustercache/cluster_accessor_client.go", "import (\n", "import (\n\t\"" + newCache + "\"\n"},
+			// Built with the flag trimpath, it does not find its files by the path of its source.
+			{"internal/test/envtest/environment.go", sourceFile, sourceHere},
+			{"internal/test/envtest/webhooks.go", sourceFile, sourceHere},
+		},
+		packages: map[string]int{
+			"core/reconcilers/machineset": 36, "core/reconcilers/machinedeployment": 33, "controllers/clustercache": 14,
+		},
+		short: "core/reconcilers/machineset",
+	},
+	"cert-manager": {
+		module: "github.com/cert-manager/cert-manager", pins: "pins/certmanager",
+		edits: []edit{
+			{"internal/informers/core_basic.go", `"k8s.io/client-go/informers"`, `"github.com/tributary-go/tributary/informer/clientgo/informers"`},
+			{"pkg/controller/test/context_builder.go", `"k8s.io/client-go/metadata/metadatainformer"`,
+				`"github.com/tributary-go/tributary/informer/clientgo/metadatainformer"
+	"github.com/tributary-go/tributary/informer/clientgo"
+	cmacme "github.com/cert-manager/cert-manager/pkg/apis/acme/v1"
+	cmapi "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"`},
+			{"pkg/controller/test/context_builder.go", " informers.NewSharedInformerFactory(b.CMClient, informerResyncPeriod)",
+				` clientgo.Factory(informers.NewSharedInformerFactory(b.CMClient, informerResyncPeriod), []runtime.Object{
+		&cmapi.Certificate{}, &cmapi.CertificateRequest{}, &cmapi.Issuer{}, &cmapi.ClusterIssuer{}, &cmacme.Order{}, &cmacme.Challenge{},
+	})`},
+		},
+		packages: map[string]int{
+			"pkg/controller/acmeorders": 5, "pkg/controller/issuers": 3, "pkg/controller/certificates/issuing": 3,
+			"pkg/controller/certificates/keymanager": 2, "pkg/controller/certificates/readiness": 4,
+			"pkg/controller/certificates/requestmanager": 2, "pkg/controller/certificates/revisionmanager": 3,
+			"pkg/controller/certificates/trigger": 3,
+		},
+	},
+	"Karpenter": {
+		module: "sigs.k8s.io/karpenter", pins: "pins/karpenter", ginkgo: true,
+		edits: []edit{
+			{"pkg/test/environment.go", "cache.New(environment.Config", "controllerruntime.NewCache(environment.Config"},
+			{"pkg/test/environment.go", "import (\n", "import (\n\t\"" + newCache + "\"\n"},
+		},
+		packages: map[string]int{"pkg/controllers/nodeclaim/lifecycle": 81, "pkg/controllers/node/health": 15},
+	},
+}
+
+const (
+	sourceFile = "_, filename, _, _ := goruntime.Caller(0) //nolint:dogsled\n"
+	sourceHere = "filename, _ := \"FOLDER/internal/test/envtest/environment.go\", goruntime.GOOS\n"
+)
+
+// TestOperators runs the tests of real operators, on a real API server where they start one. With
+// TRIBUTARY_OPERATORS it runs all that are listed, for some fifteen minutes of two cores.
+func TestOperators(t *testing.T) {
+	all := os.Getenv("TRIBUTARY_OPERATORS") != ""
+	assets := strings.Fields(string(output(t, exec.Command("go", "run", "-C", "..", "./assets"))))
+	assets = append(assets, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m")
+	for _, name := range slices.Sorted(maps.Keys(operators)) {
+		o := operators[name]
+		if !all && o.short == "" {
+			t.Logf("%s: with TRIBUTARY_OPERATORS only", name)
+			continue
+		}
+		w := newPinned(t, o.module, o.pins)
+		for _, e := range o.edits {
+			w.replace(e.file, e.before, strings.ReplaceAll(e.after, "FOLDER", w.folder))
+		}
+		for _, folder := range slices.Sorted(maps.Keys(o.packages)) {
+			if !all && folder != o.short {
+				continue
+			}
+			var outcomes []outcome
+			if o.ginkgo {
+				outcomes = w.runSpecs(t, folder, assets)
+			} else {
+				outcomes = runAll(t, w.build(folder), w.file(folder), "informer", assets...)
+			}
+			t.Logf("%s %s: %d tests of %s on ours", name, w.version, len(outcomes), folder)
+			wrong := table{passing: map[string]int{"informer": o.packages[folder]}}.verdict(outcomes)
+			require.Empty(t, wrong, "%s\n%s", folder, strings.Join(wrong, "\n"))
+		}
+	}
+}
+
+func (w *workspace) runSpecs(t *testing.T, folder string, environment []string) []outcome {
+	report := filepath.Join(t.TempDir(), "report.json")
+	command := exec.CommandContext(t.Context(), w.build(folder), "-ginkgo.json-report", report, "-ginkgo.no-color", "-test.timeout", "15m")
+	command.Dir = w.file(folder)
+	command.Env = append(os.Environ(), environment...)
+	out, err := command.CombinedOutput()
+	if failed := (*exec.ExitError)(nil); err != nil {
+		require.ErrorAs(t, err, &failed, string(out))
+	}
+	return specs(t, report)
+}
