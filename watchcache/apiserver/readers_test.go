@@ -50,7 +50,7 @@ func TestBadReadersLeaveNothingBehind(t *testing.T) {
 
 func checkBadReadersLeaveNothingBehind(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	const each, writes, most = 100, 60, 8 << 20
-	visits := 5000
+	visits := 20_000
 	if testing.Short() {
 		visits = 500
 	}
