@@ -20,6 +20,8 @@
 //
 // # Guarantees
 //
+// They hold for 100,000 watchers of as many selections (TestAHundredThousandWatchers).
+//
 //  1. A watcher sees every change after its position, once, in order, or gets one error and ends:
 //     410 Expired once it has fallen out of the window (TestStreamsAreTheHistory). The window is
 //     bounded in events, bytes and age ([WithWindow], [WithWindowBytes], [WithWindowAge];
