@@ -39,7 +39,7 @@ func TestThreeCachesInARow(t *testing.T) {
 	})
 	t.Run("etcd", func(t *testing.T) {
 		c := cluster.Start(t)
-		s := behindProxies(t, "http://"+startOurs(t, c.Etcd.URL()).address)
+		s := behindProxies(t, "http://"+startOurs(t, connectTo(t, c.Etcd.URL())).address)
 		s.persisted = followEtcd(t, c.Etcd.URL()).persisted
 		judge(t, inARow(t, s), length(t, 8*time.Second), 150*time.Millisecond)
 	})
