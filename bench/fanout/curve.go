@@ -32,7 +32,7 @@ func measureCurve(ctx context.Context, counts []int, pods, events, repeat int, p
 	printHead()
 	for _, watchers := range counts {
 		l := load{Watchers: watchers, InFlight: 8, Pods: pods, Events: events}
-		medians, err := l.measureBoth(ctx, repeat)
+		medians, err := l.measureAll(ctx, repeat)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func plotCurve(path string, counts []int, grown map[string][]figures) error {
 		p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 		p.X.Tick.Marker, p.Y.Tick.Marker = decades{}, decades{}
 		p.Add(plotter.NewGrid())
-		for i, library := range libraries {
+		for i, library := range (load{}).libraries() {
 			points := make(plotter.XYs, len(counts))
 			for j, watchers := range counts {
 				points[j] = plotter.XY{X: float64(watchers), Y: max(a.of(grown[library][j]), 1)}
@@ -61,10 +61,10 @@ func plotCurve(path string, counts []int, grown map[string][]figures) error {
 			if err != nil {
 				return err
 			}
-			line.Color, line.Width = []color.Color{color.RGBA{R: 213, G: 94, A: 255}, color.RGBA{G: 114, B: 178, A: 255}}[i], vg.Points(1.5)
+			line.Color, line.Width = []color.Color{color.RGBA{R: 213, G: 94, A: 255}, color.RGBA{G: 114, B: 178, A: 255}, color.RGBA{G: 158, B: 115, A: 255}}[i], vg.Points(1.5)
 			dots.Color, dots.Shape = line.Color, draw.CircleGlyph{}
 			p.Add(line, dots)
-			p.Legend.Add([]string{"API server", "ours"}[i], line, dots)
+			p.Legend.Add(names[library], line, dots)
 		}
 		p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(p.Y.Min))), math.Pow(10, math.Ceil(math.Log10(p.Y.Max)))
 		panels[0] = append(panels[0], p)

@@ -51,7 +51,7 @@ func measureIdle(ctx context.Context, rows []idle, repeat int) error {
 			runs = append(runs, m)
 		}
 		slices.SortFunc(runs, func(a, b used) int { return int(a.InUse - b.InUse) })
-		m, name := runs[len(runs)/2], map[string]string{"cacher": "API server", "tributary": "ours"}[l.Library]
+		m, name := runs[len(runs)/2], names[l.Library]
 		if l.Parked {
 			name += ", parked"
 		}

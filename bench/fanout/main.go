@@ -75,8 +75,20 @@ func (l load) String() string {
 	return name
 }
 
-// libraries are measured by turns.
+// libraries are measured by turns: the cacher, and ours with a goroutine for each watcher.
 var libraries = []string{"cacher", "tributary"}
+
+// names are those of the libraries in tables.
+var names = map[string]string{"cacher": "API server", "tributary": "ours", "polled": "ours, polled"}
+
+// libraries are those that a row has. Without goroutines of their own, watchers of one node or of
+// everything are the same load as with them.
+func (l load) libraries() []string {
+	if l.Rate > 0 || l.Initial {
+		return libraries
+	}
+	return append(slices.Clone(libraries), "polled")
+}
 
 func main() {
 	quick := flag.Bool("quick", false, "small sizes and one repetition: shows that everything runs, not how fast")
@@ -181,7 +193,7 @@ func measureAll(ctx context.Context, loads []load, repeat int, only string) erro
 		if !strings.Contains(l.String(), only) {
 			continue
 		}
-		if _, err := l.measureBoth(ctx, repeat); err != nil {
+		if _, err := l.measureAll(ctx, repeat); err != nil {
 			return err
 		}
 	}
@@ -193,11 +205,11 @@ func printHead() {
 	fmt.Println("|---|---|---|---|---|---|---|---|---|")
 }
 
-// measureBoth measures a load with both caches by turns, prints the row, and returns the medians.
-func (l load) measureBoth(ctx context.Context, repeat int) (map[string]figures, error) {
-	runs := map[string][]figures{}
+// measureAll measures a load with all libraries by turns, prints the rows, and returns the medians.
+func (l load) measureAll(ctx context.Context, repeat int) (map[string]figures, error) {
+	runs, medians := map[string][]figures{}, map[string]figures{}
 	for range repeat {
-		for _, library := range libraries {
+		for _, library := range l.libraries() {
 			l.Library = library
 			f, err := l.run(ctx)
 			if err != nil {
@@ -206,11 +218,14 @@ func (l load) measureBoth(ctx context.Context, repeat int) (map[string]figures, 
 			runs[library] = append(runs[library], f)
 		}
 	}
-	theirs, ours := median(runs["cacher"]), median(runs["tributary"])
-	fmt.Println(l.row("API server", theirs))
-	fmt.Println(l.row("ours", ours))
-	fmt.Println(ratios(ours, theirs))
-	return map[string]figures{"cacher": theirs, "tributary": ours}, nil
+	for _, library := range l.libraries() {
+		medians[library] = median(runs[library])
+		fmt.Println(l.row(names[library], medians[library]))
+		if library != "cacher" {
+			fmt.Println(ratios(medians[library], medians["cacher"]))
+		}
+	}
+	return medians, nil
 }
 
 func (l load) row(name string, f figures) string {

@@ -122,6 +122,12 @@ func (m *loop) watchAll(ctx context.Context, version string) error {
 		if !m.All && i < m.Watchers {
 			name = node(i)
 		}
+		if p, ok := m.subject.(polled); ok && i < m.Watchers {
+			if err := p.poll(name, version, m.take, m.lose); err != nil {
+				return err
+			}
+			continue
+		}
 		next, err := m.subject.watch(ctx, name, version)
 		if err != nil {
 			return err
@@ -176,26 +182,36 @@ func (m *loop) follow(next func() (string, error)) {
 	for {
 		text, err := next()
 		if err != nil {
-			m.cut.Add(1)
-			select {
-			case m.ended <- err:
-			default:
-			}
+			m.lose(err)
 			return
 		}
-		version, err := strconv.Atoi(text)
-		if err != nil {
-			panic(err)
-		}
-		number := version - base - m.first - 1
-		if number < 0 {
-			continue // of the initial state
-		}
-		if m.missing[number].Add(-1) == 0 {
-			m.taken[number] = time.Since(m.clock) - m.sent[number]
-			m.delivered.Add(1)
-			<-m.tokens
-		}
+		m.take(text)
+	}
+}
+
+// lose notes that a watcher has been ended.
+func (m *loop) lose(err error) {
+	m.cut.Add(1)
+	select {
+	case m.ended <- err:
+	default:
+	}
+}
+
+// take notes that a watcher has an event of a version.
+func (m *loop) take(text string) {
+	version, err := strconv.Atoi(text)
+	if err != nil {
+		panic(err)
+	}
+	number := version - base - m.first - 1
+	if number < 0 {
+		return // of the initial state
+	}
+	if m.missing[number].Add(-1) == 0 {
+		m.taken[number] = time.Since(m.clock) - m.sent[number]
+		m.delivered.Add(1)
+		<-m.tokens
 	}
 }
 

@@ -41,7 +41,13 @@ func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version
 	if err != nil {
 		return nil, err
 	}
-	return ours{c}, c.Replace(store.Items(pods...), store.At(version))
+	if err := c.Replace(store.Items(pods...), store.At(version)); err != nil {
+		return nil, err
+	}
+	if library == "polled" {
+		return newPolled(ours{c}), nil
+	}
+	return ours{c}, nil
 }
 
 type ours struct {
@@ -50,13 +56,17 @@ type ours struct {
 
 func (o ours) update(pod *corev1.Pod) error { return o.cache.Update(pod) }
 
-func (o ours) watch(ctx context.Context, node, version string) (func() (string, error), error) {
+func (o ours) watcher(node, version string) (*watchcache.Watcher[*corev1.Pod], error) {
 	r := watchcache.Request{}
 	r.ResourceVersion, r.AllowWatchBookmarks = version, true
 	if node != "" {
 		r.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node)
 	}
-	w, err := o.cache.Watcher(r)
+	return o.cache.Watcher(r)
+}
+
+func (o ours) watch(ctx context.Context, node, version string) (func() (string, error), error) {
+	w, err := o.watcher(node, version)
 	if err != nil {
 		return nil, err
 	}

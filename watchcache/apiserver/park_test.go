@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -119,23 +121,6 @@ func TestShutdownWaitsForParkedWatches(t *testing.T) {
 	require.NoError(t, r.Shutdown(gone), "nobody is left")
 }
 
-// TestShutdownGivesUpOnAClientThatDoesNotRead, when its context says so.
-func TestShutdownGivesUpOnAClientThatDoesNotRead(t *testing.T) {
-	r := newParkingRig(t)
-	fat := pod("fat")
-	fat.Spec.Containers[0].Args = []string{strings.Repeat("x", 1<<20)}
-	connection, _ := r.connectionOf(t, "")
-	last := r.create(t, fat)
-	for range 30 { // more than the connection's buffers take
-		last = r.relabel(t, last)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, r.Shutdown(ctx), context.Canceled)
-	require.NoError(t, connection.Close())
-	require.NoError(t, r.Shutdown(t.Context()))
-}
-
 // TestWatchesThatCannotBeParked are served as usual: HTTP/1.0, HTTP/2 and TLS.
 func TestWatchesThatCannotBeParked(t *testing.T) {
 	for name, protocol := range map[string]string{"HTTP/2": "HTTP/2.0", "TLS": "HTTP/1.1"} {
@@ -205,4 +190,63 @@ func TestAPanicEndsAParkedWatch(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "this is no whole answer")
 	require.NoError(t, s.Shutdown(t.Context()))
 	require.Contains(t, logged.String(), "on purpose")
+}
+
+// hijackable is an answer over a connection in memory.
+type hijackable struct {
+	recorded
+	connection net.Conn
+}
+
+func (h *hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return h.connection, nil, nil }
+
+// parkedOverPipe is a server with one watch of pods, whose client is at the other end of a pipe: it
+// has read as often as said, and each write waits for a read.
+func parkedOverPipe(t *testing.T, reads int) (*apiserver.Server, net.Conn) {
+	s, err := apiserver.NewServer()
+	require.NoError(t, err)
+	pods := apiserver.Serve(s, watchcache.Pods(), apiserver.ParkIdleWatches())
+	_, err = pods.Create(pod("a"))
+	require.NoError(t, err)
+	client, connection := net.Pipe()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods?watch=1", nil)
+	require.NoError(t, err)
+	s.ServeHTTP(&hijackable{connection: connection}, request)
+	for range reads {
+		_, err := client.Read(make([]byte, 1<<10))
+		require.NoError(t, err)
+	}
+	synctest.Wait()
+	require.Equal(t, 1, s.Parked())
+	return s, client
+}
+
+// TestAParkedReaderThatIsSlowIsCut: a client that takes nothing for 30 seconds is cut, in the head
+// of the answer or in an event.
+func TestAParkedReaderThatIsSlowIsCut(t *testing.T) {
+	for name, reads := range map[string]int{"no head": 0, "no event": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := parkedOverPipe(t, reads)
+				time.Sleep(29 * time.Second)
+				synctest.Wait()
+				require.Equal(t, 1, s.Parked())
+				time.Sleep(time.Second)
+				synctest.Wait()
+				require.Zero(t, s.Parked())
+			})
+		})
+	}
+}
+
+// TestShutdownGivesUpOnAClientThatDoesNotRead, when its context says so.
+func TestShutdownGivesUpOnAClientThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := parkedOverPipe(t, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, s.Shutdown(ctx), context.Canceled)
+		require.NoError(t, client.Close())
+		require.NoError(t, s.Shutdown(t.Context()))
+	})
 }
