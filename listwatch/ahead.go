@@ -17,7 +17,8 @@ import (
 const (
 	maxRound   = 256 << 10 // bytes read ahead, which bounds the objects of a round
 	maxDecode  = 4
-	neighbours = 4 // consecutive objects per turn of a goroutine, since neighbours share most
+	maxWaits   = 64 // frames of a round, some 450 bytes each beside their objects: a quiet watch keeps them
+	neighbours = 4  // consecutive objects per turn of a goroutine, since neighbours share most
 )
 
 // round holds the frames that are read and not yet delivered.
@@ -44,7 +45,7 @@ func (r *round[In, Out]) take(in In, more bool) error {
 		return r.yield(out, nil)
 	}
 	r.waits = append(r.waits, undecoded[In, Out]{in: in})
-	if more {
+	if more && len(r.waits) < maxWaits {
 		return nil
 	}
 	return r.end()

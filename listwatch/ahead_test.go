@@ -252,6 +252,25 @@ func TestRoundsAreDecodedTogetherAndHandedOnInOrder(t *testing.T) {
 	})
 }
 
+// A quiet watch does not keep the room of a burst.
+func TestARoundOfSmallFramesIsBounded(t *testing.T) {
+	got := 0
+	r := round[int, int]{
+		decode: func(i int) (int, error) { return i, nil },
+		known:  func(int) (int, bool) { return 0, false },
+		yield: func(i int, _ error) error {
+			require.Equal(t, got, i)
+			got++
+			return nil
+		},
+	}
+	for i := range 1000 {
+		require.NoError(t, r.take(i, i < 999))
+	}
+	require.Equal(t, 1000, got)
+	require.Less(t, cap(r.waits), 2*maxWaits)
+}
+
 func TestNothingBehindAnErrorIsHandedOn(t *testing.T) {
 	manyCores(t)
 	stop := errors.New("stop")
