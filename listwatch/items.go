@@ -18,9 +18,9 @@ import (
 // A read may block, and no item that has arrived waits for it: see Read.
 
 const (
-	batchBytes = 128 << 10 // larger items are decoded alone, without a copy
+	batchBytes = 64 << 10 // larger items are decoded alone, without a copy
 	batchItems = 256
-	maxBatches = 8 // in flight, so that about 1 MiB of the list is copied
+	maxBatches = 16 // in flight, so that about 1 MiB of the list is copied
 )
 
 // items decodes the items of one list, and delivers them in order. Its methods are for the
@@ -227,6 +227,9 @@ func (l *items[T]) next(most int, arrived *bool) (b *batch[T], decoded bool) {
 			return nil, false
 		case len(l.queue) == 0:
 			l.queueLocked()
+		case arrived != nil: // the workers have all batches, and the next bytes come first
+			l.change.Wait()
+			continue
 		}
 		if b = l.takeLocked(); b != nil {
 			return b, false
