@@ -94,7 +94,10 @@ func checkBadReadersLeaveNothingBehind(t *testing.T, newRig func(testing.TB, ...
 	var visitors sync.WaitGroup
 	for range 8 {
 		visitors.Go(func() {
-			for range visits / 8 {
+			for i := range visits / 8 {
+				if i%100 == 0 {
+					r.ProbeParked() // which the clock does each ten seconds, a time for many more visits
+				}
 				connection := open()
 				line, err := bufio.NewReaderSize(connection, 64).ReadSlice('\n')
 				if err != nil || !strings.Contains(string(line), "200") {
