@@ -142,6 +142,7 @@ func TestCopies(t *testing.T) {
 		require.NoError(t, c.List(t.Context(), &found, client.UnsafeDisableDeepCopy))
 		require.Same(t, &shared.Spec.Containers[0], &found.Items[0].Spec.Containers[0])
 		require.ErrorContains(t, c.Get(t.Context(), key, &strange{}), "no kind")
+		require.ErrorContains(t, c.Get(t.Context(), key, &corev1.Binding{}), `no kind "BindingList" is registered`)
 	})
 }
 

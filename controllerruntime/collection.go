@@ -48,6 +48,10 @@ type copied interface {
 }
 
 func newCollection(k kind, like runtime.Object, s settings, from sources) (*collection, error) {
+	// Of a kind without lists, such as Binding, no copy can be kept: a read would wait for ever.
+	if list := k.GroupVersion().WithKind(k.Kind + "List"); k.form == typed && !from.scheme.Recognizes(list) {
+		return nil, runtime.NewNotRegisteredErrForKind(from.scheme.Name(), list)
+	}
 	mapping, err := from.mapper.RESTMapping(k.GroupKind(), k.Version)
 	if err != nil {
 		return nil, err
