@@ -75,7 +75,9 @@ var operators = map[string]operator{
 			{"pkg/test/environment.go", "cache.New(environment.Config", "controllerruntime.NewCache(environment.Config"},
 			{"pkg/test/environment.go", "import (\n", "import (\n\t\"" + newCache + "\"\n"},
 		},
-		packages: map[string]int{"pkg/controllers/nodeclaim/lifecycle": 81, "pkg/controllers/node/health": 15},
+		packages: map[string]int{
+			"pkg/controllers/nodeclaim/lifecycle": 81, "pkg/controllers/node/health": 15, "pkg/controllers/node/termination": 31,
+		},
 	},
 }
 
