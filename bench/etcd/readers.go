@@ -65,7 +65,7 @@ func (p *plain) sync(ctx context.Context) error {
 
 func (p *plain) reach(ctx context.Context, revision int64) error {
 	if p.answers == nil {
-		p.answers = p.client.Watch(ctx, p.prefix, clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithFragment(), clientv3.WithRev(p.revision+1))
+		p.answers = p.client.Watch(ctx, p.prefix, clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithRev(p.revision+1))
 	}
 	for p.revision < revision {
 		answer, ok := <-p.answers
