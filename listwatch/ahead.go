@@ -15,10 +15,11 @@ import (
 // own (items.go), since a list need not wait for a read.
 
 const (
-	maxRound   = 256 << 10 // bytes read ahead, which bounds the objects of a round
-	maxDecode  = 4
-	maxWaits   = 64 // frames of a round, some 450 bytes each beside their objects: a quiet watch keeps them
-	neighbours = 4  // consecutive objects per turn of a goroutine, since neighbours share most
+	maxRound  = 256 << 10 // bytes read ahead, which bounds the objects of a round
+	maxDecode = 4
+	// maxWaits bounds the frames of a round. A quiet watch keeps their room, some 450 bytes each.
+	maxWaits   = 64
+	neighbours = 4 // consecutive objects per turn of a goroutine, since neighbours share most
 )
 
 // round holds the frames that are read and not yet delivered.

@@ -43,7 +43,7 @@ func TestFakeClientsets(t *testing.T) {
 					go func() { ended <- r.Run(ctx) }()
 					want := 1
 					for range 9 {
-						// No write falls between a LIST and a WATCH, where client-go's older fakes lose it.
+						// Older fakes lose a write between a LIST and a WATCH.
 						time.Sleep(99 * time.Millisecond)
 						if busy {
 							create(fmt.Sprint("meanwhile-", want))

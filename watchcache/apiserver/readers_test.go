@@ -96,7 +96,7 @@ func checkBadReadersLeaveNothingBehind(t *testing.T, newRig func(testing.TB, ...
 		visitors.Go(func() {
 			for i := range visits / 8 {
 				if i%100 == 0 {
-					r.ProbeParked() // which the clock does each ten seconds, a time for many more visits
+					r.ProbeParked() // the server itself does so every ten seconds
 				}
 				connection := open()
 				line, err := bufio.NewReaderSize(connection, 64).ReadSlice('\n')
