@@ -26,6 +26,7 @@ func TestFakeClientsets(t *testing.T) {
 	}
 	for name, clientset := range map[string]func() kubernetes.Interface{
 		"NewClientset":       func() kubernetes.Interface { return fake.NewClientset(podOf("early")) },
+		//lint:ignore SA1019 deprecated, and in many tests
 		"NewSimpleClientset": func() kubernetes.Interface { return fake.NewSimpleClientset(podOf("early")) },
 	} {
 		for _, busy := range []bool{false, true} {
