@@ -25,7 +25,7 @@ func TestFakeClientsets(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 	}
 	for name, clientset := range map[string]func() kubernetes.Interface{
-		"NewClientset":       func() kubernetes.Interface { return fake.NewClientset(podOf("early")) },
+		"NewClientset": func() kubernetes.Interface { return fake.NewClientset(podOf("early")) },
 		//lint:ignore SA1019 deprecated, and in many tests
 		"NewSimpleClientset": func() kubernetes.Interface { return fake.NewSimpleClientset(podOf("early")) },
 	} {
