@@ -65,7 +65,7 @@ func newVersion(d *apiextensionsv1.CustomResourceDefinition, v version, stored s
 		return made, err
 	}
 	made.Resource = r
-	// What was stored by the first state of a definition has all that it asks for.
+	// Objects that were stored under the first state of a definition have all that it asks for.
 	if d.Generation > 1 || len(d.Status.StoredVersions) > 1 || v.Name != stored {
 		made.Read = reading(r)
 	}

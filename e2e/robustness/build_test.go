@@ -29,7 +29,7 @@ import (
 // withFailpoints are the modules whose failpoints are compiled in.
 var withFailpoints = []string{"go.etcd.io/etcd/server/v3", "go.etcd.io/bbolt"}
 
-// What is changed in package time, and what is added to it.
+// The changes of package time, and its additions.
 const (
 	readsClock  = "\tsec, nsec, mono := runtimeNow()\n"
 	offsetClock = readsClock + "\tsec += jumped.Load()\n"

@@ -119,6 +119,14 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// TestCertificateMemory measures an informer of cert-manager's own factory, and the same on ours.
+func TestCertificateMemory(t *testing.T) {
+	if os.Getenv("TRIBUTARY_OPERATORS") == "" {
+		t.Skip("with TRIBUTARY_OPERATORS only")
+	}
+	t.Logf("%s", output(t, exec.Command("go", "test", "-C", "pins/certmanager", "-tags", "pins", "-count=1", "-v", ".")))
+}
+
 func (w *workspace) runSpecs(t *testing.T, folder string, environment []string) []outcome {
 	report := filepath.Join(t.TempDir(), "report.json")
 	command := exec.CommandContext(t.Context(), w.build(folder), "-ginkgo.json-report", report, "-ginkgo.no-color", "-test.timeout", "15m")

@@ -32,7 +32,7 @@ func (n *Network) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listener. What was accepted stays open.
+// Close ends the listener. Accepted connections stay open.
 func (n *Network) Close() error { n.close(); return nil }
 
 // Addr says nothing: there is one address.

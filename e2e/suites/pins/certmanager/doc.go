@@ -1,3 +1,3 @@
-// Package certmanager pins the version of cert-manager whose tests run on ours. pins.go names the packages,
-// for go.mod; no build has its tag.
+// Package certmanager pins the version of cert-manager whose tests run on ours. pins.go names the
+// packages, for go.mod. Its tag is set by TestCertificateMemory alone.
 package certmanager
