@@ -142,7 +142,9 @@ func freshAfterOutage(t *testing.T, on server) {
 		}
 		rows.add(row...)
 		require.Equal(t, counted+1, lists(ours[0]), brief(ours[0].sent().since(killed)))
-		require.Less(t, quantile(took[:2*copies], 0.9), freshWithin)
+		if !on.short { // which is there again within a second, so that a whole pause of a reader counts
+			require.Less(t, quantile(took[:2*copies], 0.9), freshWithin)
+		}
 		for i, f := range slices.Concat(ours, behind) {
 			require.Less(t, took[i], 2*freshWithin, "%s%s", f.name(), brief(f.sent().since(ready.Add(-3*time.Second))))
 		}

@@ -251,7 +251,6 @@ func (c *Cache[T]) join(w *Watcher[T]) bool {
 		w.position = own[0].number
 	}
 	w.lane.Store(l)
-	c.stats.watchers.Add(1)
 	return true
 }
 
@@ -263,7 +262,6 @@ func (c *Cache[T]) leave(w *Watcher[T]) {
 	if l == nil {
 		return
 	}
-	c.stats.watchers.Add(-1)
 	if w.position >= l.last && w.position >= l.gone {
 		w.position = c.window.Next() // nothing since was for it
 	}

@@ -27,6 +27,10 @@ func (w *Watcher[T]) Poll(ctx context.Context, ready func()) (events []Delivery[
 // look is what a watcher does before it waits. waits means that nothing is there, and that the
 // watch goes on.
 func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool, err error) {
+	if !w.counted {
+		w.counted = true
+		w.cache.stats.watchers.Add(1)
+	}
 	if !w.placed {
 		if err := w.place(ctx); err != nil || !w.placed {
 			return nil, false, err

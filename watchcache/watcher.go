@@ -32,6 +32,7 @@ type Watcher[T store.Object] struct {
 	placed   bool
 	proven   bool // the state must be proven fresh before it is placed
 	skips    bool // changes up to after may still come, and are not for this watcher
+	counted  bool // as open: from the first call for events until Close
 	minimum  uint64
 	position uint64 // of the next change, in the numbers of the window
 	after    uint64 // the version it started after
@@ -167,6 +168,10 @@ func (w *Watcher[T]) Close() {
 		w.timer = nil
 	}
 	w.cache.leave(w)
+	if w.counted {
+		w.counted = false
+		w.cache.stats.watchers.Add(-1)
+	}
 }
 
 func (w *Watcher[T]) over(now time.Time) bool { return !w.deadline.IsZero() && !now.Before(w.deadline) }
