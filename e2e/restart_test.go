@@ -142,7 +142,8 @@ func freshAfterOutage(t *testing.T, on server) {
 		}
 		rows.add(row...)
 		require.Equal(t, counted+1, lists(ours[0]), brief(ours[0].sent().since(killed)))
-		if !on.short { // which is there again within a second, so that a whole pause of a reader counts
+		// The other server is back within a second, so that a reader's whole pause counts.
+		if !on.short {
 			require.Less(t, quantile(took[:2*copies], 0.9), freshWithin)
 		}
 		for i, f := range slices.Concat(ours, behind) {
