@@ -29,9 +29,9 @@ func newDraft[T Object](schema []AnyIndex[T]) draft[T] {
 
 // fork is a draft that begins with the same content and shares no node that either may change.
 func (d *draft[T]) fork() draft[T] {
-	out := *d
-	out.owner = trie.NewOwner()
-	out.indexes = make([]indexWriter[T], len(d.indexes))
+	// A snapshot taken meanwhile gives d another owner: fork does not read that field.
+	out := draft[T]{schema: d.schema, objects: d.objects, resourceVersion: d.resourceVersion,
+		indexes: make([]indexWriter[T], len(d.indexes)), owner: trie.NewOwner()}
 	for i, index := range d.indexes {
 		out.indexes[i] = index.fork()
 	}
