@@ -32,8 +32,8 @@ func (u unmarked[T]) Watch(ctx context.Context, options metav1.ListOptions) iter
 }
 
 // TestRelayIsProvenFresh: a copy of a real API server, served on, answers a list without a version
-// with every write that the server has acknowledged. It shows the version of another collection
-// without a bookmark, and refuses one of the future.
+// with every write that the server has acknowledged. It shows the version of another collection,
+// exactly if asked to, without a bookmark, and refuses one of the future.
 func TestRelayIsProvenFresh(t *testing.T) {
 	t.Parallel()
 	onServers(t, relayIsProvenFresh)
@@ -102,6 +102,12 @@ func relayIsProvenFresh(t *testing.T, on server) {
 	}, whole)
 	compare("not older than another collection's version", func() metav1.ListOptions {
 		return metav1.ListOptions{ResourceVersion: configMap(), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
+	}, whole)
+	compare("exactly at another collection's version", func() metav1.ListOptions {
+		return metav1.ListOptions{ResourceVersion: configMap(), ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+	}, whole)
+	compare("a page at another collection's version", func() metav1.ListOptions {
+		return metav1.ListOptions{ResourceVersion: configMap(), Limit: 100}
 	}, whole)
 	compare("not older than a version of the future", func() metav1.ListOptions {
 		return metav1.ListOptions{ResourceVersion: fmt.Sprint(1 << 40), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}

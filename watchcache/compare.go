@@ -1,6 +1,7 @@
 package watchcache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -31,16 +32,48 @@ var errFarBehind = errors.New("the copy is far behind its upstream")
 
 // lister is an [Upstream] that can list the metadata of the objects that the cache copies.
 type lister interface {
-	contents(ctx context.Context, version string) (objects iter.Seq2[metav1.Object, error], resourceVersion func() string)
+	contents(ctx context.Context, options metav1.ListOptions) (objects iter.Seq2[metav1.Object, error], resourceVersion func() string)
 }
 
-// mayCompare reports whether a list of the upstream is worth its cost.
-func (p *proof[T]) mayCompare() bool {
-	_, ok := p.upstream.(lister)
-	return ok && p.cache.Snapshot().Len() <= mostCompared
+// wish is a state of the upstream for which readers wait.
+type wish struct {
+	exact   uint64 // its version; zero: the newest state
+	readers int    // guarded by the proof's mu
 }
 
-// compareAll compares the copy with the upstream for as long as readers wait.
+// compareFor has the copy compared with the upstream, at an exact version or at its newest if that
+// is zero, until leave is called. It does nothing if a list of the upstream is not worth its cost.
+func (p *proof[T]) compareFor(exact uint64) (leave func()) {
+	if _, ok := p.upstream.(lister); !ok || p.cache.Snapshot().Len() > mostCompared {
+		return func() {}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.wishes, func(w *wish) bool { return w.exact == exact })
+	if i < 0 {
+		i = len(p.wishes)
+		p.wishes = append(p.wishes, &wish{exact: exact})
+	}
+	own := p.wishes[i]
+	own.readers++
+	stop := p.comparing.join(p.compareAll)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if own.readers--; own.readers == 0 {
+			p.drop(own)
+		}
+		stop()
+	}
+}
+
+// drop ends the lists for a wish; mu is held.
+func (p *proof[T]) drop(w *wish) {
+	p.wishes = slices.DeleteFunc(p.wishes, func(other *wish) bool { return other == w })
+}
+
+// compareAll compares the copy with the upstream for as long as readers wait. An exact list that
+// fails is not made again: its readers wait for a bookmark.
 func (p *proof[T]) compareAll(ctx context.Context) {
 	for pause := compareDelay; ; {
 		p.mu.Lock()
@@ -52,35 +85,64 @@ func (p *proof[T]) compareAll(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		pause = askEvery
-		newest, behind := p.behind(ctx)
-		if !behind {
+		w, options := p.listable(ctx)
+		if w == nil {
 			continue
 		}
 		began := time.Now()
-		listed, err := p.inventory(ctx, newest)
+		listed, err := p.inventory(ctx, options)
 		p.mu.Lock()
 		p.compareAt = time.Now().Add(comparePause * time.Since(began))
+		if err != nil && w.exact > 0 { // the upstream may have forgotten it
+			p.drop(w)
+		}
 		p.mu.Unlock()
 		switch {
-		case err != nil:
+		case err != nil && w.exact == 0:
 			pause = askAgain
+		case err != nil:
 		case p.cache.settle(ctx, listed):
 			pause = compareDelay
 		}
 	}
 }
 
-// behind reports whether the upstream has told a version that the cache does not show, and which. A
-// reader may wait for a version that nobody has written.
-func (p *proof[T]) behind(ctx context.Context) (told uint64, behind bool) {
-	p.mu.Lock()
-	told = p.told
-	p.mu.Unlock()
+// listable is the first wish that a list can fulfil, with the options of the list. Readers may wait
+// for a version that nobody has written.
+func (p *proof[T]) listable(ctx context.Context) (*wish, metav1.ListOptions) {
 	now, err := p.cache.latest()
-	if err == nil && told <= now.version {
-		told, err = p.newest(ctx)
+	if err != nil {
+		return nil, metav1.ListOptions{}
 	}
-	return told, err == nil && told > now.version
+	w, options := p.take(now.version)
+	if w == nil {
+		if _, err = p.newest(ctx); err == nil {
+			w, options = p.take(now.version)
+		}
+	}
+	return w, options
+}
+
+// take moves the first wish that a list can fulfil to the end; the copy is at version.
+func (p *proof[T]) take(version uint64) (*wish, metav1.ListOptions) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.wishes {
+		options := metav1.ListOptions{
+			ResourceVersion: formatVersion(p.told), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		}
+		least := version + 1
+		if w.exact > 0 {
+			options.ResourceVersion, options.ResourceVersionMatch = formatVersion(w.exact), metav1.ResourceVersionMatchExact
+			least = w.exact
+		}
+		if p.told >= least {
+			p.drop(w)
+			p.wishes = append(p.wishes, w)
+			return w, options
+		}
+	}
+	return nil, metav1.ListOptions{}
 }
 
 // inventory is a list of the upstream, beside a cache.
@@ -99,9 +161,8 @@ type identity struct {
 
 func identityOf(obj metav1.Object) identity { return identity{obj.GetUID(), obj.GetResourceVersion()} }
 
-// inventory lists the upstream's content, not older than a version. That version has been told by
-// the upstream, which need not ask its own storage again.
-func (p *proof[T]) inventory(ctx context.Context, version uint64) (inventory, error) {
+// inventory lists the upstream's content.
+func (p *proof[T]) inventory(ctx context.Context, options metav1.ListOptions) (inventory, error) {
 	c := p.cache
 	listed := inventory{lists: c.lists.Load(), missing: map[string]identity{}}
 	now, err := c.copied()
@@ -110,7 +171,7 @@ func (p *proof[T]) inventory(ctx context.Context, version uint64) (inventory, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	objects, at := p.upstream.(lister).contents(ctx, formatVersion(version))
+	objects, at := p.upstream.(lister).contents(ctx, options)
 	for obj, err := range objects {
 		switch {
 		case undecodable(err): // it is in no copy either
@@ -168,13 +229,19 @@ func (c *Cache[T]) settled(listed inventory) bool {
 			return false
 		}
 	}
-	if n := len(c.states); n > 0 && c.states[n-1].version >= listed.version {
+	at, known := slices.BinarySearchFunc(c.states, listed.version, func(v view[T], version uint64) int {
+		return cmp.Compare(v.version, version)
+	})
+	if known {
 		return true
 	}
-	if len(c.states) == mostStates {
-		c.states = slices.Delete(c.states, 0, 1)
+	c.states = slices.Insert(c.states, at, view[T]{present: now, version: listed.version, next: c.window.Next(), early: true})
+	if oldest := 0; len(c.states) > mostStates {
+		if at == oldest { // somebody waits for it
+			oldest++
+		}
+		c.states = slices.Delete(c.states, oldest, oldest+1)
 	}
-	c.states = append(c.states, view[T]{present: now, version: listed.version, next: c.window.Next(), early: true})
 	return true
 }
 

@@ -3,6 +3,7 @@ package watchcache_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"math/rand/v2"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/pagetoken"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -28,6 +30,7 @@ type silent struct {
 	*podCache
 	takes         time.Duration
 	newest, lists atomic.Int64
+	breaks        int64 // one in so many lists of all objects ends after the first; zero: none
 }
 
 func (s *silent) List(ctx context.Context, options metav1.ListOptions) listwatch.List[*corev1.Pod] {
@@ -35,12 +38,24 @@ func (s *silent) List(ctx context.Context, options metav1.ListOptions) listwatch
 	if options.Limit == 1 {
 		asked, takes = &s.newest, time.Millisecond
 	}
-	asked.Add(1)
+	number := asked.Add(1)
 	select {
 	case <-time.After(takes):
 	case <-ctx.Done():
 	}
-	return s.podCache.List(ctx, options)
+	list := s.podCache.List(ctx, options)
+	if options.Limit == 1 || s.breaks == 0 || number%s.breaks > 0 {
+		return list
+	}
+	return listwatch.List[*corev1.Pod]{Meta: list.Meta, Items: func(yield func(*corev1.Pod, error) bool) {
+		for obj, err := range list.Items {
+			if !yield(obj, err) {
+				return
+			}
+			break
+		}
+		yield(nil, io.ErrUnexpectedEOF)
+	}}
 }
 
 func (s *silent) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[*corev1.Pod], error] {
@@ -113,6 +128,9 @@ func TestAVersionOfAnotherCollectionNeedsNoBookmark(t *testing.T) {
 	for name, options := range map[string]metav1.ListOptions{
 		"no version":     {},
 		"not older than": {ResourceVersion: "another", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan},
+		"exactly":        {ResourceVersion: "another", ResourceVersionMatch: metav1.ResourceVersionMatchExact},
+		"a page of":      {ResourceVersion: "another", Limit: 1},
+		"a page after":   {Continue: "another"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -123,6 +141,9 @@ func TestAVersionOfAnotherCollectionNeedsNoBookmark(t *testing.T) {
 					o.elsewhere()
 					if options.ResourceVersion != "" {
 						options.ResourceVersion = o.version()
+					}
+					if options.Continue != "" {
+						options.Continue = pagetoken.From("ns/", int64(o.revision.Current())).String()
 					}
 					began := time.Now()
 					var readers sync.WaitGroup
@@ -142,9 +163,10 @@ func TestAVersionOfAnotherCollectionNeedsNoBookmark(t *testing.T) {
 				}
 				require.Equal(t, "2", o.copy.ResourceVersion(), "no event has come since")
 
-				starts := options
-				starts.SendInitialEvents, starts.AllowWatchBookmarks = &yes, true
-				starts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+				starts := metav1.ListOptions{
+					SendInitialEvents: &yes, AllowWatchBookmarks: true,
+					ResourceVersion: options.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+				}
 				seen := start(t, o.copy.Watch(t.Context(), starts))
 				seen.Require("ADDED a@2", "BOOKMARK "+o.version()+" end")
 				from := start(t, o.copy.Watch(t.Context(), metav1.ListOptions{ResourceVersion: o.version()}))
@@ -163,8 +185,48 @@ func TestAVersionOfTheFutureIsNotListedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOrigins(t)
 		require.Error(t, o.copy.WaitFor(t.Context(), "1000"))
+		require.Error(t, o.exactly("1000"))
 		require.Zero(t, o.pods.lists.Load())
-		require.LessOrEqual(t, o.pods.newest.Load(), int64(35))
+		require.LessOrEqual(t, o.pods.newest.Load(), int64(70))
+	})
+}
+
+// exactly lists the copy at a version.
+func (o *origins) exactly(version string) error {
+	for _, err := range o.copy.List(o.t.Context(), metav1.ListOptions{
+		ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+	}).Items {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestExactVersionsWaitForNoOther: a version that is still to be written, or that the upstream has
+// forgotten, holds up no reader of another version. A forgotten one is listed once.
+func TestExactVersionsWaitForNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOrigins(t)
+		forgotten := "2"
+		o.elsewhere()
+		o.elsewhere()
+		o.pods.Compact()
+		var refused sync.WaitGroup
+		for _, version := range []string{forgotten, "1000"} {
+			refused.Go(func() { require.Error(t, o.exactly(version)) })
+		}
+		time.Sleep(time.Second)
+		require.Equal(t, int64(1), o.pods.lists.Load(), "lists")
+		for range 3 {
+			o.elsewhere()
+			began := time.Now()
+			require.NoError(t, o.exactly(o.version()))
+			require.NoError(t, o.copy.WaitFor(t.Context(), o.version()))
+			require.Less(t, time.Since(began), 200*time.Millisecond)
+		}
+		require.Equal(t, int64(4), o.pods.lists.Load(), "lists")
+		refused.Wait()
 	})
 }
 
@@ -184,15 +246,17 @@ func TestListsForProofAreFew(t *testing.T) {
 }
 
 // TestComparedStatesAreTheTruth makes random writes, of which the copy hears late. Each list of the
-// copy is the truth at the version that it names, so is its second page, and a watch from there is
-// told every later change and no other. Pods that are created and deleted between two lists make
-// the copy equal to the truth before it has heard of them.
+// copy is the truth at the version that it names, which may be an exact one, so is its second page,
+// and a watch from there is told every later change and no other. Some lists of the upstream break
+// off. Pods that are created and deleted between two lists make the copy equal to the truth before
+// it has heard of them.
 func TestComparedStatesAreTheTruth(t *testing.T) {
 	for range 20 {
 		seed := rand.Uint64()
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 7))
 			o := newOrigins(t)
+			o.pods.breaks = 5
 			truth := map[string]map[string]string{"1": {}}
 			changes := []string{"1"} // the versions of all changes of pods
 			present := map[string]string{}
@@ -222,8 +286,13 @@ func TestComparedStatesAreTheTruth(t *testing.T) {
 					o.hear(random.IntN(len(o.behind) + 1))
 				}
 				r := &comparer{seed: seed, copy: o.copy, options: metav1.ListOptions{Limit: int64(random.IntN(2))}}
-				if random.IntN(2) == 0 {
+				switch random.IntN(4) {
+				case 0:
 					r.options = metav1.ListOptions{ResourceVersion: o.version(), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
+				case 1:
+					back := random.Uint64N(min(4, o.revision.Current()))
+					r.options.ResourceVersion = strconv.FormatUint(o.revision.Current()-back, 10)
+					r.options.ResourceVersionMatch = metav1.ResourceVersionMatchExact
 				}
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan struct{})
@@ -234,6 +303,9 @@ func TestComparedStatesAreTheTruth(t *testing.T) {
 				time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
 				select {
 				case <-done:
+					if r.options.ResourceVersionMatch == metav1.ResourceVersionMatchExact {
+						require.Equal(t, r.options.ResourceVersion, r.version, "seed %d", seed)
+					}
 					require.Equal(t, truth[r.version], r.state, "seed %d: the state at %s", seed, r.version)
 					r.follow(t)
 					readers = append(readers, r)
@@ -289,6 +361,7 @@ func (r *comparer) list(t *testing.T, ctx context.Context) {
 			state[obj.Name] = obj.ResourceVersion
 		}
 		meta := page.Meta()
+		options.ResourceVersion, options.ResourceVersionMatch = "", ""
 		if options.Continue = meta.Continue; options.Continue == "" {
 			r.version, r.state = meta.ResourceVersion, state
 			return

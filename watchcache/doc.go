@@ -43,8 +43,9 @@
 //     A watcher that permits it is told a difference in place of a 410: see [Request].
 //     A reflector takes it as a whole (TestDifferencesMakeTheTruth).
 //  7. With [WithUpstream], a read that names no version shows every write that the upstream had
-//     made before (TestReadsWithoutAVersionAreProvenFresh), and the version of another collection
-//     needs no event (TestComparedStatesAreTheTruth). Without, it shows the present copy.
+//     made before (TestReadsWithoutAVersionAreProvenFresh), and the version of another collection,
+//     exact or not, needs no event (TestComparedStatesAreTheTruth). Without, it shows the present
+//     copy.
 //  8. A watcher that has ended leaves nothing behind (TestWatchersLeaveNothingBehind).
 //  9. Caches that follow one origin may share clients. A watch that moves from one cache to another
 //     loses nothing, or is a 410 (TestClientsMoveBetweenCaches).

@@ -50,25 +50,19 @@ func (c *Cache[T]) fresh(ctx context.Context) (view[T], error) {
 // notOlderThan is the present state once it is known to be that of version or of a later one. It
 // waits a while for that, then fails with 504.
 func (c *Cache[T]) notOlderThan(ctx context.Context, version uint64) (view[T], error) {
-	now, err := c.latest()
-	if err != nil || now.version >= version {
-		return now, err
-	}
-	if c.proof != nil && c.proof.mayCompare() {
-		defer c.proof.comparing.join(c.proof.compareAll)()
-	}
-	return c.await(ctx, version, c.latest)
+	return c.await(ctx, version, 0, c.latest)
 }
 
 // await returns what look sees once it has reached version. It waits a while for that, then fails
-// with 504.
-func (c *Cache[T]) await(ctx context.Context, version uint64, look func() (view[T], error)) (view[T], error) {
+// with 504. See [proof.compareFor] for exact.
+func (c *Cache[T]) await(ctx context.Context, version, exact uint64, look func() (view[T], error)) (view[T], error) {
 	now, err := look()
 	if err != nil || now.version >= version {
 		return now, err
 	}
 	defer c.stats.waitedFor(time.Now())
 	if c.proof != nil {
+		defer c.proof.compareFor(exact)()
 		defer c.proof.seeking.join(c.proof.askForProgress)()
 	}
 	within, cancel := context.WithTimeout(ctx, c.config.freshWait)
@@ -123,6 +117,7 @@ type proof[T store.Object] struct {
 	asking    *question
 	next      *question // of later readers, for whom the answer to asking may be too old
 	told      uint64    // the newest version that the upstream has told
+	wishes    []*wish   // the states for which readers wait, the latest listed last
 	compareAt time.Time // when the content may be asked for again
 }
 
@@ -218,10 +213,12 @@ func (p *proof[T]) ask(q *question) {
 	if err != nil {
 		q.err = unproven(ctx, p.cache.resource.GroupResource(), err)
 	}
-	close(q.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.told = max(p.told, q.version)
+	if q.err == nil {
+		p.told = q.version // an upstream that was restored may have gone back
+	}
+	close(q.done)
 	p.askNext()
 }
 

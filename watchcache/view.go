@@ -72,14 +72,17 @@ func (c *Cache[T]) present() store.Snapshot[T] {
 	return c.objects.Snapshot()
 }
 
-// exactly is the state at version: the present without the changes since. It fails with 410 if the
-// window no longer knows them.
+// exactly is the state at version: known by comparison, or the present without the changes since.
+// It fails with 410 if the window no longer knows them.
 func (c *Cache[T]) exactly(ctx context.Context, version uint64) (view[T], error) {
-	if compared, ok := c.compared(version); ok {
-		return compared, nil
-	}
-	if _, err := c.await(ctx, version, c.copied); err != nil {
-		return view[T]{}, err
+	now, err := c.await(ctx, version, version, func() (view[T], error) {
+		if compared, ok := c.compared(version); ok {
+			return compared, nil
+		}
+		return c.copied()
+	})
+	if err != nil || now.early {
+		return now, err
 	}
 	c.mu.RLock()
 	position, ok := c.window.since(version)

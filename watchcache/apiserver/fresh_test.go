@@ -3,6 +3,8 @@ package apiserver_test
 import (
 	"context"
 	"fmt"
+	"iter"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,8 +13,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/internal/pagetoken"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
@@ -43,11 +47,21 @@ func served(t *testing.T, cache *watchcache.Cache[*corev1.Pod]) kubernetes.Inter
 	return client
 }
 
-// mirror is a copy of a server's pods that proves itself fresh, and a client of it.
+// unmarked is a server whose watches never send a bookmark.
+type unmarked[T store.Object] struct{ listwatch.ListerWatcher[T] }
+
+func (u unmarked[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
+	options.AllowWatchBookmarks = false
+	return u.ListerWatcher.Watch(ctx, options)
+}
+
+// mirror is a copy of a server's pods that proves itself fresh without a bookmark, and a client of
+// it.
 func mirror(t *testing.T, from kubernetes.Interface) (*watchcache.Cache[*corev1.Pod], kubernetes.Interface) {
 	t.Helper()
 	metadata := listwatch.FromClient[metav1.PartialObjectMetadata](from.CoreV1().RESTClient(), "pods")
-	cache, err := watchcache.NewCache(watchcache.Pods(), watchcache.WithUpstream(watchcache.ServerOf(metadata)))
+	proof := watchcache.ServerOf(unmarked[*metav1.PartialObjectMetadata]{metadata})
+	cache, err := watchcache.NewCache(watchcache.Pods(), watchcache.WithUpstream(proof))
 	require.NoError(t, err)
 	t.Cleanup(mirrored(t, from, cache))
 	return cache, served(t, cache)
@@ -69,15 +83,27 @@ func TestMirrorsAreProvenFresh(t *testing.T) {
 		_, err = second.CoreV1().Pods("ns").Get(t.Context(), created.Name, metav1.GetOptions{})
 		require.NoError(t, err)
 	}
-	for i, options := range []metav1.ListOptions{{}, {ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}} {
-		other, err := origin.configMaps.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i)}})
+	for name, options := range map[string]func(version string) metav1.ListOptions{
+		"newest": func(string) metav1.ListOptions { return metav1.ListOptions{} },
+		"later":  func(version string) metav1.ListOptions { return metav1.ListOptions{ResourceVersion: version} },
+		"exact": func(version string) metav1.ListOptions {
+			return metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+		},
+		"page": func(version string) metav1.ListOptions {
+			return metav1.ListOptions{ResourceVersion: version, Limit: 100}
+		},
+		"further": func(version string) metav1.ListOptions {
+			number, err := strconv.ParseInt(version, 10, 64)
+			require.NoError(t, err)
+			return metav1.ListOptions{Continue: pagetoken.From("ns/", number).String()}
+		},
+	} {
+		other, err := origin.configMaps.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}})
 		require.NoError(t, err)
-		if options.ResourceVersionMatch != "" {
-			options.ResourceVersion = other.ResourceVersion
-		}
-		list, err := pods.List(t.Context(), options)
-		require.NoError(t, err)
-		require.Equal(t, other.ResourceVersion, list.ResourceVersion)
+		list, err := pods.List(t.Context(), options(other.ResourceVersion))
+		require.NoError(t, err, name)
+		require.Equal(t, other.ResourceVersion, list.ResourceVersion, name)
+		require.Len(t, list.Items, 20, name)
 	}
 }
 
