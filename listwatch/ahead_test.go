@@ -181,32 +181,36 @@ func outcomes(t *testing.T, read func(d *decoder[*corev1.Pod], step func(Event[*
 func TestWhatIsReadAheadIsWhatIsReadAsItComes(t *testing.T) {
 	manyCores(t)
 	random := seeded(t)
-	broken := errors.New("connection reset")
 	for range 15 {
-		watched, listed := randomWatch(t, random, 10+random.Intn(150)), randomList(t, random, 10+random.Intn(150))
-		end := iotest.ErrReader([]error{io.EOF, broken}[random.Intn(2)])
-		ways := []func(body []byte) io.Reader{
-			func(body []byte) io.Reader { return iotest.OneByteReader(io.MultiReader(bytes.NewReader(body), end)) },
-			func(body []byte) io.Reader { return inPieces{io.MultiReader(bytes.NewReader(body), end), random} },
-			func(body []byte) io.Reader { return iotest.DataErrReader(io.MultiReader(bytes.NewReader(body), end)) },
+		requireSameInPieces(t, random, randomWatch(t, random, 10+random.Intn(150)), randomList(t, random, 10+random.Intn(150)))
+	}
+}
+
+func requireSameInPieces(t *testing.T, random *rand.Rand, watched, listed []byte) {
+	t.Helper()
+	broken := errors.New("connection reset")
+	end := iotest.ErrReader([]error{io.EOF, broken}[random.Intn(2)])
+	ways := []func(body []byte) io.Reader{
+		func(body []byte) io.Reader { return iotest.OneByteReader(io.MultiReader(bytes.NewReader(body), end)) },
+		func(body []byte) io.Reader { return inPieces{io.MultiReader(bytes.NewReader(body), end), random} },
+		func(body []byte) io.Reader { return iotest.DataErrReader(io.MultiReader(bytes.NewReader(body), end)) },
+	}
+	var events, items []outcome
+	for i, way := range ways {
+		gotEvents := outcomes(t, func(d *decoder[*corev1.Pod], step func(Event[*corev1.Pod], error) bool) error {
+			return d.watch(way(watched), step)
+		})
+		gotItems := outcomes(t, func(d *decoder[*corev1.Pod], step func(Event[*corev1.Pod], error) bool) error {
+			meta, err := d.list(io.NopCloser(way(listed)), func(obj *corev1.Pod, err error) bool { return step(Event[*corev1.Pod]{Object: obj}, err) })
+			step(Event[*corev1.Pod]{ResourceVersion: meta.ResourceVersion}, nil)
+			return err
+		})
+		if i == 0 {
+			events, items = gotEvents, gotItems
+			continue
 		}
-		var events, items []outcome
-		for i, way := range ways {
-			gotEvents := outcomes(t, func(d *decoder[*corev1.Pod], step func(Event[*corev1.Pod], error) bool) error {
-				return d.watch(way(watched), step)
-			})
-			gotItems := outcomes(t, func(d *decoder[*corev1.Pod], step func(Event[*corev1.Pod], error) bool) error {
-				meta, err := d.list(io.NopCloser(way(listed)), func(obj *corev1.Pod, err error) bool { return step(Event[*corev1.Pod]{Object: obj}, err) })
-				step(Event[*corev1.Pod]{ResourceVersion: meta.ResourceVersion}, nil)
-				return err
-			})
-			if i == 0 {
-				events, items = gotEvents, gotItems
-				continue
-			}
-			require.Equal(t, events, gotEvents)
-			require.Equal(t, items, gotItems)
-		}
+		require.Equal(t, events, gotEvents)
+		require.Equal(t, items, gotItems)
 	}
 }
 

@@ -2,6 +2,7 @@ package listwatch
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"io"
 	"maps"
@@ -179,8 +180,8 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 	}}
 	for {
 		f, err := frames.next()
-		if err != nil {
-			return atBoundary(err)
+		if err != nil { // of a frame that has arrived whole, perhaps, after others that wait
+			return cmp.Or(events.end(), atBoundary(err))
 		}
 		if d.holds(f) {
 			f.held = d.held.find(f.identity)

@@ -69,12 +69,19 @@ type frames[T store.Object] interface {
 
 // eventName avoids a string per event.
 func eventName(name []byte) string {
-	for _, known := range []watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
-		if string(name) == string(known) {
-			return string(known)
-		}
+	if known, ok := knownEvent(name); ok {
+		return known
 	}
 	return string(name)
+}
+
+func knownEvent(name []byte) (event string, ok bool) {
+	for _, known := range []watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
+		if string(name) == string(known) {
+			return string(known), true
+		}
+	}
+	return "", false
 }
 
 // unexpected is for reads inside a value.

@@ -2,9 +2,8 @@ package listwatch
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +26,7 @@ func (jsonEncoding[T]) begins(start []byte, _ bool) bool {
 }
 
 func (e jsonEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
-	return &jsonFrames[T]{in: jsonReader{r: r, limit: e.limit}, identify: e.held != nil}, nil
+	return &jsonFrames[T]{in: jsonReader{own: r, r: r, limit: e.limit}, identify: e.held != nil}, nil
 }
 
 // list accepts fields in any order.
@@ -84,15 +83,12 @@ type jsonFrames[T store.Object] struct {
 	identify bool
 }
 
-// waits is never true: to see whether a value is complete costs a scan, a good part of the work.
-func (*jsonFrames[T]) waits() bool { return false }
+func (j *jsonFrames[T]) waits() bool { return j.in.waits() }
 
-func (*jsonFrames[T]) close() {}
+func (j *jsonFrames[T]) close() { j.in.close() }
 
 func (j *jsonFrames[T]) next() (frame[T], error) {
-	if j.in.r.Buffered() == 0 {
-		j.in.buffer = spare(j.in.buffer)
-	}
+	j.in.quiet()
 	if _, err := j.in.next(); err != nil {
 		return frame[T]{}, err
 	}
@@ -100,183 +96,43 @@ func (j *jsonFrames[T]) next() (frame[T], error) {
 	if err != nil {
 		return frame[T]{}, unexpected(err)
 	}
-	var f frame[T]
-	err = wire.EachMember(data, func(key, value []byte) (err error) {
-		switch string(key) {
-		case "type":
-			var event []byte
-			event, err = wire.Unquote(value)
-			f.event = eventName(event)
-		case "object":
-			f.object = value
-		default:
-			err = wire.Valid(value)
-		}
-		return err
-	})
+	f, usual := usualEvent[T](data, j.in.inner)
+	if !usual {
+		err = wire.EachMember(data, func(key, value []byte) (err error) {
+			switch string(key) {
+			case "type":
+				var event []byte
+				event, err = wire.Unquote(value)
+				f.event = eventName(event)
+			case "object":
+				f.object = value
+			default:
+				err = wire.Valid(value)
+			}
+			return err
+		})
+	}
 	if j.identify {
 		f.identity = jsonIdentity(f.object)
 	}
 	return f, err
 }
 
-// jsonReader splits a stream into JSON values.
-type jsonReader struct {
-	r      *bufio.Reader
-	limit  int
-	buffer []byte // used by value
-}
+// maxEventHead is more than an event has before its object.
+const maxEventHead = 64
 
-// next skips white space and returns the next byte without reading it.
-func (j *jsonReader) next() (byte, error) {
-	for {
-		b, err := j.r.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		if !wire.IsSpace(b) {
-			return b, j.r.UnreadByte()
-		}
+// usualEvent splits an event as servers write it, without another scan:
+// {"type":"MODIFIED","object":{…}}. inner is the end of the first object in the event.
+func usualEvent[T store.Object](data []byte, inner int) (f frame[T], ok bool) {
+	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
+	name, _, found := bytes.Cut(rest[:min(len(rest), maxEventHead)], []byte(`","object":{`))
+	event, known := knownEvent(name)
+	if !ok || !found || !known || inner != len(data)-1 || data[inner] != '}' {
+		return f, false
 	}
-}
-
-// expect reads one byte of structure.
-func (j *jsonReader) expect(want byte) error {
-	got, err := j.next()
-	switch {
-	case err != nil:
-		return unexpected(err)
-	case got != want:
-		return wire.ErrJSON
-	}
-	_, err = j.r.Discard(1)
-	return err
-}
-
-// object calls field for each key of an object, with the reader at the value, which field must
-// read.
-func (j *jsonReader) object(field func(key string) error) error {
-	return j.members('{', '}', func() error {
-		data, err := j.value()
-		if err != nil {
-			return err
-		}
-		key, err := wire.Unquote(data)
-		if err != nil {
-			return err
-		}
-		if err := j.expect(':'); err != nil {
-			return err
-		}
-		return field(string(key))
-	})
-}
-
-// array calls element for each element of an array, with the reader at it; null is an empty array.
-func (j *jsonReader) array(element func() error) error {
-	if b, err := j.next(); err == nil && b == 'n' {
-		return j.skip()
-	}
-	return j.members('[', ']', element)
-}
-
-// members reads the comma-separated members between two brackets.
-func (j *jsonReader) members(open, end byte, member func() error) error {
-	if err := j.expect(open); err != nil {
-		return err
-	}
-	for first := true; ; first = false {
-		b, err := j.next()
-		if err != nil {
-			return unexpected(err)
-		}
-		if b == end {
-			_, err = j.r.Discard(1)
-			return err
-		}
-		if !first {
-			if err := j.expect(','); err != nil {
-				return err
-			}
-		}
-		if err := member(); err != nil {
-			return err
-		}
-	}
-}
-
-// value reads one whole value; it is valid until the next call.
-func (j *jsonReader) value() ([]byte, error) {
-	j.buffer = j.buffer[:0]
-	err := j.scan(func(part []byte) error {
-		if len(j.buffer)+len(part) > j.limit {
-			return tooLarge(j.limit)
-		}
-		j.buffer = append(j.buffer, part...)
-		return nil
-	})
-	return j.buffer, err
-}
-
-// decode reads a value of the list itself.
-func (j *jsonReader) decode(key string, into any) error {
-	value, err := j.value()
-	if err != nil {
-		return err
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(value, into); err != nil {
-		return fmt.Errorf("%s of the list: %w", key, withoutValues(err))
-	}
-	return nil
-}
-
-func (j *jsonReader) skip() error {
-	value, err := j.value()
-	if err != nil {
-		return err
-	}
-	return wire.Valid(value)
-}
-
-// end requires the end of the stream: nothing follows a list. HTTP keeps a connection that was read
-// to its end.
-func (j *jsonReader) end() error {
-	_, err := j.next()
-	switch err {
-	case io.EOF:
-		return nil
-	case nil:
-		return wire.ErrJSON
-	}
-	return err
-}
-
-// scan passes one value on in the pieces that arrive.
-func (j *jsonReader) scan(part func([]byte) error) error {
-	if _, err := j.next(); err != nil {
-		return unexpected(err)
-	}
-	var s wire.JSONScanner
-	for {
-		if _, err := j.r.Peek(1); err != nil {
-			if err == io.EOF && s.InScalar {
-				return nil // the stream's end may end a number
-			}
-			return unexpected(err)
-		}
-		window, _ := j.r.Peek(j.r.Buffered())
-		n, done := s.Feed(window)
-		if err := part(window[:n]); err != nil {
-			return err
-		}
-		_, _ = j.r.Discard(n)
-		if done {
-			if !s.Started {
-				return wire.ErrJSON
-			}
-			return nil
-		}
-	}
+	f.event = event
+	f.object = data[len(data)-len(rest)+len(name)+len(`","object":`) : inner]
+	return f, true
 }
 
 // object decodes one object. gvk is the list's, since its items may omit their own.
@@ -349,21 +205,12 @@ func (jsonEncoding[T]) key(data []byte) string {
 
 func (jsonEncoding[T]) identity(data []byte) identity { return jsonIdentity(data) }
 
-// jsonIdentity stops once name, UID and version are known: servers write metadata first. Later
-// bytes cannot change which object the UID names.
+// jsonIdentity stops once name, UID and version are known: servers write metadata first, and those
+// before the rest of it. Later bytes cannot change which object the UID names.
 func jsonIdentity(data []byte) identity {
 	var id identity
-	err := wire.EachMember(data, func(key, value []byte) error {
-		if string(key) != "metadata" {
-			return nil
-		}
-		err := wire.EachMember(value, id.read)
-		if err == nil {
-			err = errKnown
-		}
-		return err
-	})
-	if err != errKnown {
+	metadata := wire.MemberFrom(data, "metadata")
+	if err := wire.EachMember(metadata, id.read); err != nil && err != errKnown {
 		return identity{}
 	}
 	return id

@@ -42,30 +42,55 @@ func (d *Document) End() {
 func (d *Document) scan() bool {
 	data := d.Data
 	d.open, d.brackets, d.next = d.open[:0], d.brackets[:0], 0
-	for i := d.At; i < len(data); i++ {
-		switch data[i] {
-		case '"':
-			end := StringEnd(data, i)
-			if end < 0 {
-				return false
+	var in uint64 // as in quoted
+	for i := d.At; i < len(data); {
+		inside := in>>(64-wordSize) != 0
+		if i+wordSize > len(data) || first(word(data, i), '\\') != 0 {
+			switch {
+			case inside:
+				if i, in = StringEnd(data, i-1), 0; i < 0 {
+					return false
+				}
+				continue
+			case data[i] == '"':
+				in = ones
+			case isBracket(data[i]):
+				if more, ok := d.bracket(i); !more {
+					return ok
+				}
 			}
-			i = end - 1
-		case '{', '[':
-			if len(d.open) == maxNesting {
-				return false
-			}
-			d.open = append(d.open, len(d.brackets))
-			d.brackets = append(d.brackets, bracket{start: i})
-		case '}', ']':
-			last := d.open[len(d.open)-1]
-			d.open = d.open[:len(d.open)-1]
-			d.brackets[last].end = i + 1
-			if len(d.open) == 0 {
-				return true
+			i++
+			continue
+		}
+		x := word(data, i)
+		in = quoted(x, in)
+		found := (equals(x|lower, '{') | equals(x|lower, '}')) & ((in ^ ones) << 7)
+		for ; found != 0; found &= found - 1 {
+			if more, ok := d.bracket(i + index(found)); !more {
+				return ok
 			}
 		}
+		i += wordSize
 	}
 	return false
+}
+
+func isBracket(c byte) bool { c |= lower & 0xff; return c == '{' || c == '}' }
+
+// bracket notes a bracket. After the last one, or if there are too many, more is false.
+func (d *Document) bracket(at int) (more, ok bool) {
+	if d.Data[at]|lower&0xff == '{' {
+		if len(d.open) == maxNesting {
+			return false, false
+		}
+		d.open = append(d.open, len(d.brackets))
+		d.brackets = append(d.brackets, bracket{start: at})
+		return true, true
+	}
+	last := len(d.open) - 1
+	d.brackets[d.open[last]].end = at + 1
+	d.open = d.open[:last]
+	return last > 0, true
 }
 
 // bracketed returns the object or array that begins at d.At; nil if it has no end.

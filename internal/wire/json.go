@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 
@@ -14,23 +13,38 @@ var ErrJSON = errors.New("malformed JSON")
 // IsSpace reports whether c is white space between the values of JSON.
 func IsSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// EachMember calls do for the members of an object in memory. Values are not copied.
+// EachMember calls do for the members of the object that data begins with. Values are not copied.
 func EachMember(data []byte, do func(key, value []byte) error) error {
+	return members(data, func(key, rest []byte) (value []byte, err error) {
+		value = valueIn(rest)
+		return value, do(key, value)
+	})
+}
+
+// MemberFrom is the text from the value of a member on; nil if the object that data begins with has
+// no such member. The value is not scanned.
+func MemberFrom(data []byte, name string) (from []byte) {
+	_ = members(data, func(key, rest []byte) (value []byte, err error) {
+		if string(key) == name {
+			from = rest
+			return nil, errFound
+		}
+		return valueIn(rest), nil
+	})
+	return from
+}
+
+var errFound = errors.New("found")
+
+// members calls do with each key and the text after its colon. do returns the value there.
+func members(data []byte, do func(key, rest []byte) (value []byte, err error)) error {
 	next := func(want byte) bool {
-		data = bytes.TrimLeft(data, " \n\r\t")
+		data = trimSpace(data)
 		if len(data) == 0 || data[0] != want {
 			return false
 		}
 		data = data[1:]
 		return true
-	}
-	value := func() []byte {
-		data = bytes.TrimLeft(data, " \n\r\t")
-		var s JSONScanner
-		n, _ := s.Feed(data)
-		value := data[:n]
-		data = data[n:]
-		return value
 	}
 	if !next('{') {
 		return ErrJSON
@@ -39,15 +53,41 @@ func EachMember(data []byte, do func(key, value []byte) error) error {
 		if !first && !next(',') {
 			return ErrJSON
 		}
-		key, err := Unquote(value())
+		data = trimSpace(data)
+		raw := valueIn(data)
+		data = data[len(raw):]
+		key, err := Unquote(raw)
 		if err != nil || !next(':') {
 			return ErrJSON
 		}
-		if err := do(key, value()); err != nil {
+		data = trimSpace(data)
+		value, err := do(key, data)
+		if err != nil {
 			return err
 		}
+		data = data[len(value):]
 	}
 	return nil
+}
+
+func trimSpace(data []byte) []byte {
+	for len(data) > 0 && IsSpace(data[0]) {
+		data = data[1:]
+	}
+	return data
+}
+
+// valueIn is the value that data begins with, or all of it if the value has no end.
+func valueIn(data []byte) []byte {
+	if len(data) > 0 && data[0] == '"' {
+		if end := StringEnd(data, 0); end >= 0 {
+			data = data[:end]
+		}
+		return data
+	}
+	var s JSONScanner
+	n, _ := s.Feed(data)
+	return data[:n]
 }
 
 // Unquote decodes a string, in place if it has no escapes.
@@ -71,7 +111,13 @@ func PlainText(raw []byte) (text []byte, ok bool) {
 		return nil, false
 	}
 	text = raw[1 : len(raw)-1]
-	for _, c := range text {
+	i := 0
+	for ; i+wordSize <= len(text); i += wordSize {
+		if !plain(word(text, i)) {
+			return nil, false
+		}
+	}
+	for _, c := range text[i:] {
 		if c < ' ' || c >= 0x7f || c == '\\' {
 			return nil, false
 		}
@@ -103,7 +149,19 @@ func PlainInteger(raw []byte) (n int64, ok bool) {
 
 // StringEnd is the end of the string that begins at i; -1 if it has none.
 func StringEnd(data []byte, i int) int {
-	for i++; i < len(data); i++ {
+	for i++; i+wordSize <= len(data); {
+		x := word(data, i)
+		found := first(x, '"') | first(x, '\\')
+		if found == 0 {
+			i += wordSize
+			continue
+		}
+		if i += index(found); data[i] == '"' {
+			return i + 1
+		}
+		i += 2
+	}
+	for ; i < len(data); i++ {
 		switch data[i] {
 		case '"':
 			return i + 1
@@ -120,77 +178,4 @@ func Valid(value []byte) error {
 		return ErrJSON
 	}
 	return nil
-}
-
-// JSONScanner finds the end of one JSON value that comes in pieces: it follows brackets and
-// strings, and nothing else.
-type JSONScanner struct {
-	// Started reports whether the value has begun, and InScalar whether the end of the stream could
-	// end it: it is a number, true, false or null outside all brackets.
-	Started, InScalar bool
-
-	depth    int
-	inString bool
-	escaped  bool
-}
-
-// Feed takes the next bytes. It returns how many belong to the value, and whether it is complete.
-func (s *JSONScanner) Feed(b []byte) (n int, done bool) {
-	for i := 0; i < len(b); i++ {
-		c := b[i]
-		if s.inString {
-			if i, done = s.string(b, i); done && s.depth == 0 {
-				return i + 1, true
-			}
-			continue
-		}
-		switch c {
-		case '"':
-			s.inString, s.Started = true, true
-		case '{', '[':
-			if s.InScalar {
-				return i, true
-			}
-			s.depth++
-			s.Started = true
-		case '}', ']':
-			if s.depth == 0 {
-				return i, true
-			}
-			if s.depth--; s.depth == 0 {
-				return i + 1, true
-			}
-		case ',', ':', ' ', '\n', '\r', '\t':
-			if s.depth == 0 {
-				return i, true
-			}
-		default:
-			s.Started = true
-			s.InScalar = s.depth == 0
-		}
-	}
-	return len(b), false
-}
-
-// string goes on inside a string from b[i], and returns where it ended or the last byte seen. It
-// goes byte by byte: bytes.IndexByte gained a tenth on a list of pods, whose strings are short.
-func (s *JSONScanner) string(b []byte, i int) (last int, ended bool) {
-	for ; i < len(b); i++ {
-		if s.escaped {
-			s.escaped = false
-			continue
-		}
-		for i < len(b) && b[i] != '"' && b[i] != '\\' {
-			i++
-		}
-		switch {
-		case i == len(b):
-		case b[i] == '"':
-			s.inString = false
-			return i, true
-		default:
-			s.escaped = true
-		}
-	}
-	return len(b) - 1, false
 }
