@@ -149,7 +149,8 @@ func TestCopies(t *testing.T) {
 type strange struct{ corev1.Pod }
 
 // TestTransforms: controller-runtime's own transform is done by the decoder, and objects go on
-// sharing their parts; any other gets objects that it may modify.
+// sharing their parts; any other gets objects that it may modify, which share again what it left as
+// it was.
 func TestTransforms(t *testing.T) {
 	const objects = 200
 	read := func(transform toolscache.TransformFunc) (first corev1.Pod, distinct int) {
@@ -185,7 +186,7 @@ func TestTransforms(t *testing.T) {
 		return obj, nil
 	})
 	require.Equal(t, "changed", first.Labels["app"])
-	require.Equal(t, objects, distinct, "what a transform may write must be its own")
+	require.Less(t, distinct, objects/2, "the transform has cost the sharing of what it left alone")
 }
 
 // TestRefusedByTransform: an object that a transform refuses is left out, and the rest comes.

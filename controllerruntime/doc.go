@@ -25,8 +25,8 @@
 //     namespaces are. Reads of one namespace wait for the others too. If namespaces have different
 //     SyncPeriods, the shortest one holds for all of them.
 //  2. cache.TransformStripManagedFields is recognised, and the fields are skipped unread. Any other
-//     transform gets a copy of each object and may modify it, at the price of much of the sharing.
-//     It must keep name, namespace, UID and resource version.
+//     transform gets a copy of each object and may modify it until it returns. The result shares
+//     what it left as it was. It must keep name, namespace, UID and resource version.
 //  3. Another UID under a key is a deletion and an addition for handlers, not an update.
 //  4. NewInformer in cache.Options contradicts this cache, and NewCache fails.
 //  5. A field index gives an informer's AddIndexers no new index: IndexField is for reads through

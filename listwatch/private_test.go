@@ -1,12 +1,15 @@
 package listwatch_test
 
 import (
+	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +20,8 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
 )
 
@@ -101,6 +106,52 @@ func TestAProjectionMayWrite(t *testing.T) {
 	}
 }
 
+// TestProjectionsShare: what a projection has left as it was shares memory with other objects, as
+// if nobody had copied it. What it has made shares with its neighbour's in a list, and with the
+// last state of the object in a watch.
+func TestProjectionsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 20
+		pods := listwatchtest.New(t, watchcache.Pods())
+		for i := range n {
+			pods.Create(alike(i))
+		}
+		trimmed := listwatch.Project(pods.ListerWatcher(), func(p *corev1.Pod) *corev1.Pod {
+			p.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: p.Spec.Containers[0].Name}}}
+			return p
+		})
+		held := &store.Indexer[*corev1.Pod]{}
+		r := reflector.New(trimmed, held)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { assert.NoError(t, r.Run(ctx)) })
+		require.NoError(t, r.WaitSynced(ctx))
+		distinct := func() (labels, containers int) {
+			of, made := map[uintptr]bool{}, map[*corev1.Container]bool{}
+			for _, p := range held.Snapshot().All() {
+				of[reflect.ValueOf(p.Labels).Pointer()], made[&p.Spec.Containers[0]] = true, true
+			}
+			return len(of), len(made)
+		}
+		labels, containers := distinct()
+		require.Equal(t, 1, containers)
+		require.Less(t, labels, n/2)
+		for i := range n {
+			p := alike(i)
+			p.Status.Phase = corev1.PodRunning
+			pods.Update(p)
+		}
+		synctest.Wait()
+		for _, p := range held.Snapshot().All() {
+			require.Equal(t, corev1.PodRunning, p.Status.Phase)
+		}
+		_, containers = distinct()
+		require.Equal(t, 1, containers, "an object that changes goes on sharing")
+		cancel()
+		running.Wait()
+	})
+}
+
 // TestReadOnlyReadersShare: a reader that only reads gets no copies.
 func TestReadOnlyReadersShare(t *testing.T) {
 	cs := clientset(t, serve(t, answer(200, protobufType, encode(t, protobufType, v1Version, podList(2)))))
@@ -112,7 +163,8 @@ func TestReadOnlyReadersShare(t *testing.T) {
 	}{
 		"to client-go":                       {listwatch.ToClientGo(source), false},
 		"to client-go, read only":            {listwatch.ToClientGo(source, listwatch.ReadOnly()), true},
-		"projected":                          {listwatch.ToClientGo(listwatch.Project(source, same), listwatch.ReadOnly()), false},
+		"projected":                          {listwatch.ToClientGo(listwatch.Project(source, same), listwatch.ReadOnly()), true},
+		"projected, to client-go":            {listwatch.ToClientGo(listwatch.Project(source, same)), false},
 		"projected, read only":               {listwatch.ToClientGo(listwatch.Project(source, same, listwatch.ReadOnly()), listwatch.ReadOnly()), true},
 		"projected, read only, to client-go": {listwatch.ToClientGo(listwatch.Project(source, same, listwatch.ReadOnly())), false},
 		"from client-go":                     {listwatch.ToClientGo(listwatch.FromClientGo[*corev1.Pod](listwatch.ToClientGo(source, listwatch.ReadOnly()))), false},

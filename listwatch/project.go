@@ -20,6 +20,9 @@ import (
 // of an object. U may be T, a smaller API type, or a type of the program's own with metadata and
 // DeepCopyObject.
 //
+// Parts of the result that are as the source sent them share memory with other objects again. Once
+// returned, neither project nor a reader may write into the result.
+//
 // project must keep name, namespace, UID and resource version: they identify held objects. If it
 // does not, or returns nil, the object comes as a *[DecodeError]. Its argument is a copy: project
 // may write into it, and keep parts of it. With [ReadOnly], the argument and its parts are shared
@@ -39,7 +42,7 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 	}
 	readOnly := isReadOnly(optionList)
 	p := projection[T, U]{source: source, project: project, copier: copierFor(source, readOnly)}
-	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly}
+	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly && !p.copier.needed}
 	lw.noWatchList = !watchlist.Supported(source)
 	if decoding, ok := source.(*ListWatch[T]); ok {
 		lw.memo = decoding.memo
@@ -67,10 +70,10 @@ func (p projection[T, U]) list(ctx context.Context, request metav1.ListOptions) 
 	source, convert := p.begin("list")
 	list := source.List(ctx, request)
 	return List[U]{Meta: list.Meta, Items: func(yield func(U, error) bool) {
+		var projected U // of each item, the one before
 		for obj, err := range list.Items {
-			var projected U
 			if err == nil {
-				projected, err = convert(obj)
+				projected, err = convert(obj, projected)
 			}
 			if !yield(projected, err) {
 				return
@@ -82,17 +85,22 @@ func (p projection[T, U]) list(ctx context.Context, request metav1.ListOptions) 
 func (p projection[T, U]) watch(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[U], error] {
 	source, convert := p.begin("watch")
 	return func(yield func(Event[U], error) bool) {
+		var none, before U
+		initial := request.SendInitialEvents != nil && *request.SendInitialEvents
 		for event, err := range source.Watch(ctx, request) {
 			out := Event[U]{
 				Type: event.Type, ResourceVersion: event.ResourceVersion, InitialEventsEnd: event.InitialEventsEnd,
 				DifferenceBegins: event.DifferenceBegins, DifferenceEnds: event.DifferenceEnds, kind: event.kind,
 			}
 			if err == nil && !pointer.None(event.Object) {
-				out.Object, err = convert(event.Object)
+				out.Object, err = convert(event.Object, before)
 				if err != nil {
 					err.(*DecodeError).Event = string(event.Type)
 					out = Event[U]{}
 				}
+			}
+			if before = none; initial {
+				before, initial = out.Object, !event.InitialEventsEnd
 			}
 			if !yield(out, err) {
 				return
@@ -103,9 +111,11 @@ func (p projection[T, U]) watch(ctx context.Context, request metav1.ListOptions)
 
 // begin prepares one list or watch. If the reader's copy is known, the source gets a stand-in for a
 // held U: a T with its identity. If the source yields the stand-in, the held U is the result.
-func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert func(T) (U, error)) {
+//
+// convert gets the object's neighbour besides, if there is one, whose memory the result may share.
+func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert func(obj T, neighbour U) (U, error)) {
 	if p.held == nil {
-		return p.source, func(obj T) (U, error) { return p.convert(op, obj) }
+		return p.source, func(obj T, neighbour U) (U, error) { return p.convert(op, obj, neighbour) }
 	}
 	standIn := standInFor[T]()
 	var meant U
@@ -119,11 +129,11 @@ func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert fun
 		return standIn, kept, true
 	}
 	source = holding(p.source)(heldCopy[T]{digests: p.held.digests, get: find, standIns: true})
-	return source, func(obj T) (U, error) {
+	return source, func(obj T, neighbour U) (U, error) {
 		if pointer.Same(obj, standIn) {
 			return meant, nil
 		}
-		projected, err := p.convert(op, obj)
+		projected, err := p.convert(op, obj, neighbour)
 		if err == nil {
 			projected = p.settled(obj, projected)
 		}
@@ -144,6 +154,9 @@ func standInFor[T store.Object]() T {
 func (p projection[T, U]) settled(obj T, projected U) U {
 	if !p.held.standIns {
 		held, _, found := p.held.get(store.KeyOf(projected))
+		if found && p.copier.needed {
+			content.Share(projected, held)
+		}
 		if found && held.GetUID() == projected.GetUID() && held.GetResourceVersion() == projected.GetResourceVersion() &&
 			content.Equal(held, projected) {
 			projected = held
@@ -153,12 +166,16 @@ func (p projection[T, U]) settled(obj T, projected U) U {
 	return projected
 }
 
-func (p projection[T, U]) convert(op string, obj T) (U, error) {
+func (p projection[T, U]) convert(op string, obj T, neighbour U) (U, error) {
 	var none U
 	projected := p.project(p.copier.copied(obj))
 	if pointer.None(projected) || projected.GetName() != obj.GetName() || projected.GetNamespace() != obj.GetNamespace() ||
 		projected.GetUID() != obj.GetUID() || projected.GetResourceVersion() != obj.GetResourceVersion() {
 		return none, &DecodeError{Op: op, Object: store.KeyOf(obj), Err: errProjected}
+	}
+	if p.copier.needed { // else it shares already, or has nothing to share
+		content.Share(projected, obj)
+		content.Share(projected, neighbour)
 	}
 	return projected, nil
 }

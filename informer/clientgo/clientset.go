@@ -23,8 +23,8 @@ import (
 // &corev1.Pod{}. [Factory] puts such informers into a generated factory.
 //
 // Options narrow the collection and say how it is read, as in [listwatch.FromClient]; the namespace
-// is ignored in cluster scope. Objects share memory and are read-only. A transform gets a copy. A
-// fake clientset is read through its functions.
+// is ignored in cluster scope. Objects share memory and are read-only. A transform gets a copy, and
+// what it leaves as it was shares memory again. A fake clientset is read through its functions.
 //
 // It panics if the clientset is nil or has no such resource: [HasResource] tells.
 func FromClientset(clientset any, example runtime.Object, resync time.Duration, optionList ...listwatch.Option) cache.SharedIndexInformer {

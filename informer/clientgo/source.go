@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -71,6 +72,7 @@ func (c *checked) object(op, event string, obj Object) (Object, error) {
 	if transform == nil || *transform == nil {
 		return obj, nil
 	}
+	shared := obj
 	if c.shares {
 		obj = obj.DeepCopyObject().(Object)
 	}
@@ -81,6 +83,9 @@ func (c *checked) object(op, event string, obj Object) (Object, error) {
 	object, err := typed[Object](changed)
 	if err != nil {
 		return nil, unusable(fmt.Errorf("the transform: %w", err))
+	}
+	if c.shares {
+		content.Share(object, shared)
 	}
 	return object, nil
 }

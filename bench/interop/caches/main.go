@@ -17,9 +17,11 @@ type measurement struct {
 	URL     string
 	Library string // tributary or controller-runtime
 	GOGC    int
+	Limit   string // GOMEMLIMIT
 	Form    string // pods or widgets
 	Objects int
 	Keep    bool          // keep managedFields
+	Trim    bool          // keep only what a controller of pods' states reads
 	Each    time.Duration // how long each kind of read is repeated
 }
 
@@ -62,6 +64,7 @@ func run(child, only string, quick bool, repeat int) error {
 		{"pods with managedFields", measurement{Form: "pods", Objects: pods, Keep: true}},
 		{"custom resources, unstructured", measurement{Form: "widgets", Objects: widgets}},
 		{"many pods", measurement{Form: "pods", Objects: many}},
+		{"many pods, trimmed", measurement{Form: "pods", Objects: many, Trim: true}},
 	} {
 		if !strings.HasPrefix(row.title, only) {
 			continue
@@ -75,9 +78,17 @@ func run(child, only string, quick bool, repeat int) error {
 }
 
 // columns are what each table compares. Equal settings of the collector are not equal memory: the
-// last one has more than the first, and still less than controller-runtime's cache.
-var columns = []measurement{
-	{Library: "tributary", GOGC: 100}, {Library: "controller-runtime", GOGC: 100}, {Library: "tributary", GOGC: 200},
+// last one has more than the first, and still less than controller-runtime's cache. If objects are
+// trimmed to fit into a bound, it has the bound in place of that.
+func (m measurement) columns() (columns [3]measurement, last string) {
+	columns = [3]measurement{m, m, m}
+	columns[0].Library, columns[1].Library, columns[2].Library = "tributary", "controller-runtime", "tributary"
+	columns[0].GOGC, columns[1].GOGC, columns[2].GOGC = 100, 100, 200
+	if m.Trim {
+		columns[2].GOGC, columns[2].Limit = 100, "460MiB"
+		return columns, "GOMEMLIMIT=" + columns[2].Limit
+	}
+	return columns, "GOGC=200"
 }
 
 // table measures both caches by turns, and prints their medians and ratios.
@@ -88,19 +99,19 @@ func table(title string, m measurement, repeat int) error {
 	}
 	defer stop()
 	m.URL = url
+	columns, last := m.columns()
 	results := make([][]result, len(columns))
 	for range repeat {
 		for i, column := range columns {
-			m.Library, m.GOGC = column.Library, column.GOGC
-			r, err := m.apart()
+			r, err := column.apart()
 			if err != nil {
-				return fmt.Errorf("%s of %s: %w", title, m.Library, err)
+				return fmt.Errorf("%s of %s: %w", title, column.Library, err)
 			}
 			results[i] = append(results[i], r)
 		}
 	}
 	fmt.Printf("\n### %s (%d objects)\n\n", title, m.Objects)
-	fmt.Println("| | tributary | controller-runtime | ratio | tributary, GOGC=200 | ratio |")
+	fmt.Printf("| | tributary | controller-runtime | ratio | tributary, %s | ratio |\n", last)
 	fmt.Println("|---|---|---|---|---|---|")
 	line := func(name string, of func(result) float64) {
 		ours, theirs, more := median(results[0], of), median(results[1], of), median(results[2], of)
@@ -128,6 +139,9 @@ func (m measurement) apart() (r result, err error) {
 	command.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "GOGC=") || strings.HasPrefix(s, "GOMEMLIMIT=")
 	}), fmt.Sprint("GOGC=", m.GOGC))
+	if m.Limit != "" {
+		command.Env = append(command.Env, "GOMEMLIMIT="+m.Limit)
+	}
 	out, err := command.Output()
 	if err != nil {
 		return r, err

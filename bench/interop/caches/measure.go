@@ -74,7 +74,10 @@ func (m measurement) newCache() (cache.Cache, error) {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	mapper.Add(ofWidgets, meta.RESTScopeNamespace)
 	options := cache.Options{Mapper: mapper}
-	if !m.Keep {
+	switch {
+	case m.Trim:
+		options.DefaultTransform = trim
+	case !m.Keep:
 		options.DefaultTransform = cache.TransformStripManagedFields()
 	}
 	config := &rest.Config{Host: m.URL, QPS: -1}
@@ -82,6 +85,21 @@ func (m measurement) newCache() (cache.Cache, error) {
 		return controllerruntime.NewCache(config, options)
 	}
 	return cache.New(config, options)
+}
+
+// trim keeps what a controller reads that starts pods and follows their states, such as a workflow
+// engine: metadata, node, names of containers, and the status.
+func trim(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, Containers: make([]corev1.Container, len(pod.Spec.Containers))}
+	for i := range spec.Containers {
+		spec.Containers[i].Name = pod.Spec.Containers[i].Name
+	}
+	pod.Spec, pod.ManagedFields = spec, nil
+	return pod, nil
 }
 
 func (m measurement) object() client.Object {
