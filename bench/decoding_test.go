@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -183,11 +184,12 @@ func BenchmarkDecoding(b *testing.B) {
 				return func(data []byte, into message) error { return into.Unmarshal(data) }
 			})
 		})
+		b.Run(kind.name+"/first-changes/ours", func(b *testing.B) { firstChanges(b, kind, wire, uids) })
 		b.Run(kind.name+"/changes/ours", func(b *testing.B) {
 			memo, err := sharing.New()
 			require.NoError(b, err)
 			changing(b, kind, wire, func(i int, data []byte, into message) error {
-				change, err := memo.UnmarshalChange(uids[i], data, into)
+				change, err := memo.UnmarshalChange(uids[i], nil, data, into)
 				change.Keep(func() any { return into })
 				return err
 			})
@@ -242,6 +244,42 @@ func changing(b *testing.B, kind decoding, wire [states][][]byte, decode func(in
 		round(state % states)
 	}
 	report(b, kind.objects, used)
+}
+
+// firstChanges decodes one change of each object after a list, by a new memo each time. The list is
+// not in the figures.
+func firstChanges(b *testing.B, kind decoding, wire [states][][]byte, uids [][]byte) {
+	b.Helper()
+	held := make([]message, kind.objects)
+	var used time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		memo, err := sharing.New()
+		require.NoError(b, err)
+		bytes := 0
+		b.StopTimer()
+		for i, data := range wire[0] {
+			held[i] = kind.new()
+			require.NoError(b, memo.Unmarshal(data, held[i]))
+			bytes += len(data)
+		}
+		memo.Listed(kind.objects, bytes)
+		b.StartTimer()
+		began := cpu()
+		for i, data := range wire[1] {
+			into := kind.new()
+			last := (*byte)(reflect.ValueOf(held[i]).UnsafePointer())
+			change, err := memo.UnmarshalChange(uids[i], last, data, into)
+			if err != nil {
+				b.Fatal(err)
+			}
+			change.Keep(func() any { return into })
+			held[i] = into
+		}
+		used += cpu() - began
+	}
+	report(b, kind.objects, cpu()-used)
+	runtime.KeepAlive(held)
 }
 
 func report(b *testing.B, objects int, used time.Duration) {

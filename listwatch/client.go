@@ -182,7 +182,13 @@ func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions)
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
-			err = c.decoder.watch(body, yield)
+			read := &counted{ReadCloser: body}
+			err = c.decoder.watch(read, func(e Event[T], err error) bool {
+				if e.InitialEventsEnd {
+					c.decoder.listed(0, read.bytes)
+				}
+				return yield(e, err)
+			})
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(Event[T]{}, c.failure("watch", err))

@@ -129,6 +129,14 @@ func (d *digests) note(entry uint64, object any, sum sharing.Digest) {
 	d.entries[entry] = e
 }
 
+// last returns the address of the object that was noted last under a UID; nil if it is gone.
+func (d *digests) last(uid []byte) *byte {
+	d.mu.Lock()
+	e := d.entries[d.entryOf(uid)]
+	d.mu.Unlock()
+	return e.object.Value()
+}
+
 // became moves an entry: the reader has kept to instead of from.
 func (d *digests) became(entry uint64, from, to any) {
 	d.mu.Lock()

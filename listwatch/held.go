@@ -76,6 +76,15 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 	return c
 }
 
+// last is the address of the object that was decoded last under a UID, while anybody has it. A
+// stand-in has no content.
+func (h *heldCopy[T]) last(uid []byte) *byte {
+	if h == nil || h.standIns {
+		return nil
+	}
+	return h.digests.last(uid)
+}
+
 // isFrom reports whether the held object was decoded from these very bytes. find has compared
 // versions before, so most changed objects need no digest.
 func (h *heldCopy[T]) isFrom(c counterpart[T], data []byte) bool {

@@ -390,7 +390,7 @@ func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, ch
 	case e.memo == nil:
 		err = message.Unmarshal(data)
 	case len(changed) > 0:
-		change, err = e.memo.UnmarshalChange(changed, data, message)
+		change, err = e.memo.UnmarshalChange(changed, e.held.last(changed), data, message)
 	default:
 		err = e.memo.Unmarshal(data, message)
 	}

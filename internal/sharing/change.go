@@ -6,32 +6,32 @@ import (
 	"sync"
 )
 
-// An object that has changed once will change again, and in few of its parts. So for each object
-// that changes, the memo keeps the keys of its larger parts and a weak pointer to the decoded
-// state. In the next state, a part with the same key takes its value from there. That also serves
-// parts that no other object has: names, addresses, the spec as a whole.
+// A change of an object differs from its last state in few parts. So the bytes of each part are
+// compared with the Go value that the last state has there (match.go): an equal part is taken over,
+// without a hash or a copy. That also serves parts that no other object has: names, addresses, the
+// spec as a whole.
 //
-// The state lives only as long as its reader keeps it. If it is gone, or a key differs, the part
-// is decoded like any other.
+// The reader's store has the last state, and only a weak pointer leads to it. A caller without such
+// pointers of its own leaves them to the memo, by the object's UID.
 
-// latest is the state of an object after its last change.
+// latest leads to the state of an object after its last change.
 type latest struct {
 	uid   string
 	state func() any // nil once nobody keeps it
-	parts []part     // by path
+	parts []note
 }
 
-// size is about the bytes that a note takes.
-func (l latest) size() int { return latestBytes + partBytes*len(l.parts) }
+// size is about the bytes that it takes in its map.
+func (l latest) size() int { return latestBytes + noteBytes*len(l.parts) }
 
-// part is the run of one field, or one element of it.
-type part struct {
-	path path
-	key  key
+// note is the key of a large part that did not change.
+type note struct {
+	at  path
+	key key
 }
 
-// path is a place in an object: the number of a field, the number of a field in that, an element
-// of it, from 1, and the number of a field in the element. Each has room for highest.
+// path is a place in an object: the number of a field, the number of a field in that, an element of
+// it, from 1, and the number of a field in the element. Each has room for highest.
 type path uint64
 
 const (
@@ -39,23 +39,81 @@ const (
 	outerShift = 3 * step
 	innerShift = 2 * step
 	elemShift  = 1 * step
-	partShift  = 0 * step
 	maxTraced  = 1<<step - 2 // elements that a path can tell apart
 
-	minTraced      = 48       // bytes: less is decoded sooner than hashed
-	maxTracedBytes = 16 << 10 // more is compared field by field
-	maxParts       = 256      // of an object; a pod has some 20, of 24 bytes
-	latestBytes    = 256      // of a note without parts, in its map
-	partBytes      = 24
-	inFull         = 8 // one change in so many uses the memo alone: shared values stay in it
+	latestBytes = 192 // without parts
+	noteBytes   = 24
+	minNoted    = 48 // bytes of a part: less is compared sooner than hashed
+	maxNotes    = 48 // of an object
+	// maxNotedList is the longest list whose elements are noted: the notes of a long one would
+	// take as much memory as its elements.
+	maxNotedList = 16
+	notedAnew    = 8  // one change in so many compares elements that differed the last time
+	inFull       = 16 // one change in so many uses the memo alone: shared values stay in it
 )
+
+// before is a message of the last state of an object, or a part of it; nil if there is none.
+type before struct {
+	ref
+	at    path // zero if it lies too deep for notes
+	shift int  // of the numbers of the fields
+}
+
+// rooted is a whole object.
+func rooted(at ref) before { return before{at, 1 << (4 * step), outerShift} }
+
+// part is a field of the message.
+func (b before) part(f *field) before {
+	part := before{ref: b.field(f.offset)}
+	if b.at != 0 {
+		part.at, part.shift = b.at|path(f.number)<<b.shift, b.shift
+	}
+	return part
+}
+
+// message is the message that a part is, or points to.
+func (b before) message(at ref) before {
+	if b.shift != outerShift {
+		return before{ref: at}
+	}
+	return before{at, b.at, innerShift}
+}
+
+// element is element i of the list that a part is.
+func (b before) element(i int, at ref) before {
+	if b.shift < innerShift || i >= maxTraced {
+		return before{ref: at}
+	}
+	return before{ref: at, at: b.at | path(i+1)<<elemShift}
+}
+
+// trace has the notes of an object's last state, and those of the state that is decoded. Both are
+// in the order of their paths.
+type trace struct{ last, now []note }
+
+// of returns the key of a part in the last state.
+func (t *trace) of(at path) (k key, known bool) {
+	for len(t.last) > 0 && t.last[0].at < at {
+		t.last = t.last[1:]
+	}
+	if len(t.last) == 0 || t.last[0].at != at {
+		return k, false
+	}
+	return t.last[0].key, true
+}
+
+// note notes a part.
+func (t *trace) note(at path, k key) {
+	if len(t.now) < maxNotes {
+		t.now = append(t.now, note{at, k})
+	}
+}
 
 // changes are the objects that changed lately, by UID, in two generations.
 type changes struct {
 	mu         sync.Mutex
 	young, old map[string]latest
-	bytes      int // of young
-	count      int
+	bytes      int   // of young
 	kept       habit // whether last states are still there: a reader may keep something else
 }
 
@@ -65,10 +123,10 @@ func (c *changes) len() int {
 	return len(c.young) + len(c.old)
 }
 
-// latestOf returns the last state of an object that changes now; ok is false if changes are not
-// worth noting. The state may be without parts.
+// latestOf returns the note of an object that changes now; ok is false if changes are not worth
+// noting. It may be without a state.
 func (m *Memo) latestOf(uid []byte) (last latest, ok bool) {
-	c := &m.changes
+	c := &m.noted
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.kept.wanted() {
@@ -76,10 +134,7 @@ func (m *Memo) latestOf(uid []byte) (last latest, ok bool) {
 	}
 	last, known := c.young[string(uid)]
 	if !known {
-		last, known = c.old[string(uid)]
-	}
-	if c.count++; c.count%inFull == 0 || !known {
-		return latest{uid: last.uid}, true
+		last = c.old[string(uid)]
 	}
 	return last, true
 }
@@ -99,19 +154,15 @@ func (c Change) Keep(state func() any) {
 	}
 	c.now.state = state
 	m.mu.Lock()
-	most := min(max(m.limits.bytes, m.largest/4), m.limits.most) // a pod of 8 KB takes 1.2 KB
+	most := min(max(m.limits.bytes, m.sizeLocked()/8), m.limits.most)
 	m.mu.Unlock()
-	all := &m.changes
+	all := &m.noted
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.young == nil {
-		all.young = map[string]latest{}
-	}
-	last, known := all.young[c.now.uid]
-	if known {
+	if last, known := all.young[c.now.uid]; known {
 		all.bytes -= last.size()
 	}
-	if all.bytes += c.now.size(); all.bytes > most {
+	if all.bytes += c.now.size(); all.young == nil || all.bytes > most {
 		all.old, all.young, all.bytes = all.young, map[string]latest{}, c.now.size()
 	}
 	delete(all.old, c.now.uid)
@@ -120,7 +171,7 @@ func (c Change) Keep(state func() any) {
 
 // Forget drops the note of a deleted object.
 func (m *Memo) Forget(uid []byte) {
-	c := &m.changes
+	c := &m.noted
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if last, known := c.young[string(uid)]; known {
@@ -130,114 +181,50 @@ func (m *Memo) Forget(uid []byte) {
 	delete(c.old, string(uid))
 }
 
-// UnmarshalChange is [Memo.Unmarshal] for a new state of an object that was decoded before.
-func (m *Memo) UnmarshalChange(uid []byte, data []byte, obj unmarshaler) (c Change, err error) {
+// UnmarshalChange is [Memo.Unmarshal] for a new state of an object. Last is the address of the last
+// state, an object of obj's type that nobody modifies. If it is nil, the memo looks for the state
+// that [Change.Keep] was told.
+func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarshaler) (c Change, err error) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || len(data) < m.limits.follow {
 		return c, m.Unmarshal(data, obj)
 	}
+	noted, ok := m.latestOf(uid)
+	if !ok && last == nil {
+		return c, m.Unmarshal(data, obj)
+	}
+	at := refOf(last)
+	if noted.state != nil {
+		state := reflect.ValueOf(noted.state())
+		if !state.IsValid() || state.Type() != v.Type() {
+			noted.parts = nil
+		} else if is := refTo(state); at.isNil() {
+			at = is
+		} else if at != is {
+			noted.parts = nil
+		}
+		m.stateKept(state.IsValid())
+	}
 	d := m.take(len(data))
-	c, err = d.change(uid, v, obj, data)
+	if d.changes++; d.changes%inFull == 0 {
+		at = ref{}
+	}
+	d.compares = len(noted.parts) == 0 || d.changes%notedAnew == 0
+	d.trace = trace{last: noted.parts, now: d.trace.now[:0]}
+	err = d.object(v, obj, data, rooted(at))
+	if err == nil && ok && (last == nil || len(d.trace.now) > 0) {
+		if noted.uid == "" {
+			noted.uid = string(uid)
+		}
+		c = Change{m, latest{uid: noted.uid, parts: slices.Clone(d.trace.now)}}
+	}
+	d.trace.last = nil
 	d.giveBack()
 	return c, err
 }
 
-// change decodes an object beside its last state.
-func (d *decoder) change(uid []byte, v reflect.Value, obj unmarshaler, data []byte) (c Change, err error) {
-	if d.givesUp(&d.rootOf(v.Type().Elem()).changes, data) {
-		return c, obj.Unmarshal(data)
-	}
-	last, ok := d.latestOf(uid)
-	if !ok {
-		return c, d.object(v, obj, data, nil)
-	}
-	root := traced{shift: outerShift}
-	if last.state != nil {
-		state := reflect.ValueOf(last.state())
-		if state.IsValid() && state.Type() == v.Type() {
-			root.last = refTo(state)
-		}
-		d.stateKept(!root.last.isNil())
-	}
-	d.trace.last, d.trace.now = last.parts, d.trace.now[:0]
-	root.trace = &d.trace
-	err = d.object(v, obj, data, &root)
-	if err == nil {
-		if last.uid == "" {
-			last.uid = string(uid)
-		}
-		c = Change{d.Memo, latest{uid: last.uid, parts: slices.Clone(d.trace.now)}}
-	}
-	d.trace.last = nil
-	return c, err
-}
-
 func (m *Memo) stateKept(kept bool) {
-	m.changes.mu.Lock()
-	defer m.changes.mu.Unlock()
-	m.changes.kept.looked(kept)
+	m.noted.mu.Lock()
+	defer m.noted.mu.Unlock()
+	m.noted.kept.looked(kept)
 }
-
-// trace has the parts of the last state of an object, and those of the state that is decoded.
-type trace struct{ last, now []part }
-
-// repeats notes a part, and reports whether the last state had the same one.
-func (t *trace) repeats(at path, k key) bool {
-	if len(t.now) == maxParts {
-		return false
-	}
-	t.now = append(t.now, part{at, k})
-	for len(t.last) > 0 && t.last[0].path < at {
-		t.last = t.last[1:]
-	}
-	return len(t.last) > 0 && t.last[0] == part{at, k}
-}
-
-// traced is a message beside the same message in the last state of its object.
-type traced struct {
-	trace *trace // nil: it is not known which object this is, or the message lies too deep
-	last  ref    // nil if there was none
-	at    path
-	shift int
-}
-
-// below is the message in a field of this one.
-func (t *traced) below(f *field) (b traced) {
-	if t.trace == nil || t.shift != outerShift {
-		return b
-	}
-	b = traced{trace: t.trace, at: t.path(f.number), shift: innerShift, last: t.last.field(f.offset)}
-	if f.kind == pointed && !b.last.isNil() {
-		b.last = b.last.target()
-	}
-	return b
-}
-
-// element is the message in element i of a field.
-func (t *traced) element(f *field, i int) (b traced) {
-	if t.trace == nil || t.shift < innerShift || i >= maxTraced {
-		return b
-	}
-	b = traced{trace: t.trace, at: t.path(f.number) | path(i+1)<<elemShift, shift: partShift}
-	if first, n := t.last.field(f.offset).slice(); i < n {
-		b.last = first.element(i, f.elem.Size())
-	}
-	return b
-}
-
-// mark and forget are for a message that turns out to be of another form: its parts must not be
-// relied on.
-func (t *traced) mark() int {
-	if t == nil || t.trace == nil {
-		return 0
-	}
-	return len(t.trace.now)
-}
-
-func (t *traced) forget(mark int) {
-	if t != nil && t.trace != nil {
-		t.trace.now = t.trace.now[:mark]
-	}
-}
-
-func (t *traced) path(number int) path { return t.at | path(number)<<t.shift }

@@ -43,7 +43,7 @@ func (f *follower) decode(t *testing.T, want *corev1.Pod) *corev1.Pod {
 	data, err := want.Marshal()
 	require.NoError(t, err)
 	got := &corev1.Pod{}
-	change, err := f.memo.UnmarshalChange([]byte(want.UID), data, got)
+	change, err := f.memo.UnmarshalChange([]byte(want.UID), nil, data, got)
 	require.NoError(t, err)
 	clear(data)
 	f.mu.Lock()
@@ -87,7 +87,7 @@ func TestAChangeTakesOverWhatIsTheObjectsOwn(t *testing.T) {
 			before[i] = got
 		}
 	}
-	require.Greater(t, taken, pods*states*3/4, "of all changes, one in eight is decoded in full")
+	require.Greater(t, taken, pods*states*3/4, "of all changes, one in sixteen is decoded in full")
 	for i, got := range before {
 		require.Equal(t, changing(i, states-1), got, "a state was changed after it had been decoded")
 	}
@@ -106,19 +106,66 @@ func TestChangesAreBounded(t *testing.T) {
 		data, err := large.Marshal()
 		require.NoError(t, err)
 		got := &corev1.Pod{}
-		change, err := memo.UnmarshalChange([]byte("large"), data, got)
+		change, err := memo.UnmarshalChange([]byte("large"), nil, data, got)
 		require.NoError(t, err)
 		require.Equal(t, large, got)
 		change.Keep(func() any { return got })
 	}
+	const most = 1 << 20 / 192 // notes
+	memo.Listed(100, 8<<20)
 	small := &corev1.Pod{}
 	for i := range 100_000 {
-		change, err := memo.UnmarshalChange(fmt.Appendf(nil, "small-%d", i), nil, small)
+		change, err := memo.UnmarshalChange(fmt.Appendf(nil, "small-%d", i), nil, nil, small)
 		require.NoError(t, err)
 		change.Keep(func() any { return small })
 	}
-	require.LessOrEqual(t, memo.Stats().Changing, 2<<15)
-	require.Greater(t, memo.Stats().Changing, 1<<15)
+	require.LessOrEqual(t, memo.Stats().Changing, 2*most)
+	require.Greater(t, memo.Stats().Changing, most)
+}
+
+// TestTheFirstChangeTakesOverWhatTheListDecoded: the caller has the state, of which the memo notes
+// nothing.
+func TestTheFirstChangeTakesOverWhatTheListDecoded(t *testing.T) {
+	memo := newMemo(t)
+	taken := 0
+	for i := range 100 {
+		data, err := changing(i, 0).Marshal()
+		require.NoError(t, err)
+		listed, changed := &corev1.Pod{}, &corev1.Pod{}
+		require.NoError(t, memo.Unmarshal(data, listed))
+		want := changing(i, 1)
+		if i%2 == 1 { // elements before the changed one stay the same
+			want.Status.ContainerStatuses[0].RestartCount = 0
+		}
+		data, err = want.Marshal()
+		require.NoError(t, err)
+		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), data, changed)
+		require.NoError(t, err)
+		require.Equal(t, want, changed)
+		require.Equal(t, changing(i, 0), listed)
+		if &listed.Spec.Containers[0] == &changed.Spec.Containers[0] && sameMap(listed.Annotations, changed.Annotations) {
+			taken++
+		}
+	}
+	require.Greater(t, taken, 80, "of all changes, one in sixteen is decoded in full")
+	require.Zero(t, memo.Stats().Changing, "without Keep, nothing is noted")
+}
+
+// TestAStateThatWasWrittenIntoIsNotTakenOver: its parts are compared with the bytes.
+func TestAStateThatWasWrittenIntoIsNotTakenOver(t *testing.T) {
+	memo := newMemo(t)
+	for i := range 20 {
+		data, err := changing(i, 0).Marshal()
+		require.NoError(t, err)
+		listed, changed := &corev1.Pod{}, &corev1.Pod{}
+		require.NoError(t, listed.Unmarshal(data))
+		listed.Spec.Containers[0].Args[0] = "written"
+		listed.Annotations["written"] = "too"
+		listed.Spec.Priority = new(int32)
+		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), data, changed)
+		require.NoError(t, err)
+		require.Equal(t, changing(i, 0), changed)
+	}
 }
 
 // TestAStateThatNobodyKeepsIsNotUsed: there is nothing to take over, and the memo soon asks no
@@ -130,7 +177,7 @@ func TestAStateThatNobodyKeepsIsNotUsed(t *testing.T) {
 		want, got := changing(1, state), &corev1.Pod{}
 		data, err := want.Marshal()
 		require.NoError(t, err)
-		change, err := memo.UnmarshalChange([]byte(want.UID), data, got)
+		change, err := memo.UnmarshalChange([]byte(want.UID), nil, data, got)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		change.Keep(func() any { asked++; return nil })
@@ -155,7 +202,7 @@ func TestPartsOfAnotherFormAreForgotten(t *testing.T) {
 		for _, data := range [][]byte{usual, slices.Concat(spec("a node with a name that is worth a key"), head, spec("another one"))} {
 			plain, ours := &corev1.Pod{}, &corev1.Pod{}
 			require.NoError(t, plain.Unmarshal(data))
-			change, err := memo.UnmarshalChange([]byte("the one"), data, ours)
+			change, err := memo.UnmarshalChange([]byte("the one"), nil, data, ours)
 			require.NoError(t, err)
 			require.Equal(t, plain, ours, i)
 			change.Keep(func() any { return ours })
@@ -173,7 +220,7 @@ func TestATextOfAnotherWireTypeIsRefused(t *testing.T) {
 	}{{[]byte{0x1a, 0}, true}, {[]byte{0x1a, 0}, true}, {[]byte{0x18, 0}, false}, {[]byte{0x1a, 0}, true}} {
 		plain, ours := &metav1.ListMeta{}, &metav1.ListMeta{}
 		require.Equal(t, row.ok, plain.Unmarshal(row.data) == nil)
-		change, err := memo.UnmarshalChange([]byte("the one"), row.data, ours)
+		change, err := memo.UnmarshalChange([]byte("the one"), nil, row.data, ours)
 		require.Equal(t, row.ok, err == nil)
 		change.Keep(func() any { return ours })
 	}
@@ -214,7 +261,7 @@ func TestChangesAgreeWhateverTheirForm(t *testing.T) {
 		}
 		plain, ours := &corev1.Pod{}, &corev1.Pod{}
 		plainErr := plain.Unmarshal(slices.Clone(data))
-		change, err := memo.UnmarshalChange([]byte("the one"), data, ours)
+		change, err := memo.UnmarshalChange([]byte("the one"), nil, data, ours)
 		require.Equal(t, plainErr == nil, err == nil)
 		if err != nil {
 			continue

@@ -21,12 +21,16 @@ type decoder struct {
 	nodes    []*node // of all roots
 
 	recentBytes int // that the nodes keep
+	recentMost  int
+	changes     int
 	trace       trace
+	compares    bool // elements that are not noted
 	doc         wire.Document
 	sum         []byte // of hash
 	names       map[string]string
 
 	nameBytes int
+	naming    habit // judged whenever names are full
 
 	root      treeSite
 	treeSites int
@@ -46,11 +50,13 @@ func (m *Memo) take(size int) *decoder {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.beginLocked(size)
+	recentMost := min(max(minRecentBytes, m.sizeLocked()/recentPart), maxRecentBytes)
 	last := len(m.idle) - 1
 	if last < 0 {
-		return &decoder{Memo: m, since: m.doubts.Load(), previous: map[any]*previousObject{}, far: map[*site]*habit{}, roots: map[reflect.Type]*root{}, sum: make([]byte, 0, len(Digest{}))}
+		return &decoder{Memo: m, since: m.doubts.Load(), recentMost: recentMost, previous: map[any]*previousObject{}, far: map[*site]*habit{}, roots: map[reflect.Type]*root{}, sum: make([]byte, 0, len(Digest{}))}
 	}
 	d := m.idle[last]
+	d.recentMost = recentMost
 	m.idle = m.idle[:last]
 	if doubts := m.doubts.Load(); d.since != doubts {
 		d.since = doubts

@@ -23,13 +23,17 @@
 //     For two inputs of n bytes that were chosen without the key, the chance of one hash is
 //     below n/2^124, by proof and not by experience.
 //  4. A Memo forgets values that the last two generations of objects did not use. The values of
-//     a generation stand for at most 8 MiB of wire, or an eighth of the largest list, and never
-//     more than 128 MiB. No value stands for more than 4 KiB. A decoder keeps 1 MiB of bytes
-//     beside recent values; there are as many decoders as goroutines that decode at once, and at
-//     most 4 while none does.
-//  5. An object that changes is also compared with its own last state, by its texts and the keys
-//     of its larger parts. The last state is held by a weak pointer. The keys take as many bytes
-//     as a generation at most, and those of a deleted object go with it ([Memo.Forget]).
+//     a generation stand for at most an eighth of the collection's bytes on the wire, but for 256
+//     KiB in a small collection and never for more than 128 MiB. Before a first list has ended, at
+//     most 8 MiB. No value stands for more than 4 KiB. In protobuf, a place in which most look-ups
+//     find nothing has a value kept only when it comes a second time. A decoder keeps bytes beside
+//     recent values: a 64th of the collection's, from 64 KiB to 1 MiB, and none where places rest.
+//     Its names of labels take 32 KiB. There are as many decoders as goroutines that decode at
+//     once, and at most 4 while none does.
+//  5. A protobuf object that changes is also compared with its own last state: the bytes of each
+//     part with the Go value there. Of equal parts from 48 bytes on, the keys are noted, so that
+//     the next change is compared by them. The last state is held by a weak pointer. The notes take
+//     as many bytes as a generation at most; those of a deleted object go with it ([Memo.Forget]).
 //  6. After [Memo.Doubt], a value is handed out again only once it was compared with its bytes:
 //     a reader may have written into it.
 //

@@ -12,7 +12,7 @@ import "reflect"
 // decoding for each value that comes again.
 func (m *Memo) Doubt() {
 	m.doubts.Add(1)
-	c := &m.changes
+	c := &m.noted
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.young, c.old, c.bytes = nil, nil, 0

@@ -29,13 +29,15 @@ type Memo struct {
 	objects int        // decoded in this generation
 	longest int        // objects of the longest list lately
 	largest int        // and its bytes on the wire
+	arrived int        // bytes decoded before the first list ended
 	stats   Stats      // but for Entries, Held and Changing
 
 	// doubts is the number of calls of Doubt. A value from before the last one is not handed out.
 	doubts atomic.Uint32
 
-	tree    treeMemo
-	changes changes
+	tree  treeMemo
+	met   filter
+	noted changes
 
 	bytes   atomic.Int64 // kept in this generation: on the wire, and of the entries
 	entries atomic.Int64
@@ -54,16 +56,18 @@ type Stats struct {
 
 type limits struct {
 	objects int // of a generation, at least
-	bytes   int // of a generation, at least: an eighth of the largest list, if that is more
+	bytes   int // of a generation, at least: an eighth of the collection, if that is more
 	most    int // bytes of a generation, whatever the list
 	follow  int // bytes of an object whose last state is noted, at least
 	share   int // percent of an object that must be found for the object to count as found
 }
 
-// defaultLimits: an object below 1 KiB is decoded sooner than followed. 4,096 objects are the
-// pods of 40 nodes, which leave 1 to 10 MiB. 50,000 pods leave 128 MiB if each ReplicaSet has
-// three of them.
-var defaultLimits = limits{objects: 4096, bytes: 8 << 20, most: 128 << 20, follow: 1 << 10, share: 12}
+// defaultLimits: an object below 1 KiB is decoded sooner than followed. The pods of one node leave
+// less than 256 KiB. 50,000 pods leave 128 MiB if each ReplicaSet has three of them.
+var defaultLimits = limits{objects: 4096, bytes: 256 << 10, most: 128 << 20, follow: 1 << 10, share: 12}
+
+// maxArrived is the most bytes of a generation while the size of the collection is not known.
+const maxArrived = 8 << 20
 
 // maxPart is the most bytes of wire that a remembered value stands for. Larger parts belong to
 // one object, such as the data of a ConfigMap, or have smaller parts that are found themselves.
@@ -103,7 +107,7 @@ func (m *Memo) Stats() Stats {
 	defer m.mu.Unlock()
 	stats := m.stats
 	stats.Entries, stats.Held = int(m.entries.Load()), int(m.held.Load())
-	stats.Changing = m.changes.len()
+	stats.Changing = m.noted.len()
 	return stats
 }
 
@@ -114,6 +118,7 @@ func (m *Memo) Listed(objects, bytes int) {
 	defer m.mu.Unlock()
 	m.longest = max(objects, m.longest-m.longest/8)
 	m.largest = max(bytes, m.largest-m.largest/8)
+	m.arrived = 0
 }
 
 // beginLocked counts an object that is about to be decoded, and ends the generation when it is
@@ -121,6 +126,10 @@ func (m *Memo) Listed(objects, bytes int) {
 func (m *Memo) beginLocked(size int) {
 	m.objects++
 	m.stats.Bytes += uint64(size)
+	if m.largest == 0 {
+		m.arrived = min(m.arrived+size, 8*maxArrived)
+	}
+	m.met.grow(m.sizeLocked())
 	if m.objects > max(m.limits.objects, 2*m.longest) || m.bytes.Load() > m.mostLocked() {
 		m.ageLocked()
 	}
@@ -128,8 +137,11 @@ func (m *Memo) beginLocked(size int) {
 
 // mostLocked is the most bytes of a generation.
 func (m *Memo) mostLocked() int64 {
-	return int64(min(max(m.limits.bytes, m.largest/8), m.limits.most))
+	return int64(min(max(m.limits.bytes, m.sizeLocked()/8), m.limits.most))
 }
+
+// sizeLocked is the bytes of the collection on the wire, as far as they are known.
+func (m *Memo) sizeLocked() int { return max(m.largest, m.arrived) }
 
 // ageLocked begins a new generation.
 func (m *Memo) ageLocked() {
@@ -175,13 +187,17 @@ func (m *decoder) keyOf(b []byte) (k key) {
 // site is one field of a type, with the values that were decoded there.
 type site struct {
 	typ        reflect.Type
+	number     uint64
 	mu         sync.Mutex
 	young, old table
 }
 
 // habit is how the look-ups in one place went lately. A place that finds too little rests for
 // skip objects, and is tried again.
-type habit struct{ tries, hits, skip, pause int32 }
+type habit struct {
+	tries, hits, skip, pause int32
+	good                     bool // most look-ups found a value lately
+}
 
 const (
 	trial     = 64      // look-ups before a place is judged
@@ -192,7 +208,7 @@ const (
 
 // newSite is called with the lock held.
 func (m *Memo) newSite(typ reflect.Type) *site {
-	s := &site{typ: typ}
+	s := &site{typ: typ, number: uint64(len(m.sites)) * 0x9e3779b97f4a7c15}
 	m.sites = append(m.sites, s)
 	return s
 }
@@ -222,9 +238,13 @@ func (h *habit) looked(found bool) {
 	if found {
 		h.hits++
 	}
-	if h.tries < trial {
-		return
+	if h.tries >= trial {
+		h.judge()
 	}
+}
+
+func (h *habit) judge() {
+	h.good = h.hits >= h.tries/2
 	if h.hits >= h.tries/worth {
 		h.pause = 0
 	} else {
@@ -234,12 +254,13 @@ func (h *habit) looked(found bool) {
 	h.tries, h.hits = 0, 0
 }
 
-// find assigns to dst the value that was decoded from equal bytes.
-func (d *decoder) find(s *site, h *habit, k key, size int, dst reflect.Value) (found bool) {
+// find assigns to dst the value that was decoded from equal bytes. A value may be known, but in
+// doubt, and is not found then.
+func (d *decoder) find(s *site, h *habit, k key, size int, dst reflect.Value) (found, known bool) {
 	doubts := d.doubts.Load()
 	s.mu.Lock()
-	i, known := s.young.index[k]
-	switch {
+	var i uint32
+	switch i, known = s.young.index[k]; {
 	case known:
 		if found = s.young.checked[i] == doubts; found {
 			dst.Set(s.young.values.Index(int(i)))
@@ -258,7 +279,7 @@ func (d *decoder) find(s *site, h *habit, k key, size int, dst reflect.Value) (f
 		d.counts.hits++
 		d.counts.shared += uint64(size)
 	}
-	return found
+	return found, known
 }
 
 // renewLocked takes a value of the last generation into this one.

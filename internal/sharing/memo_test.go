@@ -75,8 +75,23 @@ func TestALongListMakesLongGenerations(t *testing.T) {
 	require.True(t, share(all[0], decode(t, m, configMap(0))))
 }
 
+func TestAGenerationIsBoundedByTheCollection(t *testing.T) {
+	m := testMemo(t, limits{objects: 20, bytes: 1 << 10, most: 1 << 24})
+	require.EqualValues(t, 1<<10, m.mostLocked(), "at least")
+	m.beginLocked(1 << 20)
+	require.EqualValues(t, 1<<17, m.mostLocked(), "an eighth of what has arrived")
+	m.beginLocked(1 << 30)
+	require.EqualValues(t, maxArrived, m.mostLocked())
+	m.Listed(1, 1<<15)
+	m.beginLocked(1 << 30)
+	require.EqualValues(t, 1<<12, m.mostLocked(), "an eighth of the collection, however often it changes")
+	m.Listed(1, 1<<30)
+	require.EqualValues(t, 1<<24, m.mostLocked(), "at most")
+}
+
 func TestTheStatisticsAreTheSumOfWhatIsHeld(t *testing.T) {
 	m := testMemo(t, limits{objects: 50, bytes: 4 << 10, most: 1 << 20})
+	m.Listed(500, 1)
 	for i := range 2000 {
 		decode(t, m, configMap(i*7%500))
 		_, err := m.UnmarshalTree(fmt.Appendf(nil, `{"metadata":{"name":"object-%d"},"spec":{"set":%d,"list":["a","b"]}}`, i, i/10))
@@ -102,7 +117,8 @@ func TestAPlaceThatFindsNothingRests(t *testing.T) {
 	root := m.idle[0].roots[p.typ]
 	name := number(meta, 1)
 	require.Positive(t, root.slots[number(p, 1).slot].below.slots[name.slot].whole.skip)
-	require.Equal(t, trial-1, name.whole.young.len(), "kept while it was tried")
+	require.Equal(t, 1, name.whole.young.len(), "what comes once is not kept, but for the first value")
+	require.Empty(t, root.slots[number(p, 1).slot].below.slots[name.slot].whole.recent, "given back")
 }
 
 func TestOneMemoServesManyGoroutines(t *testing.T) {

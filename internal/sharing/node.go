@@ -19,12 +19,12 @@ type protoSlot struct {
 	whole, each shareable // all occurrences together, and each one
 	below       *node
 	last        ref // what a pointer to a scalar pointed to last
+	found       ref // where a value is put to be compared
 }
 
-// shareable is a part that may be equal in other objects, or in the last state of this one.
+// shareable is a part that may be equal in other objects.
 type shareable struct {
 	habit
-	own    habit // of looking into the last state
 	recent []recent
 }
 
@@ -32,6 +32,7 @@ type shareable struct {
 type recent struct {
 	data []byte
 	at   ref // of a copy
+	key  key // zero if the memo has the value, or is not to have it
 }
 
 const (
@@ -39,8 +40,10 @@ const (
 	maxRecent = 8       // values of one part: elements of lists are told apart by position
 	maxNodes  = 1 << 12 // of one decoder
 
-	// maxRecentBytes is the most bytes of wire that a decoder keeps beside recent values. When
-	// there are more, it begins anew.
+	// A decoder keeps so many bytes of wire beside recent values: a part of the collection's,
+	// within bounds. When there are more, it begins anew.
+	recentPart     = 64
+	minRecentBytes = 64 << 10
 	maxRecentBytes = 1 << 20
 )
 
@@ -89,14 +92,15 @@ func (s *shareable) same(b []byte, index int) *recent {
 	return nil
 }
 
-// remember keeps a copy of a value, of type t, for the next object.
-func (d *decoder) remember(s *shareable, t reflect.Type, value ref, b []byte, index int) {
+// remember keeps a copy of a value, of type t, for the next object. With a key, the memo gets the
+// value once it is met again.
+func (d *decoder) remember(s *shareable, t reflect.Type, value ref, b []byte, index int, k key) {
 	i := index % maxRecent
 	for len(s.recent) <= i {
 		s.recent = append(s.recent, recent{})
 	}
 	r := &s.recent[i]
-	if d.recentBytes += len(b) - len(r.data); d.recentBytes > maxRecentBytes {
+	if d.recentBytes += len(b) - len(r.data); d.recentBytes > d.recentMost {
 		d.forgetRecent()
 		return
 	}
@@ -105,9 +109,18 @@ func (d *decoder) remember(s *shareable, t reflect.Type, value ref, b []byte, in
 		r.at = newOf(t)
 	}
 	r.at.set(t, value)
+	r.key = k
 }
 
-// forgetRecent lets go of all recent values. Habits stay.
+// giveBack lets go of the recent values of a part that rests.
+func (d *decoder) giveBackRecent(s *shareable) {
+	for i := range s.recent {
+		d.recentBytes -= len(s.recent[i].data)
+	}
+	s.recent = nil
+}
+
+// forgetRecent lets go of all recent values and names. Habits stay.
 func (d *decoder) forgetRecent() {
 	for _, n := range d.nodes {
 		for i := range n.slots {
@@ -116,6 +129,7 @@ func (d *decoder) forgetRecent() {
 		}
 	}
 	d.recentBytes = 0
+	d.names, d.nameBytes = nil, 0
 }
 
 // array makes n zero messages.

@@ -44,7 +44,7 @@ type treeSite struct {
 const (
 	maxTreeSites = 1 << 12 // of a decoder: schemas have some hundreds of paths
 	maxMembers   = 1 << 8  // of an object: more are data, not a schema
-	maxNames     = 1 << 18 // bytes, of a decoder
+	maxNames     = 1 << 15 // bytes, of a decoder
 	maxName      = 1 << 9  // bytes: a label's has 317 at most
 	minShared    = 3       // bytes: "" and {} cost nothing, small numbers neither
 )
@@ -157,15 +157,27 @@ func plainValue(raw []byte) (value any, err error) {
 
 // name returns the name of a member, as a string that objects share.
 func (m *decoder) name(raw []byte) string {
-	if name, ok := m.names[string(raw)]; ok {
+	if !m.naming.wanted() {
+		return string(raw)
+	}
+	m.naming.tries++
+	if name, known := m.names[string(raw)]; known {
+		m.naming.hits++
 		return name
 	}
 	name := string(raw)
 	if len(name) > maxName {
 		return name
 	}
-	if m.nameBytes += len(name); m.names == nil || m.nameBytes > maxNames {
-		m.names, m.nameBytes = map[string]string{}, len(name)
+	if m.nameBytes += len(name); m.nameBytes > maxNames {
+		m.names, m.nameBytes = nil, 0
+		if m.naming.judge(); m.naming.skip > 0 {
+			return name
+		}
+		m.nameBytes = len(name)
+	}
+	if m.names == nil {
+		m.names = map[string]string{}
 	}
 	m.names[name] = name
 	return name

@@ -16,7 +16,7 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 		return obj.Unmarshal(data)
 	}
 	d := m.take(len(data))
-	err := d.object(v, obj, data, nil)
+	err := d.object(v, obj, data, before{})
 	d.giveBack()
 	return err
 }
@@ -30,37 +30,39 @@ func (d *decoder) givesUp(h *habit, data []byte) bool {
 // are too large to be looked up, and the keys of their maps are worth sharing.
 const maxGivenUp = 64 << 10
 
-// object decodes a whole object. It leaves the object to the generated code while interning finds
-// too little to be worth its price.
-func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, own *traced) error {
+// object decodes a whole object, beside its last state if there is one. It leaves the object to the
+// generated code while interning finds too little to be worth its price.
+func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, last before) error {
 	r := d.rootOf(v.Type().Elem())
 	h := &r.objects
-	if own != nil {
+	if !last.isNil() {
 		h = &r.changes
 	}
 	if d.givesUp(h, data) {
 		return obj.Unmarshal(data)
 	}
-	ok := d.walk(r.node, refTo(v), data, own, 0)
-	if len(data) <= maxGivenUp && (own == nil || !own.last.isNil()) {
-		h.looked(100*int(d.counts.shared) >= d.limits.share*len(data))
+	ok := d.walk(r.node, refTo(v), data, last, 0)
+	if len(data) <= maxGivenUp {
+		if h.looked(100*int(d.counts.shared) >= d.limits.share*len(data)); h.skip > 0 {
+			d.forgetRecent()
+		}
 	}
 	if ok {
 		return nil
 	}
-	own.forget(0)
+	d.trace.now = d.trace.now[:0]
 	v.Elem().SetZero()
 	return obj.Unmarshal(data)
 }
 
 // message decodes a message below an object into dst, which is zero. It is false if the generated
 // code refuses it.
-func (d *decoder) message(n *node, dst ref, b []byte, own *traced, index int) bool {
-	parts := own.mark()
-	if d.walk(n, dst, b, own, index) {
+func (d *decoder) message(n *node, dst ref, b []byte, last before, index int) bool {
+	notes := len(d.trace.now)
+	if d.walk(n, dst, b, last, index) {
 		return true
 	}
-	own.forget(parts)
+	d.trace.now = d.trace.now[:notes]
 	dst.value(n.plan.typ).SetZero()
 	if dst.message(n.plan.typ).Unmarshal(b) != nil {
 		return false
@@ -71,95 +73,112 @@ func (d *decoder) message(n *node, dst ref, b []byte, own *traced, index int) bo
 	return true
 }
 
+// wireField is a field of a message on the wire.
+type wireField struct {
+	*field // nil if the plan does not know it
+	number int
+	format byte
+	value  uint64 // of a varint
+	start  int    // of its tag
+	from   int    // of its bytes
+}
+
+// next splits off the field of b that begins at i, and returns its end: zero if the message is not
+// of the usual form. The field before it had the number last.
+func (p *plan) next(b []byte, i, last int) (f wireField, end int) {
+	f.start = i
+	tag := uint(b[i])
+	i++
+	if tag >= 0x80 {
+		if i == len(b) || b[i] >= 0x80 || b[i] == 0 {
+			return f, 0
+		}
+		tag = tag&0x7f | uint(b[i])<<7
+		i++
+	}
+	f.number, f.format = int(tag>>3), byte(tag&7)
+	if f.number < len(p.index) && p.index[f.number] != 0 {
+		f.field = &p.fields[p.index[f.number]-1]
+		if f.number == last || f.format != f.field.format && !f.free {
+			return f, 0
+		}
+	}
+	if f.number < last || f.number == 0 {
+		return f, 0
+	}
+	f.from = i + 1
+	switch {
+	case i == len(b):
+		return f, 0
+	case f.format == wire.Bytes && b[i] < 0x80: // most fields
+		if i = f.from + int(b[i]); i > len(b) {
+			return f, 0
+		}
+	default:
+		f.value, f.from, i = payloadOf(b, i, f.format)
+	}
+	return f, i
+}
+
 // walk decodes a message of the usual form into dst, which is zero. It is false if the form is
-// another; then dst holds anything. The index tells the elements of lists apart.
-func (d *decoder) walk(n *node, dst ref, b []byte, own *traced, index int) bool {
-	p, last := n.plan, 0
+// another; then dst holds anything. Last is the message that stands here in the last state of the
+// object, nil if there is none. The index tells the elements of lists apart.
+func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool {
+	p, number := n.plan, 0
 	if len(p.fields) == 0 && len(b) > 0 {
 		return false
 	}
 	for i := 0; i < len(b); {
-		start := i
-		tag := uint(b[i])
-		i++
-		if tag >= 0x80 {
-			if i == len(b) || b[i] >= 0x80 || b[i] == 0 {
-				return false
-			}
-			tag = tag&0x7f | uint(b[i])<<7
-			i++
-		}
-		number, format := int(tag>>3), byte(tag&7)
-		var f *field
-		if number < len(p.index) && p.index[number] != 0 {
-			f = &p.fields[p.index[number]-1]
-			if number == last || format != f.format && !f.free {
-				return false
-			}
-		}
-		if number < last || number == 0 {
+		f, end := p.next(b, i, number)
+		if end == 0 {
 			return false
 		}
-		last = number
-		var value uint64
-		from := i + 1
-		switch {
-		case i == len(b):
-			return false
-		case format == wire.Bytes && b[i] < 0x80: // most fields
-			if i = from + int(b[i]); i > len(b) {
-				return false
-			}
-		default:
-			if value, from, i = payloadOf(b, i, format); i == 0 {
-				return false
-			}
-		}
-		if f == nil {
+		i, number = end, f.number
+		if f.field == nil {
 			continue // generated code skips an unknown field
 		}
 		to := dst.field(f.offset)
 		switch f.kind {
 		case text:
-			d.text(n, f, to, own, b[from:i], index)
+			d.text(n, f.field, to, last, b[f.from:i], index)
 		case boolean:
-			*to.bool() = value != 0
+			*to.bool() = f.value != 0
 		case number32:
-			*to.int32() = int32(value)
+			*to.int32() = int32(f.value)
 		case number64:
-			*to.int64() = int64(value)
+			*to.int64() = int64(f.value)
 		case instant, microInstant:
-			t, ok := instantOf(b[from:i], f.kind == microInstant)
+			t, ok := instantOf(b[f.from:i], f.kind == microInstant)
 			if !ok {
 				return false
 			}
 			*to.time() = t
 		case octets:
-			made := make([]byte, i-from)
-			copy(made, b[from:i])
+			made := make([]byte, i-f.from)
+			copy(made, b[f.from:i])
 			*to.bytes() = made
 		case inline, pointed:
-			if !d.part(n, f, dst, to, own, b[from:i], 1, index) {
+			if !d.part(n, f.field, dst, to, last, b[f.from:i], 1, index) {
 				return false
 			}
 		case booleanTo, number32To, number64To, textTo, instantTo, microInstantTo:
-			if !d.pointer(n, f, to, b[from:i], value) {
+			if !d.pointer(n, f.field, to, last, b[f.from:i], f.value) {
 				return false
 			}
 		default:
 			count := 1
 			if f.isRun {
-				if i, count = f.run(b, start, i); i == 0 {
+				if i, count = f.run(b, f.start, i); i == 0 {
 					return false
 				}
 			}
 			switch {
 			case f.kind == skipped:
 			case f.slot >= 0:
-				if !d.part(n, f, dst, to, own, b[start:i], count, index) {
+				if !d.part(n, f.field, dst, to, last, b[f.start:i], count, index) {
 					return false
 				}
-			case dst.message(p.typ).Unmarshal(b[start:i]) != nil:
+			case dst.message(p.typ).Unmarshal(b[f.start:i]) != nil:
 				return false
 			}
 		}
@@ -210,40 +229,64 @@ func payloadOf(b []byte, at int, format byte) (value uint64, from, end int) {
 	return 0, at, end
 }
 
-// pointer decodes a pointer to a scalar. It is the last one if the value is the same.
-func (d *decoder) pointer(n *node, f *field, to ref, b []byte, value uint64) bool {
+// pointer decodes a pointer to a scalar. It is the pointer of the last state, or the last one that
+// was decoded here, if the value is the same.
+func (d *decoder) pointer(n *node, f *field, to ref, own before, b []byte, value uint64) bool {
+	if !own.isNil() {
+		if was := own.field(f.offset).target(); f.points(was, b, value) {
+			to.point(was)
+			return true
+		}
+	}
 	last := &n.slots[f.slot].last
-	ok := true
+	if f.points(*last, b, value) {
+		to.point(*last)
+		return true
+	}
 	switch f.kind {
 	case booleanTo:
-		pointTo(to, last, last.bool(), value != 0)
+		*last = refOf(ptr(value != 0))
 	case number32To:
-		pointTo(to, last, last.int32(), int32(value))
+		*last = refOf(ptr(int32(value)))
 	case number64To:
-		pointTo(to, last, last.int64(), int64(value))
+		*last = refOf(ptr(int64(value)))
 	case textTo:
-		if t := last.text(); t != nil && *t == string(b) {
-			to.point(*last)
-			break
-		}
-		pointTo(to, last, nil, string(b))
+		*last = refOf(ptr(string(b)))
 	default:
-		var t time.Time
-		t, ok = instantOf(b, f.kind == microInstantTo)
-		pointTo(to, last, last.time(), t)
-	}
-	return ok
-}
-
-// pointTo points to a value: the last one, or a new one.
-func pointTo[T comparable](to ref, last *ref, is *T, value T) {
-	if is == nil || *is != value {
-		made := new(T)
-		*made = value
-		*last = refOf(made)
+		t, ok := instantOf(b, f.kind == microInstantTo)
+		if !ok {
+			return false
+		}
+		*last = refOf(&t)
 	}
 	to.point(*last)
+	return true
 }
+
+// points reports whether a scalar, or nil, is the one on the wire.
+func (f *field) points(to ref, b []byte, value uint64) bool {
+	if to.isNil() {
+		return false
+	}
+	switch f.kind {
+	case booleanTo:
+		return *to.bool() == (value != 0)
+	case number32To:
+		return *to.int32() == int32(value)
+	case number64To:
+		return *to.int64() == int64(value)
+	case textTo:
+		return *to.text() == string(b)
+	}
+	return isInstant(to, b, f.kind == microInstantTo)
+}
+
+func isInstant(to ref, b []byte, micro bool) bool {
+	t, ok := instantOf(b, micro)
+	return ok && *to.time() == t
+}
+
+func ptr[T any](value T) *T { return &value }
 
 // instantOf decodes a Timestamp of seconds and nanoseconds, as metav1.Time and MicroTime do.
 func instantOf(b []byte, micro bool) (t time.Time, ok bool) {
@@ -274,9 +317,9 @@ func instantOf(b []byte, micro bool) (t time.Time, ok bool) {
 
 // text decodes a string. The last state of the object is asked first: its texts are stored as they
 // come.
-func (d *decoder) text(n *node, f *field, to ref, own *traced, b []byte, index int) {
-	if own != nil && !own.last.isNil() {
-		if last := own.last.field(f.offset).text(); *last == string(b) {
+func (d *decoder) text(n *node, f *field, to ref, last before, b []byte, index int) {
+	if !last.isNil() {
+		if last := last.field(f.offset).text(); *last == string(b) {
 			*to.text() = *last
 			d.same(len(b))
 			return
@@ -288,50 +331,48 @@ func (d *decoder) text(n *node, f *field, to ref, own *traced, b []byte, index i
 		*to.text() = string(b)
 		return
 	}
-	sought, found := d.seek(s, f.whole, to, b, 1, index, &noKey)
+	sought, found := d.seek(s, f.whole, to, b, 1, index)
 	if !found {
 		*to.text() = string(b)
 		d.keepPart(s, f.whole, to, b, index, sought)
 	}
 }
 
-var noKey key
-
 // part decodes a message or the run of a repeated field, which may be shared as a whole.
-func (d *decoder) part(n *node, f *field, dst, to ref, own *traced, b []byte, count, index int) bool {
-	s := &n.slots[f.slot].whole
-	if s.resting(f.least, len(b), own) {
-		s.skip = max(0, s.skip-1)
-		return d.value(n, f, dst, to, own, b, count, index)
-	}
-	var k key
-	if own != nil {
-		var found bool
-		if k, found = d.lookBack(s, f.whole, to, b, own, own.path(f.number), own.last.field(f.offset)); found {
-			return true
+func (d *decoder) part(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
+	if !last.isNil() && f.kind != generated {
+		if last = last.part(f); f.isThere(last.ref) {
+			return d.beside(n, f, dst, to, last, b, count, index)
 		}
+		last = before{}
 	}
-	sought, found := d.seek(s, f.whole, to, b, f.least, index, &k)
+	return d.sought(n, f, dst, to, last, b, count, index)
+}
+
+// sought decodes a part that may be equal in another object.
+func (d *decoder) sought(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
+	s := &n.slots[f.slot].whole
+	if s.resting(f.least, len(b)) {
+		s.skip = max(0, s.skip-1)
+		return d.value(n, f, dst, to, last, b, count, index)
+	}
+	sought, found := d.seek(s, f.whole, to, b, f.least, index)
 	if found {
 		return true
 	}
-	if !d.value(n, f, dst, to, own, b, count, index) {
+	if !d.value(n, f, dst, to, last, b, count, index) {
 		return false
 	}
 	d.keepPart(s, f.whole, to, b, index, sought)
 	return true
 }
 
-// value decodes a part that was not found.
-func (d *decoder) value(n *node, f *field, dst, to ref, own *traced, b []byte, count, index int) bool {
+// value decodes a part that was not found. Last is nil, or has such a part.
+func (d *decoder) value(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
 	switch f.kind {
 	case inline:
 		below := d.below(n, f)
-		if own == nil {
-			return below != nil && d.message(below, to, b, nil, index)
-		}
-		state := own.below(f)
-		return below != nil && d.message(below, to, b, &state, index)
+		return below != nil && d.message(below, to, b, last.message(last.ref), index)
 	case pointed:
 		below := d.below(n, f)
 		if below == nil {
@@ -339,32 +380,34 @@ func (d *decoder) value(n *node, f *field, dst, to ref, own *traced, b []byte, c
 		}
 		made := newOf(f.elem)
 		to.point(made)
-		if own == nil {
-			return d.message(below, made, b, nil, index)
+		if last.isNil() {
+			return d.message(below, made, b, last, index)
 		}
-		state := own.below(f)
-		return d.message(below, made, b, &state, index)
+		return d.message(below, made, b, last.message(last.target()), index)
 	case repeated:
 		below := d.below(n, f)
-		return below != nil && d.elements(n, f, below, to, own, b, count, index)
+		return below != nil && d.elements(n, f, below, to, b, count, index)
 	case texts:
 		return d.texts(f, to, b, count)
 	case textMap:
-		return d.textMap(f, to, own, b, count)
+		var was map[string]string
+		if !last.isNil() {
+			was = *last.textMap()
+		}
+		return d.textMap(f, to, was, b, count)
 	}
 	return d.generated(n.plan, f, dst, to, b)
 }
 
 // elements decodes a run of messages.
-func (d *decoder) elements(n *node, f *field, below *node, to ref, own *traced, run []byte, count, index int) bool {
+func (d *decoder) elements(n *node, f *field, below *node, to ref, run []byte, count, index int) bool {
 	size := below.plan.typ.Size()
 	first := below.array(count)
 	s := &n.slots[f.slot].each
 	for i := range count {
-		_, from, end := payloadOf(run, f.head, wire.Bytes)
-		b := run[from:end]
-		run = run[end:]
-		if !d.element(f, s, below, first.element(i, size), own, b, i, 5*index+i) {
+		var b []byte
+		b, run = f.occurrence(run)
+		if !d.element(f, s, below, first.element(i, size), before{}, b, 5*index+i) {
 			return false
 		}
 	}
@@ -372,27 +415,27 @@ func (d *decoder) elements(n *node, f *field, below *node, to ref, own *traced, 
 	return true
 }
 
-// element decodes element i of a run.
-func (d *decoder) element(f *field, s *shareable, below *node, to ref, own *traced, b []byte, i, index int) bool {
-	if s.resting(worthMessage, len(b), own) {
+// occurrence splits the first field off a run, whose form is known.
+func (f *field) occurrence(run []byte) (b, rest []byte) {
+	if size := int(run[f.head]); size < 0x80 {
+		from := f.head + 1
+		return run[from : from+size], run[from+size:]
+	}
+	_, from, end := payloadOf(run, f.head, wire.Bytes)
+	return run[from:end], run[end:]
+}
+
+// element decodes one message of a run.
+func (d *decoder) element(f *field, s *shareable, below *node, to ref, last before, b []byte, index int) bool {
+	if s.resting(worthMessage, len(b)) {
 		s.skip = max(0, s.skip-1)
-		return d.message(below, to, b, nil, index)
+		return d.message(below, to, b, last, index)
 	}
-	var k key
-	var state *traced
-	if own != nil {
-		in := own.element(f, i)
-		state = &in
-		var found bool
-		if k, found = d.lookBack(s, f.each, to, b, state, state.at, state.last); found {
-			return true
-		}
-	}
-	sought, found := d.seek(s, f.each, to, b, worthMessage, index, &k)
+	sought, found := d.seek(s, f.each, to, b, worthMessage, index)
 	if found {
 		return true
 	}
-	if !d.message(below, to, b, state, index) {
+	if !d.message(below, to, b, last, index) {
 		return false
 	}
 	d.keepPart(s, f.each, to, b, index, sought)
@@ -402,9 +445,9 @@ func (d *decoder) element(f *field, s *shareable, below *node, to ref, own *trac
 func (d *decoder) texts(f *field, to ref, run []byte, count int) bool {
 	made := make([]string, count)
 	for i := range made {
-		_, from, end := payloadOf(run, f.head, wire.Bytes)
-		made[i] = string(run[from:end])
-		run = run[end:]
+		var b []byte
+		b, run = f.occurrence(run)
+		made[i] = string(b)
 	}
 	*to.texts() = made
 	return true
@@ -412,19 +455,15 @@ func (d *decoder) texts(f *field, to ref, run []byte, count int) bool {
 
 // textMap decodes a map of strings. Its keys are shared with all others, its values with the last
 // state of the object.
-func (d *decoder) textMap(f *field, to ref, own *traced, run []byte, count int) bool {
-	var last map[string]string
-	if own != nil && !own.last.isNil() {
-		last = *own.last.field(f.offset).textMap()
-	}
+func (d *decoder) textMap(f *field, to ref, last map[string]string, run []byte, count int) bool {
 	made := make(map[string]string, count)
 	for range count {
-		_, from, end := payloadOf(run, f.head, wire.Bytes)
-		key, value, ok := entryOf(run[from:end])
+		var b []byte
+		b, run = f.occurrence(run)
+		key, value, ok := entryOf(b)
 		if !ok {
 			return false
 		}
-		run = run[end:]
 		text, known := last[string(key)]
 		if !known || text != string(value) {
 			text = string(value)

@@ -1,0 +1,331 @@
+package sharing
+
+import "reflect"
+
+// isThere reports whether a field of the last state has a value to compare with.
+func (f *field) isThere(last ref) bool {
+	switch f.kind {
+	case inline:
+		return true
+	case repeated, texts:
+		_, n := last.slice()
+		return n > 0
+	}
+	return !last.target().isNil()
+}
+
+// beside decodes a part beside the value that the last state has there.
+func (d *decoder) beside(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
+	k, is := d.isNoted(last, last.at, b)
+	if is {
+		to.set(f.typ, last.ref)
+		return true
+	}
+	notes := len(d.trace.now)
+	equal, ok := d.compared(n, f, dst, to, last, b, count, index)
+	if equal {
+		d.trace.now = d.trace.now[:notes] // of its parts
+		d.noteEqual(last, b, k)
+	}
+	return ok
+}
+
+// isNoted reports whether a part has the key that was noted of the last state, and notes it at its
+// own path. It returns the key if it had to be made.
+func (d *decoder) isNoted(last before, at path, b []byte) (k key, is bool) {
+	if last.at == 0 || len(b) < minNoted {
+		return k, false
+	}
+	was, known := d.trace.of(last.at)
+	if !known {
+		return k, false
+	}
+	k = d.keyOf(b)
+	if k != was {
+		return k, false
+	}
+	d.trace.note(at, k)
+	d.same(len(b))
+	return k, true
+}
+
+// noteEqual notes a part that is equal in the last state: to hash it is faster than to compare it.
+func (d *decoder) noteEqual(last before, b []byte, k key) {
+	if last.at == 0 || len(b) < minNoted {
+		return
+	}
+	if k == (key{}) {
+		k = d.keyOf(b)
+	}
+	d.trace.note(last.at, k)
+}
+
+// compared decodes a part beside the value that the last state has there, and reports whether it
+// took that over.
+func (d *decoder) compared(n *node, f *field, dst, to ref, last before, b []byte, count, index int) (equal, ok bool) {
+	switch f.kind {
+	case texts, textMap:
+		if f.holds(last.ref, b, count) {
+			to.set(f.typ, last.ref)
+			d.same(len(b))
+			return true, true
+		}
+		return false, d.sought(n, f, dst, to, last, b, count, index)
+	}
+	below := d.below(n, f)
+	switch {
+	case below == nil:
+		return false, false
+	case f.kind == inline:
+		return false, d.message(below, to, b, last.message(last.ref), index)
+	case f.kind == repeated:
+		return d.elementsBeside(n, f, below, to, last, b, count, index)
+	}
+	if was := last.target(); d.repeats(below, was, b, index) {
+		to.point(was)
+		return true, true
+	}
+	return false, d.sought(n, f, dst, to, last, b, count, index)
+}
+
+// elementsBeside decodes a run of messages beside the list of the last state. It makes a list of
+// its own from the first difference on.
+func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last before, run []byte, count, index int) (equal, ok bool) {
+	size := below.plan.typ.Size()
+	was, had := last.slice()
+	if count > maxNotedList {
+		last = before{ref: last.ref}
+	}
+	var made ref
+	if count != had {
+		made = below.array(count)
+	}
+	shift := 0 // from a position here to that in the last state
+	for i := range count {
+		var b []byte
+		b, run = f.occurrence(run)
+		var own before // element of the last state
+		if at := i + shift; at < had {
+			own = last.element(at, was.element(at, size))
+		}
+		here := last.element(i, own.ref)
+		k, found := d.isNoted(own, here.at, b)
+		// An element that could be noted and is not has changed the last time too.
+		compares := d.compares || own.at == 0 || len(b) < minNoted
+		if !found && compares && !own.isNil() && d.repeats(below, own.ref, b, 5*index+i) {
+			found = true
+			d.noteEqual(here, b, k)
+		}
+		for _, other := range [2]int{shift + 1, shift - 1} {
+			if at := i + other; !found && count != had && at >= 0 && at < had && d.repeats(below, was.element(at, size), b, 5*index+i) {
+				found, shift, own = true, other, before{ref: was.element(at, size)}
+			}
+		}
+		if found && made.isNil() {
+			continue
+		}
+		if made.isNil() {
+			made = below.array(count)
+			for before := range i {
+				made.element(before, size).set(f.elem, was.element(before, size))
+			}
+		}
+		if to := made.element(i, size); found {
+			to.set(f.elem, own.ref)
+		} else if !d.element(f, &n.slots[f.slot].each, below, to, own, b, 5*index+i) {
+			return false, false
+		}
+	}
+	if equal = made.isNil(); equal {
+		made = was
+	}
+	to.setSlice(made, count)
+	return equal, true
+}
+
+// repeats reports whether a message of the last state is what b decodes to, and counts it.
+func (d *decoder) repeats(n *node, last ref, b []byte, index int) bool {
+	counts := d.counts
+	ok := d.matches(n, last, b, index)
+	d.counts = counts
+	if ok {
+		d.same(len(b))
+	}
+	return ok
+}
+
+// matches reports whether walk would make a message out of b that is deeply equal to last. It may
+// be false although it would.
+func (d *decoder) matches(n *node, last ref, b []byte, index int) bool {
+	p, number := n.plan, 0
+	if len(p.fields) == 0 {
+		return false
+	}
+	for i := 0; i < len(b); {
+		f, end := p.next(b, i, number)
+		if end == 0 || f.number > number+1 && !p.lacks(last, number+1, f.number) {
+			return false
+		}
+		i, number = end, f.number
+		if f.field == nil {
+			continue
+		}
+		value := last.field(f.offset)
+		if !f.isRun {
+			if !d.matchesOne(n, f, value, b[f.from:i], index) {
+				return false
+			}
+			continue
+		}
+		var count int
+		if i, count = f.run(b, f.start, i); i == 0 || !d.matchesRun(n, f.field, value, b[f.start:i], count, index) {
+			return false
+		}
+	}
+	return p.lacks(last, number+1, len(p.index))
+}
+
+// lacks reports whether a message has no value in the fields of some numbers, as decoding leaves
+// them if they do not come.
+func (p *plan) lacks(message ref, from, to int) bool {
+	for _, at := range p.index[min(from, len(p.index)):min(to, len(p.index))] {
+		if at == 0 {
+			continue
+		}
+		f := &p.fields[at-1]
+		switch value := message.field(f.offset); f.kind {
+		case text:
+			if *value.text() != "" {
+				return false
+			}
+		case pointed, repeated, texts, textMap, octets, booleanTo, number32To, number64To, textTo, instantTo, microInstantTo:
+			if !value.target().isNil() {
+				return false
+			}
+		case boolean:
+			if *value.bool() {
+				return false
+			}
+		default:
+			if !value.value(f.typ).IsZero() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// matchesOne compares a field that comes once.
+func (d *decoder) matchesOne(n *node, f wireField, value ref, b []byte, index int) bool {
+	switch f.kind {
+	case text:
+		return *value.text() == string(b)
+	case boolean:
+		return *value.bool() == (f.value != 0)
+	case number32:
+		return *value.int32() == int32(f.value)
+	case number64:
+		return *value.int64() == int64(f.value)
+	case instant, microInstant:
+		return isInstant(value, b, f.kind == microInstant)
+	case octets:
+		return !value.target().isNil() && string(*value.bytes()) == string(b)
+	case inline:
+		below := d.below(n, f.field)
+		return below != nil && d.matches(below, value, b, index)
+	case pointed:
+		below, value := d.below(n, f.field), value.target()
+		return below != nil && !value.isNil() && d.matches(below, value, b, index)
+	}
+	return f.points(value.target(), b, f.value)
+}
+
+// matchesRun compares a field that may come more than once.
+func (d *decoder) matchesRun(n *node, f *field, value ref, run []byte, count, index int) bool {
+	switch f.kind {
+	case skipped:
+		return value.target().isNil()
+	case texts, textMap:
+		return f.holds(value, run, count)
+	case repeated:
+		below := d.below(n, f)
+		first, has := value.slice()
+		if below == nil || has != count {
+			return false
+		}
+		size := below.plan.typ.Size()
+		for i := range count {
+			var b []byte
+			if b, run = f.occurrence(run); !d.matches(below, first.element(i, size), b, 5*index+i) {
+				return false
+			}
+		}
+		return true
+	}
+	return f.slot >= 0 && d.isMemos(&n.slots[f.slot], f, value, run, index)
+}
+
+// holds reports whether a list or map of strings is the one in a run. Servers write maps in order,
+// so that no key comes twice.
+func (f *field) holds(value ref, run []byte, count int) bool {
+	if f.kind == texts {
+		all := *value.texts()
+		if len(all) != count {
+			return false
+		}
+		for _, is := range all {
+			var b []byte
+			if b, run = f.occurrence(run); is != string(b) {
+				return false
+			}
+		}
+		return true
+	}
+	all := *value.textMap()
+	if len(all) != count {
+		return false
+	}
+	var before []byte
+	for i := range count {
+		var b []byte
+		b, run = f.occurrence(run)
+		key, text, ok := entryOf(b)
+		if !ok || i > 0 && string(before) >= string(key) {
+			return false
+		}
+		if is, known := all[string(key)]; !known || is != string(text) {
+			return false
+		}
+		before = key
+	}
+	return true
+}
+
+// isMemos reports whether a value that only the generated code understands is the very one that the
+// memo has for these bytes.
+func (d *decoder) isMemos(s *protoSlot, f *field, value ref, run []byte, index int) bool {
+	if s.whole.resting(f.least, len(run)) {
+		return false
+	}
+	if r := s.whole.same(run, index); r != nil {
+		return f.identical(r.at, value)
+	}
+	if s.found.isNil() {
+		s.found = newOf(f.typ)
+	}
+	found, _ := d.find(f.whole, &s.whole.habit, d.keyOf(run), len(run), s.found.value(f.typ))
+	return found && f.identical(s.found, value)
+}
+
+// identical reports whether two values are one in memory.
+func (f *field) identical(a, b ref) bool {
+	switch f.typ.Kind() {
+	case reflect.Pointer, reflect.Map:
+		return a.target() == b.target()
+	case reflect.Slice:
+		first, n := a.slice()
+		other, m := b.slice()
+		return first == other && n == m
+	}
+	return f.typ.Comparable() && a.value(f.typ).Equal(b.value(f.typ))
+}
