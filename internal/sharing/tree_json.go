@@ -38,7 +38,15 @@ type treeValue struct {
 type treeSite struct {
 	habit
 	members  map[string]*treeSite
-	elements *treeSite // of an array, and of objects that have too many different members
+	elements *treeSite    // of an array, and of objects that have too many different members
+	order    []treeMember // of the last object: the next one is likely to have the same
+	size     int          // the number of its members, or of the last array's elements
+}
+
+// treeMember is a member that has a site of its own.
+type treeMember struct {
+	name string
+	site *treeSite
 }
 
 const (
@@ -47,6 +55,10 @@ const (
 	maxNames     = 1 << 15 // bytes, of a decoder
 	maxName      = 1 << 9  // bytes: a label's has 317 at most
 	minShared    = 3       // bytes: "" and {} cost nothing, small numbers neither
+	maxOrder     = 32      // members whose order is kept
+	maxSize      = 64      // members or elements for which room is made at once
+	minMember    = 5       // bytes: "":0,
+	minElement   = 2       // bytes: 0,
 )
 
 // UnmarshalTree decodes a JSON object as unstructured.Unstructured has it: objects are
@@ -68,18 +80,21 @@ func (m *decoder) wholeTree(data []byte) (object map[string]any, ok bool) {
 	if m.doc.Peek() != '{' || m.doc.Value() == nil {
 		return nil, false
 	}
-	object, err := m.treeObject(&m.root)
+	object, err := m.treeObject(&m.root, len(data))
 	return object, err == nil && m.doc.Peek() == 0 && m.doc.At == len(data)
 }
 
-func (m *decoder) treeObject(at *treeSite) (map[string]any, error) {
-	object := map[string]any{}
+// treeObject decodes the next value, an object of at most size bytes.
+func (m *decoder) treeObject(at *treeSite, size int) (map[string]any, error) {
+	object := make(map[string]any, min(at.size, size/minMember))
+	i := 0
 	err := m.doc.Members('{', '}', func() error {
 		raw, err := m.doc.Key()
 		if err != nil {
 			return err
 		}
-		name := m.name(raw)
+		name, site := at.next(m, i, raw)
+		i++
 		if m.drop && name == "managedFields" && at == m.root.members["metadata"] {
 			raw = m.doc.Value()
 			if m.doc.At += len(raw); len(raw) == 0 {
@@ -87,9 +102,10 @@ func (m *decoder) treeObject(at *treeSite) (map[string]any, error) {
 			}
 			return nil
 		}
-		object[name], err = m.treeValue(at.member(m, name))
+		object[name], err = m.treeValue(site)
 		return err
 	})
+	at.size = min(len(object), maxSize)
 	return object, err
 }
 
@@ -123,15 +139,19 @@ func (m *decoder) treeValue(at *treeSite) (any, error) {
 func (m *decoder) treeDecode(at *treeSite, raw []byte) (any, error) {
 	switch raw[0] {
 	case '{':
-		return m.treeObject(at)
+		return m.treeObject(at, len(raw))
 	case '[':
-		array := []any{}
+		array := make([]any, 0, min(at.size, len(raw)/minElement))
 		err := m.doc.Members('[', ']', func() error {
 			value, err := m.treeValue(at.element(m))
 			array = append(array, value)
 			return err
 		})
-		return array[:len(array):len(array)], err
+		at.size = min(len(array), maxSize)
+		if len(array) < cap(array) {
+			array = append(make([]any, 0, len(array)), array...)
+		}
+		return array, err
 	}
 	m.doc.At += len(raw)
 	if text, ok := wire.PlainText(raw); ok {
@@ -181,6 +201,24 @@ func (m *decoder) name(raw []byte) string {
 	}
 	m.names[name] = name
 	return name
+}
+
+// next is the name and the site of member i, which is compared with member i of the last object.
+func (s *treeSite) next(m *decoder, i int, raw []byte) (string, *treeSite) {
+	if i < len(s.order) && s.order[i].name == string(raw) {
+		return s.order[i].name, s.order[i].site
+	}
+	name := m.name(raw)
+	site := s.member(m, name)
+	if s.members[name] == site {
+		switch {
+		case i < len(s.order):
+			s.order[i] = treeMember{name, site}
+		case i == len(s.order) && i < maxOrder:
+			s.order = append(s.order, treeMember{name, site})
+		}
+	}
+	return name, site
 }
 
 // member is the site of a member. If there are too many, they share one.
