@@ -143,6 +143,11 @@ func (c scenario) measure(ctx context.Context, s settings) ([]figures, error) {
 	if err != nil {
 		return nil, err
 	}
+	return medians(all), nil
+}
+
+// medians of the repetitions of each reader.
+func medians(all [][]figures) []figures {
 	medians := make([]figures, len(all))
 	for i, of := range all {
 		medians[i] = figures{
@@ -151,7 +156,7 @@ func (c scenario) measure(ctx context.Context, s settings) ([]figures, error) {
 			Allocs: median(of, func(f figures) float64 { return f.Allocs }), Hits: of[0].Hits,
 		}
 	}
-	return medians, nil
+	return medians
 }
 
 // withServer calls use with the address of a server, which it starts and stops.

@@ -25,7 +25,14 @@ import (
 // open makes the library's copy.
 func (r reading) open() (copied, error) {
 	c := settings{kind: r.Kind}.codec(r.Form)
-	config := &rest.Config{Host: r.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: r.Form.contentType()}}
+	config := &rest.Config{Host: r.URL, QPS: -1}
+	if r.Kubeconfig != "" {
+		var err error
+		if config, err = clientConfig(r.Kubeconfig); err != nil {
+			return nil, err
+		}
+	}
+	config.ContentType = r.Form.contentType()
 	if r.Library == "reflector" || r.Library == "informer" {
 		return r.clientGo(config, c)
 	}
@@ -124,9 +131,14 @@ func (r reading) clientGo(config *rest.Config, c codec) (copied, error) {
 type clientGoInformer struct{ cache.SharedIndexInformer }
 
 func (i clientGoInformer) run(ctx context.Context) { i.RunWithContext(ctx) }
-func (i clientGoInformer) version() string         { return i.LastSyncResourceVersion() }
-func (i clientGoInformer) len() int                { return len(i.GetStore().ListKeys()) }
-func (i clientGoInformer) shared() float64         { return 0 }
+func (i clientGoInformer) version() string {
+	if !i.HasSynced() { // its reflector is ahead of its store
+		return ""
+	}
+	return i.LastSyncResourceVersion()
+}
+func (i clientGoInformer) len() int        { return len(i.GetStore().ListKeys()) }
+func (i clientGoInformer) shared() float64 { return 0 }
 
 type clientGoReflector struct {
 	*cache.Reflector

@@ -22,7 +22,9 @@ type settings struct {
 	shuffled              bool // objects come in no order
 	only                  string
 	curve                 string
-	growth                []int // sizes of the curve
+	kubeconfig            string // of a real cluster
+	fill                  bool   // it with pods
+	growth                []int  // sizes of the curve
 }
 
 func main() {
@@ -39,6 +41,8 @@ func main() {
 	flag.IntVar(&s.repeat, "repeat", 3, "repetitions of each measurement")
 	flag.StringVar(&s.only, "only", "", "measure what has this in its name")
 	flag.StringVar(&s.curve, "curve", "", "measure growth from 1,000 to 100,000 pods instead, and plot it into this SVG `file`")
+	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "measure a first sync of the pods of the cluster in this `file` instead")
+	flag.BoolVar(&s.fill, "fill", false, "create -pods pods in that cluster first, which should be a test's")
 	flag.Parse()
 	s.growth = []int{1_000, 10_000, 50_000, 100_000}
 	if *quick {
@@ -57,6 +61,8 @@ func main() {
 // role.
 func run(ctx context.Context, s settings, args []string) error {
 	switch {
+	case len(args) == 0 && s.kubeconfig != "":
+		return measureCluster(ctx, s)
 	case len(args) == 0 && s.curve != "":
 		return measureGrowth(ctx, s)
 	case len(args) == 0:

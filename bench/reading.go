@@ -21,15 +21,17 @@ import (
 
 // reading is one measurement of one library, made by a process of its own.
 type reading struct {
-	URL     string
-	Library string // tributary, tributary-plain, reflector or informer
-	Form    form
-	Kind    string // of a built-in object
-	How     string // watchlist or list
-	What    string // sync, relist or watch
-	Objects int
-	Events  int
-	Cores   int // 0: all
+	URL string
+	// Kubeconfig is of a real cluster, in place of the URL; how many objects it has is not known.
+	Kubeconfig string
+	Library    string // tributary, tributary-plain, reflector or informer
+	Form       form
+	Kind       string // of a built-in object
+	How        string // watchlist or list
+	What       string // sync, relist or watch
+	Objects    int
+	Events     int
+	Cores      int // 0: all
 }
 
 // figures are what came of it.
@@ -70,10 +72,17 @@ func (r reading) measure(ctx context.Context) error {
 	running.Go(func() { copy.run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	if err := until(ctx, copy, world.Version(firstVersion)); err != nil {
+	reached := func(version string) bool { return version == world.Version(firstVersion) }
+	if r.Kubeconfig != "" {
+		reached = func(version string) bool { return version != "" && version != "0" }
+	}
+	if err := until(ctx, copy, reached); err != nil {
 		return err
 	}
-	f, err := first.end(r.Objects), error(nil)
+	if r.Kubeconfig != "" {
+		r.Objects = copy.len()
+	}
+	f, err := first.end(max(1, r.Objects)), error(nil)
 	switch r.What {
 	case "relist":
 		f, err = r.again(ctx, copy, "/change", world.Version(changedVersion), r.Objects)
@@ -99,7 +108,7 @@ func (r reading) again(ctx context.Context, copy copied, act, version string, pe
 	if err := post(r.URL + act); err != nil {
 		return figures{}, err
 	}
-	if err := until(ctx, copy, version); err != nil {
+	if err := until(ctx, copy, func(reached string) bool { return reached == version }); err != nil {
 		return figures{}, err
 	}
 	f := m.end(per)
@@ -124,8 +133,8 @@ func post(url string) error {
 }
 
 // until waits for the copy to reach a version.
-func until(ctx context.Context, copy copied, version string) error {
-	for copy.version() != version {
+func until(ctx context.Context, copy copied, reached func(version string) bool) error {
+	for !reached(copy.version()) {
 		select {
 		case <-ctx.Done():
 			return errors.New("it did not come to the end in time")

@@ -42,14 +42,15 @@ func TestThreeMembers(t *testing.T) {
 		require.NoError(t, err, "TRIBUTARY_ROBUSTNESS_FAULTS")
 	}
 	seed := seedOf(t)
-	total, faults := map[string]int{}, 0
+	total, faults, relistsOfAll := map[string]int{}, 0, 0
 	for round := 0; round < 2 || faults < wanted; round++ {
 		relists := seed%2 == 1
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			s := newThreeMembers(t, seed, relists)
 			acknowledged := judgeSeed(t, s.server, seed, length(t, 5*time.Second), 150*time.Millisecond)
 			counted, relisted := s.counts()
-			require.Equal(t, relists, relisted > 0, "the servers had to list anew %d times", relisted)
+			require.False(t, !relists && relisted > 0, "the servers had to list anew %d times", relisted)
+			relistsOfAll += relisted
 			struck := 0
 			for _, kind := range kinds {
 				require.Positive(t, counted[kind], "no %s", kind)
@@ -67,6 +68,8 @@ func TestThreeMembers(t *testing.T) {
 		}
 		seed++
 	}
+	// A server that is quick, or a machine that is slow, can escape the compactions of a round.
+	require.False(t, faults >= 200 && relistsOfAll == 0, "no server ever had to list anew")
 	t.Logf("%d faults of members: %v", faults, total)
 }
 
