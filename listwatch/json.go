@@ -105,6 +105,9 @@ func (j *jsonFrames[T]) next() (frame[T], error) {
 				event, err = wire.Unquote(value)
 				f.event = eventName(event)
 			case "object":
+				if f.object != nil { // the last one counts, and nobody else reads the others
+					err = wire.Valid(f.object)
+				}
 				f.object = value
 			default:
 				err = wire.Valid(value)
