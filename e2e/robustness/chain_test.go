@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,35 +27,48 @@ import (
 // TestThreeCachesInARow: readers read a cache of a cache of a cache of the origin.
 // Every connection of the row is cut, reset, held back and lost. No cache lists a second time, so
 // that etcd's validators ask for every change.
+//
+// The API server is read over HTTP/1.1. Over HTTP/2, a black hole outlasts the watch in it: the
+// reflector's next request goes over the same connection, until client-go's ping ends that after
+// 45 s. A second silent watch has a reflector list again, since a watch from a version of the
+// future is silent too. That is right, but a relist steps over changes.
 func TestThreeCachesInARow(t *testing.T) {
 	t.Run("the fake", func(t *testing.T) {
 		s := theFake(t)
 		s.faults = nil
-		judge(t, inARow(t, s), length(t, 8*time.Second), 150*time.Millisecond)
+		judgeRow(t, s)
+	})
+	t.Run("the API server", func(t *testing.T) {
+		s := theAPIServer(t)
+		s.faults = nil
+		s.readsConfig.NextProtos = []string{"http/1.1"}
+		judgeRow(t, s)
 	})
 	t.Run("etcd", func(t *testing.T) {
 		c := cluster.Start(t)
 		s := behindProxies(t, "http://"+startOurs(t, connectTo(t, c.Etcd.URL())).address)
 		s.persisted = followEtcd(t, c.Etcd.URL()).persisted
-		judge(t, inARow(t, s), length(t, 8*time.Second), 150*time.Millisecond)
+		judgeRow(t, s)
 	})
+}
+
+// judgeRow has three caches before a server judged, which must not list a second time.
+func judgeRow(t *testing.T, s *server) {
+	t.Helper()
+	row, links := inARow(t, s)
+	defer func() {
+		for i, l := range links {
+			assert.Equal(t, map[reflector.Class]int{reflector.OK: 1}, l.copying.Status().Lists, "lists of cache %d", i+1)
+		}
+	}()
+	judge(t, row, length(t, 8*time.Second), 150*time.Millisecond)
 }
 
 // TestThreeCachesThatRelist: the same, but the origin forgets its history, and caches in the row
-// are replaced by empty ones; or the origin is a kube-apiserver, whose copy may list again after a
-// silence. No validator knows which changes a relist may leave out. But in the end every reader
-// holds what the origin has, and none has seen two contents of one version.
+// are replaced by empty ones. No validator knows which changes a relist may leave out. But in the
+// end every reader holds what the origin has, and none has seen two contents of one version.
 func TestThreeCachesThatRelist(t *testing.T) {
-	t.Run("the watch cache", func(t *testing.T) { agreeInTheEnd(t, inARow(t, theWatchCache(t))) })
-	t.Run("the API server", func(t *testing.T) {
-		s := theAPIServer(t)
-		s.faults = nil
-		agreeInTheEnd(t, inARow(t, s))
-	})
-}
-
-func agreeInTheEnd(t *testing.T, s *server) {
-	t.Helper()
+	s, _ := inARow(t, theWatchCache(t))
 	seed := seedOf(t)
 	r := startReaders(t, s.readsConfig, s.liveness)
 	s.writes.Delay(5 * time.Millisecond)
@@ -76,17 +90,20 @@ type link struct {
 	liveness time.Duration
 	proxy    *netfault.Proxy // before it
 	address  string
+	copying  *reflector.Reflector[object]
 	stop     func()
 }
 
 // inARow puts three caches before what a server's readers read.
-func inARow(t *testing.T, s *server) *server {
+func inARow(t *testing.T, s *server) (row *server, links []*link) {
 	t.Helper()
-	row := *s
+	before := *s
+	row = &before
 	for i := range 3 {
 		upstream := row.reads
 		l := &link{t: t, upstream: row.readsConfig, liveness: s.liveness}
 		l.start()
+		links = append(links, l)
 		t.Cleanup(func() { l.stop() })
 		l.proxy = netfault.Listen(t, l.address)
 		row.reads = l.proxy
@@ -108,7 +125,7 @@ func inARow(t *testing.T, s *server) *server {
 			}})
 		}
 	}
-	return &row
+	return row, links
 }
 
 // start fills a new cache and serves it.
@@ -125,6 +142,7 @@ func (l *link) start() {
 	handler, err := apiserver.NewServer()
 	require.NoError(l.t, err)
 	apiserver.ServeCache(handler, cache)
+	l.copying = r
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = r.Run(ctx) })
