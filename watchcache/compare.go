@@ -256,3 +256,9 @@ func (c *Cache[T]) compared(version uint64) (state view[T], ok bool) {
 	}
 	return view[T]{}, false
 }
+
+// shows reports whether the newest state that is known is that of version or of a later one.
+func (c *Cache[T]) shows(version uint64) bool {
+	newest, err := c.latest()
+	return err == nil && newest.version >= version
+}

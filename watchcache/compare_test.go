@@ -179,6 +179,35 @@ func TestAVersionOfAnotherCollectionNeedsNoBookmark(t *testing.T) {
 	}
 }
 
+// TestAWatchFromAComparedVersionGetsBookmarks: a watch from another collection's version gets a
+// bookmark of that version after each interval, though the copy has heard of nothing. A watch from
+// a version of the future stays silent.
+func TestAWatchFromAComparedVersionGetsBookmarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		o := newOrigins(t)
+		o.put("a")
+		o.hear(1)
+		o.elsewhere()
+		version := o.version()
+		require.NoError(t, o.copy.WaitFresh(t.Context()))
+		from := start(t, o.copy.Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}))
+		future := start(t, o.copy.Watch(ctx, metav1.ListOptions{ResourceVersion: "1000", AllowWatchBookmarks: true}))
+		o.put("b") // a later state that is known does not move the bookmark on
+		require.Error(t, o.copy.WaitFor(t.Context(), o.version()))
+		time.Sleep(time.Minute)
+		from.Require("BOOKMARK " + version)
+		time.Sleep(time.Minute)
+		from.Require("BOOKMARK " + version)
+		o.hear(1)
+		from.Require("ADDED b@" + o.version())
+		time.Sleep(time.Minute)
+		from.Require("BOOKMARK " + o.version())
+		future.RequireEnd()
+	})
+}
+
 // TestAVersionOfTheFutureIsNotListedFor: a reader of a version that nobody has written has the
 // upstream asked for its newest version alone, ten times a second.
 func TestAVersionOfTheFutureIsNotListedFor(t *testing.T) {
@@ -301,6 +330,7 @@ func TestComparedStatesAreTheTruth(t *testing.T) {
 					r.list(t, ctx)
 				}()
 				time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+				o.copy.SendBookmarks()
 				select {
 				case <-done:
 					if r.options.ResourceVersionMatch == metav1.ResourceVersionMatchExact {
@@ -370,10 +400,16 @@ func (r *comparer) list(t *testing.T, ctx context.Context) {
 }
 
 func (r *comparer) follow(t *testing.T) {
-	events := r.copy.Watch(t.Context(), metav1.ListOptions{ResourceVersion: r.version})
+	events := r.copy.Watch(t.Context(), metav1.ListOptions{ResourceVersion: r.version, AllowWatchBookmarks: true})
 	go func() {
+		marked := number(t, r.version)
 		for e, err := range events {
 			require.NoError(t, err)
+			if e.Type == watch.Bookmark {
+				marked = max(marked, number(t, e.ResourceVersion))
+				continue
+			}
+			require.Greater(t, number(t, e.ResourceVersion), marked, "seed %d", r.seed)
 			r.told = append(r.told, e.ResourceVersion)
 			delete(r.state, e.Object.Name)
 			if e.Type != watch.Deleted {

@@ -28,10 +28,12 @@ import (
 // Every connection of the row is cut, reset, held back and lost. No cache lists a second time, so
 // that etcd's validators ask for every change.
 //
-// The API server is read over HTTP/1.1. Over HTTP/2, a black hole outlasts the watch in it: the
-// reflector's next request goes over the same connection, until client-go's ping ends that after
-// 45 s. A second silent watch has a reflector list again, since a watch from a version of the
-// future is silent too. That is right, but a relist steps over changes.
+// A second silent watch has a reflector list again, since a watch from a version of the future is
+// silent too. That is right, but a relist steps over changes. So the API server is read over
+// HTTP/1.1: over HTTP/2, a black hole outlasts the watch in it, since the next request goes over
+// the same connection until client-go's ping ends that after 45 s. And its caches wait for longer
+// than the server's only bookmark in a quiet time, which comes two seconds before the watch's
+// timeout of three to six seconds.
 func TestThreeCachesInARow(t *testing.T) {
 	t.Run("the fake", func(t *testing.T) {
 		s := theFake(t)
@@ -41,7 +43,7 @@ func TestThreeCachesInARow(t *testing.T) {
 	t.Run("the API server", func(t *testing.T) {
 		s := theAPIServer(t)
 		s.faults = nil
-		s.readsConfig.NextProtos = []string{"http/1.1"}
+		s.readsConfig.NextProtos, s.liveness = []string{"http/1.1"}, 3*time.Second
 		judgeRow(t, s)
 	})
 	t.Run("etcd", func(t *testing.T) {
