@@ -65,10 +65,11 @@ func measureIdle(ctx context.Context, rows []idle, repeat int) error {
 func (l idle) run(ctx context.Context) (grown used, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	url, err := l.start(ctx)
+	url, stop, err := l.start(ctx)
 	if err != nil {
 		return grown, err
 	}
+	defer stop()
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(!l.HTTP2)
 	protocols.SetUnencryptedHTTP2(l.HTTP2)

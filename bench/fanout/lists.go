@@ -49,10 +49,11 @@ func measureLists(ctx context.Context, rows []lists) error {
 func (l lists) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	url, err := l.start(ctx)
+	url, stop, err := l.start(ctx)
 	if err != nil {
 		return err
 	}
+	defer stop()
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	before, err := readUsed(ctx, client, url)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -90,26 +91,32 @@ func serve(ctx context.Context, s served) error {
 	return (&http.Server{Handler: handler, Protocols: protocols}).Serve(listener)
 }
 
-// start starts the server, and returns its URL.
-func (s served) start(ctx context.Context) (url string, err error) {
+// start starts the server, and returns its URL, and a function that ends it and waits for its end:
+// a process that outlived this one would hold its output open.
+func (s served) start(ctx context.Context) (url string, stop func(), err error) {
 	asked, err := json.Marshal(s)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
+	ctx, kill := context.WithCancel(ctx)
 	cmd, err := self.Command(ctx, "serve", string(asked))
 	if err != nil {
-		return "", err
+		kill()
+		return "", nil, err
 	}
+	stop = func() { kill(); _ = cmd.Wait() }
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		url, err = bufio.NewReader(out).ReadString('\n')
+	}
 	if err != nil {
-		return "", err
+		stop()
+		return "", nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	context.AfterFunc(ctx, func() { _ = cmd.Wait() }) // it has been killed
-	line, err := bufio.NewReader(out).ReadString('\n')
-	return line[:max(0, len(line)-1)], err
+	return strings.TrimSuffix(url, "\n"), stop, nil
 }
 
 func get(ctx context.Context, client *http.Client, url, accept string) (*http.Response, error) {
