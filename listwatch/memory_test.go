@@ -169,7 +169,7 @@ func TestWhatNeverRepeatsTakesNoMoreThanPlainDecoding(t *testing.T) {
 	held() // connections
 	plain, shared := held(listwatch.WithoutSharing()), held()
 	t.Logf("%d bytes, %d with sharing", plain, shared)
-	require.Less(t, float64(shared), 1.02*float64(plain))
+	require.Less(t, float64(shared), 1.1*float64(plain), "1.28 if each part is remembered")
 }
 
 // unlikely is a text of 32 letters.
