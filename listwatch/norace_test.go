@@ -1,0 +1,5 @@
+//go:build !race
+
+package listwatch_test
+
+const underRace = false
