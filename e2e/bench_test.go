@@ -14,8 +14,8 @@ import (
 	"github.com/tributary-go/tributary/e2e/cluster"
 )
 
-// TestBenchOnARealServer: the benchmark reads the pods of a real cluster, over TLS and HTTP/2, and
-// prints its tables.
+// TestBenchOnARealServer: the benchmarks read the pods of a real cluster, over TLS and HTTP/2, and
+// print their tables.
 func TestBenchOnARealServer(t *testing.T) {
 	pods, repeat := 200, 1
 	if full {
@@ -30,13 +30,19 @@ func TestBenchOnARealServer(t *testing.T) {
 		Contexts:       map[string]*clientcmdapi.Context{"e2e": {Cluster: "e2e", AuthInfo: "admin"}},
 		CurrentContext: "e2e",
 	}, kubeconfig))
-	bench := exec.CommandContext(t.Context(), "go", "run", "-C", "../bench", ".", "-kubeconfig", kubeconfig, "-fill",
-		fmt.Sprint("-pods=", pods), fmt.Sprint("-repeat=", repeat))
-	bench.Stderr = os.Stderr
-	tables, err := bench.Output()
-	t.Logf("%s", tables)
-	require.NoError(t, err)
-	for _, form := range []string{"protobuf", "JSON"} {
-		require.Contains(t, string(tables), fmt.Sprintf("### first sync of a cluster's pods, %s (%d objects", form, pods))
+	run := func(module, command string, more ...string) (tables string) {
+		arguments := append([]string{"run", "-C", module, command, "-kubeconfig", kubeconfig, fmt.Sprint("-repeat=", repeat)}, more...)
+		bench := exec.CommandContext(t.Context(), "go", arguments...)
+		bench.Stderr = os.Stderr
+		out, err := bench.Output()
+		t.Logf("%s", out)
+		require.NoError(t, err)
+		return string(out)
 	}
+	tables := run("../bench", ".", "-fill", fmt.Sprint("-pods=", pods))
+	for _, form := range []string{"protobuf", "JSON"} {
+		require.Contains(t, tables, fmt.Sprintf("### first sync of a cluster's pods, %s (%d objects", form, pods))
+	}
+	tables = run("../bench/interop", "./caches", fmt.Sprint("-quick=", !full))
+	require.Contains(t, tables, fmt.Sprintf("### stripped pods of a cluster (%d objects", pods))
 }

@@ -14,19 +14,22 @@ import (
 
 // measurement is one row: a process of its own.
 type measurement struct {
-	URL     string
-	Library string // tributary or controller-runtime
-	GOGC    int
-	Limit   string // GOMEMLIMIT
-	Form    string // pods or widgets
-	Objects int
-	Keep    bool          // keep managedFields
-	Trim    bool          // keep only what a controller of pods' states reads
-	Each    time.Duration // how long each kind of read is repeated
+	URL string
+	// Kubeconfig is of a real cluster, in place of the URL; how many pods it has is not known.
+	Kubeconfig string
+	Library    string // tributary or controller-runtime
+	GOGC       int
+	Limit      string // GOMEMLIMIT
+	Form       string // pods or widgets
+	Objects    int
+	Keep       bool          // keep managedFields
+	Trim       bool          // keep only what a controller of pods' states reads
+	Each       time.Duration // how long each kind of read is repeated
 }
 
 // result is what one process measured.
 type result struct {
+	Objects                              int
 	Live, Peak, RSS, PeakRSS, ReadingRSS float64            // MB
 	CPU                                  float64            // seconds, to the synced cache
 	Reads                                map[string]float64 // CPU microseconds per read
@@ -37,14 +40,15 @@ func main() {
 	child := flag.String("measure", "", "a measurement in JSON, for the processes that this command starts")
 	repeat := flag.Int("repeat", 3, "how often each row is measured; the tables have medians")
 	only := flag.String("only", "", "the table whose title begins so (default: all)")
+	kubeconfig := flag.String("kubeconfig", "", "measure the pods of the cluster in this `file` instead")
 	flag.Parse()
-	if err := run(*child, *only, *quick, *repeat); err != nil {
+	if err := run(*child, *only, *kubeconfig, *quick, *repeat); err != nil {
 		fmt.Fprintln(os.Stderr, "caches:", err)
 		os.Exit(1)
 	}
 }
 
-func run(child, only string, quick bool, repeat int) error {
+func run(child, only, kubeconfig string, quick bool, repeat int) error {
 	if child != "" {
 		var m measurement
 		if err := json.Unmarshal([]byte(child), &m); err != nil {
@@ -55,6 +59,9 @@ func run(child, only string, quick bool, repeat int) error {
 	pods, widgets, many, each := 50_000, 20_000, 88_000, time.Second
 	if quick {
 		pods, widgets, many, each, repeat = 1000, 500, 1500, 20*time.Millisecond, 1
+	}
+	if kubeconfig != "" {
+		return table("stripped pods of a cluster", measurement{Form: "pods", Kubeconfig: kubeconfig, Each: each}, repeat)
 	}
 	for _, row := range []struct {
 		title string
@@ -93,12 +100,14 @@ func (m measurement) columns() (columns [3]measurement, last string) {
 
 // table measures both caches by turns, and prints their medians and ratios.
 func table(title string, m measurement, repeat int) error {
-	url, stop, err := serve(m)
-	if err != nil {
-		return err
+	if m.Kubeconfig == "" {
+		url, stop, err := serve(m)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		m.URL = url
 	}
-	defer stop()
-	m.URL = url
 	columns, last := m.columns()
 	results := make([][]result, len(columns))
 	for range repeat {
@@ -110,7 +119,7 @@ func table(title string, m measurement, repeat int) error {
 			results[i] = append(results[i], r)
 		}
 	}
-	fmt.Printf("\n### %s (%d objects)\n\n", title, m.Objects)
+	fmt.Printf("\n### %s (%d objects)\n\n", title, results[0][0].Objects)
 	fmt.Printf("| | tributary | controller-runtime | ratio | tributary, %s | ratio |\n", last)
 	fmt.Println("|---|---|---|---|---|---|")
 	line := func(name string, of func(result) float64) {
