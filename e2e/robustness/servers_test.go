@@ -98,8 +98,8 @@ func behindProxies(t *testing.T, url string) *server {
 }
 
 // theFake is listwatchtest, with its own faults.
-func theFake(t *testing.T) *server {
-	fake := listwatchtest.New(t, configMaps, watchcache.WithWindow(300), watchcache.WithBookmarkInterval(200*time.Millisecond))
+func theFake(t *testing.T, window int) *server {
+	fake := listwatchtest.New(t, configMaps, watchcache.WithWindow(window), watchcache.WithBookmarkInterval(200*time.Millisecond))
 	written := &committed{}
 	fake.Origin().OnChange(written.note)
 	s := behindProxies(t, fake.Server().Listen().Host)
