@@ -60,7 +60,9 @@ func number(version string) uint64 {
 	return v
 }
 
-func TestFake(t *testing.T) { judge(t, theFake(t, 300), length(t, 12*time.Second), 100*time.Millisecond) }
+func TestFake(t *testing.T) {
+	judge(t, theFake(t, 300), length(t, 12*time.Second), 100*time.Millisecond)
+}
 func TestWatchCache(t *testing.T) {
 	judge(t, theWatchCache(t), length(t, 12*time.Second), 100*time.Millisecond)
 }
