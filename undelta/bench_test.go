@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/undelta"
 )
 
@@ -16,16 +17,15 @@ import (
 // asks for one if it wants one.
 func BenchmarkUpdate(b *testing.B) {
 	for _, n := range []int{110, 1_000, 10_000, 100_000} {
-		objects := make([]*corev1.Pod, n)
+		objects, untyped := make([]*corev1.Pod, n), make([]any, n)
 		for i := range objects {
 			objects[i] = pod(fmt.Sprintf("pod-%d", i), i+1)
+			untyped[i] = objects[i]
 		}
 		b.Run(fmt.Sprintf("%d/tributary", n), func(b *testing.B) {
 			pushes := 0
 			s := undelta.New(func(pods) { pushes++ })
-			for _, p := range objects {
-				_ = s.Add(p)
-			}
+			_ = s.Replace(store.Items(objects...), store.At(""))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				_ = s.Update(next(objects[i%n], i))
@@ -34,9 +34,7 @@ func BenchmarkUpdate(b *testing.B) {
 		b.Run(fmt.Sprintf("%d/client-go", n), func(b *testing.B) {
 			pushes := 0
 			s := cache.NewUndeltaStore(func([]any) { pushes++ }, cache.MetaNamespaceKeyFunc)
-			for _, p := range objects {
-				_ = s.Add(p)
-			}
+			_ = s.Replace(untyped, "")
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				_ = s.Update(next(objects[i%n], i))
