@@ -219,7 +219,10 @@ func rewritten(random *rand.Rand, data []byte, depth int) []byte {
 			fields = slices.Delete(fields, i, i+1)
 		}
 	}
-	var out []byte
+	return joined(fields)
+}
+
+func joined(fields []wireField) (out []byte) {
 	for _, f := range fields {
 		out = binary.AppendUvarint(out, uint64(f.number)<<3|uint64(f.wire))
 		if f.wire == 2 {

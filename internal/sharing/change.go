@@ -11,6 +11,9 @@ import (
 // without a hash or a copy. That also serves parts that no other object has: names, addresses, the
 // spec as a whole.
 //
+// To read the last state is slow, since it is in no cache of the processor. So of adjacent fields
+// that were equal, one key is noted, and the next change is compared by that.
+//
 // The reader's store has the last state, and only a weak pointer leads to it. A caller without such
 // pointers of its own leaves them to the memo, by the object's UID.
 
@@ -24,32 +27,37 @@ type latest struct {
 // size is about the bytes that it takes in its map.
 func (l latest) size() int { return latestBytes + noteBytes*len(l.parts) }
 
-// note is the key of a large part that did not change.
+// note is the key of adjacent fields of a message, or of an element, that did not change.
 type note struct {
-	at  path
-	key key
+	at   path
+	key  key
+	size int // bytes on the wire
 }
 
 // path is a place in an object: the number of a field, the number of a field in that, an element of
-// it, from 1, and the number of a field in the element. Each has room for highest.
+// it, from 1, and the number of a field in the element. Each has room for highest. If it is of
+// adjacent fields, these are the numbers of the first one, and the number of the last one follows.
 type path uint64
 
 const (
 	step       = 11 // bits
-	outerShift = 3 * step
-	innerShift = 2 * step
-	elemShift  = 1 * step
+	outerShift = 4 * step
+	innerShift = 3 * step
+	elemShift  = 2 * step
+	partShift  = 1 * step
 	maxTraced  = 1<<step - 2 // elements that a path can tell apart
 
 	latestBytes = 192 // without parts
-	noteBytes   = 24
+	noteBytes   = 32
 	minNoted    = 48 // bytes of a part: less is compared sooner than hashed
 	maxNotes    = 48 // of an object
+	// maxNotedBytes is the largest part that is noted: a larger one is compared as fast.
+	maxNotedBytes = 64 << 10
 	// maxNotedList is the longest list whose elements are noted: the notes of a long one would
 	// take as much memory as its elements.
 	maxNotedList = 16
-	notedAnew    = 8  // one change in so many compares elements that differed the last time
-	inFull       = 16 // one change in so many uses the memo alone: shared values stay in it
+	notedAnew    = 16 // one change in so many compares parts that differed the last time
+	inFull       = 32 // one change in so many uses the memo alone: shared values stay in it
 )
 
 // before is a message of the last state of an object, or a part of it; nil if there is none.
@@ -60,13 +68,16 @@ type before struct {
 }
 
 // rooted is a whole object.
-func rooted(at ref) before { return before{at, 1 << (4 * step), outerShift} }
+func rooted(at ref) before { return before{at, 1 << (5 * step), outerShift} }
+
+// path is where a field of the message is.
+func (b before) path(number int) path { return b.at | path(number)<<b.shift }
 
 // part is a field of the message.
 func (b before) part(f *field) before {
 	part := before{ref: b.field(f.offset)}
 	if b.at != 0 {
-		part.at, part.shift = b.at|path(f.number)<<b.shift, b.shift
+		part.at, part.shift = b.path(f.number), b.shift
 	}
 	return part
 }
@@ -84,29 +95,37 @@ func (b before) element(i int, at ref) before {
 	if b.shift < innerShift || i >= maxTraced {
 		return before{ref: at}
 	}
-	return before{ref: at, at: b.at | path(i+1)<<elemShift}
+	return before{ref: at, at: b.at | path(i+1)<<elemShift, shift: partShift}
 }
 
 // trace has the notes of an object's last state, and those of the state that is decoded. Both are
 // in the order of their paths.
 type trace struct{ last, now []note }
 
-// of returns the key of a part in the last state.
-func (t *trace) of(at path) (k key, known bool) {
+// of returns the note of an element, or of the adjacent fields that begin at a path.
+func (t *trace) of(at path) (n note, known bool) {
 	for len(t.last) > 0 && t.last[0].at < at {
 		t.last = t.last[1:]
 	}
-	if len(t.last) == 0 || t.last[0].at != at {
-		return k, false
+	if len(t.last) == 0 || t.last[0].at>>step != at>>step {
+		return n, false
 	}
-	return t.last[0].key, true
+	return t.last[0], true
 }
 
 // note notes a part.
-func (t *trace) note(at path, k key) {
+func (t *trace) note(n note) {
 	if len(t.now) < maxNotes {
-		t.now = append(t.now, note{at, k})
+		t.now = append(t.now, n)
 	}
+}
+
+// kept returns the notes to keep: the last ones if nothing is new.
+func (t *trace) kept(last []note) []note {
+	if slices.Equal(t.now, last) {
+		return last
+	}
+	return slices.Clone(t.now)
 }
 
 // changes are the objects that changed lately, by UID, in two generations.
@@ -195,15 +214,17 @@ func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarsha
 	}
 	at := refOf(last)
 	if noted.state != nil {
-		state := reflect.ValueOf(noted.state())
-		if !state.IsValid() || state.Type() != v.Type() {
-			noted.parts = nil
-		} else if is := refTo(state); at.isNil() {
-			at = is
-		} else if at != is {
+		var of ref
+		if state := reflect.ValueOf(noted.state()); state.IsValid() && state.Type() == v.Type() {
+			of = refTo(state)
+		}
+		if last == nil {
+			m.stateKept(!of.isNil())
+			at = of
+		}
+		if of.isNil() || of != at {
 			noted.parts = nil
 		}
-		m.stateKept(state.IsValid())
 	}
 	d := m.take(len(data))
 	if d.changes++; d.changes%inFull == 0 {
@@ -216,7 +237,7 @@ func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarsha
 		if noted.uid == "" {
 			noted.uid = string(uid)
 		}
-		c = Change{m, latest{uid: noted.uid, parts: slices.Clone(d.trace.now)}}
+		c = Change{m, latest{uid: noted.uid, parts: d.trace.kept(noted.parts)}}
 	}
 	d.trace.last = nil
 	d.giveBack()

@@ -1,6 +1,9 @@
 package sharing
 
-import "reflect"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // isThere reports whether a field of the last state has a value to compare with.
 func (f *field) isThere(last ref) bool {
@@ -14,83 +17,112 @@ func (f *field) isThere(last ref) bool {
 	return !last.target().isNil()
 }
 
-// beside decodes a part beside the value that the last state has there.
-func (d *decoder) beside(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
-	k, is := d.isNoted(last, last.at, b)
-	if is {
-		to.set(f.typ, last.ref)
-		return true
-	}
-	notes := len(d.trace.now)
-	equal, ok := d.compared(n, f, dst, to, last, b, count, index)
-	if equal {
-		d.trace.now = d.trace.now[:notes] // of its parts
-		d.noteEqual(last, b, k)
-	}
-	return ok
+// adjacent are fields of a message, one after the other, that are as in the last state.
+type adjacent struct {
+	from, to   int // numbers
+	start, end int // in the message
+	notes      int // before them
 }
 
-// isNoted reports whether a part has the key that was noted of the last state, and notes it at its
-// own path. It returns the key if it had to be made.
-func (d *decoder) isNoted(last before, at path, b []byte) (k key, is bool) {
+// isNoted reports whether the fields from f on are those that were noted of the last state, and
+// takes them over. End is after them. If they are not, but some were noted, it returns the number
+// of the last one. Without a last state nothing is taken over.
+func (d *decoder) isNoted(p *plan, dst ref, last before, b []byte, f wireField, same *adjacent) (end, to int) {
+	was, known := d.trace.of(last.path(f.number))
+	if !known {
+		return 0, 0
+	}
+	to = int(was.at & (1<<step - 1))
+	end = f.start + was.size
+	if end > len(b) || end < len(b) && numberAt(b, end) <= to {
+		return 0, to
+	}
+	bytes := b[f.start:end]
+	if d.keyOf(bytes) != was.key {
+		return 0, to
+	}
+	d.noteAdjacent(same, last, b, len(d.trace.now))
+	d.trace.note(was)
+	if last.isNil() {
+		return 0, 0
+	}
+	for _, at := range p.index[f.number : to+1] {
+		if at != 0 {
+			f := &p.fields[at-1]
+			dst.field(f.offset).set(f.typ, last.field(f.offset))
+		}
+	}
+	d.same(len(bytes))
+	return end, to
+}
+
+// numberAt is the number of the field that begins at b[i].
+func numberAt(b []byte, i int) int {
+	tag, _ := binary.Uvarint(b[i:])
+	return int(tag >> 3)
+}
+
+// noteAdjacent notes fields that are as in the last state, in place of the notes of their parts: to
+// hash them is faster than to read the last state. The notes from one on are of later fields.
+func (d *decoder) noteAdjacent(a *adjacent, last before, b []byte, from int) {
+	if size := a.end - a.start; size >= minNoted && size <= maxNotedBytes && (len(d.trace.now) < maxNotes || from > a.notes) {
+		n := note{last.path(a.from) | path(a.to), d.keyOf(b[a.start:a.end]), size}
+		d.trace.now = slices.Replace(d.trace.now, a.notes, from, n)
+	}
+	*a = adjacent{}
+}
+
+// isNotedElement reports whether an element has the key that was noted of the last state, and notes
+// it at its own path. It is known if there was a key.
+func (d *decoder) isNotedElement(last before, at path, b []byte) (known, is bool) {
 	if last.at == 0 || len(b) < minNoted {
-		return k, false
+		return false, false
 	}
 	was, known := d.trace.of(last.at)
 	if !known {
-		return k, false
+		return false, false
 	}
-	k = d.keyOf(b)
-	if k != was {
-		return k, false
+	if was.size != len(b) || d.keyOf(b) != was.key {
+		return true, false
 	}
-	d.trace.note(at, k)
+	was.at = at
+	d.trace.note(was)
 	d.same(len(b))
-	return k, true
+	return true, true
 }
 
-// noteEqual notes a part that is equal in the last state: to hash it is faster than to compare it.
-func (d *decoder) noteEqual(last before, b []byte, k key) {
-	if last.at == 0 || len(b) < minNoted {
-		return
-	}
-	if k == (key{}) {
-		k = d.keyOf(b)
-	}
-	d.trace.note(last.at, k)
-}
-
-// compared decodes a part beside the value that the last state has there, and reports whether it
-// took that over.
-func (d *decoder) compared(n *node, f *field, dst, to ref, last before, b []byte, count, index int) (equal, ok bool) {
+// compared decodes a part beside the value that the last state has there.
+func (d *decoder) compared(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
+	// A part that could be noted and is not has changed the last time too.
+	compares := d.compares || last.at == 0 || len(b) < minNoted
 	switch f.kind {
 	case texts, textMap:
-		if f.holds(last.ref, b, count) {
+		if compares && f.holds(last.ref, b, count) {
 			to.set(f.typ, last.ref)
 			d.same(len(b))
-			return true, true
+			return true
 		}
-		return false, d.sought(n, f, dst, to, last, b, count, index)
+		return d.sought(n, f, dst, to, last, b, count, index)
 	}
 	below := d.below(n, f)
 	switch {
 	case below == nil:
-		return false, false
+		return false
 	case f.kind == inline:
-		return false, d.message(below, to, b, last.message(last.ref), index)
+		return d.message(below, to, b, last.message(last.ref), index)
 	case f.kind == repeated:
 		return d.elementsBeside(n, f, below, to, last, b, count, index)
 	}
-	if was := last.target(); d.repeats(below, was, b, index) {
+	if was := last.target(); compares && d.repeats(below, was, b, index) {
 		to.point(was)
-		return true, true
+		return true
 	}
-	return false, d.sought(n, f, dst, to, last, b, count, index)
+	return d.sought(n, f, dst, to, last, b, count, index)
 }
 
 // elementsBeside decodes a run of messages beside the list of the last state. It makes a list of
 // its own from the first difference on.
-func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last before, run []byte, count, index int) (equal, ok bool) {
+func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last before, run []byte, count, index int) bool {
 	size := below.plan.typ.Size()
 	was, had := last.slice()
 	if count > maxNotedList {
@@ -101,6 +133,7 @@ func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last be
 		made = below.array(count)
 	}
 	shift := 0 // from a position here to that in the last state
+	same := 0  // elements of made, or before it is made
 	for i := range count {
 		var b []byte
 		b, run = f.occurrence(run)
@@ -109,17 +142,19 @@ func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last be
 			own = last.element(at, was.element(at, size))
 		}
 		here := last.element(i, own.ref)
-		k, found := d.isNoted(own, here.at, b)
-		// An element that could be noted and is not has changed the last time too.
-		compares := d.compares || own.at == 0 || len(b) < minNoted
-		if !found && compares && !own.isNil() && d.repeats(below, own.ref, b, 5*index+i) {
+		known, found := d.isNotedElement(own, here.at, b)
+		compares := d.compares || own.at == 0
+		if !known && compares && !own.isNil() && d.repeats(below, own.ref, b, 5*index+i) {
 			found = true
-			d.noteEqual(here, b, k)
+			d.noteElement(here.at, b, len(d.trace.now))
 		}
 		for _, other := range [2]int{shift + 1, shift - 1} {
 			if at := i + other; !found && count != had && at >= 0 && at < had && d.repeats(below, was.element(at, size), b, 5*index+i) {
 				found, shift, own = true, other, before{ref: was.element(at, size)}
 			}
+		}
+		if found {
+			same++
 		}
 		if found && made.isNil() {
 			continue
@@ -130,17 +165,40 @@ func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last be
 				made.element(before, size).set(f.elem, was.element(before, size))
 			}
 		}
-		if to := made.element(i, size); found {
+		to := made.element(i, size)
+		if found {
 			to.set(f.elem, own.ref)
-		} else if !d.element(f, &n.slots[f.slot].each, below, to, own, b, 5*index+i) {
-			return false, false
+			continue
+		}
+		if own.at != here.at { // notes of its parts would be of another element
+			own = before{ref: own.ref}
+		}
+		differed, notes := d.compares, len(d.trace.now)
+		d.compares = d.compares || known
+		ok := d.element(f, &n.slots[f.slot].each, below, to, own, b, 5*index+i)
+		d.compares = differed
+		if !ok {
+			return false
+		}
+		if !own.isNil() && to.identical(own.ref, size) {
+			same++
+			d.noteElement(here.at, b, notes)
 		}
 	}
-	if equal = made.isNil(); equal {
+	if same == count && count == had {
 		made = was
 	}
 	to.setSlice(made, count)
-	return equal, true
+	return true
+}
+
+// noteElement notes an element that is as in the last state, in place of the notes of its parts,
+// which begin at from.
+func (d *decoder) noteElement(at path, b []byte, from int) {
+	if at != 0 && len(b) >= minNoted {
+		d.trace.now = d.trace.now[:from]
+		d.trace.note(note{at, d.keyOf(b), len(b)})
+	}
 }
 
 // repeats reports whether a message of the last state is what b decodes to, and counts it.
@@ -308,24 +366,11 @@ func (d *decoder) isMemos(s *protoSlot, f *field, value ref, run []byte, index i
 		return false
 	}
 	if r := s.whole.same(run, index); r != nil {
-		return f.identical(r.at, value)
+		return r.at.identical(value, f.typ.Size())
 	}
 	if s.found.isNil() {
 		s.found = newOf(f.typ)
 	}
 	found, _ := d.find(f.whole, &s.whole.habit, d.keyOf(run), len(run), s.found.value(f.typ))
-	return found && f.identical(s.found, value)
-}
-
-// identical reports whether two values are one in memory.
-func (f *field) identical(a, b ref) bool {
-	switch f.typ.Kind() {
-	case reflect.Pointer, reflect.Map:
-		return a.target() == b.target()
-	case reflect.Slice:
-		first, n := a.slice()
-		other, m := b.slice()
-		return first == other && n == m
-	}
-	return f.typ.Comparable() && a.value(f.typ).Equal(b.value(f.typ))
+	return found && s.found.identical(value, f.typ.Size())
 }

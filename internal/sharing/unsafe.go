@@ -18,6 +18,8 @@ import (
 //     the collector about the pointers in it.
 //  5. The header of any slice is read and written as that of a []byte. Its length and capacity
 //     count elements, and nothing is read through it.
+//  6. Two values are compared as memory only to learn that they are one: equal memory has equal
+//     pointers. Values that differ in memory may still be equal.
 //
 // With -race the tests check pointers too (-d=checkptr).
 
@@ -57,6 +59,11 @@ func (r ref) set(t reflect.Type, from ref) {
 	default:
 		r.value(t).Set(from.value(t))
 	}
+}
+
+// identical reports whether two values of a size are one in memory.
+func (r ref) identical(to ref, size uintptr) bool {
+	return string(unsafe.Slice((*byte)(r.p), size)) == string(unsafe.Slice((*byte)(to.p), size))
 }
 
 // message is the generated code of the struct, of type t.

@@ -1,9 +1,7 @@
 package sharing
 
 import (
-	"encoding/binary"
 	"reflect"
-	"time"
 
 	"github.com/tributary-go/tributary/internal/wire"
 )
@@ -73,53 +71,6 @@ func (d *decoder) message(n *node, dst ref, b []byte, last before, index int) bo
 	return true
 }
 
-// wireField is a field of a message on the wire.
-type wireField struct {
-	*field // nil if the plan does not know it
-	number int
-	format byte
-	value  uint64 // of a varint
-	start  int    // of its tag
-	from   int    // of its bytes
-}
-
-// next splits off the field of b that begins at i, and returns its end: zero if the message is not
-// of the usual form. The field before it had the number last.
-func (p *plan) next(b []byte, i, last int) (f wireField, end int) {
-	f.start = i
-	tag := uint(b[i])
-	i++
-	if tag >= 0x80 {
-		if i == len(b) || b[i] >= 0x80 || b[i] == 0 {
-			return f, 0
-		}
-		tag = tag&0x7f | uint(b[i])<<7
-		i++
-	}
-	f.number, f.format = int(tag>>3), byte(tag&7)
-	if f.number < len(p.index) && p.index[f.number] != 0 {
-		f.field = &p.fields[p.index[f.number]-1]
-		if f.number == last || f.format != f.field.format && !f.free {
-			return f, 0
-		}
-	}
-	if f.number < last || f.number == 0 {
-		return f, 0
-	}
-	f.from = i + 1
-	switch {
-	case i == len(b):
-		return f, 0
-	case f.format == wire.Bytes && b[i] < 0x80: // most fields
-		if i = f.from + int(b[i]); i > len(b) {
-			return f, 0
-		}
-	default:
-		f.value, f.from, i = payloadOf(b, i, f.format)
-	}
-	return f, i
-}
-
 // walk decodes a message of the usual form into dst, which is zero. It is false if the form is
 // another; then dst holds anything. Last is the message that stands here in the last state of the
 // object, nil if there is none. The index tells the elements of lists apart.
@@ -128,6 +79,8 @@ func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool 
 	if len(p.fields) == 0 && len(b) > 0 {
 		return false
 	}
+	var same adjacent
+	differed, broken := d.compares, 0
 	for i := 0; i < len(b); {
 		f, end := p.next(b, i, number)
 		if end == 0 {
@@ -137,6 +90,16 @@ func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool 
 		if f.field == nil {
 			continue // generated code skips an unknown field
 		}
+		if last.at != 0 {
+			end, to := d.isNoted(p, dst, last, b, f, &same)
+			if end > 0 {
+				i, number = end, to
+				continue
+			}
+			broken = max(broken, to)
+			d.compares = differed || f.number <= broken
+		}
+		notes := len(d.trace.now)
 		to := dst.field(f.offset)
 		switch f.kind {
 		case text:
@@ -182,51 +145,21 @@ func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool 
 				return false
 			}
 		}
+		if last.at == 0 || last.isNil() {
+			continue
+		}
+		if f.kind == skipped || !to.identical(last.field(f.offset), f.typ.Size()) {
+			d.noteAdjacent(&same, last, b, notes)
+			continue
+		}
+		if same.from == 0 {
+			same = adjacent{from: f.number, start: f.start, notes: notes}
+		}
+		same.to, same.end = f.number, i
 	}
+	d.compares = differed
+	d.noteAdjacent(&same, last, b, len(d.trace.now))
 	return true
-}
-
-// run finds the end of a run whose first field is b[start:end]; zero if it has another form.
-func (f *field) run(b []byte, start, end int) (last, count int) {
-	for count = 1; end < len(b) && b[end] == b[start] && (f.head == 1 || end+1 < len(b) && b[end+1] == b[start+1]); count++ {
-		_, _, next := payloadOf(b, end+f.head, b[start]&7)
-		if next == 0 {
-			return 0, 0
-		}
-		end = next
-	}
-	return end, count
-}
-
-// payloadOf reads the value of a field from b[at:]: a varint, or the bounds of its bytes. End is
-// zero if it does not fit, or is a group.
-func payloadOf(b []byte, at int, format byte) (value uint64, from, end int) {
-	switch format {
-	case wire.Varint, wire.Bytes:
-		n := 1
-		if at < len(b) && b[at] < 0x80 {
-			value = uint64(b[at])
-		} else if value, n = binary.Uvarint(b[min(at, len(b)):]); n <= 0 {
-			return 0, 0, 0
-		}
-		if from = at + n; format == wire.Varint {
-			return value, from, from
-		}
-		if value > uint64(len(b)-from) {
-			return 0, 0, 0
-		}
-		return value, from, from + int(value)
-	case wire.Fixed64:
-		end = at + 8
-	case wire.Fixed32:
-		end = at + 4
-	default:
-		return 0, 0, 0
-	}
-	if end > len(b) {
-		return 0, 0, 0
-	}
-	return 0, at, end
 }
 
 // pointer decodes a pointer to a scalar. It is the pointer of the last state, or the last one that
@@ -263,57 +196,7 @@ func (d *decoder) pointer(n *node, f *field, to ref, own before, b []byte, value
 	return true
 }
 
-// points reports whether a scalar, or nil, is the one on the wire.
-func (f *field) points(to ref, b []byte, value uint64) bool {
-	if to.isNil() {
-		return false
-	}
-	switch f.kind {
-	case booleanTo:
-		return *to.bool() == (value != 0)
-	case number32To:
-		return *to.int32() == int32(value)
-	case number64To:
-		return *to.int64() == int64(value)
-	case textTo:
-		return *to.text() == string(b)
-	}
-	return isInstant(to, b, f.kind == microInstantTo)
-}
-
-func isInstant(to ref, b []byte, micro bool) bool {
-	t, ok := instantOf(b, micro)
-	return ok && *to.time() == t
-}
-
 func ptr[T any](value T) *T { return &value }
-
-// instantOf decodes a Timestamp of seconds and nanoseconds, as metav1.Time and MicroTime do.
-func instantOf(b []byte, micro bool) (t time.Time, ok bool) {
-	if len(b) == 0 {
-		return t, true
-	}
-	if b[0] != 1<<3|wire.Varint {
-		return t, false
-	}
-	seconds, _, end := payloadOf(b, 1, wire.Varint)
-	if end == 0 {
-		return t, false
-	}
-	nanos := uint64(0)
-	if b = b[end:]; len(b) > 0 {
-		if b[0] != 2<<3|wire.Varint {
-			return t, false
-		}
-		if nanos, _, end = payloadOf(b, 1, wire.Varint); end != len(b) {
-			return t, false
-		}
-	}
-	if !micro {
-		return time.Unix(int64(seconds), 0), true
-	}
-	return time.Unix(int64(seconds), int64(time.Duration(int32(nanos)).Truncate(time.Microsecond))), true
-}
 
 // text decodes a string. The last state of the object is asked first: its texts are stored as they
 // come.
@@ -340,10 +223,13 @@ func (d *decoder) text(n *node, f *field, to ref, last before, b []byte, index i
 
 // part decodes a message or the run of a repeated field, which may be shared as a whole.
 func (d *decoder) part(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
-	if !last.isNil() && f.kind != generated {
-		if last = last.part(f); f.isThere(last.ref) {
-			return d.beside(n, f, dst, to, last, b, count, index)
-		}
+	last = last.part(f)
+	switch {
+	case f.kind == generated:
+		last = before{}
+	case !last.isNil() && f.isThere(last.ref):
+		return d.compared(n, f, dst, to, last, b, count, index)
+	case f.kind != inline:
 		last = before{}
 	}
 	return d.sought(n, f, dst, to, last, b, count, index)
@@ -415,16 +301,6 @@ func (d *decoder) elements(n *node, f *field, below *node, to ref, run []byte, c
 	return true
 }
 
-// occurrence splits the first field off a run, whose form is known.
-func (f *field) occurrence(run []byte) (b, rest []byte) {
-	if size := int(run[f.head]); size < 0x80 {
-		from := f.head + 1
-		return run[from : from+size], run[from+size:]
-	}
-	_, from, end := payloadOf(run, f.head, wire.Bytes)
-	return run[from:end], run[end:]
-}
-
 // element decodes one message of a run.
 func (d *decoder) element(f *field, s *shareable, below *node, to ref, last before, b []byte, index int) bool {
 	if s.resting(worthMessage, len(b)) {
@@ -472,23 +348,6 @@ func (d *decoder) textMap(f *field, to ref, last map[string]string, run []byte, 
 	}
 	*to.textMap() = made
 	return true
-}
-
-// entryOf reads an entry of a map, of which both parts are length-delimited.
-func entryOf(b []byte) (key, value []byte, ok bool) {
-	if len(b) == 0 || b[0] != wire.Tag(1) {
-		return nil, nil, false
-	}
-	_, from, end := payloadOf(b, 1, wire.Bytes)
-	if end == 0 || end == len(b) || b[end] != wire.Tag(2) {
-		return nil, nil, false
-	}
-	key = b[from:end]
-	_, from, last := payloadOf(b, end+1, wire.Bytes)
-	if last != len(b) {
-		return nil, nil, false
-	}
-	return key, b[from:last], true
 }
 
 // generated gives a run to the generated code of its message, which merges it into the struct.
