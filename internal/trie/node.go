@@ -10,8 +10,11 @@ import (
 // step on every read. This file alone knows the layout:
 //
 //	branch  head, kids             slots != 0
-//	bucket  head, tags, entries    slots == 0, count <= bucketMax; a byte of tag per entry: one word up to 8, else four
-//	list    head, tag, []Entry     slots == 0, count > bucketMax; only where the hash is used up, so that all have one tag
+//	bucket  head, tags, entries    slots == 0, count <= bucketMax; a byte of tag per entry
+//	list    head, tag, []Entry     slots == 0, count > bucketMax; one tag for all
+//
+// The tags of a bucket take two words up to 16 entries, and four beyond. There is a list only when
+// the hash is used up.
 type node[K comparable, V any] struct {
 	owner uint64 // the transaction that may change this node in place; 0 for none
 	count uint32 // entries in it and below it
@@ -35,13 +38,15 @@ type bucket[K comparable, V, Tags, Entries any] struct {
 
 type list[K comparable, V any] struct {
 	head    node[K, V]
-	_       uint64 // the tag
+	_       [fewWords]uint64 // the tag
 	entries []Entry[K, V]
 }
 
 const (
 	headBytes = unsafe.Sizeof(node[int, int]{})
 	wordBytes = unsafe.Sizeof(uint64(0))
+	fewMax    = 16 // entries of the largest bucket with fewWords of tags
+	fewWords  = fewMax / 8
 	manyWords = bucketMax / 8
 )
 
@@ -57,11 +62,12 @@ func (n *node[K, V]) kids() []*node[K, V] {
 	return unsafe.Slice((**node[K, V])(n.at(headBytes)), bits.OnesCount32(n.slots))
 }
 
-// isMany reports whether n is a bucket with more than one word of tags.
-func (n *node[K, V]) isMany() bool { return n.count-9 < bucketMax-8 }
+// isMany reports whether n is a bucket with manyWords of tags. A read that mispredicts it takes a
+// fourth longer: hence fewWords are two, so that a trie of a hundred entries has hardly one.
+func (n *node[K, V]) isMany() bool { return n.count-fewMax-1 < bucketMax-fewMax }
 
-// few are the first eight tags of a bucket, or of a list, whose entries have all the same.
-func (n *node[K, V]) few() *uint64 { return (*uint64)(n.at(headBytes)) }
+// few are the tags of a bucket that is not isMany, or of a list, whose entries have all the same.
+func (n *node[K, V]) few() *[fewWords]uint64 { return (*[fewWords]uint64)(n.at(headBytes)) }
 
 // many are the tags of a bucket that isMany.
 func (n *node[K, V]) many() *[manyWords]uint64 { return (*[manyWords]uint64)(n.at(headBytes)) }
@@ -73,17 +79,18 @@ func (n *node[K, V]) tag(i int) uint8 {
 	case n.count > bucketMax:
 		i = 0
 	}
-	return uint8(*n.few() >> (i * 8))
+	return uint8(n.few()[i/8] >> (i % 8 * 8))
 }
 
 func (n *node[K, V]) setTag(i int, tag uint8) {
-	word, at := n.few(), i*8
+	words := n.few()[:]
 	switch {
 	case n.isMany():
-		word, at = &n.many()[i/8], i%8*8
+		words = n.many()[:]
 	case n.count > bucketMax:
-		at = 0
+		i = 0
 	}
+	word, at := &words[i/8], i%8*8
 	*word = *word&^(0xff<<at) | uint64(tag)<<at
 }
 
@@ -92,6 +99,8 @@ func (n *node[K, V]) copyTags(from *node[K, V], count int) {
 	switch {
 	case n.isMany() && from.isMany():
 		*n.many() = *from.many()
+	case n.count <= fewMax && from.count <= n.count:
+		*n.few() = *from.few()
 	default:
 		for i := range count {
 			n.setTag(i, from.tag(i))
@@ -102,14 +111,14 @@ func (n *node[K, V]) copyTags(from *node[K, V], count int) {
 // entries are those of a bucket or a list.
 func (n *node[K, V]) entries() []Entry[K, V] {
 	if n.count > bucketMax {
-		return *(*[]Entry[K, V])(n.at(headBytes + wordBytes))
+		return *(*[]Entry[K, V])(n.at(headBytes + fewWords*wordBytes))
 	}
 	return unsafe.Slice(n.first(), n.count)
 }
 
 // first is the first entry of a bucket.
 func (n *node[K, V]) first() *Entry[K, V] {
-	offset := headBytes + wordBytes
+	offset := headBytes + fewWords*wordBytes
 	if n.isMany() {
 		offset = headBytes + manyWords*wordBytes
 	}
@@ -186,68 +195,68 @@ func allocBranch(kids int) unsafe.Pointer {
 func allocBucket[K comparable, V any](entries int) *node[K, V] {
 	switch entries {
 	case 1:
-		return bucketOf[K, V, [1]uint64, [1]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [1]Entry[K, V]]()
 	case 2:
-		return bucketOf[K, V, [1]uint64, [2]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [2]Entry[K, V]]()
 	case 3:
-		return bucketOf[K, V, [1]uint64, [3]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [3]Entry[K, V]]()
 	case 4:
-		return bucketOf[K, V, [1]uint64, [4]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [4]Entry[K, V]]()
 	case 5:
-		return bucketOf[K, V, [1]uint64, [5]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [5]Entry[K, V]]()
 	case 6:
-		return bucketOf[K, V, [1]uint64, [6]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [6]Entry[K, V]]()
 	case 7:
-		return bucketOf[K, V, [1]uint64, [7]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [7]Entry[K, V]]()
 	case 8:
-		return bucketOf[K, V, [1]uint64, [8]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [8]Entry[K, V]]()
 	case 9:
-		return bucketOf[K, V, [4]uint64, [9]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [9]Entry[K, V]]()
 	case 10:
-		return bucketOf[K, V, [4]uint64, [10]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [10]Entry[K, V]]()
 	case 11:
-		return bucketOf[K, V, [4]uint64, [11]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [11]Entry[K, V]]()
 	case 12:
-		return bucketOf[K, V, [4]uint64, [12]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [12]Entry[K, V]]()
 	case 13:
-		return bucketOf[K, V, [4]uint64, [13]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [13]Entry[K, V]]()
 	case 14:
-		return bucketOf[K, V, [4]uint64, [14]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [14]Entry[K, V]]()
 	case 15:
-		return bucketOf[K, V, [4]uint64, [15]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [15]Entry[K, V]]()
 	case 16:
-		return bucketOf[K, V, [4]uint64, [16]Entry[K, V]]()
+		return bucketOf[K, V, [fewWords]uint64, [16]Entry[K, V]]()
 	case 17:
-		return bucketOf[K, V, [4]uint64, [17]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [17]Entry[K, V]]()
 	case 18:
-		return bucketOf[K, V, [4]uint64, [18]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [18]Entry[K, V]]()
 	case 19:
-		return bucketOf[K, V, [4]uint64, [19]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [19]Entry[K, V]]()
 	case 20:
-		return bucketOf[K, V, [4]uint64, [20]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [20]Entry[K, V]]()
 	case 21:
-		return bucketOf[K, V, [4]uint64, [21]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [21]Entry[K, V]]()
 	case 22:
-		return bucketOf[K, V, [4]uint64, [22]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [22]Entry[K, V]]()
 	case 23:
-		return bucketOf[K, V, [4]uint64, [23]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [23]Entry[K, V]]()
 	case 24:
-		return bucketOf[K, V, [4]uint64, [24]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [24]Entry[K, V]]()
 	case 25:
-		return bucketOf[K, V, [4]uint64, [25]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [25]Entry[K, V]]()
 	case 26:
-		return bucketOf[K, V, [4]uint64, [26]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [26]Entry[K, V]]()
 	case 27:
-		return bucketOf[K, V, [4]uint64, [27]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [27]Entry[K, V]]()
 	case 28:
-		return bucketOf[K, V, [4]uint64, [28]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [28]Entry[K, V]]()
 	case 29:
-		return bucketOf[K, V, [4]uint64, [29]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [29]Entry[K, V]]()
 	case 30:
-		return bucketOf[K, V, [4]uint64, [30]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [30]Entry[K, V]]()
 	case 31:
-		return bucketOf[K, V, [4]uint64, [31]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [31]Entry[K, V]]()
 	default:
-		return bucketOf[K, V, [4]uint64, [32]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [32]Entry[K, V]]()
 	}
 }

@@ -48,17 +48,23 @@ func PlaceOfBytes[V any](m Map[string, V], hash uint64, key []byte) (p Place[str
 	return p, false
 }
 
-// leaf is the bucket or list in which a key of that hash would be; nil if there is none.
+// leaf is the bucket or list in which a key of that hash would be; nil if there is none. In a
+// crowded branch it guesses that all slots are in use: the processor predicts that, and need not
+// wait for the node before it reads the child.
 func (n *node[K, V]) leaf(hash uint64) *node[K, V] {
 	if n == nil {
 		return nil
 	}
 	for rest := hash; n.slots != 0; rest >>= width {
-		bit := uint32(1) << (rest & slotMask)
-		if n.slots&bit == 0 {
-			return nil
+		at := int(rest & slotMask)
+		if n.count < crowded || n.slots != allSlots {
+			bit := uint32(1) << at
+			if n.slots&bit == 0 {
+				return nil
+			}
+			at = rank(n.slots, bit)
 		}
-		n = n.kid(rank(n.slots, bit))
+		n = n.kid(at)
 	}
 	return n
 }

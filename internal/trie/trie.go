@@ -20,8 +20,10 @@ import (
 const (
 	width     = 4                    // bits of the hash consumed per level
 	slotMask  = uint64(1)<<width - 1 // the bits that choose a slot
-	listAt    = uint(64)             // the depth in bits at which the hash is used up
-	bucketMax = 32                   // entries of the largest bucket
+	allSlots  = uint32(1)<<(1<<width) - 1
+	crowded   = 16 << width // entries of a branch from which on all slots are probably in use
+	listAt    = uint(64)    // the depth in bits at which the hash is used up
+	bucketMax = 32          // entries of the largest bucket
 )
 
 // seed is one for the process: Diff relies on equal keys having equal hashes in every Map.
@@ -145,7 +147,8 @@ func (n *node[K, V]) candidates(tag uint8) uint32 {
 	all := uint32(1)<<n.count - 1
 	want := spread(tag)
 	if !n.isMany() {
-		return zeroBytes(*n.few()^want) & all
+		words := n.few()
+		return (zeroBytes(words[0]^want) | zeroBytes(words[1]^want)<<8) & all
 	}
 	words := n.many()
 	return (zeroBytes(words[0]^want) | zeroBytes(words[1]^want)<<8 | zeroBytes(words[2]^want)<<16 | zeroBytes(words[3]^want)<<24) & all

@@ -41,42 +41,48 @@ func begin[K comparable, V any]() *edit[K, V] {
 	return &edit[K, V]{w: Writer[K, V]{Hash: Hash[K], Owner: NewOwner()}}
 }
 
+// underEachHash runs a test with random choices, of which it prints the seed.
+func underEachHash(t *testing.T, test func(t *testing.T, hash func(int) uint64, r *rand.Rand)) {
+	for name, hash := range hashes {
+		t.Run(name, func(t *testing.T) {
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			test(t, hash, rand.New(rand.NewPCG(seed, 1)))
+		})
+	}
+}
+
 func contents(m Map[int, int]) map[int]int { return maps.Collect(m.All()) }
 
 // TestModel drives a Map and a plain map through the same random edits, keeps every version, and
 // compares versions, structure and differences with what the plain maps say.
 func TestModel(t *testing.T) {
-	for name, hash := range hashes {
-		t.Run(name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			r := rand.New(rand.NewPCG(seed, 1))
-			type version struct {
-				m    Map[int, int]
-				want map[int]int
+	underEachHash(t, func(t *testing.T, hash func(int) uint64, r *rand.Rand) {
+		type version struct {
+			m    Map[int, int]
+			want map[int]int
+		}
+		versions := []version{{want: map[int]int{}}}
+		for range 150 {
+			base := versions[r.IntN(len(versions))]
+			e, want := &edit[int, int]{base.m, Writer[int, int]{Hash: hash}}, maps.Clone(base.want)
+			if r.IntN(2) == 0 {
+				e.w.Owner = NewOwner()
 			}
-			versions := []version{{want: map[int]int{}}}
-			for range 150 {
-				base := versions[r.IntN(len(versions))]
-				e, want := &edit[int, int]{base.m, Writer[int, int]{Hash: hash}}, maps.Clone(base.want)
-				if r.IntN(2) == 0 {
-					e.w.Owner = NewOwner()
-				}
-				for range r.IntN(60) {
-					randomEdit(t, r, e, want)
-				}
-				m := e.Map
-				require.NoError(t, m.Check(hash))
-				requireDiff(t, base.m, m)
-				requireDiff(t, m, versions[r.IntN(len(versions))].m)
-				versions = append(versions, version{m, want})
+			for range r.IntN(60) {
+				randomEdit(t, r, e, want)
 			}
-			for _, v := range versions {
-				require.NoError(t, v.m.Check(hash))
-				require.Equal(t, v.want, contents(v.m))
-			}
-		})
-	}
+			m := e.Map
+			require.NoError(t, m.Check(hash))
+			requireDiff(t, base.m, m)
+			requireDiff(t, m, versions[r.IntN(len(versions))].m)
+			versions = append(versions, version{m, want})
+		}
+		for _, v := range versions {
+			require.NoError(t, v.m.Check(hash))
+			require.Equal(t, v.want, contents(v.m))
+		}
+	})
 }
 
 func randomEdit(t *testing.T, r *rand.Rand, e *edit[int, int], want map[int]int) {
@@ -150,34 +156,53 @@ func TestAnOwnerCopiesOnce(t *testing.T) {
 // TestBuild: a Map made at once has the shape of one made by writes, the last of equal keys
 // counting.
 func TestBuild(t *testing.T) {
-	for name, hash := range hashes {
-		t.Run(name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			r := rand.New(rand.NewPCG(seed, 2))
-			for _, n := range []int{0, 1, 31, 32, 33, 34, 100, 2000} {
-				for _, different := range []int{1, 20, 40, 300, math.MaxInt} {
-					var entries []Entry[int, int]
-					var hashed []uint64
-					want := map[int]int{}
-					w := Writer[int, int]{Hash: hash}
-					var byWrites Map[int, int]
-					for i := range n {
-						key := r.IntN(different)
-						want[key] = i
-						entries, hashed = append(entries, Entry[int, int]{Key: key, Value: i}), append(hashed, hash(key))
-						byWrites, _, _ = w.Set(byWrites, hash(key), key, i)
-					}
-					m := w.Build(entries, hashed)
-					require.NoError(t, m.Check(hash))
-					require.Equal(t, want, contents(m))
-					for c := range Diff(byWrites, m, equal) {
-						require.Fail(t, "a difference", "%v", c)
-					}
+	underEachHash(t, func(t *testing.T, hash func(int) uint64, r *rand.Rand) {
+		for _, n := range []int{0, 1, 31, 32, 33, 34, 100, 2000} {
+			for _, different := range []int{1, 20, 40, 300, math.MaxInt} {
+				var entries []Entry[int, int]
+				var hashed []uint64
+				want := map[int]int{}
+				w := Writer[int, int]{Hash: hash}
+				var byWrites Map[int, int]
+				for i := range n {
+					key := r.IntN(different)
+					want[key] = i
+					entries, hashed = append(entries, Entry[int, int]{Key: key, Value: i}), append(hashed, hash(key))
+					byWrites, _, _ = w.Set(byWrites, hash(key), key, i)
+				}
+				m := w.Build(entries, hashed)
+				require.NoError(t, m.Check(hash))
+				require.Equal(t, want, contents(m))
+				for c := range Diff(byWrites, m, equal) {
+					require.Fail(t, "a difference", "%v", c)
 				}
 			}
-		})
-	}
+		}
+	})
+}
+
+// TestReadsAtEverySize asks for keys that are there and for others, on each side of the sizes at
+// which a node has another layout or is read in another way.
+func TestReadsAtEverySize(t *testing.T) {
+	underEachHash(t, func(t *testing.T, hash func(int) uint64, r *rand.Rand) {
+		e, want := &edit[int, int]{w: Writer[int, int]{Hash: hash, Owner: NewOwner()}}, map[int]int{}
+		for _, n := range []int{1, 8, 9, fewMax, fewMax + 1, bucketMax, bucketMax + 1, crowded - 1, crowded, crowded + 1, 1200} {
+			for len(want) < n {
+				key := 2 * r.IntN(4000)
+				want[key] = n
+				e.set(key, n)
+			}
+			require.NoError(t, e.Check(hash))
+			for key := range 8000 {
+				value, there := want[key]
+				got, ok := e.Get(hash(key), key)
+				place, held := e.Place(hash(key), key)
+				if got != value || ok != there || held != there || held && place.Value != value {
+					require.Fail(t, "a wrong answer", "key %d of %d: %d, %t, and place %t; want %d, %t", key, n, got, ok, held, value, there)
+				}
+			}
+		}
+	})
 }
 
 // TestSwap places pointers by what they point to, as a store's indexes do.
