@@ -236,9 +236,10 @@ func (c *Cache[T]) settled(listed inventory) bool {
 		return true
 	}
 	c.states = slices.Insert(c.states, at, view[T]{present: now, version: listed.version, next: c.window.Next(), early: true})
-	if oldest := 0; len(c.states) > mostStates {
-		if at == oldest { // somebody waits for it
-			oldest++
+	if len(c.states) > mostStates {
+		oldest := 0
+		if at == 0 { // somebody waits for it
+			oldest = 1
 		}
 		c.states = slices.Delete(c.states, oldest, oldest+1)
 	}

@@ -32,7 +32,8 @@
 //  3. A list is a snapshot, complete up to the resource version that it names. A watch from that
 //     version has no gap. Further pages show the same snapshot, or are a 410
 //     (TestExactListsAreThePast, TestPages).
-//  4. Readers, lists and watchers never hold up a writer, nor each other (TestSlowClientIsCut).
+//  4. A slow reader, be it a list or a watcher, never holds up a writer nor another reader
+//     (TestStuckReadersHoldUpNobody). Over HTTP its watch ends (TestSlowClientIsCut).
 //  5. A write costs nothing for watchers whose selection asks for another value: of a name, a
 //     namespace, a field or a label (TestAWriteCostsNothingForTheWatchersOfOtherValues).
 //  6. From its first event on, a watcher is not cut for changes that its selection does not see,

@@ -154,30 +154,39 @@ func (l *listing[T]) encodings(from, to int, kind any, encode func(T) ([]byte, e
 
 // Bytes is the encoding of one object, which is read-only. Beyond the bound it is made each time.
 func (e Encodings[T]) Bytes(i int) ([]byte, error) {
-	if e.items == nil {
-		return e.encode(e.objects[i])
-	}
-	if kept := e.items[i].Load(); kept != nil {
-		return *kept, nil
-	}
-	made, err := e.encode(e.objects[i])
-	if err != nil || e.room.Load() < int64(cap(made)) {
-		return made, err
-	}
-	if e.items[i].CompareAndSwap(nil, &made) {
-		e.room.Add(-int64(cap(made)))
-	}
-	return made, nil
+	bytes, _, err := e.make(i)
+	return bytes, err
 }
 
-// Len is the length of an encoding, if it is kept.
+// Len is the length of an encoding that is kept; false beyond the bound. It makes a missing
+// encoding: lists that begin at once then share that, and none of them measures the object.
 func (e Encodings[T]) Len(i int) (length int, ok bool) {
+	if e.items == nil || e.room.Load() <= 0 && e.items[i].Load() == nil {
+		return 0, false
+	}
+	bytes, kept, err := e.make(i)
+	return len(bytes), kept && err == nil
+}
+
+// make returns an encoding, and keeps it if there is room.
+func (e Encodings[T]) make(i int) (bytes []byte, kept bool, err error) {
 	if e.items == nil {
-		return 0, false
+		bytes, err = e.encode(e.objects[i])
+		return bytes, false, err
 	}
-	kept := e.items[i].Load()
-	if kept == nil {
-		return 0, false
+	if known := e.items[i].Load(); known != nil {
+		return *known, true, nil
 	}
-	return len(*kept), true
+	bytes, err = e.encode(e.objects[i])
+	if err != nil {
+		return nil, false, err
+	}
+	if e.room.Load() < int64(cap(bytes)) {
+		e.room.Store(0) // the rest is not made for its length
+		return bytes, false, nil
+	}
+	if e.items[i].CompareAndSwap(nil, &bytes) {
+		e.room.Add(-int64(cap(bytes)))
+	}
+	return bytes, true, nil
 }

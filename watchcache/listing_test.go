@@ -83,6 +83,36 @@ func TestListsShareEncodings(t *testing.T) {
 	require.Equal(t, 20, gone.made, "no reader was left")
 }
 
+// TestALengthIsThatOfAnEncoding: to ask for a length makes the encoding that all lists share, and
+// beyond the bound makes none.
+func TestALengthIsThatOfAnEncoding(t *testing.T) {
+	const objects, room = 10, 3
+	var pods []*corev1.Pod
+	for i := range objects {
+		pods = append(pods, stored(fmt.Sprint("pod-", i), i+1))
+	}
+	c := newCache(t, watchcache.WithListBytes(room*16+8)) // 10 bytes are allocated as 16
+	require.NoError(t, c.Replace(store.Items(pods...), store.At("10")))
+	page, err := c.Page(t.Context(), watchcache.Request{})
+	require.NoError(t, err)
+	all := &counter{}
+	encodings := page.Encode("text", all.encode)
+	for i := range objects {
+		length, ok := encodings.Len(i)
+		require.Equal(t, i < room, ok)
+		if ok {
+			require.Equal(t, len("ns/pod-0@1"), length)
+		}
+	}
+	require.Equal(t, room+1, all.made, "what finds no room, once")
+	for i := range room {
+		_, err := encodings.Bytes(i)
+		require.NoError(t, err)
+	}
+	require.Equal(t, room+1, all.made)
+	runtime.KeepAlive(page)
+}
+
 // TestInitialEventsShareEncodings: watchers that begin with the same state share its encodings.
 func TestInitialEventsShareEncodings(t *testing.T) {
 	const objects = 300 // more than a batch

@@ -65,7 +65,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 func (c *Cache[T]) enter(ch *change[T]) {
 	ch.cache, ch.at, ch.weight = c, c.now(), bareWeight
 	if !pointer.None(ch.old) {
-		ch.weight = c.scale.weigh(ch.old)
+		ch.weight = c.scale.weigh(ch.old, ch.now)
 	}
 	ch.heft, ch.text = ch.weight, textOf(ch)
 	c.window.note(ch)

@@ -150,3 +150,47 @@ func TestTheBacklogOfOneIsNotTheLossOfAnother(t *testing.T) {
 		require.Less(t, told, 5000)
 	})
 }
+
+// TestStuckReadersHoldUpNobody: beside watchers that never come back, and a list that stops in the
+// middle, writes, lists and watchers go on. A reader that waited for one of these would never end.
+func TestStuckReadersHoldUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const window, writes = 8, 100
+		cache := newCache(t, watchcache.WithWindow(window))
+		require.NoError(t, cache.Replace(store.Items(mine(1)), store.At("1")))
+		for name, options := range mySelections {
+			options.ResourceVersion = "1"
+			r, err := watchcache.RequestOf(options)
+			require.NoError(t, err)
+			w, err := cache.Watcher(r)
+			require.NoError(t, err)
+			_, waits, err := w.Poll(t.Context(), func() {})
+			require.NoError(t, err)
+			require.True(t, waits, name)
+		}
+		stuck, release := make(chan struct{}), make(chan struct{})
+		go func() {
+			page, err := cache.Page(t.Context(), watchcache.Request{})
+			if err == nil {
+				_, err = page.Encode("stuck", func(*corev1.Pod) ([]byte, error) {
+					close(stuck)
+					<-release
+					return nil, nil
+				}).Bytes(0)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		<-stuck
+		defer close(release)
+		lines := follows(t.Context(), cache, metav1.ListOptions{ResourceVersion: "1"})
+		for version := 2; version < 2+writes; version++ {
+			require.NoError(t, cache.Update(mine(version)))
+			require.Equal(t, fmt.Sprintf("MODIFIED mine@%d", version), <-lines)
+			(&counter{}).encodedPage(t, cache, watchcache.Request{})
+		}
+		require.NoError(t, cache.Replace(store.Items(mine(2+writes)), store.At(strconv.Itoa(2+writes))))
+		require.Equal(t, fmt.Sprintf("MODIFIED mine@%d", 2+writes), <-lines)
+	})
+}

@@ -190,8 +190,8 @@ func (w *Watcher[T]) answerCall(complete uint64) (events []Delivery[T]) {
 	w.alarm.Store(false)
 	if w.bookmarkDue(now) {
 		w.scheduleBookmark(now)
-		// There is nothing to say before a version of the future has come. One that is known by
-		// comparison has: what the copy has still to hear of it is not for this watcher.
+		// There is nothing to say before a version of the future has come. A version known by
+		// comparison has come: the events that the copy still waits for are not for this watcher.
 		if complete >= w.after || w.cache.shows(w.after) {
 			events = w.bookmark(max(complete, w.after), false)
 		}

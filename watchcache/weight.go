@@ -3,10 +3,12 @@ package watchcache
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -38,17 +40,26 @@ func newScale[T store.Object]() scale[T] {
 	return scale[T]{sampled: true}
 }
 
-// weigh is the estimate for one object. One goroutine at a time may weigh.
-func (s *scale[T]) weigh(obj T) int64 {
+// weigh is the estimate for an object that next replaces; the zero next stands for a deletion. One
+// goroutine at a time may weigh.
+func (s *scale[T]) weigh(obj, next T) int64 {
 	if !s.sampled {
 		return bareWeight + length(obj)
 	}
+	own := obj.GetAnnotations()
+	shared := !pointer.None(next) && sameMap(own, next.GetAnnotations())
 	if s.skip > 0 {
 		s.skip--
-		return max(s.typical, bareWeight+annotated(obj.GetAnnotations()))
+		if shared { // nor are they read: most of them are in no processor's cache
+			return s.typical
+		}
+		return max(s.typical, bareWeight+annotated(own))
 	}
 	s.skip = rand.IntN(2*weighEvery - 1)
 	weight := bareWeight + length(obj)
+	if shared {
+		weight -= annotated(own)
+	}
 	if s.typical == 0 {
 		s.typical = weight
 	}
@@ -83,6 +94,11 @@ func lengthOf(part any) (length int64) {
 		}
 	}
 	return length + 2
+}
+
+// sameMap reports whether two variables hold one map.
+func sameMap(a, b map[string]string) bool {
+	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
 
 func annotated(annotations map[string]string) (length int64) {

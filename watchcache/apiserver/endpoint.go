@@ -169,21 +169,9 @@ func (e *resourceEndpoint[T]) serveRead(c call) error {
 	case c.target.Name != "":
 		return e.serveGet(c, r)
 	case r.Watch:
-		err := e.serveWatch(c, r)
-		if run := *c.stream; run != nil {
-			*c.stream = func(ctx context.Context) { e.whileServed(ctx, run) }
-		}
-		return err
+		return e.serveWatch(c, r)
 	}
 	return e.serveList(c, r)
-}
-
-// whileServed runs a stream until the resource is served no more.
-func (e *resourceEndpoint[T]) whileServed(ctx context.Context, run func(context.Context)) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(e.ended, cancel)()
-	run(ctx)
 }
 
 // serveGet answers with one object, at the latest version or, as the API server does, no older than

@@ -6,11 +6,14 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/watchcache"
 )
@@ -40,6 +43,39 @@ func TestABurstIsFewWrites(t *testing.T) {
 	r.ServeHTTP(w, request)
 	require.Greater(t, len(w.body), 8<<10)
 	require.LessOrEqual(t, w.writes, 1+len(w.body)/(32<<10))
+}
+
+// flushed is an answer that notes how much came at once.
+type flushed struct {
+	recorded
+	sent  int
+	sizes []int
+}
+
+func (w *flushed) Flush() {
+	w.sizes = append(w.sizes, len(w.body)-w.sent)
+	w.sent = len(w.body)
+}
+
+// TestFewBytesAreInHand: what is encoded for a client before it has taken the rest is bounded in
+// bytes, however large the objects that it begins with.
+func TestFewBytesAreInHand(t *testing.T) {
+	const objects, size, most = 20, 300 << 10, 1 << 20
+	r := newRig(t)
+	for i := range objects {
+		_, err := r.configMaps.Create(&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("fat-", i)},
+			Data:       map[string]string{"text": strings.Repeat("x", size)},
+		})
+		require.NoError(t, err)
+	}
+	w := &flushed{}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/configmaps?watch=1&timeoutSeconds=1", nil)
+	require.NoError(t, err)
+	request.Header.Set("Accept", wireProtobuf)
+	r.ServeHTTP(w, request)
+	require.Greater(t, len(w.body), objects*size)
+	require.Less(t, slices.Max(w.sizes), most+2*size)
 }
 
 // TestBadReadersLeaveNothingBehind: clients that never read, read a byte after each write, or come

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
@@ -57,5 +56,5 @@ type call struct {
 	target  Target
 	format  format
 	server  *Server
-	stream  *func(context.Context) // what a watch leaves to do, until the context ends
+	watch   *prepared // what a watch leaves to do
 }

@@ -188,17 +188,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve answers a request. A watch runs after all that has prepared it has returned, so that its
 // goroutine needs a small stack while it waits.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if stream := s.begin(w, r); stream != nil {
-		ctx, cancel := s.whileOpen(r.Context())
+	if watch := s.begin(w, r); watch.run != nil {
+		ctx, cancel := until(watch.ended, r.Context())
 		defer cancel()
-		stream(ctx)
+		watch.run(ctx)
 	}
 }
 
-// whileOpen is a context that also ends when the server closes.
-func (s *Server) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+// prepared is a watch that only has to run, until its resource is served no more.
+type prepared struct {
+	run   func(context.Context) // nil if there is none
+	ended context.Context
+}
+
+// until is a context that also ends with another.
+func until(ended, ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.closed, cancel)
+	stop := context.AfterFunc(ended, cancel)
 	return ctx, func() {
 		stop()
 		cancel()
@@ -206,23 +212,23 @@ func (s *Server) whileOpen(ctx context.Context) (context.Context, context.Cancel
 }
 
 // begin answers a request, but for the stream that a watch goes on with.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request) (stream func(context.Context)) {
-	ctx, cancel := s.whileOpen(r.Context())
+func (s *Server) begin(w http.ResponseWriter, r *http.Request) (watch prepared) {
+	ctx, cancel := until(s.closed, r.Context())
 	defer cancel()
 	r = r.WithContext(ctx)
 	if check, ok := healthCheck(r); ok {
 		s.serveHealth(w, r, check)
-		return nil
+		return prepared{}
 	}
 	if s.closed.Err() != nil {
 		respondError(w, plainJSON, s.closed.Err())
-		return nil
+		return prepared{}
 	}
 	resources := s.endpoints()
 	t, ok := ParseTarget(r.URL.Path)
 	if !ok {
 		serveDiscovery(w, r, resources)
-		return nil
+		return prepared{}
 	}
 	for _, e := range resources {
 		if e.groupVersionResource() == t.Resource {
@@ -233,7 +239,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) (stream func(cont
 		return s.answer(w, r, t, nil, question.serve)
 	}
 	respondError(w, plainJSON, notFound(r.URL.Path))
-	return nil
+	return prepared{}
 }
 
 // endpoints are all served resources.
@@ -244,16 +250,16 @@ func (s *Server) endpoints() []endpoint {
 }
 
 // answer has serve answer in the format that the client asks for, of those that objects like sample
-// have. It returns the stream of a watch.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) (stream func(context.Context)) {
+// have. It returns a watch, prepared.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) (watch prepared) {
 	f, err := negotiate(r, sample)
 	if err == nil {
-		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s, stream: &stream})
+		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s, watch: &watch})
 	}
 	if err != nil {
 		respondError(w, f, err)
 	}
-	return stream
+	return watch
 }
 
 func notFound(path string) error {

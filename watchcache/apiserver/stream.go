@@ -37,12 +37,12 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 		return nil
 	}
 	if isWebSocket(c.request) {
-		*c.stream = func(ctx context.Context) {
+		*c.watch = prepared{ended: e.ended, run: func(ctx context.Context) {
 			c.overWebSocket(ctx, func(ctx context.Context, socket io.Writer) {
 				stream.to = messageSink{socket}
 				stream.run(ctx, w, err)
 			})
-		}
+		}}
 		return nil
 	}
 	c.Header().Set("Content-Type", c.format.contentType(true))
@@ -51,7 +51,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	control := http.NewResponseController(c.ResponseWriter)
 	stream.to = responseSink{c.ResponseWriter, control}
 	if control.Flush() == nil { // the client learns that the watch stands before there is any event
-		*c.stream = func(ctx context.Context) { stream.run(ctx, w, err) }
+		*c.watch = prepared{ended: e.ended, run: func(ctx context.Context) { stream.run(ctx, w, err) }}
 	}
 	return nil
 }
@@ -95,12 +95,16 @@ func (s *eventStream[T]) run(ctx context.Context, w *watchcache.Watcher[T], err 
 func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
 	encode := func(e listwatch.Event[T]) ([]byte, error) { return s.codec.event(s.format, e) }
 	batch := batches.Get().(*[][]byte)
-	defer func() {
+	reset := func() {
 		clear(*batch)
 		*batch = (*batch)[:0]
+	}
+	defer func() {
+		reset()
 		batches.Put(batch)
 	}()
-	for _, e := range events {
+	size := 0
+	for i, e := range events {
 		frame, err := e.Encoded(s.key, encode)
 		if err != nil {
 			_ = s.to.write(*batch) // the stream ends here in any case
@@ -112,9 +116,20 @@ func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
 			s.key = s.format
 		}
 		*batch = append(*batch, frame)
+		if size += len(frame); size < mostInHand && i < len(events)-1 {
+			continue
+		}
+		if err := s.to.write(*batch); err != nil {
+			return err
+		}
+		reset()
+		size = 0
 	}
-	return s.to.write(*batch)
+	return nil
 }
+
+// mostInHand is how many bytes of frames are kept for a client that may be slow, and one frame.
+const mostInHand = 1 << 20
 
 // batches are slices for the frames of a batch.
 var batches = sync.Pool{New: func() any { return &[][]byte{} }}
