@@ -19,6 +19,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
@@ -226,6 +230,36 @@ func TestWithoutBookmarks(t *testing.T) {
 			require.Equal(t, bookmarks == nil || *bookmarks, asked.Options.SendInitialEvents != nil)
 		})
 	}
+}
+
+// TestInitialListIsMarked: controller-runtime's priority queue lets what happens now go before the
+// initial list.
+func TestInitialListIsMarked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		pods.Create(pod("ns", "early", "n"))
+		c := newCache(t, pods, cache.Options{})
+		start(t, c)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		queue := priorityqueue.New[reconcile.Request]("pods")
+		defer queue.ShutDown()
+		kind := source.Kind(c, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{})
+		require.NoError(t, kind.Start(ctx, queue))
+		require.NoError(t, kind.WaitForSync(ctx))
+		next := func() (name string, priority int) {
+			item, priority, _ := queue.GetWithPriority()
+			queue.Done(item)
+			return item.Name, priority
+		}
+		name, priority := next()
+		require.Equal(t, "early", name)
+		require.Equal(t, handler.LowPriority, priority)
+		pods.Create(pod("ns", "late", "n"))
+		name, priority = next()
+		require.Equal(t, "late", name)
+		require.Zero(t, priority)
+	})
 }
 
 // TestHealth: Ready and Status name a collection that the server refuses, the handler of the

@@ -1,6 +1,10 @@
 package controllerruntime
 
-import "reflect"
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // deepCopier copies objects of one Go type into the caller's, by the DeepCopyInto that generated
 // types have. DeepCopyObject would allocate each object's own struct once more.
@@ -21,6 +25,10 @@ func newDeepCopier(of reflect.Type) deepCopier {
 
 // copyInto makes *into a copy of *from; both are pointers of one type.
 func (c deepCopier) copyInto(from, into reflect.Value) {
+	if held, ok := from.Interface().(*unstructured.Unstructured); ok {
+		into.Interface().(*unstructured.Unstructured).Object = copyDocument(held.Object)
+		return
+	}
 	if from.Type() != c.of {
 		from = reflect.ValueOf(from.Interface().(object).DeepCopyObject())
 		into.Elem().Set(from.Elem())
