@@ -27,17 +27,35 @@ func TestSampleController(t *testing.T) {
 	w.replace(tests, "\tc := NewController(", `
 	fmt.Printf("%T, %T\n", k8sI, i.Samplecontroller().V1alpha1().Foos().Informer())
 	c := NewController(`)
-	binary := w.build(".")
+	judgeSampleController(t, w, w.build("."), func(o outcome) bool {
+		return strings.Contains(o.output, "*informers.factory, *clientgo.shared[")
+	})
+}
+
+// TestSampleControllerUnedited runs the same tests from the module cache, where nobody can edit
+// them. client-go is a copy whose constructor of shared informers is ours: go.mod replaces it.
+func TestSampleControllerUnedited(t *testing.T) {
+	w := newWorkspace(t, "k8s.io/client-go")
+	w.add("testdata/unedited/cache", toolsCache)
+	w.add("testdata/unedited/informers", "informers")
+	w.rename(toolsCache+"/shared_informer.go", "NewSharedIndexInformerWithOptions")
+	judgeSampleController(t, w, w.buildOf(sampleController), func(o outcome) bool {
+		return strings.Count(o.output, made+"informer") == 2 // of Foos and of Deployments
+	})
+}
+
+// judgeSampleController runs each test; isOurs tells from its output whether it met ours alone.
+func judgeSampleController(t *testing.T, w *workspace, binary string, isOurs func(outcome) bool) {
 	var outcomes []outcome
-	const ours = "*informers.factory, *clientgo.shared["
 	for _, test := range strings.Fields(string(output(t, exec.Command(binary, "-test.list", "^Test")))) {
 		o := runOne(t.Context(), binary, test)
-		if strings.Contains(o.output, ours) {
+		o.made = ""
+		if isOurs(o) {
 			o.made = "informer"
 		}
 		outcomes = append(outcomes, o)
 	}
-	t.Logf("%s: %d tests of %s on ours", w.version, len(outcomes), sampleController)
+	t.Logf("%s %s: %d tests of %s on ours", w.module, w.version, len(outcomes), sampleController)
 	wrong := sampleControllerTable.verdict(outcomes)
 	require.Empty(t, wrong, strings.Join(wrong, "\n"))
 }

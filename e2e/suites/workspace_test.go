@@ -133,9 +133,15 @@ func fullName(function *ast.FuncDecl) string {
 // in another temporary folder be found in the build cache.
 func (w *workspace) build(packagePath string, flags ...string) (binary string) {
 	w.t.Helper()
-	binary = filepath.Join(filepath.Dir(w.folder), strings.ReplaceAll(packagePath, "/", "-")+".test")
+	return w.buildOf(w.module+"/"+packagePath, flags...)
+}
+
+// buildOf is build for a package of another module, which finds the copy in the module's place.
+func (w *workspace) buildOf(importPath string, flags ...string) (binary string) {
+	w.t.Helper()
+	binary = filepath.Join(filepath.Dir(w.folder), strings.ReplaceAll(importPath, "/", "-")+".test")
 	arguments := append([]string{"test", "-c", "-trimpath", "-vet=off", "-modfile=" + w.modfile, "-o", binary}, flags...)
-	output(w.t, w.command(append(arguments, w.module+"/"+packagePath)...))
+	output(w.t, w.command(append(arguments, importPath)...))
 	return binary
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,8 +43,4 @@ func running(t *testing.T, run func(context.Context)) (stop func()) {
 	stop = func() { cancel(); <-ended }
 	t.Cleanup(stop)
 	return stop
-}
-
-func noError(t *testing.T, run func(context.Context) error) func(context.Context) {
-	return func(ctx context.Context) { require.NoError(t, run(ctx)) }
 }

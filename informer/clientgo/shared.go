@@ -26,9 +26,10 @@ import (
 // Its handlers are the informer's, and appear in its Status. It is safe for concurrent use. It
 // panics if i is nil.
 //
-// Until the informer has synced, as in a test that never starts it, GetStore and GetIndexer can be
-// written, and readers see the content written. The first whole state of the server takes its
-// place; of that state alone handlers are told. From then on a write is an error.
+// GetStore and GetIndexer can be written at any time, as tests do, and readers see the content
+// written. No handler is told. As in client-go, the next event of a key overrides what was written
+// there, and the next list overrides all. The first write copies the collection's index of keys,
+// which is O(n); objects are not copied.
 //
 // The result has one more method, Status() [informer.Status], which a type assertion finds:
 //

@@ -18,9 +18,9 @@ import (
 // listers. It always has the index cache.NamespaceIndex, which GetIndexers shows if it was added
 // too. AddIndexers adds others at any time.
 //
-// If from is also a [store.Store], the indexer writes into it; otherwise, and for an informer,
-// writing is an error. Returned objects are shared and read-only. It is safe for concurrent use. It
-// panics if from is nil.
+// If from is also a [store.Store], the indexer writes into it; otherwise writing is an error. For
+// an informer that is written by hand, see the indexer of [Informer]. Returned objects are shared
+// and read-only. It is safe for concurrent use. It panics if from is nil.
 func Indexer[T store.Object](from store.Snapshotter[T]) cache.Indexer {
 	if null.Is(from) {
 		panic("clientgo: Indexer: the source is nil")

@@ -99,8 +99,8 @@ func (p Part[T]) of(m Moment, states []any) store.Snapshot[T] {
 
 // Run calls tell with each moment until ctx ends, which is no error. It blocks, and tell runs on
 // its goroutine. It may be called more than once. If a collection ends, it fails with an error that
-// names the type and wraps [informer.ErrStopped]; Run of the collection has the cause. Close a lease
-// after Run has returned.
+// names the type and wraps [informer.ErrStopped]; Run of the collection has the cause. Close a
+// lease after Run has returned.
 func (v *View) Run(ctx context.Context, tell func(Moment)) error {
 	if len(v.parts) == 0 {
 		return errors.New("join: the view has no collections: call Add before Run")

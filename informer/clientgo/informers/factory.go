@@ -106,6 +106,14 @@ func WithCustomResyncConfig(resync map[metav1.Object]time.Duration) SharedInform
 	return func(s *settings) { s.factory = append(s.factory, informers.WithCustomResyncConfig(resync)) }
 }
 
+// WithInformerName sets the factory's InformerName, which names metrics of client-go's queues and
+// stores. Our informers have neither: they publish nothing under the name and leave its resources
+// free, and a type for which the factory makes client-go's informer publishes as before. For the
+// metrics of ours, give the name to [informer.Status.Samples].
+func WithInformerName(name *cache.InformerName) SharedInformerOption {
+	return func(s *settings) { s.factory = append(s.factory, informers.WithInformerName(name)) }
+}
+
 // WithListWatch sets how all collections are read. client-go's package has no such option.
 func WithListWatch(optionList ...listwatch.Option) SharedInformerOption {
 	return func(s *settings) { s.narrow = append(s.narrow, optionList...) }

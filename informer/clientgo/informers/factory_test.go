@@ -232,3 +232,15 @@ func TestOptions(t *testing.T) {
 		return own
 	}))
 }
+
+// TestWithInformerName: the factory has the name, and our informers take no metrics under it.
+func TestWithInformerName(t *testing.T) {
+	name, err := cache.NewInformerName(t.Name())
+	require.NoError(t, err)
+	t.Cleanup(name.Release)
+	f := informers.NewSharedInformerFactoryWithOptions(fake.NewClientset(), 0, informers.WithInformerName(name))
+	require.Same(t, name, f.InformerName())
+	f.Core().V1().Pods().Informer()
+	requireOurs(t, f, &corev1.Pod{})
+	require.True(t, name.WithResource(corev1.SchemeGroupVersion.WithResource("pods")).Reserved(), "still free")
+}
