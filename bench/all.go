@@ -26,6 +26,8 @@ type scenario struct {
 	// Fewer repetitions, and events, must do: client-go takes minutes and is far behind, or it is a
 	// variant.
 	rarely bool
+	// indexed: the copy of either library has two indexes, by namespace and node.
+	indexed bool
 }
 
 // reader is a library and how it is asked to read. The first one of a scenario is ours; ratios are
@@ -39,18 +41,21 @@ func (r reader) isClientGo() bool { return r.library == "reflector" || r.library
 var (
 	everyone = []reader{{"tributary", "watchlist"}, {"tributary", "list"}, {"tributary-plain", "watchlist"},
 		{"reflector", "watchlist"}, {"reflector", "list"}, {"informer", "watchlist"}, {"informer", "list"}}
-	two = []reader{{"tributary", "watchlist"}, {"reflector", "watchlist"}, {"informer", "watchlist"}}
+	notPlain = slices.Concat(everyone[:2], everyone[3:])
+	two      = []reader{{"tributary", "watchlist"}, {"reflector", "watchlist"}, {"informer", "watchlist"}}
 )
 
 func scenarios(s settings) []scenario {
 	return []scenario{
-		{"first sync, protobuf", "sync", protobuf, s.pods, s.perSet, everyone, false},
-		{"first sync, protobuf, 3 pods per ReplicaSet", "sync", protobuf, s.pods, 3, two, true},
-		{"first sync, JSON", "sync", jsonForm, s.pods, s.perSet, []reader{everyone[0], everyone[1], everyone[3], everyone[4]}, true},
-		{"first sync, unstructured", "sync", tree, s.widgets, s.perSet, []reader{everyone[0], everyone[1], everyone[3], everyone[4]}, true},
-		{"relist, 1 % changed, protobuf", "relist", protobuf, s.pods, s.perSet, two, false},
-		{"watch, protobuf", "watch", protobuf, s.eventPods, s.perSet, two, false},
-		{"watch, JSON", "watch", jsonForm, s.eventPods, s.perSet, two[:2], true},
+		{"first sync, protobuf", "sync", protobuf, s.pods, s.perSet, everyone, false, false},
+		{"first sync, protobuf, two indexes", "sync", protobuf, s.pods, s.perSet, notPlain, false, true},
+		{"first sync, protobuf, 3 pods per ReplicaSet", "sync", protobuf, s.pods, 3, two, true, false},
+		{"first sync, JSON", "sync", jsonForm, s.pods, s.perSet, notPlain[:4], true, false},
+		{"first sync, unstructured", "sync", tree, s.widgets, s.perSet, notPlain[:4], true, false},
+		{"relist, 1 % changed, protobuf", "relist", protobuf, s.pods, s.perSet, two, false, false},
+		{"watch, protobuf", "watch", protobuf, s.eventPods, s.perSet, two, false, false},
+		{"watch, protobuf, two indexes", "watch", protobuf, s.eventPods, s.perSet, two, false, true},
+		{"watch, JSON", "watch", jsonForm, s.eventPods, s.perSet, two[:2], true, false},
 	}
 }
 
@@ -121,42 +126,42 @@ func clientGoVersion() string {
 }
 
 // measure returns, per reader, its medians.
-func (c scenario) measure(ctx context.Context, s settings) ([]figures, error) {
+func (c scenario) measure(ctx context.Context, s settings) (medians []figures, err error) {
 	s.perSet = c.perSet
 	s.pods = c.objects
-	all := make([][]figures, len(c.readers))
-	err := s.withServer(ctx, func(ctx context.Context, url string) error {
-		for range s.repeat {
-			for i, r := range c.readers { // by turns, so that other work falls on all
-				if err := post(url + "/reset?form=" + string(c.form)); err != nil {
-					return err
-				}
-				f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, Kind: s.kind, What: c.what, Objects: c.objects, Events: s.events, Cores: s.cores})
-				if err != nil {
-					return fmt.Errorf("%s: %w", r, err)
-				}
-				all[i] = append(all[i], f)
+	err = s.withServer(ctx, func(ctx context.Context, url string) error {
+		medians, err = c.byTurns(s.repeat, func(r reader) (figures, error) {
+			if err := post(url + "/reset?form=" + string(c.form)); err != nil {
+				return figures{}, err
 			}
-		}
-		return nil
+			return s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, Kind: s.kind, What: c.what, Objects: c.objects, Events: s.events, Cores: s.cores, Indexed: c.indexed})
+		})
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return medians(all), nil
+	return medians, err
 }
 
-// medians of the repetitions of each reader.
-func medians(all [][]figures) []figures {
+// byTurns has each reader read, so that other work falls on all, and returns their medians.
+func (c scenario) byTurns(repeat int, read func(reader) (figures, error)) ([]figures, error) {
+	all := make([][]figures, len(c.readers))
+	for range repeat {
+		for i, r := range c.readers {
+			f, err := read(r)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r, err)
+			}
+			all[i] = append(all[i], f)
+		}
+	}
 	medians := make([]figures, len(all))
 	for i, of := range all {
 		medians[i] = figures{
 			Wall: median(of, func(f figures) float64 { return f.Wall }), CPU: median(of, func(f figures) float64 { return f.CPU }),
 			Peak: median(of, func(f figures) float64 { return f.Peak }), Live: median(of, func(f figures) float64 { return f.Live }),
-			Allocs: median(of, func(f figures) float64 { return f.Allocs }), Hits: of[0].Hits,
+			Allocs: median(of, func(f figures) float64 { return f.Allocs }), Hits: of[0].Hits, Objects: of[0].Objects,
 		}
 	}
-	return medians
+	return medians, nil
 }
 
 // withServer calls use with the address of a server, which it starts and stops.

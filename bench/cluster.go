@@ -29,21 +29,16 @@ func measureCluster(ctx context.Context, s settings) error {
 		{name: "first sync of a cluster's pods, protobuf", what: "sync", form: protobuf, readers: readers},
 		{name: "first sync of a cluster's pods, JSON", what: "sync", form: jsonForm, readers: readers},
 	} {
-		all := make([][]figures, len(c.readers))
-		for range s.repeat {
-			for i, r := range c.readers {
-				f, err := s.read(ctx, reading{Kubeconfig: s.kubeconfig, Library: r.library, How: r.how, Form: c.form, What: c.what, Cores: s.cores})
-				if err != nil {
-					return fmt.Errorf("%s: %s: %w", c.name, r, err)
-				}
-				all[i] = append(all[i], f)
-				c.objects = f.Objects
-			}
+		medians, err := c.byTurns(s.repeat, func(r reader) (figures, error) {
+			return s.read(ctx, reading{Kubeconfig: s.kubeconfig, Library: r.library, How: r.how, Form: c.form, What: c.what, Cores: s.cores})
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		if c.objects == 0 {
+		if c.objects = medians[0].Objects; c.objects == 0 {
 			return errors.New("the cluster has no pods")
 		}
-		c.print(s, medians(all))
+		c.print(s, medians)
 	}
 	return nil
 }

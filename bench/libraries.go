@@ -50,11 +50,11 @@ func (r reading) open() (copied, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openers[c.resource](client, c.resource, options...), nil
+	return openers[c.resource](client, c.resource, r.Indexed, options...), nil
 }
 
 // openers make our copy of each resource.
-var openers = map[string]func(rest.Interface, string, ...listwatch.Option) copied{
+var openers = map[string]func(client rest.Interface, resource string, indexed bool, options ...listwatch.Option) copied{
 	"configmaps":     opened[corev1.ConfigMap],
 	"endpointslices": opened[discoveryv1.EndpointSlice],
 	"events":         opened[corev1.Event],
@@ -69,8 +69,21 @@ var openers = map[string]func(rest.Interface, string, ...listwatch.Option) copie
 func opened[O any, T interface {
 	*O
 	store.Object
-}](client rest.Interface, resource string, options ...listwatch.Option) copied {
-	return newOurs(listwatch.FromClient[O, T](client, resource, options...))
+}](client rest.Interface, resource string, indexed bool, options ...listwatch.Option) copied {
+	var indexes []store.AnyIndex[T]
+	if indexed {
+		indexes = append(indexes, store.NewIndex("namespace", func(obj T) []string { return []string{obj.GetNamespace()} }),
+			store.NewIndex("node", func(obj T) []string { return nodeOf(obj) }))
+	}
+	return newOurs(listwatch.FromClient[O, T](client, resource, options...), indexes...)
+}
+
+// nodeOf is what pods are indexed by, besides the namespace.
+func nodeOf(obj any) []string {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		return []string{pod.Spec.NodeName}
+	}
+	return nil
 }
 
 type ours[T store.Object] struct {
@@ -79,8 +92,8 @@ type ours[T store.Object] struct {
 	reflector *reflector.Reflector[T]
 }
 
-func newOurs[T store.Object](source *listwatch.ListWatch[T]) *ours[T] {
-	st := store.NewIndexer[T]()
+func newOurs[T store.Object](source *listwatch.ListWatch[T], indexes ...store.AnyIndex[T]) *ours[T] {
+	st := store.NewIndexer(indexes...)
 	return &ours[T]{source: source, store: st, reflector: reflector.New(source, st)}
 }
 
@@ -121,10 +134,14 @@ func (r reading) clientGo(config *rest.Config, c codec) (copied, error) {
 		}
 		source = cache.NewListWatchFromClient(client, c.resource, "", fields.Everything())
 	}
-	if r.Library == "informer" {
-		return clientGoInformer{cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})}, nil
+	indexes := cache.Indexers{}
+	if r.Indexed {
+		indexes = cache.Indexers{"namespace": cache.MetaNamespaceIndexFunc, "node": func(obj any) ([]string, error) { return nodeOf(obj), nil }}
 	}
-	st := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	if r.Library == "informer" {
+		return clientGoInformer{cache.NewSharedIndexInformer(source, example, 0, indexes)}, nil
+	}
+	st := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexes)
 	return clientGoReflector{cache.NewReflectorWithOptions(source, example, st, cache.ReflectorOptions{}), st}, nil
 }
 

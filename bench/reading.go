@@ -32,6 +32,7 @@ type reading struct {
 	Objects    int
 	Events     int
 	Cores      int // 0: all
+	Indexed    bool
 }
 
 // figures are what came of it.

@@ -63,8 +63,6 @@ func measureIdle(ctx context.Context, rows []idle, repeat int) error {
 
 // run starts a server, then the watchers, and returns what has grown.
 func (l idle) run(ctx context.Context) (grown used, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	url, stop, err := l.start(ctx)
 	if err != nil {
 		return grown, err
@@ -92,7 +90,7 @@ func (l idle) run(ctx context.Context) (grown used, err error) {
 	}, err
 }
 
-// watch begins a watch, which lasts until ctx ends.
+// watch begins a watch, which lasts until the server ends.
 func (l idle) watch(ctx context.Context, client *http.Client, url string, i int) error {
 	query := fmt.Sprintf("watch=1&allowWatchBookmarks=true&timeoutSeconds=3000&resourceVersion=%s&fieldSelector=spec.nodeName=%s",
 		world.Version(l.Pods), node(i))

@@ -47,8 +47,6 @@ func measureLists(ctx context.Context, rows []lists) error {
 }
 
 func (l lists) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	url, stop, err := l.start(ctx)
 	if err != nil {
 		return err

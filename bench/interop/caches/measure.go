@@ -132,12 +132,13 @@ func nodeOf(obj client.Object) []string {
 	if pod, ok := obj.(*corev1.Pod); ok {
 		return []string{pod.Spec.NodeName}
 	}
-	return []string{obj.GetName()[:min(len(obj.GetName()), 9)]}
+	return []string{obj.GetName()[:min(len(obj.GetName()), len("service-00000"))]} // forty
 }
 
 const (
 	getCopy     = "Get"
 	getShared   = "Get, not copied"
+	getReused   = "Get, not copied, into an object of before"
 	indexCopy   = "List by index"
 	indexShared = "List by index, not copied"
 	labelNone   = "List by a label that nothing has"
@@ -145,7 +146,7 @@ const (
 	allCopy     = "List of all"
 )
 
-var readNames = []string{getCopy, getShared, indexCopy, indexShared, labelNone, allShared, allCopy}
+var readNames = []string{getCopy, getShared, getReused, indexCopy, indexShared, labelNone, allShared, allCopy}
 
 // reads times each kind of read for a while, and counts the objects.
 func (m measurement) reads(ctx context.Context, c client.Reader) (objects int, figures map[string]float64, err error) {
@@ -168,10 +169,12 @@ func (m measurement) reads(ctx context.Context, c client.Reader) (objects int, f
 		keys[i], nodes[i] = client.ObjectKeyFromObject(obj), nodeOf(obj)[0]
 	}
 	items, all = nil, nil
+	reused := m.object()
 	runtime.GC()
 	reads := map[string]func(i int) error{
 		getCopy:   func(i int) error { return c.Get(ctx, keys[i%1000], m.object()) },
 		getShared: func(i int) error { return c.Get(ctx, keys[i%1000], m.object(), client.UnsafeDisableDeepCopy) },
+		getReused: func(i int) error { return c.Get(ctx, keys[i%1000], reused, client.UnsafeDisableDeepCopy) },
 		indexCopy: func(i int) error { return c.List(ctx, m.list(), client.MatchingFields{"node": nodes[i%1000]}) },
 		indexShared: func(i int) error {
 			return c.List(ctx, m.list(), client.MatchingFields{"node": nodes[i%1000]}, client.UnsafeDisableDeepCopy)
