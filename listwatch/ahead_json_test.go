@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,28 +106,10 @@ func TestJSONThatIsReadAheadIsWhatIsReadAsItComes(t *testing.T) {
 
 // A complete frame does not wait for an incomplete one, nor for the line's end.
 func TestEventInJSONThatComesAloneIsHandedOnAtOnce(t *testing.T) {
-	for _, size := range []int{10, 2 * watchBuffer, 2 * maxRound} {
-		first, second := jsonEvent(t, watch.Added, somePod(1, size)), jsonEvent(t, watch.Added, somePod(2, size))
-		from, to := io.Pipe()
-		names := make(chan string, 2)
-		var running sync.WaitGroup
-		running.Go(func() {
-			_ = podDecoder(maxObject).watch(from, func(event Event[*corev1.Pod], _ error) bool {
-				names <- event.Object.Name
-				return true
-			})
-		})
-		for cut := range 5 {
-			_, err := to.Write([]byte(first + second[:cut*3]))
-			require.NoError(t, err)
-			require.Equal(t, "pod-1", <-names)
-			_, err = to.Write([]byte(strings.TrimSpace(second[cut*3:])))
-			require.NoError(t, err)
-			require.Equal(t, "pod-2", <-names)
-		}
-		require.NoError(t, to.Close())
-		running.Wait()
-	}
+	requireHandedOnAtOnce(t, 5, func(pod *corev1.Pod) (frame []byte, decisive int) {
+		frame = []byte(jsonEvent(t, watch.Added, pod))
+		return frame, len(bytes.TrimSpace(frame))
+	})
 }
 
 // Events that have arrived wait for each other, in the bytes in which they came. A quiet watch

@@ -295,8 +295,19 @@ func TestNothingBehindAnErrorIsHandedOn(t *testing.T) {
 
 // A complete frame does not wait for an incomplete one.
 func TestEventThatComesAloneIsHandedOnAtOnce(t *testing.T) {
+	requireHandedOnAtOnce(t, 3, func(pod *corev1.Pod) (frame []byte, decisive int) {
+		frame = podFrame(t, watch.Added, pod)
+		return frame, len(frame)
+	})
+}
+
+// requireHandedOnAtOnce sends two frames, with some bytes of the second one behind the first, cut
+// in several ways. A frame is complete with its decisive bytes.
+func requireHandedOnAtOnce(t *testing.T, cuts int, frameOf func(*corev1.Pod) (frame []byte, decisive int)) {
+	t.Helper()
 	for _, size := range []int{10, 2 * watchBuffer, 2 * maxRound} {
-		first, second := podFrame(t, watch.Added, somePod(1, size)), podFrame(t, watch.Added, somePod(2, size))
+		first, _ := frameOf(somePod(1, size))
+		second, decisive := frameOf(somePod(2, size))
 		from, to := io.Pipe()
 		names := make(chan string, 2)
 		var running sync.WaitGroup
@@ -306,12 +317,11 @@ func TestEventThatComesAloneIsHandedOnAtOnce(t *testing.T) {
 				return true
 			})
 		})
-		for cut := range 3 {
-			body := append(bytes.Clone(first), second[:cut*3]...)
-			_, err := to.Write(body)
+		for cut := range cuts {
+			_, err := to.Write(append(bytes.Clone(first), second[:cut*3]...))
 			require.NoError(t, err)
 			require.Equal(t, "pod-1", <-names)
-			_, err = to.Write(second[cut*3:])
+			_, err = to.Write(second[cut*3 : decisive])
 			require.NoError(t, err)
 			require.Equal(t, "pod-2", <-names)
 		}

@@ -32,14 +32,20 @@ func alike(i int) *corev1.Pod {
 	return p
 }
 
+// servesAlike is a server with n pods that are alike.
+func servesAlike(t *testing.T, n int) *listwatchtest.Collection[*corev1.Pod] {
+	pods := listwatchtest.New(t, watchcache.Pods())
+	for i := range n {
+		pods.Create(alike(i))
+	}
+	return pods
+}
+
 // TestATransformMayWrite: client-go permits it, and each object must have its own writes alone.
 func TestATransformMayWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 20
-		pods := listwatchtest.New(t, watchcache.Pods())
-		for i := range n {
-			pods.Create(alike(i))
-		}
+		pods := servesAlike(t, n)
 		shared := cache.NewSharedIndexInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, cache.Indexers{})
 		require.NoError(t, shared.SetTransform(func(obj any) (any, error) {
 			p := obj.(*corev1.Pod)
@@ -106,16 +112,13 @@ func TestAProjectionMayWrite(t *testing.T) {
 	}
 }
 
-// TestProjectionsShare: what a projection has left as it was shares memory with other objects, as
-// if nobody had copied it. What it has made shares with its neighbour's in a list, and with the
-// last state of the object in a watch.
+// TestProjectionsShare: the parts that a projection has left alone share memory with other objects
+// again. The parts that it has made share with the neighbour's in a list, and with the object's own
+// last state in a watch.
 func TestProjectionsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 20
-		pods := listwatchtest.New(t, watchcache.Pods())
-		for i := range n {
-			pods.Create(alike(i))
-		}
+		pods := servesAlike(t, n)
 		trimmed := listwatch.Project(pods.ListerWatcher(), func(p *corev1.Pod) *corev1.Pod {
 			p.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: p.Spec.Containers[0].Name}}}
 			return p

@@ -70,11 +70,13 @@ func (p projection[T, U]) list(ctx context.Context, request metav1.ListOptions) 
 	source, convert := p.begin("list")
 	list := source.List(ctx, request)
 	return List[U]{Meta: list.Meta, Items: func(yield func(U, error) bool) {
-		var projected U // of each item, the one before
+		var before U
 		for obj, err := range list.Items {
+			var projected U
 			if err == nil {
-				projected, err = convert(obj, projected)
+				projected, err = convert(obj, before)
 			}
+			before = projected
 			if !yield(projected, err) {
 				return
 			}

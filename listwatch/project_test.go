@@ -1,6 +1,7 @@
 package listwatch_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -140,6 +141,34 @@ func TestAProjectionThatLosesWhoAnObjectIsCostsThatObject(t *testing.T) {
 		require.Equal(t, store.KeyOf(pod(i%4)), unusable.Object)
 	}
 	require.ErrorContains(t, watchErrs[0], "ADDED event")
+}
+
+// An error of the source comes with no object, also if an object came before it.
+func TestAnErrorIsProjectedWithoutAnObject(t *testing.T) {
+	cs := clientset(t, serve(t, answer(http.StatusOK, jsonType, encode(t, jsonType, v1Version, podList(3)))))
+	source := listwatch.Intercept(listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods"),
+		func(_ metav1.ListOptions, list listwatch.List[*corev1.Pod]) listwatch.List[*corev1.Pod] {
+			items := list.Items
+			list.Items = func(yield func(*corev1.Pod, error) bool) {
+				for obj, err := range items {
+					if !yield(obj, err) || !yield(nil, io.ErrUnexpectedEOF) {
+						return
+					}
+				}
+			}
+			return list
+		}, nil)
+	same := func(p *corev1.Pod) *corev1.Pod { return p }
+	objects, errs := 0, 0
+	for obj, err := range listwatch.Project(source, same).List(t.Context(), metav1.ListOptions{}).Items {
+		require.Equal(t, err == nil, obj != nil, "%v with %v", err, obj)
+		if err == nil {
+			objects++
+		} else {
+			errs++
+		}
+	}
+	require.Equal(t, [2]int{3, 3}, [2]int{objects, errs})
 }
 
 func TestManagedFieldsAreDropped(t *testing.T) {

@@ -57,7 +57,7 @@ func share(v, with reflect.Value) (shared bool) {
 		for i := range min(v.Len(), with.Len()) {
 			shared = share(own.Index(i), with.Index(i)) || shared
 		}
-	case v.CanInterface():
+	default:
 		var members any
 		if members, shared = shareMembers(v.Interface(), with.Interface()); shared {
 			own = reflect.ValueOf(members)
