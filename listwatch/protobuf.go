@@ -49,7 +49,7 @@ func (e protobufEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
 	if !e.protobuf {
 		return nil, errNoProtobuf
 	}
-	return &protobufFrames[T]{own: r, r: r, limit: e.limit}, nil
+	return &protobufFrames[T]{own: r, r: r, limit: e.limit, memo: e.memo}, nil
 }
 
 func (e protobufEncoding[T]) list(r *bufio.Reader, items *items[T]) (meta metav1.ListMeta, err error) {
@@ -131,6 +131,7 @@ type protobufFrames[T store.Object] struct {
 	own       *bufio.Reader
 	r         *bufio.Reader // own, or a large one over it while frames are too large for own
 	limit     int
+	memo      *sharing.Memo
 	head      [4]byte
 	buffer    []byte // holds a frame that is too large for either reader
 	envelopes envelopes
@@ -163,7 +164,9 @@ func (p *protobufFrames[T]) next() (f frame[T], err error) {
 	if f.sealed == nil && f.kind.Kind == "" && f.event != string(watch.Error) {
 		f.sealed = errNoKind
 	}
-	f.identity = protobufIdentity(f.object)
+	if f.event != string(watch.Modified) || p.memo.Follows(len(f.object)) {
+		f.identity = protobufIdentity(f.object)
+	}
 	return f, nil
 }
 

@@ -200,12 +200,16 @@ func (m *Memo) Forget(uid []byte) {
 	delete(c.old, string(uid))
 }
 
+// Follows reports whether UnmarshalChange would compare an object of that size with its last state.
+// A nil memo follows nothing.
+func (m *Memo) Follows(size int) bool { return m != nil && size >= m.limits.follow }
+
 // UnmarshalChange is [Memo.Unmarshal] for a new state of an object. Last is the address of the last
 // state, an object of obj's type that nobody modifies. If it is nil, the memo looks for the state
 // that [Change.Keep] was told.
 func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarshaler) (c Change, err error) {
 	v := reflect.ValueOf(obj)
-	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || len(data) < m.limits.follow {
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !m.Follows(len(data)) {
 		return c, m.Unmarshal(data, obj)
 	}
 	noted, ok := m.latestOf(uid)
