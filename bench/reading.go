@@ -62,12 +62,7 @@ func (r reading) measure(ctx context.Context) error {
 		return err
 	}
 	runtime.GC()
-	if to := os.Getenv("BENCH_PROFILE"); to != "" { // of the first sync; "" in ordinary runs
-		if file, err := os.Create(to + "-" + r.Library + "-" + r.How); err == nil {
-			_ = pprof.StartCPUProfile(file)
-			defer pprof.StopCPUProfile()
-		}
-	}
+	profiled := r.profile()
 	first := begin()
 	var running sync.WaitGroup
 	running.Go(func() { copy.run(ctx) })
@@ -84,6 +79,7 @@ func (r reading) measure(ctx context.Context) error {
 		r.Objects = copy.len()
 	}
 	f, err := first.end(max(1, r.Objects)), error(nil)
+	profiled()
 	switch r.What {
 	case "relist":
 		f, err = r.again(ctx, copy, "/change", world.Version(changedVersion), r.Objects)
@@ -105,6 +101,7 @@ func (r reading) measure(ctx context.Context) error {
 // send it: how long a library waits before it lists again is its policy, not its speed.
 func (r reading) again(ctx context.Context, copy copied, act, version string, per int) (figures, error) {
 	before := live()
+	profiled := r.profile()
 	m := begin()
 	if err := post(r.URL + act); err != nil {
 		return figures{}, err
@@ -113,6 +110,7 @@ func (r reading) again(ctx context.Context, copy copied, act, version string, pe
 		return figures{}, err
 	}
 	f := m.end(per)
+	profiled()
 	response, err := http.Get(r.URL + "/asked")
 	if err != nil {
 		return figures{}, err
@@ -123,6 +121,20 @@ func (r reading) again(ctx context.Context, copy copied, act, version string, pe
 	f.Wall = time.Since(time.Unix(0, asked)).Seconds()
 	f.Peak -= before
 	return f, err
+}
+
+// profile starts a CPU profile if BENCH_PROFILE asks for one; profiled ends it. So the profile is
+// of what is measured: that of a relist or a watch takes the place of the first sync's.
+func (r reading) profile() (profiled func()) {
+	to := os.Getenv("BENCH_PROFILE")
+	if to == "" {
+		return func() {}
+	}
+	file, err := os.Create(to + "-" + r.Library + "-" + r.How)
+	if err != nil || pprof.StartCPUProfile(file) != nil {
+		return func() {}
+	}
+	return pprof.StopCPUProfile
 }
 
 func post(url string) error {
