@@ -10,12 +10,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // countedWrites is an answer that counts how often it is written to.
@@ -29,18 +31,32 @@ func (w *countedWrites) Write(b []byte) (int, error) {
 	return w.recorded.Write(b)
 }
 
+// watched is the answer to a watch of a second, on a clock that need not wait for it.
+func watched(t *testing.T, w http.ResponseWriter, path string, fill func(*testing.T, *rig)) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := apiserver.NewServer()
+		require.NoError(t, err)
+		defer s.Close()
+		fill(t, &rig{
+			Server: s, pods: apiserver.Serve(s, watchcache.Pods()),
+			configMaps: apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap")),
+		})
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path+"?watch=1&timeoutSeconds=1", nil)
+		require.NoError(t, err)
+		request.Header.Set("Accept", wireProtobuf)
+		s.ServeHTTP(w, request)
+	})
+}
+
 // TestABurstIsFewWrites: the events that a watcher takes at once become one write, as far as they
 // fit into 32 KiB.
 func TestABurstIsFewWrites(t *testing.T) {
-	r := newRig(t)
-	for i := range 100 {
-		r.create(t, pod(fmt.Sprint("pod-", i)))
-	}
 	w := &countedWrites{}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods?watch=1&timeoutSeconds=1", nil)
-	require.NoError(t, err)
-	request.Header.Set("Accept", wireProtobuf)
-	r.ServeHTTP(w, request)
+	watched(t, w, "/api/v1/pods", func(t *testing.T, r *rig) {
+		for i := range 100 {
+			r.create(t, pod(fmt.Sprint("pod-", i)))
+		}
+	})
 	require.Greater(t, len(w.body), 8<<10)
 	require.LessOrEqual(t, w.writes, 1+len(w.body)/(32<<10))
 }
@@ -58,22 +74,19 @@ func (w *flushed) Flush() {
 }
 
 // TestFewBytesAreInHand: what is encoded for a client before it has taken the rest is bounded in
-// bytes, however large the objects that it begins with.
+// bytes, however large the objects are.
 func TestFewBytesAreInHand(t *testing.T) {
 	const objects, size, most = 20, 300 << 10, 1 << 20
-	r := newRig(t)
-	for i := range objects {
-		_, err := r.configMaps.Create(&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("fat-", i)},
-			Data:       map[string]string{"text": strings.Repeat("x", size)},
-		})
-		require.NoError(t, err)
-	}
 	w := &flushed{}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/configmaps?watch=1&timeoutSeconds=1", nil)
-	require.NoError(t, err)
-	request.Header.Set("Accept", wireProtobuf)
-	r.ServeHTTP(w, request)
+	watched(t, w, "/api/v1/configmaps", func(t *testing.T, r *rig) {
+		for i := range objects {
+			_, err := r.configMaps.Create(&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("fat-", i)},
+				Data:       map[string]string{"text": strings.Repeat("x", size)},
+			})
+			require.NoError(t, err)
+		}
+	})
 	require.Greater(t, len(w.body), objects*size)
 	require.Less(t, slices.Max(w.sizes), most+2*size)
 }

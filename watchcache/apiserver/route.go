@@ -56,5 +56,5 @@ type call struct {
 	target  Target
 	format  format
 	server  *Server
-	watch   *prepared // what a watch leaves to do
+	watch   *preparedWatch // set for a watch that is to run
 }

@@ -185,50 +185,51 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.finish()
 }
 
-// serve answers a request. A watch runs after all that has prepared it has returned, so that its
-// goroutine needs a small stack while it waits.
+// serve answers a request. A watch runs only after the calls that prepared it have returned: its
+// goroutine then needs a small stack while it waits.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if watch := s.begin(w, r); watch.run != nil {
-		ctx, cancel := until(watch.ended, r.Context())
+		ctx, cancel := endedBy(r.Context(), watch.ended)
 		defer cancel()
 		watch.run(ctx)
 	}
 }
 
-// prepared is a watch that only has to run, until its resource is served no more.
-type prepared struct {
-	run   func(context.Context) // nil if there is none
+// preparedWatch is a watch that has begun and is still to run, until its resource is served no
+// more. A closure around run could join the contexts, but would be one more frame on the stack.
+type preparedWatch struct {
+	run   func(context.Context) // nil if the answer is complete
 	ended context.Context
 }
 
-// until is a context that also ends with another.
-func until(ended, ctx context.Context) (context.Context, context.CancelFunc) {
+// endedBy is ctx, canceled also when another context ends.
+func endedBy(ctx, other context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ended, cancel)
+	stop := context.AfterFunc(other, cancel)
 	return ctx, func() {
 		stop()
 		cancel()
 	}
 }
 
-// begin answers a request, but for the stream that a watch goes on with.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request) (watch prepared) {
-	ctx, cancel := until(s.closed, r.Context())
+// begin answers a request, but for the events of a watch.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request) (watch preparedWatch) {
+	ctx, cancel := endedBy(r.Context(), s.closed)
 	defer cancel()
 	r = r.WithContext(ctx)
 	if check, ok := healthCheck(r); ok {
 		s.serveHealth(w, r, check)
-		return prepared{}
+		return watch
 	}
 	if s.closed.Err() != nil {
 		respondError(w, plainJSON, s.closed.Err())
-		return prepared{}
+		return watch
 	}
 	resources := s.endpoints()
 	t, ok := ParseTarget(r.URL.Path)
 	if !ok {
 		serveDiscovery(w, r, resources)
-		return prepared{}
+		return watch
 	}
 	for _, e := range resources {
 		if e.groupVersionResource() == t.Resource {
@@ -239,7 +240,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) (watch prepared) 
 		return s.answer(w, r, t, nil, question.serve)
 	}
 	respondError(w, plainJSON, notFound(r.URL.Path))
-	return prepared{}
+	return watch
 }
 
 // endpoints are all served resources.
@@ -250,8 +251,8 @@ func (s *Server) endpoints() []endpoint {
 }
 
 // answer has serve answer in the format that the client asks for, of those that objects like sample
-// have. It returns a watch, prepared.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) (watch prepared) {
+// have. A watch is still to run.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) (watch preparedWatch) {
 	f, err := negotiate(r, sample)
 	if err == nil {
 		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s, watch: &watch})

@@ -17,7 +17,7 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// writePatience is how long a client may take to accept a batch of events before its watch ends.
+// writePatience is how long a client may take to accept a batch before its watch ends.
 const writePatience = 30 * time.Second
 
 // serveWatch streams events until the client goes, the timeout is over, or the server closes. A
@@ -37,7 +37,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 		return nil
 	}
 	if isWebSocket(c.request) {
-		*c.watch = prepared{ended: e.ended, run: func(ctx context.Context) {
+		*c.watch = preparedWatch{ended: e.ended, run: func(ctx context.Context) {
 			c.overWebSocket(ctx, func(ctx context.Context, socket io.Writer) {
 				stream.to = messageSink{socket}
 				stream.run(ctx, w, err)
@@ -51,7 +51,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	control := http.NewResponseController(c.ResponseWriter)
 	stream.to = responseSink{c.ResponseWriter, control}
 	if control.Flush() == nil { // the client learns that the watch stands before there is any event
-		*c.watch = prepared{ended: e.ended, run: func(ctx context.Context) { stream.run(ctx, w, err) }}
+		*c.watch = preparedWatch{ended: e.ended, run: func(ctx context.Context) { stream.run(ctx, w, err) }}
 	}
 	return nil
 }
@@ -90,24 +90,16 @@ func (s *eventStream[T]) run(ctx context.Context, w *watchcache.Watcher[T], err 
 	}
 }
 
-// send writes a batch. An error means that the client has gone, is too slow, or that an object
-// cannot be encoded: the stream is over.
+// send writes events, in batches of at most batchBytes and one frame. An error means that the
+// client has gone or is too slow, or that an object cannot be encoded: the stream is over.
 func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
 	encode := func(e listwatch.Event[T]) ([]byte, error) { return s.codec.event(s.format, e) }
-	batch := batches.Get().(*[][]byte)
-	reset := func() {
-		clear(*batch)
-		*batch = (*batch)[:0]
-	}
-	defer func() {
-		reset()
-		batches.Put(batch)
-	}()
-	size := 0
-	for i, e := range events {
+	b := batches.Get().(*batch)
+	defer b.giveBack()
+	for _, e := range events {
 		frame, err := e.Encoded(s.key, encode)
 		if err != nil {
-			_ = s.to.write(*batch) // the stream ends here in any case
+			_ = b.writeTo(s.to) // the stream ends here in any case
 			s.fail(err)
 			return err
 		}
@@ -115,24 +107,50 @@ func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
 			s.format.headless = true
 			s.key = s.format
 		}
-		*batch = append(*batch, frame)
-		if size += len(frame); size < mostInHand && i < len(events)-1 {
+		if b.add(frame); b.size < batchBytes {
 			continue
 		}
-		if err := s.to.write(*batch); err != nil {
+		if err := b.writeTo(s.to); err != nil {
 			return err
 		}
-		reset()
-		size = 0
 	}
-	return nil
+	return b.writeTo(s.to)
 }
 
-// mostInHand is how many bytes of frames are kept for a client that may be slow, and one frame.
-const mostInHand = 1 << 20
+// batchBytes is how many bytes of frames are kept for a client that may be slow.
+const batchBytes = 1 << 20
 
-// batches are slices for the frames of a batch.
-var batches = sync.Pool{New: func() any { return &[][]byte{} }}
+// batch is frames that are written together.
+type batch struct {
+	frames [][]byte
+	size   int // of all frames, in bytes
+}
+
+var batches = sync.Pool{New: func() any { return &batch{} }}
+
+func (b *batch) add(frame []byte) {
+	b.frames = append(b.frames, frame)
+	b.size += len(frame)
+}
+
+// writeTo writes what there is, and empties the batch.
+func (b *batch) writeTo(to sink) error {
+	if len(b.frames) == 0 {
+		return nil
+	}
+	defer b.reset()
+	return to.write(b.frames)
+}
+
+func (b *batch) reset() {
+	clear(b.frames)
+	b.frames, b.size = b.frames[:0], 0
+}
+
+func (b *batch) giveBack() {
+	b.reset()
+	batches.Put(b)
+}
 
 // fail ends the stream with an ERROR event.
 func (s *eventStream[T]) fail(cause error) {
