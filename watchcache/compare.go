@@ -237,11 +237,11 @@ func (c *Cache[T]) settled(listed inventory) bool {
 	}
 	c.states = slices.Insert(c.states, at, view[T]{present: now, version: listed.version, next: c.window.Next(), early: true})
 	if len(c.states) > mostStates {
-		oldest := 0
-		if at == 0 { // somebody waits for it
-			oldest = 1
+		dropped := 0 // the oldest
+		if at == 0 { // just inserted, and somebody waits for it
+			dropped = 1
 		}
-		c.states = slices.Delete(c.states, oldest, oldest+1)
+		c.states = slices.Delete(c.states, dropped, dropped+1)
 	}
 	return true
 }

@@ -154,22 +154,22 @@ func (l *listing[T]) encodings(from, to int, kind any, encode func(T) ([]byte, e
 
 // Bytes is the encoding of one object, which is read-only. Beyond the bound it is made each time.
 func (e Encodings[T]) Bytes(i int) ([]byte, error) {
-	bytes, _, err := e.make(i)
+	bytes, _, err := e.encoded(i)
 	return bytes, err
 }
 
 // Len is the length of an encoding that is kept; false beyond the bound. It makes a missing
-// encoding: lists that begin at once then share that, and none of them measures the object.
+// encoding, so that lists that begin at the same time share it, and none has to measure the object.
 func (e Encodings[T]) Len(i int) (length int, ok bool) {
 	if e.items == nil || e.room.Load() <= 0 && e.items[i].Load() == nil {
 		return 0, false
 	}
-	bytes, kept, err := e.make(i)
+	bytes, kept, err := e.encoded(i)
 	return len(bytes), kept && err == nil
 }
 
-// make returns an encoding, and keeps it if there is room.
-func (e Encodings[T]) make(i int) (bytes []byte, kept bool, err error) {
+// encoded is the encoding of one object, made if it is missing and kept if there is room.
+func (e Encodings[T]) encoded(i int) (bytes []byte, kept bool, err error) {
 	if e.items == nil {
 		bytes, err = e.encode(e.objects[i])
 		return bytes, false, err
@@ -182,7 +182,7 @@ func (e Encodings[T]) make(i int) (bytes []byte, kept bool, err error) {
 		return nil, false, err
 	}
 	if e.room.Load() < int64(cap(bytes)) {
-		e.room.Store(0) // the rest is not made for its length
+		e.room.Store(0) // full: Len would make the other encodings in vain
 		return bytes, false, nil
 	}
 	if e.items[i].CompareAndSwap(nil, &bytes) {

@@ -13,17 +13,17 @@ import (
 )
 
 // scale weighs objects in bytes, by their length on the wire. To measure a pod costs more than all
-// the rest of a write, and pods are what is written most: of pods, and of types whose length only
-// encoding tells, a random sample is measured. The others count as what the sample was lately, or
-// as their annotations, if those are longer.
+// the rest of a write, and most writes are of pods. So of pods only a random sample is measured, as
+// of types that must be encoded for their length. Other objects weigh as the sample did lately, or
+// as their own annotations, if those weigh more.
 type scale[T store.Object] struct {
 	sampled bool
-	skip    int // how many objects are not measured
-	typical int64
+	skip    int   // objects until the next one of the sample
+	typical int64 // the weight that the sample had lately
 }
 
 const (
-	// weighEvery is how many objects there are to one of the sample, in the mean.
+	// weighEvery is the mean number of objects per measured one.
 	weighEvery = 64
 	// bareWeight is what a change and an object without content take.
 	bareWeight = 1024
@@ -40,8 +40,9 @@ func newScale[T store.Object]() scale[T] {
 	return scale[T]{sampled: true}
 }
 
-// weigh is the estimate for an object that next replaces; the zero next stands for a deletion. One
-// goroutine at a time may weigh.
+// weigh estimates the bytes of an object that next replaces; the zero next stands for a deletion.
+// In a sampled type, annotations that next shares do not count: the window alone does not keep
+// them. One goroutine at a time may weigh.
 func (s *scale[T]) weigh(obj, next T) int64 {
 	if !s.sampled {
 		return bareWeight + length(obj)
@@ -50,7 +51,7 @@ func (s *scale[T]) weigh(obj, next T) int64 {
 	shared := !pointer.None(next) && sameMap(own, next.GetAnnotations())
 	if s.skip > 0 {
 		s.skip--
-		if shared { // nor are they read: most of them are in no processor's cache
+		if shared { // not read either: they are rarely in the processor's cache
 			return s.typical
 		}
 		return max(s.typical, bareWeight+annotated(own))
@@ -96,7 +97,7 @@ func lengthOf(part any) (length int64) {
 	return length + 2
 }
 
-// sameMap reports whether two variables hold one map.
+// sameMap reports whether a and b are one map in memory.
 func sameMap(a, b map[string]string) bool {
 	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
