@@ -62,11 +62,12 @@ func (n *node[K, V]) kids() []*node[K, V] {
 	return unsafe.Slice((**node[K, V])(n.at(headBytes)), bits.OnesCount32(n.slots))
 }
 
-// isMany reports whether n is a bucket with manyWords of tags. A read that mispredicts it takes a
-// fourth longer: hence fewWords are two, so that a trie of a hundred entries has hardly one.
+// isMany reports whether n is a bucket with manyWords of tags; a count below wraps around. A
+// misprediction makes a read a fourth slower. So fewWords is two and not one: in a trie of a
+// hundred entries hardly a bucket has more.
 func (n *node[K, V]) isMany() bool { return n.count-fewMax-1 < bucketMax-fewMax }
 
-// few are the tags of a bucket that is not isMany, or of a list, whose entries have all the same.
+// few are the tags of a bucket that is not isMany. Of a list, the first one is that of all entries.
 func (n *node[K, V]) few() *[fewWords]uint64 { return (*[fewWords]uint64)(n.at(headBytes)) }
 
 // many are the tags of a bucket that isMany.
@@ -94,7 +95,8 @@ func (n *node[K, V]) setTag(i int, tag uint8) {
 	*word = *word&^(0xff<<at) | uint64(tag)<<at
 }
 
-// copyTags gives n the first count tags of from, where n has room for them.
+// copyTags gives n the first count tags of from, or more of them: whole words where both nodes have
+// the same layout. n has room for count.
 func (n *node[K, V]) copyTags(from *node[K, V], count int) {
 	switch {
 	case n.isMany() && from.isMany():

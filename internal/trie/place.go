@@ -48,9 +48,9 @@ func PlaceOfBytes[V any](m Map[string, V], hash uint64, key []byte) (p Place[str
 	return p, false
 }
 
-// leaf is the bucket or list in which a key of that hash would be; nil if there is none. In a
-// crowded branch it guesses that all slots are in use: the processor predicts that, and need not
-// wait for the node before it reads the child.
+// leaf is the bucket or list in which a key of that hash would be; nil if there is none. Most
+// crowded branches have a kid in every slot, and then the slot is the kid's index. The processor
+// predicts that check, so it reads the kid before it has the bitmap.
 func (n *node[K, V]) leaf(hash uint64) *node[K, V] {
 	if n == nil {
 		return nil

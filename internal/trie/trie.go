@@ -20,10 +20,11 @@ import (
 const (
 	width     = 4                    // bits of the hash consumed per level
 	slotMask  = uint64(1)<<width - 1 // the bits that choose a slot
-	allSlots  = uint32(1)<<(1<<width) - 1
-	crowded   = 16 << width // entries of a branch from which on all slots are probably in use
-	listAt    = uint(64)    // the depth in bits at which the hash is used up
-	bucketMax = 32          // entries of the largest bucket
+	listAt    = uint(64)             // the depth in bits at which the hash is used up
+	bucketMax = 32                   // entries of the largest bucket
+
+	allSlots = uint32(1)<<(1<<width) - 1 // the slots of a branch with all its kids
+	crowded  = 16 << width               // entries from which on a branch most likely has all kids
 )
 
 // seed is one for the process: Diff relies on equal keys having equal hashes in every Map.
@@ -141,8 +142,8 @@ func (n *node[K, V]) position(tag uint8, key K) int {
 }
 
 // candidates has a bit for each entry of a bucket that has the tag, and perhaps for one above such
-// an entry. All words are looked at: where the loop would end cannot be predicted, and a wrong
-// prediction costs more.
+// an entry. All words are read: the processor cannot predict where a loop would end, and a
+// misprediction costs more.
 func (n *node[K, V]) candidates(tag uint8) uint32 {
 	all := uint32(1)<<n.count - 1
 	want := spread(tag)
