@@ -33,7 +33,6 @@ type decoding struct {
 	objects int
 	new     func() message
 	object  func(i, state int) message
-	noted   func(message) func() any // of a state, as the decoder has it
 }
 
 // unique is a text that no other object has.

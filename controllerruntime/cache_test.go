@@ -163,7 +163,7 @@ func TestTransforms(t *testing.T) {
 			for i := range objects {
 				p := pod("ns", fmt.Sprint("p", i), "n")
 				p.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry/image:1"}}
-				p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+				p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
 				pods.Create(p)
 			}
 			c := newCache(t, pods, cache.Options{DefaultTransform: transform})
