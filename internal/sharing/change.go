@@ -7,15 +7,14 @@ import (
 )
 
 // A change of an object differs from its last state in few parts. So the bytes of each part are
-// compared with the Go value that the last state has there (match.go): an equal part is taken over,
-// without a hash or a copy. That also serves parts that no other object has: names, addresses, the
-// spec as a whole.
+// compared with the Go value that the last state has there (match.go). An equal part is taken over
+// without a hash or a copy, even if no other object has it: a name, an address, the whole spec.
 //
-// To read the last state is slow, since it is in no cache of the processor. So of adjacent fields
-// that were equal, one key is noted, and the next change is compared by that.
+// The last state is rarely in the processor's cache, so it is slow to read. Therefore adjacent
+// fields that were equal are noted with one key, and the next change is compared with that key.
 //
 // The reader's store has the last state, and only a weak pointer leads to it. A caller without such
-// pointers of its own leaves them to the memo, by the object's UID.
+// pointers of its own leaves them to the memo, which keeps them by the object's UID.
 
 // latest leads to the state of an object after its last change.
 type latest struct {
@@ -24,40 +23,41 @@ type latest struct {
 	parts []note
 }
 
-// size is about the bytes that it takes in its map.
+// size estimates the bytes of an entry in its map.
 func (l latest) size() int { return latestBytes + noteBytes*len(l.parts) }
 
-// note is the key of adjacent fields of a message, or of an element, that did not change.
+// note is the key of a part that did not change: adjacent fields of a message, or an element.
 type note struct {
 	at   path
 	key  key
 	size int // bytes on the wire
 }
 
-// path is a place in an object: the number of a field, the number of a field in that, an element of
-// it, from 1, and the number of a field in the element. Each has room for highest. If it is of
-// adjacent fields, these are the numbers of the first one, and the number of the last one follows.
+// path is a place in an object. It has five numbers: a field, a field in that one, an element from
+// 1 on, a field in the element, and the last field of a run. The run begins with the field that the
+// other numbers name. Numbers that are not needed are 0.
 type path uint64
 
 const (
-	step       = 11 // bits
+	step       = 11 // bits of a number: up to highest
 	outerShift = 4 * step
 	innerShift = 3 * step
 	elemShift  = 2 * step
 	partShift  = 1 * step
+	lastField  = 1<<step - 1 // the bits of a run's last field
 	maxTraced  = 1<<step - 2 // elements that a path can tell apart
 
 	latestBytes = 192 // without parts
 	noteBytes   = 32
-	minNoted    = 48 // bytes of a part: less is compared sooner than hashed
+	minNoted    = 48 // bytes of a part: a smaller one is compared faster than hashed
 	maxNotes    = 48 // of an object
 	// maxNotedBytes is the largest part that is noted: a larger one is compared as fast.
 	maxNotedBytes = 64 << 10
 	// maxNotedList is the longest list whose elements are noted: the notes of a long one would
 	// take as much memory as its elements.
 	maxNotedList = 16
-	notedAnew    = 16 // one change in so many compares parts that differed the last time
-	inFull       = 32 // one change in so many uses the memo alone: shared values stay in it
+	notedAnew    = 16 // one change in so many also compares parts that differed the last time
+	inFull       = 32 // one change in so many uses the memo alone, so that shared values stay in it
 )
 
 // before is a message of the last state of an object, or a part of it; nil if there is none.
@@ -102,7 +102,8 @@ func (b before) element(i int, at ref) before {
 // in the order of their paths.
 type trace struct{ last, now []note }
 
-// of returns the note of an element, or of the adjacent fields that begin at a path.
+// of returns the note of an element, or of the run of adjacent fields that begins at a path. Paths
+// must be asked for in their order.
 func (t *trace) of(at path) (n note, known bool) {
 	for len(t.last) > 0 && t.last[0].at < at {
 		t.last = t.last[1:]
@@ -113,7 +114,7 @@ func (t *trace) of(at path) (n note, known bool) {
 	return t.last[0], true
 }
 
-// note notes a part.
+// note notes a part, if there is room.
 func (t *trace) note(n note) {
 	if len(t.now) < maxNotes {
 		t.now = append(t.now, n)
@@ -142,8 +143,8 @@ func (c *changes) len() int {
 	return len(c.young) + len(c.old)
 }
 
-// latestOf returns the note of an object that changes now; ok is false if changes are not worth
-// noting. It may be without a state.
+// latestOf returns what is known of an object that changes now, which may be nothing; ok is false
+// if changes are not worth noting.
 func (m *Memo) latestOf(uid []byte) (last latest, ok bool) {
 	c := &m.noted
 	c.mu.Lock()
@@ -216,20 +217,7 @@ func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarsha
 	if !ok && last == nil {
 		return c, m.Unmarshal(data, obj)
 	}
-	at := refOf(last)
-	if noted.state != nil {
-		var of ref
-		if state := reflect.ValueOf(noted.state()); state.IsValid() && state.Type() == v.Type() {
-			of = refTo(state)
-		}
-		if last == nil {
-			m.stateKept(!of.isNil())
-			at = of
-		}
-		if of.isNil() || of != at {
-			noted.parts = nil
-		}
-	}
+	at := m.lastState(&noted, last, v.Type())
 	d := m.take(len(data))
 	if d.changes++; d.changes%inFull == 0 {
 		at = ref{}
@@ -246,6 +234,27 @@ func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarsha
 	d.trace.last = nil
 	d.giveBack()
 	return c, err
+}
+
+// lastState is the last state of an object of a type: at last if the caller knows it, else what was
+// kept. The parts of another state are not noted for it.
+func (m *Memo) lastState(noted *latest, last *byte, t reflect.Type) ref {
+	at := refOf(last)
+	if noted.state == nil {
+		return at
+	}
+	var kept ref
+	if state := reflect.ValueOf(noted.state()); state.IsValid() && state.Type() == t {
+		kept = refTo(state)
+	}
+	if last == nil {
+		m.stateKept(!kept.isNil())
+		at = kept
+	}
+	if kept.isNil() || kept != at {
+		noted.parts = nil
+	}
+	return at
 }
 
 func (m *Memo) stateKept(kept bool) {

@@ -31,10 +31,10 @@
 //     Its names of labels take 32 KiB. There are as many decoders as goroutines that decode at
 //     once, and at most 4 while none does.
 //  5. A protobuf object that changes is also compared with its own last state: the bytes of each
-//     part with the Go value there. Of adjacent fields that are equal one key is noted, if they
-//     have from 48 bytes to 64 KiB, so that the next change is compared by it; at most 48 keys, of
-//     32 bytes each. The last state is held by a weak pointer. The notes of all objects take as
-//     many bytes as a generation at most; those of a deleted object go with it ([Memo.Forget]).
+//     part with the Go value there. Adjacent fields that are equal, from 48 bytes to 64 KiB, are
+//     noted with one key, and the next change is compared with that. An object has at most 48
+//     notes of 32 bytes. The last state is held by a weak pointer. The notes of all objects take
+//     as many bytes as a generation at most; those of a deleted object go with it ([Memo.Forget]).
 //  6. After [Memo.Doubt], a value is handed out again only once it was compared with its bytes:
 //     a reader may have written into it.
 //

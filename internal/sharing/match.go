@@ -17,28 +17,28 @@ func (f *field) isThere(last ref) bool {
 	return !last.target().isNil()
 }
 
-// adjacent are fields of a message, one after the other, that are as in the last state.
+// adjacent is a run of fields of a message that are as in the last state; zero if there is none.
 type adjacent struct {
-	from, to   int // numbers
-	start, end int // in the message
-	notes      int // before them
+	from, to   int // numbers of its first and last field
+	start, end int // its bytes in the message
+	notes      int // how many there were before it
 }
 
-// isNoted reports whether the fields from f on are those that were noted of the last state, and
-// takes them over. End is after them. If they are not, but some were noted, it returns the number
-// of the last one. Without a last state nothing is taken over.
-func (d *decoder) isNoted(p *plan, dst ref, last before, b []byte, f wireField, same *adjacent) (end, to int) {
+// takeNoted takes over the fields from f on if they are a run that was noted of the last state.
+// The run ends at end, and its last field has the number to. If it has changed, end is 0. If there
+// is no run, or no last state to take it from, to is 0 as well.
+func (d *decoder) takeNoted(p *plan, dst ref, last before, b []byte, f wireField, same *adjacent) (end, to int) {
 	was, known := d.trace.of(last.path(f.number))
 	if !known {
 		return 0, 0
 	}
-	to = int(was.at & (1<<step - 1))
+	to = int(was.at & lastField)
 	end = f.start + was.size
 	if end > len(b) || end < len(b) && numberAt(b, end) <= to {
 		return 0, to
 	}
-	bytes := b[f.start:end]
-	if d.keyOf(bytes) != was.key {
+	run := b[f.start:end]
+	if d.keyOf(run) != was.key {
 		return 0, to
 	}
 	d.noteAdjacent(same, last, b, len(d.trace.now))
@@ -52,7 +52,7 @@ func (d *decoder) isNoted(p *plan, dst ref, last before, b []byte, f wireField, 
 			dst.field(f.offset).set(f.typ, last.field(f.offset))
 		}
 	}
-	d.same(len(bytes))
+	d.same(len(run))
 	return end, to
 }
 
@@ -62,23 +62,25 @@ func numberAt(b []byte, i int) int {
 	return int(tag >> 3)
 }
 
-// noteAdjacent notes fields that are as in the last state, in place of the notes of their parts: to
-// hash them is faster than to read the last state. The notes from one on are of later fields.
-func (d *decoder) noteAdjacent(a *adjacent, last before, b []byte, from int) {
-	if size := a.end - a.start; size >= minNoted && size <= maxNotedBytes && (len(d.trace.now) < maxNotes || from > a.notes) {
-		n := note{last.path(a.from) | path(a.to), d.keyOf(b[a.start:a.end]), size}
-		d.trace.now = slices.Replace(d.trace.now, a.notes, from, n)
+// noteAdjacent ends a run of fields that are as in the last state. It notes the run in place of its
+// parts, whose notes end at later: the next change compares one key sooner than several.
+func (d *decoder) noteAdjacent(same *adjacent, last before, b []byte, later int) {
+	size := same.end - same.start
+	room := len(d.trace.now) < maxNotes || later > same.notes
+	if size >= minNoted && size <= maxNotedBytes && room {
+		n := note{last.path(same.from) | path(same.to), d.keyOf(b[same.start:same.end]), size}
+		d.trace.now = slices.Replace(d.trace.now, same.notes, later, n)
 	}
-	*a = adjacent{}
+	*same = adjacent{}
 }
 
-// isNotedElement reports whether an element has the key that was noted of the last state, and notes
-// it at its own path. It is known if there was a key.
-func (d *decoder) isNotedElement(last before, at path, b []byte) (known, is bool) {
-	if last.at == 0 || len(b) < minNoted {
+// elementNoted reports whether own, an element of the last state, was noted with the key of b, and
+// whether it was noted at all. The note moves to the place at, where the element is now.
+func (d *decoder) elementNoted(own before, at path, b []byte) (known, equal bool) {
+	if own.at == 0 || len(b) < minNoted {
 		return false, false
 	}
-	was, known := d.trace.of(last.at)
+	was, known := d.trace.of(own.at)
 	if !known {
 		return false, false
 	}
@@ -91,9 +93,9 @@ func (d *decoder) isNotedElement(last before, at path, b []byte) (known, is bool
 	return true, true
 }
 
-// compared decodes a part beside the value that the last state has there.
+// compared decodes a part beside the value that the last state has there. It does not compare a
+// part that could have been noted and was not: such a part has changed the last time too.
 func (d *decoder) compared(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
-	// A part that could be noted and is not has changed the last time too.
 	compares := d.compares || last.at == 0 || len(b) < minNoted
 	switch f.kind {
 	case texts, textMap:
@@ -128,61 +130,58 @@ func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last be
 	if count > maxNotedList {
 		last = before{ref: last.ref}
 	}
-	var made ref
+	var made ref // nil while every element is the one of the last state
 	if count != had {
 		made = below.array(count)
 	}
 	shift := 0 // from a position here to that in the last state
-	same := 0  // elements of made, or before it is made
+	same := 0  // how many elements are as in the last state
 	for i := range count {
 		var b []byte
 		b, run = f.occurrence(run)
-		var own before // element of the last state
+		var own before // the element in the last state
 		if at := i + shift; at < had {
 			own = last.element(at, was.element(at, size))
 		}
-		here := last.element(i, own.ref)
-		known, found := d.isNotedElement(own, here.at, b)
-		compares := d.compares || own.at == 0
-		if !known && compares && !own.isNil() && d.repeats(below, own.ref, b, 5*index+i) {
-			found = true
-			d.noteElement(here.at, b, len(d.trace.now))
+		here := last.element(i, own.ref).at
+		known, equal := d.elementNoted(own, here, b)
+		if !known && (d.compares || own.at == 0) && !own.isNil() && d.repeats(below, own.ref, b, 5*index+i) {
+			equal = true
+			d.noteElement(here, b, len(d.trace.now))
 		}
-		for _, other := range [2]int{shift + 1, shift - 1} {
-			if at := i + other; !found && count != had && at >= 0 && at < had && d.repeats(below, was.element(at, size), b, 5*index+i) {
-				found, shift, own = true, other, before{ref: was.element(at, size)}
+		if !equal && count != had {
+			if by := d.moved(below, was, had, i, shift, b, index); by != 0 {
+				equal, shift = true, shift+by
+				own = before{ref: was.element(i+shift, size)}
 			}
 		}
-		if found {
+		if equal {
 			same++
 		}
-		if found && made.isNil() {
+		if equal && made.isNil() {
 			continue
 		}
 		if made.isNil() {
-			made = below.array(count)
-			for before := range i {
-				made.element(before, size).set(f.elem, was.element(before, size))
-			}
+			made = below.begun(count, was, i)
 		}
 		to := made.element(i, size)
-		if found {
+		if equal {
 			to.set(f.elem, own.ref)
 			continue
 		}
-		if own.at != here.at { // notes of its parts would be of another element
+		if own.at != here { // notes of its parts would be of another element
 			own = before{ref: own.ref}
 		}
-		differed, notes := d.compares, len(d.trace.now)
-		d.compares = d.compares || known
+		compares, notes := d.compares, len(d.trace.now)
+		d.compares = compares || known // parts of an element that was noted may still be equal
 		ok := d.element(f, &n.slots[f.slot].each, below, to, own, b, 5*index+i)
-		d.compares = differed
+		d.compares = compares
 		if !ok {
 			return false
 		}
 		if !own.isNil() && to.identical(own.ref, size) {
 			same++
-			d.noteElement(here.at, b, notes)
+			d.noteElement(here, b, notes)
 		}
 	}
 	if same == count && count == had {
@@ -190,6 +189,17 @@ func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last be
 	}
 	to.setSlice(made, count)
 	return true
+}
+
+// moved looks for an element one place further on and one place back in the last state, since an
+// element before it may have gone or come. It returns the change of the shift, 0 if there is none.
+func (d *decoder) moved(below *node, was ref, had, i, shift int, b []byte, index int) (by int) {
+	for _, by := range [2]int{1, -1} {
+		if at := i + shift + by; at >= 0 && at < had && d.repeats(below, was.element(at, below.plan.typ.Size()), b, 5*index+i) {
+			return by
+		}
+	}
+	return 0
 }
 
 // noteElement notes an element that is as in the last state, in place of the notes of its parts,

@@ -132,6 +132,16 @@ func (d *decoder) forgetRecent() {
 	d.names, d.nameBytes = nil, 0
 }
 
+// begun makes a list of messages, the first ones of which are those of another.
+func (n *node) begun(count int, of ref, first int) ref {
+	t := n.plan.typ
+	made := n.array(count)
+	for i := range first {
+		made.element(i, t.Size()).set(t, of.element(i, t.Size()))
+	}
+	return made
+}
+
 // array makes n zero messages.
 func (n *node) array(count int) ref {
 	t := n.plan.typ

@@ -74,13 +74,16 @@ func (d *decoder) message(n *node, dst ref, b []byte, last before, index int) bo
 // walk decodes a message of the usual form into dst, which is zero. It is false if the form is
 // another; then dst holds anything. Last is the message that stands here in the last state of the
 // object, nil if there is none. The index tells the elements of lists apart.
+//
+// It is one long function because a call for each field makes a change 3 to 8 % slower.
 func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool {
 	p, number := n.plan, 0
 	if len(p.fields) == 0 && len(b) > 0 {
 		return false
 	}
 	var same adjacent
-	differed, broken := d.compares, 0
+	compares := d.compares
+	broken := 0 // up to this field, a run that was noted has changed: its parts may be equal
 	for i := 0; i < len(b); {
 		f, end := p.next(b, i, number)
 		if end == 0 {
@@ -91,13 +94,13 @@ func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool 
 			continue // generated code skips an unknown field
 		}
 		if last.at != 0 {
-			end, to := d.isNoted(p, dst, last, b, f, &same)
+			end, to := d.takeNoted(p, dst, last, b, f, &same)
 			if end > 0 {
 				i, number = end, to
 				continue
 			}
 			broken = max(broken, to)
-			d.compares = differed || f.number <= broken
+			d.compares = compares || f.number <= broken
 		}
 		notes := len(d.trace.now)
 		to := dst.field(f.offset)
@@ -157,7 +160,7 @@ func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool 
 		}
 		same.to, same.end = f.number, i
 	}
-	d.compares = differed
+	d.compares = compares
 	d.noteAdjacent(&same, last, b, len(d.trace.now))
 	return true
 }
