@@ -6,12 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// copyDocument is runtime.DeepCopyJSON for an object, in about four fifths of the time. Most maps
-// are cloned as they lie in memory, and only the maps and slices in them are stored anew, so the
+// copyDocument is runtime.DeepCopyJSON for an object, in about four fifths of the time. A map is
+// cloned as it lies in memory, and then only its maps and slices are replaced by copies. So the
 // keys of scalars are not hashed again.
 //
-// A clone has the room of its original. The decoder gave metadata room for managedFields, also if
-// it then dropped them, so that map is rebuilt.
+// A clone is as large as its original. The decoder made the metadata map large enough for
+// managedFields, even if it dropped them, so that map and the one around it are built anew.
 func copyDocument(from map[string]any) map[string]any {
 	var d documentCopier
 	return rebuild(from, func(key string, value any) any {
@@ -22,6 +22,7 @@ func copyDocument(from map[string]any) map[string]any {
 	})
 }
 
+// rebuild is a map of the right size with copies of the members.
 func rebuild(from map[string]any, copied func(key string, value any) any) map[string]any {
 	if from == nil {
 		return nil
@@ -33,9 +34,10 @@ func rebuild(from map[string]any, copied func(key string, value any) any) map[st
 	return to
 }
 
-// documentCopier makes the short slices of one document in a few allocations.
+// documentCopier copies the parts of one document, its short slices in a few allocations.
 type documentCopier struct{ spare []any }
 
+// spareElements is the room that short slices share.
 const spareElements = 8
 
 func (d *documentCopier) copied(value any) any {
@@ -64,8 +66,8 @@ func (d *documentCopier) copied(value any) any {
 	return runtime.DeepCopyJSONValue(value) // a json.Number, or the panic for any other type
 }
 
-// slice returns a slice that is not nil and has no room: a reader's append does not reach its
-// neighbour.
+// slice makes a slice of n elements, not nil. Its capacity ends with it, so that a reader's append
+// does not write into the next slice.
 func (d *documentCopier) slice(n int) []any {
 	if d.spare == nil || n > len(d.spare) {
 		d.spare = make([]any, max(n, spareElements))

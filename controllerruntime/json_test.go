@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// randomJSON makes a value of the types that DeepCopyJSON knows, with nil and empty maps and
-// slices, and maps of more than a group of the runtime's.
+// randomJSON makes a value of the types that DeepCopyJSON knows. Maps and slices may be nil or
+// empty, and some maps have more than the eight entries of one group in Go's maps.
 func randomJSON(random *rand.Rand, depth int) any {
 	kinds := 10
 	if depth == 0 {

@@ -95,8 +95,7 @@ func (n *node[K, V]) setTag(i int, tag uint8) {
 	*word = *word&^(0xff<<at) | uint64(tag)<<at
 }
 
-// copyTags gives n the first count tags of from, or more of them: whole words where both nodes have
-// the same layout. n has room for count.
+// copyTags gives n the first count tags of from, or all words of them if the layouts agree.
 func (n *node[K, V]) copyTags(from *node[K, V], count int) {
 	switch {
 	case n.isMany() && from.isMany():

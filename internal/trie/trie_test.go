@@ -181,8 +181,8 @@ func TestBuild(t *testing.T) {
 	})
 }
 
-// TestReadsAtEverySize asks for keys that are there and for others, on each side of the sizes at
-// which a node has another layout or is read in another way.
+// TestReadsAtEverySize asks for present and absent keys. The sizes are on each side of those at
+// which a node gets another layout, or is read in another way.
 func TestReadsAtEverySize(t *testing.T) {
 	underEachHash(t, func(t *testing.T, hash func(int) uint64, r *rand.Rand) {
 		e, want := &edit[int, int]{w: Writer[int, int]{Hash: hash, Owner: NewOwner()}}, map[int]int{}
