@@ -7,16 +7,17 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// byHand is the content of an informer with what was written over it by hand. Such a write lasts
-// until the key's next event, and all of them until the next list.
+// byHand is the content of an informer, and over it the objects that were written by hand. A write
+// lasts until the key's next event, and all writes until the next list. Events are the difference
+// between two reads: a write stays if an object under its key comes and goes between them.
 type byHand[T store.Object] struct {
 	informer copied[T]
-	used     atomic.Bool // false: nothing is written over the informer's content
+	used     atomic.Bool // written is not nil: without the lock, for the reads of most informers
 
-	mu      sync.Mutex
-	written *store.Indexer[T]
-	seen    store.Snapshot[T] // the informer's content that written has followed to
-	lists   int               // of the informer, when written was made
+	mu      sync.Mutex        // guards what follows
+	written *store.Indexer[T] // the whole content with the writes; nil if nothing was written
+	seen    store.Snapshot[T] // the informer's content up to which written has its changes
+	lists   int               // how many lists the informer had completed when written was made
 }
 
 func (b *byHand[T]) Snapshot() store.Snapshot[T] {
@@ -30,8 +31,8 @@ func (b *byHand[T]) Snapshot() store.Snapshot[T] {
 	return b.informer.Snapshot()
 }
 
-// open returns the store to write into. A write that races with an event or a list may be lost, as
-// its effect would be a moment later.
+// open returns the store to write into. A write that races with an event or a list may be lost: it
+// would not last longer if it had come first.
 func (b *byHand[T]) open() (store.Store[T], error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +46,8 @@ func (b *byHand[T]) open() (store.Store[T], error) {
 	return b.written, nil
 }
 
-// followLocked brings written up to date; false if there is none, or none any longer.
+// followLocked brings written up to date. It reports false if nothing was written since the last
+// list.
 func (b *byHand[T]) followLocked() bool {
 	switch {
 	case b.written == nil:
@@ -61,6 +63,7 @@ func (b *byHand[T]) followLocked() bool {
 	return true
 }
 
+// catchUpLocked applies the informer's changes since seen.
 func (b *byHand[T]) catchUpLocked(now store.Snapshot[T]) {
 	// An informer's objects have names, the only thing that these calls ask for.
 	for c := range store.Diff(b.seen, now) {
@@ -74,6 +77,7 @@ func (b *byHand[T]) catchUpLocked(now store.Snapshot[T]) {
 	b.seen = now
 }
 
+// listsNow is how many lists the informer has completed.
 func (b *byHand[T]) listsNow() (all int) {
 	for _, count := range b.informer.Status().Lists {
 		all += count

@@ -223,8 +223,8 @@ func TestWrittenByHand(t *testing.T) {
 	}
 }
 
-// TestWrittenByHandLater: the store of an informer that has synced can be written too, and each
-// implementation then shows the same: a write lasts until the key's next event, or the next list.
+// TestWrittenByHandLater: the store of an informer that has synced can be written too. In each
+// implementation a write lasts until the key's next event, or the next list.
 func TestWrittenByHandLater(t *testing.T) {
 	for name, newInformer := range implementations {
 		t.Run(name, func(t *testing.T) {

@@ -107,9 +107,9 @@ func WithCustomResyncConfig(resync map[metav1.Object]time.Duration) SharedInform
 }
 
 // WithInformerName sets the factory's InformerName, which names metrics of client-go's queues and
-// stores. Our informers have neither: they publish nothing under the name and leave its resources
-// free, and a type for which the factory makes client-go's informer publishes as before. For the
-// metrics of ours, give the name to [informer.Status.Samples].
+// stores. Our informers have neither, so they publish nothing under the name and leave its
+// resources free. If the factory makes client-go's informer for a type, that one publishes as
+// before. For the metrics of ours, give the name to [informer.Status.Samples].
 func WithInformerName(name *cache.InformerName) SharedInformerOption {
 	return func(s *settings) { s.factory = append(s.factory, informers.WithInformerName(name)) }
 }
