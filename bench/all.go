@@ -23,11 +23,13 @@ type scenario struct {
 	objects int
 	perSet  int
 	readers []reader
-	// Fewer repetitions, and events, must do: client-go takes minutes and is far behind, or it is a
-	// variant.
-	rarely bool
-	// indexed: the copy of either library has two indexes, by namespace and node.
-	indexed bool
+	variant
+}
+
+// variant is how a scenario differs from the main ones.
+type variant struct {
+	rarely  bool // one repetition and fewer events: client-go takes minutes, or it matters less
+	indexed bool // either library's copy has two indexes, by namespace and node
 }
 
 // reader is a library and how it is asked to read. The first one of a scenario is ours; ratios are
@@ -41,21 +43,21 @@ func (r reader) isClientGo() bool { return r.library == "reflector" || r.library
 var (
 	everyone = []reader{{"tributary", "watchlist"}, {"tributary", "list"}, {"tributary-plain", "watchlist"},
 		{"reflector", "watchlist"}, {"reflector", "list"}, {"informer", "watchlist"}, {"informer", "list"}}
-	notPlain = slices.Concat(everyone[:2], everyone[3:])
+	notPlain = slices.Concat(everyone[:2], everyone[3:]) // without tributary-plain
 	two      = []reader{{"tributary", "watchlist"}, {"reflector", "watchlist"}, {"informer", "watchlist"}}
 )
 
 func scenarios(s settings) []scenario {
 	return []scenario{
-		{"first sync, protobuf", "sync", protobuf, s.pods, s.perSet, everyone, false, false},
-		{"first sync, protobuf, two indexes", "sync", protobuf, s.pods, s.perSet, notPlain, false, true},
-		{"first sync, protobuf, 3 pods per ReplicaSet", "sync", protobuf, s.pods, 3, two, true, false},
-		{"first sync, JSON", "sync", jsonForm, s.pods, s.perSet, notPlain[:4], true, false},
-		{"first sync, unstructured", "sync", tree, s.widgets, s.perSet, notPlain[:4], true, false},
-		{"relist, 1 % changed, protobuf", "relist", protobuf, s.pods, s.perSet, two, false, false},
-		{"watch, protobuf", "watch", protobuf, s.eventPods, s.perSet, two, false, false},
-		{"watch, protobuf, two indexes", "watch", protobuf, s.eventPods, s.perSet, two, false, true},
-		{"watch, JSON", "watch", jsonForm, s.eventPods, s.perSet, two[:2], true, false},
+		{"first sync, protobuf", "sync", protobuf, s.pods, s.perSet, everyone, variant{}},
+		{"first sync, protobuf, two indexes", "sync", protobuf, s.pods, s.perSet, notPlain, variant{indexed: true}},
+		{"first sync, protobuf, 3 pods per ReplicaSet", "sync", protobuf, s.pods, 3, two, variant{rarely: true}},
+		{"first sync, JSON", "sync", jsonForm, s.pods, s.perSet, notPlain[:4], variant{rarely: true}},
+		{"first sync, unstructured", "sync", tree, s.widgets, s.perSet, notPlain[:4], variant{rarely: true}},
+		{"relist, 1 % changed, protobuf", "relist", protobuf, s.pods, s.perSet, two, variant{}},
+		{"watch, protobuf", "watch", protobuf, s.eventPods, s.perSet, two, variant{}},
+		{"watch, protobuf, two indexes", "watch", protobuf, s.eventPods, s.perSet, two, variant{indexed: true}},
+		{"watch, JSON", "watch", jsonForm, s.eventPods, s.perSet, two[:2], variant{rarely: true}},
 	}
 }
 

@@ -219,14 +219,14 @@ func (m *loop) take(text string) {
 // base is the version of number 0.
 var base, _ = strconv.Atoi(world.Version(0))
 
-// round is how many objects are made before the clock goes on, and then written.
+// round is how many objects are made while the clocks stand still, and then written.
 const round = 10_000
 
 // writeAll makes the writes from one number to another, and returns when all are delivered. The
 // clocks stand still while the objects are made.
 func (m *loop) writeAll(from, to int) error {
-	for next := from; from < to; from = next {
-		next = min(from+round, to)
+	for from < to {
+		next := min(from+round, to)
 		pods := make([]*corev1.Pod, 0, next-from)
 		for n := from; n < next; n++ {
 			p := *m.pods[n*7919%len(m.pods)]
@@ -239,6 +239,7 @@ func (m *loop) writeAll(from, to int) error {
 		}
 		m.wall += time.Since(began)
 		m.cpu += userTime() - cpu
+		from = next
 	}
 	return nil
 }
