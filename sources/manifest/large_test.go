@@ -122,17 +122,6 @@ func requireRefused(t *testing.T, name string) {
 	require.ErrorIs(t, rejected[0], manifest.ErrTooLarge, name)
 }
 
-// TestGreedyManifestsAreRefused wants each to be refused for its size, but for those that are only
-// long.
-func TestGreedyManifestsAreRefused(t *testing.T) {
-	if measured {
-		t.Skip("TestWhatAManifestCosts does it in processes of their own")
-	}
-	for name := range greedy {
-		requireRefused(t, name)
-	}
-}
-
 // What is within reason is not refused.
 func TestLargeManifestsThatAreGood(t *testing.T) {
 	var text strings.Builder

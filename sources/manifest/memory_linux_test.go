@@ -16,13 +16,10 @@ import (
 // maxPeak is what a process that decodes one manifest may hold at most, itself included; MiB.
 const maxPeak = 512
 
-// measured: TestWhatAManifestCosts decodes the greedy ones, so that nobody else need.
-const measured = true
-
 const growing = "TRIBUTARY_TEST_MANIFEST"
 
 // TestWhatAManifestCosts decodes each of the greedy ones in a process of its own, and looks at its
-// peak.
+// peak. The race detector has memory of its own, and would need minutes for a single goroutine.
 func TestWhatAManifestCosts(t *testing.T) {
 	if name := os.Getenv(growing); name != "" {
 		requireRefused(t, name)
