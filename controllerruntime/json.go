@@ -11,7 +11,7 @@ import (
 // keys of scalars are not hashed again.
 //
 // A clone is as large as its original. The decoder made the metadata map large enough for
-// managedFields, even if it dropped them, so that map and the one around it are built anew.
+// managedFields, even if it dropped them. So that map and the one around it are built anew.
 func copyDocument(from map[string]any) map[string]any {
 	var d documentCopier
 	return rebuild(from, func(key string, value any) any {

@@ -30,7 +30,7 @@
 //     cache.DeletedFinalStateUnknown with the last state seen, as in client-go. Its Obj is never
 //     nil.
 //  4. GetStore and GetIndexer can be written at any time, as tests do. As in client-go, a key's
-//     next event and the next list override a write. But the informer never sees it: the key's
+//     next event and the next list override a write. But the informer never sees it. The key's
 //     next event has the server's state as the old one, and a list removes a written object
 //     without OnDelete. An indexer made of a [store.Store] writes into that store.
 //  5. A handler that panics ends the process by way of Run, as in client-go: Run panics with the

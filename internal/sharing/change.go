@@ -8,7 +8,7 @@ import (
 
 // A change of an object differs from its last state in few parts. So the bytes of each part are
 // compared with the Go value that the last state has there (match.go). An equal part is taken over
-// without a hash or a copy, even if no other object has it: a name, an address, the whole spec.
+// without a hash or a copy, such as a name, an address or the whole spec of this object alone.
 //
 // The last state is rarely in the processor's cache, so it is slow to read. Therefore adjacent
 // fields that were equal are noted with one key, and the next change is compared with that key.
@@ -33,9 +33,9 @@ type note struct {
 	size int // bytes on the wire
 }
 
-// path is a place in an object. It has five numbers: a field, a field in that one, an element from
-// 1 on, a field in the element, and the last field of a run. The run begins with the field that the
-// other numbers name. Numbers that are not needed are 0.
+// path is a place in an object, in five numbers: a field, a field in it, an element (from 1 on), a
+// field in the element, and the last field of a run. The run begins with the field that the other
+// numbers name. Numbers that are not needed are 0.
 type path uint64
 
 const (

@@ -357,8 +357,8 @@ func TestChangesOfEveryType(t *testing.T) {
 	})
 }
 
-// edited is a message with one field, or element, that is gone, comes twice, or has moved to the
-// place of its neighbor, at any depth.
+// edited is a message of which one field, or element, is gone, comes twice or has changed places
+// with its neighbour. It may lie at any depth.
 func edited(random *rand.Rand, data []byte) []byte {
 	fields, ok := split(data)
 	if !ok || len(fields) == 0 {

@@ -191,8 +191,8 @@ func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last be
 	return true
 }
 
-// moved looks for an element one place further on and one place back in the last state, since an
-// element before it may have gone or come. It returns the change of the shift, 0 if there is none.
+// moved looks for an element of the last state one place further on, and one place back: another
+// element may have gone or come before it. It returns the change of the shift, 0 if there is none.
 func (d *decoder) moved(below *node, was ref, had, i, shift int, b []byte, index int) (by int) {
 	for _, by := range [2]int{1, -1} {
 		if at := i + shift + by; at >= 0 && at < had && d.repeats(below, was.element(at, below.plan.typ.Size()), b, 5*index+i) {

@@ -128,11 +128,13 @@ func (m measurement) list() client.ObjectList {
 	return widgets
 }
 
+// nodeOf is what objects are indexed by: pods by their node, widgets by their app, which forty
+// share.
 func nodeOf(obj client.Object) []string {
 	if pod, ok := obj.(*corev1.Pod); ok {
 		return []string{pod.Spec.NodeName}
 	}
-	return []string{obj.GetName()[:min(len(obj.GetName()), len("service-00000"))]} // forty
+	return []string{obj.GetName()[:min(len(obj.GetName()), len("service-00000"))]}
 }
 
 const (
