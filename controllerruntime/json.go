@@ -9,29 +9,9 @@ import (
 // copyDocument is runtime.DeepCopyJSON for an object, in about four fifths of the time. A map is
 // cloned as it lies in memory, and then only its maps and slices are replaced by copies. So the
 // keys of scalars are not hashed again.
-//
-// A clone is as large as its original. The decoder made the metadata map large enough for
-// managedFields, even if it dropped them. So that map and the one around it are built anew.
 func copyDocument(from map[string]any) map[string]any {
 	var d documentCopier
-	return rebuild(from, func(key string, value any) any {
-		if metadata, ok := value.(map[string]any); ok && key == "metadata" {
-			return rebuild(metadata, func(_ string, value any) any { return d.copied(value) })
-		}
-		return d.copied(value)
-	})
-}
-
-// rebuild is a map of the right size with copies of the members.
-func rebuild(from map[string]any, copied func(key string, value any) any) map[string]any {
-	if from == nil {
-		return nil
-	}
-	to := make(map[string]any, len(from))
-	for key, value := range from {
-		to[key] = copied(key, value)
-	}
-	return to
+	return d.document(from)
 }
 
 // documentCopier copies the parts of one document, its short slices in a few allocations.
@@ -40,16 +20,32 @@ type documentCopier struct{ spare []any }
 // spareElements is the room that short slices share.
 const spareElements = 8
 
+// fullMap is the number of members at which Go 1.26 makes a table of a map if a member is stored,
+// even in the place of another.
+const fullMap = 8
+
+// document copies a map. One that is full is built anew, since its clone would grow.
+func (d *documentCopier) document(from map[string]any) map[string]any {
+	if len(from) == fullMap {
+		made := make(map[string]any, fullMap)
+		for key, member := range from {
+			made[key] = d.copied(member)
+		}
+		return made
+	}
+	clone := maps.Clone(from)
+	for key, member := range from {
+		if !isScalar(member) {
+			clone[key] = d.copied(member)
+		}
+	}
+	return clone
+}
+
 func (d *documentCopier) copied(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
-		clone := maps.Clone(value)
-		for key, member := range value {
-			if !isScalar(member) {
-				clone[key] = d.copied(member)
-			}
-		}
-		return clone
+		return d.document(value)
 	case []any:
 		if value == nil {
 			return value

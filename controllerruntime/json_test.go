@@ -106,3 +106,17 @@ func TestCopyDocumentRefuses(t *testing.T) {
 		require.PanicsWithError(t, "cannot deep copy int", func() { copyDocument(odd) })
 	}
 }
+
+// TestACopyOfAFullMapStaysSmall: Go makes a table of twice the size of a map with eight members, if
+// one of them is replaced.
+func TestACopyOfAFullMapStaysSmall(t *testing.T) {
+	allocs := func(members int) float64 {
+		spec := map[string]any{"template": map[string]any{}}
+		for i := range members - 1 {
+			spec[fmt.Sprint(i)] = "text"
+		}
+		object := map[string]any{"spec": spec}
+		return testing.AllocsPerRun(100, func() { copyDocument(object) })
+	}
+	require.InDelta(t, allocs(7), allocs(8), 0)
+}
