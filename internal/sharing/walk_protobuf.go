@@ -37,6 +37,7 @@ func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, last bef
 		h = &r.changes
 	}
 	if d.givesUp(h, data) {
+		d.reserve(r.node, refTo(v), data)
 		return obj.Unmarshal(data)
 	}
 	ok := d.walk(r.node, refTo(v), data, last, 0)
@@ -51,6 +52,33 @@ func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, last bef
 	d.trace.now = d.trace.now[:0]
 	v.Elem().SetZero()
 	return obj.Unmarshal(data)
+}
+
+// reserve makes the lists of a message, and of the messages in its struct, as long as generated
+// code will need them: it would grow each list step by step.
+func (d *decoder) reserve(n *node, dst ref, b []byte) {
+	p, number, count := n.plan, 0, 0
+	for i := 0; i < len(b) && len(p.fields) > 0; {
+		f, end := p.next(b, i, number)
+		if end == 0 {
+			return
+		}
+		i, number = end, f.number
+		switch {
+		case f.field == nil:
+		case f.kind == inline:
+			if below := d.below(n, f.field); below != nil {
+				d.reserve(below, dst.field(f.offset), b[f.from:i])
+			}
+		case f.isRun:
+			if i, count = f.run(b, f.start, i); i == 0 {
+				return
+			}
+			if f.kind == repeated && count > 1 {
+				dst.field(f.offset).value(f.typ).Set(reflect.MakeSlice(f.typ, 0, count))
+			}
+		}
+	}
 }
 
 // message decodes a message below an object into dst, which is zero. It is false if the generated
