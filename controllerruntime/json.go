@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// copyDocument is runtime.DeepCopyJSON for an object, in about four fifths of the time. A map is
-// cloned as it lies in memory, and then only its maps and slices are replaced by copies. So the
-// keys of scalars are not hashed again.
+// copyDocument is runtime.DeepCopyJSON for an object, in about 0.85 of the time, or in the same if
+// the object is in the processor's cache. A map is cloned as it lies in memory, and then only its
+// maps and slices are replaced by copies. So the keys of scalars are not hashed again.
 func copyDocument(from map[string]any) map[string]any {
 	var d documentCopier
 	return d.document(from)
