@@ -2,6 +2,7 @@ package sharing_test
 
 import (
 	"encoding/binary"
+	"iter"
 	"math/rand"
 	"os"
 	"reflect"
@@ -69,6 +70,24 @@ func source(t *testing.T) *rand.Rand {
 func filler(random *rand.Rand) func(obj any) {
 	f := fuzzer.FuzzerFor(metafuzzer.Funcs, random, scheme.Codecs)
 	return func(obj any) { f.Fill(obj) }
+}
+
+// messages has each type with generated code, and a filled object of it in bytes.
+func messages(t *testing.T, fill func(obj any)) iter.Seq2[schema.GroupVersionKind, []byte] {
+	return func(yield func(schema.GroupVersionKind, []byte) bool) {
+		for _, gvk := range kinds() {
+			obj, ok := newObject(t, gvk).(message)
+			if !ok {
+				continue
+			}
+			fill(obj)
+			data, err := obj.Marshal()
+			require.NoError(t, err)
+			if !yield(gvk, data) {
+				return
+			}
+		}
+	}
 }
 
 // made is an object that a memo has made, with what it must be for as long as it lives.

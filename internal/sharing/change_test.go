@@ -326,14 +326,7 @@ func TestChangesOfEveryType(t *testing.T) {
 		memo := newMemo(t)
 		memo.NeverRest()
 		var all []made
-		for _, gvk := range kinds() {
-			obj, ok := newObject(t, gvk).(message)
-			if !ok {
-				continue
-			}
-			fill(obj)
-			data, err := obj.Marshal()
-			require.NoError(t, err)
+		for gvk, data := range messages(t, fill) {
 			var last *byte
 			for range 24 {
 				plain, ours, input := newObject(t, gvk).(message), newObject(t, gvk).(message), slices.Clone(data)

@@ -16,14 +16,7 @@ const seenEnough = 70
 func TestTypesThatAreGivenUpAgree(t *testing.T) {
 	random := source(t)
 	fill := filler(random)
-	for _, gvk := range kinds() {
-		obj, ok := newObject(t, gvk).(message)
-		if !ok {
-			continue
-		}
-		fill(obj)
-		data, err := obj.Marshal()
-		require.NoError(t, err)
+	for gvk, data := range messages(t, fill) {
 		memo := newMemo(t)
 		memo.GiveUp()
 		for range seenEnough {
