@@ -24,7 +24,7 @@ const spareElements = 8
 // even in the place of another.
 const fullMap = 8
 
-// document copies a map. One that is full is built anew, since its clone would grow.
+// document copies a map. A full map is built anew, since its clone would grow.
 func (d *documentCopier) document(from map[string]any) map[string]any {
 	if len(from) == fullMap {
 		made := make(map[string]any, fullMap)
