@@ -54,7 +54,7 @@ type Cache[T store.Object] struct {
 	lost      atomic.Uint64 // watchers before this number have lost what they had not read
 	encodings encodings
 	listings  listings[T]
-	buffers   sync.Pool // of *[]Delivery[T], for watchers that read a burst
+	buffers   buffers[T]
 	born      time.Time
 }
 
@@ -75,10 +75,6 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	}
 	if config.upstream != nil {
 		c.proof = &proof[T]{cache: c, upstream: config.upstream}
-	}
-	c.buffers.New = func() any {
-		buffer := make([]Delivery[T], 0, batchSize)
-		return &buffer
 	}
 	c.fields = map[string]func(T) string{nameField: func(obj T) string { return obj.GetName() }}
 	c.indexes = map[string]*store.Index[T, string]{}

@@ -43,6 +43,7 @@ type change[T store.Object] struct {
 	at       time.Duration // since the cache was made
 	lanes    []*lane[T]    // to tell when the window drops it; guarded by the cache's mu
 	fewLanes [2]*lane[T]
+	awaited  atomic.Int32 // how many of lanes have still something to read
 
 	heft    int64        // the first estimate of weight, which never changes
 	weight  int64        // in bytes, of what the window alone keeps; guarded by the encodings' mu
@@ -54,22 +55,45 @@ type change[T store.Object] struct {
 	frames atomic.Pointer[[]*frame]
 }
 
-// seenBy turns a change into the event that a selection sees; ok is false when it sees none.
-func (c *change[T]) seenBy(keep *selection[T]) (d Delivery[T], ok bool) {
-	was := !pointer.None(c.old) && keep.matches(c.old)
-	is := !pointer.None(c.now) && keep.matches(c.now)
-	d = Delivery[T]{Event: listwatch.Event[T]{Object: c.now, ResourceVersion: c.text}, of: c}
+// effect is what a change is to a selection.
+type effect uint8
+
+const (
+	unseen  effect = iota
+	appears        // the selection keeps the object after the change alone
+	modified
+	departs // the selection keeps the object before the change alone
+)
+
+// effectOf is the effect on a selection that keeps the object before the change, or after it.
+func effectOf(was, is bool) effect {
 	switch {
 	case was && is:
-		d.Type = watch.Modified
+		return modified
 	case is:
-		d.Type = watch.Added
+		return appears
 	case was:
-		d.Type, d.Object = watch.Deleted, c.departed()
-	default:
-		return d, false
+		return departs
 	}
-	return d, true
+	return unseen
+}
+
+// effectOn looks at the object before and after the change.
+func (c *change[T]) effectOn(keep *selection[T]) effect {
+	return effectOf(!pointer.None(c.old) && keep.matches(c.old), !pointer.None(c.now) && keep.matches(c.now))
+}
+
+// tell makes an empty d the event that the change is where it has an effect.
+func (c *change[T]) tell(d *Delivery[T], as effect) {
+	d.of, d.Object, d.ResourceVersion = c, c.now, c.text
+	switch as {
+	case modified:
+		d.Type = watch.Modified
+	case appears:
+		d.Type = watch.Added
+	case departs:
+		d.Type, d.Object = watch.Deleted, c.departed()
+	}
 }
 
 // undated reports whether the content has changed under a version that watchers had passed.

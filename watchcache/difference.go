@@ -44,6 +44,9 @@ func (l *lane[T]) touch(c *change[T], b *backlog[T]) {
 
 // untouch forgets the objects, which no watcher from a position on has to be told of.
 func (l *lane[T]) untouch(from uint64, b *backlog[T]) {
+	if l.keep == nil {
+		return // which touches none
+	}
 	b.keys.Add(-int64(len(l.touched.keys)))
 	l.touched = touched{from: from}
 }

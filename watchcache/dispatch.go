@@ -121,11 +121,11 @@ func (d *dispatch[T]) remove(l *lane[T]) {
 
 // enter puts a change into its lanes, and appends to woken the lists of watchers to wake.
 func (d *dispatch[T]) enter(c *change[T], w *window[T], woken []*Watcher[T]) []*Watcher[T] {
-	into := func(l *lane[T]) {
+	into := func(l *lane[T], as effect) {
 		if l == nil {
 			return
 		}
-		if parked := l.add(c, w); parked != nil {
+		if parked := l.add(seen[T]{c, as}, w); parked != nil {
 			woken = append(woken, parked)
 		}
 	}
@@ -136,11 +136,11 @@ func (d *dispatch[T]) enter(c *change[T], w *window[T], woken []*Watcher[T]) []*
 	if len(d.labels) > 0 {
 		d.enterLabels(c, into)
 	}
-	into(&d.everything)
+	into(&d.everything, unseen)
 	return woken
 }
 
-func (t *trigger[T]) enter(c *change[T], into func(*lane[T])) {
+func (t *trigger[T]) enter(c *change[T], into func(*lane[T], effect)) {
 	var is, was string
 	var has, had bool
 	if !pointer.None(c.now) {
@@ -149,28 +149,31 @@ func (t *trigger[T]) enter(c *change[T], into func(*lane[T])) {
 	if !pointer.None(c.old) {
 		was, had = t.of(c.old)
 	}
+	stays := has && had && is == was
 	if has {
-		t.enterValue(is, c, into)
+		t.enterValue(is, c, effectOf(stays, true), into)
 	}
-	if had && !(has && is == was) {
-		t.enterValue(was, c, into)
+	if had && !stays {
+		t.enterValue(was, c, departs, into)
 	}
 }
 
-func (t *trigger[T]) enterValue(value string, c *change[T], into func(*lane[T])) {
-	into(t.lanes[value])
+// enterValue puts a change into the lanes of a value; as is its effect on those that ask for the
+// value alone.
+func (t *trigger[T]) enterValue(value string, c *change[T], as effect, into func(*lane[T], effect)) {
+	into(t.lanes[value], as)
 	if t.narrower == nil {
 		return
 	}
 	for _, l := range t.narrower[value] {
-		if l.keep.sees(c) {
-			into(l)
+		if as := c.effectOn(l.keep); as != unseen {
+			into(l, as)
 		}
 	}
 }
 
 // enterLabels looks at the labels that are watched or at those of the object, which are fewer.
-func (d *dispatch[T]) enterLabels(c *change[T], into func(*lane[T])) {
+func (d *dispatch[T]) enterLabels(c *change[T], into func(*lane[T], effect)) {
 	var is, was map[string]string
 	if !pointer.None(c.now) {
 		is = c.now.GetLabels()
@@ -225,7 +228,7 @@ func (t *trigger[T]) each(do func(*lane[T])) {
 // changes of others. One of everything, for which every change counts, reads the window to its end
 // first. It reports false if there is more to read.
 func (c *Cache[T]) join(w *Watcher[T]) bool {
-	var own []*change[T]
+	var own []seen[T]
 	next := w.position
 	find := func() (ok bool) {
 		for ; !w.keep.readsWindow(); next++ {
@@ -233,8 +236,8 @@ func (c *Cache[T]) join(w *Watcher[T]) bool {
 			if ch == nil || !ok {
 				return ok
 			}
-			if w.keep.sees(ch) {
-				own = append(own, ch)
+			if as := ch.effectOn(w.keep); as != unseen {
+				own = append(own, seen[T]{ch, as})
 			}
 		}
 		return true

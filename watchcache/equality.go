@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -106,11 +105,6 @@ func (s *selection[T]) onlyAsksFor(e *equality[T]) bool {
 
 // readsWindow reports whether watchers read the window, of which every change is theirs.
 func (s *selection[T]) readsWindow() bool { return s.everything() && !s.differences }
-
-// sees reports whether the selection keeps the object of a change, before or after.
-func (s *selection[T]) sees(c *change[T]) bool {
-	return !pointer.None(c.old) && s.matches(c.old) || !pointer.None(c.now) && s.matches(c.now)
-}
 
 // text tells selections apart that see different changes.
 func (s *selection[T]) text() string {

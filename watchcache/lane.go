@@ -17,32 +17,39 @@ import (
 // The lane of everything lists none: its watchers read the window.
 type lane[T store.Object] struct {
 	trigger *trigger[T]   // nil for everything
-	value   string        // of the trigger
 	keep    *selection[T] // nil if it asks for the value alone
-	due     uint64        // see dueAt; guarded by the cache's mu, as is queued
-	queued  bool          // in the queue of the backlog
 
-	mu      sync.Mutex // guards what follows; taken after the cache's
+	mu      sync.Mutex // guards what follows, but for the last two; taken after the cache's
 	members int        // watchers that read here
 	parked  *Watcher[T]
-	waiting int          // how many are parked
-	changes []*change[T] // what some member has not read, oldest first
-	kept    int          // how many of them the window has dropped
-	weight  int64        // of those
-	gone    uint64       // one more than the number of the last change that was dropped unread
-	last    uint64       // one more than the number of the last change that came
-	few     [1]*change[T]
+	waiting int        // how many are parked
+	gone    uint64     // one more than the number of the last change that was dropped unread
+	last    uint64     // one more than the number of the last change that came
+	noted   *change[T] // see note
+	changes []seen[T]  // what some member has not read, oldest first
+	few     [1]seen[T]
+	kept    int   // how many of them the window has dropped
+	weight  int64 // of those
 	touched touched
+
+	value  string // of the trigger
+	queued bool   // in the queue of the backlog; guarded by the cache's mu
+}
+
+// seen is a change with its effect on the selection of a lane.
+type seen[T store.Object] struct {
+	*change[T]
+	as effect
 }
 
 // add takes a change in, and returns the watchers to wake: see [wakeAll]. The cache's mu is held.
-func (l *lane[T]) add(c *change[T], w *window[T]) *Watcher[T] {
-	if l.trigger != nil && l.due == 0 {
-		l.dueAt(c)
-	}
+func (l *lane[T]) add(c seen[T], w *window[T]) *Watcher[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.trigger != nil {
+		if l.noted == nil {
+			l.note(c.change)
+		}
 		if len(l.changes) == 0 {
 			l.changes = l.few[:0]
 		}
@@ -53,12 +60,21 @@ func (l *lane[T]) add(c *change[T], w *window[T]) *Watcher[T] {
 	return l.takeParked()
 }
 
-// dueAt has the lane told when the window drops a change: the oldest that a member has still to
-// read and that the window holds. So each lane is noted with one change at a time, and not with all
-// that it lists. The cache's mu is held.
-func (l *lane[T]) dueAt(c *change[T]) {
-	l.due = c.number + 1
+// note has the lane told when the window drops a change: the oldest that a member has still to read
+// and that the window holds. So each lane is noted with one change at a time, and not with all that
+// it lists. The cache's mu is held.
+func (l *lane[T]) note(c *change[T]) {
+	l.unnote()
 	c.lanes = append(c.lanes, l)
+	c.awaited.Add(1)
+	l.noted = c
+}
+
+func (l *lane[T]) unnote() {
+	if l.noted != nil {
+		l.noted.awaited.Add(-1)
+		l.noted = nil
+	}
 }
 
 // takeParked empties the list of parked watchers, which is for the caller to wake.
@@ -74,22 +90,22 @@ func (l *lane[T]) takeParked() *Watcher[T] {
 // dropped is told that the window drops a change. The lane keeps it if a member may not have read
 // it. The cache's mu is held.
 func (l *lane[T]) dropped(c *change[T], b *backlog[T]) {
-	if l.due != c.number+1 {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.kept < len(l.changes) && l.changes[l.kept] == c {
+	if l.noted != c {
+		return
+	}
+	if l.kept < len(l.changes) && l.changes[l.kept].change == c {
 		l.keepOne(b)
 	}
-	if l.due = 0; l.kept < len(l.changes) {
-		l.dueAt(l.changes[l.kept])
+	if l.unnote(); l.kept < len(l.changes) {
+		l.note(l.changes[l.kept].change)
 	}
 }
 
 // keepOne keeps one more change, which the window has dropped.
 func (l *lane[T]) keepOne(b *backlog[T]) {
-	c := l.changes[l.kept]
+	c := l.changes[l.kept].change
 	l.kept++
 	l.weight += c.weight
 	b.add(l, c)
@@ -99,12 +115,13 @@ func (l *lane[T]) keepOne(b *backlog[T]) {
 func (l *lane[T]) forget(n int, b *backlog[T]) {
 	for _, c := range l.changes[:min(n, l.kept)] {
 		l.weight -= c.weight
-		b.giveBack(c)
+		b.giveBack(c.change)
 	}
 	l.kept = max(0, l.kept-n)
 	clear(l.changes[:n])
 	if l.changes = l.changes[n:]; len(l.changes) == 0 {
 		l.changes = nil
+		l.unnote()
 	}
 }
 
@@ -118,7 +135,7 @@ func (l *lane[T]) readByAll(b *backlog[T]) {
 func (l *lane[T]) lose(n int, b *backlog[T]) {
 	if n > 0 {
 		for _, c := range l.changes[:n] {
-			l.touch(c, b)
+			l.touch(c.change, b)
 		}
 		l.gone = l.changes[n-1].number + 1
 		l.forget(n, b)
@@ -136,7 +153,7 @@ func (l *lane[T]) loseAll(number uint64, b *backlog[T]) {
 
 // read copies the next changes from position on; ok is false if one of them is lost. What a
 // watcher without company has read is forgotten.
-func (l *lane[T]) read(position uint64, into []*change[T], b *backlog[T]) (n int, ok bool) {
+func (l *lane[T]) read(position uint64, into []seen[T], b *backlog[T]) (n int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if position < l.gone {
@@ -218,7 +235,7 @@ func wakeAll[T store.Object](w *Watcher[T]) {
 
 // join makes a watcher a member that has still to read own: all changes from its position on that
 // its selection sees. The window may have dropped some by now. The cache's mu is held.
-func (l *lane[T]) join(own []*change[T], w *window[T]) {
+func (l *lane[T]) join(own []seen[T], w *window[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.members++
@@ -229,14 +246,14 @@ func (l *lane[T]) join(own []*change[T], w *window[T]) {
 	before := l.search(own[0].number)
 	for ; l.kept > before; l.kept-- {
 		l.weight -= l.changes[l.kept-1].weight
-		w.backlog.giveBack(l.changes[l.kept-1])
+		w.backlog.giveBack(l.changes[l.kept-1].change)
 	}
 	l.changes = append(l.changes[:before:before], own...)
 	for l.kept < len(l.changes) && l.changes[l.kept].number < w.First() {
 		l.keepOne(&w.backlog)
 	}
-	if l.kept < len(l.changes) && (l.due == 0 || l.due > l.changes[l.kept].number+1) {
-		l.dueAt(l.changes[l.kept])
+	if l.kept < len(l.changes) && (l.noted == nil || l.noted.number > l.changes[l.kept].number) {
+		l.note(l.changes[l.kept].change)
 	}
 	l.lose(len(l.changes)-w.limits.events, &w.backlog)
 }

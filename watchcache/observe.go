@@ -17,9 +17,9 @@ func (c *Cache[T]) observeLocked(ch *change[T]) {
 	if len(c.observers) == 0 {
 		return
 	}
-	if e, ok := ch.seenBy(&selection[T]{cache: c}); ok {
-		for _, told := range c.observers {
-			told(e.Event)
-		}
+	var d Delivery[T]
+	ch.tell(&d, ch.effectOn(&selection[T]{}))
+	for _, told := range c.observers {
+		told(d.Event)
 	}
 }

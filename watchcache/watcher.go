@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,52 +24,57 @@ const (
 // Watcher is a position in the changes of a [Cache], and what is kept of them: the pull side of a
 // watch, in batches. [Cache.Watcher] makes one. It is not safe for concurrent use. Close it in the
 // end; one that was never asked needs no end.
+//
+// Most watchers are in no processor's cache when an event comes. So what each event needs is
+// together, and what few of them need is at the end.
 type Watcher[T store.Object] struct {
-	cache *Cache[T]
-	keep  *selection[T]
-
-	// Where it is. Before it is placed, it waits for the state to reach minimum
-	// (SendInitialEvents).
-	placed   bool
-	proven   bool // the state must be proven fresh before it is placed
-	skips    bool // changes up to after may still come, and are not for this watcher
-	counted  bool // as open: from the first call for events until Close
-	minimum  uint64
-	position uint64 // of the next change, in the numbers of the window
-	after    uint64 // the version it started after
-	reached  uint64 // the version of the last change read, for messages
-
 	// How it waits. It reads its lane. If it asks for everything, it reads the window, and joins
 	// its lane at the end. Whoever takes isParked back calls wake, once.
-	lane                       atomic.Pointer[lane[T]]
 	isParked                   bool // guarded by the lane's mu, as are the next two
 	nextParked, previousParked *Watcher[T]
 	ready                      func()        // of Poll
 	woken                      chan struct{} // of Next; nil until it has waited
-	alarm                      atomic.Bool   // the time of a bookmark or of the deadline has come
-	timer                      *time.Timer   // nil until it has waited
-	unwatch                    func() bool   // ends what makes the end of watched wake the watcher
+	lane                       atomic.Pointer[lane[T]]
 
-	// What is still to be sent of the state it starts with.
-	sendState bool
-	endMark   bool // the bookmark after the initial state
+	// Where it is. Before it is placed, it waits for the state to reach minimum
+	// (SendInitialEvents).
+	position  uint64      // of the next change, in the numbers of the window
+	alarm     atomic.Bool // the time of a bookmark or of the deadline has come
+	placed    bool
+	skips     bool // changes up to after may still come, and are not for this watcher
+	counted   bool // as open: from the first call for events until Close
 	bookmarks bool
-	initial   []T
-	whole     *listing[T] // of which initial is the rest; nil if it is not
 
-	mark     time.Time // when the next bookmark is due
-	asked    uint64    // how often bookmarks had been asked for when the last one was sent
-	deadline time.Time // zero: none
-
-	gap        *gap          // in which the last change was
-	difference []Delivery[T] // what it has seen of the gap
-	offered    []Delivery[T] // what is still to be sent of a difference
-
-	took    time.Duration  // when events were taken, if that is measured; else zero
+	cache   *Cache[T]
+	keep    *selection[T]
+	timer   *time.Timer    // nil until it has waited
+	unwatch func() bool    // ends what makes the end of watched wake the watcher
 	events  []Delivery[T]  // what was last read
-	one     [1]Delivery[T] // room for it, most of the time
-	burst   *[]Delivery[T] // room for more, borrowed until the next wait
-	pending []Delivery[T]  // for Watch: what it has not yet yielded
+	buffer  *[]Delivery[T] // room for it, borrowed until the next wait
+
+	took    time.Duration // when events were taken, if that is measured; else zero
+	asked   uint64        // how often bookmarks had been asked for when the last one was sent
+	reached uint64        // the version of the last change read, for messages
+	after   uint64        // the version it started after
+	gap     *gap          // in which the last change was
+
+	initial *initial[T]   // what is still to be sent of the state it starts with; nil if nothing
+	offered []Delivery[T] // what is still to be sent of a difference
+
+	difference []Delivery[T] // what it has seen of the gap
+	pending    []Delivery[T] // for Watch: what it has not yet yielded
+	mark       time.Time     // when the next bookmark is due
+	deadline   time.Time     // zero: none
+	minimum    uint64
+	proven     bool // the state must be proven fresh before it is placed
+	sendState  bool
+}
+
+// initial is the rest of the state that a watcher starts with.
+type initial[T store.Object] struct {
+	objects []T
+	whole   *listing[T] // of which they are the last; nil if they are not
+	endMark bool        // a bookmark comes after them
 }
 
 // Watcher makes a watcher for a request. Its position is fixed by the call, unless it must wait for
@@ -98,7 +104,6 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 		w.deadline = now.Add(time.Duration(*r.TimeoutSeconds) * time.Second)
 	}
 	w.scheduleBookmark(now)
-	w.endMark = w.sendState && r.AllowWatchBookmarks
 	switch {
 	case w.sendState && present.version < version:
 		w.minimum = version
@@ -115,8 +120,9 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 // placeAt starts at a present state, with it as initial events where they are wanted.
 func (w *Watcher[T]) placeAt(present view[T]) {
 	if w.sendState {
-		w.initial, w.whole = w.keep.sorted(present)
-		w.cache.stats.initial.Add(uint64(len(w.initial)))
+		w.initial = &initial[T]{endMark: w.bookmarks}
+		w.initial.objects, w.initial.whole = w.keep.sorted(present)
+		w.cache.stats.initial.Add(uint64(len(w.initial.objects)))
 	}
 	w.position, w.after, w.placed, w.skips = present.next, present.version, true, present.early
 }
@@ -247,27 +253,30 @@ func (w *Watcher[T]) unpark() {
 
 // initialEvents are the next initial events, or the bookmark after the last of them.
 func (w *Watcher[T]) initialEvents() []Delivery[T] {
-	if len(w.initial) == 0 {
-		if w.endMark {
-			w.endMark = false
+	rest := w.initial
+	switch {
+	case rest == nil:
+		return nil
+	case len(rest.objects) == 0:
+		w.initial = nil
+		if rest.endMark {
 			return w.bookmark(w.after, true)
 		}
 		return nil
 	}
-	n := min(len(w.initial), batchSize)
-	w.events = w.room(n)
-	for i, obj := range w.initial[:n] {
+	n := min(len(rest.objects), batchSize)
+	w.makeRoom(n)
+	for i, obj := range rest.objects[:n] {
 		d := Delivery[T]{Event: listwatch.Event[T]{
 			Type: watch.Added, Object: obj, ResourceVersion: obj.GetResourceVersion(),
 		}}
-		if w.whole != nil {
-			d.in, d.at = w.whole, len(w.whole.objects)-len(w.initial)+i
+		if rest.whole != nil {
+			d.in, d.at = rest.whole, len(rest.whole.objects)-len(rest.objects)+i
 		}
 		w.events = append(w.events, d)
 	}
-	w.initial = w.initial[n:]
-	if len(w.initial) == 0 {
-		w.initial, w.whole = nil, nil
+	if rest.objects = rest.objects[n:]; len(rest.objects) == 0 && !rest.endMark {
+		w.initial = nil
 	}
 	return w.events
 }
@@ -275,8 +284,7 @@ func (w *Watcher[T]) initialEvents() []Delivery[T] {
 // read takes the next changes, and what is to be seen of them into events; more says that there
 // were any.
 func (w *Watcher[T]) read() (more bool, err error) {
-	clear(w.events)
-	w.events = w.room(1)
+	w.makeRoom(1)
 	began, ok := w.position, false
 	if w.skips && !w.cache.knows(w.after) {
 		w.cache.stats.tooOld.Add(1)
@@ -316,7 +324,7 @@ func (w *Watcher[T]) readWindow() bool {
 			}
 			continue
 		}
-		weight, ok := w.see(c)
+		weight, ok := w.see(c, c.effectOn(w.keep))
 		if !ok {
 			return false
 		}
@@ -329,11 +337,11 @@ func (w *Watcher[T]) readWindow() bool {
 
 // readLane sees the changes of a lane, until there is no more room. It is false if one is lost.
 func (w *Watcher[T]) readLane(l *lane[T]) bool {
-	var few [16]*change[T]
+	var few [8]seen[T]
 	for bytes := int64(0); ; {
 		n, ok := l.read(w.position, few[:], &w.cache.window.backlog)
 		for _, c := range few[:n] {
-			weight, ok := w.see(c)
+			weight, ok := w.see(c.change, c.as)
 			if !ok {
 				return false
 			}
@@ -354,15 +362,15 @@ func (w *Watcher[T]) readLane(l *lane[T]) bool {
 	}
 }
 
-func (w *Watcher[T]) full(bytes int64) bool { return len(w.events) == batchSize || bytes >= batchBytes }
+func (w *Watcher[T]) full(bytes int64) bool { return len(w.events) >= batchSize || bytes >= batchBytes }
 
-// see adds what is to be seen of a change to events. It returns its weight.
+// see adds a change with an effect to events. It returns its weight.
 //
 // The changes of a gap are held back until the watcher has seen all of them. If the watcher is to
 // lose an object, nobody knows at which version. A client that is cut off in the middle goes on
 // from the version that it was told last, perhaps on another server, and would keep that object. So
 // the loss is told if it is the only change; ok is false otherwise.
-func (w *Watcher[T]) see(c *change[T]) (weight int64, ok bool) {
+func (w *Watcher[T]) see(c *change[T], as effect) (weight int64, ok bool) {
 	w.reached = c.version
 	if c.gap != w.gap {
 		w.tellDifference()
@@ -375,17 +383,19 @@ func (w *Watcher[T]) see(c *change[T]) (weight int64, ok bool) {
 		return 0, true
 	}
 	w.skips = false
-	d, seen := c.seenBy(w.keep)
 	switch {
-	case !seen:
+	case as == unseen:
 		return 0, true
 	case c.gap == nil:
 		if len(w.events) == cap(w.events) {
-			w.events = append(w.room(batchSize), w.events...)
+			w.makeMoreRoom()
 		}
-		w.events = append(w.events, d)
+		w.events = append(w.events, Delivery[T]{})
+		c.tell(&w.events[len(w.events)-1], as)
 		return c.heft, true
 	}
+	var d Delivery[T]
+	c.tell(&d, as)
 	if w.gap = c.gap; len(w.difference) == 0 {
 		w.cache.awaitWriter() // which enters the rest of the gap
 	}
@@ -399,35 +409,46 @@ func (w *Watcher[T]) see(c *change[T]) (weight int64, ok bool) {
 
 // tellDifference adds what the watcher has seen of a gap to events.
 func (w *Watcher[T]) tellDifference() {
-	w.events = append(w.events, w.difference...)
+	if len(w.difference) > 0 {
+		told := slices.Concat(w.events, w.difference)
+		clear(w.events)
+		w.events = told
+	}
 	w.gap, w.difference = nil, nil
 }
 
-// room is an empty slice for n events.
-func (w *Watcher[T]) room(n int) []Delivery[T] {
-	switch {
-	case w.burst != nil:
-		return (*w.burst)[:0]
-	case n == 1:
-		return w.one[:0]
+// makeRoom forgets the last events, and makes room for n.
+func (w *Watcher[T]) makeRoom(n int) {
+	clear(w.events)
+	if w.buffer != nil && cap(*w.buffer) < n {
+		w.giveBack()
 	}
-	w.burst = w.cache.buffers.Get().(*[]Delivery[T])
-	return (*w.burst)[:0]
+	if w.buffer == nil {
+		w.buffer = w.cache.buffers.borrow(n)
+	}
+	w.events = (*w.buffer)[:0]
 }
 
-// giveBack forgets the last events, and returns the room for a burst.
+// makeMoreRoom makes room for a whole batch, behind the events that are there.
+func (w *Watcher[T]) makeMoreRoom() {
+	buffer := w.cache.buffers.borrow(batchSize)
+	events := append((*buffer)[:0], w.events...)
+	w.giveBack()
+	w.buffer, w.events = buffer, events
+}
+
+// giveBack forgets the last events, and returns the room for them.
 func (w *Watcher[T]) giveBack() {
-	w.events = nil
-	clear(w.one[:])
-	if w.burst != nil {
-		clear((*w.burst)[:cap(*w.burst)])
-		w.cache.buffers.Put(w.burst)
-		w.burst = nil
+	if w.buffer != nil {
+		clear(w.events)
+		w.cache.buffers.giveBack(w.buffer)
+		w.buffer, w.events = nil, nil
 	}
 }
 
 func (w *Watcher[T]) bookmark(version uint64, initialEventsEnd bool) []Delivery[T] {
-	w.events = append(w.room(1), Delivery[T]{Event: listwatch.Event[T]{
+	w.makeRoom(1)
+	w.events = append(w.events, Delivery[T]{Event: listwatch.Event[T]{
 		Type: watch.Bookmark, ResourceVersion: formatVersion(version), InitialEventsEnd: initialEventsEnd,
 	}})
 	return w.events

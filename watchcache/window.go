@@ -76,8 +76,10 @@ func (w *window[T]) drop() {
 	oldest := w.Drop()
 	w.floor, w.complete = oldest.version, oldest.complete
 	w.bytes.Add(-oldest.retire())
-	for _, l := range oldest.lanes {
-		l.dropped(oldest, &w.backlog)
+	if oldest.awaited.Load() > 0 { // else the lanes' memory is not even touched
+		for _, l := range oldest.lanes {
+			l.dropped(oldest, &w.backlog)
+		}
 	}
 	oldest.lanes = nil
 }
