@@ -66,7 +66,7 @@ func (d *draft[T]) planPut(key []byte, hash uint64, obj T) write[T] {
 	place, held := trie.PlaceOfBytes(d.objects, hash, key)
 	if !held {
 		w := write[T]{Change: Change[T]{Key: string(key), New: obj}, hash: hash}
-		d.planIndexes(hash, w.Old, obj)
+		d.planIndexes(&w)
 		return w
 	}
 	w := write[T]{Change: Change[T]{Key: place.Key, Old: place.Value, New: obj}, hash: hash, place: place}
@@ -74,7 +74,7 @@ func (d *draft[T]) planPut(key []byte, hash uint64, obj T) write[T] {
 		w.New = w.Old
 		return w
 	}
-	d.planIndexes(hash, w.Old, obj)
+	d.planIndexes(&w)
 	return w
 }
 
@@ -86,13 +86,13 @@ func (d *draft[T]) planDelete(key string, hash uint64) write[T] {
 		return w
 	}
 	w.Key, w.Old = there.Key, there.Value
-	d.planIndexes(hash, w.Old, w.New)
+	d.planIndexes(&w)
 	return w
 }
 
-func (d *draft[T]) planIndexes(hash uint64, old, obj T) {
+func (d *draft[T]) planIndexes(w *write[T]) {
 	for _, index := range d.indexes {
-		index.plan(hash, old, obj)
+		index.plan(w.Key, w.hash, w.Old, w.New)
 	}
 }
 

@@ -16,7 +16,7 @@ type indexWriter[T Object] interface {
 	build(owner uint64, entries []trie.Entry[string, T], hashes []uint64)
 	// plan finds what is to change when obj, whose key has the given hash, takes the place of old;
 	// the zero T stands for absent.
-	plan(hash uint64, old, obj T)
+	plan(key string, hash uint64, old, obj T)
 	// write does what was planned.
 	write(owner uint64)
 	// content is the trie that a snapshot holds.
@@ -63,39 +63,55 @@ func (w *indexWriterOf[T, K]) members(owner uint64) trie.Writer[Object, struct{}
 func hashOf(obj Object) uint64 { return trie.HashString(KeyOf(obj)) }
 
 func (w *indexWriterOf[T, K]) build(owner uint64, objects []trie.Entry[string, T], objectHashes []uint64) {
-	type bucket struct {
-		value   K
-		members []trie.Entry[Object, struct{}]
-		hashes  []uint64
-	}
-	var buckets []bucket
-	place := map[K]int{}
+	var groups grouping[K, Object]
 	w.several = false
 	for i := range objects {
 		obj, values := objects[i].Value, w.index.values(objects[i].Value)
 		w.several = w.several || len(values) > 1
 		for j, v := range values {
-			if slices.Contains(values[:j], v) {
-				continue
+			if !slices.Contains(values[:j], v) {
+				groups.add(v, obj, objectHashes[i])
 			}
-			at, ok := place[v]
-			if !ok {
-				at = len(buckets)
-				place[v], buckets = at, append(buckets, bucket{value: v})
-			}
-			b := &buckets[at]
-			b.members, b.hashes = append(b.members, trie.Entry[Object, struct{}]{Key: obj}), append(b.hashes, objectHashes[i])
 		}
 	}
-	entries, hashes := make([]trie.Entry[K, members], len(buckets)), make([]uint64, len(buckets))
-	for i, b := range buckets {
-		entries[i] = trie.Entry[K, members]{Key: b.value, Value: w.members(owner).Build(b.members, b.hashes)}
-		hashes[i] = w.index.hash(b.value)
-	}
-	w.now = w.buckets(owner).Build(entries, hashes)
+	w.now = groups.build(w.buckets(owner), w.members(owner))
 }
 
-func (w *indexWriterOf[T, K]) plan(hash uint64, old, obj T) {
+// grouping collects the members of an index by value.
+type grouping[K, M comparable] struct {
+	places map[K]int // in groups
+	groups []group[K, M]
+}
+
+type group[K, M comparable] struct {
+	value   K
+	members []trie.Entry[M, struct{}]
+	hashes  []uint64
+}
+
+func (g *grouping[K, M]) add(value K, member M, hash uint64) {
+	at, ok := g.places[value]
+	if !ok {
+		if g.places == nil {
+			g.places = map[K]int{}
+		}
+		at = len(g.groups)
+		g.places[value], g.groups = at, append(g.groups, group[K, M]{value: value})
+	}
+	to := &g.groups[at]
+	to.members, to.hashes = append(to.members, trie.Entry[M, struct{}]{Key: member}), append(to.hashes, hash)
+}
+
+func (g *grouping[K, M]) build(buckets trie.Writer[K, trie.Map[M, struct{}]], members trie.Writer[M, struct{}]) trie.Map[K, trie.Map[M, struct{}]] {
+	entries, hashes := make([]trie.Entry[K, trie.Map[M, struct{}]], len(g.groups)), make([]uint64, len(g.groups))
+	for i, of := range g.groups {
+		entries[i] = trie.Entry[K, trie.Map[M, struct{}]]{Key: of.value, Value: members.Build(of.members, of.hashes)}
+		hashes[i] = buckets.Hash(of.value)
+	}
+	return buckets.Build(entries, hashes)
+}
+
+func (w *indexWriterOf[T, K]) plan(_ string, hash uint64, old, obj T) {
 	p := &w.planned
 	p.hash, p.old, p.obj, p.place = hash, old, obj, trie.Place[Object, struct{}]{}
 	p.before, p.after = p.before[:0], p.after[:0]
