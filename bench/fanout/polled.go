@@ -58,8 +58,8 @@ func (w *polledWatch) run() {
 			w.lost(errors.Join(errEnded, err))
 			return
 		}
-		for _, e := range events {
-			if e.Type != watch.Bookmark {
+		for i := range events {
+			if e := &events[i]; e.Type != watch.Bookmark {
 				w.take(e.Object.ResourceVersion)
 			}
 		}

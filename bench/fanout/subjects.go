@@ -78,7 +78,7 @@ func (o ours) watch(ctx context.Context, node, version string) (func() (string, 
 					return "", errors.Join(errEnded, err)
 				}
 			}
-			e := events[0]
+			e := &events[0]
 			events = events[1:]
 			if e.Type != watch.Bookmark {
 				return e.Object.ResourceVersion, nil
