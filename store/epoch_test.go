@@ -26,7 +26,7 @@ func TestSnapshotsAtAnyMoment(t *testing.T) {
 		snapshot store.Snapshot[*corev1.Pod]
 		objects  map[string]*corev1.Pod
 		version  string
-		digits   bool // the snapshot has byVersionDigits
+		more     bool // the snapshot has the indexes that were added
 	}
 	for _, objects := range []int{20, 300} {
 		x := store.NewIndexer(byNode)
@@ -35,7 +35,7 @@ func TestSnapshotsAtAnyMoment(t *testing.T) {
 		var history []moment
 		for i := range 3000 {
 			if i == addIndex {
-				x.AddIndexes(byNode, byVersionDigits)
+				x.AddIndexes(byNode, byVersionDigits, keysByNode)
 			}
 			version++
 			p := onNode(pod(fmt.Sprintf("p%d", random.IntN(objects)), version), fmt.Sprintf("n%d", random.IntN(3)))
@@ -74,7 +74,8 @@ func TestSnapshotsAtAnyMoment(t *testing.T) {
 		for i, m := range history {
 			if i%20 == 0 { // the indexes of the others are compared by what differs
 				requireIndex(t, byNode, m.snapshot, func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
-				if m.digits {
+				if m.more {
+					requireIndex(t, keysByNode, m.snapshot, func(p *corev1.Pod) []string { return []string{nodeOf(p)} })
 					requireIndex(t, byVersionDigits, m.snapshot, func(p *corev1.Pod) []rune { return []rune(p.ResourceVersion) })
 				}
 				requireDiff(t, m.snapshot, history[random.IntN(len(history))].snapshot)
@@ -185,6 +186,37 @@ func TestWritesInARowChangeInPlace(t *testing.T) {
 	}
 }
 
+// TestAnIndexOfKeysIsNotTouched: a write that moves nothing allocates nothing for an index of keys,
+// nor does it copy a node of the index after a snapshot.
+func TestAnIndexOfKeysIsNotTouched(t *testing.T) {
+	allocations := func(indexes ...store.AnyIndex[*corev1.Pod]) (inPlace, copying float64) {
+		x := store.NewIndexer(indexes...)
+		all := benchPods(1000)
+		require.NoError(t, x.Replace(store.Items(all...), store.At("1")))
+		newer := make([]*corev1.Pod, 0, 3000)
+		for i := range cap(newer) {
+			p := *all[i%len(all)]
+			p.ResourceVersion = strconv.Itoa(10_000 + i)
+			newer = append(newer, &p)
+		}
+		next := 0
+		update := func() {
+			require.NoError(t, x.Update(newer[next]))
+			next++
+		}
+		inPlace = testing.AllocsPerRun(1000, update)
+		copying = testing.AllocsPerRun(1000, func() {
+			x.Snapshot()
+			update()
+		})
+		return inPlace, copying
+	}
+	inPlace, copying := allocations()
+	withKeys, copyingWithKeys := allocations(keysByNode)
+	require.Equal(t, inPlace, withKeys)
+	require.Equal(t, copying, copyingWithKeys)
+}
+
 // TestAPanicOfAnIndexLeavesTheContent: a user's function is called before anything is changed.
 func TestAPanicOfAnIndexLeavesTheContent(t *testing.T) {
 	picky := store.NewIndex("picky", func(p *corev1.Pod) []any {
@@ -196,7 +228,13 @@ func TestAPanicOfAnIndexLeavesTheContent(t *testing.T) {
 		}
 		return []any{p.Spec.NodeName}
 	})
-	x := store.NewIndexer(byNode, picky)
+	pickyKeys := store.NewKeyIndex("picky keys", func(p *corev1.Pod) any {
+		if p.Spec.NodeName == "worse" {
+			return []int{1}
+		}
+		return p.Spec.NodeName
+	})
+	x := store.NewIndexer(byNode, pickyKeys, picky)
 	require.NoError(t, x.Add(onNode(pod("a", 1), "n1")))
 	for _, node := range []string{"bad", "worse"} {
 		require.Panics(t, func() { _ = x.Update(onNode(pod("a", 2), node)) })
@@ -207,6 +245,7 @@ func TestAPanicOfAnIndexLeavesTheContent(t *testing.T) {
 	require.NoError(t, x.Update(onNode(pod("a", 3), "n2")))
 	require.Equal(t, map[string]int{"n2": 1}, maps.Collect(byNode.Values(x.Snapshot())))
 	require.Equal(t, map[any]int{"n2": 1}, maps.Collect(picky.Values(x.Snapshot())))
+	require.Equal(t, map[any]int{"n2": 1}, maps.Collect(pickyKeys.Values(x.Snapshot())))
 }
 
 // TestAnIndexMayReadTheStore: no lock that a reader needs is held while a user's function runs.
