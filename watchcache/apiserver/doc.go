@@ -37,9 +37,10 @@
 // does not read is cut after 30 seconds, and leaves nothing behind
 // (TestBadReadersLeaveNothingBehind).
 //
-// An idle watch keeps a goroutine and the buffers of net/http. [ParkIdleWatches] has those over
-// HTTP/1.1 keep neither (TestParkedWatchesCostNoGoroutine); then call [Server.Shutdown] instead of
-// [Server.Close] (TestShutdownWaitsForParkedWatches).
+// An idle watch keeps a goroutine and the buffers of net/http. With [ParkIdleWatches] it keeps
+// neither (TestParkedWatchesCostNoGoroutine), over HTTP/2 if [ConfigureHTTP2] has prepared the
+// http.Server (TestParkedStreamsCostNoGoroutine); then call [Server.Shutdown] instead of
+// [Server.Close] (TestShutdownWaitsForParkedWatches, TestShutdownEndsParkedStreams).
 //
 // A watch over a web socket, as a browser makes it, has a message for each event (TestWebSocket).
 //

@@ -34,7 +34,9 @@ func everyProtocol(t *testing.T, test func(t *testing.T, contentType string)) {
 	}
 }
 
-func TestReflectorFollows(t *testing.T) {
+func TestReflectorFollows(t *testing.T) { parkedOrNot(t, checkReflectorFollows) }
+
+func checkReflectorFollows(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	everyProtocol(t, func(t *testing.T, contentType string) {
 		r := newRig(t, watchcache.WithBookmarkInterval(20*time.Millisecond))
 		r.create(t, pod("a", onNode("n1")), pod("b", onNode("n2")))
@@ -69,7 +71,9 @@ func TestReflectorFollows(t *testing.T) {
 	})
 }
 
-func TestSharedInformerFollows(t *testing.T) {
+func TestSharedInformerFollows(t *testing.T) { parkedOrNot(t, checkSharedInformerFollows) }
+
+func checkSharedInformerFollows(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	everyProtocol(t, func(t *testing.T, contentType string) {
 		r := newRig(t)
 		r.create(t, pod("a"), pod("b"))

@@ -36,7 +36,7 @@ func (r *rig) do(t testing.TB, method, path, body string, headers ...string) res
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := r.web.Do(request)
 	require.NoError(t, err)
 	defer answer.Body.Close()
 	whole, err := io.ReadAll(answer.Body)

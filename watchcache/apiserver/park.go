@@ -1,112 +1,107 @@
 package apiserver
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"log"
-	"net"
 	"net/http"
 	"runtime/debug"
-	"strconv"
+	"sync"
 	"syscall"
-	"time"
 
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/watchcache/apiserver/internal/h2park"
 )
 
-// ParkIdleWatches has an idle watch over HTTP/1.1 keep its connection and its place in the cache,
-// and neither a goroutine nor a buffer. The server takes the connection from the http.Server, whose
-// timeouts no longer apply, and whose Shutdown does not wait for the watch: [Server.Shutdown] does.
-// A client that has gone is noticed by the next event, or within ten seconds. The connection closes
-// after the watch.
+// ParkIdleWatches has an idle watch keep its connection and its place in the cache, and neither a
+// goroutine nor a buffer. The server takes the watch from the http.Server, whose timeouts no longer
+// apply: [Server.Shutdown] waits for it.
 //
-// Watches over TLS, HTTP/2 and web sockets are served as without. A connection that a listener has
-// wrapped costs a goroutine, and so does every connection on a system that is no Unix.
+// Over HTTP/1.1 that is the whole connection, which closes after the watch, and for which the
+// http.Server's Shutdown does not wait. A client that has gone is noticed by the next event, or
+// within ten seconds. A connection that a listener has wrapped costs a goroutine, and so does every
+// connection on a system that is no Unix. Over HTTP/2 it is the stream, if [ConfigureHTTP2] has
+// prepared the http.Server, the client's window for the connection is 256 KB or more, as that of
+// Go's clients, and no handler in between has wrapped the writer without an Unwrap method.
+//
+// Web sockets, and watches of HTTP/1.1 over TLS, are served as without.
 func ParkIdleWatches() ServeOption { return func(s *serving) { s.park = true } }
 
-// parkedWatch is a watch that runs while there are events. It is the sink of its stream.
+// ConfigureHTTP2 has an http.Server serve HTTP/2 so that [ParkIdleWatches] works there, too. All
+// else is as it was: golang.org/x/net/http2 serves. Call it before the server begins, and after its
+// timeouts, TLSConfig and ConnState are set.
+func ConfigureHTTP2(web *http.Server) error { return h2park.Configure(web, writePatience) }
+
+// carrier takes what a parked watch sends to its client.
+type carrier interface {
+	sink
+	// end is called once, after the last write. whole says that the answer is complete.
+	end(whole bool)
+	client() string // its address
+}
+
+// parkedWatch is a watch that runs while there are events, or one that is to become so.
 type parkedWatch[T store.Object] struct {
 	eventStream[T]
-	watcher    *watchcache.Watcher[T]
-	connection net.Conn
-	raw        syscall.RawConn // nil: not probed
-	broken     bool            // a write has failed
-	ctx        context.Context
-	stop       context.CancelFunc
-	resume     func() // runs it
-	among      *parkedWatches
-	log        *log.Logger
+	watcher *watchcache.Watcher[T]
+	carrier carrier
+	raw     syscall.RawConn // nil: not probed
+	broken  bool            // a write has failed
+	ctx     context.Context
+	stop    context.CancelFunc
+	ready   func() // resume, made once
+	among   *parkedWatches
+	log     *log.Logger
+
+	mu      sync.Mutex
+	handler chan struct{} // guarded by mu: closed to wake its handler; nil if there is none
 }
 
-// park takes over a watch that has just begun, with its connection. It is false, and nothing has
-// happened, if the watch cannot be parked. It ends with ended.
-func park[T store.Object](c call, ended context.Context, stream eventStream[T], w *watchcache.Watcher[T]) bool {
-	r, among := c.request, &c.server.parked
-	if r.ProtoMajor != 1 || r.ProtoMinor == 0 || r.TLS != nil || isWebSocket(r) || !among.enter() {
-		return false
-	}
-	connection, _, err := http.NewResponseController(c.ResponseWriter).Hijack()
-	if err != nil {
-		among.leave(nil)
-		return false
-	}
-	_ = connection.SetDeadline(time.Time{}) // fails on a closed connection, as the first write will
-	p := &parkedWatch[T]{
-		eventStream: stream, watcher: w, connection: connection, among: among, log: log.Default(),
-	}
+// newParkedWatch makes a watch that ends with ended. Its carrier is still to be set.
+func newParkedWatch[T store.Object](c call, ended context.Context, stream eventStream[T], w *watchcache.Watcher[T]) *parkedWatch[T] {
+	p := &parkedWatch[T]{eventStream: stream, watcher: w, among: &c.server.parked, log: log.Default()}
 	p.to = p
 	p.ctx, p.stop = context.WithCancel(ended)
-	p.resume = func() { go p.run() }
-	if web, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && web.ErrorLog != nil {
+	p.ready = p.resume
+	if web, ok := c.request.Context().Value(http.ServerContextKey).(*http.Server); ok && web.ErrorLog != nil {
 		p.log = web.ErrorLog
 	}
-	go p.begin(p.head(c.Header()))
-	return true
+	return p
 }
 
-// head is the head of the answer, with the header that is set already.
-func (p *parkedWatch[T]) head(header http.Header) []byte {
-	header.Set("Content-Type", p.format.contentType(true))
-	header.Set("Cache-Control", "no-cache, private")
-	header.Set("Connection", "close")
-	header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-	header.Set("Transfer-Encoding", "chunked")
-	head := bytes.NewBufferString("HTTP/1.1 200 OK\r\n")
-	_ = header.Write(head) // a bytes.Buffer takes everything
-	head.WriteString("\r\n")
-	return head.Bytes()
-}
-
-// begin writes the head, and watches over the client.
-func (p *parkedWatch[T]) begin(head []byte) {
-	_ = p.writeAll(net.Buffers{head})
-	if p.raw = rawConnection(p.connection); p.raw != nil {
-		p.among.add(p)
-	} else {
-		go func() {
-			_, _ = io.Copy(io.Discard, p.connection) // until the client or p closes it
-			p.stop()
-		}()
+// resume has a watch that waits go on.
+func (p *parkedWatch[T]) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.handler != nil {
+		close(p.handler)
+		return
 	}
-	p.run()
+	go p.run()
 }
 
-// run sends what the watcher sees, until it has seen all: then the goroutine ends.
+// run is a goroutine that ends when all has been sent.
 func (p *parkedWatch[T]) run() {
 	defer func() {
 		if problem := recover(); problem != nil { // net/http does the same for a handler
-			p.log.Printf("apiserver: panic in a watch for %v: %v\n%s", p.connection.RemoteAddr(), problem, debug.Stack())
+			p.log.Printf("apiserver: panic in a watch for %v: %v\n%s", p.carrier.client(), problem, debug.Stack())
 			p.broken = true
 			p.end()
 		}
 	}()
+	if !p.sendAll() {
+		p.end()
+	}
+}
+
+// sendAll sends what the watcher sees, until it has seen all: then it waits, and the watch may be
+// running again already. Otherwise it is over.
+func (p *parkedWatch[T]) sendAll() (waits bool) {
 	for !p.broken {
-		events, waits, err := p.watcher.Poll(p.ctx, p.resume)
+		events, waits, err := p.watcher.Poll(p.ctx, p.ready)
 		switch {
 		case waits:
-			return // p may be running again already
+			return true
 		case err != nil:
 			p.fail(err)
 		case len(events) > 0 && p.send(events) == nil:
@@ -114,39 +109,20 @@ func (p *parkedWatch[T]) run() {
 		}
 		break
 	}
-	p.end()
+	return false
 }
 
 // end is called once, by the last run.
 func (p *parkedWatch[T]) end() {
 	p.watcher.Close()
-	if !p.broken {
-		_ = p.writeAll(net.Buffers{[]byte("0\r\n\r\n")})
-	}
-	_ = p.connection.Close() // it has been read by the client, or never will
+	p.carrier.end(!p.broken)
 	p.stop()
 	p.among.leave(p)
 }
 
-// write implements [sink]: a batch is one chunk, and one system call as far as the client's window
-// lets it.
+// write implements [sink].
 func (p *parkedWatch[T]) write(frames [][]byte) error {
-	size := 0
-	for _, frame := range frames {
-		size += len(frame)
-	}
-	if size == 0 {
-		return nil // an empty chunk would be the end
-	}
-	chunk := make(net.Buffers, 0, len(frames)+2)
-	chunk = append(chunk, append(strconv.AppendInt(nil, int64(size), 16), "\r\n"...))
-	return p.writeAll(append(append(chunk, frames...), []byte("\r\n")))
-}
-
-// writeAll writes to a client that may be slow, but not for ever.
-func (p *parkedWatch[T]) writeAll(parts net.Buffers) error {
-	_ = p.connection.SetWriteDeadline(time.Now().Add(writePatience))
-	_, err := parts.WriteTo(p.connection)
+	err := p.carrier.write(frames)
 	p.broken = p.broken || err != nil
 	return err
 }

@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -27,6 +28,8 @@ type rig struct {
 	pods       *collection.Collection[*corev1.Pod]
 	configMaps *collection.Collection[*corev1.ConfigMap]
 	url        string
+	web        *http.Client
+	listener   *http.Server // of a rig for streams
 }
 
 func newRig(t testing.TB, options ...watchcache.Option) *rig {
@@ -39,6 +42,29 @@ func newParkingRig(t testing.TB, options ...watchcache.Option) *rig {
 	return newRigThat(t, []apiserver.ServeOption{apiserver.ParkIdleWatches()}, options)
 }
 
+// newStreamParkingRig has a client that speaks HTTP/2, without TLS.
+func newStreamParkingRig(t testing.TB, options ...watchcache.Option) *rig {
+	t.Helper()
+	r := newParkingRig(t, options...)
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	listener := httptest.NewUnstartedServer(r.Server)
+	listener.Config.Protocols = protocols
+	require.NoError(t, apiserver.ConfigureHTTP2(listener.Config))
+	listener.Start()
+	only := &http.Protocols{}
+	only.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: only}
+	t.Cleanup(func() {
+		r.Close()
+		transport.CloseIdleConnections()
+		listener.Close()
+	})
+	r.url, r.listener, r.web = listener.URL, listener.Config, &http.Client{Transport: transport}
+	return r
+}
+
 func newRigThat(t testing.TB, serves []apiserver.ServeOption, options []watchcache.Option) *rig {
 	t.Helper()
 	s, err := apiserver.NewServer(options...)
@@ -47,16 +73,19 @@ func newRigThat(t testing.TB, serves []apiserver.ServeOption, options []watchcac
 		Server:     s,
 		pods:       apiserver.Serve(s, watchcache.Pods(), serves...),
 		configMaps: apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"), serves...),
+		web:        http.DefaultClient,
 	}
 	r.url = listen(t, s)
 	return r
 }
 
-// parkedOrNot runs a test over watches that are served by net/http, and over parked ones.
+// parkedOrNot runs a test over watches that are served by net/http, and over parked ones with
+// either protocol.
 func parkedOrNot(t *testing.T, test func(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig)) {
 	t.Helper()
 	t.Run("usual", func(t *testing.T) { test(t, newRig) })
 	t.Run("parked", func(t *testing.T) { test(t, newParkingRig) })
+	t.Run("parked stream", func(t *testing.T) { test(t, newStreamParkingRig) })
 }
 
 // listen puts a server behind a listener until the test ends, and returns its URL.
@@ -72,7 +101,7 @@ func listen(t testing.TB, s *apiserver.Server) string {
 
 func (r *rig) config(t testing.TB, contentType string) *rest.Config {
 	t.Helper()
-	config := &rest.Config{Host: r.url, QPS: -1}
+	config := &rest.Config{Host: r.url, QPS: -1, Transport: r.web.Transport}
 	config.ContentType = contentType
 	config.AcceptContentTypes = contentType
 	return config

@@ -33,7 +33,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 		return err
 	}
 	stream := eventStream[T]{codec: &e.codec, format: c.format, key: c.format}
-	if err == nil && e.serving.park && park(c, e.ended, stream, w) {
+	if err == nil && e.serving.park && parkConnection(c, e.ended, stream, w) {
 		return nil
 	}
 	if isWebSocket(c.request) {
@@ -50,8 +50,15 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	c.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(c.ResponseWriter)
 	stream.to = responseSink{c.ResponseWriter, control}
-	if control.Flush() == nil { // the client learns that the watch stands before there is any event
-		*c.watch = preparedWatch{ended: e.ended, run: func(ctx context.Context) { stream.run(ctx, w, err) }}
+	if control.Flush() != nil { // the client learns that the watch stands before there is any event
+		return nil
+	}
+	c.watch.ended = e.ended
+	if err == nil && e.serving.park {
+		c.watch.run = parkStream(c, e.ended, stream, w)
+	}
+	if c.watch.run == nil {
+		c.watch.run = func(ctx context.Context) { stream.run(ctx, w, err) }
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (r *rig) watchPath(t testing.TB, path, accept string) *rawWatch {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+path, nil)
 	require.NoError(t, err)
 	request.Header.Set("Accept", accept)
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := r.web.Do(request)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		cancel()

@@ -175,7 +175,7 @@ func TestReadOnlyCache(t *testing.T) {
 	s, err := apiserver.NewServer()
 	require.NoError(t, err)
 	apiserver.ServeCache(s, mirror)
-	copied := &rig{Server: s, url: listen(t, s)}
+	copied := &rig{Server: s, url: listen(t, s), web: http.DefaultClient}
 	answer := copied.get(t, "/api/v1/pods")
 	require.Equal(t, metav1.StatusReasonTooManyRequests, answer.status(t).Reason)
 	require.Equal(t, "1", answer.header.Get("Retry-After"))
