@@ -34,7 +34,10 @@ func idleRows(watchers, pods int) (rows []idle) {
 			rows = append(rows, idle{served{Library: library, Pods: pods}, http2, watchers})
 		}
 	}
-	return append(rows, idle{served{Library: "tributary", Pods: pods, Parked: true}, false, watchers})
+	for _, http2 := range []bool{true, false} {
+		rows = append(rows, idle{served{Library: "tributary", Pods: pods, Parked: true}, http2, watchers})
+	}
+	return rows
 }
 
 // measureIdle prints what a watcher costs the server, which is a process of its own.

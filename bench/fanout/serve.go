@@ -88,7 +88,13 @@ func serve(ctx context.Context, s served) error {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	return (&http.Server{Handler: handler, Protocols: protocols}).Serve(listener)
+	web := &http.Server{Handler: handler, Protocols: protocols}
+	if s.Parked {
+		if err := apiserver.ConfigureHTTP2(web); err != nil {
+			return err
+		}
+	}
+	return web.Serve(listener)
 }
 
 // start starts the server, and returns its URL, and a function that ends it and waits for its end:
