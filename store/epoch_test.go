@@ -162,23 +162,34 @@ func TestReadersBesideAWriterInPlace(t *testing.T) {
 	readers.Wait()
 }
 
+// newerInTurn are n newer versions of pods, which move none of them, in turn.
+func newerInTurn(pods []*corev1.Pod, n int) []*corev1.Pod {
+	newer := make([]*corev1.Pod, n)
+	for i := range newer {
+		p := *pods[i%len(pods)]
+		p.ResourceVersion = strconv.Itoa(10_000 + i)
+		newer[i] = &p
+	}
+	return newer
+}
+
+// updates writes the next of some pods each time it is called.
+func updates(t *testing.T, x *store.Indexer[*corev1.Pod], pods []*corev1.Pod) (update func()) {
+	next := 0
+	return func() {
+		require.NoError(t, x.Update(pods[next]))
+		next++
+	}
+}
+
 // TestWritesInARowChangeInPlace: a write that moves nothing allocates what the functions of its
 // indexes return, and no more, until somebody takes a snapshot.
 func TestWritesInARowChangeInPlace(t *testing.T) {
 	for indexes := range 3 {
 		all := benchPods(1000)
 		x := ours(all, indexes)
-		newer := make([]*corev1.Pod, 0, 4000)
-		for i := range cap(newer) {
-			p := *all[i%len(all)]
-			p.ResourceVersion = strconv.Itoa(10_000 + i)
-			newer = append(newer, &p)
-		}
-		next := 0
-		update := func() {
-			require.NoError(t, x.Update(newer[next]))
-			next++
-		}
+		newer := newerInTurn(all, 4000)
+		update := updates(t, x, newer)
 		require.LessOrEqual(t, testing.AllocsPerRun(1000, update), float64(indexes), "%d indexes", indexes)
 		before := x.Snapshot()
 		require.Greater(t, testing.AllocsPerRun(10, update), float64(indexes), "copied once")
@@ -193,17 +204,8 @@ func TestAnIndexOfKeysIsNotTouched(t *testing.T) {
 		x := store.NewIndexer(indexes...)
 		all := benchPods(1000)
 		require.NoError(t, x.Replace(store.Items(all...), store.At("1")))
-		newer := make([]*corev1.Pod, 0, 3000)
-		for i := range cap(newer) {
-			p := *all[i%len(all)]
-			p.ResourceVersion = strconv.Itoa(10_000 + i)
-			newer = append(newer, &p)
-		}
-		next := 0
-		update := func() {
-			require.NoError(t, x.Update(newer[next]))
-			next++
-		}
+		newer := newerInTurn(all, 3000)
+		update := updates(t, x, newer)
 		inPlace = testing.AllocsPerRun(1000, update)
 		copying = testing.AllocsPerRun(1000, func() {
 			x.Snapshot()
