@@ -90,5 +90,3 @@ func (c *chunks) end(whole bool) {
 	}
 	_ = c.connection.Close() // it has been read by the client, or never will
 }
-
-func (c *chunks) client() string { return c.connection.RemoteAddr().String() }

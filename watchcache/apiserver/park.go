@@ -37,7 +37,6 @@ type carrier interface {
 	sink
 	// end is called once, after the last write. whole says that the answer is complete.
 	end(whole bool)
-	client() string // its address
 }
 
 // parkedWatch is a watch that runs while there are events, or one that is to become so.
@@ -52,6 +51,7 @@ type parkedWatch[T store.Object] struct {
 	ready   func() // resume, made once
 	among   *parkedWatches
 	log     *log.Logger
+	client  string // its address, for log
 
 	mu      sync.Mutex
 	handler chan struct{} // guarded by mu: closed to wake its handler; nil if there is none
@@ -59,7 +59,9 @@ type parkedWatch[T store.Object] struct {
 
 // newParkedWatch makes a watch that ends with ended. Its carrier is still to be set.
 func newParkedWatch[T store.Object](c call, ended context.Context, stream eventStream[T], w *watchcache.Watcher[T]) *parkedWatch[T] {
-	p := &parkedWatch[T]{eventStream: stream, watcher: w, among: &c.server.parked, log: log.Default()}
+	p := &parkedWatch[T]{
+		eventStream: stream, watcher: w, among: &c.server.parked, log: log.Default(), client: c.request.RemoteAddr,
+	}
 	p.to = p
 	p.ctx, p.stop = context.WithCancel(ended)
 	p.ready = p.resume
@@ -84,7 +86,7 @@ func (p *parkedWatch[T]) resume() {
 func (p *parkedWatch[T]) run() {
 	defer func() {
 		if problem := recover(); problem != nil { // net/http does the same for a handler
-			p.log.Printf("apiserver: panic in a watch for %v: %v\n%s", p.carrier.client(), problem, debug.Stack())
+			p.log.Printf("apiserver: panic in a watch for %v: %v\n%s", p.client, problem, debug.Stack())
 			p.broken = true
 			p.end()
 		}

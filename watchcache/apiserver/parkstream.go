@@ -16,10 +16,10 @@ func parkStream[T store.Object](c call, ended context.Context, stream eventStrea
 		return nil
 	}
 	p := newParkedWatch(c, ended, stream, w)
-	handled, from := stream.to, c.request.RemoteAddr
+	handled := stream.to
 	return func(ctx context.Context) {
-		p.carrier = handling{handled, from}
-		p.handle(ctx, dataFrames{s, from})
+		p.carrier = handling{handled}
+		p.handle(ctx, dataFrames{s})
 	}
 }
 
@@ -73,22 +73,14 @@ func (p *parkedWatch[T]) leaveTo(stream dataFrames, woken chan struct{}) bool {
 }
 
 // handling is the carrier of a watch that is not parked yet: its handler ends it.
-type handling struct {
-	sink
-	from string
-}
+type handling struct{ sink }
 
-func (handling) end(bool)         {}
-func (h handling) client() string { return h.from }
+func (handling) end(bool) {}
 
 // dataFrames are the answer of a parked watch over HTTP/2.
-type dataFrames struct {
-	*h2park.Stream
-	from string
-}
+type dataFrames struct{ *h2park.Stream }
 
 func (d dataFrames) write(frames [][]byte) error { return d.Write(frames) }
-func (d dataFrames) client() string              { return d.from }
 
 func (d dataFrames) end(whole bool) {
 	if whole {
