@@ -354,8 +354,10 @@ func (m *model) strange(fault string, next moment) listwatch.Event[*corev1.Pod] 
 		m.wentBack = true
 		return event(next.event, next.name, fmt.Sprintf("%s@%d", uid, next.version+1000))
 	case "other backend":
+		// Older than the stream: a version between two of the stream would seem in order.
+		version := m.at(next.version-1).version - 1 - m.random.IntN(100)
 		names := []string{next.name, "pod-0", "pod-of-the-other"}
-		return event("+~-"[m.random.IntN(3)], names[m.random.IntN(3)], fmt.Sprintf("other@%d", max(1, next.version-1-m.random.IntN(100))))
+		return event("+~-"[m.random.IntN(3)], names[m.random.IntN(3)], fmt.Sprintf("other@%d", max(1, version)))
 	}
 	return event(next.event, next.name, uid+"@")
 }
