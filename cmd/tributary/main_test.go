@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -24,9 +25,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
 )
 
 // asProgram makes the test binary the program, so that a test can kill it.
@@ -206,23 +209,80 @@ func TestCustomResources(t *testing.T) {
 	require.Contains(t, string(table), `"cells":["one","at one",3,null]`)
 }
 
+// begin runs the program in this process, and returns once it has said where it serves. The
+// function that it returns ends the program and waits for its end.
+func begin(t *testing.T, flags ...string) (said string, end func()) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	text, out := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...), out, io.Discard)
+		_ = out.Close()
+	}()
+	said, err := bufio.NewReader(text).ReadString('\n')
+	require.NoError(t, err)
+	return said, func() {
+		stop()
+		_, _ = io.Copy(io.Discard, text)
+		require.Equal(t, exitOK, <-ended)
+	}
+}
+
 // TestDataOutlivesOrderlyEnd: the program ends with its context, and leaves nothing running.
 func TestDataOutlivesOrderlyEnd(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	for range 2 {
-		ctx, stop := context.WithTimeout(t.Context(), patience)
-		said, out := io.Pipe()
-		ended := make(chan int, 1)
-		go func() {
-			ended <- run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--resource", "pods"}, out, io.Discard)
-			_ = out.Close()
-		}()
-		line, err := bufio.NewReader(said).ReadString('\n')
-		require.NoError(t, err)
-		require.Contains(t, line, "serving 1 resources")
-		stop()
-		_, _ = io.Copy(io.Discard, said)
-		require.Equal(t, exitOK, <-ended)
+		said, end := begin(t, "--data", data, "--resource", "pods")
+		require.Contains(t, said, "serving 1 resources")
+		end()
+	}
+}
+
+// TestIdleWatchesCostNoGoroutine, over HTTP/1.1 and over HTTP/2 with TLS. They have their events
+// all the same, and the program's end ends them.
+func TestIdleWatchesCostNoGoroutine(t *testing.T) {
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{{127, 0, 0, 1}}, nil)
+	require.NoError(t, err)
+	folder := t.TempDir()
+	certificateFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	require.NoError(t, os.WriteFile(certificateFile, certificate, 0o600))
+	require.NoError(t, os.WriteFile(keyFile, key, 0o600))
+	for name, flags := range map[string][]string{
+		"HTTP/1.1": nil, "HTTP/2": {"--tls-cert-file", certificateFile, "--tls-private-key-file", keyFile},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said, end := begin(t, append(flags, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "pods")...)
+			config := &rest.Config{Host: regexp.MustCompile(`on (https?://[0-9.:]+)`).FindStringSubmatch(said)[1], QPS: -1}
+			if flags != nil {
+				config.CAData = certificate
+			}
+			client, err := kubernetes.NewForConfig(config)
+			require.NoError(t, err)
+			watches := make([]watch.Interface, 20)
+			for i := range watches {
+				watches[i], err = client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
+				require.NoError(t, err)
+			}
+			for _, next := range []string{"first", "second"} {
+				require.Eventually(t, func() bool {
+					stacks := make([]byte, 16<<20)
+					return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "apiserver.(*Server).ServeHTTP")
+				}, patience, 10*time.Millisecond, "a goroutine serves an idle watch")
+				_, err = client.CoreV1().Pods("default").Create(t.Context(), pod(next), metav1.CreateOptions{})
+				require.NoError(t, err)
+				for _, w := range watches {
+					event := <-w.ResultChan()
+					require.Equal(t, watch.Added, event.Type)
+					require.Equal(t, next, event.Object.(*corev1.Pod).Name)
+				}
+			}
+			end()
+			for _, w := range watches {
+				for range w.ResultChan() { // until it is closed
+				}
+			}
+		})
 	}
 }
 

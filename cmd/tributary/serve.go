@@ -108,17 +108,17 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	s.announce(stdout, from.name, scheme+listener.Addr().String())
 
 	<-ctx.Done()
-	server.Close()
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer cancel()
-	err = web.Shutdown(within)
+	err = errors.Join(server.Shutdown(within), web.Shutdown(within))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(cause, err)
 	}
 	return err
 }
 
-// newWeb is the HTTP server, with a certificate if a flag names one.
+// newWeb is the HTTP server, with a certificate if a flag names one. HTTP/2 comes with it, as in
+// net/http.
 func newWeb(o options) (*http.Server, error) {
 	web := &http.Server{ReadHeaderTimeout: headerPatience}
 	if o.tlsCert == "" {
@@ -129,7 +129,7 @@ func newWeb(o options) (*http.Server, error) {
 		return nil, fmt.Errorf("TLS for --listen: %w", err)
 	}
 	web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
-	return web, nil
+	return web, apiserver.ConfigureHTTP2(web)
 }
 
 // statusPage shows all collections, on an address of its own.

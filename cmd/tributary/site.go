@@ -85,7 +85,7 @@ func newRunning[T store.Object](s *site, r resource, c *etcd.Collection[T]) runn
 	return running{
 		resource: r, collection: c,
 		serve: func(options ...apiserver.ServeOption) {
-			options = append(options, apiserver.FilledBy(c), apiserver.WarnStale())
+			options = append(options, apiserver.FilledBy(c), apiserver.WarnStale(), apiserver.ParkIdleWatches())
 			if s.readOnly {
 				apiserver.ServeCache(s.server, c.Cache(), options...)
 			} else {
