@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"sync"
@@ -71,13 +72,19 @@ func run(t testing.TB, config *embed.Config) *member {
 	return m
 }
 
-// free is the address of a loopback port that nobody listens on.
+// free is the address of a loopback port that nobody listens on. No connection takes it before a
+// server does: the kernel gives out ports from 32768 on.
 func free(t testing.TB) url.URL {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return url.URL{Scheme: "http", Host: listener.Addr().String()}
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		if listener, err := net.Listen("tcp", address); err == nil {
+			require.NoError(t, listener.Close())
+			return url.URL{Scheme: "http", Host: address}
+		}
+	}
+	require.Fail(t, "no port is free")
+	return url.URL{}
 }
 
 // connect makes a client that is closed with the test.
