@@ -24,18 +24,22 @@ func (l idle) String() string {
 	if l.HTTP2 {
 		protocol = "HTTP/2"
 	}
+	if l.TLS {
+		protocol += " with TLS"
+	}
 	return fmt.Sprintf("%d idle watchers over %s", l.Watchers, protocol)
 }
 
 // idleRows has the API server and ours by turns.
 func idleRows(watchers, pods int) (rows []idle) {
-	for _, http2 := range []bool{true, false} {
+	for _, protocol := range []idle{{HTTP2: true}, {HTTP2: true, served: served{TLS: true}}, {}} {
+		protocol.Watchers, protocol.Pods = watchers, pods
 		for _, library := range libraries {
-			rows = append(rows, idle{served{Library: library, Pods: pods}, http2, watchers})
+			protocol.Library = library
+			rows = append(rows, protocol)
 		}
-	}
-	for _, http2 := range []bool{true, false} {
-		rows = append(rows, idle{served{Library: "tributary", Pods: pods, Parked: true}, http2, watchers})
+		protocol.Library, protocol.Parked = "tributary", true
+		rows = append(rows, protocol)
 	}
 	return rows
 }
@@ -71,10 +75,9 @@ func (l idle) run(ctx context.Context) (grown used, err error) {
 		return grown, err
 	}
 	defer stop()
-	protocols := &http.Protocols{}
-	protocols.SetHTTP1(!l.HTTP2)
-	protocols.SetUnencryptedHTTP2(l.HTTP2)
-	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	ctx, hangUp := context.WithCancel(ctx) // sockets that stay open are missing in the next row
+	defer hangUp()
+	client := &http.Client{Transport: transport(l.HTTP2)}
 	before, err := readUsed(ctx, client, url)
 	if err != nil {
 		return grown, err

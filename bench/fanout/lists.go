@@ -12,6 +12,7 @@ import (
 // lists is a row of clients that list all pods at once over loopback HTTP.
 type lists struct {
 	served
+	HTTP2   bool
 	Clients int
 	Accept  string
 }
@@ -21,14 +22,31 @@ func (l lists) String() string {
 	if l.Anew {
 		how = "encoded for each list"
 	}
-	return fmt.Sprintf("%d lists of %d pods at once, %s | %s", l.Clients, l.Pods, l.Accept, how)
+	protocol := ""
+	if l.HTTP2 {
+		protocol = ", HTTP/2"
+	}
+	if l.TLS {
+		protocol += " with TLS"
+	}
+	if l.Parked {
+		how += ", ConfigureHTTP2"
+	}
+	return fmt.Sprintf("%d lists of %d pods at once, %s%s | %s", l.Clients, l.Pods, l.Accept, protocol, how)
 }
 
-// listRows have our server encode for each list, and share, by turns.
+// listRows have our server encode for each list, and share, by turns. Over HTTP/2 they have it
+// share, with net/http's own HTTP/2 and as ConfigureHTTP2 has it.
 func listRows(clients, pods int) (rows []lists) {
 	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
 		for _, anew := range []bool{true, false} {
-			rows = append(rows, lists{served{Library: "tributary", Pods: pods, Anew: anew}, clients, accept})
+			rows = append(rows, lists{served{Library: "tributary", Pods: pods, Anew: anew}, false, clients, accept})
+		}
+	}
+	for _, tls := range []bool{false, true} {
+		for _, parked := range []bool{false, true} {
+			s := served{Library: "tributary", Pods: pods, TLS: tls, Parked: parked}
+			rows = append(rows, lists{s, true, clients, "application/vnd.kubernetes.protobuf"})
 		}
 	}
 	return rows
@@ -36,8 +54,8 @@ func listRows(clients, pods int) (rows []lists) {
 
 // measureLists prints what lists at once cost the server, which is a process of its own.
 func measureLists(ctx context.Context, rows []lists) error {
-	fmt.Println("| load | server | user CPU ms/list | MB a list | resident MB before | peak MB |")
-	fmt.Println("|---|---|---|---|---|---|")
+	fmt.Println("| load | server | user CPU ms/list | system CPU ms/list | MB a list | resident MB before | peak MB |")
+	fmt.Println("|---|---|---|---|---|---|---|")
 	for _, l := range rows {
 		if err := l.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", l, err)
@@ -52,7 +70,9 @@ func (l lists) run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	transport := transport(l.HTTP2)
+	transport.DisableCompression = true
+	client := &http.Client{Transport: transport}
 	before, err := readUsed(ctx, client, url)
 	if err != nil {
 		return err
@@ -77,7 +97,7 @@ func (l lists) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("| %s | %.1f | %.0f | %.0f | %.0f |\n", l, (after.CPU-before.CPU)*1e3/float64(l.Clients),
+	fmt.Printf("| %s | %.1f | %.1f | %.0f | %.0f | %.0f |\n", l, (after.CPU-before.CPU)*1e3/float64(l.Clients), (after.System-before.System)*1e3/float64(l.Clients),
 		float64(size[0])/1e6, before.Resident/1e6, after.PeakMB)
 	return nil
 }

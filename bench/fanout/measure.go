@@ -310,6 +310,11 @@ func userTime() time.Duration {
 	return time.Duration(u.Utime.Nano())
 }
 
+func systemTime() time.Duration {
+	u := usage()
+	return time.Duration(u.Stime.Nano())
+}
+
 // peak is the largest resident set, in MB.
 func peak() float64 {
 	u := usage()

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/apiserver/pkg/server/routine"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/internal/self"
@@ -38,6 +40,7 @@ type served struct {
 	Library string
 	Pods    int
 	Parked  bool
+	TLS     bool
 	Anew    bool // lists share no encodings
 }
 
@@ -61,7 +64,7 @@ func serve(ctx context.Context, s served) error {
 	}
 	handler := http.NewServeMux()
 	handler.HandleFunc(usedPath, func(w http.ResponseWriter, _ *http.Request) {
-		u := used{PeakMB: peak(), CPU: userTime().Seconds(), Goroutines: float64(runtime.NumGoroutine())}
+		u := used{PeakMB: peak(), CPU: userTime().Seconds(), System: systemTime().Seconds(), Goroutines: float64(runtime.NumGoroutine())}
 		inUse() // a second collection shrinks what the first one could not
 		u.InUse, u.Resident = inUse(), resident()
 		_ = json.NewEncoder(w).Encode(u)
@@ -84,17 +87,46 @@ func serve(ctx context.Context, s served) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("http://" + listener.Addr().String())
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	web := &http.Server{Handler: handler, Protocols: protocols}
+	if s.TLS {
+		certificate, err := selfSigned()
+		if err != nil {
+			return err
+		}
+		web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	}
 	if s.Parked {
 		if err := apiserver.ConfigureHTTP2(web); err != nil {
 			return err
 		}
 	}
+	if s.TLS {
+		fmt.Println("https://" + listener.Addr().String())
+		return web.ServeTLS(listener, "", "")
+	}
+	fmt.Println("http://" + listener.Addr().String())
 	return web.Serve(listener)
+}
+
+func selfSigned() (tls.Certificate, error) {
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certificate, key)
+}
+
+// transport speaks one protocol. It believes any certificate: its server is on this machine.
+func transport(http2 bool) *http.Transport {
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(!http2)
+	protocols.SetHTTP2(http2)
+	protocols.SetUnencryptedHTTP2(http2)
+	return &http.Transport{Protocols: protocols, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 }
 
 // start starts the server, and returns its URL, and a function that ends it and waits for its end:
@@ -140,6 +172,7 @@ type used struct {
 	Resident   float64 // in bytes
 	PeakMB     float64 // resident
 	CPU        float64 // user time, in seconds
+	System     float64 // system time, in seconds
 	Goroutines float64
 }
 
