@@ -87,8 +87,8 @@ func TestBadItemCostsItself(t *testing.T) {
 			{items(a, broken, c), nil, "this may stand for default/b-node-1"},
 			{items(broken, c), items("REMOVE a=v1"), "this may stand for default/b-node-1: the last good state is kept until this is mended or gone"},
 			{items(broken, broken), nil, "this may stand for default/c-node-1"},
-			{items(broken, b), items("REMOVE c=v1"), "a array cannot be"},
-			{items(broken, a), items("REMOVE b=v1", "ADD a=v1"), "a array cannot be"},
+			{items(broken, b), items("REMOVE c=v1"), "a list where a string is expected"},
+			{items(broken, a), items("REMOVE b=v1", "ADD a=v1"), "a list where a string is expected"},
 		},
 		"its edits are the same item": {
 			{items(a, b), items("ADD a=v1 b=v1"), ""},

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,6 +188,29 @@ func yamlErrorLine(err error) (line int) {
 	return line
 }
 
+// jsonKinds are the decoder's names of what it found.
+var jsonKinds = map[string]string{
+	"number": "a number", "string": "a string", "bool": "a boolean", "array": "a list", "object": "an object",
+}
+
+// inJSON is what a manifest must have for a value of a Go type, whose name means nothing to whoever
+// wrote it. The names of the API's own types do.
+func inJSON(goType string) string {
+	switch {
+	case strings.HasPrefix(goType, "[]"):
+		return "a list"
+	case strings.HasPrefix(goType, "map["), goType == "struct":
+		return "an object"
+	case goType == "string":
+		return "a string"
+	case goType == "bool":
+		return "a boolean"
+	case strings.HasPrefix(goType, "int"), strings.HasPrefix(goType, "uint"), strings.HasPrefix(goType, "float"):
+		return "a number"
+	}
+	return "a value of type " + goType
+}
+
 // jsonError names the field of a document that has the wrong type, and not its value.
 func jsonError(data []byte, err error) error {
 	var syntax *json.SyntaxError
@@ -195,7 +219,7 @@ func jsonError(data []byte, err error) error {
 		return &syntaxError{line: 1 + strings.Count(string(before), "\n"), why: "not valid JSON"}
 	}
 	if parts := jsonField.FindStringSubmatch(err.Error()); parts != nil {
-		return &typeFault{field: parts[2], why: "a " + parts[1] + " cannot be a value of type " + parts[3]}
+		return &typeFault{field: parts[2], why: cmp.Or(jsonKinds[parts[1]], "a "+parts[1]) + " where " + inJSON(parts[3]) + " is expected"}
 	}
 	var timeError *time.ParseError
 	switch {

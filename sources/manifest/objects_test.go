@@ -22,7 +22,7 @@ func TestObjectsThatAreNone(t *testing.T) {
 	const list = `{"apiVersion": "example.com/v1", "kind": "WidgetList", "items": [`
 	for _, row := range []struct{ name, manifest, want string }{
 		{"null", list + "null]}", "item 1: a field has a value that its type does not have"},
-		{"a number", list + "5]}", "item 1: a number cannot be a value of type struct"},
+		{"a number", list + "5]}", "item 1: a number where an object is expected"},
 		{"no name", list + "{}]}", "item 1: a Widget needs a name"},
 		{"another kind", list + `{"kind": "Gadget"}]}`, "item 1: apiVersion and kind of an item must be example.com/v1 and Widget"},
 		{"a slash", list + `{"metadata": {"name": "hunter2/x"}}]}`, "item 1: metadata.name may not contain '/'"},
