@@ -29,8 +29,8 @@ const soonSynced = "it wants a timeout because its context has ended, and gets a
 // counted.
 const controllerRuntimeInformers = 500
 
-// TestControllerRuntime runs the specs of controller-runtime's cache on a real API server, under
-// the race detector. Each informer that they do not make themselves is ours.
+// TestControllerRuntime runs the specs of controller-runtime's cache on a real API server.
+// Each informer that they do not make themselves is ours.
 func TestControllerRuntime(t *testing.T) {
 	w := newWorkspace(t, "sigs.k8s.io/controller-runtime")
 	const internal = "pkg/cache/internal"
@@ -38,7 +38,7 @@ func TestControllerRuntime(t *testing.T) {
 	w.replace(internal+"/informers.go", "newInformer := cache.NewSharedIndexInformer\n", "newInformer := newTributary\n")
 	assets := strings.Fields(string(output(t, exec.Command("go", "run", "-C", "..", "./assets"))))
 	report := filepath.Join(t.TempDir(), "report.json")
-	command := exec.CommandContext(t.Context(), w.build("pkg/cache", "-race"),
+	command := exec.CommandContext(t.Context(), w.build("pkg/cache", raceDetector()...),
 		"-ginkgo.json-report", report, "-ginkgo.no-color", "-ginkgo.flake-attempts", strconv.Itoa(maxTries), "-test.timeout", "15m")
 	command.Dir = w.file("pkg/cache")
 	command.Env = append(os.Environ(), "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m")

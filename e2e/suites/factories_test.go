@@ -41,7 +41,7 @@ func TestFactories(t *testing.T) {
 		for before, after := range of.edits {
 			w.replace(name+"/informer_test.go", before, after)
 		}
-		binary := w.build(name, "-race")
+		binary := w.build(name, raceDetector()...)
 		var outcomes []outcome
 		for _, test := range strings.Fields(string(output(t, exec.Command(binary, "-test.list", "^Test")))) {
 			o := runOne(t.Context(), binary, test)

@@ -86,12 +86,11 @@ const (
 	made       = "tributary made: " // printed by the files in testdata
 )
 
-// TestToolsCache runs the tests and examples of client-go's tools/cache on ours, under the race
-// detector.
+// TestToolsCache runs the tests and examples of client-go's tools/cache on ours.
 func TestToolsCache(t *testing.T) {
 	w := toolsCacheModule(t)
 	files := w.testFiles(toolsCache)
-	binary := w.build(toolsCache, "-race")
+	binary := w.build(toolsCache, raceDetector()...)
 	names := strings.Fields(string(output(t, exec.Command(binary, "-test.list", "^(Test|Example)"))))
 	outcomes := make([]outcome, len(names))
 	free := make(chan struct{}, runtime.NumCPU())

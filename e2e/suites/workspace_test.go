@@ -145,6 +145,15 @@ func (w *workspace) buildOf(importPath string, flags ...string) (binary string) 
 	return binary
 }
 
+// raceDetector is the flag -race if TRIBUTARY_RACE is set. With it, imports of a suite are compiled
+// once more.
+func raceDetector() []string {
+	if os.Getenv("TRIBUTARY_RACE") == "" {
+		return nil
+	}
+	return []string{"-race"}
+}
+
 // testFiles maps the tests and examples of a package to the files in which they are.
 func (w *workspace) testFiles(packagePath string) map[string]string {
 	w.t.Helper()
