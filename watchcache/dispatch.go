@@ -275,7 +275,7 @@ func (c *Cache[T]) leave(w *Watcher[T]) {
 
 // runAhead is how long a writer may go on before its watchers run. In that time a few writes share
 // one change of goroutines, and the watchers of one run beside the next where a processor is free.
-const runAhead = 20 * time.Microsecond
+const runAhead = 100 * time.Microsecond
 
 // wake wakes the watchers that a write found, and lets them run, at once after a pause and soon in
 // a burst: a writer that is faster than its watchers would only make them later. Goroutines that
