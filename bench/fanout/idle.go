@@ -20,6 +20,10 @@ type idle struct {
 }
 
 func (l idle) String() string {
+	return fmt.Sprintf("%d idle watchers over %s", l.Watchers, l.protocol())
+}
+
+func (l idle) protocol() string {
 	protocol := "HTTP/1.1"
 	if l.HTTP2 {
 		protocol = "HTTP/2"
@@ -27,7 +31,19 @@ func (l idle) String() string {
 	if l.TLS {
 		protocol += " with TLS"
 	}
-	return fmt.Sprintf("%d idle watchers over %s", l.Watchers, protocol)
+	return protocol
+}
+
+// server names the server of a row.
+func (l idle) server() string {
+	name := names[l.Library]
+	if l.Configured {
+		name += ", ConfigureHTTP2"
+	}
+	if l.Parked {
+		name += ", parked"
+	}
+	return name
 }
 
 // idleRows has the API server and ours by turns.
@@ -58,12 +74,9 @@ func measureIdle(ctx context.Context, rows []idle, repeat int) error {
 			runs = append(runs, m)
 		}
 		slices.SortFunc(runs, func(a, b used) int { return int(a.InUse - b.InUse) })
-		m, name := runs[len(runs)/2], names[l.Library]
-		if l.Parked {
-			name += ", parked"
-		}
+		m := runs[len(runs)/2]
 		per := 1 / float64(l.Watchers)
-		fmt.Printf("| %s | %s | %.0f | %.0f | %.2f |\n", l, name, m.InUse*per, m.Resident*per, m.Goroutines*per)
+		fmt.Printf("| %s | %s | %.0f | %.0f | %.2f |\n", l, l.server(), m.InUse*per, m.Resident*per, m.Goroutines*per)
 	}
 	return nil
 }
@@ -85,7 +98,10 @@ func (l idle) run(ctx context.Context) (grown used, err error) {
 	var watchers errgroup.Group
 	watchers.SetLimit(50) // not all begin at once
 	for i := range l.Watchers {
-		watchers.Go(func() error { return l.watch(ctx, client, url, i) })
+		watchers.Go(func() error {
+			_, err := l.watch(ctx, client, url, "&fieldSelector=spec.nodeName="+node(i))
+			return err
+		})
 	}
 	if err := watchers.Wait(); err != nil {
 		return grown, err
@@ -96,14 +112,16 @@ func (l idle) run(ctx context.Context) (grown used, err error) {
 	}, err
 }
 
-// watch begins a watch, which lasts until the server ends.
-func (l idle) watch(ctx context.Context, client *http.Client, url string, i int) error {
-	query := fmt.Sprintf("watch=1&allowWatchBookmarks=true&timeoutSeconds=3000&resourceVersion=%s&fieldSelector=spec.nodeName=%s",
-		world.Version(l.Pods), node(i))
+// watch begins a watch in protobuf, which lasts until the server ends.
+func (l idle) watch(ctx context.Context, client *http.Client, url, selector string) (body io.Reader, err error) {
+	query := fmt.Sprintf("watch=1&allowWatchBookmarks=true&timeoutSeconds=3000&resourceVersion=%s%s", world.Version(l.Pods), selector)
 	answer, err := get(ctx, client, url+"/api/v1/pods?"+query, "application/vnd.kubernetes.protobuf;stream=watch")
-	if err == nil && answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(answer.Body)
-		err = fmt.Errorf("%s: %s", answer.Status, text)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(answer.Body)
+		return nil, fmt.Errorf("%s: %s", answer.Status, text)
+	}
+	return answer.Body, nil
 }

@@ -6,6 +6,7 @@
 //	go run -C bench/fanout . -curve f   # the rows by node, plotted over the number of watchers
 //	go run -C bench/fanout . -idle      # the server's memory for watchers over HTTP that wait
 //	go run -C bench/fanout . -lists     # and for lists at once
+//	go run -C bench/fanout . -deliver   # the server's CPU for a delivery over HTTP
 //
 // Both caches live in the process that measures, hold the same pods and get the same writes. A
 // write begins when fewer than a number of writes are still in flight, which have not reached all
@@ -98,6 +99,7 @@ func main() {
 	curve := flag.String("curve", "", "measure the rows by node with 8 in flight, and plot them into this file")
 	idleOnly := flag.Bool("idle", false, "measure what idle watchers over HTTP cost the server")
 	listsOnly := flag.Bool("lists", false, "measure what lists at once over HTTP cost our server")
+	deliverOnly := flag.Bool("deliver", false, "measure what a delivery over HTTP costs the server")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -121,6 +123,10 @@ func main() {
 		err = measureIdle(ctx, idleRows(50, 200), 1)
 	case *idleOnly:
 		err = measureIdle(ctx, idleRows(10_000, 10_000), *repeat)
+	case *quick && *deliverOnly:
+		err = measureDeliveries(ctx, deliverRows(50, 200, 20), 1)
+	case *deliverOnly:
+		err = measureDeliveries(ctx, deliverRows(1_000, 10_000, 60), *repeat)
 	case *curve != "" && *quick:
 		err = measureCurve(ctx, []int{1, 50}, 200, 500, 1, *curve)
 	case *curve != "":

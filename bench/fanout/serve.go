@@ -37,11 +37,12 @@ import (
 
 // served is a cache behind HTTP, in a process of its own.
 type served struct {
-	Library string
-	Pods    int
-	Parked  bool
-	TLS     bool
-	Anew    bool // lists share no encodings
+	Library    string
+	Pods       int
+	Parked     bool
+	Configured bool // by ConfigureHTTP2, as is a server of parked watches
+	TLS        bool
+	Anew       bool // lists share no encodings
 }
 
 const usedPath = "/used"
@@ -69,6 +70,7 @@ func serve(ctx context.Context, s served) error {
 		u.InUse, u.Resident = inUse(), resident()
 		_ = json.NewEncoder(w).Encode(u)
 	})
+	handler.HandleFunc(writePath, writing(cache, pods))
 	if theirs, ok := cache.(*theirs); ok {
 		handler.Handle("/", theirs.handler())
 	} else {
@@ -99,7 +101,7 @@ func serve(ctx context.Context, s served) error {
 		}
 		web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	}
-	if s.Parked {
+	if s.Parked || s.Configured {
 		if err := apiserver.ConfigureHTTP2(web); err != nil {
 			return err
 		}
