@@ -81,16 +81,9 @@ func (l deliver) run(ctx context.Context) (spent used, err error) {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	client := &http.Client{Transport: transport(l.HTTP2)}
-	bodies := make([]io.Reader, l.Watchers)
-	var watchers errgroup.Group
-	watchers.SetLimit(50)
-	for i := range bodies {
-		watchers.Go(func() (err error) {
-			bodies[i], err = l.watch(ctx, client, url, "")
-			return err
-		})
-	}
-	if err := watchers.Wait(); err != nil {
+	everything := func(int) string { return "" }
+	bodies, err := l.watchAll(ctx, client, url, everything)
+	if err != nil {
 		return spent, err
 	}
 	before, err := readUsed(ctx, client, url)

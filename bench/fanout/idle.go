@@ -95,21 +95,28 @@ func (l idle) run(ctx context.Context) (grown used, err error) {
 	if err != nil {
 		return grown, err
 	}
-	var watchers errgroup.Group
-	watchers.SetLimit(50) // not all begin at once
-	for i := range l.Watchers {
-		watchers.Go(func() error {
-			_, err := l.watch(ctx, client, url, "&fieldSelector=spec.nodeName="+node(i))
-			return err
-		})
-	}
-	if err := watchers.Wait(); err != nil {
+	ofNode := func(i int) string { return "&fieldSelector=spec.nodeName=" + node(i) }
+	if _, err := l.watchAll(ctx, client, url, ofNode); err != nil {
 		return grown, err
 	}
 	after, err := readUsed(ctx, client, url)
 	return used{
 		InUse: after.InUse - before.InUse, Resident: after.Resident - before.Resident, Goroutines: after.Goroutines - before.Goroutines,
 	}, err
+}
+
+// watchAll begins the watch of each watcher, and returns what they read.
+func (l idle) watchAll(ctx context.Context, client *http.Client, url string, selector func(i int) string) (bodies []io.Reader, err error) {
+	bodies = make([]io.Reader, l.Watchers)
+	var watchers errgroup.Group
+	watchers.SetLimit(50) // not all begin at once
+	for i := range bodies {
+		watchers.Go(func() (err error) {
+			bodies[i], err = l.watch(ctx, client, url, selector(i))
+			return err
+		})
+	}
+	return bodies, watchers.Wait()
 }
 
 // watch begins a watch in protobuf, which lasts until the server ends.
