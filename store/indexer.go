@@ -28,6 +28,8 @@ type Indexer[T Object] struct {
 	// waits for one edit and no more. Lock writing before editing.
 	editing sync.Mutex
 	draft   draft[T]
+
+	versioned bool // only SetResourceVersion and Replace set the version; guarded by writing
 }
 
 // NewIndexer makes an empty indexer with the given indexes. It panics if one of them is nil.
@@ -135,7 +137,7 @@ func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	w := x.draft.planDelete(key, hash)
-	x.edit(&w, newest(x.draft.resourceVersion, obj.GetResourceVersion()))
+	x.edit(&w, x.newest(obj.GetResourceVersion()))
 	return w.Change, nil
 }
 
@@ -166,8 +168,21 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 func (x *Indexer[T]) Bookmark(resourceVersion string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	x.edit(&write[T]{}, later(x.draft.resourceVersion, resourceVersion))
+	if !x.versioned {
+		x.edit(&write[T]{}, later(x.draft.resourceVersion, resourceVersion))
+	}
 	return nil
+}
+
+// SetResourceVersion makes resourceVersion that of the content, even if it is an older one. From
+// then on the caller keeps the version: of the other methods, only Replace changes it. It is for a
+// store that is filled from several watches: the version of an object then says nothing about the
+// objects of the other watches.
+func (x *Indexer[T]) SetResourceVersion(resourceVersion string) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	x.versioned = true
+	x.edit(&write[T]{}, resourceVersion)
 }
 
 func (x *Indexer[T]) put(op string, obj T) (Change[T], error) {
@@ -180,7 +195,7 @@ func (x *Indexer[T]) put(op string, obj T) (Change[T], error) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	w := x.draft.planPut(key, hash, obj)
-	x.edit(&w, newest(x.draft.resourceVersion, obj.GetResourceVersion()))
+	x.edit(&w, x.newest(obj.GetResourceVersion()))
 	return w.Change, nil
 }
 
@@ -202,11 +217,13 @@ func (x *Indexer[T]) edit(w *write[T], resourceVersion string) {
 	}
 }
 
-// newest keeps a resource version from going back (invariant 1), and from being taken from an
-// object with a version from the future. Versions that cannot be compared (KEP-5504) are taken as
-// they come.
-func newest(held, came string) string {
-	if rv.Leaps(held, came) {
+// newest returns the content's version once an object of version came is a part of it. It keeps a
+// resource version from going back (invariant 1), and from being taken from an object with a
+// version from the future. Versions that cannot be compared (KEP-5504) are taken as they come. The
+// caller holds writing.
+func (x *Indexer[T]) newest(came string) string {
+	held := x.draft.resourceVersion
+	if x.versioned || rv.Leaps(held, came) {
 		return held
 	}
 	return later(held, came)

@@ -391,3 +391,24 @@ func all(s store.Snapshot[*corev1.Pod]) (names []string) {
 	}
 	return names
 }
+
+// TestSetResourceVersion: from then on the objects' versions say nothing about the content's.
+func TestSetResourceVersion(t *testing.T) {
+	x := store.NewIndexer[*corev1.Pod]()
+	require.NoError(t, x.Add(pod("a", 5)))
+	require.Equal(t, "5", x.ResourceVersion())
+	before := x.Snapshot()
+	x.SetResourceVersion("3")
+	require.Equal(t, "3", x.ResourceVersion(), "an older one")
+	require.Equal(t, "3", x.Snapshot().ResourceVersion())
+	require.Equal(t, "5", before.ResourceVersion())
+	require.NoError(t, x.Update(pod("a", 7)))
+	require.NoError(t, x.Delete(pod("a", 8)))
+	require.NoError(t, x.Bookmark("9"))
+	require.Equal(t, "3", x.ResourceVersion())
+	require.Zero(t, x.Snapshot().Len())
+	x.SetResourceVersion("")
+	require.Empty(t, x.Snapshot().ResourceVersion())
+	require.NoError(t, x.Replace(store.Items(pod("b", 11)), store.At("12")))
+	require.Equal(t, "12", x.ResourceVersion())
+}

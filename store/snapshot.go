@@ -62,7 +62,7 @@ func (s Snapshot[T]) Sorted() []T {
 	return objs
 }
 
-// ResourceVersion is the newest resource version whose effects the snapshot holds; empty where the
+// ResourceVersion is the newest resource version up to which the snapshot is complete; empty if the
 // store was never told one.
 func (s Snapshot[T]) ResourceVersion() string {
 	if s.at == nil {
