@@ -208,7 +208,10 @@ func (w *watching[T]) pass(a arrival[T]) error {
 		if t.none {
 			continue
 		}
-		t.event.ResourceVersion = strconv.FormatInt(w.position, 10)
+		t.event.ResourceVersion, t.event.Bytes = strconv.FormatInt(w.position, 10), len(e.Kv.Value)
+		if e.PrevKv != nil && e.Type == mvccpb.Event_DELETE {
+			t.event.Bytes = len(e.PrevKv.Value)
+		}
 		if t.err != nil {
 			t.event = listwatch.Event[T]{}
 		}

@@ -244,7 +244,9 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 	case watch.Added, watch.Modified:
 		obj = d.held.settle(f.held, f.object, obj)
 	}
-	return newEvent(kind, obj), nil
+	event := newEvent(kind, obj)
+	event.Bytes = len(f.object)
+	return event, nil
 }
 
 // reported decodes the Status of an ERROR event.

@@ -50,6 +50,9 @@ type Event[T store.Object] struct {
 	Object T
 	// ResourceVersion is the version from which a later watch resumes after this event.
 	ResourceVersion string
+	// Bytes is the length of the object on the wire, or in etcd; zero if the source does not know
+	// it.
+	Bytes int
 	// InitialEventsEnd marks the bookmark that ends the initial events of a watch with
 	// sendInitialEvents.
 	InitialEventsEnd bool

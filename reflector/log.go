@@ -14,6 +14,12 @@ import (
 // notFoundPatience is how long a 404 is taken for that of a server that has just started.
 const notFoundPatience = 10 * time.Second
 
+// Logger returns the logger that a reflector with these options uses if its Run gets ctx. It is for
+// code that logs beside its reflector.
+func Logger[T store.Object](ctx context.Context, optionList ...Option) logr.Logger {
+	return loggerFor[T](ctx, apply(optionList).log)
+}
+
 // loggerFor is the logger of the option, else that of ctx, else klog's. It names the object type.
 func loggerFor[T store.Object](ctx context.Context, given *logr.Logger) logr.Logger {
 	log := klog.FromContext(ctx)

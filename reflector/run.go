@@ -397,23 +397,36 @@ func (r *Reflector[T]) write(p *position, event listwatch.Event[T]) (verdict, er
 			return where, nil
 		}
 	}
-	var err error
-	switch event.Type {
-	case watch.Added:
-		err = r.store.Add(event.Object)
-	case watch.Modified:
-		err = r.store.Update(event.Object)
-	case watch.Deleted:
-		err = r.store.Delete(event.Object)
-	case watch.Bookmark:
-		if b, ok := r.store.(store.Bookmarker); ok {
-			err = b.Bookmark(event.ResourceVersion)
-		}
-	}
-	if err != nil {
+	if err := r.pass(event); err != nil {
 		return where, storeError{err}
 	}
 	return where, nil
+}
+
+// pass writes an event into the store.
+func (r *Reflector[T]) pass(event listwatch.Event[T]) error {
+	sized, ok := r.store.(store.Sized[T])
+	ok = ok && event.Bytes > 0
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		switch {
+		case ok:
+			return sized.PutSized(event.Object, event.Bytes)
+		case event.Type == watch.Added:
+			return r.store.Add(event.Object)
+		}
+		return r.store.Update(event.Object)
+	case watch.Deleted:
+		if ok {
+			return sized.DeleteSized(event.Object, event.Bytes)
+		}
+		return r.store.Delete(event.Object)
+	case watch.Bookmark:
+		if b, ok := r.store.(store.Bookmarker); ok {
+			return b.Bookmark(event.ResourceVersion)
+		}
+	}
+	return nil
 }
 
 // skipped counts an event or object that puts the copy in doubt, and shows it.

@@ -3,8 +3,8 @@ package store
 import "iter"
 
 // Store is what a reflector writes into. Anything may implement it; the interface is frozen and
-// never grows. A store may also be a [Bookmarker] and a [Snapshotter]: the reflector finds out by
-// type assertion.
+// never grows. A store may also be a [Bookmarker], a [Sized] and a [Snapshotter]: the reflector
+// finds out by type assertion.
 //
 // One reflector calls one method at a time. Objects are handed over: the store may keep them, and
 // neither side modifies them afterwards. An error means that the store did not take the change; the
@@ -32,6 +32,15 @@ type Store[T Object] interface {
 type Bookmarker interface {
 	// Bookmark says that the store holds the effects of everything up to resourceVersion.
 	Bookmark(resourceVersion string) error
+}
+
+// Sized is a store that bounds what it keeps in bytes, such as a watch cache. Its methods take the
+// place of Add, Update and Delete if the source knows how many bytes the object had on the wire.
+type Sized[T Object] interface {
+	// PutSized does what Add and Update do.
+	PutSized(obj T, bytes int) error
+	// DeleteSized does what Delete does.
+	DeleteSized(obj T, bytes int) error
 }
 
 // Snapshotter has its content as snapshots: [Indexer], informers, watch caches and undelta stores
