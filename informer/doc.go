@@ -30,15 +30,18 @@
 //  3. A handler that is less than a ring behind ([WithRing]) is told every change that the watch
 //     brought, in the server's order over all objects. That includes the final state of a deletion.
 //  4. A handler that falls further behind is told the difference per object, in no order between
-//     objects. The only cost is the memory of its snapshot: at most the collection once more, for
-//     however long.
+//     objects: updates are merged, but lives are not. Each object that was created or deleted
+//     meanwhile is Added once and Deleted once, in the order of its key. The cost is the memory of
+//     its snapshot, at most the collection once more, and of the deletions since, which all
+//     handlers share: the last 16 rings of them. Of what was created and deleted before those, the
+//     handler is not told; [HandlerStatus] counts that as Incomplete, and the log says it once.
 //  5. An object that was deleted and created again under its key is Deleted and Added, even if no
-//     watch saw the deletion. An event inferred from two states, after a relist or by falling
-//     behind, is marked Missed.
+//     watch saw the deletion. An event of a difference, after a relist or by falling behind, is
+//     marked Missed. A deletion that the server told is marked Final, and has the final state.
 //  6. [Handler.Remove] returns after the handler has returned for the last time, and Run after
 //     everything that it started has ended.
-//  7. A handler's panic ends Run with an error that names the handler; with [WithIsolation] it ends
-//     that handler alone.
+//  7. A handler's panic is logged at once and ends Run with an error that names the handler; with
+//     [WithIsolation] it ends that handler alone.
 //
 // # Read your own writes
 //

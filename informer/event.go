@@ -12,18 +12,22 @@ import (
 type Event[T store.Object] struct {
 	// Key is "namespace/name", or "name" in cluster scope, as [store.Key] makes it.
 	Key string
-	// Old is the object before: nil in Added, the last state in Deleted. For a deletion it comes
-	// from the server's DELETED event, and is newer than the state told last; with Missed, it is
-	// the state told last. Objects are shared and read-only.
+	// Old is the object before: nil in Added, the last state in Deleted. With Final, it comes from
+	// the server's DELETED event and is newer than the state told last; otherwise it is the state
+	// told last. Objects are shared and read-only.
 	Old T
 	// New is the object now: nil in Deleted, never nil otherwise.
 	New  T
 	Type EventType
 	// Initial marks the handler's own initial list: the objects that existed when it began.
 	Initial bool
-	// Missed marks an event inferred from two states, after a relist or because the handler fell
-	// behind. An update may then stand for several, and the final state of a deletion is not known.
+	// Missed marks an event of a difference between two states, after a relist or because the
+	// handler fell behind. An update may then stand for several, and events of different objects
+	// have no order.
 	Missed bool
+	// Final marks a deletion that the server told: Old is the object's final state. A handler that
+	// fell behind is told the final state as well, with Missed.
+	Final bool
 }
 
 // Object is New, or the last state of a deleted object. It is never nil.

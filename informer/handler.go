@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -27,6 +29,7 @@ type Handler[T store.Object] struct {
 	remove  func(*Handler[T])
 	over    context.Context // ends with the informer's Run; the cause is Run's error
 	idle    func() error    // an error if Run has not been called
+	log     func() logr.Logger
 
 	halted  chan struct{}
 	halt    func() // closes halted, once
@@ -39,6 +42,8 @@ type Handler[T store.Object] struct {
 	since     atomic.Int64  // ring time: no older change awaits the handler's return
 	delivered atomic.Uint64
 	diffs     atomic.Uint64
+
+	incomplete atomic.Uint64 // differences from which lives are missing
 
 	// Used only by the delivering goroutine.
 	reader *reader[T] // nil before it begins
@@ -116,7 +121,7 @@ func (h *Handler[T]) Remove() { h.remove(h); <-h.done }
 func (h *Handler[T]) Halt() { h.remove(h) }
 
 // run delivers events until the handler is halted.
-func (h *Handler[T]) run(fail func(error)) {
+func (h *Handler[T]) run(fail func(*PanicError)) {
 	defer close(h.done)
 	guarded(func() {
 		for e := range h.events {
@@ -126,7 +131,7 @@ func (h *Handler[T]) run(fail func(error)) {
 	}, func(p PanicError) {
 		p.Handler, p.Type, p.Key = h.name, h.now.Type, h.now.Key
 		h.err = &p
-		fail(h.err)
+		fail(&p)
 	})
 }
 
@@ -292,7 +297,11 @@ func (h *Handler[T]) tellEvents(yield func(Event[T]) bool, got reading[T]) bool 
 func (h *Handler[T]) tellDifference(yield func(Event[T]) bool, got reading[T]) bool {
 	h.diffs.Add(1)
 	count := 0
-	for e := range got.before.until(got.state) {
+	if !got.complete && h.incomplete.Add(1) == 1 {
+		h.log().Info("A handler fell so far behind that it is not told of some short-lived objects: "+
+			"make it quicker, or raise WithRing", "handler", h.name)
+	}
+	for e := range got.before.until(got.deaths, got.state) {
 		if h.isHalted() || !yield(e) {
 			return false
 		}
@@ -315,7 +324,7 @@ func (h *Handler[T]) isHalted() bool {
 
 // status is called by any goroutine.
 func (h *Handler[T]) status() HandlerStatus {
-	s := HandlerStatus{Name: h.name, Unnamed: h.options.name == "", Lag: h.Lag(), Delivered: h.delivered.Load(), Differences: h.diffs.Load()}
+	s := HandlerStatus{Name: h.name, Unnamed: h.options.name == "", Lag: h.Lag(), Delivered: h.delivered.Load(), Differences: h.diffs.Load(), Incomplete: h.incomplete.Load()}
 	select {
 	case <-h.synced:
 		s.Synced = true

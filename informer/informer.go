@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -39,6 +41,7 @@ type shared[T store.Object] struct {
 	unnamed  int                     // the count of names by number
 	fail     context.CancelCauseFunc // ends Run; set while it runs
 	failure  error                   // the first panic, or the error that ended Run
+	log      logr.Logger             // of Run
 	drift    Drift                   // of the last successful verification
 	driftErr error                   // of the last verification
 
@@ -91,14 +94,15 @@ func newShared[T store.Object](optionList []Option) *shared[T] {
 // begins no event after the end of ctx.
 //
 // It fails at once on bad options or a second call. If a handler, or the function of
-// [WithVerification], panics, it fails with a *[PanicError]. Otherwise it fails as
+// [WithVerification], panics, it fails with a *[PanicError]. The panic is logged with its stack at
+// once, while Run waits for the other handlers. Otherwise it fails as
 // [reflector.Reflector.Run] does.
 func (i *Informer[T]) Run(ctx context.Context) error { return i.run(ctx) }
 
 func (i *shared[T]) run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	if err := i.begin(fail); err != nil {
+	if err := i.begin(ctx, fail); err != nil {
 		return err
 	}
 	if i.options.verify > 0 {
@@ -113,7 +117,7 @@ func (i *shared[T]) run(ctx context.Context) error {
 	return i.failure
 }
 
-func (i *shared[T]) begin(fail context.CancelCauseFunc) error {
+func (i *shared[T]) begin(ctx context.Context, fail context.CancelCauseFunc) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.phase != idle {
@@ -125,6 +129,7 @@ func (i *shared[T]) begin(fail context.CancelCauseFunc) error {
 	}
 	i.phase = running
 	i.fail = fail
+	i.log = reflector.Logger[T](ctx, i.options.reflector...)
 	for _, h := range i.handlers {
 		if !h.started { // a loop over Events is already started
 			i.startLocked(h)
@@ -185,6 +190,13 @@ func (i *shared[T]) isIdle() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.phase == idle
+}
+
+// logger is only for goroutines that Run started, and for those that wait for it.
+func (i *shared[T]) logger() logr.Logger {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.log
 }
 
 // notRun names the Run that was not called: the informer's or the set's.
@@ -283,7 +295,7 @@ func (i *shared[T]) Events(ctx context.Context, optionList ...HandlerOption) ite
 
 func (i *shared[T]) newHandler(optionList []HandlerOption) *Handler[T] {
 	h := &Handler[T]{
-		ring: i.journal.ring, remove: i.forget, over: i.over,
+		ring: i.journal.ring, remove: i.forget, over: i.over, log: i.logger,
 		idle: func() error {
 			if i.isIdle() {
 				return i.notRun()
@@ -313,7 +325,8 @@ func (i *shared[T]) enlistLocked(h *Handler[T]) {
 func (i *shared[T]) startLocked(h *Handler[T]) {
 	h.started = true
 	i.running.Go(func() {
-		h.run(func(err error) {
+		h.run(func(err *PanicError) {
+			i.logger().Error(err, "A handler has panicked", "handler", h.name, "stack", string(err.Stack))
 			if !h.options.isolated {
 				i.failed(err)
 			}

@@ -75,7 +75,7 @@ func (j *journal[T]) remove(obj T, final func(held T) Event[T]) error {
 		return nil
 	}
 	e := final(c.Old)
-	e.Key, e.Type = c.Key, Deleted
+	e.Key, e.Type, e.Final = c.Key, Deleted, !e.Missed
 	j.ring.addLocked(noted[T]{told: told[T]{Event: e}, had: c.Old})
 	return nil
 }
@@ -86,21 +86,25 @@ func (j *journal[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	if j.ring.filled { // otherwise no reader has begun
 		before = j.objects.Snapshot()
 	}
-	j.ring.pin(&before)
+	lagging := j.ring.pin(&before)
 	if err := j.objects.Replace(items, resourceVersion); err != nil {
 		j.ring.pin(nil)
 		return err
 	}
 	var changes []noted[T]
+	var deleted []Event[T]
 	count := 0
 	if j.ring.filled {
 		for e := range difference(before, j.objects.Snapshot()) {
 			if count++; count <= j.ring.changes.Cap() {
 				changes = append(changes, noted[T]{told: told[T]{Event: e}, had: e.Old})
 			}
+			if lagging && e.Type == Deleted {
+				deleted = append(deleted, e)
+			}
 		}
 	}
-	j.ring.replace(before, changes, count)
+	j.ring.replace(before, changes, count, deleted)
 	return nil
 }
 

@@ -39,21 +39,36 @@ type follower struct {
 	reader  *reader[*corev1.Pod]
 	held    map[string]*corev1.Pod
 	next    uint64
+
+	lives map[string]string // by key: the UIDs that were told as added and deleted, in order
+	short int               // the objects of which nothing but their death was in the ring
+}
+
+// live notes the beginning or the end of a life.
+func live(lives map[string]string, e Event[*corev1.Pod]) {
+	switch e.Type {
+	case Added:
+		lives[e.Key] += " +" + string(e.New.UID)
+	case Deleted:
+		lives[e.Key] += " -" + string(e.Old.UID)
+	}
 }
 
 func follow(t *testing.T, j *journal[*corev1.Pod]) *follower {
 	rd, first, ok := j.ring.begin()
 	require.True(t, ok)
-	return &follower{j, rd, maps.Collect(first.state.All()), first.next}
+	return &follower{journal: j, reader: rd, held: maps.Collect(first.state.All()), next: first.next, lives: map[string]string{}}
 }
 
 // catchUp reads, and reports whether some changes were evicted. An event begins with what was told
-// last; only a deletion that was seen may bring a newer state of the same object.
-func (f *follower) catchUp(t *testing.T, whole bool) (evicted bool) {
+// last; only a deletion that was seen may bring a newer state of the same object. It is complete if
+// every life was told.
+func (f *follower) catchUp(t *testing.T, whole bool) (evicted, complete bool) {
 	got := f.journal.ring.read(f.reader, nil, whole)
 	apply := func(e Event[*corev1.Pod]) {
 		last := f.held[e.Key]
-		if e.Type == Deleted && !e.Missed {
+		live(f.lives, e)
+		if e.Type == Deleted && e.Final {
 			require.Equal(t, last.UID, e.Old.UID)
 		} else {
 			require.Same(t, last, e.Old)
@@ -68,8 +83,12 @@ func (f *follower) catchUp(t *testing.T, whole bool) (evicted bool) {
 	}
 	if got.evicted {
 		require.Empty(t, got.events)
-		for e := range got.before.until(got.state) {
+		now := maps.Collect(got.state.All())
+		for e := range got.before.until(got.deaths, got.state) {
 			require.True(t, e.Missed)
+			if e.Type == Added && len(got.deaths) > 0 && e.New != now[e.Key] {
+				f.short++
+			}
 			apply(e)
 		}
 	} else {
@@ -79,11 +98,12 @@ func (f *follower) catchUp(t *testing.T, whole bool) (evicted bool) {
 		require.Equal(t, maps.Collect(got.state.All()), f.held)
 	}
 	f.next = got.next
-	return got.evicted
+	return got.evicted, !got.evicted || got.complete
 }
 
 // TestReadersAtAnyDistance: readers begin, read, lag and leave at random. Each knows the store's
-// content after each reading, and is told every change if it lags less than a ring.
+// content after each reading, and is told every change if it lags less than a ring. Beyond that, it
+// is told of every object that was added and deleted, unless it lags more than the deaths reach.
 func TestReadersAtAnyDistance(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -92,12 +112,16 @@ func TestReadersAtAnyDistance(t *testing.T) {
 		j := newJournal[*corev1.Pod](capacity)
 		require.NoError(t, j.Replace(store.Items(storetest.Pod("p0", 1)), store.At("1")))
 		var followers []*follower
-		evictions, readings := 0, 0
+		evictions, readings, short, incomplete := 0, 0, 0, 0
+		truth := map[string]string{} // as follower.lives
 		for version := 2; version < 4000; version++ {
 			pod := storetest.Pod(fmt.Sprintf("p%d", random.IntN(12)), version)
-			if random.IntN(4) == 0 {
+			if held, there := j.Get("ns/" + pod.Name); there && random.IntN(4) > 0 {
+				pod.UID = held.UID
+			} else {
 				pod.UID = types.UID(fmt.Sprint("uid", version))
 			}
+			before := j.Snapshot()
 			switch random.IntN(60) {
 			case 0:
 				items := []*corev1.Pod{pod}
@@ -122,13 +146,22 @@ func TestReadersAtAnyDistance(t *testing.T) {
 					require.NoError(t, j.drop(held, true))
 				}
 			}
+			for e := range difference(before, j.Snapshot()) {
+				live(truth, e)
+			}
 			for i, f := range followers {
 				if random.IntN(1+i*capacity) > 0 {
 					continue // the later ones lag more
 				}
 				behind := j.ring.changes.Next() - f.next
-				evicted := f.catchUp(t, random.IntN(4) == 0)
+				evicted, complete := f.catchUp(t, random.IntN(4) == 0)
 				readings++
+				if complete {
+					require.Equal(t, truth, f.lives)
+				} else {
+					incomplete++
+					f.lives = maps.Clone(truth)
+				}
 				if evicted {
 					evictions++
 				}
@@ -136,16 +169,26 @@ func TestReadersAtAnyDistance(t *testing.T) {
 				require.Equal(t, maps.Collect(j.Snapshot().All()), f.held)
 			}
 			if random.IntN(40) == 0 {
-				followers = append(followers, follow(t, j))
+				f := follow(t, j)
+				f.lives = maps.Clone(truth)
+				followers = append(followers, f)
 			}
 			if len(followers) > 6 {
 				i := random.IntN(len(followers))
 				j.ring.leave(followers[i].reader)
+				short += followers[i].short
 				followers = slices.Delete(followers, i, i+1)
 			}
 		}
 		require.Greater(t, evictions, 50)
 		require.Greater(t, readings-evictions, 50)
+		require.Greater(t, short, 50, "objects that lived while a reader lagged")
+		require.Greater(t, evictions-incomplete, 50)
+		for _, f := range followers {
+			j.ring.leave(f.reader)
+		}
+		require.Zero(t, j.ring.behind)
+		require.Empty(t, j.ring.deaths.list)
 	}
 }
 

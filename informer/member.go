@@ -23,6 +23,8 @@ type Member[T store.Object] struct {
 	done      chan struct{}    // closed when its reflector has ended
 	ended     error            // its reflector's error, once done is closed
 	gone      chan struct{}    // closed when it has left the union
+	over      context.Context  // ends with the union's Run, and when it is removed
+	leave     context.CancelFunc
 
 	// Guarded by the union's lock.
 	stop       context.CancelFunc // nil before its start
@@ -105,6 +107,7 @@ func (m *Member[T]) Remove() {
 		return
 	}
 	m.leaving = true
+	m.leave()
 	stop := m.stop
 	if stop == nil { // Run has not started it, and will not
 		u.forgetLocked(m)
@@ -126,6 +129,7 @@ func (u *members[T]) forgetLocked(m *Member[T]) {
 		_ = u.dropLocked(m, obj, none, false) // cannot fail: the object has a name
 	}
 	u.all = slices.DeleteFunc(u.all, func(other *Member[T]) bool { return other == m })
+	u.ageLocked()
 	u.settleLocked()
 }
 
@@ -214,12 +218,8 @@ func (p *part[T]) Bookmark(resourceVersion string) error {
 	return err
 }
 
-// reachedLocked notes the member's version. The union's store must have the change before, since
-// complete reports that version.
-func (p *part[T]) reachedLocked() {
-	p.version = p.held.ResourceVersion()
-	p.union.journal.ring.changed.Broadcast()
-}
+// reachedLocked notes the member's version, after the union's store has the change.
+func (p *part[T]) reachedLocked() { p.union.reachedLocked(p.Member, p.held.ResourceVersion()) }
 
 // observed reports the failures of a source.
 func observed[T store.Object](source listwatch.ListerWatcher[T], failed func()) listwatch.ListerWatcher[T] {

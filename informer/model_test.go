@@ -42,7 +42,7 @@ func (f *follower) handle(e podEvent) {
 	id := e.Key + string(e.Object().UID)
 	version, err := strconv.Atoi(e.Object().ResourceVersion)
 	assert.NoError(f.t, err)
-	if e.Type == informer.Redelivered || e.Type == informer.Deleted && e.Missed {
+	if e.Type == informer.Redelivered || e.Type == informer.Deleted && !e.Final {
 		assert.Equal(f.t, f.order[id], version)
 	} else {
 		assert.Greaterf(f.t, version, f.order[id], "%s %s goes back", e.Type, e.Key)
@@ -76,7 +76,7 @@ func (f *follower) apply(e podEvent) {
 		assert.Truef(f.t, held, "%s is deleted but was not there", e.Key)
 		assert.Nil(f.t, e.New)
 		assert.Equal(f.t, last.UID, e.Old.UID)
-		if e.Missed {
+		if !e.Final {
 			assert.Same(f.t, last, e.Old)
 		}
 		delete(f.held, e.Key)

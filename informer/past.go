@@ -3,6 +3,7 @@ package informer
 import (
 	"iter"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -21,21 +22,74 @@ func (p *past[T]) undo(change *noted[T]) {
 	}
 }
 
-// until yields the events that turn p into now, as [difference] does.
-func (p *past[T]) until(now store.Snapshot[T]) iter.Seq[Event[T]] {
+// at is the object that the state has under key, or the zero T.
+func (p *past[T]) at(key string) T {
+	obj, known := p.was[key]
+	if !known {
+		obj, _ = p.later.Get(key)
+	}
+	return obj
+}
+
+// until yields the events that turn p into now. First come the deaths in between, in their order.
+// An object that was also created in between is Added before it is Deleted. Then come the changes
+// of what is left, as [difference] tells them.
+func (p *past[T]) until(deaths []death[T], now store.Snapshot[T]) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
+		dead := map[string]bool{} // the keys whose object was told as Deleted
+		for i := range deaths {
+			var held T
+			if key := deaths[i].Key; !dead[key] {
+				held, dead[key] = p.at(key), true
+			}
+			if !deaths[i].after(held, yield) {
+				return
+			}
+		}
 		for e := range difference(p.later, now) {
-			if _, known := p.was[e.Key]; !known && !yield(e) {
+			if _, known := p.was[e.Key]; !known && !dead[e.Key] && !yield(e) {
 				return
 			}
 		}
 		for key, old := range p.was {
 			obj, _ := now.Get(key)
-			if !infer(store.Change[T]{Key: key, Old: old, New: obj}, yield) {
+			if !dead[key] && !infer(store.Change[T]{Key: key, Old: old, New: obj}, yield) {
+				return
+			}
+		}
+		for key := range dead {
+			obj, _ := now.Get(key)
+			if !infer(store.Change[T]{Key: key, New: obj}, yield) {
 				return
 			}
 		}
 	}
+}
+
+// after yields the events that lead from held to the deletion.
+func (d *death[T]) after(held T, yield func(Event[T]) bool) bool {
+	var none T
+	// The deletion of the held life was not told, or is forgotten.
+	if !pointer.None(held) && !sameLife(held, d.had) {
+		if !infer(store.Change[T]{Key: d.Key, Old: held}, yield) {
+			return false
+		}
+		held = none
+	}
+	// A known object's last update is told only if the deletion does not bring a newer state.
+	if pointer.None(held) || !d.Final {
+		if !infer(store.Change[T]{Key: d.Key, Old: held, New: d.had}, yield) {
+			return false
+		}
+	}
+	e := d.Event
+	e.Missed = true
+	return yield(e)
+}
+
+// sameLife reports whether two states are of one object.
+func sameLife[T store.Object](a, b T) bool {
+	return !pointer.None(a) && !pointer.None(b) && a.GetUID() == b.GetUID()
 }
 
 // difference yields the events that turn before into after. Each key comes once, or as a deletion

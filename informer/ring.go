@@ -38,7 +38,9 @@ type sharedRing[T store.Object] struct {
 	listed  uint64 // the number of the last list in the state
 
 	readers []*reader[T]
-	slowest uint64 // no reader without a past has a next change before this one
+	slowest uint64    // no reader without a past has a next change before this one
+	behind  int       // the number of readers with a past
+	deaths  deaths[T] // those that the ring evicted while a reader was behind
 
 	// Changes that every reader has read release their objects. Otherwise a deleted Secret, or many
 	// old states of a large object, would live until the ring is full.
@@ -89,7 +91,11 @@ type reader[T store.Object] struct {
 type reading[T store.Object] struct {
 	events  []told[T]
 	evicted bool
-	before  past[T] // if evicted
+
+	// Set if evicted.
+	before   past[T]
+	deaths   []death[T] // between the two states
+	complete bool       // deaths has all of them
 
 	state store.Snapshot[T] // the state now, if evicted or asked for
 	next  uint64            // the number of the first change that is not in the reading
@@ -97,7 +103,10 @@ type reading[T store.Object] struct {
 }
 
 func newSharedRing[T store.Object](capacity int, objects *store.Indexer[T]) *sharedRing[T] {
-	return &sharedRing[T]{changes: ring.New[noted[T]](capacity), epoch: time.Now(), objects: objects}
+	return &sharedRing[T]{
+		changes: ring.New[noted[T]](capacity), epoch: time.Now(), objects: objects,
+		deaths: deaths[T]{limit: deathsPerRing * capacity},
+	}
 }
 
 func (r *sharedRing[T]) now() time.Duration { return time.Since(r.epoch) }
@@ -153,6 +162,7 @@ func (r *sharedRing[T]) rememberLocked(end uint64, later func() store.Snapshot[T
 		case rd.next >= end:
 			r.slowest = min(r.slowest, rd.next)
 		default:
+			r.behind++
 			if rd.past = pasts[rd.next]; rd.past != nil {
 				continue
 			}
@@ -196,16 +206,18 @@ func (r *sharedRing[T]) stateLocked() store.Snapshot[T] {
 	return r.objects.Snapshot()
 }
 
-// pin makes state the present one for all readers, until replace.
-func (r *sharedRing[T]) pin(state *store.Snapshot[T]) {
+// pin makes state the present one for all readers, until replace. It reports whether a reader lags:
+// none begins to lag before replace.
+func (r *sharedRing[T]) pin(state *store.Snapshot[T]) (lagging bool) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.pinned = state
-	r.mu.Unlock()
+	return r.caughtUp < len(r.readers)
 }
 
 // replace notes a list, which made count changes. changes has them all, unless the ring cannot hold
-// them; before is the state before the list.
-func (r *sharedRing[T]) replace(before store.Snapshot[T], changes []noted[T], count int) {
+// them; before is the state before the list. deleted has the list's deletions if a reader lags.
+func (r *sharedRing[T]) replace(before store.Snapshot[T], changes []noted[T], count int, deleted []Event[T]) {
 	at := r.now()
 	r.beginWrite()
 	defer r.endWrite()
@@ -218,6 +230,12 @@ func (r *sharedRing[T]) replace(before store.Snapshot[T], changes []noted[T], co
 		}
 	} else {
 		r.rememberLocked(math.MaxUint64, func() store.Snapshot[T] { return before }, nil)
+		if skipped := r.changes.Next(); r.caughtUp < len(r.readers) {
+			for n := r.changes.First(); n < skipped; n++ {
+				r.buryLocked(n)
+			}
+			r.deaths.add(r.newbornLocked(deleted, skipped)...)
+		}
 		r.changes.Skip(uint64(count))
 		r.caughtUp = 0
 	}
@@ -227,6 +245,9 @@ func (r *sharedRing[T]) replace(before store.Snapshot[T], changes []noted[T], co
 }
 
 func (r *sharedRing[T]) noteLocked(n noted[T]) {
+	if r.behind > 0 && r.changes.Full() {
+		r.buryLocked(r.changes.First())
+	}
 	r.changes.Add(n)
 	r.caughtUp = 0
 }
@@ -264,6 +285,7 @@ func (r *sharedRing[T]) leave(rd *reader[T]) {
 	r.readers[rd.place].place = rd.place
 	r.readers[last] = nil
 	r.readers = r.readers[:last]
+	r.caughtUpLocked(rd)
 	if rd.next == r.changes.Next() {
 		r.caughtUp--
 	}
@@ -278,6 +300,7 @@ func (r *sharedRing[T]) read(rd *reader[T], into []told[T], whole bool) reading[
 	got := reading[T]{events: into, next: r.changes.Next(), at: r.now()}
 	if rd.next < r.changes.First() {
 		got.evicted, got.before = true, *rd.past
+		got.deaths, got.complete = r.deathsLocked(rd.next)
 	} else {
 		got.events = slices.Grow(into, int(got.next-rd.next))
 		for n := rd.next; n < got.next; n++ { // what else the ring has takes as much space again
@@ -290,7 +313,8 @@ func (r *sharedRing[T]) read(rd *reader[T], into []told[T], whole bool) reading[
 	if rd.next < r.changes.Next() {
 		r.caughtUp++
 	}
-	rd.next, rd.past = got.next, nil
+	rd.next = got.next
+	r.caughtUpLocked(rd)
 	r.letGoLocked()
 	return got
 }

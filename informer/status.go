@@ -33,6 +33,9 @@ type HandlerStatus struct {
 	Delivered uint64
 	// Differences counts how often the handler fell behind the ring and was told a difference.
 	Differences uint64
+	// Incomplete counts the differences from which short lives are missing: more objects were
+	// deleted while the handler was behind than are kept for it. See the package's guarantees.
+	Incomplete uint64
 	// Err is the *[PanicError] with which the handler ended; nil if it did not panic.
 	Err error
 }

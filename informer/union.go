@@ -38,9 +38,12 @@ import (
 //   - A handler's initial list is complete once each member at the start is synced or has failed
 //     once. So a refused member delays no handler. [Union.WaitSynced] and [Union.Ready] ask for all
 //     members, and name those that are not synced or ready.
-//   - The snapshot's resource version is the newest of any member. WaitFor returns once the union
-//     has the object, or all members have reached its version. WaitForDeletion and
-//     WaitForResourceVersion wait for all members.
+//   - The snapshot's resource version is one that all members have reached, and the snapshot may
+//     have newer objects of some. A watch from it loses no event. It is empty until all members
+//     have listed, and goes back if a member is added.
+//   - WaitFor returns once the union has the object, or all members have reached its version.
+//     WaitForDeletion and WaitForResourceVersion wait for all members. [Member.WaitFor] and
+//     [Member.WaitForDeletion] wait for one.
 //   - [Informer.Status] aggregates the members; its error is the first failing member's.
 //     [Union.Members] has each of them.
 //
@@ -57,8 +60,11 @@ func NewUnion[T store.Object](optionList ...Option) *Union[T] {
 	if i.options.verify > 0 {
 		i.optionErr = errors.Join(i.optionErr, fmt.Errorf("informer: WithVerification: %w", errUnionVerify))
 	}
-	all := &members[T]{journal: i.journal, options: i.options.reflector, synced: make(chan struct{}), lost: newObituaries()}
+	all := &members[T]{
+		journal: i.journal, options: i.options.reflector, over: i.over, synced: make(chan struct{}), lost: newObituaries(),
+	}
 	i.copier, i.complete = all, all.complete
+	i.journal.objects.SetResourceVersion("") // members have their own: see reachedLocked
 	return &Union[T]{shared: i, members: all}
 }
 
@@ -86,14 +92,16 @@ func (u *Union[T]) Members() []CopyStatus {
 type members[T store.Object] struct {
 	journal *journal[T]
 	options []reflector.Option
-	synced  chan struct{} // closed once all members are synced
+	over    context.Context // ends with Run
+	synced  chan struct{}   // closed once all members are synced
 
 	mu      sync.Mutex // guards what follows, and writing into the journal
 	phase   phase
 	start   func(*Member[T]) // set while Run runs
 	all     []*Member[T]
-	whole   bool // synced is closed
-	filled  bool // handlers may begin
+	slowest *Member[T] // the one with the union's version; nil without members
+	whole   bool       // synced is closed
+	filled  bool       // handlers may begin
 	lost    *obituaries
 	running sync.WaitGroup
 }
@@ -144,7 +152,9 @@ func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Membe
 			return nil, fmt.Errorf("informer: add member %q: the union has a member of that name: remove it first", name)
 		}
 	}
+	m.over, m.leave = context.WithCancel(u.over)
 	u.all = append(u.all, m)
+	u.ageLocked()
 	if u.phase == running {
 		u.start(m)
 	}
@@ -217,18 +227,36 @@ func (u *members[T]) dropLocked(from *Member[T], last, final T, missed bool) err
 func (u *members[T]) complete() (resourceVersion, who string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	who = "the union"
-	first := true
+	if u.slowest == nil {
+		return "", "the union"
+	}
+	return u.slowest.version, fmt.Sprintf("member %q", u.slowest.name)
+}
+
+// reachedLocked notes the version of a member. The store must have the change before, since it then
+// states that version, if no member is slower.
+func (u *members[T]) reachedLocked(m *Member[T], resourceVersion string) {
+	m.version = resourceVersion
+	if m == u.slowest || !older(u.slowest.version, resourceVersion) {
+		u.ageLocked() // asks all members, so it is not done for each event
+	}
+	u.journal.ring.changed.Broadcast()
+}
+
+// ageLocked finds the slowest member, and gives the store its version. A member that is leaving
+// counts until its objects are gone: they are as old as it is.
+func (u *members[T]) ageLocked() {
+	u.slowest = nil
+	resourceVersion := ""
 	for _, m := range u.all {
-		if m.leaving || !first && m.version != "" && !older(m.version, resourceVersion) {
-			continue
+		if u.slowest == nil || m.version == "" || older(m.version, resourceVersion) {
+			u.slowest, resourceVersion = m, m.version
 		}
-		first = false
-		if resourceVersion, who = m.version, fmt.Sprintf("member %q", m.name); m.version == "" {
+		if resourceVersion == "" {
 			break
 		}
 	}
-	return resourceVersion, who
+	u.journal.objects.SetResourceVersion(resourceVersion)
 }
 
 func (u *members[T]) Synced() <-chan struct{} { return u.synced }

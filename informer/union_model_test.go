@@ -198,6 +198,23 @@ func (m *unionModel) check() {
 	}
 }
 
+// checkVersion compares a snapshot with the version that it states: each object of a member's scope
+// that has not changed since that version is there.
+func (m *unionModel) checkVersion() {
+	now := m.union.Snapshot()
+	complete, _ := strconv.Atoi(now.ResourceVersion()) // zero while a member has no list
+	for scope := range m.members {
+		for key, pod := range m.matching(scope) {
+			version, err := strconv.Atoi(pod.ResourceVersion)
+			require.NoError(m.t, err)
+			if held, there := now.Get(key); version <= complete {
+				require.Truef(m.t, there, "%s at %d is missing in a snapshot that is complete up to %d", key, version, complete)
+				require.Equal(m.t, pod.ResourceVersion, held.ResourceVersion, key)
+			}
+		}
+	}
+}
+
 // TestUnionModel compares a union with a naive one under random changes, members and faults.
 func TestUnionModel(t *testing.T) {
 	for range 12 {
@@ -223,6 +240,7 @@ func runUnionModel(t *testing.T, seed uint64) {
 	stop := start(t, m.union)
 	for range 250 {
 		m.step()
+		m.checkVersion()
 		time.Sleep(time.Duration(m.random.IntN(300)) * time.Millisecond) // simulated time
 		if t.Failed() {
 			return

@@ -372,3 +372,32 @@ func TestNoMethodExistsToFail(t *testing.T) {
 	_, verifies = any((*informer.Lease[*corev1.Pod])(nil)).(verifier)
 	require.True(t, verifies)
 }
+
+// TestWaitForOneMember: the wait for a member's object is not one for the others, and ends with the
+// member.
+func TestWaitForOneMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := newPods(t)
+		u := informer.NewUnion[*corev1.Pod]()
+		a := join(t, u, "a", inNamespace(pods, "a"))
+		slow := inNamespace(pods, "b")
+		b := join(t, u, "b", slow)
+		start(t, u)
+		require.NoError(t, u.WaitSynced(t.Context()))
+		goOn := slow.holdUp()
+		x, y := createPod(pods, "a", "x"), createPod(pods, "b", "y")
+		pods.Remove(x)
+		require.NoError(t, a.WaitFor(t.Context(), x), "its deletion is a later state")
+		require.NoError(t, a.WaitForDeletion(t.Context(), x))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorContains(t, u.WaitForDeletion(ctx, x), `member "b" is at version`)
+		require.ErrorContains(t, b.WaitFor(ctx, y), `member "b" is at version`)
+		goOn()
+		require.NoError(t, b.WaitFor(t.Context(), y))
+		later := y.DeepCopy()
+		later.ResourceVersion = "99"
+		time.AfterFunc(time.Second, b.Remove)
+		require.ErrorIs(t, b.WaitFor(t.Context(), later), informer.ErrStopped)
+	})
+}
