@@ -26,15 +26,16 @@
 //     query pays for a change, and an unused index costs nothing. Each index holds the snapshot of
 //     its last query, at most the collection once more.
 //  2. Another UID under a key is OnDelete and OnAdd. In client-go it is an OnUpdate.
-//  3. A deletion inferred from a relist, or because the handler fell behind, is a
-//     cache.DeletedFinalStateUnknown with the last state seen, as in client-go. Its Obj is never
-//     nil.
+//  3. A deletion inferred from a relist is a cache.DeletedFinalStateUnknown with the last state
+//     seen, as in client-go. Its Obj is never nil. A handler that falls behind is told each object
+//     that lived by OnAdd and OnDelete, but not each update; see package informer for the bound.
 //  4. GetStore and GetIndexer can be written at any time, as tests do. As in client-go, a key's
 //     next event and the next list override a write. But the informer never sees it. The key's
 //     next event has the server's state as the old one, and a list removes a written object
 //     without OnDelete. An indexer made of a [store.Store] writes into that store.
 //  5. A handler that panics ends the process by way of Run, as in client-go: Run panics with the
-//     handler's value, and logs the handler's name and stack before. If the informer is run by its
+//     handler's value at once, without waiting for other handlers. The handler's name and stack are
+//     logged before. If the informer is run by its
 //     own Run instead, that Run returns an *[informer.PanicError]. Without runtime.ReallyCrash the
 //     panic is logged, and the handler goes on with its next event after a second.
 //
@@ -42,7 +43,8 @@
 //
 // SetWatchErrorHandler, SetWatchErrorHandlerWithContext and SetTransform need the source, so they
 // fail on an informer that is already made, and name a replacement. A watch error handler gets a
-// real *cache.Reflector that is idle: it has a name and a type for the log. HandlerOptions.Logger
-// logs a panic that runtime.ReallyCrash lets pass, and nothing else. GetController returns the
-// informer itself.
+// real *cache.Reflector that is idle: it has a name and a type for the log. It hears of failed
+// lists and refused watches, not for what is retried anyway: see [WithWatchErrors].
+// HandlerOptions.Logger logs a panic that runtime.ReallyCrash lets pass, and nothing else.
+// GetController returns the informer itself.
 package clientgo

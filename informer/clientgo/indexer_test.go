@@ -197,7 +197,7 @@ func TestIndexerErrors(t *testing.T) {
 		"add: got a *v1.Node instead of a *v1.Pod":                  x.Add(&corev1.Node{}),
 		"update: got a <nil> instead of a *v1.Pod":                  x.Update(nil),
 		"replace: got a int instead of a *v1.Pod":                   x.Replace([]any{onNode("ns", "b", ""), 7}, "3"),
-		`add index "node": the name is taken`:                       x.AddIndexers(cache.Indexers{"fine": byNode, "node": byNode}),
+		`add index "node": indexer conflict`:                        x.AddIndexers(cache.Indexers{"fine": byNode, "node": byNode}),
 		`add index "empty": its function is nil`:                    x.AddIndexers(cache.Indexers{"empty": nil}),
 		"add: only its informer writes the store":                   readOnly.Add(onNode("ns", "a", "")),
 		"update: only its informer writes the store":                readOnly.Update(onNode("ns", "a", "")),

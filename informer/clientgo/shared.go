@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -51,7 +52,7 @@ func Union[T store.Object](u *informer.Union[T]) cache.SharedIndexInformer {
 
 func newShared[T store.Object](i copied[T]) *shared[T] {
 	content := &byHand[T]{informer: i}
-	return &shared[T]{informer: i, indexer: newIndexer(content, content.open)}
+	return &shared[T]{informer: i, indexer: newIndexer(content, content.open), panicked: make(chan *informer.PanicError, 1)}
 }
 
 // copied is what informers and unions share.
@@ -97,6 +98,7 @@ type shared[T store.Object] struct {
 	source   *checked     // only for NewInformer
 	errs     *watchErrors // likewise
 	resync   time.Duration
+	panicked chan *informer.PanicError // holds the first one
 }
 
 func (s *shared[T]) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
@@ -126,8 +128,9 @@ func (s *shared[T]) add(handler cache.ResourceEventHandler, every time.Duration,
 		background := klog.Background()
 		log = &background
 	}
-	r := &registration[T]{informer: s.informer, halted: make(chan struct{}), removed: make(chan struct{})}
-	h, err := s.informer.AddHandler(func(e informer.Event[T]) { r.tell(handler, *log, e) }, informer.WithRedelivery(every))
+	r := &registration[T]{informer: s.informer, crash: s.crash, halted: make(chan struct{}), removed: make(chan struct{})}
+	h, err := s.informer.AddHandler(func(e informer.Event[T]) { r.tell(handler, *log, e) },
+		informer.WithRedelivery(resyncPeriod(every)))
 	if errors.Is(err, informer.ErrStopped) {
 		return nil, errStopped
 	}
@@ -138,19 +141,35 @@ func (s *shared[T]) add(handler cache.ResourceEventHandler, every time.Duration,
 	return r, nil
 }
 
+// resyncPeriod is what client-go makes of a period: a negative one means none, and a shorter one
+// than a second would redeliver without a pause.
+func resyncPeriod(every time.Duration) time.Duration {
+	if every <= 0 {
+		return 0
+	}
+	return max(every, time.Second)
+}
+
 // afterPanic is how long a handler that has panicked rests, as in client-go: one that always panics
 // would else flood the log.
 const afterPanic = time.Second
 
 // tell obeys runtime.ReallyCrash: without it, a panic is logged and costs the event only.
 func (r *registration[T]) tell(handler cache.ResourceEventHandler, log klog.Logger, e informer.Event[T]) {
-	if utilruntime.ReallyCrash {
-		tell(handler, e)
-		return
-	}
 	returned := false
 	defer func() {
 		if returned {
+			return
+		}
+		if utilruntime.ReallyCrash {
+			// The informer waits for its other handlers, of which one may be blocked: tell Run.
+			value := recover()
+			r.crash(&informer.PanicError{
+				Handler: fmt.Sprintf("%T", handler), Type: e.Type, Key: e.Key, Value: value, Stack: debug.Stack(),
+			})
+			if value != nil {
+				panic(value)
+			}
 			return
 		}
 		select {
@@ -159,7 +178,9 @@ func (r *registration[T]) tell(handler cache.ResourceEventHandler, log klog.Logg
 		case <-r.informer.Done():
 		}
 	}()
-	defer utilruntime.HandleCrashWithLogger(log)
+	if !utilruntime.ReallyCrash {
+		defer utilruntime.HandleCrashWithLogger(log)
+	}
 	tell(handler, e)
 	returned = true
 }
@@ -168,7 +189,7 @@ func tell[T store.Object](handler cache.ResourceEventHandler, e informer.Event[T
 	switch {
 	case e.Type == informer.Added:
 		handler.OnAdd(e.New, e.Initial)
-	case e.Type == informer.Deleted && e.Missed:
+	case e.Type == informer.Deleted && !e.Final:
 		handler.OnDelete(cache.DeletedFinalStateUnknown{Key: e.Key, Obj: e.Old})
 	case e.Type == informer.Deleted:
 		handler.OnDelete(e.Old)
@@ -200,18 +221,41 @@ func (s *shared[T]) RunWithContext(ctx context.Context) {
 	if s.source != nil {
 		s.source.started.Store(true)
 	}
-	err := s.informer.Run(ctx)
-	var panicked *informer.PanicError
-	if errors.As(err, &panicked) {
-		utilruntime.HandleErrorWithContext(ctx, err, "A handler has panicked", "stack", string(panicked.Stack))
-		if panicked.Value != nil {
-			panic(panicked.Value)
+	if s.errs != nil {
+		s.errs.ctx.Store(&ctx)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.informer.Run(ctx) }()
+	select {
+	case err := <-ended:
+		var panicked *informer.PanicError
+		if errors.As(err, &panicked) {
+			crash(ctx, panicked)
 		}
-		panic(err)
+		if err != nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "The informer has ended")
+		}
+	case panicked := <-s.panicked:
+		// Another handler may be blocked for ever, so nothing is waited for.
+		crash(ctx, panicked)
 	}
-	if err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "The informer has ended")
+}
+
+// crash is called by a handler that has panicked.
+func (s *shared[T]) crash(panicked *informer.PanicError) {
+	select {
+	case s.panicked <- panicked:
+	default: // another one was first
 	}
+}
+
+// crash reports the panic to the program's error handlers, too, as client-go does.
+func crash(ctx context.Context, panicked *informer.PanicError) {
+	utilruntime.HandleErrorWithContext(ctx, panicked, "A handler has panicked", "stack", string(panicked.Stack))
+	if panicked.Value != nil {
+		panic(panicked.Value)
+	}
+	panic(panicked)
 }
 
 // Status has no place in the interface; see [Informer].
@@ -255,6 +299,7 @@ func (s *shared[T]) SetTransform(transform cache.TransformFunc) error {
 // registration is a handler's cache.ResourceEventHandlerRegistration.
 type registration[T store.Object] struct {
 	informer copied[T]
+	crash    func(*informer.PanicError)
 	handler  *informer.Handler[T]
 	once     sync.Once
 	halted   chan struct{} // closed by remove

@@ -205,7 +205,7 @@ func (x *indexer[T]) AddIndexers(more cache.Indexers) error {
 		case values == nil:
 			return fmt.Errorf("clientgo: add index %q: its function is nil", name)
 		case taken && name != cache.NamespaceIndex:
-			return fmt.Errorf("clientgo: add index %q: the name is taken", name)
+			return fmt.Errorf("clientgo: add index %q: indexer conflict: the informer has an index of that name, take another", name)
 		}
 	}
 	for name, values := range more {

@@ -2,6 +2,7 @@ package clientgo_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
@@ -28,6 +30,7 @@ func TestWatchErrorHandler(t *testing.T) {
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, fields ...any) {
 		logged = append(logged, err.Error())
 		require.Contains(t, fields, "*v1.Pod", "client-go's handler names the reflector's type")
+		require.Contains(t, fields, "tributary: *v1.Pod", "and its name")
 	}}
 	defer func() { utilruntime.ErrorHandlers = before }()
 	for name, newInformer := range map[string]func(*fakePods, cache.WatchErrorHandlerWithContext) cache.SharedIndexInformer{
@@ -114,4 +117,116 @@ func TestReallyCrash(t *testing.T) {
 		stop()
 		require.Zero(t, time.Since(began))
 	})
+}
+
+// TestWatchErrorsLikeClientGo: the handler gets the context of RunWithContext, and is told of a
+// refused watch, but not of what client-go's reflector retries by itself.
+func TestWatchErrorsLikeClientGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		pods.Create(onNode("ns", "a", "n1"))
+		pods.NoWatchList(listwatchtest.UntilLifted())
+		shared := clientgo.NewInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, cache.Indexers{})
+		type mark struct{}
+		var told []error
+		require.NoError(t, shared.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+			require.Equal(t, "run's", ctx.Value(mark{}))
+			told = append(told, err)
+		}))
+		running(t, func(ctx context.Context) { shared.RunWithContext(context.WithValue(ctx, mark{}, "run's")) })
+		pods.Server().AwaitWatches(1)
+		pods.Disconnect()
+		time.Sleep(time.Minute)
+		pods.Expire()
+		time.Sleep(time.Minute)
+		busy := pods.Fail(listwatchtest.Watch, apierrors.NewTooManyRequests("busy", 1), listwatchtest.UntilLifted())
+		pods.Disconnect()
+		time.Sleep(time.Minute)
+		busy.Lift()
+		time.Sleep(time.Minute)
+		require.Empty(t, told)
+		refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)
+		pods.Fail(listwatchtest.Watch, refusal, listwatchtest.UntilLifted())
+		pods.Disconnect()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.NotEmpty(t, told)
+		require.True(t, apierrors.IsForbidden(told[0]))
+	})
+}
+
+// TestABrokenListIsTold: a list that fails after some of its items is a failed list.
+func TestABrokenListIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		pods.Create(onNode("ns", "a", "n1"))
+		broken := errors.New("broken")
+		pods.NoWatchList(listwatchtest.UntilLifted())
+		source := listwatch.Intercept(pods.ListerWatcher(),
+			func(_ metav1.ListOptions, list listwatch.List[*corev1.Pod]) listwatch.List[*corev1.Pod] {
+				items := list.Items
+				list.Items = func(yield func(*corev1.Pod, error) bool) {
+					for pod, err := range items {
+						if !yield(pod, err) {
+							return
+						}
+					}
+					yield(nil, broken)
+				}
+				return list
+			}, nil)
+		var told []error
+		handle := func(_ context.Context, _ *cache.Reflector, err error) { told = append(told, err) }
+		shared := clientgo.Informer(informer.New(clientgo.WithWatchErrors(source, &corev1.Pod{}, handle)))
+		running(t, shared.RunWithContext)
+		synctest.Wait()
+		require.Equal(t, []error{broken}, told)
+	})
+}
+
+// TestPanicBesideABlockedHandler: Run panics at once, though another handler is blocked.
+func TestPanicBesideABlockedHandler(t *testing.T) {
+	before := utilruntime.ErrorHandlers // they compare the bubble's time with the last error's
+	utilruntime.ErrorHandlers = nil
+	defer func() { utilruntime.ErrorHandlers = before }()
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		pods.Create(onNode("ns", "a", "n1"))
+		shared := clientgo.Informer(informer.New(pods.ListerWatcher()))
+		goOn := make(chan struct{})
+		for _, handle := range []func(any){func(any) { <-goOn }, func(any) { panic("oh") }} {
+			_, err := shared.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: handle})
+			require.NoError(t, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.PanicsWithValue(t, "oh", func() { shared.RunWithContext(ctx) })
+		require.NoError(t, ctx.Err())
+		close(goOn)
+		synctest.Wait()
+		require.True(t, shared.IsStopped())
+	})
+}
+
+// TestResyncPeriods: as in client-go, a negative period means none, and one below a second means a
+// second.
+func TestResyncPeriods(t *testing.T) {
+	for period, want := range map[time.Duration]int{-time.Second: 0, 0: 0, time.Millisecond: 60, 20 * time.Second: 3} {
+		t.Run(period.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pods := listwatchtest.New(t, watchcache.Pods())
+				pods.Create(onNode("ns", "a", "n1"))
+				shared := clientgo.NewInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, period, cache.Indexers{})
+				updates := 0
+				_, err := shared.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { updates++ }})
+				require.NoError(t, err)
+				running(t, shared.RunWithContext)
+				pods.Server().AwaitWatches(1)
+				synctest.Wait()
+				time.Sleep(time.Minute + 10*time.Millisecond)
+				synctest.Wait()
+				require.Equal(t, want, updates)
+			})
+		})
+	}
 }
