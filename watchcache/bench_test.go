@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
 )
 
 // BenchmarkFanOut is one write and its delivery to every watcher.
@@ -36,5 +37,33 @@ func BenchmarkFanOut(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*watchers), "ns/watcher")
 		})
+	}
+}
+
+// BenchmarkPagesBesideAWriter is one page of an old version, with a write between two pages.
+func BenchmarkPagesBesideAWriter(b *testing.B) {
+	const objects, limit = 50_000, 500
+	var pods []*corev1.Pod
+	for i := range objects {
+		pods = append(pods, stored(fmt.Sprintf("pod-%06d", i), i+1))
+	}
+	c := newCache(b)
+	require.NoError(b, c.Replace(store.Items(pods...), store.At(fmt.Sprint(objects))))
+	r := watchcache.Request{}
+	r.Limit = limit
+	b.ReportAllocs()
+	version := objects
+	for b.Loop() {
+		page, err := c.Page(b.Context(), r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if r.Continue = page.Meta.Continue; len(page.Objects) != limit {
+			b.Fatal(len(page.Objects))
+		}
+		version++
+		if err := c.Update(stored(fmt.Sprintf("pod-%06d", version*7919%objects), version)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

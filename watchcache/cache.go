@@ -39,7 +39,7 @@ type Cache[T store.Object] struct {
 	writing   sync.Mutex                 // serialises writers
 	observers []func(listwatch.Event[T]) // of [Cache.OnChange]; guarded by writing
 	scale     scale[T]                   // guarded by writing, as are the next two
-	woken     []*Watcher[T]              // the lists of watchers that a write has to wake
+	woken     parked[T]                  // the watchers that a write has to wake
 	yieldAt   time.Duration              // since born: when watchers may next run before the writer
 
 	mu        sync.RWMutex // guards what follows, and the present content of objects
@@ -49,6 +49,7 @@ type Cache[T store.Object] struct {
 	states    []view[T]          // newer than version, known by comparison; oldest first
 	version   uint64
 	filled    bool
+	lostBy    cause // why lost was set
 
 	stats     stats
 	lost      atomic.Uint64 // watchers before this number have lost what they had not read
@@ -114,13 +115,23 @@ func (c *Cache[T]) Add(obj T) error { return c.put("add", obj) }
 // Update does what [Cache.Add] does.
 func (c *Cache[T]) Update(obj T) error { return c.put("update", obj) }
 
-func (c *Cache[T]) put(op string, obj T) error { return c.change(op, obj, c.objects.Put) }
+func (c *Cache[T]) put(op string, obj T) error { return c.change(op, obj, 0, c.objects.Put) }
+
+// PutSized implements [store.Sized].
+func (c *Cache[T]) PutSized(obj T, bytes int) error {
+	return c.change("put", obj, bytes, c.objects.Put)
+}
 
 // Delete removes what is stored under obj's key and tells the watchers; obj is the last state,
 // under the resource version of the deletion. Where nothing is stored, only the version moves on.
-func (c *Cache[T]) Delete(obj T) error { return c.change("delete", obj, c.objects.Remove) }
+func (c *Cache[T]) Delete(obj T) error { return c.DeleteSized(obj, 0) }
 
-func (c *Cache[T]) change(op string, obj T, do func(T) (store.Change[T], error)) error {
+// DeleteSized implements [store.Sized].
+func (c *Cache[T]) DeleteSized(obj T, bytes int) error {
+	return c.change("delete", obj, bytes, c.objects.Remove)
+}
+
+func (c *Cache[T]) change(op string, obj T, bytes int, do func(T) (store.Change[T], error)) error {
 	version, err := uint64(0), error(nil)
 	if !pointer.None(obj) {
 		version, err = parseVersion(op, obj.GetResourceVersion())
@@ -141,9 +152,9 @@ func (c *Cache[T]) change(op string, obj T, do func(T) (store.Change[T], error))
 	case d.Unchanged():
 		c.publish(version)
 	case d.Recreated():
-		c.publish(version, &change[T]{old: d.Old, version: max(version, 1) - 1}, &change[T]{now: d.New, version: version})
+		c.publish(version, &change[T]{old: d.Old, version: max(version, 1) - 1, bytes: bytes}, &change[T]{now: d.New, version: version})
 	default:
-		ch := &change[T]{old: d.Old, now: d.New, version: version}
+		ch := &change[T]{old: d.Old, now: d.New, version: version, bytes: bytes}
 		if d.Deleted() {
 			ch.gone = obj // the server's own account of the last state
 		}
@@ -240,6 +251,7 @@ func (c *Cache[T]) Compact() {
 	defer c.mu.Unlock()
 	c.states = nil
 	c.window.clear(max(version, c.version), false)
+	c.window.lostBy = expired
 }
 
 // SendBookmarks makes every watcher that wants bookmarks send one soon, before its interval is
@@ -256,6 +268,7 @@ func (c *Cache[T]) Expire(version uint64) {
 	c.mu.Lock()
 	c.version = max(version, c.version)
 	c.forgetAll(c.version, true)
+	c.lostBy = expired
 	c.mu.Unlock()
 	c.wakeEverybody()
 	c.changed.Broadcast()

@@ -1,6 +1,8 @@
 package watchcache
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -45,6 +47,7 @@ type change[T store.Object] struct {
 	fewLanes [2]*lane[T]
 	awaited  atomic.Int32 // how many of lanes have still something to read
 
+	bytes   int          // of the object on the wire; zero if unknown
 	heft    int64        // the first estimate of weight, which never changes
 	weight  int64        // in bytes, of what the window alone keeps; guarded by the encodings' mu
 	retired bool         // the window has dropped it; guarded likewise
@@ -85,7 +88,7 @@ func (c *change[T]) effectOn(keep *selection[T]) effect {
 
 // tell makes an empty d the event that the change is where it has an effect.
 func (c *change[T]) tell(d *Delivery[T], as effect) {
-	d.of, d.Object, d.ResourceVersion = c, c.now, c.text
+	d.of, d.Object, d.ResourceVersion, d.Bytes = c, c.now, c.text, c.bytes
 	switch as {
 	case modified:
 		d.Type = watch.Modified
@@ -194,6 +197,26 @@ func (c *change[T]) retire() int64 {
 		}
 	}
 	return c.weight
+}
+
+// fewNoted is how many lanes that await a change no more its list may have, beside as many as still
+// await it. A reader takes none out: it does not hold the cache's mu.
+const fewNoted = 8
+
+// forgetLanes takes the lanes that await the change no more out of its list, if they are most of
+// it. A quiet collection drops no change, and would keep every lane that was ever noted with one.
+// The cache's mu is held.
+func (c *change[T]) forgetLanes() {
+	if len(c.lanes) <= 2*int(c.awaited.Load())+fewNoted {
+		return
+	}
+	waiting := map[*lane[T]]struct{}{}
+	for _, l := range c.lanes {
+		if l.isNoted(c) {
+			waiting[l] = struct{}{}
+		}
+	}
+	c.lanes = slices.Collect(maps.Keys(waiting))
 }
 
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }

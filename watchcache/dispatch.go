@@ -119,14 +119,21 @@ func (d *dispatch[T]) remove(l *lane[T]) {
 	}
 }
 
-// enter puts a change into its lanes, and appends to woken the lists of watchers to wake.
-func (d *dispatch[T]) enter(c *change[T], w *window[T], woken []*Watcher[T]) []*Watcher[T] {
+// parked are lists of watchers that wait, and that nobody else can wake.
+type parked[T store.Object] struct {
+	lists    []*Watcher[T]
+	watchers int
+}
+
+// enter puts a change into its lanes, and adds those to woken who wait there.
+func (d *dispatch[T]) enter(c *change[T], w *window[T], woken *parked[T]) {
 	into := func(l *lane[T], as effect) {
 		if l == nil {
 			return
 		}
-		if parked := l.add(seen[T]{c, as}, w); parked != nil {
-			woken = append(woken, parked)
+		if first, n := l.add(seen[T]{c, as}, w); n > 0 {
+			woken.lists = append(woken.lists, first)
+			woken.watchers += n
 		}
 	}
 	c.lanes = c.fewLanes[:0]
@@ -137,7 +144,6 @@ func (d *dispatch[T]) enter(c *change[T], w *window[T], woken []*Watcher[T]) []*
 		d.enterLabels(c, into)
 	}
 	into(&d.everything, unseen)
-	return woken
 }
 
 func (t *trigger[T]) enter(c *change[T], into func(*lane[T], effect)) {
@@ -268,28 +274,38 @@ func (c *Cache[T]) leave(w *Watcher[T]) {
 	if w.position >= l.last && w.position >= l.gone {
 		w.position = c.window.Next() // nothing since was for it
 	}
-	if l.leave(&c.window.backlog) {
+	if l.leave(w, &c.window.backlog) {
 		c.dispatch.remove(l)
 	}
+	if l.lastNoted >= c.window.First() && l.lastNoted < c.window.Next() {
+		c.window.At(l.lastNoted).forgetLanes()
+	}
 }
+
+// ownWakes is how many watchers a writer wakes itself, at a quarter of a microsecond each.
+const ownWakes = 64
 
 // runAhead is how long a writer may go on before its watchers run. In that time a few writes share
 // one change of goroutines, and the watchers of one run beside the next where a processor is free.
 const runAhead = 100 * time.Microsecond
 
 // wake wakes the watchers that a write found, and lets them run, at once after a pause and soon in
-// a burst: a writer that is faster than its watchers would only make them later. Goroutines that
+// a burst: a writer that is faster than its watchers would only make them later. Many are woken
+// beside the writer: what it writes meanwhile is read by the same waking of each. Goroutines that
 // use the processors for something else take no more than half of the writer's time. The writing
 // lock is held.
 func (c *Cache[T]) wake() {
-	if len(c.woken) == 0 {
+	switch lists := c.woken.lists; {
+	case c.woken.watchers == 0:
 		return
+	case c.woken.watchers <= ownWakes:
+		wakeAll(lists)
+		clear(lists)
+		c.woken = parked[T]{lists: lists[:0]}
+	default:
+		c.woken = parked[T]{}
+		go wakeAll(lists)
 	}
-	for i, w := range c.woken {
-		c.woken[i] = nil
-		wakeAll(w)
-	}
-	c.woken = c.woken[:0]
 	if began := time.Since(c.born); began >= c.yieldAt {
 		runtime.Gosched()
 		ended := time.Since(c.born)

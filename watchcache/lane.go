@@ -2,10 +2,8 @@ package watchcache
 
 import (
 	"context"
-	"slices"
 	"sort"
 	"sync"
-	"sync/atomic"
 
 	"github.com/tributary-go/tributary/store"
 )
@@ -19,21 +17,26 @@ type lane[T store.Object] struct {
 	trigger *trigger[T]   // nil for everything
 	keep    *selection[T] // nil if it asks for the value alone
 
-	mu      sync.Mutex // guards what follows, but for the last two; taken after the cache's
+	mu      sync.Mutex // guards what follows, but for the last three; taken after the cache's
 	members int        // watchers that read here
 	parked  *Watcher[T]
 	waiting int        // how many are parked
+	taken   uint64     // how often all of them have been taken
 	gone    uint64     // one more than the number of the last change that was dropped unread
 	last    uint64     // one more than the number of the last change that came
-	noted   *change[T] // see note
+	noted   *change[T] // see note; nil if nothing is to read that the window holds
 	changes []seen[T]  // what some member has not read, oldest first
 	few     [1]seen[T]
 	kept    int   // how many of them the window has dropped
-	weight  int64 // of those
+	room    int   // for how many the list has been charged
+	weight  int64 // of those that are kept, and of the list
+	lostBy  cause // why it has lost changes, the last time
 	touched touched
 
 	value  string // of the trigger
 	queued bool   // in the queue of the backlog; guarded by the cache's mu
+
+	lastNoted uint64 // the change whose list may still have the lane; guarded by the cache's mu
 }
 
 // seen is a change with its effect on the selection of a lane.
@@ -43,7 +46,7 @@ type seen[T store.Object] struct {
 }
 
 // add takes a change in, and returns the watchers to wake: see [wakeAll]. The cache's mu is held.
-func (l *lane[T]) add(c seen[T], w *window[T]) *Watcher[T] {
+func (l *lane[T]) add(c seen[T], w *window[T]) (first *Watcher[T], n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.trigger != nil {
@@ -53,8 +56,10 @@ func (l *lane[T]) add(c seen[T], w *window[T]) *Watcher[T] {
 		if len(l.changes) == 0 {
 			l.changes = l.few[:0]
 		}
-		l.changes = append(l.changes, c)
-		l.lose(len(l.changes)-w.limits.events, &w.backlog)
+		if l.changes = append(l.changes, c); cap(l.changes) > l.room && len(l.changes) > 1 {
+			l.charge(&w.backlog)
+		}
+		l.lose(len(l.changes)-w.limits.events, overCount, &w.backlog)
 	}
 	l.last = c.number + 1
 	return l.takeParked()
@@ -67,7 +72,7 @@ func (l *lane[T]) note(c *change[T]) {
 	l.unnote()
 	c.lanes = append(c.lanes, l)
 	c.awaited.Add(1)
-	l.noted = c
+	l.noted, l.lastNoted = c, c.number
 }
 
 func (l *lane[T]) unnote() {
@@ -77,14 +82,19 @@ func (l *lane[T]) unnote() {
 	}
 }
 
+// isNoted reports whether the lane is to be told when the window drops a change.
+func (l *lane[T]) isNoted(c *change[T]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.noted == c
+}
+
 // takeParked empties the list of parked watchers, which is for the caller to wake.
-func (l *lane[T]) takeParked() *Watcher[T] {
-	first := l.parked
+func (l *lane[T]) takeParked() (first *Watcher[T], n int) {
+	first, n = l.parked, l.waiting
 	l.parked, l.waiting = nil, 0
-	for w := first; w != nil; w = w.nextParked {
-		w.isParked = false
-	}
-	return first
+	l.taken++
+	return first, n
 }
 
 // dropped is told that the window drops a change. The lane keeps it if a member may not have read
@@ -122,6 +132,9 @@ func (l *lane[T]) forget(n int, b *backlog[T]) {
 	if l.changes = l.changes[n:]; len(l.changes) == 0 {
 		l.changes = nil
 		l.unnote()
+		if l.room > 0 {
+			l.charge(b)
+		}
 	}
 }
 
@@ -132,8 +145,9 @@ func (l *lane[T]) readByAll(b *backlog[T]) {
 }
 
 // lose drops the n oldest changes: whoever has not read them gets a 410.
-func (l *lane[T]) lose(n int, b *backlog[T]) {
+func (l *lane[T]) lose(n int, why cause, b *backlog[T]) {
 	if n > 0 {
+		l.lostBy = why
 		for _, c := range l.changes[:n] {
 			l.touch(c.change, b)
 		}
@@ -183,7 +197,7 @@ func (l *lane[T]) park(ctx context.Context, w *Watcher[T]) bool {
 	if w.position < l.last || w.position < l.gone || w.called(ctx) {
 		return false
 	}
-	w.isParked = true
+	w.parkedBefore = l.taken + 1
 	if l.waiting++; l.waiting == l.members {
 		l.readByAll(&w.cache.window.backlog)
 	}
@@ -195,14 +209,23 @@ func (l *lane[T]) park(ctx context.Context, w *Watcher[T]) bool {
 	return true
 }
 
+// isParked reports whether w is on the list of those to wake.
+func (l *lane[T]) isParked(w *Watcher[T]) bool { return w.parkedBefore > l.taken }
+
 // unpark wakes w, if it waits and nobody else is about to wake it.
 func (l *lane[T]) unpark(w *Watcher[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !w.isParked {
+	if !l.isParked(w) {
 		return
 	}
-	w.isParked = false
+	l.unlink(w)
+	w.wake()
+}
+
+// unlink takes a parked watcher off the list of those to wake.
+func (l *lane[T]) unlink(w *Watcher[T]) {
+	w.parkedBefore = 0
 	l.waiting--
 	if w.nextParked != nil {
 		w.nextParked.previousParked = w.previousParked
@@ -213,23 +236,24 @@ func (l *lane[T]) unpark(w *Watcher[T]) {
 		l.parked = w.nextParked
 	}
 	w.nextParked, w.previousParked = nil, nil
-	w.wake()
 }
 
 func (l *lane[T]) unparkAll() {
 	l.mu.Lock()
-	parked := l.takeParked()
+	first, _ := l.takeParked()
 	l.mu.Unlock()
-	wakeAll(parked)
+	wakeAll([]*Watcher[T]{first})
 }
 
-// wakeAll wakes a list of watchers that nobody else can wake. It does not block.
-func wakeAll[T store.Object](w *Watcher[T]) {
-	for w != nil {
-		next := w.nextParked // from the call on, w is its own
-		w.nextParked, w.previousParked = nil, nil
-		w.wake()
-		w = next
+// wakeAll wakes lists of watchers that nobody else can wake. It does not block.
+func wakeAll[T store.Object](lists []*Watcher[T]) {
+	for _, w := range lists {
+		for w != nil {
+			next := w.nextParked // from the call on, w is its own
+			w.nextParked, w.previousParked = nil, nil
+			w.wake()
+			w = next
+		}
 	}
 }
 
@@ -255,80 +279,20 @@ func (l *lane[T]) join(own []seen[T], w *window[T]) {
 	if l.kept < len(l.changes) && (l.noted == nil || l.noted.number > l.changes[l.kept].number) {
 		l.note(l.changes[l.kept].change)
 	}
-	l.lose(len(l.changes)-w.limits.events, &w.backlog)
+	l.charge(&w.backlog)
+	l.lose(len(l.changes)-w.limits.events, overCount, &w.backlog)
 }
 
-// leave ends a membership, and reports whether it was the last.
-func (l *lane[T]) leave(b *backlog[T]) (empty bool) {
+// leave ends the membership of w, which may be parked, and reports whether it was the last.
+func (l *lane[T]) leave(w *Watcher[T], b *backlog[T]) (empty bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.isParked(w) {
+		l.unlink(w)
+	}
+	w.parkedBefore = 0 // in another lane it means something else
 	if l.members--; l.waiting == l.members {
 		l.readByAll(b)
 	}
 	return l.members == 0
-}
-
-// backlog bounds the weight of the changes that lanes keep beyond the window. The lanes that keep
-// the most lose their oldest first: those whose weight is more than their share.
-type backlog[T store.Object] struct {
-	most  int64
-	used  atomic.Int64 // a change counts once, however many lanes keep it
-	held  atomic.Int64 // how many are kept; one that two lanes keep counts twice
-	keys  atomic.Int64 // of objects of which lanes have lost changes
-	queue []*lane[T]   // that keep some, or have done so
-}
-
-// add notes that a lane keeps a change. The cache's mu and the lane's are held.
-func (b *backlog[T]) add(l *lane[T], c *change[T]) {
-	if c.keepers.Add(1) == 1 {
-		b.used.Add(c.weight)
-	}
-	b.held.Add(1)
-	if !l.queued {
-		l.queued = true
-		b.queue = append(b.queue, l)
-	}
-}
-
-func (b *backlog[T]) giveBack(c *change[T]) {
-	if c.keepers.Add(-1) == 0 {
-		b.used.Add(-c.weight)
-	}
-	b.held.Add(-1)
-}
-
-// trim has lanes lose what is over the bound, and an eighth more. The cache's mu is held.
-func (b *backlog[T]) trim() {
-	over := b.used.Load() > b.most
-	if !over && len(b.queue) <= 64+2*int(b.held.Load()) {
-		return
-	}
-	b.queue = slices.DeleteFunc(b.queue, func(l *lane[T]) bool {
-		l.queued = l.keeps()
-		return !l.queued
-	})
-	if !over || len(b.queue) == 0 {
-		return
-	}
-	share := (b.most - b.most/8) / int64(len(b.queue))
-	for _, l := range b.queue {
-		l.loseOver(share, b)
-	}
-}
-
-func (l *lane[T]) keeps() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.kept > 0
-}
-
-// loseOver drops the oldest of the changes that are kept, until they weigh no more than share.
-func (l *lane[T]) loseOver(share int64, b *backlog[T]) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for weight := l.weight; n < l.kept && weight > share; n++ {
-		weight -= l.changes[n].weight
-	}
-	l.lose(n, b)
 }

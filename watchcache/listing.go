@@ -18,10 +18,12 @@ import (
 type listing[T store.Object] struct {
 	state   store.Snapshot[T]
 	objects []T
-	room    atomic.Int64 // how many bytes of encodings may still be kept
+	room    atomic.Int64 // how many bytes of encodings and runs may still be kept
 
-	mu    sync.RWMutex // guards what follows, but for the elements
-	kinds map[any][]encodedItem
+	making sync.Mutex // held while something is made of a run
+
+	items slots[[]byte]
+	runs  slots[made]
 }
 
 // encodedItem is the encoding of the object at the same index; nil while it is not kept.
@@ -43,7 +45,7 @@ func (x *listings[T]) of(state store.Snapshot[T]) *listing[T] {
 	if last != nil && last.state == state {
 		return last
 	}
-	next := &listing[T]{state: state, kinds: map[any][]encodedItem{}}
+	next := &listing[T]{state: state}
 	next.room.Store(x.bytes)
 	if last == nil || !next.follow(last) {
 		next.objects = sorted(func(yield func(T) bool) {
@@ -58,98 +60,97 @@ func (x *listings[T]) of(state store.Snapshot[T]) *listing[T] {
 	return next
 }
 
-// follow makes a listing out of the one before. It reports false if so much has changed that
-// sorting costs less.
-func (l *listing[T]) follow(last *listing[T]) bool {
-	type change struct {
-		of, now T
-		old     bool
-	}
-	var changes []change
-	for d := range store.Diff(last.state, l.state) {
-		c := change{of: d.New, now: d.New, old: !pointer.None(d.Old)}
-		if pointer.None(d.New) {
-			c.of = d.Old
-		}
-		changes = append(changes, c)
-		if len(changes) > 64+len(last.objects)/8 {
-			return false
-		}
-	}
-	// Stable: of an object that was created again, the deletion comes first.
-	slices.SortStableFunc(changes, func(a, b change) int { return compareObjects(a.of, b.of) })
-	type run struct{ from, to, into int } // of what is taken over
-	var runs []run
-	l.objects = make([]T, 0, len(last.objects)+len(changes))
+// edit is what an object became, under its key; the zero T: it is gone.
+type edit[T store.Object] struct {
+	key objectKey
+	now T
+}
+
+// part is what is taken over from one order to another.
+type part struct{ from, to, into int }
+
+// edited is the order after edits. Of two with one key the later counts.
+func (l *listing[T]) edited(edits []edit[T]) (objects []T, same []part) {
+	slices.SortStableFunc(edits, func(a, b edit[T]) int {
+		return compareKeys(a.key.namespace, a.key.name, b.key.namespace, b.key.name)
+	})
+	objects = make([]T, 0, len(l.objects)+len(edits))
 	begin := 0
 	take := func(to int) {
 		if begin < to {
-			runs = append(runs, run{begin, to, len(l.objects)})
-			l.objects = append(l.objects, last.objects[begin:to]...)
+			same = append(same, part{begin, to, len(objects)})
+			objects = append(objects, l.objects[begin:to]...)
 		}
 	}
-	for _, c := range changes {
-		at := last.search(c.of)
+	for i, e := range edits {
+		if i+1 < len(edits) && edits[i+1].key == e.key {
+			continue
+		}
+		at := l.search(e.key)
 		take(at)
-		begin = max(begin, at)
-		if c.old {
-			begin = at + 1
+		if begin = at; at < len(l.objects) && keyOf(l.objects[at]) == e.key {
+			begin++
 		}
-		if !pointer.None(c.now) {
-			l.objects = append(l.objects, c.now)
+		if !pointer.None(e.now) {
+			objects = append(objects, e.now)
 		}
 	}
-	take(len(last.objects))
-	last.mu.RLock()
-	defer last.mu.RUnlock()
-	for kind, before := range last.kinds {
-		items := make([]encodedItem, len(l.objects))
-		for _, r := range runs {
-			for i := r.from; i < r.to; i++ {
-				if bytes := before[i].Load(); bytes != nil {
-					items[r.into+i-r.from].Store(bytes)
-					l.room.Add(-int64(cap(*bytes)))
-				}
-			}
-		}
-		l.kinds[kind] = items
+	take(len(l.objects))
+	return objects, same
+}
+
+// before is the order of an earlier state, of which undo has what is different.
+func (l *listing[T]) before(undo map[objectKey]T) []T {
+	edits := make([]edit[T], 0, len(undo))
+	for key, obj := range undo {
+		edits = append(edits, edit[T]{key, obj})
 	}
+	objects, _ := l.edited(edits)
+	return objects
+}
+
+// follow makes a listing out of the one before. It reports false if so much has changed that
+// sorting costs less.
+func (l *listing[T]) follow(last *listing[T]) bool {
+	var edits []edit[T]
+	for d := range store.Diff(last.state, l.state) {
+		key := d.New
+		if pointer.None(key) {
+			key = d.Old
+		}
+		edits = append(edits, edit[T]{keyOf(key), d.New})
+		if len(edits) > 64+len(last.objects)/8 {
+			return false
+		}
+	}
+	var same []part
+	l.objects, same = last.edited(edits)
+	l.items.follow(&last.items, same, len(l.objects), &l.room, func(b *[]byte) (int, int64) { return 1, int64(cap(*b)) })
+	l.runs.follow(&last.runs, same, len(l.objects), &l.room, func(m *made) (int, int64) { return m.length, m.bytes })
 	return true
 }
 
-// search is the index at which an object of this name stands, or would stand.
-func (l *listing[T]) search(obj T) int {
-	return sort.Search(len(l.objects), func(i int) bool { return compareObjects(l.objects[i], obj) >= 0 })
-}
-
-// items are the encodings of one kind.
-func (l *listing[T]) items(kind any) []encodedItem {
-	l.mu.RLock()
-	items := l.kinds[kind]
-	l.mu.RUnlock()
-	if items != nil {
-		return items
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.kinds[kind] == nil {
-		l.kinds[kind] = make([]encodedItem, len(l.objects))
-	}
-	return l.kinds[kind]
+// search is the index at which the object of a key stands, or would stand.
+func (l *listing[T]) search(key objectKey) int {
+	return sort.Search(len(l.objects), func(i int) bool {
+		return compareKeys(l.objects[i].GetNamespace(), l.objects[i].GetName(), key.namespace, key.name) >= 0
+	})
 }
 
 // Encodings are objects in the bytes of one format. Readers of one state share them, within
 // [WithListBytes].
 type Encodings[T store.Object] struct {
 	objects []T
-	items   []encodedItem // nil if they are not shared
-	room    *atomic.Int64
+	items   []encodedItem // nil if they are not shared, as whole is
+	whole   *listing[T]   // in which they begin at from
+	from    int
+	kind    any
 	encode  func(T) ([]byte, error)
 }
 
 // encodings are those of a part of a listing.
 func (l *listing[T]) encodings(from, to int, kind any, encode func(T) ([]byte, error)) Encodings[T] {
-	return Encodings[T]{objects: l.objects[from:to], items: l.items(kind)[from:to], room: &l.room, encode: encode}
+	return Encodings[T]{objects: l.objects[from:to], items: l.items.of(kind, len(l.objects))[from:to], whole: l, from: from, kind: kind, encode: encode}
 }
 
 // Bytes is the encoding of one object, which is read-only. Beyond the bound it is made each time.
@@ -158,10 +159,20 @@ func (e Encodings[T]) Bytes(i int) ([]byte, error) {
 	return bytes, err
 }
 
+// Once is what Bytes is, and keeps nothing: for a reader that makes something else of it.
+func (e Encodings[T]) Once(i int) ([]byte, error) {
+	if e.items != nil {
+		if known := e.items[i].Load(); known != nil {
+			return *known, nil
+		}
+	}
+	return e.encode(e.objects[i])
+}
+
 // Len is the length of an encoding that is kept; false beyond the bound. It makes a missing
 // encoding, so that lists that begin at the same time share it, and none has to measure the object.
 func (e Encodings[T]) Len(i int) (length int, ok bool) {
-	if e.items == nil || e.room.Load() <= 0 && e.items[i].Load() == nil {
+	if e.items == nil || e.whole.room.Load() <= 0 && e.items[i].Load() == nil {
 		return 0, false
 	}
 	bytes, kept, err := e.encoded(i)
@@ -181,12 +192,5 @@ func (e Encodings[T]) encoded(i int) (bytes []byte, kept bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if e.room.Load() < int64(cap(bytes)) {
-		e.room.Store(0) // full: Len would make the other encodings in vain
-		return bytes, false, nil
-	}
-	if e.items[i].CompareAndSwap(nil, &bytes) {
-		e.room.Add(-int64(cap(bytes)))
-	}
-	return bytes, true, nil
+	return bytes, keep(&e.items[i], nil, &bytes, &e.whole.room, int64(cap(bytes))), nil
 }

@@ -43,6 +43,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 		c.window.skip(skipped)
 	} else {
 		c.forgetAll(version, c.filled)
+		c.lostBy = relisted
 	}
 	for i, ch := range changes {
 		ch.gap, ch.complete = skipped, math.MaxUint64
@@ -65,12 +66,13 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 func (c *Cache[T]) enter(ch *change[T]) {
 	ch.cache, ch.at, ch.weight = c, c.now(), bareWeight
 	if !pointer.None(ch.old) {
-		ch.weight = c.scale.weigh(ch.old, ch.now)
+		ch.weight = c.scale.weigh(ch.old, ch.now, ch.bytes)
 	}
 	ch.heft, ch.text = ch.weight, textOf(ch)
 	c.window.note(ch)
 	c.stats.received.Add(1)
-	c.woken = c.dispatch.enter(ch, &c.window, c.woken)
+	c.dispatch.enter(ch, &c.window, &c.woken)
+	c.window.backlog.trim()
 }
 
 // textOf is the version of a change as a text: that of its object, where they are the same.

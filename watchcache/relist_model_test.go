@@ -20,13 +20,16 @@ import (
 // TestClientsMoveBetweenCaches has clients keep a copy by watches on three caches of one truth. The
 // caches follow it by events and by relists, each for itself. Each watch is cut off anywhere, also
 // within what a relist tells, and the next one may be on another cache. In the end every copy is
-// the truth.
+// the truth. In the first round one cache has 100,000 other watchers.
 func TestClientsMoveBetweenCaches(t *testing.T) {
-	for range 20 {
+	for round := range 20 {
 		seed := rand.Uint64()
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			truth := newTruth(t, random)
+			if round == 0 {
+				crowd(t, truth.caches[0])
+			}
 			var movers []*mover
 			for _, kind := range kinds {
 				movers = append(movers, &mover{options: kind.options, keeps: kind.keeps, version: "1", copy: map[string]string{}})

@@ -89,10 +89,15 @@ func (s *selection[T]) everything() bool { return s.namespace == "" && !s.select
 // sorted is what matches in a state, in the order of lists, and the listing that it is taken from,
 // if it is the whole state. The slice is shared, and read-only.
 func (s *selection[T]) sorted(state view[T]) (objects []T, whole *listing[T]) {
-	if !s.everything() || len(state.undo) > 0 {
+	if !s.everything() {
 		return sorted(s.in(state)), nil
 	}
 	whole = s.cache.listings.of(state.present)
+	if len(state.undo) > 0 {
+		objects = whole.before(state.undo)
+		s.fetched += uint64(len(objects))
+		return objects, nil
+	}
 	s.fetched += uint64(len(whole.objects))
 	return whole.objects, whole
 }

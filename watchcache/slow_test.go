@@ -3,6 +3,7 @@ package watchcache_test
 import (
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -151,8 +152,9 @@ func TestTheBacklogOfOneIsNotTheLossOfAnother(t *testing.T) {
 	})
 }
 
-// TestStuckReadersHoldUpNobody: beside watchers that never come back, and a list that stops in the
-// middle, writes, lists and watchers go on. A reader that waited for one of these would never end.
+// TestStuckReadersHoldUpNobody: beside 100,000 watchers that never come back, and a list that stops
+// in the middle, writes, lists and watchers go on. A reader that waited for one of these would
+// never end.
 func TestStuckReadersHoldUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const window, writes = 8, 100
@@ -168,6 +170,7 @@ func TestStuckReadersHoldUpNobody(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, waits, name)
 		}
+		crowd(t, cache)
 		stuck, release := make(chan struct{}), make(chan struct{})
 		go func() {
 			page, err := cache.Page(t.Context(), watchcache.Request{})
@@ -192,5 +195,39 @@ func TestStuckReadersHoldUpNobody(t *testing.T) {
 		}
 		require.NoError(t, cache.Replace(store.Items(mine(2+writes)), store.At(strconv.Itoa(2+writes))))
 		require.Equal(t, fmt.Sprintf("MODIFIED mine@%d", 2+writes), <-lines)
+	})
+}
+
+// TestAWriterDoesNotWaitForManyWatchers: they are woken beside it. Each is woken once for the
+// writes meanwhile, and told all of them.
+func TestAWriterDoesNotWaitForManyWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const watchers, writes = 500, 20
+		cache := newCache(t)
+		require.NoError(t, cache.Replace(store.Items(mine(1)), store.At("1")))
+		written, wakings := make(chan struct{}), atomic.Int32{}
+		var all []*watchcache.Watcher[*corev1.Pod]
+		for range watchers {
+			w := watcherOf(t, cache, metav1.ListOptions{ResourceVersion: "1"})
+			_, waits, err := w.Poll(t.Context(), func() {
+				<-written
+				wakings.Add(1)
+			})
+			require.NoError(t, err)
+			require.True(t, waits)
+			all = append(all, w)
+		}
+		for version := 2; version < 2+writes; version++ {
+			require.NoError(t, cache.Update(mine(version)))
+		}
+		close(written)
+		synctest.Wait()
+		require.EqualValues(t, watchers, wakings.Load())
+		for _, w := range all {
+			events, _, err := w.Poll(t.Context(), func() {})
+			require.NoError(t, err)
+			require.Len(t, events, writes)
+			w.Close()
+		}
 	})
 }

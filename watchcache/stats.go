@@ -15,11 +15,79 @@ type stats struct {
 	received, initial        atomic.Uint64
 	lists, fetched, returned atomic.Uint64
 	proven, unproven         atomic.Uint64
-	tooSlow, tooOld          atomic.Uint64
+	cut                      [causes]atomic.Uint64
 	differences              atomic.Uint64
 	watchers                 atomic.Int64
 	readsWaited, waited      atomic.Int64 // waited in nanoseconds
 	lags                     [stages]lag
+}
+
+// CountUnread counts the watcher among those that were cut because they are too slow. Call it
+// before [Watcher.Close] if the client has not taken the events in time: only its server knows.
+func (w *Watcher[T]) CountUnread() { w.countCut(unread) }
+
+func (w *Watcher[T]) countCut(why cause) { w.cache.stats.cut[why].Add(1) }
+
+// cause is why a watcher was cut.
+type cause int
+
+const (
+	overCount cause = iota // it has more changes to read than [WithWindow] permits
+	overBytes              // they weigh more than its share of [WithWindowBytes]
+	overAge                // the oldest is older than [WithWindowAge]
+	relisted               // a relist has skipped what it was to see
+	expired                // by [Cache.Expire] or [Cache.Compact]
+	tooLate                // it began at a version that is forgotten
+	unread                 // its client does not take what is sent
+	causes
+)
+
+func (c cause) String() string {
+	return [causes]string{"count", "bytes", "age", "relist", "expired", "start", "unread"}[c]
+}
+
+// isTooSlow reports whether the API server counts it as terminated, too.
+func (c cause) isTooSlow() bool { return c <= overAge || c == unread }
+
+// whyLost is the cause that has taken from the watcher what it was to read.
+func (w *Watcher[T]) whyLost() cause {
+	c := w.cache
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	switch l := w.lane.Load(); {
+	case w.gap != nil:
+		return relisted
+	case w.position < c.lost.Load():
+		return c.lostBy
+	case l != nil && l.trigger != nil:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.lostBy
+	}
+	return c.window.lostBy
+}
+
+// cutSamples are a sample for each cause, and their sum as the API server has it.
+func (s *stats) cutSamples(labels []string) []metrics.Sample {
+	var all []metrics.Sample
+	slow := uint64(0)
+	for why := range causes {
+		n := s.cut[why].Load()
+		if why.isTooSlow() {
+			slow += n
+		}
+		all = append(all, cutTotal.Of(float64(n), append(labels[:3:3], why.String())...))
+	}
+	return append(all, slowTotal.Of(float64(slow), labels...))
+}
+
+// capacity is how many changes of the present mean weight the window can hold.
+func (w *window[T]) capacity() int {
+	events, bytes := w.Len(), w.bytes.Load()
+	if events == 0 || bytes == 0 {
+		return w.limits.events
+	}
+	return int(min(int64(w.limits.events), max(1, w.limits.bytes*int64(events)/bytes)))
 }
 
 // waitedFor measures a read that had to wait for a version.
@@ -41,7 +109,7 @@ func (s *stats) proved(err error) {
 var (
 	theirs   = metrics.Family{Prefix: "apiserver_", Label: "server"}
 	capacity = metrics.Family{Prefix: "watch_cache_", Label: "server"}.Gauge("capacity",
-		"How many events the watch cache may hold.", "group", "resource")
+		"How many events of their present mean size the watch cache may hold.", "group", "resource")
 	ours = metrics.Family{Prefix: "tributary_watch_cache_", Label: "server"}
 
 	versionGauge    = theirs.Gauge("watch_cache_resource_version", "The version up to which the watch cache is complete.", "group", "resource")
@@ -61,7 +129,7 @@ var (
 	eventsGauge     = ours.Gauge("events", "Events that the watch cache holds.", "group", "resource")
 	bytesGauge      = ours.Gauge("bytes", "Estimated bytes of old versions of objects that the watch cache holds.", "group", "resource")
 	encodingsGauge  = ours.Gauge("encoding_bytes", "Bytes of encoded events that the watch cache holds.", "group", "resource")
-	tooOldTotal     = ours.Counter("too_old_watches_total", "Watches that began at a version which is forgotten, or lost their place to a new history.", "group", "resource")
+	cutTotal        = ours.Counter("cut_watchers_total", "Watchers that were cut, by cause.", "group", "resource", "cause")
 	offeredTotal    = ours.Counter("differences_total", "Differences told to watchers in place of changes that they have missed.", "group", "resource")
 )
 
@@ -77,17 +145,16 @@ func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
 	seconds := func(nanoseconds *atomic.Int64) float64 { return time.Duration(nanoseconds.Load()).Seconds() }
 	count := func(n *atomic.Uint64) float64 { return float64(n.Load()) }
 	c.mu.RLock()
-	events, bytes := c.window.Len(), c.window.bytes.Load()
+	events, bytes, most := c.window.Len(), c.window.bytes.Load(), c.window.capacity()
 	c.mu.RUnlock()
 	s := &c.stats
 	return slices.Values(slices.AppendSeq([]metrics.Sample{
-		capacity.Of(float64(c.config.window), labels...),
+		capacity.Of(float64(most), labels...),
 		versionGauge.Of(float64(c.current()), labels...),
 		receivedTotal.Of(count(&s.received), labels...),
 		dispatchedTotal.Of(count(&s.received), labels...),
 		initialTotal.Of(count(&s.initial), labels...),
 		filledTotal.Of(count(&c.lists), labels...),
-		slowTotal.Of(count(&s.tooSlow), labels...),
 		listTotal.Of(count(&s.lists), labels...),
 		fetchedTotal.Of(count(&s.fetched), labels...),
 		returnedTotal.Of(count(&s.returned), labels...),
@@ -100,7 +167,6 @@ func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
 		eventsGauge.Of(float64(events), labels...),
 		bytesGauge.Of(float64(bytes), labels...),
 		encodingsGauge.Of(float64(c.encodings.held()), labels...),
-		tooOldTotal.Of(count(&s.tooOld), labels...),
 		offeredTotal.Of(count(&s.differences), labels...),
-	}, s.lagSamples(labels)))
+	}, slices.Values(append(s.cutSamples(labels), slices.Collect(s.lagSamples(labels))...))))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -69,6 +70,10 @@ func TestSamplesCountWhatHappened(t *testing.T) {
 		}
 		slow.RequireExpired()
 		start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "3"})).RequireExpired()
+		stuck, err := c.Watcher(watchcache.Request{})
+		require.NoError(t, err)
+		stuck.CountUnread()
+		stuck.Close()
 		synctest.Wait()
 		n := numbers(c)
 		for name, want := range map[string]float64{
@@ -77,8 +82,10 @@ func TestSamplesCountWhatHappened(t *testing.T) {
 			"apiserver_watch_cache_events_received_total":       1 + changes,
 			"apiserver_init_events_total":                       1,
 			"apiserver_watch_cache_initializations_total":       1,
-			"apiserver_terminated_watchers_total":               1,
-			"tributary_watch_cache_too_old_watches_total":       1,
+			"apiserver_terminated_watchers_total":               2,
+			"tributary_watch_cache_cut_watchers_total count":    1,
+			"tributary_watch_cache_cut_watchers_total start":    1,
+			"tributary_watch_cache_cut_watchers_total unread":   1,
 			"apiserver_cache_list_total":                        1,
 			"apiserver_cache_list_fetched_objects_total":        2,
 			"apiserver_cache_list_returned_objects_total":       2,
@@ -139,4 +146,92 @@ func TestLagByStage(t *testing.T) {
 			require.Equal(t, 1.0, n[name+"bucket "+stage+" +Inf"], stage)
 		}
 	})
+}
+
+// TestTheCapacityIsWhatFits: of large objects the bytes allow fewer events than the count.
+func TestTheCapacityIsWhatFits(t *testing.T) {
+	const most, events = 1 << 20, 1000
+	c := newCache(t, watchcache.WithWindowBytes(most), watchcache.WithWindow(events))
+	capacity := func() float64 { return numbers(c)["watch_cache_capacity"] }
+	require.NoError(t, c.Replace(store.Items[*corev1.Pod](), store.At("1")))
+	require.EqualValues(t, events, capacity(), "of nothing there is room for all")
+	require.NoError(t, c.Update(stored("small", 2)))
+	require.EqualValues(t, 512, capacity(), "a change without an old object weighs 1 KB")
+	for version := 3; version < 40; version++ {
+		require.NoError(t, c.Update(fat(version, 100)))
+	}
+	held := watchcache.HeldBy(c)
+	require.Equal(t, 5, held.Window)
+	require.EqualValues(t, held.Window, capacity())
+}
+
+// TestCutsHaveACause: a watcher that has caught up is cut for each of the causes.
+func TestCutsHaveACause(t *testing.T) {
+	const everything, node = "", "spec.nodeName=node-1"
+	updates := func(n int, of func(version int) *corev1.Pod) func(*testing.T, *podCache) {
+		return func(t *testing.T, c *podCache) {
+			for i := range n {
+				require.NoError(t, c.Update(of(2+i)))
+			}
+		}
+	}
+	small := func(version int) *corev1.Pod {
+		p := stored("a", version)
+		onNode("node-1")(p)
+		return p
+	}
+	large := func(version int) *corev1.Pod {
+		p := fat(version, 100)
+		onNode("node-1")(p)
+		return p
+	}
+	for name, is := range map[string]struct {
+		cause, selector string
+		do              func(*testing.T, *podCache)
+	}{
+		"more than the window":    {"count", everything, updates(2001, small)},
+		"more of its own":         {"count", node, updates(2001, small)},
+		"heavier than the window": {"bytes", everything, updates(200, large)},
+		"heavier than its share":  {"bytes", node, updates(200, large)},
+		"older than the window": {"age", everything, func(t *testing.T, c *podCache) {
+			updates(1100, small)(t, c)
+			time.Sleep(time.Hour)
+			require.NoError(t, c.Update(small(2000)))
+		}},
+		"another history": {"relist", node, func(t *testing.T, c *podCache) {
+			updates(2, small)(t, c)
+			require.NoError(t, c.Replace(store.Items[*corev1.Pod](), store.At("1")))
+		}},
+		"expired": {"expired", node, func(t *testing.T, c *podCache) {
+			updates(2, small)(t, c)
+			c.Expire(10)
+		}},
+		"compacted": {"expired", everything, func(t *testing.T, c *podCache) {
+			updates(2, small)(t, c)
+			c.Compact()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCache(t, watchcache.WithWindow(2000), watchcache.WithWindowBytes(8<<20))
+				require.NoError(t, c.Replace(store.Items(small(1)), store.At("1")))
+				r, err := watchcache.RequestOf(metav1.ListOptions{ResourceVersion: "1", FieldSelector: is.selector})
+				require.NoError(t, err)
+				w, err := c.Watcher(r)
+				require.NoError(t, err)
+				defer w.Close()
+				_, waits, err := w.Poll(t.Context(), func() {})
+				require.NoError(t, err)
+				require.True(t, waits)
+				is.do(t, c)
+				_, _, err = w.Poll(t.Context(), func() {})
+				require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+				for label, count := range numbers(c) {
+					if cause, ok := strings.CutPrefix(label, "tributary_watch_cache_cut_watchers_total "); ok {
+						require.Equal(t, cause == is.cause, count == 1, "%s: %v", label, count)
+					}
+				}
+			})
+		})
+	}
 }

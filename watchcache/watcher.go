@@ -29,8 +29,8 @@ const (
 // together, and what few of them need is at the end.
 type Watcher[T store.Object] struct {
 	// How it waits. It reads its lane. If it asks for everything, it reads the window, and joins
-	// its lane at the end. Whoever takes isParked back calls wake, once.
-	isParked                   bool // guarded by the lane's mu, as are the next two
+	// its lane at the end. Whoever takes it off the list of the parked calls wake, once.
+	parkedBefore               uint64 // see isParked; guarded by the lane's mu, as the next two are
 	nextParked, previousParked *Watcher[T]
 	ready                      func()        // of Poll
 	woken                      chan struct{} // of Next; nil until it has waited
@@ -133,7 +133,7 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 	defer w.cache.mu.RUnlock()
 	position, ok := w.cache.window.after(version)
 	if !ok {
-		w.cache.stats.tooOld.Add(1)
+		w.countCut(tooLate)
 		return tooOld(version, w.cache.window.floor)
 	}
 	w.position, w.after, w.placed = position, version, true
@@ -161,9 +161,10 @@ func (w *Watcher[T]) startingState(ctx context.Context) (view[T], error) {
 	return w.cache.notOlderThan(ctx, w.minimum)
 }
 
-// Close ends the watcher's part in the cache, and frees what it holds there. It does not block. A
-// watcher that is asked for more afterwards goes on where it was, while the window reaches back to
-// there, and must be closed again.
+// Close ends the watcher's part in the cache, and frees what it holds there. It does not block. It
+// may be called while the watcher waits by Poll; a write that is under way may still call its
+// function. A watcher that is asked for more afterwards goes on where it was, while the window
+// reaches back to there, and must be closed again.
 func (w *Watcher[T]) Close() {
 	if w.unwatch != nil {
 		w.unwatch()
@@ -287,7 +288,7 @@ func (w *Watcher[T]) read() (more bool, err error) {
 	w.makeRoom(1)
 	began, ok := w.position, false
 	if w.skips && !w.cache.knows(w.after) {
-		w.cache.stats.tooOld.Add(1)
+		w.countCut(relisted)
 		return false, tooOld(w.after, w.cache.floor())
 	}
 	if l := w.lane.Load(); l != nil && l.trigger != nil {
@@ -299,11 +300,7 @@ func (w *Watcher[T]) read() (more bool, err error) {
 		if w.offerDifference() {
 			return true, nil
 		}
-		if w.position < w.cache.lost.Load() || w.gap != nil {
-			w.cache.stats.tooOld.Add(1)
-		} else {
-			w.cache.stats.tooSlow.Add(1)
-		}
+		w.countCut(w.whyLost())
 		return false, tooOld(max(w.after, w.reached), w.cache.floor())
 	}
 	return w.position != began, nil

@@ -12,10 +12,10 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// scale weighs objects in bytes, by their length on the wire. To measure a pod costs more than all
-// the rest of a write, and most writes are of pods. So of pods only a random sample is measured, as
-// of types that must be encoded for their length. Other objects weigh as the sample did lately, or
-// as their own annotations, if those weigh more.
+// scale weighs objects in bytes, by their length on the wire, which a reflector's source knows. To
+// measure a pod costs more than all the rest of a write. So of pods without a known length only a
+// random sample is measured, as of types that must be encoded for their length. Other objects weigh
+// as the sample did lately, or as their own annotations, if those weigh more.
 type scale[T store.Object] struct {
 	sampled bool
 	skip    int   // objects until the next one of the sample
@@ -27,6 +27,8 @@ const (
 	weighEvery = 64
 	// bareWeight is what a change and an object without content take.
 	bareWeight = 1024
+	// largeBytes is the length from which shared annotations are worth to be looked at.
+	largeBytes = 32 << 10
 )
 
 func newScale[T store.Object]() scale[T] {
@@ -41,10 +43,14 @@ func newScale[T store.Object]() scale[T] {
 }
 
 // weigh estimates the bytes of an object that next replaces; the zero next stands for a deletion.
-// In a sampled type, annotations that next shares do not count: the window alone does not keep
-// them. One goroutine at a time may weigh.
-func (s *scale[T]) weigh(obj, next T) int64 {
-	if !s.sampled {
+// bytes is the length of next, or of the object that is deleted, as its source knows it, or zero.
+// An update rarely changes a length by much. In a sampled type, annotations that next shares do not
+// count: the window alone does not keep them. One goroutine at a time may weigh.
+func (s *scale[T]) weigh(obj, next T, bytes int) int64 {
+	switch {
+	case bytes > 0:
+		return s.known(obj, next, bareWeight+int64(bytes))
+	case !s.sampled:
 		return bareWeight + length(obj)
 	}
 	own := obj.GetAnnotations()
@@ -61,11 +67,24 @@ func (s *scale[T]) weigh(obj, next T) int64 {
 	if shared {
 		weight -= annotated(own)
 	}
+	s.learn(weight)
+	return max(s.typical, weight)
+}
+
+// known is a weight that the source has told.
+func (s *scale[T]) known(obj, next T, weight int64) int64 {
+	if own := obj.GetAnnotations(); weight > largeBytes && s.sampled && !pointer.None(next) && sameMap(own, next.GetAnnotations()) {
+		weight -= annotated(own)
+	}
+	s.learn(weight)
+	return weight
+}
+
+func (s *scale[T]) learn(weight int64) {
 	if s.typical == 0 {
 		s.typical = weight
 	}
 	s.typical += (weight - s.typical) / 8
-	return max(s.typical, weight)
 }
 
 // length is that of an object on the wire, about.

@@ -15,6 +15,7 @@ import (
 type window[T store.Object] struct {
 	*ring.Shared[change[T]]
 	limits  limits
+	lostBy  cause        // why it has dropped changes, the last time
 	bytes   atomic.Int64 // the weight of the changes held
 	backlog backlog[T]
 
@@ -60,15 +61,24 @@ func (w *window[T]) note(c *change[T]) {
 	c.number = w.Next()
 	w.bytes.Add(c.weight)
 	w.Add(c)
-	for w.Len() > 1 && w.outOfBounds(c.at) {
+	for w.Len() > 1 {
+		why, over := w.outOfBounds(c.at)
+		if !over {
+			break
+		}
+		w.lostBy = why
 		w.drop()
 	}
-	w.backlog.trim()
 }
 
-func (w *window[T]) outOfBounds(now time.Duration) bool {
-	return w.Len() > w.limits.events || w.bytes.Load() > w.limits.bytes ||
-		w.Len() > alwaysKept && now-w.At(w.First()).at > w.limits.age
+func (w *window[T]) outOfBounds(now time.Duration) (why cause, over bool) {
+	switch {
+	case w.Len() > w.limits.events:
+		return overCount, true
+	case w.bytes.Load() > w.limits.bytes:
+		return overBytes, true
+	}
+	return overAge, w.Len() > alwaysKept && now-w.At(w.First()).at > w.limits.age
 }
 
 // drop forgets the oldest change. Lanes with a watcher that has still to read it keep it.

@@ -20,7 +20,7 @@ const maxBody = 3 << 20
 
 // readBody reads a bounded body: 413 beyond.
 func readBody(c call) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.ResponseWriter, c.request.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(innermost(c.ResponseWriter), c.request.Body, maxBody))
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):

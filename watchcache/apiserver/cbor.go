@@ -75,15 +75,8 @@ func (cborEncoding) list(w *bufio.Writer, l list) error {
 	if _, err := w.Write(doc); err != nil {
 		return err
 	}
-	for i := range l.size {
-		if doc, err = l.bytes(i); err != nil {
-			return err
-		}
-		if _, err := w.Write(doc); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = l.write(w, "")
+	return err
 }
 
 func (cborEncoding) frame(event watch.EventType, doc []byte) ([]byte, error) {

@@ -64,7 +64,7 @@ func (c codec[T]) list(f format, page watchcache.Page[T]) list {
 		return f.item(item)
 	})
 	l := list{
-		kind: c.listKind(f), meta: page.Meta, size: len(page.Objects), bytes: items.Bytes, length: items.Len,
+		kind: c.listKind(f), meta: page.Meta, size: len(page.Objects), items: items,
 		item: func(i int) (any, error) { return c.item(f, page.Objects[i]) },
 	}
 	switch f.view {

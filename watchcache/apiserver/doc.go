@@ -33,14 +33,28 @@
 // lists and initial events of a whole collection, within watchcache.WithListBytes. A list is
 // written object by object; the events that a watcher takes at once are one write, up to 32 KiB
 // (TestABurstIsFewWrites). An answer of 128 KiB or more that is no watch is compressed if the
-// client accepts gzip, as Go's clients do unless rest.Config has DisableCompression. A client that
-// does not read is cut after 30 seconds, and leaves nothing behind
-// (TestBadReadersLeaveNothingBehind).
+// client accepts gzip, as Go's clients do unless rest.Config has DisableCompression. Lists of a
+// whole collection share what is compressed, too, some 32 objects at a time, in place of the plain
+// encodings (TestCompressedListsSayTheSame).
+//
+// With [ParkIdleWatches], a burst of events over HTTP/1.1 is one system call. Without, a burst of
+// more than 4 KB takes two, and one of more than 8 KB three (TestABurstIsFewSystemCalls): net/http
+// has a buffer of 4 KB below each chunk, and offers no larger one.
+//
+// A client that does not read is cut after 30 seconds, and leaves nothing behind
+// (TestAReaderOfAByteASecondIsCut, TestBadReadersLeaveNothingBehind,
+// TestBadReadersOfListsLeaveNothingBehind). A watch has this time for each batch of at most 1 MiB,
+// and another answer for each 32 KiB, in place of the http.Server's WriteTimeout: a slow reader
+// gets all of its list (TestASlowReaderGetsAllOfItsAnswer). Over HTTP/2 a client may take nothing
+// of the whole connection. Then the connection is cut, within a minute, if [ConfigureHTTP2] has
+// prepared the http.Server or if its HTTP2.WriteByteTimeout is set
+// (TestAStreamEndsWithAClientThatDoesNotRead).
 //
 // An idle watch keeps a goroutine and the buffers of net/http. With [ParkIdleWatches] it keeps
-// neither (TestParkedWatchesCostNoGoroutine), over HTTP/2 if [ConfigureHTTP2] has prepared the
-// http.Server (TestParkedStreamsCostNoGoroutine); then call [Server.Shutdown] instead of
-// [Server.Close] (TestShutdownWaitsForParkedWatches, TestShutdownEndsParkedStreams).
+// neither (TestParkedWatchesCostNoGoroutine, TestParkedWatchesTakeFewBytes), over HTTP/2 if
+// [ConfigureHTTP2] has prepared the http.Server (TestParkedStreamsCostNoGoroutine); then call
+// [Server.Shutdown] instead of [Server.Close] (TestShutdownWaitsForParkedWatches,
+// TestShutdownEndsParkedStreams).
 //
 // A watch over a web socket, as a browser makes it, has a message for each event (TestWebSocket).
 //
@@ -53,7 +67,7 @@
 // Not modelled:
 //
 //   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
-//   - Enums and list types in OpenAPI. Websocket watches.
+//   - Enums and list types in OpenAPI.
 //   - Subresources but status and scale, and binding and eviction of pods (no log, no exec, no
 //     ephemeral containers). An eviction asks the PodDisruptionBudgets that are served; nobody
 //     computes their status. The old /watch/ paths.

@@ -72,8 +72,17 @@ type list struct {
 	untyped bool                           // a list of documents
 	size    int
 	item    func(i int) (any, error)
-	bytes   func(i int) ([]byte, error)          // of an item, read-only
-	length  func(i int) (length int, known bool) // of bytes, if they are kept
+	items   itemEncodings
+	zip     *compressor // of a long answer; nil if its client does not take it
+}
+
+// itemEncodings are [watchcache.Encodings] of some type.
+type itemEncodings interface {
+	Bytes(i int) ([]byte, error)
+	Once(i int) ([]byte, error)
+	Len(i int) (length int, ok bool)
+	Run(i int) (end int, ok bool)
+	OfRun(i, end int, form any, make func() (value any, bytes int64, err error)) (any, error)
 }
 
 // metadata is the list's metadata on the wire. A list of documents names its continue token even if

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"bytes"
-	"compress/gzip"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,18 +16,11 @@ type compressor struct {
 	http.ResponseWriter
 	code int
 	held *bytes.Buffer // nil until there is something, and once it has been decided
-	zip  *gzip.Writer  // nil if the answer is not compressed
+	zip  *gzipStream   // nil if the answer is not compressed
 	done bool          // it has been decided
 }
 
-// The fastest level, as in the API server.
-var (
-	zips = sync.Pool{New: func() any {
-		z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails for an unknown level
-		return z
-	}}
-	holds = sync.Pool{New: func() any { return &bytes.Buffer{} }}
-)
+var holds = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 
 // acceptsGzip reports whether the answer to a request may be compressed.
 func acceptsGzip(r *http.Request) bool {
@@ -70,19 +62,20 @@ func (c *compressor) Write(p []byte) (int, error) {
 	}
 	c.Header().Set("Content-Encoding", "gzip")
 	c.Header().Add("Vary", "Accept-Encoding")
-	c.zip = zips.Get().(*gzip.Writer)
-	c.zip.Reset(c.ResponseWriter)
-	return n, c.decide()
+	return n, c.decide(true)
 }
 
 // decide sends the header and what has been held back.
-func (c *compressor) decide() (err error) {
+func (c *compressor) decide(compress bool) (err error) {
 	if c.done {
 		return nil
 	}
 	c.done = true
 	if c.code != 0 {
 		c.ResponseWriter.WriteHeader(c.code)
+	}
+	if compress {
+		c.zip = newGzipStream(c.ResponseWriter)
 	}
 	if c.held == nil {
 		return nil
@@ -100,7 +93,7 @@ func (c *compressor) decide() (err error) {
 
 // FlushError sends what there is.
 func (c *compressor) FlushError() error {
-	if err := c.decide(); err != nil {
+	if err := c.decide(false); err != nil {
 		return err
 	}
 	if c.zip != nil {
@@ -114,9 +107,8 @@ func (c *compressor) FlushError() error {
 // finish ends a whole answer. An answer that broke off must not be finished: its client would take
 // it for whole.
 func (c *compressor) finish() {
-	_ = c.decide() // the client has gone: there is nobody to tell
+	_ = c.decide(false) // the client has gone: there is nobody to tell
 	if c.zip != nil {
 		_ = c.zip.Close()
-		zips.Put(c.zip)
 	}
 }

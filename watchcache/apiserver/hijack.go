@@ -26,6 +26,7 @@ func parkConnection[T store.Object](c call, ended context.Context, stream eventS
 		return false
 	}
 	_ = connection.SetDeadline(time.Time{}) // fails on a closed connection, as the first write will
+	endSilence(connection)
 	p := newParkedWatch(c, ended, stream, w)
 	p.carrier = &chunks{connection}
 	go p.begin(connection, headOf(c.Header(), stream.format.contentType(true)))
@@ -47,7 +48,8 @@ func headOf(header http.Header, contentType string) []byte {
 
 // begin writes the head, and watches over the client.
 func (p *parkedWatch[T]) begin(connection net.Conn, head []byte) {
-	p.broken = (&chunks{connection}).writeAll(net.Buffers{head}) != nil
+	err := (&chunks{connection}).writeAll(net.Buffers{head})
+	p.broken, p.unread = err != nil, tooSlow(err)
 	if p.raw = rawConnection(connection); p.raw != nil {
 		p.among.add(p)
 	} else {

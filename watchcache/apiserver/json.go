@@ -53,17 +53,8 @@ func (jsonEncoding) list(w *bufio.Writer, l list) error {
 	}
 	// bufio.Writer keeps its first error: Flush returns it.
 	_, _ = w.WriteString(strings.TrimSuffix(string(doc), "}") + items)
-	for i := range l.size {
-		if i > 0 {
-			_ = w.WriteByte(',')
-		}
-		doc, err := l.bytes(i)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(doc); err != nil {
-			return err
-		}
+	if _, err := l.write(w, ","); err != nil {
+		return err
 	}
 	_, err = w.WriteString("]}\n")
 	return err

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bufio"
+	"io"
 	"net/http"
 
 	"github.com/tributary-go/tributary/watchcache"
@@ -24,7 +25,11 @@ func (e *resourceEndpoint[T]) respondList(c call, page watchcache.Page[T]) error
 	c.Header().Set("Content-Type", c.format.contentType(false))
 	c.Header().Set("Cache-Control", "no-cache, private")
 	w := bufio.NewWriterSize(c, writeBuffer)
-	err := c.format.list(w, e.codec.list(c.format, page))
+	l := e.codec.list(c.format, page)
+	if zip, ok := c.ResponseWriter.(*compressor); ok && l.isLong() {
+		l.zip = zip
+	}
+	err := c.format.list(w, l)
 	if err == nil {
 		err = w.Flush()
 	}
@@ -36,5 +41,81 @@ func (e *resourceEndpoint[T]) respondList(c call, page watchcache.Page[T]) error
 	return nil
 }
 
-// writeBuffer holds what is written before the connection sees it.
-const writeBuffer = 32 << 10
+// write writes the items, with a separator before each but the first, and returns their length.
+// Runs of items are compressed once for all lists that show them.
+func (l list) write(w *bufio.Writer, separator string) (written int, err error) {
+	for i := 0; i < l.size; {
+		if end, ok := l.runFrom(i); ok && l.zip.zip != nil {
+			p, err := l.pieceOf(i, end, separator)
+			if err == nil {
+				err = w.Flush()
+			}
+			if err == nil {
+				err = l.zip.zip.writePiece(p)
+			}
+			if err != nil {
+				return written, err
+			}
+			written, i = written+p.size, end
+			continue
+		}
+		if i > 0 {
+			_, _ = w.WriteString(separator) // a bufio.Writer keeps its error
+		}
+		doc, err := l.items.Bytes(i)
+		if err == nil {
+			_, err = w.Write(doc)
+		}
+		if err != nil {
+			return written, err
+		}
+		written, i = written+len(doc), i+1
+	}
+	return written, nil
+}
+
+// isLong reports whether a list will most likely be compressed, judging by its first item.
+func (l list) isLong() bool {
+	if l.size == 0 {
+		return false
+	}
+	first, err := l.items.Bytes(0)
+	return err == nil && len(first)*l.size >= 2*compressFrom
+}
+
+// runFrom is the end of the run that begins with an item, if the list is compressed. The first item
+// has no separator, and so no run.
+func (l list) runFrom(i int) (end int, ok bool) {
+	if i == 0 || l.zip == nil {
+		return 0, false
+	}
+	return l.items.Run(i)
+}
+
+// deflatedRun is the form of pieces.
+type deflatedRun struct{}
+
+// pieceOf compresses a run, whose items each have a separator before them.
+func (l list) pieceOf(i, end int, separator string) (*piece, error) {
+	p, err := l.items.OfRun(i, end, deflatedRun{}, func() (any, int64, error) {
+		p, err := newPiece(func(w io.Writer) error {
+			for ; i < end; i++ {
+				doc, err := l.items.Once(i)
+				if err != nil {
+					return err
+				}
+				_, _ = io.WriteString(w, separator) // into memory
+				_, _ = w.Write(doc)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		return p, int64(cap(p.deflated)), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.(*piece), nil
+}

@@ -18,11 +18,14 @@ import (
 // apply: [Server.Shutdown] waits for it.
 //
 // Over HTTP/1.1 that is the whole connection, which closes after the watch, and for which the
-// http.Server's Shutdown does not wait. A client that has gone is noticed by the next event, or
-// within ten seconds. A connection that a listener has wrapped costs a goroutine, and so does every
-// connection on a system that is no Unix. Over HTTP/2 it is the stream, if [ConfigureHTTP2] has
-// prepared the http.Server, the client's window for the connection is 256 KB or more, as that of
-// Go's clients, and no handler in between has wrapped the writer without an Unwrap method.
+// http.Server's Shutdown does not wait. A client that has closed its connection is noticed within
+// ten seconds. One that has vanished without a word, such as a machine without power, is noticed
+// within 40 seconds: TCP gives it up after 30 without an answer (TestASilentClientIsGivenUp). If
+// the last event is unanswered, systems other than Linux may take minutes, as TCP there repeats it.
+// A connection that a listener has wrapped costs a goroutine, and so does every connection on a
+// system that is no Unix. Over HTTP/2 it is the stream, if [ConfigureHTTP2] has prepared the
+// http.Server, the client's window for the connection is 256 KB or more, as that of Go's clients,
+// and no handler in between has wrapped the writer without an Unwrap method.
 //
 // Web sockets, and watches of HTTP/1.1 over TLS, are served as without.
 func ParkIdleWatches() ServeOption { return func(s *serving) { s.park = true } }
@@ -46,6 +49,7 @@ type parkedWatch[T store.Object] struct {
 	carrier carrier
 	raw     syscall.RawConn // nil: not probed
 	broken  bool            // a write has failed
+	unread  bool            // because the client is too slow
 	ctx     context.Context
 	stop    context.CancelFunc
 	ready   func() // resume, made once
@@ -106,8 +110,12 @@ func (p *parkedWatch[T]) sendAll() (waits bool) {
 			return true
 		case err != nil:
 			p.fail(err)
-		case len(events) > 0 && p.send(events) == nil:
-			continue
+		case len(events) > 0:
+			if err := p.send(events); err == nil {
+				continue
+			} else if tooSlow(err) {
+				p.unread = true
+			}
 		}
 		break
 	}
@@ -116,10 +124,17 @@ func (p *parkedWatch[T]) sendAll() (waits bool) {
 
 // end is called once, by the last run.
 func (p *parkedWatch[T]) end() {
-	p.watcher.Close()
+	p.closeWatcher()
 	p.carrier.end(!p.broken)
 	p.stop()
 	p.among.leave(p)
+}
+
+func (p *parkedWatch[T]) closeWatcher() {
+	if p.unread {
+		p.watcher.CountUnread()
+	}
+	p.watcher.Close()
 }
 
 // write implements [sink].

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"syscall"
@@ -13,6 +14,23 @@ import (
 
 // probeEvery is how often the connections of parked watches are looked at.
 const probeEvery = 10 * time.Second
+
+// keepAlive has TCP give up a silent client in 30 seconds. A probe reads nothing from it, as from
+// one that lives: a machine that has lost its power says no goodbye.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+
+// endSilence has TCP end a connection whose client does not answer. What fails here leaves the
+// connection as its listener has made it.
+func endSilence(connection net.Conn) {
+	if c, ok := connection.(interface {
+		SetKeepAliveConfig(net.KeepAliveConfig) error
+	}); ok {
+		_ = c.SetKeepAliveConfig(keepAlive)
+	}
+	if raw := rawConnection(connection); raw != nil {
+		_ = raw.Control(endUnanswered)
+	}
+}
 
 // parkedWatches are the watches of a server that nothing but their connection keeps: it ends those
 // whose client has gone. The zero value is ready.

@@ -29,7 +29,7 @@ func (p *parkedWatch[T]) handle(ctx context.Context, stream dataFrames) {
 	parked := false
 	defer func() {
 		if !parked {
-			p.watcher.Close()
+			p.closeWatcher()
 			p.stop()
 		}
 	}()

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
@@ -171,7 +170,7 @@ func TestConnStateHasTheConnectionThatNetHTTPKnows(t *testing.T) {
 // goroutines are what they were.
 func TestBadReadersOfStreamsLeaveNothingBehind(t *testing.T) {
 	const connections, each, writes, most = 10, 50, 20, 8 << 20
-	visits := 10_000
+	visits := 20_000
 	if testing.Short() {
 		visits = 500
 	}
@@ -188,25 +187,10 @@ func TestBadReadersOfStreamsLeaveNothingBehind(t *testing.T) {
 		connection, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 		require.NoError(t, err)
 		require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(4<<10))
-		_, err = connection.Write([]byte(http2.ClientPreface))
-		require.NoError(t, err)
-		framer := http2.NewFramer(connection, connection)
-		require.NoError(t, framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20}))
-		require.NoError(t, framer.WriteWindowUpdate(0, 1<<30))
-		return connection, framer
+		return connection, beginHTTP2(t, connection, 1<<20)
 	}
 	watch := func(framer *http2.Framer, id uint32) {
-		var block strings.Builder
-		encoder := hpack.NewEncoder(&block)
-		for _, f := range []hpack.HeaderField{
-			{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "x"},
-			{Name: ":path", Value: "/api/v1/pods?watch=1&resourceVersion=0"},
-		} {
-			require.NoError(t, encoder.WriteField(f))
-		}
-		require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{
-			StreamID: id, EndStream: true, EndHeaders: true, BlockFragment: []byte(block.String()),
-		}))
+		askHTTP2(t, framer, id, "/api/v1/pods?watch=1&resourceVersion=0")
 	}
 	var bad []net.Conn
 	for range connections {

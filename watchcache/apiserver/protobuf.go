@@ -64,35 +64,45 @@ func (protobufEncoding) list(w *bufio.Writer, l list) error {
 	if err != nil {
 		return err
 	}
-	total := len(head)
-	for i := range l.size {
-		length, known := l.length(i)
+	total, err := l.total()
+	if err != nil {
+		return err
+	}
+	_, _ = w.Write(envelope(l.kind, len(head)+total))
+	_, _ = w.Write(head)
+	written, err := l.write(w, "")
+	if err != nil {
+		return err
+	}
+	if written != total {
+		return errors.New("apiserver: an object changed while it was listed: stored objects are read-only")
+	}
+	return nil
+}
+
+// total is the length of all items.
+func (l list) total() (total int, err error) {
+	for i := 0; i < l.size; {
+		if end, ok := l.runFrom(i); ok {
+			p, err := l.pieceOf(i, end, "")
+			if err != nil {
+				return 0, err
+			}
+			total, i = total+p.size, end
+			continue
+		}
+		length, known := l.items.Len(i)
 		if !known {
 			item, err := l.item(i)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			size := item.(message).Size()
 			length = itemHead(size) + size
 		}
-		total += length
+		total, i = total+length, i+1
 	}
-	_, _ = w.Write(envelope(l.kind, total))
-	_, _ = w.Write(head)
-	for i := range l.size {
-		item, err := l.bytes(i)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(item); err != nil {
-			return err
-		}
-		total -= len(item)
-	}
-	if total != len(head) {
-		return errors.New("apiserver: an object changed while it was listed: stored objects are read-only")
-	}
-	return nil
+	return total, nil
 }
 
 func (protobufEncoding) frame(event watch.EventType, doc []byte) ([]byte, error) {

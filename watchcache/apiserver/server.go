@@ -176,11 +176,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // [http.ErrAbortHandler], which net/http turns into a connection that ends too early, for the
 // client to notice.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	patient := newPatientWriter(w)
 	if !acceptsGzip(r) {
-		s.serve(w, r)
+		s.serve(patient, r)
 		return
 	}
-	c := &compressor{ResponseWriter: w}
+	c := &compressor{ResponseWriter: patient}
 	s.serve(c, r)
 	c.finish()
 }

@@ -17,9 +17,6 @@ import (
 	"github.com/tributary-go/tributary/watchcache"
 )
 
-// writePatience is how long a client may take to accept a batch before its watch ends.
-const writePatience = 30 * time.Second
-
 // serveWatch streams events until the client goes, the timeout is over, or the server closes. A
 // version that is too old, and what goes wrong later, comes as an ERROR event inside the stream, as
 // from the API server.
@@ -50,9 +47,16 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	c.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(c.ResponseWriter)
 	stream.to = responseSink{c.ResponseWriter, control}
-	if control.Flush() != nil { // the client learns that the watch stands before there is any event
+	// The client learns that the watch stands before there is any event.
+	began := time.Now()
+	_ = control.SetWriteDeadline(began.Add(writePatience))
+	if flushed := control.Flush(); flushed != nil {
+		if err == nil && tooSlow(outOfPatience(began, flushed)) {
+			w.CountUnread()
+		}
 		return nil
 	}
+	_ = control.SetWriteDeadline(time.Time{})
 	c.watch.ended = e.ended
 	if err == nil && e.serving.park {
 		c.watch.run = parkStream(c, e.ended, stream, w)
@@ -72,7 +76,7 @@ type eventStream[T store.Object] struct {
 }
 
 // sink takes the frames of a batch, in order. They are read-only, and it keeps none of them. An
-// error means that the client has gone, or is too slow: the stream is over.
+// error means that the stream is over: the client is too slow, see tooSlow, or has gone.
 type sink interface {
 	write(frames [][]byte) error
 }
@@ -92,7 +96,10 @@ func (s *eventStream[T]) run(ctx context.Context, w *watchcache.Watcher[T], err 
 		}
 		sent = s.send(events)
 	}
-	if sent == nil {
+	switch {
+	case tooSlow(sent):
+		w.CountUnread()
+	case sent == nil:
 		s.fail(err)
 	}
 }
@@ -177,10 +184,15 @@ type responseSink struct {
 }
 
 func (s responseSink) write(frames [][]byte) error {
+	began := time.Now()
+	return outOfPatience(began, s.writeUntil(began.Add(writePatience), frames))
+}
+
+func (s responseSink) writeUntil(deadline time.Time, frames [][]byte) error {
 	// Not every ResponseWriter has deadlines; without one, a dead client costs a goroutine until
 	// TCP notices. The deadline is for this batch: left standing, it would end an idle stream of
 	// HTTP/2.
-	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience))
+	_ = s.control.SetWriteDeadline(deadline)
 	defer s.control.SetWriteDeadline(time.Time{})
 	burst := bursts.Get().(*bufio.Writer)
 	burst.Reset(s.ResponseWriter)
@@ -207,8 +219,9 @@ type messageSink struct{ io.Writer }
 
 func (s messageSink) write(frames [][]byte) error {
 	for _, frame := range frames {
+		began := time.Now()
 		if _, err := s.Write(frame); err != nil {
-			return err
+			return outOfPatience(began, err)
 		}
 	}
 	return nil

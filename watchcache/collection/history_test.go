@@ -37,13 +37,13 @@ func TestExactListsAreThePast(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 4))
-	const window, writes = 40, 100
+	const window, writes = 150, 400
 	pods := newPods(t, watchcache.WithWindow(window))
 	past := map[int][]string{}
 	version := 1
 	for range writes {
 		version++
-		name := fmt.Sprintf("p%d", random.IntN(10))
+		name := fmt.Sprintf("p%d", random.IntN(150))
 		if _, err := pods.Get("ns", name); err == nil {
 			_, err = pods.Remove("ns", name)
 			require.NoError(t, err)

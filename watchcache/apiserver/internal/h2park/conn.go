@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -20,7 +22,7 @@ const (
 )
 
 var (
-	errTooSlow = errors.New("the client takes nothing")
+	errTooSlow = fmt.Errorf("the client takes nothing: %w", os.ErrDeadlineExceeded)
 	errInvalid = errors.New("the server writes to a parked stream")
 )
 
@@ -151,8 +153,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	pass, rest, err := c.sendLocked(all)
 	c.mu.Unlock()
 	c.cut = append([]byte(nil), rest...)
-	if err == nil && len(pass) > 0 {
-		_, err = c.Conn.Write(pass)
+	if err == nil {
+		err = c.pass(pass)
 	}
 	c.mu.Lock()
 	c.wrote++
@@ -168,6 +170,24 @@ func (c *conn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// pass writes frames of the server. A client that takes nothing for as long as the patience says
+// ends the connection: the server's deadlines reset streams, but its RST_STREAM would wait behind
+// the frame that the client does not take.
+func (c *conn) pass(frames []byte) error {
+	if len(frames) == 0 {
+		return nil
+	}
+	for len(frames) > 0 {
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.patience)) // fails as the write then does
+		n, err := c.Conn.Write(frames)
+		if frames = frames[n:]; err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
+			return err
+		}
+	}
+	_ = c.Conn.SetWriteDeadline(time.Time{})
+	return nil
 }
 
 // flush writes the frames that parked streams and the connection itself have for the client, once
@@ -305,6 +325,16 @@ func (c *conn) end(err error) {
 	c.inBound.Broadcast()
 	c.mu.Unlock()
 	_ = c.Conn.Close()
+}
+
+// reason is why a write has failed: why the connection has ended, if it has.
+func (c *conn) reason(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	return err
 }
 
 // unansweredLocked gives up the PINGs that the server will not answer.

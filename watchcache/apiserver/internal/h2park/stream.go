@@ -3,13 +3,15 @@ package h2park
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"time"
 )
 
 var (
 	errGone = errors.New("the stream is over")
-	errSlow = errors.New("the client has taken nothing for too long")
+	errSlow = fmt.Errorf("the client has taken nothing for too long: %w", os.ErrDeadlineExceeded)
 )
 
 // Stream is a stream that its handler may park. Before that it belongs to the server.
@@ -70,7 +72,8 @@ func (s *Stream) Park(cancel <-chan struct{}, gone func()) bool {
 }
 
 // Write sends the frames of a batch on a parked stream, as DATA. It blocks while the client's
-// windows are empty, up to the patience of the connection.
+// windows are empty, up to the patience of the connection: then the error is an
+// os.ErrDeadlineExceeded.
 func (s *Stream) Write(frames [][]byte) error {
 	c, deadline := s.conn, time.Now().Add(s.conn.patience)
 	rest := 0
@@ -95,7 +98,7 @@ func (s *Stream) Write(frames [][]byte) error {
 			return err
 		}
 		if err := c.flush(); err != nil {
-			return err
+			return c.reason(err)
 		}
 		rest -= n
 	}
@@ -108,7 +111,10 @@ func (s *Stream) takeLocked(most int, deadline time.Time) (int, error) {
 	c := s.conn
 	var late *time.Timer
 	for {
-		if s.over {
+		switch {
+		case s.over && errors.Is(c.err, os.ErrDeadlineExceeded):
+			return 0, errSlow
+		case s.over:
 			return 0, errGone
 		}
 		if n := min(int64(most), s.window, c.credit.pool); n > 0 {

@@ -1,0 +1,95 @@
+package watchcache_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/watchcache"
+)
+
+// watcherOf makes a watcher of options.
+func watcherOf(t testing.TB, c *watchcache.Cache[*corev1.Pod], options metav1.ListOptions) *watchcache.Watcher[*corev1.Pod] {
+	t.Helper()
+	r, err := watchcache.RequestOf(options)
+	require.NoError(t, err)
+	w, err := c.Watcher(r)
+	require.NoError(t, err)
+	return w
+}
+
+// TestAParkedWatcherIsClosed: a watcher that is closed while it waits takes nothing along of what
+// others of its selection have still to read, and its function is called no more.
+func TestAParkedWatcherIsClosed(t *testing.T) {
+	for name, options := range mySelections {
+		t.Run(name, func(t *testing.T) {
+			c := newCache(t)
+			require.NoError(t, c.Replace(store.Items(mine(1)), store.At("1")))
+			options.ResourceVersion = "1"
+			behind, parked := watcherOf(t, c, options), watcherOf(t, c, options)
+			poll := func(w *watchcache.Watcher[*corev1.Pod], ready func()) (told []string) {
+				events, _, err := w.Poll(t.Context(), ready)
+				require.NoError(t, err)
+				for _, e := range events {
+					told = append(told, seen(e.Event))
+				}
+				return told
+			}
+			require.Empty(t, poll(behind, func() {}))
+			require.Empty(t, poll(parked, func() {}))
+			require.NoError(t, c.Update(mine(2)))
+			require.Equal(t, []string{"MODIFIED mine@2"}, poll(parked, func() {}))
+			require.Empty(t, poll(parked, func() { t.Error("a closed watcher is called") }))
+			parked.Close()
+			require.NoError(t, c.Update(mine(3)))
+			require.Equal(t, []string{"MODIFIED mine@2", "MODIFIED mine@3"}, poll(behind, func() {}))
+			require.Empty(t, poll(behind, func() {}))
+			behind.Close()
+			held := watchcache.HeldBy(c)
+			require.Zero(t, held.Triggers+held.Members+held.Backlogged+int(held.Kept), "%+v", held)
+		})
+	}
+}
+
+// TestVisitsLeaveNothingBehind: of watchers that come from an old version, read what there is and
+// go, nothing stays at the changes of a collection that is quiet from then on.
+func TestVisitsLeaveNothingBehind(t *testing.T) {
+	const changes, visits = 5, 300
+	c := newCache(t)
+	require.NoError(t, c.Replace(store.Items(mine(1)), store.At("1")))
+	for version := 2; version < 2+changes; version++ {
+		require.NoError(t, c.Update(mine(version)))
+	}
+	for _, reads := range []bool{false, true} {
+		var open []*watchcache.Watcher[*corev1.Pod]
+		for i := range visits {
+			for _, options := range mySelections {
+				options.ResourceVersion = strconv.Itoa(1 + i%changes)
+				w := watcherOf(t, c, options)
+				events, waits, err := w.Poll(t.Context(), func() {})
+				require.NoError(t, err)
+				require.NotEmpty(t, events, "%v", waits)
+				if reads {
+					_, waits, err = w.Poll(t.Context(), func() {})
+					require.NoError(t, err)
+					require.True(t, waits)
+				}
+				if i%2 == 0 {
+					w.Close() // alone; the others leave together
+					continue
+				}
+				open = append(open, w)
+			}
+		}
+		for _, w := range open {
+			w.Close()
+		}
+		held := watchcache.HeldBy(c)
+		require.Zero(t, held.Triggers+held.Members+held.Backlogged+int(held.Kept), "%+v", held)
+		require.LessOrEqual(t, held.Noted, changes*(2*len(mySelections)+watchcache.FewNoted), "reads: %v", reads)
+	}
+}
