@@ -90,8 +90,8 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object
 	return held.get(key, out, options.ApplyOptions(optionList))
 }
 
-// List implements client.Reader. The result is one instant of the collection; its resource version
-// names it.
+// List implements client.Reader. The result is one instant of the collection. Of several
+// namespaces, its resource version is the oldest one: the list is complete up to it.
 func (c *Cache) List(ctx context.Context, out client.ObjectList, optionList ...client.ListOption) error {
 	k, err := c.kindOf(out)
 	if err != nil {
@@ -226,16 +226,17 @@ func (c *Cache) begin(ctx context.Context) error {
 	return nil
 }
 
-// WaitForCacheSync blocks until Start has been called and all present collections are synced. It is
-// false if ctx or a collection ends first.
+// WaitForCacheSync blocks until Start has been called and all present collections are synced or
+// removed. It is false if ctx or a collection ends first.
 func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	select {
 	case <-c.started:
 	case <-ctx.Done():
 		return false
 	}
-	for _, held := range c.all() {
-		if held.waitSynced(ctx) != nil {
+	for k, held := range c.all() {
+		// A collection that was removed meanwhile ends unsynced, and nobody waits for it.
+		if held.waitSynced(ctx) != nil && (ctx.Err() != nil || c.has(k, held)) {
 			return false
 		}
 	}
@@ -282,6 +283,24 @@ func (c *Cache) all() map[kind]*collection {
 		all[k] = held
 	}
 	return all
+}
+
+// ofKind returns the collections of a kind, in all forms.
+func (c *Cache) ofKind(gvk schema.GroupVersionKind) (all []*collection) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, form := range []form{typed, document, metadata} {
+		if held, ok := c.collections[kind{gvk, form}]; ok {
+			all = append(all, held)
+		}
+	}
+	return all
+}
+
+func (c *Cache) has(k kind, held *collection) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.collections[k] == held
 }
 
 // collection returns the collection of a kind, and makes it if need be. example may be nil.

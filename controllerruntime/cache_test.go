@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,13 +93,23 @@ func TestSelectorsBeforeCopies(t *testing.T) {
 	require.Less(t, allocations, 100.0, "for 500 objects")
 }
 
-// TestListIsOneInstant: each list across two namespaces has the two pods of one moment, and the
-// version says of which.
+// TestListIsOneInstant: a list across two namespaces, one of which lags behind, has all of each
+// namespace up to the version that it states, and states the newest one of which that is true.
 func TestListIsOneInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := listwatchtest.New(t, watchcache.Pods())
-		first, second := pods.Create(pod("a", "p", "n0")), pods.Create(pod("b", "p", "n0"))
-		pods.Create(pod("c", "p", "n0"))
+		late := newGate(pods, "/namespaces/b/")
+		written := map[string][]int{} // the versions of each pod
+		latest := map[string]*corev1.Pod{}
+		wrote := func(p *corev1.Pod) {
+			version, err := strconv.Atoi(p.ResourceVersion)
+			require.NoError(t, err)
+			written[p.Namespace] = append(written[p.Namespace], version)
+			latest[p.Namespace] = p
+		}
+		for _, namespace := range []string{"a", "b", "c"} {
+			wrote(pods.Create(pod(namespace, "p", "n0")))
+		}
 		c := newCache(t, pods, cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}})
 		_, err := c.GetInformer(t.Context(), &corev1.Pod{})
 		require.NoError(t, err)
@@ -106,20 +117,97 @@ func TestListIsOneInstant(t *testing.T) {
 		pods.Server().AwaitWatches(2)
 		require.ElementsMatch(t, []string{"a/p", "b/p"}, list(t, c))
 		require.Equal(t, []string{"a/p"}, list(t, c, client.InNamespace("a")))
-		for range 3 {
-			first, second = first.DeepCopy(), second.DeepCopy()
-			first.Labels["turn"], second.Labels["turn"] = "x", "x"
-			first, second = pods.Update(first), pods.Update(second)
+
+		last := 0
+		behind := 0 // the version of b when it was held back; zero while it is not
+		for turn := range 40 {
+			switch {
+			case turn%10 == 3:
+				late.shut()
+				behind = written["b"][len(written["b"])-1]
+			case turn%10 == 8:
+				late.unlock()
+				behind = 0
+			}
+			for _, namespace := range []string{"b", "a"} {
+				changed := latest[namespace].DeepCopy()
+				changed.Labels["turn"] = strconv.Itoa(turn)
+				wrote(pods.Update(changed))
+			}
 			synctest.Wait()
 			var found corev1.PodList
 			require.NoError(t, c.List(t.Context(), &found))
-			require.Equal(t, second.ResourceVersion, found.ResourceVersion)
+			complete, err := strconv.Atoi(found.ResourceVersion)
+			require.NoError(t, err)
+			require.Len(t, found.Items, 2)
+			for _, item := range found.Items {
+				held, err := strconv.Atoi(item.ResourceVersion)
+				require.NoError(t, err)
+				for _, version := range written[item.Namespace] {
+					require.False(t, held < version && version <= complete, "turn %d: %s/p at %d lacks the write at %d of a list complete up to %d",
+						turn, item.Namespace, held, version, complete)
+				}
+			}
+			require.GreaterOrEqual(t, complete, last, "it goes back")
+			last = complete
+			if behind != 0 {
+				require.Equal(t, behind, complete, "turn %d", turn)
+			} else { // each namespace has had its last event
+				require.Equal(t, written["b"][len(written["b"])-1], complete, "turn %d", turn)
+			}
 		}
 		var got corev1.Pod
 		require.ErrorContains(t, c.Get(t.Context(), client.ObjectKey{Namespace: "c", Name: "p"}, &got), `namespace "c"`)
 		require.ErrorContains(t, c.List(t.Context(), &corev1.PodList{}, client.InNamespace("c")), `namespace "c"`)
 		missing := c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "q"}, &got)
 		require.True(t, apierrors.IsNotFound(missing), missing)
+	})
+}
+
+// TestRemovedWhileItSyncs: nobody waits for a collection that is removed before it is synced.
+func TestRemovedWhileItSyncs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		pods.Mute(listwatchtest.UntilLifted())
+		c := newCache(t, pods, cache.Options{})
+		_, err := c.GetInformer(t.Context(), &corev1.Pod{})
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, func() { _ = c.RemoveInformer(t.Context(), &corev1.Pod{}) })
+		start(t, c) // requires that WaitForCacheSync is true
+		_, err = c.GetInformer(t.Context(), &corev1.Pod{}, cache.BlockUntilSynced(false))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.False(t, c.WaitForCacheSync(ctx), "the new one is waited for")
+	})
+}
+
+// TestClusterScopedInNamespace: a Get of a cluster-scoped object ignores the namespace, and a List
+// of one namespace has none, as in controller-runtime's cache.
+func TestClusterScopedInNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, watchcache.Pods())
+		resource := watchcache.Core[*corev1.Node]("nodes", "Node")
+		resource.ClusterScoped = true
+		nodes := listwatchtest.Serve(pods.Server(), resource)
+		nodes.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"app": "n"}}})
+		c := newCache(t, pods, cache.Options{})
+		require.NoError(t, c.IndexField(t.Context(), &corev1.Node{}, "app", byApp))
+		start(t, c)
+		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "n"}, &corev1.Node{}))
+		for _, row := range []struct {
+			options []client.ListOption
+			want    int
+		}{
+			{nil, 1},
+			{[]client.ListOption{client.InNamespace("ns")}, 0},
+			{[]client.ListOption{client.MatchingFields{"app": "n"}}, 1},
+			{[]client.ListOption{client.MatchingFields{"app": "n"}, client.InNamespace("ns")}, 0},
+		} {
+			var found corev1.NodeList
+			require.NoError(t, c.List(t.Context(), &found, row.options...))
+			require.Len(t, found.Items, row.want)
+		}
 	})
 }
 

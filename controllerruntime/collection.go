@@ -28,6 +28,7 @@ type collection struct {
 	root    bool                    // cluster scope
 	configs map[string]cache.Config // by namespace; the empty one stands for all others
 	copy    copied
+	waits   map[string]waits // by namespace, as configs
 	shared  shared
 	deep    deepCopier
 	stop    context.CancelFunc // guarded by the cache's lock
@@ -45,6 +46,13 @@ type copied interface {
 	Done() <-chan struct{}
 	Ready(time.Duration) error
 	Status() informer.Status
+	WaitForResourceVersion(context.Context, string) error
+}
+
+// waits are the waits of an informer, or of a union's member for its objects alone.
+type waits interface {
+	WaitFor(context.Context, object) error
+	WaitForDeletion(context.Context, object) error
 }
 
 func newCollection(k kind, like runtime.Object, s settings, from sources) (*collection, error) {
@@ -60,7 +68,7 @@ func newCollection(k kind, like runtime.Object, s settings, from sources) (*coll
 	if err != nil {
 		return nil, err
 	}
-	c := &collection{kind: k, root: isRoot(mapping), fields: map[string]fieldIndex{}, stop: func() {}}
+	c := &collection{kind: k, root: isRoot(mapping), waits: map[string]waits{}, fields: map[string]fieldIndex{}, stop: func() {}}
 	c.configs = s.of(k.GroupVersionKind, !c.root)
 	c.deep = newDeepCopier(reflect.TypeOf(example))
 	options := []informer.Option{informer.WithReflector(reflector.WithLogger(logger().WithValues("kind", k.String())))}
@@ -75,7 +83,7 @@ func newCollection(k kind, like runtime.Object, s settings, from sources) (*coll
 				return nil, err
 			}
 			one := informer.New(source, options...)
-			c.copy, shared = one, clientgo.Informer(one)
+			c.copy, c.waits[namespace], shared = one, one, clientgo.Informer(one)
 		}
 	} else {
 		union := informer.NewUnion[object](options...)
@@ -94,10 +102,11 @@ func (c *collection) addMembers(union *informer.Union[object], example object, m
 		if err != nil {
 			return err
 		}
-		if namespace == metav1.NamespaceAll {
-			namespace = "all other namespaces"
+		name := namespace
+		if name == metav1.NamespaceAll {
+			name = "all other namespaces"
 		}
-		if _, err := union.Add(namespace, source); err != nil {
+		if c.waits[namespace], err = union.Add(name, source); err != nil {
 			return err
 		}
 	}
@@ -106,10 +115,15 @@ func (c *collection) addMembers(union *informer.Union[object], example object, m
 
 // config returns the configuration of a namespace; ok is false if the cache does not keep it.
 func (c *collection) config(namespace string) (config cache.Config, ok bool) {
-	if config, ok = c.configs[namespace]; !ok {
-		config, ok = c.configs[metav1.NamespaceAll]
+	return ofNamespace(c.configs, namespace)
+}
+
+// ofNamespace returns what a namespace has, or what all namespaces without one of their own have.
+func ofNamespace[V any](all map[string]V, namespace string) (v V, ok bool) {
+	if v, ok = all[namespace]; !ok {
+		v, ok = all[metav1.NamespaceAll]
 	}
-	return config, ok
+	return v, ok
 }
 
 // fieldIndex is an index of [Cache.IndexField].

@@ -10,14 +10,24 @@
 //
 //  1. Memory: objects share the parts that are equal (package listwatch), and handlers have no
 //     queues of their own (package informer).
-//  2. A List is one instant of its collection, in several namespaces too, and its resource version
-//     names that instant. Selectors match before anything is copied. A field index is a part of the
-//     same snapshot.
+//  2. A List is one instant of its collection, in several namespaces too. It has a resource version
+//     up to which all of its namespaces are complete, so a watch from it loses nothing. Selectors
+//     match before anything is copied. A field index is a part of the same snapshot.
 //  3. The cache says how fresh it is: [Cache.Status] has the health of each collection, and
 //     [Cache.Ready] is a check for mgr.AddReadyzCheck.
 //
-// To read your own writes, use the option of controller-runtime's client,
-// EnableReadYourWritesConsistency, which works with any cache.
+// # Read your own writes
+//
+// With [NewClient] a read through the cache shows what the client has written before, and waits for
+// that if it must:
+//
+//	ctrl.Options{NewCache: controllerruntime.NewCache, NewClient: controllerruntime.NewClient}
+//
+// Waiting goes by resource versions, in any number of namespaces, and ends with the context of the
+// read. It covers subresources, DeleteAllOf, and deletions that wait for finalizers, but no created
+// subresource, such as an eviction. Nobody waits for an object that its write shows to be outside
+// of the cache's namespaces and selectors. EnableReadYourWritesConsistency of controller-runtime's
+// own client works with this cache too, but not with several namespaces, and refuses DeleteAllOf.
 //
 // # Differences from controller-runtime's own
 //
@@ -33,6 +43,8 @@
 //     the cache, AddIndexers for reads through a SharedIndexInformer.
 //  6. Without EnableWatchBookmarks the cache lists before it watches. A watch over which nothing
 //     comes is then renewed every few minutes, since bookmarks are a quiet server's sign of life.
+//  7. A handler that is more than 1,024 changes behind is told the updates of an object as one. It
+//     is told of each object that was created and deleted meanwhile.
 //
 // # Cost
 //

@@ -64,9 +64,6 @@ func uncopied(config cache.Config, asked *bool) bool {
 }
 
 func (c *collection) list(out client.ObjectList, options client.ListOptions) error {
-	if c.root {
-		options.Namespace = metav1.NamespaceAll
-	}
 	if _, ok := c.config(options.Namespace); !ok && options.Namespace != metav1.NamespaceAll {
 		return c.unknownNamespace("list", options.Namespace)
 	}

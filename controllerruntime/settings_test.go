@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,6 +88,86 @@ func TestNamespaces(t *testing.T) {
 		Mapper: mapper(), ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Namespaces: config{"a": {}}}},
 	})
 	require.ErrorContains(t, err, "Kind=Node has no namespaces")
+}
+
+// TestPrecedence: of four levels, the first one that has a setting decides it, each setting for
+// itself. If the kind has no namespaces of its own, those of DefaultNamespaces take their place,
+// and come before the kind. Those are the rules of controller-runtime's defaults.
+func TestPrecedence(t *testing.T) {
+	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
+	const inNamespace, ofKind, inDefaultNamespace, everywhere = 0, 1, 2, 3
+	yes := [4]*bool{new(true), new(true), new(true), new(true)}
+	periods := [4]*time.Duration{new(time.Hour), new(time.Hour), new(time.Hour), new(time.Hour)}
+	transform := func(level int) toolscache.TransformFunc { return func(any) (any, error) { return level, nil } }
+	for name, setting := range map[string]struct {
+		set func(config *cache.Config, level int)
+		has func(config cache.Config, level int) bool
+	}{
+		"Transform": {
+			func(config *cache.Config, level int) { config.Transform = transform(level) },
+			func(config cache.Config, level int) bool {
+				got, _ := config.Transform(nil)
+				return got == level
+			},
+		},
+		"UnsafeDisableDeepCopy": {
+			func(config *cache.Config, level int) { config.UnsafeDisableDeepCopy = yes[level] },
+			func(config cache.Config, level int) bool { return config.UnsafeDisableDeepCopy == yes[level] },
+		},
+		"EnableWatchBookmarks": {
+			func(config *cache.Config, level int) { config.EnableWatchBookmarks = yes[level] },
+			func(config cache.Config, level int) bool { return config.EnableWatchBookmarks == yes[level] },
+		},
+		"SyncPeriod": {
+			func(config *cache.Config, level int) { config.SyncPeriod = periods[level] },
+			func(config cache.Config, level int) bool { return config.SyncPeriod == periods[level] },
+		},
+	} {
+		for levels := range 16 { // a bit for each level that has the setting
+			for _, own := range []bool{true, false} { // whether the kind has namespaces of its own
+				if !own && levels&1 != 0 {
+					continue
+				}
+				var at [4]cache.Config
+				order := []int{inNamespace, ofKind, inDefaultNamespace, everywhere}
+				if !own {
+					order = []int{inDefaultNamespace, ofKind, everywhere}
+				}
+				want := -1
+				for level := range at {
+					if levels&(1<<level) != 0 {
+						setting.set(&at[level], level)
+					}
+				}
+				for _, level := range order {
+					if want < 0 && levels&(1<<level) != 0 {
+						want = level
+					}
+				}
+				kind := cache.ByObject{
+					Transform: at[ofKind].Transform, UnsafeDisableDeepCopy: at[ofKind].UnsafeDisableDeepCopy,
+					EnableWatchBookmarks: at[ofKind].EnableWatchBookmarks, SyncPeriod: at[ofKind].SyncPeriod,
+				}
+				if own {
+					kind.Namespaces = map[string]cache.Config{"a": at[inNamespace]}
+				}
+				pods := listwatchtest.New(t, watchcache.Pods())
+				c := newCache(t, pods, cache.Options{
+					ByObject:          map[client.Object]cache.ByObject{&corev1.Pod{}: kind},
+					DefaultNamespaces: map[string]cache.Config{"a": at[inDefaultNamespace]},
+					DefaultTransform:  at[everywhere].Transform, DefaultUnsafeDisableDeepCopy: at[everywhere].UnsafeDisableDeepCopy,
+					DefaultEnableWatchBookmarks: at[everywhere].EnableWatchBookmarks, SyncPeriod: at[everywhere].SyncPeriod,
+				})
+				got := controllerruntime.ConfigsOf(c, gvk)
+				require.Len(t, got, 1)
+				if want < 0 {
+					require.Equal(t, cache.Config{}, got["a"], name)
+				} else {
+					require.True(t, setting.has(got["a"], want), "%s set at levels %04b: level %d does not decide", name, levels, want)
+				}
+			}
+		}
+	}
 }
 
 // TestSyncPeriod: a handler that asks for no period has the cache's, a tenth more or less.

@@ -1,0 +1,317 @@
+package controllerruntime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// writes are the writes to one kind that the cache may not show yet. They are kept for all forms of
+// the kind: what was written in one form is waited for in the others too.
+type writes struct {
+	cache   *Cache
+	gvk     schema.GroupVersionKind
+	configs map[string]cache.Config // the scope of the cache, by namespace
+
+	mu      sync.Mutex
+	pending map[client.ObjectKey]write // the last write to each object
+	// floor is the newest version of the writes that are pending no more. A collection that is not
+	// in past has not been asked for them, and must be complete up to it.
+	floor string
+	past  map[form]*collection
+}
+
+// write is what a write has made of an object.
+type write struct {
+	key     client.ObjectKey
+	uid     types.UID
+	version string // of the write, or of a state before a deletion
+	end     end
+	since   string // the cache has begun to lack the object after this version, if end is not stays
+}
+
+type end uint8
+
+const (
+	stays end = iota
+	deleted
+	left // the scope of the cache
+)
+
+// maxPending bounds the memory of writes whose objects are never read.
+const maxPending = 1000
+
+// outcome is an object as the answer to a write shows it.
+type outcome struct {
+	metav1.Object
+	whole   bool                  // it has its labels
+	content func() map[string]any // nil if it has metadata only
+}
+
+// wrote notes that the object of that key was written.
+func (w *writes) wrote(key client.ObjectKey, now outcome) {
+	if now.GetResourceVersion() == "" {
+		return
+	}
+	if now.whole && w.over(now) {
+		w.deleted(key, now.GetUID(), &now)
+		return
+	}
+	next := write{key: key, uid: now.GetUID(), version: now.GetResourceVersion()}
+	config, ok := ofNamespace(w.configs, key.Namespace)
+	if !ok {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if outside := now.whole && !inScope(config, now); outside || !now.whole {
+		before, known := w.knownLocked(key, next.uid)
+		if !known {
+			return // the cache has no such object, and gets none
+		}
+		if outside {
+			next.end, next.since = left, before
+		}
+	}
+	w.noteLocked(next)
+}
+
+// ofNamespaces is a kind that has finalizers in its spec, too.
+var ofNamespaces = schema.GroupKind{Kind: "Namespace"}
+
+// over reports whether the server has removed an object that it still answers with. Nothing holds
+// up its deletion any more, such as after the update that removes the last finalizer.
+func (w *writes) over(now outcome) bool {
+	grace := now.GetDeletionGracePeriodSeconds()
+	return now.GetDeletionTimestamp() != nil && len(now.GetFinalizers()) == 0 && (grace == nil || *grace == 0) &&
+		w.gvk.GroupKind() != ofNamespaces
+}
+
+// deleted notes that the object of a key is no more. last is a state that it had, or nil.
+func (w *writes) deleted(key client.ObjectKey, uid types.UID, last *outcome) {
+	config, ok := ofNamespace(w.configs, key.Namespace)
+	if !ok || uid == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since, known := w.knownLocked(key, uid)
+	if last != nil {
+		switch in := inScope(config, *last); {
+		case in && last.GetResourceVersion() != "":
+			since = newer(since, last.GetResourceVersion())
+		case !in && !known:
+			return
+		}
+	}
+	w.noteLocked(write{key: key, uid: uid, version: since, end: deleted, since: since})
+}
+
+// knownLocked reports whether the cache has the object or waits for it, and from which version on.
+func (w *writes) knownLocked(key client.ObjectKey, uid types.UID) (version string, known bool) {
+	if before, ok := w.pending[key]; ok && before.uid == uid {
+		if before.end != stays {
+			return before.since, true
+		}
+		return before.version, true
+	}
+	for _, c := range w.cache.ofKind(w.gvk) {
+		if held, ok := c.copy.Get(store.Key(key.Namespace, key.Name)); ok && held.GetUID() == uid {
+			return held.GetResourceVersion(), true
+		}
+	}
+	return "1", false
+}
+
+// uid returns the UID of the object of a key, as far as it is known.
+func (w *writes) uid(key client.ObjectKey) types.UID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, ok := w.pending[key]; ok {
+		return before.uid
+	}
+	for _, c := range w.cache.ofKind(w.gvk) {
+		if held, ok := c.copy.Get(store.Key(key.Namespace, key.Name)); ok {
+			return held.GetUID()
+		}
+	}
+	return ""
+}
+
+// noteLocked makes next the last write to its object, unless a later one has been noted: goroutines
+// may note their writes in another order than the server had.
+func (w *writes) noteLocked(next write) {
+	if before, ok := w.pending[next.key]; ok {
+		if before.uid == next.uid && before.end == deleted {
+			return
+		}
+		if older(next.version, before.version) {
+			return
+		}
+	}
+	w.pending[next.key] = next
+	if len(w.pending) <= maxPending {
+		return
+	}
+	for _, each := range w.pending {
+		w.forgetLocked(each)
+	}
+	if len(w.pending) > maxPending/2 { // far behind: ask for all of them at once
+		for _, each := range w.pending {
+			w.floor = newer(w.floor, each.version)
+		}
+		clear(w.pending)
+		clear(w.past)
+	}
+}
+
+// forgetLocked drops a write that all collections of the kind show.
+func (w *writes) forgetLocked(each write) {
+	if w.pending[each.key] != each {
+		return // there is a later one
+	}
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	all := w.cache.ofKind(w.gvk)
+	for _, c := range all {
+		if c.waitFor(done, each) != nil {
+			return
+		}
+	}
+	delete(w.pending, each.key)
+	for _, c := range all {
+		if w.floor == "" {
+			w.past[c.kind.form] = c
+		}
+	}
+	w.floor = newer(w.floor, each.version)
+}
+
+// unseen returns the writes to objects that match, and whether there are any writes to wait for.
+func (w *writes) unseen(match func(client.ObjectKey) bool) (found []write, waits bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, each := range w.pending {
+		if match(key) {
+			found = append(found, each)
+		}
+	}
+	return found, len(found) > 0 || w.floor != ""
+}
+
+// wait blocks until a collection shows the writes found.
+func (w *writes) wait(ctx context.Context, c *collection, found []write) error {
+	w.mu.Lock()
+	floor := w.floor
+	if w.past[c.kind.form] == c {
+		floor = ""
+	}
+	w.mu.Unlock()
+	if floor != "" {
+		if err := c.copy.WaitForResourceVersion(ctx, floor); err != nil {
+			return fmt.Errorf("controllerruntime: read own writes of %s: %w", c.kind.Kind, err)
+		}
+	}
+	for _, each := range found {
+		if err := c.waitFor(ctx, each); err != nil {
+			return fmt.Errorf("controllerruntime: read own writes of %s: %w", c.kind.Kind, err)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if floor != "" && w.floor == floor {
+		w.past[c.kind.form] = c
+	}
+	for _, each := range found {
+		w.forgetLocked(each)
+	}
+	return nil
+}
+
+// waitFor blocks until the collection shows a write.
+func (c *collection) waitFor(ctx context.Context, each write) error {
+	waits, ok := ofNamespace(c.waits, each.key.Namespace)
+	if !ok {
+		return nil
+	}
+	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: each.key.Namespace, Name: each.key.Name, UID: each.uid, ResourceVersion: each.version,
+	}}
+	if each.end == stays {
+		return waits.WaitFor(ctx, obj)
+	}
+	obj.ResourceVersion = each.since
+	return waits.WaitForDeletion(ctx, obj)
+}
+
+// inScope reports whether a cache of this configuration has an object, as far as the object shows.
+func inScope(config cache.Config, now outcome) bool {
+	if config.LabelSelector != nil && !config.LabelSelector.Matches(labels.Set(now.GetLabels())) {
+		return false
+	}
+	if config.FieldSelector == nil {
+		return true
+	}
+	var content map[string]any
+	for _, term := range config.FieldSelector.Requirements() {
+		var values []string
+		switch {
+		case term.Field == "metadata.name":
+			values = []string{now.GetName()}
+		case term.Field == "metadata.namespace":
+			values = []string{now.GetNamespace()}
+		case now.content == nil:
+			continue // only the server can tell
+		default:
+			if content == nil {
+				content = now.content()
+			}
+			values = valuesAt(content, term.Field)
+		}
+		selected := func(value string) bool { return (value == term.Value) != (term.Operator == selection.NotEquals) }
+		if !slices.ContainsFunc(values, selected) {
+			return false
+		}
+	}
+	return true
+}
+
+// valuesAt returns what the field at a path of an object may be for the server. A field that is
+// absent has a default.
+func valuesAt(content map[string]any, path string) []string {
+	value, found, err := unstructured.NestedFieldNoCopy(content, strings.Split(path, ".")...)
+	if err != nil || !found {
+		return []string{"", "false", "0"}
+	}
+	return []string{fmt.Sprint(value)}
+}
+
+func older(a, b string) bool {
+	order, comparable := store.CompareVersions(a, b)
+	return comparable && order < 0
+}
+
+// newer returns the newer of two versions. If they cannot be compared, it returns none: nobody
+// could wait for it.
+func newer(a, b string) string {
+	if _, comparable := store.CompareVersions(b, b); !comparable {
+		return ""
+	}
+	if a == "" || older(a, b) {
+		return b
+	}
+	return a
+}
