@@ -15,6 +15,7 @@ type lists struct {
 	HTTP2   bool
 	Clients int
 	Accept  string
+	Gzip    bool // the clients accept it, as those of client-go do
 }
 
 func (l lists) String() string {
@@ -29,6 +30,9 @@ func (l lists) String() string {
 	if l.TLS {
 		protocol += " with TLS"
 	}
+	if l.Gzip {
+		protocol += ", gzip"
+	}
 	if l.Parked {
 		how += ", ConfigureHTTP2"
 	}
@@ -39,14 +43,16 @@ func (l lists) String() string {
 // share, with net/http's own HTTP/2 and as ConfigureHTTP2 has it.
 func listRows(clients, pods int) (rows []lists) {
 	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
-		for _, anew := range []bool{true, false} {
-			rows = append(rows, lists{served{Library: "tributary", Pods: pods, Anew: anew}, false, clients, accept})
+		for _, gzip := range []bool{false, true} {
+			for _, anew := range []bool{true, false} {
+				rows = append(rows, lists{served{Library: "tributary", Pods: pods, Anew: anew}, false, clients, accept, gzip})
+			}
 		}
 	}
 	for _, tls := range []bool{false, true} {
 		for _, parked := range []bool{false, true} {
 			s := served{Library: "tributary", Pods: pods, TLS: tls, Parked: parked}
-			rows = append(rows, lists{s, true, clients, "application/vnd.kubernetes.protobuf"})
+			rows = append(rows, lists{s, true, clients, "application/vnd.kubernetes.protobuf", false})
 		}
 	}
 	return rows
@@ -71,8 +77,12 @@ func (l lists) run(ctx context.Context) error {
 	}
 	defer stop()
 	transport := transport(l.HTTP2)
-	transport.DisableCompression = true
+	transport.DisableCompression = true // or it would read what is compressed
 	client := &http.Client{Transport: transport}
+	coding := "" // none, then
+	if l.Gzip {
+		coding = "gzip"
+	}
 	before, err := readUsed(ctx, client, url)
 	if err != nil {
 		return err
@@ -81,7 +91,7 @@ func (l lists) run(ctx context.Context) error {
 	size := make([]int64, l.Clients)
 	for i := range l.Clients {
 		clients.Go(func() error {
-			answer, err := get(ctx, client, url+"/api/v1/pods", l.Accept)
+			answer, err := getCoded(ctx, client, url+"/api/v1/pods", l.Accept, coding)
 			if err != nil {
 				return err
 			}

@@ -152,10 +152,12 @@ func rows(counts []int, pods, events int) (loads []load) {
 			loads = append(loads, load{Watchers: watchers, InFlight: inFlight, Pods: pods, Events: events})
 		}
 	}
-	for _, watchers := range counts {
-		if watchers == 1_000 || watchers == 5_000 || watchers == 50 {
-			deliveries := 50 * events
-			loads = append(loads, load{Watchers: watchers, All: true, InFlight: 8, Pods: pods, Events: deliveries / watchers})
+	for _, inFlight := range []int{8, 512} {
+		for _, watchers := range counts {
+			if watchers == 1_000 || watchers == 5_000 || watchers == 50 {
+				deliveries := 50 * events
+				loads = append(loads, load{Watchers: watchers, All: true, InFlight: inFlight, Pods: pods, Events: deliveries / watchers})
+			}
 		}
 	}
 	for _, many := range []int{pods, 5 * pods} {
@@ -191,6 +193,7 @@ type figures struct {
 	BytesPerWatcher float64 // heap and stack of one that waits; zero: too few to tell
 	PeakMB          float64 // resident
 	Cut             float64 // watchers that were ended
+	Relists         float64 // of a slow watcher, whose watch was ended or its version refused
 }
 
 func measureAll(ctx context.Context, loads []load, repeat int, only string) error {
@@ -207,8 +210,8 @@ func measureAll(ctx context.Context, loads []load, repeat int, only string) erro
 }
 
 func printHead() {
-	fmt.Println("| load | cache | events/s | deliveries/s | user CPU us/delivery | p50 us | p99 us | bytes/watcher | peak MB |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("| load | cache | events/s | deliveries/s | user CPU us/delivery | p50 us | p99 us | bytes/watcher | peak MB | relists |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
 }
 
 // measureAll measures a load with all libraries by turns, prints the rows, and returns the medians.
@@ -236,7 +239,7 @@ func (l load) measureAll(ctx context.Context, repeat int) (map[string]figures, e
 
 func (l load) row(name string, f figures) string {
 	if f.Cut > 0 {
-		return fmt.Sprintf("| %s | %s | %.0f watchers were cut | | | | | | %.0f |", l, name, f.Cut, f.PeakMB)
+		return fmt.Sprintf("| %s | %s | %.0f watchers were cut | | | | | | %.0f | |", l, name, f.Cut, f.PeakMB)
 	}
 	fanOut := 1
 	if l.All {
@@ -246,8 +249,12 @@ func (l load) row(name string, f figures) string {
 	if f.BytesPerWatcher > 0 {
 		perWatcher = fmt.Sprintf("%.0f", f.BytesPerWatcher)
 	}
-	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.3g | %.0f | %.0f | %s | %.0f |", l, name, f.EventsPerSecond,
-		f.EventsPerSecond*float64(fanOut), f.CPU, f.P50, f.P99, perWatcher, f.PeakMB)
+	relists := ""
+	if l.Beside != "" {
+		relists = fmt.Sprintf("%.0f", f.Relists)
+	}
+	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.3g | %.0f | %.0f | %s | %.0f | %s |", l, name, f.EventsPerSecond,
+		f.EventsPerSecond*float64(fanOut), f.CPU, f.P50, f.P99, perWatcher, f.PeakMB, relists)
 }
 
 func ratios(ours, theirs figures) string {
@@ -263,7 +270,7 @@ func ratios(ours, theirs figures) string {
 		}
 		cells += fmt.Sprintf(" **%s** |", short(of(ours)/of(theirs)))
 	}
-	return cells
+	return cells + " |"
 }
 
 // short has two digits that mean something.
@@ -294,7 +301,7 @@ func (l load) run(ctx context.Context) (f figures, err error) {
 	return f, json.Unmarshal(out, &f)
 }
 
-// median takes each figure's own.
+// median takes each figure's own; of watchers that were cut, and of relists, the most.
 func median(runs []figures) (f figures) {
 	of := func(figure func(*figures) *float64) {
 		slices.SortFunc(runs, func(a, b figures) int { return cmp.Compare(*figure(&a), *figure(&b)) })
@@ -306,6 +313,8 @@ func median(runs []figures) (f figures) {
 	of(func(f *figures) *float64 { return &f.P99 })
 	of(func(f *figures) *float64 { return &f.BytesPerWatcher })
 	of(func(f *figures) *float64 { return &f.PeakMB })
-	of(func(f *figures) *float64 { return &f.Cut })
+	for _, run := range runs {
+		f.Cut, f.Relists = max(f.Cut, run.Cut), max(f.Relists, run.Relists)
+	}
 	return f
 }

@@ -37,6 +37,7 @@ type loop struct {
 	tokens    chan struct{}
 	delivered atomic.Int64 // writes that have reached everybody
 	cut       atomic.Int64
+	relists   atomic.Int64 // of the slow watcher
 	ended     chan error
 }
 
@@ -109,7 +110,7 @@ func measure(ctx context.Context, l load) error {
 	slices.Sort(taken)
 	f.P50 = float64(taken[len(taken)/2]) / 1e3
 	f.P99 = float64(taken[len(taken)*99/100]) / 1e3
-	f.PeakMB, f.Cut = peak(), float64(m.cut.Load())
+	f.PeakMB, f.Relists = peak(), float64(m.relists.Load())
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
@@ -148,20 +149,20 @@ func (m *loop) watchAll(ctx context.Context, version string) error {
 	return nil
 }
 
-// accompany is the slow watcher.
+// accompany is the slow watcher. If its version is refused, or its watch is ended while it reads,
+// it has to list, and begins again at the newest version.
 func (m *loop) accompany(ctx context.Context, c companion) {
 	for version := world.Version(m.first); ctx.Err() == nil; {
 		watching, stop := context.WithCancel(ctx)
 		next, err := m.subject.watch(watching, "", version)
-		if err != nil {
-			stop()
-			return
-		}
 		go func() {
-			for {
-				if _, err := next(); err != nil || !c.reads {
+			for err == nil {
+				if _, err = next(); err == nil && !c.reads {
 					return
 				}
+			}
+			if watching.Err() == nil {
+				m.relists.Add(1)
 			}
 		}()
 		if !c.again {

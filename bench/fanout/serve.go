@@ -160,11 +160,19 @@ func (s served) start(ctx context.Context) (url string, stop func(), err error) 
 }
 
 func get(ctx context.Context, client *http.Client, url, accept string) (*http.Response, error) {
+	return getCoded(ctx, client, url, accept, "")
+}
+
+// getCoded asks for a content coding; empty leaves that to the transport.
+func getCoded(ctx context.Context, client *http.Client, url, accept, coding string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
 	r.Header.Set("Accept", accept)
+	if coding != "" {
+		r.Header.Set("Accept-Encoding", coding)
+	}
 	return client.Do(r)
 }
 

@@ -117,6 +117,10 @@ func TestDefinitionsWhileServing(t *testing.T) {
 	namespaced := func(p *program, of schema.GroupVersionResource) dynamic.ResourceInterface {
 		return p.documents(of).Namespace("default")
 	}
+	one.until(func() bool { // two may have been the first to serve it, and to say so
+		_, err := namespaced(one, crontabsV1).List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	})
 	created, err := namespaced(one, crontabsV1).Create(t.Context(), crontab("a", "v1"), metav1.CreateOptions{})
 	require.NoError(t, err)
 	two.until(func() bool { return two.get(crontabsV1, "a") != nil })
