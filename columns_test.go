@@ -35,7 +35,7 @@ var wrapped = []string{
 	"watchcache", "watchcache/apiserver", "watchcache/collection", "watchcache/internal/fieldtypes",
 	"watchcache/internal/apierror", "watchcache/internal/cachetest",
 	"watchcache/internal/object",
-	"e2e/suites/pins/certmanager", "e2e/suites/pins/clusterapi", "e2e/suites/pins/karpenter", "e2e/suites/pins/prometheus",
+	"e2e/suites/pins/certmanager", "e2e/suites/pins/clusterapi", "e2e/suites/pins/gatekeeper", "e2e/suites/pins/karpenter", "e2e/suites/pins/prometheus",
 	"informer/enqueue", "informer/join", "informer/predicate", "internal/pipes", "internal/self", "listwatch/mapper",
 	"informer", "informer/clientgo", "informer/clientgo/dynamicinformer", "informer/clientgo/informers",
 	"informer/clientgo/internal/factory", "informer/clientgo/metadatainformer", "internal/watchlist", "listwatch", "listwatch/listwatchtest", "reflector",

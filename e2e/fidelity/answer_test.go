@@ -2,6 +2,7 @@ package fidelity_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -132,6 +133,10 @@ func normal(value any, key string) any {
 		result := make([]any, 0, len(v))
 		for _, member := range v {
 			result = append(result, normal(member, ""))
+		}
+		if key == "managedFields" {
+			// Their order goes by the second of each write, which may differ between servers.
+			slices.SortFunc(result, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		}
 		return result
 	case string:

@@ -2,6 +2,7 @@ package robustness_test
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -18,22 +19,25 @@ import (
 
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/e2e/netfault"
+	"github.com/tributary-go/tributary/e2e/robustness"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/watchcache"
 	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // TestThreeCachesInARow: readers read a cache of a cache of a cache of the origin.
-// Every connection of the row is cut, reset, held back and lost. No cache lists a second time, so
-// that etcd's validators ask for every change.
+// Every connection of the row is cut, reset, held back and lost. The second cache parks idle
+// watches over HTTP/1.1, the third over HTTP/2. No cache lists a second time, so that etcd's
+// validators ask for every change.
 //
 // A second silent watch has a reflector list again, since a watch from a version of the future is
 // silent too. That is right, but a relist steps over changes. So the API server is read over
 // HTTP/1.1: over HTTP/2, a black hole outlasts the watch in it, since the next request goes over
-// the same connection until client-go's ping ends that after 45 s. And its caches wait for longer
-// than the server's only bookmark in a quiet time, which comes two seconds before the watch's
-// timeout of three to six seconds.
+// the same connection until client-go's ping ends that after 45 s. And its cache waits for longer
+// than a watch lasts, three to six seconds, so that only a black hole is silent: the server's only
+// bookmark in a quiet time comes two seconds before the end, or later on a busy machine.
 func TestThreeCachesInARow(t *testing.T) {
 	t.Run("the fake", func(t *testing.T) {
 		s := theFake(t, 100_000) // all of the run, however long a busy machine holds a cache up
@@ -43,7 +47,7 @@ func TestThreeCachesInARow(t *testing.T) {
 	t.Run("the API server", func(t *testing.T) {
 		s := theAPIServer(t)
 		s.faults = nil
-		s.readsConfig.NextProtos, s.liveness = []string{"http/1.1"}, 3*time.Second
+		s.readsConfig.NextProtos, s.liveness = []string{"http/1.1"}, 8*time.Second
 		judgeRow(t, s)
 	})
 	t.Run("etcd", func(t *testing.T) {
@@ -67,8 +71,9 @@ func judgeRow(t *testing.T, s *server) {
 }
 
 // TestThreeCachesThatRelist: the same, but the origin forgets its history, and caches in the row
-// are replaced by empty ones. No validator knows which changes a relist may leave out. But in the
-// end every reader holds what the origin has, and none has seen two contents of one version.
+// are replaced by empty ones. No validator knows which changes a relist may leave out, and etcd's
+// judge all else: see [robustness.Run.JudgeRelisting]. In the end every reader holds what the
+// origin has, and none has seen two contents of one version.
 func TestThreeCachesThatRelist(t *testing.T) {
 	s, _ := inARow(t, theWatchCache(t))
 	seed := seedOf(t)
@@ -76,13 +81,47 @@ func TestThreeCachesThatRelist(t *testing.T) {
 	s.writes.Delay(5 * time.Millisecond)
 	struck := work(t, s, &journal{began: time.Now()}, rand.New(rand.NewPCG(seed, 0)), length(t, 8*time.Second), 150*time.Millisecond)
 	pass(time.Second)
-	state := map[string]string{}
-	for _, p := range s.persisted() {
-		apply(state, p.Change)
-	}
+	run := &robustness.Run{Persisted: s.persisted()}
+	state := stateAfter(run.Persisted)
 	r.agree(state)
-	r.histories()
+	for _, reader := range r.histories() {
+		require.NoError(t, run.CheckRelisting(reader), "seed %d", seed)
+		if relisting(reader) {
+			run.Readers = append(run.Readers, reader)
+		}
+	}
+	require.NotEmpty(t, run.Readers)
+	judgeRelisting(t, run, seed)
 	t.Logf("seed %d, %d objects, faults: %v", seed, len(state), struck)
+}
+
+// relisting reports whether a reader can be judged if its server lists anew: the states of others
+// than a source have no version.
+func relisting(reader robustness.Reader) bool { return strings.HasSuffix(reader.Reader, ": source") }
+
+// judgeRelisting has etcd's validators judge each reader. Then it damages what was told, and they
+// must name the damage.
+func judgeRelisting(t *testing.T, run *robustness.Run, seed uint64) {
+	t.Helper()
+	quiet(t)
+	named := map[string]int{}
+	for _, reader := range run.Readers {
+		require.NoError(t, run.JudgeRelisting(reader, judging), "%s, seed %d", reader.Reader, seed)
+		for _, d := range damages {
+			if d.finding == listwatchtest.Reliable || d.finding == listwatchtest.Resumable {
+				continue
+			}
+			if broken, at := damaged(reader, d.do); at >= 0 {
+				require.ErrorContains(t, run.JudgeRelisting(broken, judging), d.theirs, "%s: %s", reader.Reader, d.name)
+				named[d.name]++
+			}
+		}
+		if torn, ok := tear(reader); ok {
+			require.Error(t, run.JudgeRelisting(torn, judging), "%s: half a state", reader.Reader)
+			named["half a state"]++
+		}
+	}
+	require.Len(t, named, 4, "each damage was found: %v", named)
 }
 
 // link is a cache of the row, which can be replaced.
@@ -90,8 +129,10 @@ type link struct {
 	t        *testing.T
 	upstream *rest.Config
 	liveness time.Duration
+	protocol string          // how it parks idle watches; empty: it does not
 	proxy    *netfault.Proxy // before it
 	address  string
+	config   *rest.Config // of its readers, but for the address
 	copying  *reflector.Reflector[object]
 	stop     func()
 }
@@ -99,17 +140,22 @@ type link struct {
 // inARow puts three caches before what a server's readers read.
 func inARow(t *testing.T, s *server) (row *server, links []*link) {
 	t.Helper()
+	// client-go asks a silent connection of HTTP/2 for a sign of life, after 30 + 15 s by default.
+	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "2")
+	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
 	before := *s
 	row = &before
 	for i := range 3 {
 		upstream := row.reads
-		l := &link{t: t, upstream: row.readsConfig, liveness: s.liveness}
+		l := &link{t: t, upstream: row.readsConfig, liveness: row.liveness, protocol: []string{"", "HTTP/1.1", "HTTP/2"}[i]}
 		l.start()
 		links = append(links, l)
 		t.Cleanup(func() { l.stop() })
 		l.proxy = netfault.Listen(t, l.address)
 		row.reads = l.proxy
-		row.readsConfig = &rest.Config{Host: "http://" + l.proxy.Address(), QPS: -1}
+		row.readsConfig = rest.CopyConfig(l.config)
+		row.readsConfig.Host += l.proxy.Address()
+		row.liveness = 2 * time.Second // a cache of ours sends bookmarks all the time
 		name := func(fault string) string { return fmt.Sprintf("cache %d %s", i+1, fault) }
 		row.faults = append(row.faults,
 			fault{name("cut"), upstream.Cut},
@@ -143,7 +189,11 @@ func (l *link) start() {
 		reflector.WithLiveness(l.liveness), reflector.WithWatchTimeout(3*time.Second))
 	handler, err := apiserver.NewServer()
 	require.NoError(l.t, err)
-	apiserver.ServeCache(handler, cache)
+	if l.protocol == "" {
+		apiserver.ServeCache(handler, cache)
+	} else {
+		apiserver.ServeCache(handler, cache, apiserver.ParkIdleWatches())
+	}
 	l.copying = r
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -151,8 +201,18 @@ func (l *link) start() {
 	within, done := context.WithTimeout(ctx, answered)
 	defer done()
 	require.NoError(l.t, r.WaitSynced(within))
-	listener := httptest.NewServer(handler)
-	l.address = strings.TrimPrefix(listener.URL, "http://")
+	listener := httptest.NewUnstartedServer(handler)
+	l.config = &rest.Config{Host: "http://", QPS: -1}
+	if l.protocol == "HTTP/2" {
+		require.NoError(l.t, apiserver.ConfigureHTTP2(listener.Config))
+		listener.EnableHTTP2 = true
+		listener.StartTLS()
+		l.config.Host = "https://"
+		l.config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: listener.Certificate().Raw})
+	} else {
+		listener.Start()
+	}
+	l.address = listener.Listener.Addr().String()
 	l.stop = sync.OnceFunc(func() {
 		handler.Close()
 		listener.CloseClientConnections()

@@ -59,8 +59,9 @@
 //   - Failpoints: the comments in the source of etcd and bbolt, made code by gofail. The member
 //     ends at one, or is delayed at one.
 //
-// For the last three the member is built here: build_test.go. No validator allows for a relist of a
-// server, since it may leave out changes that have been overtaken. In the rounds in which servers
-// are left behind, the validators judge the writers and the readers of the storage, whose relists
-// are recorded. The readers of the servers must hold in the end what etcd has.
+// For the last three the member is built here: build_test.go. A server that lists anew may leave
+// out changes that have been overtaken, which two of etcd's properties forbid. In the rounds in
+// which servers are left behind, the validators judge the writers, and the readers of the storage,
+// whose relists are recorded. The readers of the servers are judged by the other properties:
+// [Run.JudgeRelisting]. In the end they must hold what etcd has.
 package robustness

@@ -64,7 +64,15 @@ func (r *Run) Check(reader Reader) error {
 
 // Judge has etcd's validators judge the operations and the readers.
 func (r *Run) Judge(limit time.Duration) error {
-	m := newMapping(r.Persisted)
+	result, err := r.validate(newMapping(r.Persisted), limit)
+	if err != nil {
+		return err
+	}
+	return result.Error()
+}
+
+// validate asks etcd's validators. The error is of what they cannot be asked about.
+func (r *Run) validate(m *mapping, limit time.Duration) (result validate.RobustnessResult, err error) {
 	reports := []report.ClientReport{{ClientID: 0, KeyValue: []porcupine.Operation{emptyAtStart()}}}
 	clients := map[int]*report.ClientReport{}
 	for _, o := range r.Operations {
@@ -83,12 +91,11 @@ func (r *Run) Judge(limit time.Duration) error {
 	for i, reader := range r.Readers {
 		mapped, err := m.reader(firstReader+i*streamsPerReader, reader)
 		if err != nil {
-			return fmt.Errorf("%s: %w", reader.Reader, err)
+			return result, fmt.Errorf("%s: %w", reader.Reader, err)
 		}
 		reports = append(reports, mapped...)
 	}
-	result := validate.ValidateAndReturnVisualize(zap.NewNop(), validate.Config{ExpectRevisionUnique: true}, reports, m.requests(), limit)
-	return result.Error()
+	return validate.ValidateAndReturnVisualize(zap.NewNop(), validate.Config{ExpectRevisionUnique: true}, reports, m.requests(), limit), nil
 }
 
 const (
@@ -105,6 +112,7 @@ func emptyAtStart() porcupine.Operation {
 type mapping struct {
 	persisted []Persisted
 	versions  []uint64
+	relists   bool // a deletion may be told under a later version, that of a list
 }
 
 func newMapping(persisted []Persisted) *mapping {
@@ -146,6 +154,18 @@ func put(key string, c Content) model.EtcdOperation {
 
 func deletion(key string) model.EtcdOperation {
 	return model.EtcdOperation{Type: model.DeleteOperation, Delete: model.DeleteOptions{Key: prefix + key}}
+}
+
+// told is the revision of the write that an event tells of.
+func (m *mapping) told(c listwatchtest.Change) (int64, error) {
+	if m.relists && c.Type == watch.Deleted {
+		for n := m.revision(number(c.ResourceVersion)) - 2; n >= 0; n-- {
+			if p := m.persisted[n]; p.Key == c.Key {
+				return m.exact(p.ResourceVersion)
+			}
+		}
+	}
+	return m.exact(c.ResourceVersion)
 }
 
 // requests are the persisted writes, for the model to replay.
@@ -328,7 +348,7 @@ func (m *mapping) watch(r Reader, s listwatchtest.Stream, after uint64) (model.W
 			op.Responses = append(op.Responses, model.WatchResponse{IsProgressNotify: true, Revision: at})
 			continue
 		}
-		at, err := m.exact(c.ResourceVersion)
+		at, err := m.told(c)
 		if err != nil {
 			return op, fmt.Errorf("%s %s: %w", c.Type, c.Key, err)
 		}
@@ -383,21 +403,4 @@ func (m *mapping) placed(r Reader, s listwatchtest.Stream, told uint64) (uint64,
 		}
 	}
 	return 0, ErrNeverWas
-}
-
-// JudgeReader has etcd's validators judge one reader, with writes that are exactly what was
-// persisted.
-func (r *Run) JudgeReader(reader Reader, limit time.Duration) error {
-	alone := &Run{Persisted: r.Persisted, Readers: []Reader{reader}}
-	last := map[string]string{}
-	for i, p := range r.Persisted {
-		at := int64(2*i + 10)
-		alone.Operations = append(alone.Operations, Operation{
-			Client: 1, Call: at, Return: at + 1, Type: p.Type, Key: p.Key, Content: p.Content, Expected: last[p.Key], Version: p.ResourceVersion,
-		})
-		if last[p.Key] = p.ResourceVersion; p.Type == watch.Deleted {
-			delete(last, p.Key)
-		}
-	}
-	return alone.Judge(limit)
 }

@@ -107,10 +107,13 @@ func judgeSeed(t *testing.T, s *server, seed uint64, d, between time.Duration) (
 	} else {
 		r.await(run.Persisted)
 	}
-	run.Readers = slices.DeleteFunc(r.histories(), func(r robustness.Reader) bool {
-		return s.relists && !strings.HasPrefix(r.Reader, storageReader)
-	})
-
+	for _, reader := range r.histories() {
+		if !s.relists || strings.HasPrefix(reader.Reader, storageReader) {
+			run.Readers = append(run.Readers, reader)
+		} else if relisting(reader) {
+			require.NoError(t, run.JudgeRelisting(reader, judging), "%s, seed %d", reader.Reader, seed)
+		}
+	}
 	streams, events, bookmarks := 0, 0, 0
 	var each strings.Builder
 	for _, reader := range run.Readers {

@@ -50,11 +50,7 @@ func TestControllerRuntime(t *testing.T) {
 	outcomes := specs(t, report)
 	informers := strings.Count(string(out), made+"informer")
 	t.Logf("%s: %d specs of pkg/cache with %d informers of ours", w.version, len(outcomes), informers)
-	for _, o := range outcomes {
-		if o.tries > 1 {
-			t.Logf("%s was run again", o.name)
-		}
-	}
+	logRetries(t, outcomes)
 	wrong := controllerRuntimeTable.verdict(outcomes)
 	require.Empty(t, wrong, strings.Join(wrong, "\n"))
 	require.NoError(t, err, "the specs passed, their process failed:\n%s", out)
