@@ -159,16 +159,6 @@ func (e Encodings[T]) Bytes(i int) ([]byte, error) {
 	return bytes, err
 }
 
-// Once is what Bytes is, and keeps nothing: for a reader that makes something else of it.
-func (e Encodings[T]) Once(i int) ([]byte, error) {
-	if e.items != nil {
-		if known := e.items[i].Load(); known != nil {
-			return *known, nil
-		}
-	}
-	return e.encode(e.objects[i])
-}
-
 // Len is the length of an encoding that is kept; false beyond the bound. It makes a missing
 // encoding, so that lists that begin at the same time share it, and none has to measure the object.
 func (e Encodings[T]) Len(i int) (length int, ok bool) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -59,10 +60,13 @@ func listRows(clients, pods int) (rows []lists) {
 }
 
 // measureLists prints what lists at once cost the server, which is a process of its own.
-func measureLists(ctx context.Context, rows []lists) error {
+func measureLists(ctx context.Context, rows []lists, only string) error {
 	fmt.Println("| load | server | user CPU ms/list | system CPU ms/list | MB a list | resident MB before | peak MB |")
 	fmt.Println("|---|---|---|---|---|---|---|")
 	for _, l := range rows {
+		if !strings.Contains(l.String(), only) {
+			continue
+		}
 		if err := l.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", l, err)
 		}

@@ -1,7 +1,7 @@
 // The command fanout measures the watch cache beside the API server's own, the cacher of
 // k8s.io/apiserver, and prints a table.
 //
-//	go run -C bench/fanout .            # some ten minutes on two cores
+//	go run -C bench/fanout .            # all rows, some forty minutes on two cores
 //	go run -C bench/fanout . -quick     # small, for CI: every row once
 //	go run -C bench/fanout . -curve f   # the rows by node, plotted over the number of watchers
 //	go run -C bench/fanout . -idle      # the server's memory for watchers over HTTP that wait
@@ -116,9 +116,9 @@ func main() {
 			err = serve(ctx, s)
 		}
 	case *quick && *listsOnly:
-		err = measureLists(ctx, listRows(5, 200))
+		err = measureLists(ctx, listRows(5, 200), *only)
 	case *listsOnly:
-		err = measureLists(ctx, listRows(100, 10_000))
+		err = measureLists(ctx, listRows(100, 10_000), *only)
 	case *quick && *idleOnly:
 		err = measureIdle(ctx, idleRows(50, 200), 1)
 	case *idleOnly:

@@ -68,6 +68,7 @@ func serve(ctx context.Context, s served) error {
 		u := used{PeakMB: peak(), CPU: userTime().Seconds(), System: systemTime().Seconds(), Goroutines: float64(runtime.NumGoroutine())}
 		inUse() // a second collection shrinks what the first one could not
 		u.InUse, u.Resident = inUse(), resident()
+		resetPeak()
 		_ = json.NewEncoder(w).Encode(u)
 	})
 	handler.HandleFunc(writePath, writing(cache, pods))
@@ -180,7 +181,7 @@ func getCoded(ctx context.Context, client *http.Client, url, accept, coding stri
 type used struct {
 	InUse      float64 // heap and stacks, in bytes
 	Resident   float64 // in bytes
-	PeakMB     float64 // resident
+	PeakMB     float64 // resident, since the last answer
 	CPU        float64 // user time, in seconds
 	System     float64 // system time, in seconds
 	Goroutines float64
@@ -211,6 +212,10 @@ func resident() (bytes float64) {
 	}
 	return bytes * float64(os.Getpagesize())
 }
+
+// resetPeak makes the present resident set the largest. If the system cannot, the start counts,
+// too.
+func resetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
 
 // handler serves the cacher by the API server's own handler of lists and watches, with the filters
 // that it needs, and none of the others.

@@ -47,7 +47,13 @@ func (cborEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, 
 	return append(doc, members...), nil
 }
 
-func (cborEncoding) item(item any) ([]byte, error) { return direct.Marshal(content(item)) }
+func (cborEncoding) appendItem(to []byte, item any) ([]byte, error) {
+	doc, err := direct.Marshal(content(item))
+	if to == nil {
+		return doc, err
+	}
+	return append(to, doc...), err
+}
 
 // list writes the members of JSON's lists, in their order.
 func (cborEncoding) list(w *bufio.Writer, l list) error {

@@ -56,16 +56,18 @@ func (c codec[T]) item(f format, obj T) (any, error) {
 
 // list is a list in a format.
 func (c codec[T]) list(f format, page watchcache.Page[T]) list {
-	items := page.Encode(itemKind(f), func(obj T) ([]byte, error) {
+	encode := func(to []byte, obj T) ([]byte, error) {
 		item, err := c.item(f, obj)
 		if err != nil {
-			return nil, err
+			return to, err
 		}
-		return f.item(item)
-	})
+		return f.appendItem(to, item)
+	}
 	l := list{
-		kind: c.listKind(f), meta: page.Meta, size: len(page.Objects), items: items,
-		item: func(i int) (any, error) { return c.item(f, page.Objects[i]) },
+		kind: c.listKind(f), meta: page.Meta, size: len(page.Objects),
+		item:   func(i int) (any, error) { return c.item(f, page.Objects[i]) },
+		append: func(to []byte, i int) ([]byte, error) { return encode(to, page.Objects[i]) },
+		items:  page.Encode(itemKind(f), func(obj T) ([]byte, error) { return encode(nil, obj) }),
 	}
 	switch f.view {
 	case asTable:

@@ -20,8 +20,8 @@ type encoding interface {
 	carries(view representation, sample any) bool
 	// document is an object as a document of its own, which names its kind.
 	document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, error)
-	// item is an item of a list, without what stands between items.
-	item(item any) ([]byte, error)
+	// appendItem appends an item of a list, without what stands between items.
+	appendItem(to []byte, item any) ([]byte, error)
 	// list writes a list item by item.
 	list(w *bufio.Writer, l list) error
 	// frame is one event of a watch around a document.
@@ -72,6 +72,7 @@ type list struct {
 	untyped bool                           // a list of documents
 	size    int
 	item    func(i int) (any, error)
+	append  func(to []byte, i int) ([]byte, error) // the encoding of an item, which nobody keeps
 	items   itemEncodings
 	zip     *compressor // of a long answer; nil if its client does not take it
 }
@@ -79,7 +80,6 @@ type list struct {
 // itemEncodings are [watchcache.Encodings] of some type.
 type itemEncodings interface {
 	Bytes(i int) ([]byte, error)
-	Once(i int) ([]byte, error)
 	Len(i int) (length int, ok bool)
 	Run(i int) (end int, ok bool)
 	OfRun(i, end int, form any, make func() (value any, bytes int64, err error)) (any, error)

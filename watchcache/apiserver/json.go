@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bufio"
+	"bytes"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,13 @@ func (jsonEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, 
 	return append([]byte(fmt.Sprintf(`{"kind":%q,"apiVersion":%q,`, kind.Kind, kind.APIVersion)), doc[1:]...), nil
 }
 
-func (jsonEncoding) item(item any) ([]byte, error) { return stdjson.Marshal(item) }
+func (jsonEncoding) appendItem(to []byte, item any) ([]byte, error) {
+	w := bytes.NewBuffer(to)
+	if err := stdjson.NewEncoder(w).Encode(item); err != nil {
+		return to, err
+	}
+	return bytes.TrimSuffix(w.Bytes(), []byte("\n")), nil // which ends each document of a stream
+}
 
 // list writes {"kind":…,"apiVersion":…,"metadata":…,"items":[…]}; a table has columns and rows
 // instead.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,12 +47,14 @@ func (protobufEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]by
 	return marshalInto(envelope(kind, m.Size()), m)
 }
 
-// item is a field of the list's message.
-func (protobufEncoding) item(item any) ([]byte, error) {
+// appendItem: an item is a field of the list's message.
+func (protobufEncoding) appendItem(to []byte, item any) ([]byte, error) {
 	m := item.(message)
 	size := m.Size()
-	field := make([]byte, 0, itemHead(size)+size)
-	return marshalInto(binary.AppendUvarint(append(field, wire.Tag(wire.ListItems)), uint64(size)), m)
+	if to == nil {
+		to = make([]byte, 0, itemHead(size)+size)
+	}
+	return marshalInto(binary.AppendUvarint(append(to, wire.Tag(wire.ListItems)), uint64(size)), m)
 }
 
 // itemHead is the length of what stands before an item of a size.
@@ -137,7 +140,7 @@ func marshalInto(head []byte, m interface {
 	MarshalToSizedBuffer([]byte) (int, error)
 }) ([]byte, error) {
 	size := m.Size()
-	whole := append(head, make([]byte, size)...)
+	whole := slices.Grow(head, size)[:len(head)+size]
 	_, err := m.MarshalToSizedBuffer(whole[len(head):])
 	return whole, err
 }
