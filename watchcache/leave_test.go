@@ -22,6 +22,16 @@ func watcherOf(t testing.TB, c *watchcache.Cache[*corev1.Pod], options metav1.Li
 	return w
 }
 
+// waiting is a watcher for which nothing has come. ready is called when something may have.
+func waiting(t testing.TB, c *watchcache.Cache[*corev1.Pod], options metav1.ListOptions, ready func()) *watchcache.Watcher[*corev1.Pod] {
+	t.Helper()
+	w := watcherOf(t, c, options)
+	_, waits, err := w.Poll(t.Context(), ready)
+	require.NoError(t, err)
+	require.True(t, waits)
+	return w
+}
+
 // TestAParkedWatcherIsClosed: a watcher that is closed while it waits takes nothing along of what
 // others of its selection have still to read, and its function is called no more.
 func TestAParkedWatcherIsClosed(t *testing.T) {

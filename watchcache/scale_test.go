@@ -115,12 +115,9 @@ func crowd(t testing.TB, c *watchcache.Cache[*corev1.Pod]) {
 		if i%1000 == 0 {
 			operator = "!="
 		}
-		w := watcherOf(t, c, metav1.ListOptions{
+		waiting(t, c, metav1.ListOptions{
 			ResourceVersion: c.ResourceVersion(), FieldSelector: fmt.Sprintf("spec.nodeName%scrowd-%d", operator, i),
-		})
-		_, waits, err := w.Poll(t.Context(), func() {})
-		require.NoError(t, err)
-		require.True(t, waits)
+		}, func() {})
 	}
 }
 
@@ -136,11 +133,8 @@ func TestNoMoreAreCutThanTheBytesAskFor(t *testing.T) {
 		for i := range watchers {
 			node := fmt.Sprintf("n%03d", i)
 			if len(slow) < watchers {
-				w := watcherOf(t, c, metav1.ListOptions{ResourceVersion: "1", FieldSelector: "spec.nodeName=" + node})
-				_, waits, err := w.Poll(t.Context(), func() {})
-				require.NoError(t, err)
-				require.True(t, waits)
-				slow = append(slow, w)
+				options := metav1.ListOptions{ResourceVersion: "1", FieldSelector: "spec.nodeName=" + node}
+				slow = append(slow, waiting(t, c, options, func() {}))
 				continue
 			}
 			version++
@@ -184,11 +178,8 @@ func TestListsOfSlowWatchersAreBounded(t *testing.T) {
 	require.NoError(t, c.Replace(store.Items[*corev1.Pod](), store.At("1")))
 	var slow []*watchcache.Watcher[*corev1.Pod]
 	for i := range watchers {
-		w := watcherOf(t, c, metav1.ListOptions{ResourceVersion: "1", FieldSelector: fmt.Sprint("spec.nodeName!=n", i)})
-		_, waits, err := w.Poll(t.Context(), func() {})
-		require.NoError(t, err)
-		require.True(t, waits)
-		slow = append(slow, w)
+		options := metav1.ListOptions{ResourceVersion: "1", FieldSelector: fmt.Sprint("spec.nodeName!=n", i)}
+		slow = append(slow, waiting(t, c, options, func() {}))
 	}
 	for version := 2; version < 2+writes; version++ {
 		require.NoError(t, c.Update(stored("a", version)))

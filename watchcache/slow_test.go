@@ -208,14 +208,10 @@ func TestAWriterDoesNotWaitForManyWatchers(t *testing.T) {
 		written, wakings := make(chan struct{}), atomic.Int32{}
 		var all []*watchcache.Watcher[*corev1.Pod]
 		for range watchers {
-			w := watcherOf(t, cache, metav1.ListOptions{ResourceVersion: "1"})
-			_, waits, err := w.Poll(t.Context(), func() {
+			all = append(all, waiting(t, cache, metav1.ListOptions{ResourceVersion: "1"}, func() {
 				<-written
 				wakings.Add(1)
-			})
-			require.NoError(t, err)
-			require.True(t, waits)
-			all = append(all, w)
+			}))
 		}
 		for version := 2; version < 2+writes; version++ {
 			require.NoError(t, cache.Update(mine(version)))

@@ -215,16 +215,10 @@ func TestCutsHaveACause(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCache(t, watchcache.WithWindow(2000), watchcache.WithWindowBytes(8<<20))
 				require.NoError(t, c.Replace(store.Items(small(1)), store.At("1")))
-				r, err := watchcache.RequestOf(metav1.ListOptions{ResourceVersion: "1", FieldSelector: is.selector})
-				require.NoError(t, err)
-				w, err := c.Watcher(r)
-				require.NoError(t, err)
+				w := waiting(t, c, metav1.ListOptions{ResourceVersion: "1", FieldSelector: is.selector}, func() {})
 				defer w.Close()
-				_, waits, err := w.Poll(t.Context(), func() {})
-				require.NoError(t, err)
-				require.True(t, waits)
 				is.do(t, c)
-				_, _, err = w.Poll(t.Context(), func() {})
+				_, _, err := w.Poll(t.Context(), func() {})
 				require.True(t, apierrors.IsResourceExpired(err), "%v", err)
 				for label, count := range numbers(c) {
 					if cause, ok := strings.CutPrefix(label, "tributary_watch_cache_cut_watchers_total "); ok {

@@ -16,47 +16,54 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// coded gets a path in a media type, with a content coding that the client accepts; empty stands
+// for the server's choice. body is what has been uncompressed.
+func (r *rig) coded(t *testing.T, path, accept, coding string) (header http.Header, body []byte) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableCompression: true}}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
+	require.NoError(t, err)
+	for name, value := range map[string]string{"Accept": accept, "Accept-Encoding": coding} {
+		if value != "" {
+			request.Header.Set(name, value)
+		}
+	}
+	answer, err := client.Do(request)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	reader := io.Reader(answer.Body)
+	if answer.Header.Get("Content-Encoding") == "gzip" {
+		require.Contains(t, answer.Header.Values("Vary"), "Accept-Encoding")
+		reader, err = gzip.NewReader(reader)
+		require.NoError(t, err)
+	}
+	body, err = io.ReadAll(reader)
+	require.NoError(t, err)
+	return answer.Header, body
+}
+
 // TestLongAnswersAreCompressed from 128 KiB on, for clients that accept it, and never a watch.
 func TestLongAnswersAreCompressed(t *testing.T) {
 	r := newRig(t)
-	client := http.Client{Transport: &http.Transport{DisableCompression: true}}
-	defer client.CloseIdleConnections()
-	get := func(path, accepted string) (coding, body string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
-		require.NoError(t, err)
-		if accepted != "" {
-			request.Header.Set("Accept-Encoding", accepted)
-		}
-		answer, err := client.Do(request)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		reader := io.Reader(answer.Body)
-		coding = answer.Header.Get("Content-Encoding")
-		if coding == "gzip" {
-			require.Contains(t, answer.Header.Values("Vary"), "Accept-Encoding")
-			reader, err = gzip.NewReader(reader)
-			require.NoError(t, err)
-		}
-		text, err := io.ReadAll(reader)
-		require.NoError(t, err)
-		return coding, string(text)
-	}
 	const all = "/api/v1/pods"
 	r.create(t, pod("small"))
-	coding, _ := get(all, "gzip")
-	require.Empty(t, coding, "a short list")
+	const codingOf = "Content-Encoding"
+	header, _ := r.coded(t, all, "", "gzip")
+	require.Empty(t, header.Get(codingOf), "a short list")
 	for i := range 20 {
 		r.create(t, pod(fmt.Sprintf("large-%d", i), func(p *corev1.Pod) { p.Spec.Hostname = strings.Repeat("x", 10<<10) }))
 	}
-	_, plain := get(all, "")
+	_, plain := r.coded(t, all, "", "")
 	require.Greater(t, len(plain), 128<<10)
 	for accepted, want := range map[string]string{"gzip": "gzip", "deflate, gzip": "gzip", "": "", "deflate": ""} {
-		coding, text := get(all, accepted)
-		require.Equal(t, want, coding, accepted)
+		header, text := r.coded(t, all, "", accepted)
+		require.Equal(t, want, header.Get(codingOf), accepted)
 		require.Equal(t, plain, text, accepted)
 	}
-	coding, events := get(all+"?watch=1&timeoutSeconds=1", "gzip")
-	require.Empty(t, coding, "a watch")
+	header, events := r.coded(t, all+"?watch=1&timeoutSeconds=1", "", "gzip")
+	require.Empty(t, header.Get(codingOf), "a watch")
 	require.Greater(t, len(events), 128<<10)
 }
 
@@ -67,26 +74,6 @@ func TestCompressedListsSayTheSame(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	r := newRig(t)
-	client := http.Client{Transport: &http.Transport{DisableCompression: true}}
-	defer client.CloseIdleConnections()
-	get := func(path, accept, coding string) (header http.Header, body []byte) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
-		require.NoError(t, err)
-		request.Header.Set("Accept", accept)
-		request.Header.Set("Accept-Encoding", coding)
-		answer, err := client.Do(request)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		require.Equal(t, http.StatusOK, answer.StatusCode)
-		reader := io.Reader(answer.Body)
-		if answer.Header.Get("Content-Encoding") == "gzip" {
-			reader, err = gzip.NewReader(reader)
-			require.NoError(t, err)
-		}
-		body, err = io.ReadAll(reader)
-		require.NoError(t, err)
-		return answer.Header, body
-	}
 	formats := []string{wireJSON, wireProtobuf, wireCBOR, "application/json;as=Table;g=meta.k8s.io;v=v1", wireProtobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 	made, compressed := 0, 0
 	create := func() {
@@ -113,8 +100,8 @@ func TestCompressedListsSayTheSame(t *testing.T) {
 		path := "/api/v1/pods" + []string{"", "?limit=600", "?resourceVersion=0"}[random.IntN(3)]
 		accept := formats[random.IntN(len(formats))]
 		for {
-			_, plain := get(path, accept, "identity")
-			header, body := get(path, accept, "gzip")
+			_, plain := r.coded(t, path, accept, "identity")
+			header, body := r.coded(t, path, accept, "gzip")
 			require.Equal(t, plain, body, "%s as %s", path, accept)
 			if header.Get("Content-Encoding") == "gzip" {
 				compressed++
