@@ -159,14 +159,18 @@ func (e Encodings[T]) Bytes(i int) ([]byte, error) {
 	return bytes, err
 }
 
-// Len is the length of an encoding that is kept; false beyond the bound. It makes a missing
-// encoding, so that lists that begin at the same time share it, and none has to measure the object.
-func (e Encodings[T]) Len(i int) (length int, ok bool) {
+// Shared is the encoding of one object that is kept, made if it is missing, so that lists that
+// begin at the same time share it. It is read-only, and nil beyond the bound: a reader then makes
+// its own, into memory that it uses again.
+func (e Encodings[T]) Shared(i int) ([]byte, error) {
 	if e.items == nil || e.whole.room.Load() <= 0 && e.items[i].Load() == nil {
-		return 0, false
+		return nil, nil
 	}
 	bytes, kept, err := e.encoded(i)
-	return len(bytes), kept && err == nil
+	if !kept {
+		return nil, err
+	}
+	return bytes, nil
 }
 
 // encoded is the encoding of one object, made if it is missing and kept if there is room.

@@ -83,9 +83,8 @@ func TestListsShareEncodings(t *testing.T) {
 	require.Equal(t, 20, gone.made, "no reader was left")
 }
 
-// TestALengthIsThatOfAnEncoding: to ask for a length makes the encoding that all lists share, and
-// beyond the bound makes none.
-func TestALengthIsThatOfAnEncoding(t *testing.T) {
+// TestSharedEncodingsEnd at the bound: beyond it, to ask for one makes none.
+func TestSharedEncodingsEnd(t *testing.T) {
 	const objects, room = 10, 3
 	var pods []*corev1.Pod
 	for i := range objects {
@@ -98,10 +97,12 @@ func TestALengthIsThatOfAnEncoding(t *testing.T) {
 	all := &counter{}
 	encodings := page.Encode("text", all.encode)
 	for i := range objects {
-		length, ok := encodings.Len(i)
-		require.Equal(t, i < room, ok)
-		if ok {
-			require.Equal(t, len("ns/pod-0@1"), length)
+		bytes, err := encodings.Shared(i)
+		require.NoError(t, err)
+		if i < room {
+			require.Len(t, bytes, len("ns/pod-0@1"))
+		} else {
+			require.Nil(t, bytes)
 		}
 	}
 	require.Equal(t, room+1, all.made, "what finds no room, once")

@@ -80,7 +80,7 @@ type list struct {
 // itemEncodings are [watchcache.Encodings] of some type.
 type itemEncodings interface {
 	Bytes(i int) ([]byte, error)
-	Len(i int) (length int, ok bool)
+	Shared(i int) ([]byte, error)
 	Run(i int) (end int, ok bool)
 	OfRun(i, end int, form any, make func() (value any, bytes int64, err error)) (any, error)
 }

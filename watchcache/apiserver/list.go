@@ -45,6 +45,8 @@ func (e *resourceEndpoint[T]) respondList(c call, page watchcache.Page[T]) error
 // write writes the items, with a separator before each but the first, and returns their length.
 // Runs of items are compressed once for all lists that show them.
 func (l list) write(w *bufio.Writer, separator string) (written int, err error) {
+	own := texts.Get().(*[]byte)
+	defer texts.Put(own)
 	for i := 0; i < l.size; {
 		if end, ok := l.runFrom(i); ok && l.zip.zip != nil {
 			p, err := l.pieceOf(i, end, separator)
@@ -63,7 +65,11 @@ func (l list) write(w *bufio.Writer, separator string) (written int, err error) 
 		if i > 0 {
 			_, _ = w.WriteString(separator) // a bufio.Writer keeps its error
 		}
-		doc, err := l.items.Bytes(i)
+		doc, err := l.items.Shared(i)
+		if doc == nil && err == nil {
+			*own, err = l.append((*own)[:0], i)
+			doc = *own
+		}
 		if err == nil {
 			_, err = w.Write(doc)
 		}
@@ -96,8 +102,8 @@ func (l list) runFrom(i int) (end int, ok bool) {
 // deflatedRun is the form of pieces.
 type deflatedRun struct{}
 
-// texts have room for an item that is compressed and then forgotten. Without them, a list of 10,000
-// pods in JSON would leave 122 MB to the collector.
+// texts have room for an item that is written, or compressed, and then forgotten. Without them, a
+// list of 10,000 pods in JSON would leave 122 MB to the collector.
 var texts = sync.Pool{New: func() any { return new([]byte) }}
 
 // pieceOf compresses a run, whose items each have a separator before them.

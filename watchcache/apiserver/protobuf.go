@@ -94,8 +94,12 @@ func (l list) total() (total int, err error) {
 			total, i = total+p.size, end
 			continue
 		}
-		length, known := l.items.Len(i)
-		if !known {
+		doc, err := l.items.Shared(i)
+		if err != nil {
+			return 0, err
+		}
+		length := len(doc)
+		if doc == nil {
 			item, err := l.item(i)
 			if err != nil {
 				return 0, err
