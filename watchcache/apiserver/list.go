@@ -45,8 +45,7 @@ func (e *resourceEndpoint[T]) respondList(c call, page watchcache.Page[T]) error
 // write writes the items, with a separator before each but the first, and returns their length.
 // Runs of items are compressed once for all lists that show them.
 func (l list) write(w *bufio.Writer, separator string) (written int, err error) {
-	own := texts.Get().(*[]byte)
-	defer texts.Put(own)
+	own := texts.Get().(*[]byte) // lost after an error: HTTP/2 may still be about to write it
 	for i := 0; i < l.size; {
 		if end, ok := l.runFrom(i); ok && l.zip.zip != nil {
 			p, err := l.pieceOf(i, end, separator)
@@ -78,6 +77,7 @@ func (l list) write(w *bufio.Writer, separator string) (written int, err error) 
 		}
 		written, i = written+len(doc), i+1
 	}
+	texts.Put(own)
 	return written, nil
 }
 
