@@ -56,6 +56,7 @@ func (m *Member[T]) WaitSynced(ctx context.Context) error {
 		case leaving:
 			return fmt.Errorf("informer: member %q: not synced: %w", m.name, errRemoved)
 		case synced:
+			m.awaitStatus(ctx)
 			return nil
 		}
 		select {
@@ -67,6 +68,16 @@ func (m *Member[T]) WaitSynced(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+}
+
+// awaitStatus waits until the member's status says that it is synced. The store says so a moment
+// earlier.
+func (m *Member[T]) awaitStatus(ctx context.Context) {
+	select {
+	case <-m.reflector.Synced():
+	case <-m.done:
+	case <-ctx.Done():
 	}
 }
 

@@ -275,6 +275,9 @@ func (u *members[T]) WaitSynced(ctx context.Context) error {
 		select {
 		case <-u.synced:
 			if all {
+				for _, m := range u.list() {
+					m.awaitStatus(ctx)
+				}
 				return nil
 			}
 		default:
