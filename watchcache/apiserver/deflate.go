@@ -74,6 +74,7 @@ func (s *gzipStream) writePiece(p *piece) error {
 	return err
 }
 
+// giveBack is called after a Flush without an error: see bursts.
 func (s *gzipStream) giveBack() {
 	if s.z != nil {
 		flates.Put(s.z)
@@ -83,10 +84,10 @@ func (s *gzipStream) giveBack() {
 
 // Close ends the member.
 func (s *gzipStream) Close() error {
-	defer s.giveBack()
 	if err := s.Flush(); err != nil {
 		return err
 	}
+	s.giveBack()
 	end := []byte{1, 0, 0, 0xff, 0xff} // the last block, with nothing in it
 	end = binary.LittleEndian.AppendUint32(end, s.crc)
 	_, err := s.to.Write(binary.LittleEndian.AppendUint32(end, uint32(s.size)))

@@ -85,8 +85,10 @@ func (c *compressor) decide(compress bool) (err error) {
 	} else {
 		_, err = c.ResponseWriter.Write(c.held.Bytes())
 	}
-	c.held.Reset()
-	holds.Put(c.held)
+	if err == nil { // see bursts
+		c.held.Reset()
+		holds.Put(c.held)
+	}
 	c.held = nil
 	return err
 }

@@ -45,7 +45,7 @@ func (e *resourceEndpoint[T]) respondList(c call, page watchcache.Page[T]) error
 // write writes the items, with a separator before each but the first, and returns their length.
 // Runs of items are compressed once for all lists that show them.
 func (l list) write(w *bufio.Writer, separator string) (written int, err error) {
-	own := texts.Get().(*[]byte) // lost after an error: HTTP/2 may still be about to write it
+	own := texts.Get().(*[]byte) // given back if all has been written: see bursts
 	for i := 0; i < l.size; {
 		if end, ok := l.runFrom(i); ok && l.zip.zip != nil {
 			p, err := l.pieceOf(i, end, separator)

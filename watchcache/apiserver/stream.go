@@ -196,10 +196,6 @@ func (s responseSink) writeUntil(deadline time.Time, frames [][]byte) error {
 	defer s.control.SetWriteDeadline(time.Time{})
 	burst := bursts.Get().(*bufio.Writer)
 	burst.Reset(s.ResponseWriter)
-	defer func() {
-		burst.Reset(nil)
-		bursts.Put(burst)
-	}()
 	for _, frame := range frames {
 		if _, err := burst.Write(frame); err != nil {
 			return err
@@ -208,10 +204,14 @@ func (s responseSink) writeUntil(deadline time.Time, frames [][]byte) error {
 	if err := burst.Flush(); err != nil {
 		return err
 	}
+	burst.Reset(nil)
+	bursts.Put(burst)
 	return s.control.Flush()
 }
 
-// bursts are buffers in which the events of a batch become one write, as far as they fit.
+// bursts are buffers in which the events of a batch become one write, as far as they fit. Like all
+// memory that an answer is written from, one is used again only after a write without an error: an
+// HTTP/2 server returns from a write as soon as the stream has ended, and may still read its bytes.
 var bursts = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writeBuffer) }}
 
 // messageSink writes to a web socket: each frame is a message.
