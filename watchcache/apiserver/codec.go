@@ -63,11 +63,15 @@ func (c codec[T]) list(f format, page watchcache.Page[T]) list {
 		}
 		return f.appendItem(to, item)
 	}
+	shared := page
+	if f.view == asTable { // rows say how old their objects are now
+		shared = watchcache.Page[T]{Objects: page.Objects}
+	}
 	l := list{
 		kind: c.listKind(f), meta: page.Meta, size: len(page.Objects),
 		item:   func(i int) (any, error) { return c.item(f, page.Objects[i]) },
 		append: func(to []byte, i int) ([]byte, error) { return encode(to, page.Objects[i]) },
-		items:  page.Encode(itemKind(f), func(obj T) ([]byte, error) { return encode(nil, obj) }),
+		items:  shared.Encode(itemKind(f), func(obj T) ([]byte, error) { return encode(nil, obj) }),
 	}
 	switch f.view {
 	case asTable:

@@ -30,7 +30,8 @@
 // # Cost
 //
 // A change is encoded once per format, whatever the number of watchers, and so are the objects of
-// lists and initial events of a whole collection, within watchcache.WithListBytes. A list is
+// lists and initial events of a whole collection, within watchcache.WithListBytes; but for tables,
+// whose rows say how old their objects are now (TestRowsSayHowOldTheirObjectsAreNow). A list is
 // written object by object; the events that a watcher takes at once are one write, up to 32 KiB
 // (TestABurstIsFewWrites). An answer of 128 KiB or more that is no watch is compressed if the
 // client accepts gzip, as Go's clients do unless rest.Config has DisableCompression. Lists of a

@@ -111,15 +111,11 @@ func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
 	b := batches.Get().(*batch)
 	defer b.giveBack()
 	for _, e := range events {
-		frame, err := e.Encoded(s.key, encode)
+		frame, err := s.frame(e, encode)
 		if err != nil {
 			_ = b.writeTo(s.to) // the stream ends here in any case
 			s.fail(err)
 			return err
-		}
-		if s.format.view == asTable && !s.format.headless {
-			s.format.headless = true
-			s.key = s.format
 		}
 		if b.add(frame); b.size < batchBytes {
 			continue
@@ -129,6 +125,17 @@ func (s *eventStream[T]) send(events []watchcache.Delivery[T]) error {
 		}
 	}
 	return b.writeTo(s.to)
+}
+
+// frame is an event in the bytes that its watchers share. A table's are its own: its rows say how
+// old their objects are now, and the first one alone names the columns.
+func (s *eventStream[T]) frame(e watchcache.Delivery[T], encode func(listwatch.Event[T]) ([]byte, error)) ([]byte, error) {
+	if s.format.view != asTable {
+		return e.Encoded(s.key, encode)
+	}
+	frame, err := encode(e.Event)
+	s.format.headless = true
+	return frame, err
 }
 
 // batchBytes is how many bytes of frames are kept for a client that may be slow.
