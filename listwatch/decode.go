@@ -244,9 +244,7 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 	case watch.Added, watch.Modified:
 		obj = d.held.settle(f.held, f.object, obj)
 	}
-	event := newEvent(kind, obj)
-	event.Bytes = len(f.object)
-	return event, nil
+	return newEvent(kind, obj, len(f.object)), nil
 }
 
 // reported decodes the Status of an ERROR event.

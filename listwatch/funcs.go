@@ -194,7 +194,7 @@ func typedEvent[T store.Object](came watch.Event) (Event[T], error) {
 	if err := named(obj); err != nil && came.Type != watch.Bookmark {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: string(came.Type), Object: keyOfAny(came.Object), Err: err}
 	}
-	return newEvent(came.Type, obj), nil
+	return newEvent(came.Type, obj, 0), nil
 }
 
 func wrongType[T store.Object](got runtime.Object) error {

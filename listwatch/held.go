@@ -122,9 +122,7 @@ func (d *decoder[T]) heldEvent(f frame[T]) (event Event[T], found bool) {
 	if !d.held.isFrom(f.held, f.object) {
 		return event, false
 	}
-	event = newEvent(watch.EventType(f.event), f.held.obj)
-	event.Bytes = len(f.object)
-	return event, true
+	return newEvent(watch.EventType(f.event), f.held.obj, len(f.object)), true
 }
 
 // holds reports whether the event's object can be a held one: only an addition can. A change has a

@@ -63,8 +63,8 @@ type Event[T store.Object] struct {
 	kind schema.GroupVersionKind // of a bookmark's object if T has a kind, for ToClientGo
 }
 
-func newEvent[T store.Object](kind watch.EventType, obj T) Event[T] {
-	event := Event[T]{Type: kind, Object: obj, ResourceVersion: obj.GetResourceVersion()}
+func newEvent[T store.Object](kind watch.EventType, obj T, bytes int) Event[T] {
+	event := Event[T]{Type: kind, Object: obj, ResourceVersion: obj.GetResourceVersion(), Bytes: bytes}
 	if kind == watch.Bookmark {
 		var none T
 		event.Object = none

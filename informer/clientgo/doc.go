@@ -35,9 +35,9 @@
 //     without OnDelete. An indexer made of a [store.Store] writes into that store.
 //  5. A handler that panics ends the process by way of Run, as in client-go: Run panics with the
 //     handler's value at once, without waiting for other handlers. The handler's name and stack are
-//     logged before. If the informer is run by its
-//     own Run instead, that Run returns an *[informer.PanicError]. Without runtime.ReallyCrash the
-//     panic is logged, and the handler goes on with its next event after a second.
+//     logged before. If the informer is run by its own Run instead, that Run returns an
+//     *[informer.PanicError]. Without runtime.ReallyCrash the panic is logged, and the handler goes
+//     on with its next event after a second.
 //
 // # What cannot be honoured
 //

@@ -19,13 +19,14 @@ import (
 //
 // Over HTTP/1.1 that is the whole connection, which closes after the watch, and for which the
 // http.Server's Shutdown does not wait. A client that has closed its connection is noticed within
-// ten seconds. One that has vanished without a word, such as a machine without power, is noticed
-// within 40 seconds: TCP gives it up after 30 without an answer (TestASilentClientIsGivenUp). If
-// the last event is unanswered, systems other than Linux may take minutes, as TCP there repeats it.
-// A connection that a listener has wrapped costs a goroutine, and so does every connection on a
-// system that is no Unix. Over HTTP/2 it is the stream, if [ConfigureHTTP2] has prepared the
-// http.Server, the client's window for the connection is 256 KB or more, as that of Go's clients,
-// and no handler in between has wrapped the writer without an Unwrap method.
+// ten seconds. A client that has vanished without a word, such as a machine without power, is
+// noticed within 40 seconds: TCP gives it up after 30 without an answer
+// (TestASilentClientIsGivenUp). If the last event is unanswered, systems other than Linux may take
+// minutes, as TCP there repeats it. A connection that a listener has wrapped costs a goroutine, and
+// so does every connection on a system that is no Unix. Over HTTP/2 it is the stream, if
+// [ConfigureHTTP2] has prepared the http.Server, the client's window for the connection is 256 KB
+// or more, as that of Go's clients, and no handler in between has wrapped the writer without an
+// Unwrap method.
 //
 // Web sockets, and watches of HTTP/1.1 over TLS, are served as without.
 func ParkIdleWatches() ServeOption { return func(s *serving) { s.park = true } }
