@@ -54,7 +54,7 @@ func (t table) verdict(outcomes []outcome) (wrong []string) {
 		used[listed], used[o.name] = true, true
 		switch {
 		case o.made == "" && !elsewhere:
-			say("%s made nothing of ours, and is not listed as a test of something else", o.name)
+			say("%s made nothing of ours, and is not listed as a test of something else:\n%s", o.name, o.output)
 		case o.made != "" && o.name == listed:
 			say("%s is listed as a test of %s, and made an %s of ours", o.name, about, o.made)
 		case o.made == "": // and passed or not: it says nothing about ours
