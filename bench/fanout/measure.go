@@ -27,7 +27,8 @@ type loop struct {
 	load
 	subject subject
 	pods    []*corev1.Pod
-	first   int // the version before the first write
+	bytes   []int // of each pod
+	first   int   // the version before the first write
 
 	clock     time.Time
 	wall, cpu time.Duration   // of the writes
@@ -55,14 +56,17 @@ func measure(ctx context.Context, l load) error {
 	m := &loop{
 		load: l, first: l.Pods, clock: time.Now(), tokens: make(chan struct{}, l.InFlight), ended: make(chan error, 1),
 	}
+	names := make([]string, min(nodes, l.Pods)) // one for all pods of a node, as after our decoder
+	for i := range names {
+		names[i] = node(i)
+	}
 	for i := range l.Pods {
 		p := world.Pods{PerSet: 50}.Pod(i, i, 0)
-		p.Spec.NodeName = node(i % nodes)
-		m.pods = append(m.pods, p)
+		p.Spec.NodeName = names[i%len(names)]
+		m.pods, m.bytes = append(m.pods, p), append(m.bytes, p.Size())
 	}
 	version := world.Version(l.Pods)
-	warm := min(l.Events/10, 1000)
-	total := warm + l.Events
+	warm, total := l.Warm, l.Warm+l.Events
 	m.sent, m.taken, m.missing = make([]time.Duration, total), make([]time.Duration, total), make([]atomic.Int32, total)
 	fanOut := int32(1)
 	if l.All {
@@ -259,7 +263,7 @@ func (m *loop) write(from int, pods []*corev1.Pod) error {
 			return err
 		}
 		m.sent[n] = time.Since(m.clock)
-		if err := m.subject.update(pods[n-from]); err != nil {
+		if err := m.subject.update(pods[n-from], m.bytes[n*7919%len(m.bytes)]); err != nil {
 			return err
 		}
 	}

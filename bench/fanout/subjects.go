@@ -24,8 +24,8 @@ import (
 
 // subject is a cache that is measured.
 type subject interface {
-	// update makes a write. The pod is the cache's from then on.
-	update(pod *corev1.Pod) error
+	// update makes a write of so many bytes. The pod is the cache's from then on.
+	update(pod *corev1.Pod, bytes int) error
 	// watch returns the versions of the events after a version, of one node if it is not empty.
 	watch(ctx context.Context, node, version string) (next func() (string, error), err error)
 }
@@ -54,7 +54,8 @@ type ours struct {
 	cache *watchcache.Cache[*corev1.Pod]
 }
 
-func (o ours) update(pod *corev1.Pod) error { return o.cache.Update(pod) }
+// update tells the length, as a reflector does.
+func (o ours) update(pod *corev1.Pod, bytes int) error { return o.cache.PutSized(pod, bytes) }
 
 func (o ours) watcher(node, version string) (*watchcache.Watcher[*corev1.Pod], error) {
 	r := watchcache.Request{}
@@ -132,7 +133,7 @@ func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	}, nil
 }
 
-func (t *theirs) update(pod *corev1.Pod) error {
+func (t *theirs) update(pod *corev1.Pod, _ int) error {
 	t.storage.events <- watch.Event{Type: watch.Modified, Object: pod}
 	return nil
 }
