@@ -175,7 +175,7 @@ func (c *ownWrites) wait(ctx context.Context, out runtime.Object, match func(cli
 // Create implements client.Writer.
 func (c *ownWrites) Create(ctx context.Context, obj client.Object, options ...client.CreateOption) error {
 	o := (&client.CreateOptions{}).ApplyOptions(options)
-	return c.write(obj, obj, o.DisableReadYourWritesConsistency || len(o.DryRun) > 0, func() error {
+	return c.write(obj, obj, goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func() error {
 		return c.Client.Create(ctx, obj, options...)
 	})
 }
@@ -183,7 +183,7 @@ func (c *ownWrites) Create(ctx context.Context, obj client.Object, options ...cl
 // Update implements client.Writer.
 func (c *ownWrites) Update(ctx context.Context, obj client.Object, options ...client.UpdateOption) error {
 	o := (&client.UpdateOptions{}).ApplyOptions(options)
-	return c.write(obj, obj, o.DisableReadYourWritesConsistency || len(o.DryRun) > 0, func() error {
+	return c.write(obj, obj, goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func() error {
 		return c.Client.Update(ctx, obj, options...)
 	})
 }
@@ -191,10 +191,13 @@ func (c *ownWrites) Update(ctx context.Context, obj client.Object, options ...cl
 // Patch implements client.Writer.
 func (c *ownWrites) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
 	o := (&client.PatchOptions{}).ApplyOptions(options)
-	return c.write(obj, obj, o.DisableReadYourWritesConsistency || len(o.DryRun) > 0, func() error {
+	return c.write(obj, obj, goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func() error {
 		return c.Client.Patch(ctx, obj, patch, options...)
 	})
 }
+
+// goesUnnoted reports whether no read waits for a write: it is exempt, or writes nothing.
+func goesUnnoted(exempt bool, dryRun []string) bool { return exempt || len(dryRun) > 0 }
 
 // write does a write whose answer is read into answer: obj itself, or a subresource of it.
 func (c *ownWrites) write(obj, answer client.Object, unnoted bool, do func() error) error {
@@ -231,7 +234,7 @@ func outcomeOf(obj client.Object) outcome {
 // Apply implements client.Writer.
 func (c *ownWrites) Apply(ctx context.Context, obj runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 	o := (&client.ApplyOptions{}).ApplyOptions(options)
-	return c.apply(ctx, obj, true, o.DisableReadYourWritesConsistency || len(o.DryRun) > 0, func(ctx context.Context) error {
+	return c.apply(ctx, obj, true, goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func(ctx context.Context) error {
 		return c.Client.Apply(ctx, obj, options...)
 	})
 }
@@ -265,7 +268,7 @@ func (c *ownWrites) apply(ctx context.Context, obj runtime.ApplyConfiguration, w
 func (c *ownWrites) Delete(ctx context.Context, obj client.Object, options ...client.DeleteOption) error {
 	o := (&client.DeleteOptions{}).ApplyOptions(options)
 	gvk, err := c.GroupVersionKindFor(obj)
-	if err != nil || o.DisableReadYourWritesConsistency || len(o.DryRun) > 0 {
+	if err != nil || goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun) {
 		return c.Client.Delete(ctx, obj, options...)
 	}
 	w := c.of(gvk)
@@ -311,7 +314,7 @@ func (c *ownWrites) Delete(ctx context.Context, obj client.Object, options ...cl
 func (c *ownWrites) DeleteAllOf(ctx context.Context, obj client.Object, options ...client.DeleteAllOfOption) error {
 	o := (&client.DeleteAllOfOptions{}).ApplyOptions(options)
 	gvk, err := c.GroupVersionKindFor(obj)
-	if err != nil || o.DeleteOptions.DisableReadYourWritesConsistency || len(o.DryRun) > 0 {
+	if err != nil || goesUnnoted(o.DeleteOptions.DisableReadYourWritesConsistency, o.DryRun) {
 		return c.Client.DeleteAllOf(ctx, obj, options...)
 	}
 	w := c.of(gvk)
@@ -366,7 +369,7 @@ type subResource struct {
 // Update implements client.SubResourceWriter.
 func (s subResource) Update(ctx context.Context, obj client.Object, options ...client.SubResourceUpdateOption) error {
 	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(options)
-	return s.own.write(obj, bodyOf(obj, o.SubResourceBody), o.DisableReadYourWritesConsistency || len(o.DryRun) > 0, func() error {
+	return s.own.write(obj, bodyOf(obj, o.SubResourceBody), goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func() error {
 		return s.SubResourceClient.Update(ctx, obj, options...)
 	})
 }
@@ -374,7 +377,7 @@ func (s subResource) Update(ctx context.Context, obj client.Object, options ...c
 // Patch implements client.SubResourceWriter.
 func (s subResource) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 	o := (&client.SubResourcePatchOptions{}).ApplyOptions(options)
-	return s.own.write(obj, bodyOf(obj, o.SubResourceBody), o.DisableReadYourWritesConsistency || len(o.DryRun) > 0, func() error {
+	return s.own.write(obj, bodyOf(obj, o.SubResourceBody), goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func() error {
 		return s.SubResourceClient.Patch(ctx, obj, patch, options...)
 	})
 }
@@ -382,7 +385,7 @@ func (s subResource) Patch(ctx context.Context, obj client.Object, patch client.
 // Apply implements client.SubResourceWriter.
 func (s subResource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
 	o := (&client.SubResourceApplyOptions{}).ApplyOpts(options)
-	return s.own.apply(ctx, obj, o.SubResourceBody == nil, o.DisableReadYourWritesConsistency || len(o.DryRun) > 0, func(ctx context.Context) error {
+	return s.own.apply(ctx, obj, o.SubResourceBody == nil, goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func(ctx context.Context) error {
 		return s.SubResourceClient.Apply(ctx, obj, options...)
 	})
 }

@@ -3,6 +3,7 @@ package controllerruntime
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -128,8 +129,8 @@ func (w *writes) knownLocked(key client.ObjectKey, uid types.UID) (version strin
 		}
 		return before.version, true
 	}
-	for _, c := range w.cache.ofKind(w.gvk) {
-		if held, ok := c.copy.Get(store.Key(key.Namespace, key.Name)); ok && held.GetUID() == uid {
+	for held := range w.held(key) {
+		if held.GetUID() == uid {
 			return held.GetResourceVersion(), true
 		}
 	}
@@ -143,12 +144,21 @@ func (w *writes) uid(key client.ObjectKey) types.UID {
 	if before, ok := w.pending[key]; ok {
 		return before.uid
 	}
-	for _, c := range w.cache.ofKind(w.gvk) {
-		if held, ok := c.copy.Get(store.Key(key.Namespace, key.Name)); ok {
-			return held.GetUID()
-		}
+	for held := range w.held(key) {
+		return held.GetUID()
 	}
 	return ""
+}
+
+// held yields the object of a key as the cache has it, in each form.
+func (w *writes) held(key client.ObjectKey) iter.Seq[client.Object] {
+	return func(yield func(client.Object) bool) {
+		for _, c := range w.cache.ofKind(w.gvk) {
+			if obj, ok := c.copy.Get(store.Key(key.Namespace, key.Name)); ok && !yield(obj) {
+				return
+			}
+		}
+	}
 }
 
 // noteLocked makes next the last write to its object, unless a later one has been noted: goroutines
