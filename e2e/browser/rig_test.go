@@ -181,7 +181,8 @@ type tab struct {
 	foreign    []string   // requests that leave the host
 }
 
-// open opens a page in a Chromium of its own; the test is skipped if there is none.
+// open opens a page in a Chromium of its own, and waits until it is live: only then does the page
+// show changes. The test is skipped if there is no Chromium.
 func open(t *testing.T, url string, width, height int64) *tab {
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -212,6 +213,7 @@ func open(t *testing.T, url string, width, height int64) *tab {
 	require.NoError(t, chromedp.Listen(ctx, b.hear(strings.TrimPrefix(url, "http://"))))
 	b.run(command(log.Enable, cdp.Empty{}), command(network.Enable, network.EnableParams{}),
 		chromedp.EmulateViewport(width, height), chromedp.Navigate(url))
+	b.until("document.getElementById('live').innerText === 'live'")
 	return b
 }
 
