@@ -31,7 +31,8 @@ func measureCurve(ctx context.Context, counts []int, pods, events, repeat int, p
 	grown := map[string][]figures{}
 	printHead()
 	for _, watchers := range counts {
-		medians, err := byNode(watchers, 8, pods, events).measureAll(ctx, repeat)
+		l := load{Watchers: watchers, InFlight: 8, Pods: pods, Events: events}
+		medians, err := l.measureAll(ctx, repeat)
 		if err != nil {
 			return err
 		}

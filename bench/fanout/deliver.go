@@ -134,7 +134,7 @@ func writing(cache subject, pods []*corev1.Pod) http.HandlerFunc {
 			<-tick.C
 			p := *pods[i%len(pods)]
 			p.ResourceVersion = world.Version(len(pods) + 1 + i)
-			err = cache.update(&p, p.Size())
+			err = cache.update(&p, 0)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -41,8 +41,17 @@ type load struct {
 	Rate     int    // writes per second, however many are in flight; zero: as many as are taken
 	Beside   string // a further watcher of everything: see companions
 	Pods     int
-	Warm     int // writes before the first that is measured
 	Events   int
+}
+
+// warm is how many writes come before the first that is measured. By node they fill the window of
+// the API server's cacher, which grows to 102,400 events. The events measured then are worth
+// several collections of garbage on both sides: fewer had none or one, by chance.
+func (l load) warm() int {
+	if l.All {
+		return min(l.Events/10, 1000)
+	}
+	return 3 * l.Events / 10
 }
 
 // companions are the slow watchers of Kubernetes' BenchmarkSlowWatcherTax.
@@ -146,25 +155,18 @@ func main() {
 // counts are the numbers of watchers by node.
 var counts = []int{1, 1_000, 5_000, 20_000, 100_000}
 
-// byNode is the load of watchers of one node each. The warm-up fills the window of the API server's
-// cacher, which grows to 102,400 events here. The events measured are worth several collections of
-// garbage, on both sides: fewer had none or one, by chance.
-func byNode(watchers, inFlight, pods, events int) load {
-	return load{Watchers: watchers, InFlight: inFlight, Pods: pods, Warm: 3 * events / 10, Events: events}
-}
-
 // rows are what is measured, with the watchers by node given.
 func rows(counts []int, pods, events int) (loads []load) {
 	for _, inFlight := range []int{8, 512} {
 		for _, watchers := range counts {
-			loads = append(loads, byNode(watchers, inFlight, pods, events))
+			loads = append(loads, load{Watchers: watchers, InFlight: inFlight, Pods: pods, Events: events})
 		}
 	}
 	for _, inFlight := range []int{8, 512} {
 		for _, watchers := range counts {
 			if watchers == 1_000 || watchers == 5_000 || watchers == 50 {
-				few := 25 * events / 2 / watchers
-				loads = append(loads, load{Watchers: watchers, All: true, InFlight: inFlight, Pods: pods, Warm: min(few/10, 1000), Events: few})
+				deliveries := 25 * events / 2
+				loads = append(loads, load{Watchers: watchers, All: true, InFlight: inFlight, Pods: pods, Events: deliveries / watchers})
 			}
 		}
 	}
@@ -178,8 +180,7 @@ func rows(counts []int, pods, events int) (loads []load) {
 func slowRows(pods, events int) (loads []load) {
 	seconds := min(10, float64(events)/40_000)
 	for _, rate := range []int{100, 1000} {
-		few := int(seconds * float64(rate))
-		l := load{Watchers: 1, All: true, Rate: rate, Pods: pods, Warm: min(few/10, 1000), Events: few}
+		l := load{Watchers: 1, All: true, Rate: rate, Pods: pods, Events: int(seconds * float64(rate))}
 		loads = append(loads, l)
 		for _, beside := range slices.Sorted(maps.Keys(companions)) {
 			l.Beside = beside
@@ -188,7 +189,7 @@ func slowRows(pods, events int) (loads []load) {
 	}
 	for _, dead := range []int{0, min(1000, pods)} {
 		loads = append(loads, load{
-			Watchers: 10, All: true, Dead: dead, Rate: 1000, Pods: pods, Warm: int(seconds * 100), Events: int(seconds * 1000),
+			Watchers: 10, All: true, Dead: dead, Rate: 1000, Pods: pods, Events: int(seconds * 1000),
 		})
 	}
 	return loads

@@ -66,7 +66,8 @@ func measure(ctx context.Context, l load) error {
 		m.pods, m.bytes = append(m.pods, p), append(m.bytes, p.Size())
 	}
 	version := world.Version(l.Pods)
-	warm, total := l.Warm, l.Warm+l.Events
+	warm := l.warm()
+	total := warm + l.Events
 	m.sent, m.taken, m.missing = make([]time.Duration, total), make([]time.Duration, total), make([]atomic.Int32, total)
 	fanOut := int32(1)
 	if l.All {
@@ -234,7 +235,7 @@ func (m *loop) writeAll(from, to int) error {
 		next := min(from+round, to)
 		pods := make([]*corev1.Pod, 0, next-from)
 		for n := from; n < next; n++ {
-			p := *m.pods[n*7919%len(m.pods)]
+			p := *m.pods[m.changes(n)]
 			p.ResourceVersion = world.Version(m.first + 1 + n)
 			pods = append(pods, &p)
 		}
@@ -248,6 +249,9 @@ func (m *loop) writeAll(from, to int) error {
 	}
 	return nil
 }
+
+// changes is the index of the pod that a write changes.
+func (m *loop) changes(n int) int { return n * 7919 % len(m.pods) }
 
 // write makes the writes from a number on, and returns when all are delivered.
 func (m *loop) write(from int, pods []*corev1.Pod) error {
@@ -263,7 +267,7 @@ func (m *loop) write(from int, pods []*corev1.Pod) error {
 			return err
 		}
 		m.sent[n] = time.Since(m.clock)
-		if err := m.subject.update(pods[n-from], m.bytes[n*7919%len(m.bytes)]); err != nil {
+		if err := m.subject.update(pods[n-from], m.bytes[m.changes(n)]); err != nil {
 			return err
 		}
 	}

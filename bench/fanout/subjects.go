@@ -24,7 +24,7 @@ import (
 
 // subject is a cache that is measured.
 type subject interface {
-	// update makes a write of so many bytes. The pod is the cache's from then on.
+	// update makes a write of so many bytes; zero: unknown. The pod is the cache's from then on.
 	update(pod *corev1.Pod, bytes int) error
 	// watch returns the versions of the events after a version, of one node if it is not empty.
 	watch(ctx context.Context, node, version string) (next func() (string, error), err error)
