@@ -73,8 +73,10 @@ func (s *scale[T]) weigh(obj, next T, bytes int) int64 {
 
 // known is a weight that the source has told.
 func (s *scale[T]) known(obj, next T, weight int64) int64 {
-	if own := obj.GetAnnotations(); weight > largeBytes && s.sampled && !pointer.None(next) && sameMap(own, next.GetAnnotations()) {
-		weight -= annotated(own)
+	if weight > largeBytes && s.sampled && !pointer.None(next) {
+		if own := obj.GetAnnotations(); sameMap(own, next.GetAnnotations()) {
+			weight -= annotated(own)
+		}
 	}
 	s.learn(weight)
 	return weight
