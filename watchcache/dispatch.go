@@ -119,9 +119,9 @@ func (d *dispatch[T]) remove(l *lane[T]) {
 	}
 }
 
-// parked are lists of watchers that wait, and that nobody else can wake.
+// parked are watchers that wait, and that nobody else can wake.
 type parked[T store.Object] struct {
-	lists    []*Watcher[T]
+	lists    []parkedList[T]
 	watchers int
 }
 
@@ -131,8 +131,8 @@ func (d *dispatch[T]) enter(c *change[T], w *window[T], woken *parked[T]) {
 		if l == nil {
 			return
 		}
-		if first, n := l.add(seen[T]{c, as}, w); n > 0 {
-			woken.lists = append(woken.lists, first)
+		if list, n := l.add(seen[T]{c, as}, w); n > 0 {
+			woken.lists = append(woken.lists, list)
 			woken.watchers += n
 		}
 	}

@@ -19,7 +19,7 @@ type lane[T store.Object] struct {
 
 	mu      sync.Mutex // guards what follows, but for the last three; taken after the cache's
 	members int        // watchers that read here
-	parked  *Watcher[T]
+	parked  parkedList[T]
 	waiting int        // how many are parked
 	taken   uint64     // how often all of them have been taken
 	gone    uint64     // one more than the number of the last change that was dropped unread
@@ -46,7 +46,7 @@ type seen[T store.Object] struct {
 }
 
 // add takes a change in, and returns the watchers to wake: see [wakeAll]. The cache's mu is held.
-func (l *lane[T]) add(c seen[T], w *window[T]) (first *Watcher[T], n int) {
+func (l *lane[T]) add(c seen[T], w *window[T]) (list parkedList[T], n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.trigger != nil {
@@ -90,11 +90,11 @@ func (l *lane[T]) isNoted(c *change[T]) bool {
 }
 
 // takeParked empties the list of parked watchers, which is for the caller to wake.
-func (l *lane[T]) takeParked() (first *Watcher[T], n int) {
-	first, n = l.parked, l.waiting
-	l.parked, l.waiting = nil, 0
+func (l *lane[T]) takeParked() (list parkedList[T], n int) {
+	list, n = l.parked, l.waiting
+	l.parked, l.waiting = parkedList[T]{}, 0
 	l.taken++
-	return first, n
+	return list, n
 }
 
 // dropped is told that the window drops a change. The lane keeps it if a member may not have read
@@ -201,11 +201,13 @@ func (l *lane[T]) park(ctx context.Context, w *Watcher[T]) bool {
 	if l.waiting++; l.waiting == l.members {
 		l.readByAll(&w.cache.window.backlog)
 	}
-	w.nextParked, w.previousParked = l.parked, nil
-	if l.parked != nil {
-		l.parked.previousParked = w
+	w.nextParked, w.previousParked = l.parked.first, nil
+	if w.nextParked != nil {
+		w.nextParked.previousParked = w
+		l.parked = parkedList[T]{first: w}
+	} else {
+		l.parked = parkedList[T]{w, w.waker}
 	}
-	l.parked = w
 	return true
 }
 
@@ -233,22 +235,33 @@ func (l *lane[T]) unlink(w *Watcher[T]) {
 	if w.previousParked != nil {
 		w.previousParked.nextParked = w.nextParked
 	} else {
-		l.parked = w.nextParked
+		l.parked = parkedList[T]{first: w.nextParked}
 	}
 	w.nextParked, w.previousParked = nil, nil
 }
 
 func (l *lane[T]) unparkAll() {
 	l.mu.Lock()
-	first, _ := l.takeParked()
+	list, _ := l.takeParked()
 	l.mu.Unlock()
-	wakeAll([]*Watcher[T]{first})
+	wakeAll([]parkedList[T]{list})
+}
+
+// parkedList are the watchers that wait in a lane. One that is alone is woken by its waker, without
+// a look at the watcher, which is in no processor's cache.
+type parkedList[T store.Object] struct {
+	first *Watcher[T]
+	alone waker // of first, if it came alone; else empty
 }
 
 // wakeAll wakes lists of watchers that nobody else can wake. It does not block.
-func wakeAll[T store.Object](lists []*Watcher[T]) {
-	for _, w := range lists {
-		for w != nil {
+func wakeAll[T store.Object](lists []parkedList[T]) {
+	for i := range lists {
+		if alone := &lists[i].alone; alone.ready != nil || alone.woken != nil {
+			alone.wake()
+			continue
+		}
+		for w := lists[i].first; w != nil; {
 			next := w.nextParked // from the call on, w is its own
 			w.nextParked, w.previousParked = nil, nil
 			w.wake()

@@ -55,6 +55,7 @@ func TestAParkedWatcherIsClosed(t *testing.T) {
 			require.Equal(t, []string{"MODIFIED mine@2"}, poll(parked, func() {}))
 			require.Empty(t, poll(parked, func() { t.Error("a closed watcher is called") }))
 			parked.Close()
+			c.SendBookmarks() // calls whoever waits
 			require.NoError(t, c.Update(mine(3)))
 			require.Equal(t, []string{"MODIFIED mine@2", "MODIFIED mine@3"}, poll(behind, func() {}))
 			require.Empty(t, poll(behind, func() {}))

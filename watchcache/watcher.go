@@ -32,9 +32,8 @@ type Watcher[T store.Object] struct {
 	// its lane at the end. Whoever takes it off the list of the parked calls wake, once.
 	parkedBefore               uint64 // see isParked; guarded by the lane's mu, as the next two are
 	nextParked, previousParked *Watcher[T]
-	ready                      func()        // of Poll
-	woken                      chan struct{} // of Next; nil until it has waited
-	lane                       atomic.Pointer[lane[T]]
+	waker
+	lane atomic.Pointer[lane[T]]
 
 	// Where it is. Before it is placed, it waits for the state to reach minimum
 	// (SendInitialEvents).
@@ -235,8 +234,14 @@ func (w *Watcher[T]) wait(ctx context.Context) {
 	}
 }
 
+// waker tells a parked watcher that there may be something to do.
+type waker struct {
+	ready func()        // of Poll
+	woken chan struct{} // of Next; nil until it has waited
+}
+
 // wake is called once for each time that the watcher has been parked. It does not block.
-func (w *Watcher[T]) wake() {
+func (w *waker) wake() {
 	if w.ready != nil {
 		w.ready()
 		return
