@@ -81,6 +81,7 @@ type threeMembers struct {
 	clients  [clientsOfMembers][size]*netfault.Proxy // from each client to each member
 	operator *clientv3.Client
 	written  *followed
+	filling  sync.Mutex // held while members are filled up on purpose
 
 	mu      sync.Mutex // guards what follows
 	serving [2]*ours
@@ -182,6 +183,7 @@ func (s *threeMembers) compact(ctx context.Context, options ...clientv3.CompactO
 // everySecond are the compactions in the background, which are not counted among the faults.
 const everySecond = "compactions in the background"
 
+// compactEverySecond is also the operator who sees that members are full.
 func (s *threeMembers) compactEverySecond() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -199,6 +201,7 @@ func (s *threeMembers) compactEverySecond() {
 				s.count(everySecond)
 			}
 			done()
+			s.makeRoomAgain()
 		}
 	})
 	s.t.Cleanup(func() { cancel(); running.Wait() })
