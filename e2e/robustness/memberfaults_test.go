@@ -245,8 +245,8 @@ func (s *threeMembers) makeRoom(ctx context.Context) error {
 	return err
 }
 
-// makeRoomAgain is for a member that was away while the others made room. It does the writes of its
-// log again and is full at the same place, and then no member takes a write.
+// makeRoomAgain is for an alarm that comes back after room was made, as from a member that was away
+// and does the writes of its log again. No member takes a write until an operator acts.
 func (s *threeMembers) makeRoomAgain() {
 	if !s.filling.TryLock() {
 		return
