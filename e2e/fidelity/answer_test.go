@@ -189,7 +189,7 @@ func dropOwners(value any) {
 var age = regexp.MustCompile(`^\d+s$`)
 
 // varying are the names of fields whose values differ from server to server.
-var varying = []string{"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "lastTransitionTime", "time", "continue"}
+var varying = []string{"uid", "resourceVersion", "continue"}
 
 func failureOf(status map[string]any) failure {
 	document, _ := json.Marshal(status) // it was decoded from JSON
