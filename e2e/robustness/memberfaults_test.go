@@ -247,12 +247,12 @@ func (s *threeMembers) makeRoom(ctx context.Context) error {
 
 // makeRoomAgain is for an alarm that comes back after room was made, as from a member that was away
 // and does the writes of its log again. No member takes a write until an operator acts.
-func (s *threeMembers) makeRoomAgain() {
+func (s *threeMembers) makeRoomAgain(ctx context.Context) {
 	if !s.filling.TryLock() {
 		return
 	}
 	defer s.filling.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), attempt)
+	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
 	full, err := s.operator.AlarmList(ctx)
 	if err == nil && slices.ContainsFunc(full.Alarms, func(a *etcdserverpb.AlarmMember) bool { return a.Alarm == etcdserverpb.AlarmType_NOSPACE }) {

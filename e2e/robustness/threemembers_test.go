@@ -183,7 +183,7 @@ func (s *threeMembers) compact(ctx context.Context, options ...clientv3.CompactO
 // everySecond are the compactions in the background, which are not counted among the faults.
 const everySecond = "compactions in the background"
 
-// compactEverySecond is also the operator who sees that members are full.
+// compactEverySecond compacts in the background, and makes room if members are full again.
 func (s *threeMembers) compactEverySecond() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -201,7 +201,7 @@ func (s *threeMembers) compactEverySecond() {
 				s.count(everySecond)
 			}
 			done()
-			s.makeRoomAgain()
+			s.makeRoomAgain(ctx)
 		}
 	})
 	s.t.Cleanup(func() { cancel(); running.Wait() })
