@@ -202,11 +202,11 @@ func (l *lane[T]) park(ctx context.Context, w *Watcher[T]) bool {
 		l.readByAll(&w.cache.window.backlog)
 	}
 	w.nextParked, w.previousParked = l.parked.first, nil
-	if w.nextParked != nil {
-		w.nextParked.previousParked = w
-		l.parked = parkedList[T]{first: w}
+	l.parked = parkedList[T]{first: w}
+	if w.nextParked == nil {
+		l.parked.alone = w.waker
 	} else {
-		l.parked = parkedList[T]{w, w.waker}
+		w.nextParked.previousParked = w
 	}
 	return true
 }
@@ -247,8 +247,8 @@ func (l *lane[T]) unparkAll() {
 	wakeAll([]parkedList[T]{list})
 }
 
-// parkedList are the watchers that wait in a lane. One that is alone is woken by its waker, without
-// a look at the watcher, which is in no processor's cache.
+// parkedList are the watchers that wait in a lane. If there is only one, its waker is at hand, so
+// that a write does not touch the watcher, whose memory is in no processor's cache.
 type parkedList[T store.Object] struct {
 	first *Watcher[T]
 	alone waker // of first, if it came alone; else empty
