@@ -56,6 +56,7 @@ type Cache[T store.Object] struct {
 	encodings encodings
 	listings  listings[T]
 	buffers   buffers[T]
+	workers   workers[T]
 	born      time.Time
 }
 

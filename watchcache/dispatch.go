@@ -131,9 +131,9 @@ func (d *dispatch[T]) enter(c *change[T], w *window[T], woken *parked[T]) {
 		if l == nil {
 			return
 		}
-		if list, n := l.add(seen[T]{c, as}, w); n > 0 {
+		if list := l.add(seen[T]{c, as}, w); list.n > 0 {
 			woken.lists = append(woken.lists, list)
-			woken.watchers += n
+			woken.watchers += list.n
 		}
 	}
 	c.lanes = c.fewLanes[:0]
@@ -282,9 +282,6 @@ func (c *Cache[T]) leave(w *Watcher[T]) {
 	}
 }
 
-// ownWakes is how many watchers a writer wakes itself, at a quarter of a microsecond each.
-const ownWakes = 64
-
 // runAhead is how long a writer may go on before its watchers run. In that time a few writes share
 // one change of goroutines, and the watchers of one run beside the next where a processor is free.
 const runAhead = 100 * time.Microsecond
@@ -298,13 +295,13 @@ func (c *Cache[T]) wake() {
 	switch lists := c.woken.lists; {
 	case c.woken.watchers == 0:
 		return
-	case c.woken.watchers <= ownWakes:
-		wakeAll(lists)
+	case c.woken.watchers <= crowd:
+		c.workers.wakeAll(lists)
 		clear(lists)
 		c.woken = parked[T]{lists: lists[:0]}
 	default:
 		c.woken = parked[T]{}
-		go wakeAll(lists)
+		go c.workers.wakeAll(lists)
 	}
 	if began := time.Since(c.born); began >= c.yieldAt {
 		runtime.Gosched()
@@ -317,5 +314,5 @@ func (c *Cache[T]) wake() {
 func (c *Cache[T]) wakeEverybody() {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	c.dispatch.each(func(l *lane[T]) { l.unparkAll() })
+	c.dispatch.each(func(l *lane[T]) { l.unparkAll(&c.workers) })
 }

@@ -20,7 +20,6 @@ type lane[T store.Object] struct {
 	mu      sync.Mutex // guards what follows, but for the last three; taken after the cache's
 	members int        // watchers that read here
 	parked  parkedList[T]
-	waiting int        // how many are parked
 	taken   uint64     // how often all of them have been taken
 	gone    uint64     // one more than the number of the last change that was dropped unread
 	last    uint64     // one more than the number of the last change that came
@@ -45,8 +44,8 @@ type seen[T store.Object] struct {
 	as effect
 }
 
-// add takes a change in, and returns the watchers to wake: see [wakeAll]. The cache's mu is held.
-func (l *lane[T]) add(c seen[T], w *window[T]) (list parkedList[T], n int) {
+// add takes a change in, and returns the watchers to wake. The cache's mu is held.
+func (l *lane[T]) add(c seen[T], w *window[T]) (list parkedList[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.trigger != nil {
@@ -90,11 +89,11 @@ func (l *lane[T]) isNoted(c *change[T]) bool {
 }
 
 // takeParked empties the list of parked watchers, which is for the caller to wake.
-func (l *lane[T]) takeParked() (list parkedList[T], n int) {
-	list, n = l.parked, l.waiting
-	l.parked, l.waiting = parkedList[T]{}, 0
+func (l *lane[T]) takeParked() (list parkedList[T]) {
+	list = l.parked
+	l.parked = parkedList[T]{}
 	l.taken++
-	return list, n
+	return list
 }
 
 // dropped is told that the window drops a change. The lane keeps it if a member may not have read
@@ -198,15 +197,14 @@ func (l *lane[T]) park(ctx context.Context, w *Watcher[T]) bool {
 		return false
 	}
 	w.parkedBefore = l.taken + 1
-	if l.waiting++; l.waiting == l.members {
-		l.readByAll(&w.cache.window.backlog)
-	}
 	w.nextParked, w.previousParked = l.parked.first, nil
-	l.parked = parkedList[T]{first: w}
-	if w.nextParked == nil {
-		l.parked.alone = w.waker
+	if l.parked = (parkedList[T]{first: w, n: l.parked.n + 1}); l.parked.n == 1 {
+		l.parked.alone = w.ready
 	} else {
 		w.nextParked.previousParked = w
+	}
+	if l.parked.n == l.members {
+		l.readByAll(&w.cache.window.backlog)
 	}
 	return true
 }
@@ -228,46 +226,36 @@ func (l *lane[T]) unpark(w *Watcher[T]) {
 // unlink takes a parked watcher off the list of those to wake.
 func (l *lane[T]) unlink(w *Watcher[T]) {
 	w.parkedBefore = 0
-	l.waiting--
 	if w.nextParked != nil {
 		w.nextParked.previousParked = w.previousParked
 	}
 	if w.previousParked != nil {
 		w.previousParked.nextParked = w.nextParked
 	} else {
-		l.parked = parkedList[T]{first: w.nextParked}
+		l.parked.first = w.nextParked
+	}
+	l.parked.n--
+	if l.parked.alone = nil; l.parked.n == 1 {
+		l.parked.alone = l.parked.first.ready
 	}
 	w.nextParked, w.previousParked = nil, nil
 }
 
-func (l *lane[T]) unparkAll() {
+func (l *lane[T]) unparkAll(by *workers[T]) {
 	l.mu.Lock()
-	list, _ := l.takeParked()
+	list := l.takeParked()
 	l.mu.Unlock()
-	wakeAll([]parkedList[T]{list})
+	if list.n > 0 {
+		by.wake(list)
+	}
 }
 
-// parkedList are the watchers that wait in a lane. If there is only one, its waker is at hand, so
-// that a write does not touch the watcher, whose memory is in no processor's cache.
+// parkedList are the watchers that wait in a lane. What wakes the only one is at hand, so that a
+// write does not touch the watcher.
 type parkedList[T store.Object] struct {
 	first *Watcher[T]
-	alone waker // of first, if it came alone; else empty
-}
-
-// wakeAll wakes lists of watchers that nobody else can wake. It does not block.
-func wakeAll[T store.Object](lists []parkedList[T]) {
-	for i := range lists {
-		if alone := &lists[i].alone; alone.ready != nil || alone.woken != nil {
-			alone.wake()
-			continue
-		}
-		for w := lists[i].first; w != nil; {
-			next := w.nextParked // from the call on, w is its own
-			w.nextParked, w.previousParked = nil, nil
-			w.wake()
-			w = next
-		}
-	}
+	n     int
+	alone func() // of first, if there is no other and it waits by Poll; else nil
 }
 
 // join makes a watcher a member that has still to read own: all changes from its position on that
@@ -304,7 +292,7 @@ func (l *lane[T]) leave(w *Watcher[T], b *backlog[T]) (empty bool) {
 		l.unlink(w)
 	}
 	w.parkedBefore = 0 // in another lane it means something else
-	if l.members--; l.waiting == l.members {
+	if l.members--; l.parked.n == l.members {
 		l.readByAll(b)
 	}
 	return l.members == 0

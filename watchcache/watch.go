@@ -33,19 +33,20 @@ func (c *Cache[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.S
 	if r.Differences = difference.Permitted(ctx); err == nil {
 		w, err = c.Watcher(r)
 	}
+	var pending []Delivery[T] // not yet yielded
 	return func(yield func(listwatch.Event[T], error) bool) {
 		if err == nil {
 			defer w.Close()
 		}
 		for err == nil && ctx.Err() == nil {
-			if len(w.pending) == 0 {
-				if w.pending, err = w.Next(ctx); err == nil && len(w.pending) == 0 {
+			if len(pending) == 0 {
+				if pending, err = w.Next(ctx); err == nil && len(pending) == 0 {
 					return
 				}
 				continue
 			}
-			e := w.pending[0]
-			w.pending = w.pending[1:]
+			e := pending[0]
+			pending = pending[1:]
 			if !yield(e.Event, nil) {
 				return
 			}

@@ -32,8 +32,10 @@ type Watcher[T store.Object] struct {
 	// its lane at the end. Whoever takes it off the list of the parked calls wake, once.
 	parkedBefore               uint64 // see isParked; guarded by the lane's mu, as the next two are
 	nextParked, previousParked *Watcher[T]
-	waker
-	lane atomic.Pointer[lane[T]]
+	ready                      func()          // of Poll; nil while it waits in Next
+	told                       chan bool       // answered or looks, to Next
+	ctx                        context.Context // of Next
+	lane                       atomic.Pointer[lane[T]]
 
 	// Where it is. Before it is placed, it waits for the state to reach minimum
 	// (SendInitialEvents).
@@ -43,6 +45,7 @@ type Watcher[T store.Object] struct {
 	skips     bool // changes up to after may still come, and are not for this watcher
 	counted   bool // as open: from the first call for events until Close
 	bookmarks bool
+	looks     bool // for itself, in Next
 
 	cache   *Cache[T]
 	keep    *selection[T]
@@ -57,11 +60,12 @@ type Watcher[T store.Object] struct {
 	after   uint64        // the version it started after
 	gap     *gap          // in which the last change was
 
+	answer answer[T] // of a worker
+
 	initial *initial[T]   // what is still to be sent of the state it starts with; nil if nothing
 	offered []Delivery[T] // what is still to be sent of a difference
 
 	difference []Delivery[T] // what it has seen of the gap
-	pending    []Delivery[T] // for Watch: what it has not yet yielded
 	mark       time.Time     // when the next bookmark is due
 	deadline   time.Time     // zero: none
 	minimum    uint64
@@ -143,13 +147,36 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 // Next waits for the next events. None and no error mean that the watch is over. The slice is valid
 // until the next call. Calls of one watcher share a context.
 func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
-	for {
-		events, waits, err := w.look(ctx)
-		if !waits {
-			return events, err
-		}
-		w.wait(ctx)
+	if err := w.begin(ctx); err != nil || !w.placed {
+		return nil, err
 	}
+	if w.told == nil {
+		w.told = make(chan bool, 1)
+	}
+	w.ctx = ctx
+	w.askAgain()
+	for {
+		if w.looks {
+			if events, waits, err := w.look(ctx); !waits {
+				return events, err
+			}
+		}
+		switch {
+		case w.settled() && w.park(ctx, nil):
+		case w.looks:
+			continue
+		default:
+			w.cache.workers.add(w)
+		}
+		if w.looks = !<-w.told; !w.looks {
+			return w.answer.take()
+		}
+	}
+}
+
+// settled reports whether there is nothing to look for before it is parked.
+func (w *Watcher[T]) settled() bool {
+	return w.initial == nil && w.offered == nil && w.lane.Load() != nil && (w.timer != nil || !w.timed())
 }
 
 // startingState is the state to begin with, once the cache has it.
@@ -224,29 +251,13 @@ func (w *Watcher[T]) setAlarm(now time.Time) {
 	}
 }
 
-// wait parks the watcher in its lane until there may be something to do.
-func (w *Watcher[T]) wait(ctx context.Context) {
-	if w.woken == nil {
-		w.woken = make(chan struct{}, 1)
-	}
-	if w.park(ctx, nil) {
-		<-w.woken
-	}
-}
-
-// waker tells a parked watcher that there may be something to do.
-type waker struct {
-	ready func()        // of Poll
-	woken chan struct{} // of Next; nil until it has waited
-}
-
 // wake is called once for each time that the watcher has been parked. It does not block.
-func (w *waker) wake() {
+func (w *Watcher[T]) wake() {
 	if w.ready != nil {
 		w.ready()
 		return
 	}
-	w.woken <- struct{}{}
+	w.cache.workers.add(w)
 }
 
 // unpark makes the watcher look, for a reason that is not a change. Set the reason first. It is

@@ -25,6 +25,11 @@ var axes = []struct {
 	{"p99, us", func(f figures) float64 { return f.P99 }},
 }
 
+// colors are those of the libraries of a row by node.
+var colors = []color.Color{
+	color.RGBA{R: 213, G: 94, A: 255}, color.RGBA{G: 114, B: 178, A: 255}, color.RGBA{G: 158, B: 115, A: 255}, color.Gray{Y: 140},
+}
+
 // measureCurve prints the rows by node with 8 writes in flight, and plots them over the number of
 // watchers.
 func measureCurve(ctx context.Context, counts []int, pods, events, repeat int, path string) error {
@@ -55,13 +60,13 @@ func plotCurve(path string, counts []int, grown map[string][]figures) error {
 		for i, library := range (load{}).libraries() {
 			points := make(plotter.XYs, len(counts))
 			for j, watchers := range counts {
-				points[j] = plotter.XY{X: float64(watchers), Y: max(a.of(grown[library][j]), 1)}
+				points[j] = plotter.XY{X: float64(watchers), Y: max(a.of(grown[library][j]), 0.1)}
 			}
 			line, dots, err := plotter.NewLinePoints(points)
 			if err != nil {
 				return err
 			}
-			line.Color, line.Width = []color.Color{color.RGBA{R: 213, G: 94, A: 255}, color.RGBA{G: 114, B: 178, A: 255}, color.RGBA{G: 158, B: 115, A: 255}}[i], vg.Points(1.5)
+			line.Color, line.Width = colors[i], vg.Points(1.5)
 			dots.Color, dots.Shape = line.Color, draw.CircleGlyph{}
 			p.Add(line, dots)
 			p.Legend.Add(names[library], line, dots)

@@ -90,15 +90,20 @@ func (l load) String() string {
 var libraries = []string{"cacher", "tributary"}
 
 // names are those of the libraries in tables.
-var names = map[string]string{"cacher": "API server", "tributary": "ours", "polled": "ours, polled"}
+var names = map[string]string{
+	"cacher": "API server", "tributary": "ours", "polled": "ours, polled", "floor": "floor: a channel each",
+}
 
 // libraries are those that a row has. Without goroutines of their own, watchers of one node or of
 // everything are the same load as with them.
 func (l load) libraries() []string {
-	if l.Rate > 0 || l.Initial {
+	switch {
+	case l.Rate > 0 || l.Initial:
 		return libraries
+	case l.All:
+		return append(slices.Clone(libraries), "polled")
 	}
-	return append(slices.Clone(libraries), "polled")
+	return append(slices.Clone(libraries), "polled", "floor")
 }
 
 func main() {
@@ -200,7 +205,8 @@ type figures struct {
 	EventsPerSecond float64
 	CPU             float64 // user time per delivery, in microseconds
 	P50, P99        float64 // from the call of the write to the last delivery, in microseconds
-	BytesPerWatcher float64 // heap and stack of one that waits; zero: too few to tell
+	BytesPerWatcher float64 // heap and stack of one that waits for its first; zero: too few to tell
+	BytesTold       float64 // with the stack that it has after the events of the row
 	PeakMB          float64 // resident
 	Cut             float64 // watchers that were ended
 	Relists         float64 // of a slow watcher, whose watch was ended or its version refused
@@ -220,8 +226,8 @@ func measureAll(ctx context.Context, loads []load, repeat int, only string) erro
 }
 
 func printHead() {
-	fmt.Println("| load | cache | events/s | deliveries/s | user CPU us/delivery | p50 us | p99 us | bytes/watcher | peak MB | relists |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("| load | cache | events/s | deliveries/s | user CPU us/delivery | p50 us | p99 us | bytes/watcher | after events | peak MB | relists |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
 }
 
 // measureAll measures a load with all libraries by turns, prints the rows, and returns the medians.
@@ -240,7 +246,7 @@ func (l load) measureAll(ctx context.Context, repeat int) (map[string]figures, e
 	for _, library := range l.libraries() {
 		medians[library] = median(runs[library])
 		fmt.Println(l.row(names[library], medians[library]))
-		if library != "cacher" {
+		if library != "cacher" && library != "floor" {
 			fmt.Println(ratios(medians[library], medians["cacher"]))
 		}
 	}
@@ -249,15 +255,15 @@ func (l load) measureAll(ctx context.Context, repeat int) (map[string]figures, e
 
 func (l load) row(name string, f figures) string {
 	if f.Cut > 0 {
-		return fmt.Sprintf("| %s | %s | %.0f watchers were cut | | | | | | %.0f | |", l, name, f.Cut, f.PeakMB)
+		return fmt.Sprintf("| %s | %s | %.0f watchers were cut | | | | | | | %.0f | |", l, name, f.Cut, f.PeakMB)
 	}
 	fanOut := 1
 	if l.All {
 		fanOut = l.Watchers
 	}
-	perWatcher := ""
+	perWatcher := " | "
 	if f.BytesPerWatcher > 0 {
-		perWatcher = fmt.Sprintf("%.0f", f.BytesPerWatcher)
+		perWatcher = fmt.Sprintf("%.0f | %.0f", f.BytesPerWatcher, f.BytesTold)
 	}
 	relists := ""
 	if l.Beside != "" {
@@ -272,7 +278,8 @@ func ratios(ours, theirs figures) string {
 	for _, of := range []func(figures) float64{
 		func(f figures) float64 { return f.EventsPerSecond }, nil, func(f figures) float64 { return f.CPU },
 		func(f figures) float64 { return f.P50 }, func(f figures) float64 { return f.P99 },
-		func(f figures) float64 { return f.BytesPerWatcher }, func(f figures) float64 { return f.PeakMB },
+		func(f figures) float64 { return f.BytesPerWatcher }, func(f figures) float64 { return f.BytesTold },
+		func(f figures) float64 { return f.PeakMB },
 	} {
 		if of == nil || of(theirs) == 0 || of(ours) == 0 {
 			cells += " |"
@@ -322,6 +329,7 @@ func median(runs []figures) (f figures) {
 	of(func(f *figures) *float64 { return &f.P50 })
 	of(func(f *figures) *float64 { return &f.P99 })
 	of(func(f *figures) *float64 { return &f.BytesPerWatcher })
+	of(func(f *figures) *float64 { return &f.BytesTold })
 	of(func(f *figures) *float64 { return &f.PeakMB })
 	for _, run := range runs {
 		f.Cut, f.Relists = max(f.Cut, run.Cut), max(f.Relists, run.Relists)

@@ -83,7 +83,7 @@ func measure(ctx context.Context, l load) error {
 	if l.Initial {
 		return m.measureInitial(ctx)
 	}
-	before := inUse()
+	heap, stacks := inUse()
 	if err := m.watchAll(ctx, version); err != nil {
 		return err
 	}
@@ -91,9 +91,7 @@ func measure(ctx context.Context, l load) error {
 		go m.accompany(ctx, companions[l.Beside])
 	}
 	f := figures{}
-	if n := l.Watchers + l.Dead; n >= 1000 { // of fewer, what else is in the heap decides
-		f.BytesPerWatcher = (inUse() - before) / float64(n)
-	}
+	waitingHeap, waitingStacks := inUse()
 	err = m.writeAll(0, warm)
 	runtime.GC()
 	m.wall, m.cpu = 0, 0
@@ -116,6 +114,11 @@ func measure(ctx context.Context, l load) error {
 	f.P50 = float64(taken[len(taken)/2]) / 1e3
 	f.P99 = float64(taken[len(taken)*99/100]) / 1e3
 	f.PeakMB, f.Relists = peak(), float64(m.relists.Load())
+	if n := float64(l.Watchers + l.Dead); n >= 1000 { // of fewer, what else is in the heap decides
+		_, toldStacks := inUse()
+		f.BytesPerWatcher = (waitingHeap - heap + waitingStacks - stacks) / n
+		f.BytesTold = (waitingHeap - heap + toldStacks - stacks) / n
+	}
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
@@ -301,12 +304,12 @@ func (m *loop) begin(timeout <-chan time.Time) error {
 }
 
 // inUse is the live heap and the stacks, in bytes.
-func inUse() float64 {
+func inUse() (heap, stacks float64) {
 	runtime.GC()
 	debug.FreeOSMemory()
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(s)
-	return float64(s[0].Value.Uint64() + s[1].Value.Uint64())
+	return float64(s[0].Value.Uint64()), float64(s[1].Value.Uint64())
 }
 
 func usage() (u syscall.Rusage) {

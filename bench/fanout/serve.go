@@ -67,7 +67,8 @@ func serve(ctx context.Context, s served) error {
 	handler.HandleFunc(usedPath, func(w http.ResponseWriter, _ *http.Request) {
 		u := used{PeakMB: peak(), CPU: userTime().Seconds(), System: systemTime().Seconds(), Goroutines: float64(runtime.NumGoroutine())}
 		inUse() // a second collection shrinks what the first one could not
-		u.InUse, u.Resident = inUse(), resident()
+		heap, stacks := inUse()
+		u.InUse, u.Resident = heap+stacks, resident()
 		resetPeak()
 		_ = json.NewEncoder(w).Encode(u)
 	})

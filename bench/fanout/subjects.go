@@ -34,8 +34,11 @@ var errEnded = errors.New("the watch has ended")
 
 // newSubject makes a cache that holds pods. Options are for ours.
 func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version string, options ...watchcache.Option) (subject, error) {
-	if library == "cacher" {
+	switch library {
+	case "cacher":
 		return newTheirs(ctx, pods, version)
+	case "floor":
+		return &floor{watchers: map[string]chan *corev1.Pod{}}, nil
 	}
 	c, err := watchcache.NewCache(watchcache.Pods(), options...)
 	if err != nil {
