@@ -145,7 +145,8 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 }
 
 // Next waits for the next events. None and no error mean that the watch is over. The slice is valid
-// until the next call. Calls of one watcher share a context.
+// until the next call. Calls of one watcher share a context. Another goroutine may look for the
+// events meanwhile; if a selector or the function of a field panics there, so does Next.
 func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 	if err := w.begin(ctx); err != nil || !w.placed {
 		return nil, err

@@ -27,7 +27,7 @@ var axes = []struct {
 
 // colors are those of the libraries of a row by node.
 var colors = []color.Color{
-	color.RGBA{R: 213, G: 94, A: 255}, color.RGBA{G: 114, B: 178, A: 255}, color.RGBA{G: 158, B: 115, A: 255}, color.Gray{Y: 140},
+	color.RGBA{R: 213, G: 94, A: 255}, color.RGBA{G: 114, B: 178, A: 255}, color.RGBA{G: 158, B: 115, A: 255}, color.Gray{Y: 140}, color.Gray{Y: 190},
 }
 
 // measureCurve prints the rows by node with 8 writes in flight, and plots them over the number of

@@ -92,6 +92,7 @@ var libraries = []string{"cacher", "tributary"}
 // names are those of the libraries in tables.
 var names = map[string]string{
 	"cacher": "API server", "tributary": "ours", "polled": "ours, polled", "floor": "floor: a channel each",
+	"polled floor": "floor: a queue",
 }
 
 // libraries are those that a row has. Without goroutines of their own, watchers of one node or of
@@ -103,7 +104,7 @@ func (l load) libraries() []string {
 	case l.All:
 		return append(slices.Clone(libraries), "polled")
 	}
-	return append(slices.Clone(libraries), "polled", "floor")
+	return append(slices.Clone(libraries), "polled", "floor", "polled floor")
 }
 
 func main() {
@@ -246,7 +247,7 @@ func (l load) measureAll(ctx context.Context, repeat int) (map[string]figures, e
 	for _, library := range l.libraries() {
 		medians[library] = median(runs[library])
 		fmt.Println(l.row(names[library], medians[library]))
-		if library != "cacher" && library != "floor" {
+		if library == "tributary" || library == "polled" {
 			fmt.Println(ratios(medians[library], medians["cacher"]))
 		}
 	}

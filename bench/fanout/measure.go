@@ -132,7 +132,7 @@ func (m *loop) watchAll(ctx context.Context, version string) error {
 		if !m.All && i < m.Watchers {
 			name = node(i)
 		}
-		if p, ok := m.subject.(polled); ok && i < m.Watchers {
+		if p, ok := m.subject.(poller); ok && i < m.Watchers {
 			if err := p.poll(name, version, m.take, m.lose); err != nil {
 				return err
 			}

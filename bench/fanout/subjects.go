@@ -30,6 +30,12 @@ type subject interface {
 	watch(ctx context.Context, node, version string) (next func() (string, error), err error)
 }
 
+// poller is a subject whose watchers wait without a goroutine.
+type poller interface {
+	// poll begins a watch, whose events are taken by a worker.
+	poll(node, version string, take func(version string), lost func(error)) error
+}
+
 var errEnded = errors.New("the watch has ended")
 
 // newSubject makes a cache that holds pods. Options are for ours.
@@ -39,6 +45,8 @@ func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version
 		return newTheirs(ctx, pods, version)
 	case "floor":
 		return &floor{watchers: map[string]chan *corev1.Pod{}}, nil
+	case "polled floor":
+		return newPolledFloor(), nil
 	}
 	c, err := watchcache.NewCache(watchcache.Pods(), options...)
 	if err != nil {
