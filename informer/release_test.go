@@ -25,16 +25,21 @@ func TestNothingOfADeletedSecretStays(t *testing.T) {
 			i := informer.New(secrets.ListerWatcher())
 			var mu sync.Mutex
 			told := make([]int, handlers)
+			var added []*informer.Handler[*corev1.Secret]
 			for h := range handlers {
-				_, err := i.AddHandler(func(e informer.Event[*corev1.Secret]) {
+				handler, err := i.AddHandler(func(e informer.Event[*corev1.Secret]) {
 					mu.Lock()
 					defer mu.Unlock()
 					told[h]++
 				})
 				require.NoError(t, err)
+				added = append(added, handler)
 			}
 			go i.Run(t.Context())
 			require.NoError(t, i.WaitSynced(t.Context()))
+			for _, h := range added { // a handler is told of no change before its first state
+				require.NoError(t, h.WaitSynced(t.Context()))
+			}
 
 			var values []weak.Pointer[corev1.Secret]
 			note := func(version metav1.Object) {
