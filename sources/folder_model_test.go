@@ -135,6 +135,31 @@ func TestFolderAgainstAModel(t *testing.T) {
 	}
 }
 
+// TestACopyTakesOverFromItsSource: the original of a copy's name takes over what the copy declares,
+// even if the copy is removed before it has been read, and another file stands by.
+func TestACopyTakesOverFromItsSource(t *testing.T) {
+	f := &folderRun{
+		t: t, path: folder(t), uids: map[string]string{},
+		model: folderModel{files: map[string]*modelFile{}, texts: map[string]map[string]string{}},
+	}
+	f.restart()
+	write := func(name, image string) {
+		text := podList(item("r", image))
+		f.model.texts[text] = map[string]string{"r": image}
+		overwrite(t, f.in(name), text)
+		f.model.write(name, text)
+	}
+	for _, file := range [][2]string{{"web-old.yaml", "v1"}, {"db.yaml", "v2"}} {
+		write(file[0], file[1])
+		f.settle(f.model.running())
+	}
+	write("web.yaml", "v1")
+	require.NoError(t, os.Remove(f.in("web-old.yaml")))
+	require.Equal(t, map[string]string{"r": "v1"}, f.model.running())
+	delete(f.model.files, "web-old.yaml")
+	f.settle(map[string]string{"r": "v1"})
+}
+
 func (f *folderRun) in(name string) string { return filepath.Join(f.path, name) }
 
 // text is a manifest of up to two pods, one of which may be rejected, or no manifest at all.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -135,7 +136,10 @@ func (f *files[T]) look() (again bool) {
 		return false
 	}
 	f.existed, f.vanished = true, time.Time{}
-	entries, again := f.read(found.paths)
+	entries, leaving, again := f.read(found.paths)
+	if len(leaving) > 0 { // a new file may be the original of one that leaves, and takes over
+		f.table.join(slices.SortedFunc(slices.Values(slices.Concat(entries, leaving)), byEntryPath))
+	}
 	now, wrong := f.table.join(entries)
 	log.V(2).Info("Looked at manifests", "files", len(found.paths), "skipped", found.skipped, "objects", now.Objects.Len())
 	f.keeper.Skipped(found.skipped)

@@ -33,8 +33,9 @@ func (f *file[T]) fail(err error) {
 
 // read brings the files up to date and forgets files that are gone. It returns true if a file is
 // being written. That file may be about to declare the objects of a file that is gone, as in a copy
-// and a removal. So no file is forgotten until the new one has been read, or patience is over.
-func (f *files[T]) read(paths []string) (entries []*entry[T], again bool) {
+// and a removal. So no file is forgotten until the new one has been read, or patience is over. Such
+// files are leaving when they are forgotten: the new one was there before they went.
+func (f *files[T]) read(paths []string) (entries, leaving []*entry[T], again bool) {
 	now := make(map[string]*file[T], len(paths))
 	for _, path := range paths {
 		one := f.byPath[path]
@@ -51,15 +52,21 @@ func (f *files[T]) read(paths []string) (entries []*entry[T], again bool) {
 		entries = append(entries, &one.entry)
 	}
 	for path, one := range f.byPath {
-		if now[path] == nil && again && one.lingers() {
+		switch {
+		case now[path] != nil:
+		case again && one.lingers():
 			now[path] = one
 			entries = append(entries, &one.entry)
+		case !one.gone.IsZero():
+			leaving = append(leaving, &one.entry)
 		}
 	}
-	slices.SortFunc(entries, func(a, b *entry[T]) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(entries, byEntryPath)
 	f.byPath = now
-	return entries, again
+	return entries, leaving, again
 }
+
+func byEntryPath[T store.Object](a, b *entry[T]) int { return strings.Compare(a.path, b.path) }
 
 // lingers reports whether the file has been gone only for a short time.
 func (f *file[T]) lingers() bool {
