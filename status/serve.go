@@ -171,7 +171,7 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.tail.leave()
 	var last frame
-	ticker := time.NewTicker(period)
+	ticker := time.NewTicker(h.period())
 	defer ticker.Stop()
 	for {
 		now := h.look().html()

@@ -43,6 +43,8 @@ type Handler struct {
 	// time. The default is a page that is read-only.
 	Verify bool
 
+	pace time.Duration // period in tests; zero is the constant
+
 	verifying atomic.Bool
 	origins   http.CrossOriginProtection
 	tail      tail
@@ -165,6 +167,9 @@ type look struct {
 	html func() frame
 }
 
+// period is the least time between two looks.
+func (h *Handler) period() time.Duration { return cmp.Or(h.pace, period) }
+
 func (h *Handler) look() *look {
 	h.looking.Lock()
 	defer h.looking.Unlock()
@@ -172,7 +177,7 @@ func (h *Handler) look() *look {
 	h.mu.Lock()
 	last := h.last
 	h.mu.Unlock()
-	if last != nil && now.Sub(last.At) < period {
+	if last != nil && now.Sub(last.At) < h.period() {
 		return last
 	}
 	return h.show(h.collect(now))

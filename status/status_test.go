@@ -122,7 +122,7 @@ func (a *api) inform() *informer.Informer[*corev1.Pod] {
 // its cause once the server is gone, and well again, without asking anew.
 func TestAPersonSeesTheStaleCopy(t *testing.T) {
 	a := startAPI(t)
-	page := new(status.Handler)
+	page := status.Quickly(new(status.Handler))
 	defer page.Track("pods", a.inform())()
 	url := serve(t, page)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -71,7 +71,7 @@ func (t *tail) after(h *Handler, number int) (changes []Change, newest int) {
 // lookLocked asks everything that is tracked for its changes, once in a period.
 func (t *tail) lookLocked(h *Handler) {
 	now := time.Now()
-	if now.Sub(t.at) < period {
+	if now.Sub(t.at) < h.period() {
 		return
 	}
 	t.at = now

@@ -31,7 +31,7 @@ func TestTheTailOfChanges(t *testing.T) {
 	a := startAPI(t)
 	pods := a.inform()
 	require.NoError(t, pods.WaitSynced(t.Context()))
-	page := new(status.Handler)
+	page := status.Quickly(new(status.Handler))
 	defer page.Track("pods", pods)()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -144,7 +144,7 @@ func TestTheTailCostsNothingUnseen(t *testing.T) {
 // TestTheTailIsBounded: of a burst a viewer is told the last changes, and how many are left out.
 func TestTheTailIsBounded(t *testing.T) {
 	var pods followed
-	page := new(status.Handler)
+	page := status.Quickly(new(status.Handler))
 	page.Track("pods", &pods)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -177,7 +177,7 @@ func TestDifference(t *testing.T) {
 	}
 	for _, on := range []bool{true, false} {
 		var pods followed
-		page := &status.Handler{Differences: on}
+		page := status.Quickly(&status.Handler{Differences: on})
 		page.Track("pods", &pods)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
