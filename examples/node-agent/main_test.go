@@ -36,7 +36,7 @@ var told = map[string]record{
 func TestStory(t *testing.T) {
 	o, err := parse([]string{"--node", "node-1"}, io.Discard)
 	require.NoError(t, err)
-	o.beat = 750 * time.Millisecond
+	o.beat = 150 * time.Millisecond
 	lines, end := play(t, o, io.Discard)
 	missing := map[string]bool{}
 	for log := range told {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ func bothDoors(t *testing.T, test func(t *testing.T, d door)) {
 		})
 	})
 	t.Run("HTTP", func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, watchcache.Pods(), watchcache.WithFreshWait(10*time.Millisecond))
 		client, err := listwatch.NewRESTClient(pods.Server().Listen(), corev1.SchemeGroupVersion)
 		require.NoError(t, err)
 		test(t, door{pods, listwatch.FromClient[corev1.Pod](client, "pods")})
