@@ -30,8 +30,8 @@ func TestBenchOnARealServer(t *testing.T) {
 		Contexts:       map[string]*clientcmdapi.Context{"e2e": {Cluster: "e2e", AuthInfo: "admin"}},
 		CurrentContext: "e2e",
 	}, kubeconfig))
-	run := func(module, command string, more ...string) (tables string) {
-		arguments := append([]string{"run", "-C", module, command, "-kubeconfig", kubeconfig, fmt.Sprint("-repeat=", repeat)}, more...)
+	run := func(program string, more ...string) (tables string) {
+		arguments := append([]string{"run", "-C", "../bench", program, "-kubeconfig", kubeconfig, fmt.Sprint("-repeat=", repeat)}, more...)
 		bench := exec.CommandContext(t.Context(), "go", arguments...)
 		bench.Stderr = os.Stderr
 		out, err := bench.Output()
@@ -39,10 +39,10 @@ func TestBenchOnARealServer(t *testing.T) {
 		require.NoError(t, err)
 		return string(out)
 	}
-	tables := run("../bench", ".", "-fill", fmt.Sprint("-pods=", pods))
+	tables := run(".", "-fill", fmt.Sprint("-pods=", pods))
 	for _, form := range []string{"protobuf", "JSON"} {
 		require.Contains(t, tables, fmt.Sprintf("### first sync of a cluster's pods, %s (%d objects", form, pods))
 	}
-	tables = run("../bench/interop", "./caches", fmt.Sprint("-quick=", !full))
+	tables = run("./interop/caches", fmt.Sprint("-quick=", !full))
 	require.Contains(t, tables, fmt.Sprintf("### stripped pods of a cluster (%d objects", pods))
 }

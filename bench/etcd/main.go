@@ -1,9 +1,9 @@
 // The command etcd measures how this project reads an etcd beside how an API server does, with the
 // storage and the cacher of k8s.io/apiserver, and prints a table.
 //
-//	go run -C bench/etcd .           # 100,000 pods, and three other kinds
-//	go run -C bench/etcd . -quick    # small, for CI: every row once
-//	go run -C bench/etcd . -only pods -cpuprofile /tmp/p
+//	go run -C bench ./etcd           # 100,000 pods, and three other kinds
+//	go run -C bench ./etcd -quick    # small, for CI: every row once
+//	go run -C bench ./etcd -only pods -cpuprofile /tmp/p
 //
 // One etcd of one member lives in the process that prints. Each figure comes from a fresh process
 // that connects to it over loopback, by turns with the others; the table has medians. A first sync

@@ -1,12 +1,12 @@
 // The command fanout measures the watch cache beside the API server's own, the cacher of
 // k8s.io/apiserver, and prints a table.
 //
-//	go run -C bench/fanout .            # all rows, some forty minutes on two cores
-//	go run -C bench/fanout . -quick     # small, for CI: every row once
-//	go run -C bench/fanout . -curve f   # the rows by node, plotted over the number of watchers
-//	go run -C bench/fanout . -idle      # the server's memory for watchers over HTTP that wait
-//	go run -C bench/fanout . -lists     # and for lists at once
-//	go run -C bench/fanout . -deliver   # the server's CPU for a delivery over HTTP
+//	go run -C bench ./fanout            # all rows, some forty minutes on two cores
+//	go run -C bench ./fanout -quick     # small, for CI: every row once
+//	go run -C bench ./fanout -curve f   # the rows by node, plotted over the number of watchers
+//	go run -C bench ./fanout -idle      # the server's memory for watchers over HTTP that wait
+//	go run -C bench ./fanout -lists     # and for lists at once
+//	go run -C bench ./fanout -deliver   # the server's CPU for a delivery over HTTP
 //
 // Both caches live in the process that measures, hold the same pods and get the same writes. A
 // write begins when fewer than a number of writes are still in flight, which have not reached all

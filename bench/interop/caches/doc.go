@@ -1,9 +1,9 @@
 // The command caches measures controllerruntime.NewCache beside controller-runtime's own cache, and
 // prints tables.
 //
-//	go run -C bench/interop ./caches            # 50,000 pods: some five minutes
-//	go run -C bench/interop ./caches -quick     # small, for CI
-//	go run -C bench/interop ./caches -kubeconfig ~/.kube/config # the pods of your own cluster
+//	go run -C bench ./interop/caches            # 50,000 pods: some five minutes
+//	go run -C bench ./interop/caches -quick     # small, for CI
+//	go run -C bench ./interop/caches -kubeconfig ~/.kube/config # the pods of your own cluster
 //
 // A server in this process sends prepared bytes as a watch list. Each row is a fresh process with
 // one cache, by turns. Both caches have the same settings of the garbage collector, and the best
