@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/tributary-go/tributary/internal/sharing"
@@ -91,6 +93,7 @@ const encrypted = "k8s:enc:" // before every value that kube-apiserver has encry
 var (
 	errForm       = errors.New("the value is neither protobuf nor JSON nor CBOR")
 	errNoProtobuf = errors.New("the value is protobuf, which this Go type has no code for: read it as its own type")
+	errCBOR       = errors.New("the value is malformed CBOR, or a field has a value that its type does not take")
 	errNoKind     = errors.New("the value has no kind")
 	errOtherKey   = errors.New("the value is another object's than its key says")
 )
@@ -107,10 +110,7 @@ func (d *decoder[T]) object(key string, value []byte, revision int64, changed bo
 	case bytes.HasPrefix(value, []byte(wire.Magic)):
 		obj, change, err = d.protobuf(key, value[len(wire.Magic):], changed)
 	case bytes.HasPrefix(value, []byte(wire.CBORMagic)):
-		var text []byte
-		if text, err = wire.AppendJSON(nil, value); err == nil {
-			obj, err = d.json(text)
-		}
+		obj, err = d.cbor(value)
 	case len(value) > 0 && (value[0] == '{' || wire.IsSpace(value[0])):
 		obj, err = d.json(value)
 	default:
@@ -233,8 +233,38 @@ func (d *decoder[T]) json(data []byte) (obj T, err error) {
 	if err != nil { // its text may quote the value
 		return none, errors.New("the value is malformed JSON, or a field has a value that its type does not take")
 	}
+	return d.ofItsKind(obj)
+}
+
+// cbor decodes as the API machinery does, and shares no parts: kube-apiserver writes CBOR only
+// behind an alpha gate.
+func (d *decoder[T]) cbor(value []byte) (obj T, err error) {
+	var none T
+	var tree map[string]any
+	if direct.Unmarshal(value, &tree) != nil { // the error may quote the value
+		return none, errCBOR
+	}
+	if d.convert != nil {
+		text, err := json.Marshal(tree)
+		if err != nil {
+			return none, errCBOR
+		}
+		return d.json(text)
+	}
+	obj = d.new()
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		u.Object = tree
+	} else if runtime.DefaultUnstructuredConverter.FromUnstructured(tree, obj) != nil {
+		return none, errCBOR
+	}
+	return d.ofItsKind(obj)
+}
+
+// ofItsKind returns an object whose kind it has checked.
+func (d *decoder[T]) ofItsKind(obj T) (T, error) {
 	kind := obj.GetObjectKind().GroupVersionKind()
 	if err := d.check(kind); err != nil {
+		var none T
 		return none, err
 	}
 	d.setKind(obj, kind)

@@ -56,6 +56,26 @@ func TestCustomResources(t *testing.T) {
 	require.Equal(t, "a-label-that-all-have", metadata[1].Labels["app"])
 }
 
+// TestCBORIsWhatTheAPIMachineryReads: also where JSON says less, of bytes that are not UTF-8 and of
+// whole floats.
+func TestCBORIsWhatTheAPIMachineryReads(t *testing.T) {
+	client := connect(t, clientv3.Config{}, start(t))
+	written := widget("a")
+	written.Object["spec"] = map[string]any{"name": "\x810", "whole": 1.0}
+	var value bytes.Buffer
+	scheme := runtime.NewScheme()
+	serializer := cbor.NewSerializer(scheme, scheme)
+	require.NoError(t, serializer.Encode(written, &value))
+	revision := putValue(t, client, widgets+"ns/a", value.Bytes())
+	var want unstructured.Unstructured
+	_, _, err := serializer.Decode(value.Bytes(), nil, &want)
+	require.NoError(t, err)
+	require.Equal(t, "\x810", want.Object["spec"].(map[string]any)["name"])
+	want.SetResourceVersion(at(revision))
+	got, _ := read(t, etcd.New[unstructured.Unstructured](client, widgets).List(t.Context(), metav1.ListOptions{}))
+	require.Equal(t, []*unstructured.Unstructured{&want}, got)
+}
+
 // TestPodsAreWhatWasWritten: with and without sharing, typed objects have all their fields, and
 // neither kind nor apiVersion.
 func TestPodsAreWhatWasWritten(t *testing.T) {

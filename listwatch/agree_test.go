@@ -1,7 +1,6 @@
 package listwatch_test
 
 import (
-	"bytes"
 	"context"
 	"iter"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -73,7 +70,6 @@ func requireSameEvents[T store.Object](t *testing.T, w watch.Interface, got []li
 func TestTypedObjectsAreThoseOfTheClientset(t *testing.T) {
 	for _, media := range encodings {
 		t.Run(media, func(t *testing.T) {
-			gated(t, media)
 			t.Run("pods", func(t *testing.T) {
 				cs := clientset(t, serve(t, answerBoth(media, encode(t, media, v1Version, podList(20)), frames(t, media, v1Version, podEvents(20)...))))
 				agreeTyped[corev1.Pod](t, cs, "pods", cs.CoreV1().Pods("").List, cs.CoreV1().Pods("").Watch)
@@ -147,31 +143,12 @@ func TestUnstructuredObjectsAreThoseOfTheDynamicClient(t *testing.T) {
 		watch.Event{Type: watch.Deleted, Object: widget("b")}, watch.Event{Type: watch.Bookmark, Object: bookmark})
 
 	agreeUnstructured(t, jsonType, gv, "widgets", body, stream)
-	t.Run("CBOR", func(t *testing.T) {
-		gated(t, cborType)
-		codec := cbor.NewSerializer(nil, nil)
-		var list, stream bytes.Buffer
-		require.NoError(t, codec.EncodeNondeterministic(&unstructured.UnstructuredList{
-			Object: map[string]any{"apiVersion": "example.com/v1", "kind": "WidgetList", "metadata": map[string]any{"resourceVersion": "99"}},
-			Items:  []unstructured.Unstructured{*widget("a"), *widget("b")},
-		}, &list))
-		for kind, obj := range map[string]any{"ADDED": widget("a").Object, "BOOKMARK": bookmark.Object} {
-			item, err := direct.Marshal(map[string]any{"type": kind, "object": obj})
-			require.NoError(t, err)
-			stream.Write(item)
-		}
-		agreeUnstructured(t, cborType, gv, "widgets", list.Bytes(), stream.Bytes())
-	})
 }
 
 func TestUnstructuredItemsOfABuiltinListGetItsKind(t *testing.T) {
 	body := encode(t, jsonType, v1Version, podList(3))
 	require.NotContains(t, string(body), `"kind":"Pod"`, "the server leaves the kind of items out")
 	agreeUnstructured(t, jsonType, v1Version, "pods", body, frames(t, jsonType, v1Version, podEvents(3)...))
-	gated(t, cborType)
-	for range 8 { // the list's kind comes before or after its items, by chance
-		agreeUnstructured(t, cborType, v1Version, "pods", encode(t, cborType, v1Version, podList(3)), frames(t, cborType, v1Version, podEvents(3)...))
-	}
 }
 
 func agreeUnstructured(t *testing.T, media string, gv schema.GroupVersion, resource string, list, stream []byte) {
@@ -198,7 +175,6 @@ func agreeUnstructured(t *testing.T, media string, gv schema.GroupVersion, resou
 func TestMetadataIsThatOfTheMetadataClient(t *testing.T) {
 	for _, media := range encodings {
 		t.Run(media, func(t *testing.T) {
-			gated(t, media)
 			list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 			var events []watch.Event
 			for i := range 3 {
@@ -207,11 +183,7 @@ func TestMetadataIsThatOfTheMetadataClient(t *testing.T) {
 				events = append(events, watch.Event{Type: watch.Modified, Object: &item})
 			}
 			config := serve(t, answerBoth(media, encode(t, media, metaVersion, list), frames(t, media, metaVersion, events...)))
-			judge := config
-			if media == cborType { // client-go's metadata client does not speak CBOR
-				judge = serve(t, answerBoth(jsonType, encode(t, jsonType, metaVersion, list), frames(t, jsonType, metaVersion, events...)))
-			}
-			peer, err := metadata.NewForConfig(judge)
+			peer, err := metadata.NewForConfig(config)
 			require.NoError(t, err)
 			pods := peer.Resource(v1Version.WithResource("pods"))
 			lw := listwatch.FromClient[metav1.PartialObjectMetadata](restClient(t, config, v1Version), "pods")

@@ -14,7 +14,7 @@ import (
 // benchObjects is the number of pods in a list, and of events in a watch.
 const benchObjects = 2000
 
-var benchMedia = map[string]string{"protobuf": protobufType, "json": jsonType, "cbor": cborType}
+var benchMedia = map[string]string{"protobuf": protobufType, "json": jsonType}
 
 // benchConfig returns the client config of a server that answers in media, which client-go must
 // request.
@@ -45,9 +45,6 @@ func BenchmarkList(b *testing.B) {
 				require.Equal(b, benchObjects, count)
 			}
 		})
-		if media == cborType {
-			continue // client-go reads CBOR only behind a gate of the whole process
-		}
 		b.Run(name+"/client-go", func(b *testing.B) {
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
@@ -78,9 +75,6 @@ func BenchmarkWatch(b *testing.B) {
 				require.Equal(b, benchObjects+1, count)
 			}
 		})
-		if media == cborType {
-			continue // client-go reads CBOR only behind a gate of the whole process
-		}
 		b.Run(name+"/client-go", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -54,7 +54,6 @@ func TestAnObjectWithoutANameCostsItself(t *testing.T) {
 		client := restClient(t, config, v1Version)
 		t.Run(media, func(t *testing.T) { requireNamelessCost(t, listwatch.FromClient[corev1.Pod](client, "pods")) })
 		t.Run(media+" functions", func(t *testing.T) {
-			gated(t, media)
 			pods := clientset(t, config).CoreV1().Pods("")
 			requireNamelessCost(t, listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch))
 		})

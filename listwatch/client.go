@@ -31,9 +31,8 @@ import (
 //	listwatch.FromClient[metav1.PartialObjectMetadata](client, "secrets")
 //
 // For metadata, and for types with generated protobuf code, it requests protobuf first; the server
-// may answer JSON. With client-go's gate ClientsAllowCBOR, it requests CBOR before JSON, and with
-// ClientsPreferCBOR before protobuf, too. The client retries no request: the caller sees every
-// answer.
+// may answer JSON. It never requests CBOR, whatever client-go's gates say. The client retries no
+// request: the caller sees every answer.
 //
 // FromClient panics if the client is nil, or a nil pointer, which is what client-go's fake
 // clientsets return.
@@ -97,7 +96,7 @@ func NewRESTClient(config *rest.Config, groupVersion schema.GroupVersion) (rest.
 	}
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // errors are Statuses
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme, withCBOR()...).WithoutConversion()
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
@@ -126,7 +125,11 @@ const (
 // accepts returns the Accept headers: the best form first, a form that every server has last.
 func accepts[T store.Object](d *decoder[T], onlyJSON bool) (list, watch string) {
 	_, metadata := any(d.new()).(*metav1.PartialObjectMetadata)
-	for _, media := range mediaTypes(d.protobuf, onlyJSON) {
+	types := []string{mediaProtobuf, mediaJSON}
+	if onlyJSON || !d.protobuf {
+		types = types[1:]
+	}
+	for _, media := range types {
 		if metadata {
 			list, watch = list+media+asMetaList+",", watch+media+asMetadata+","
 		} else {
@@ -137,23 +140,6 @@ func accepts[T store.Object](d *decoder[T], onlyJSON bool) (list, watch string) 
 		return list + mediaJSON, watch + mediaJSON
 	}
 	return strings.TrimSuffix(list, ","), strings.TrimSuffix(watch, ",")
-}
-
-// mediaTypes returns the media types of a request, the best one first.
-func mediaTypes(protobuf, onlyJSON bool) (types []string) {
-	if onlyJSON {
-		return []string{mediaJSON}
-	}
-	if protobuf {
-		types = append(types, mediaProtobuf)
-	}
-	switch {
-	case cborPreferred():
-		types = append([]string{mediaCBOR}, types...)
-	case cborAllowed():
-		types = append(types, mediaCBOR)
-	}
-	return append(types, mediaJSON)
 }
 
 func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) List[T] {

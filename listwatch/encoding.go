@@ -33,7 +33,7 @@ type encoding[T store.Object] interface {
 }
 
 func (d *decoder[T]) encodings() []encoding[T] {
-	return []encoding[T]{jsonEncoding[T]{d}, protobufEncoding[T]{d}, cborEncoding[T]{jsonEncoding[T]{d}}}
+	return []encoding[T]{jsonEncoding[T]{d}, protobufEncoding[T]{d}}
 }
 
 // encodingOf finds the encoding by the body's first bytes: servers choose it.

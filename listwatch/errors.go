@@ -40,7 +40,7 @@ func (e *DecodeError) Error() string {
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 var (
-	errNoEncoding        = errors.New("the body is neither JSON nor protobuf nor CBOR: is this the address of a Kubernetes API server?")
+	errNoEncoding        = errors.New("the body is neither JSON nor protobuf: is this the address of a Kubernetes API server?")
 	errNoProtobuf        = errors.New("the server sent protobuf, which was not asked for and which this type has no code for")
 	errNoList            = errors.New("the body is no list: it has neither items nor a list's kind")
 	errNoKind            = errors.New("the object has no kind")

@@ -65,7 +65,6 @@ func TestStatusOfARefusedRequest(t *testing.T) {
 	for name, refusal := range refusals {
 		for _, media := range encodings {
 			t.Run(name+" "+media, func(t *testing.T) {
-				gated(t, media)
 				config := serve(t, answer(int(refusal.status.ErrStatus.Code), media, encode(t, media, v1Version, &refusal.status.ErrStatus)))
 				clients := []rest.Interface{clientset(t, config).CoreV1().RESTClient(), restClient(t, config, v1Version)}
 				for _, client := range clients {

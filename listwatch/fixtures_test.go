@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -31,13 +30,9 @@ import (
 const (
 	jsonType     = "application/json"
 	protobufType = "application/vnd.kubernetes.protobuf"
-	cborType     = "application/cbor"
 )
 
-var encodings = []string{jsonType, protobufType, cborType}
-
-// codecs are the clientset's, and CBOR, which the clientset has behind a gate.
-var codecs = serializer.NewCodecFactory(scheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
+var encodings = []string{jsonType, protobufType}
 
 var (
 	v1Version   = schema.GroupVersion{Version: "v1"}
@@ -51,12 +46,12 @@ var metaCodecs = func() serializer.CodecFactory {
 		panic(err)
 	}
 	metav1.AddToGroupVersion(s, v1Version)
-	return serializer.NewCodecFactory(s, serializer.WithSerializer(cbor.NewSerializerInfo))
+	return serializer.NewCodecFactory(s)
 }()
 
 func encoder(t testing.TB, media string, gv schema.GroupVersion) runtime.Encoder {
 	t.Helper()
-	codecs := codecs
+	codecs := scheme.Codecs
 	if gv == metaVersion {
 		codecs = metaCodecs
 	}
@@ -69,10 +64,6 @@ func encoder(t testing.TB, media string, gv schema.GroupVersion) runtime.Encoder
 func encode(t testing.TB, media string, gv schema.GroupVersion, obj runtime.Object) []byte {
 	t.Helper()
 	var data bytes.Buffer
-	if shuffling, ok := encoder(t, media, gv).(runtime.NondeterministicEncoder); ok && media == cborType {
-		require.NoError(t, shuffling.EncodeNondeterministic(obj, &data))
-		return data.Bytes()
-	}
 	require.NoError(t, encoder(t, media, gv).Encode(obj, &data))
 	return data.Bytes()
 }
@@ -80,10 +71,10 @@ func encode(t testing.TB, media string, gv schema.GroupVersion, obj runtime.Obje
 // frames returns the body of a watch as an API server encodes it.
 func frames(t testing.TB, media string, gv schema.GroupVersion, events ...watch.Event) []byte {
 	t.Helper()
-	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), media)
+	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), media)
 	require.True(t, ok)
 	var body bytes.Buffer
-	envelope := codecs.EncoderForVersion(info.StreamSerializer.Serializer, v1Version)
+	envelope := scheme.Codecs.EncoderForVersion(info.StreamSerializer.Serializer, v1Version)
 	stream := streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(&body), envelope)
 	for _, event := range events {
 		embedded := encoder(t, media, gv)

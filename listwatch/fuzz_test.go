@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -25,9 +23,6 @@ import (
 
 // The fuzz targets compare with apimachinery's own decoders. Ours may refuse more (see the messages
 // in errors.go). It may accept nothing that they refuse, and the results must be equal.
-
-// fuzzCodecs are client-go's, and CBOR, which client-go has behind a gate.
-var fuzzCodecs = serializer.NewCodecFactory(scheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
 
 const (
 	fuzzLimit = 64 << 10
@@ -47,19 +42,19 @@ func seedPods() *corev1.PodList {
 
 func seedList(f *testing.F, media string) []byte {
 	f.Helper()
-	info, _ := runtime.SerializerInfoForMediaType(fuzzCodecs.SupportedMediaTypes(), media)
-	body, err := runtime.Encode(fuzzCodecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), seedPods())
+	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), media)
+	body, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), seedPods())
 	require.NoError(f, err)
 	return body
 }
 
 func seedWatch(f *testing.F, media string) []byte {
 	f.Helper()
-	info, _ := runtime.SerializerInfoForMediaType(fuzzCodecs.SupportedMediaTypes(), media)
+	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), media)
 	var body bytes.Buffer
-	envelope := fuzzCodecs.EncoderForVersion(info.StreamSerializer.Serializer, corev1.SchemeGroupVersion)
+	envelope := scheme.Codecs.EncoderForVersion(info.StreamSerializer.Serializer, corev1.SchemeGroupVersion)
 	out := restwatch.NewEncoder(streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(&body), envelope),
-		fuzzCodecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion))
+		scheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion))
 	for i, kind := range []watch.EventType{watch.Added, watch.Bookmark} {
 		require.NoError(f, out.Encode(&watch.Event{Type: kind, Object: &seedPods().Items[i]}))
 	}
@@ -168,7 +163,7 @@ func fuzzWatch(t *testing.T, body []byte) (steps []step, err error) {
 func judgeWatch(t *testing.T, media string, body []byte) {
 	t.Helper()
 	ours, err := fuzzWatch(t, body)
-	info, _ := runtime.SerializerInfoForMediaType(fuzzCodecs.SupportedMediaTypes(), media)
+	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), media)
 	frames := info.StreamSerializer.NewFrameReader(io.NopCloser(bytes.NewReader(body)))
 	theirs := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), info.Serializer)
 	for i, our := range ours {
@@ -232,48 +227,4 @@ func FuzzJSONWatch(f *testing.F) {
 		}
 		judgeWatch(t, runtime.ContentTypeJSON, body)
 	})
-}
-
-func FuzzCBORList(f *testing.F) {
-	body := seedList(f, runtime.ContentTypeCBOR)
-	f.Add(body)
-	f.Add(body[:len(body)-4])
-	f.Add([]byte("\xbf\x61x\x61\xff\x64kind\x67PodList\xff"))
-	f.Add([]byte("\xbf\x65items\x9f\xa0\xff\x64kind\x67PodList\xff"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		if len(body) > fuzzBody || !isCBOR(body) {
-			t.Skip()
-		}
-		pods, meta, whole := fuzzList(t, body)
-		if !whole {
-			return
-		}
-		text, err := wire.AppendJSON(nil, body)
-		require.NoError(t, err)
-		var theirs corev1.PodList
-		require.NoError(t, kjson.UnmarshalCaseSensitivePreserveInts(text, &theirs))
-		require.Equal(t, theirs.ListMeta, meta)
-		require.Len(t, pods, len(theirs.Items))
-		for i := range pods {
-			theirs.Items[i].TypeMeta = metav1.TypeMeta{}
-			require.Equal(t, theirs.Items[i], pods[i])
-		}
-	})
-}
-
-func FuzzCBORWatch(f *testing.F) {
-	body := seedWatch(f, runtime.ContentTypeCBOR)
-	f.Add(body)
-	f.Add(body[:len(body)-3])
-	f.Add([]byte("\xa2\x64type\x68BOOKMARK\x66object\xa2\x64kind\x63Pod\x6aapiVersion\x62v1"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		if len(body) > fuzzBody || !isCBOR(body) {
-			t.Skip()
-		}
-		judgeWatch(t, runtime.ContentTypeCBOR, body)
-	})
-}
-
-func isCBOR(body []byte) bool {
-	return len(body) > 0 && cborEncoding[*corev1.Pod]{}.begins(body, false)
 }

@@ -3,7 +3,6 @@ package listwatch
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 
 	"github.com/tributary-go/tributary/internal/wire"
 )
@@ -85,18 +83,6 @@ func TestObjectOverTheLimitEndsTheStream(t *testing.T) {
 		"JSON watch": func() ([]string, []error) {
 			return decodeWatch(podDecoder(limit), strings.NewReader(event("a")+event(big)+event("c")))
 		},
-		"CBOR list": func() ([]string, []error) {
-			return decodeList(podDecoder(limit), strings.NewReader(cborOf(t, `{"items":[`+item("a")+`,`+item(big)+`,`+item("c")+`]}`)))
-		},
-		"CBOR list's other field": func() ([]string, []error) {
-			return decodeList(podDecoder(limit), strings.NewReader(cborOf(t, `{"items":[`+item("a")+`],"longer":"`+big+`"}`)))
-		},
-		"CBOR watch": func() ([]string, []error) {
-			return decodeWatch(podDecoder(limit), strings.NewReader(cborOf(t, event("a"))+cborOf(t, event(big))+cborOf(t, event("c"))))
-		},
-		"CBOR length that lies": func() ([]string, []error) {
-			return decodeWatch(podDecoder(limit), io.MultiReader(strings.NewReader(cborOf(t, event("a"))+"\xa1\x5b\x00\x00\xff\xff\xff\xff\xff\xff"), endless{}))
-		},
 		"protobuf list": func() ([]string, []error) {
 			return decodeList(podDecoder(limit), strings.NewReader(wire.Magic+string(field(wire.UnknownRaw, items))))
 		},
@@ -112,22 +98,6 @@ func TestObjectOverTheLimitEndsTheStream(t *testing.T) {
 			require.EqualError(t, errs[0], "one object is larger than the limit of 1 MiB: the stream is broken, or not a Kubernetes API server's")
 		})
 	}
-}
-
-func cborOf(t testing.TB, text string) string {
-	t.Helper()
-	var value any
-	require.NoError(t, json.Unmarshal([]byte(text), &value))
-	item, err := direct.Marshal(value)
-	require.NoError(t, err)
-	return wire.CBORMagic + string(item)
-}
-
-type endless struct{}
-
-func (endless) Read(b []byte) (int, error) {
-	clear(b)
-	return len(b), nil
 }
 
 // allocated returns the total bytes that f allocates.

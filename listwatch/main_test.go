@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/features"
-	featuretesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -21,15 +19,6 @@ import (
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard()) // a test that reads logs sets its own logger
 	goleak.VerifyTestMain(m)
-}
-
-// gated opens client-go's gates for CBOR, without which its clients do not read it.
-func gated(t testing.TB, media string) {
-	t.Helper()
-	if media == cborType {
-		featuretesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
-		featuretesting.SetFeatureDuringTest(t, features.ClientsPreferCBOR, true)
-	}
 }
 
 // serve returns a client config for a new server, without a rate limit.
@@ -55,10 +44,6 @@ func answerBoth(contentType string, list, watch []byte) http.HandlerFunc {
 		body := list
 		if r.URL.Query().Get("watch") == "true" {
 			body = watch
-			if contentType == cborType {
-				answer(http.StatusOK, cborType+"-seq", body)(w, r)
-				return
-			}
 		}
 		answer(http.StatusOK, contentType, body)(w, r)
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/features"
+	featuretesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
@@ -61,8 +63,11 @@ func TestRequestCarriesScopeSelectorsAndOptions(t *testing.T) {
 func TestRequestAcceptsWhatTheTypeCanBeReadFrom(t *testing.T) {
 	const metaOf = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	const metaListOf = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	for _, gate := range []features.Feature{features.ClientsAllowCBOR, features.ClientsPreferCBOR} {
+		featuretesting.SetFeatureDuringTest(t, gate, true) // is ignored, as is the client's own setting
+	}
 	config, requests := recorder(t)
-	config.AcceptContentTypes = "application/cbor" // the client's own setting is ignored
+	config.AcceptContentTypes = "application/cbor"
 	core := restClient(t, config, v1Version)
 	drain := func(list, watch func()) (listAccept, watchAccept string) {
 		list()

@@ -9,6 +9,9 @@ import (
 // "Kubernetes Protobuf encoding").
 const Magic = "k8s\x00"
 
+// CBORMagic is the tag that opens every CBOR document of Kubernetes (RFC 8949, 3.4.6; KEP-4222).
+const CBORMagic = "\xd9\xd9\xf7"
+
 // The fields of the messages around the objects.
 const (
 	UnknownTypeMeta = 1 // of runtime.Unknown

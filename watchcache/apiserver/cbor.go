@@ -2,9 +2,12 @@ package apiserver
 
 import (
 	"bufio"
+	"encoding/binary"
+	stdjson "encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -30,21 +33,12 @@ func (cborEncoding) contentType(stream bool) string {
 func (cborEncoding) carries(representation, any) bool { return true }
 
 func (cborEncoding) document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, error) {
+	if obj.GetObjectKind().GroupVersionKind().Empty() {
+		obj = obj.DeepCopyObject()
+		obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind))
+	}
 	item, err := direct.Marshal(content(obj))
-	if err != nil {
-		return nil, err
-	}
-	if !obj.GetObjectKind().GroupVersionKind().Empty() {
-		return append([]byte(wire.CBORMagic), item...), nil
-	}
-	pairs, members, err := wire.CBORMap(item)
-	if err != nil {
-		return nil, err
-	}
-	doc := wire.AppendCBORHead([]byte(wire.CBORMagic), wire.CBORMapType, pairs+2)
-	doc = appendText(appendText(doc, "kind"), kind.Kind)
-	doc = appendText(appendText(doc, "apiVersion"), kind.APIVersion)
-	return append(doc, members...), nil
+	return append([]byte(wire.CBORMagic), item...), err
 }
 
 func (cborEncoding) appendItem(to []byte, item any) ([]byte, error) {
@@ -57,7 +51,7 @@ func (cborEncoding) appendItem(to []byte, item any) ([]byte, error) {
 
 // list writes the members of JSON's lists, in their order.
 func (cborEncoding) list(w *bufio.Writer, l list) error {
-	members := uint64(4)
+	members := byte(4)
 	items := "items"
 	if l.columns != nil {
 		members, items = 5, "rows"
@@ -66,7 +60,7 @@ func (cborEncoding) list(w *bufio.Writer, l list) error {
 	if err != nil {
 		return err
 	}
-	doc := wire.AppendCBORHead([]byte(wire.CBORMagic), wire.CBORMapType, members)
+	doc := append([]byte(wire.CBORMagic), mapOf+members)
 	doc = appendText(appendText(doc, "kind"), l.kind.Kind)
 	doc = appendText(appendText(doc, "apiVersion"), l.kind.APIVersion)
 	doc = append(appendText(doc, "metadata"), meta...)
@@ -77,7 +71,7 @@ func (cborEncoding) list(w *bufio.Writer, l list) error {
 		}
 		doc = append(appendText(doc, "columnDefinitions"), columns...)
 	}
-	doc = wire.AppendCBORHead(appendText(doc, items), wire.CBORArrayType, uint64(l.size))
+	doc = binary.BigEndian.AppendUint32(append(appendText(doc, items), arrayOf32Bits), uint32(l.size))
 	if _, err := w.Write(doc); err != nil {
 		return err
 	}
@@ -86,15 +80,18 @@ func (cborEncoding) list(w *bufio.Writer, l list) error {
 }
 
 func (cborEncoding) frame(event watch.EventType, doc []byte) ([]byte, error) {
-	item := wire.AppendCBORHead([]byte(wire.CBORMagic), wire.CBORMapType, 2)
+	item := append([]byte(wire.CBORMagic), mapOf+2)
 	item = appendText(appendText(item, "type"), string(event))
 	return append(appendText(item, "object"), doc...), nil
 }
 
-// read decodes by way of JSON, whose decoder ignores fields that the type does not have.
+// read decodes by way of JSON, whose decoder ignores fields that the type does not have. In JSON,
+// bytes that are not UTF-8 become U+FFFD, and 1.0 becomes 1.
 func (cborEncoding) read(doc []byte, into any, strict bool) (metav1.TypeMeta, []error, error) {
-	text, err := wire.AppendJSON(nil, doc)
-	if err != nil {
+	var tree any
+	err := direct.Unmarshal(doc, &tree)
+	text, unwritable := stdjson.Marshal(tree)
+	if err != nil || unwritable != nil {
 		return metav1.TypeMeta{}, nil, apierror.BadRequest("the body of the request is not CBOR")
 	}
 	return jsonEncoding{}.read(text, into, strict)
@@ -108,7 +105,14 @@ func content(value any) any {
 	return value
 }
 
-// appendText appends a string as the API server writes it, which is as bytes.
+// The heads of data items (RFC 8949, 3): a map of few members, and an array of many elements.
+const (
+	mapOf         = 0xa0
+	arrayOf32Bits = 0x9a
+)
+
+// appendText appends a text as the API server writes it, which is as bytes.
 func appendText(doc []byte, text string) []byte {
-	return append(wire.AppendCBORHead(doc, wire.CBORBytesType, uint64(len(text))), text...)
+	item, _ := direct.Marshal(text) // a text has no error
+	return append(doc, item...)
 }

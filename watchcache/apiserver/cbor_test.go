@@ -94,7 +94,7 @@ func TestCBORWatchFrames(t *testing.T) {
 func (w *rawWatch) cbor() (event string, object []byte) {
 	w.t.Helper()
 	frames := cbor.NewFramer().NewFrameReader(noClose{w.body})
-	buffer := make([]byte, 64<<10)
+	buffer := make([]byte, 2<<20)
 	n, err := frames.Read(buffer)
 	require.NoError(w.t, err)
 	var e metav1.WatchEvent

@@ -13,8 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/tributary-go/tributary/internal/wire"
 )
 
 // skip reads one event, and forgets it.
@@ -22,18 +20,7 @@ func (w *rawWatch) skip(accept string) {
 	w.t.Helper()
 	switch accept {
 	case wireCBOR:
-		var item wire.CBORScanner
-		for done := false; !done; {
-			_, err := w.body.Peek(1)
-			require.NoError(w.t, err)
-			buffered, err := w.body.Peek(w.body.Buffered())
-			require.NoError(w.t, err)
-			var n int
-			n, done, err = item.Feed(buffered)
-			require.NoError(w.t, err)
-			_, err = w.body.Discard(n)
-			require.NoError(w.t, err)
-		}
+		w.cbor()
 		return
 	case wireProtobuf:
 		var length [4]byte
