@@ -30,7 +30,7 @@ func (l deliver) String() string {
 	return fmt.Sprintf("%d writes to %d watchers over %s", l.Writes, l.Watchers, l.protocol())
 }
 
-// deliverRows has the API server and ours, over HTTP/2 also by ConfigureHTTP2, and parked.
+// deliverRows has the API server and ours, over HTTP/1.1 also parked.
 func deliverRows(watchers, pods, writes int) (rows []deliver) {
 	for _, protocol := range []idle{{HTTP2: true}, {HTTP2: true, served: served{TLS: true}}, {}} {
 		protocol.Watchers, protocol.Pods = watchers, pods
@@ -38,12 +38,10 @@ func deliverRows(watchers, pods, writes int) (rows []deliver) {
 			protocol.Library = library
 			rows = append(rows, deliver{protocol, writes})
 		}
-		if protocol.HTTP2 {
-			protocol.Configured = true
+		if !protocol.HTTP2 {
+			protocol.Parked = true
 			rows = append(rows, deliver{protocol, writes})
 		}
-		protocol.Configured, protocol.Parked = false, true
-		rows = append(rows, deliver{protocol, writes})
 	}
 	return rows
 }

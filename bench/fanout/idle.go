@@ -37,16 +37,13 @@ func (l idle) protocol() string {
 // server names the server of a row.
 func (l idle) server() string {
 	name := names[l.Library]
-	if l.Configured {
-		name += ", ConfigureHTTP2"
-	}
 	if l.Parked {
 		name += ", parked"
 	}
 	return name
 }
 
-// idleRows has the API server and ours by turns.
+// idleRows has the API server and ours by turns, over HTTP/1.1 also parked.
 func idleRows(watchers, pods int) (rows []idle) {
 	for _, protocol := range []idle{{HTTP2: true}, {HTTP2: true, served: served{TLS: true}}, {}} {
 		protocol.Watchers, protocol.Pods = watchers, pods
@@ -54,8 +51,10 @@ func idleRows(watchers, pods int) (rows []idle) {
 			protocol.Library = library
 			rows = append(rows, protocol)
 		}
-		protocol.Library, protocol.Parked = "tributary", true
-		rows = append(rows, protocol)
+		if !protocol.HTTP2 {
+			protocol.Library, protocol.Parked = "tributary", true
+			rows = append(rows, protocol)
+		}
 	}
 	return rows
 }

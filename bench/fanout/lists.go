@@ -34,14 +34,11 @@ func (l lists) String() string {
 	if l.Gzip {
 		protocol += ", gzip"
 	}
-	if l.Parked {
-		how += ", ConfigureHTTP2"
-	}
 	return fmt.Sprintf("%d lists of %d pods at once, %s%s | %s", l.Clients, l.Pods, l.Accept, protocol, how)
 }
 
 // listRows have our server encode for each list, and share, by turns. Over HTTP/2 they have it
-// share, with net/http's own HTTP/2 and as ConfigureHTTP2 has it.
+// share.
 func listRows(clients, pods int) (rows []lists) {
 	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
 		for _, gzip := range []bool{false, true} {
@@ -51,10 +48,8 @@ func listRows(clients, pods int) (rows []lists) {
 		}
 	}
 	for _, tls := range []bool{false, true} {
-		for _, parked := range []bool{false, true} {
-			s := served{Library: "tributary", Pods: pods, TLS: tls, Parked: parked}
-			rows = append(rows, lists{s, true, clients, "application/vnd.kubernetes.protobuf", false})
-		}
+		s := served{Library: "tributary", Pods: pods, TLS: tls}
+		rows = append(rows, lists{s, true, clients, "application/vnd.kubernetes.protobuf", false})
 	}
 	return rows
 }

@@ -37,12 +37,11 @@ import (
 
 // served is a cache behind HTTP, in a process of its own.
 type served struct {
-	Library    string
-	Pods       int
-	Parked     bool
-	Configured bool // by ConfigureHTTP2, as is a server of parked watches
-	TLS        bool
-	Anew       bool // lists share no encodings
+	Library string
+	Pods    int
+	Parked  bool
+	TLS     bool
+	Anew    bool // lists share no encodings
 }
 
 const usedPath = "/used"
@@ -102,11 +101,6 @@ func serve(ctx context.Context, s served) error {
 			return err
 		}
 		web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
-	}
-	if s.Parked || s.Configured {
-		if err := apiserver.ConfigureHTTP2(web); err != nil {
-			return err
-		}
 	}
 	if s.TLS {
 		fmt.Println("https://" + listener.Addr().String())

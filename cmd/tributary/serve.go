@@ -26,6 +26,7 @@ const (
 	answerPatience   = 10 * time.Second // for the first answer of an etcd
 	shutdownPatience = 5 * time.Second  // for requests that are being answered
 	headerPatience   = 10 * time.Second // for the head of a request
+	silencePatience  = 30 * time.Second // for a client of HTTP/2 that takes nothing at all
 	reportAfter      = 10 * time.Second // without a first list
 )
 
@@ -129,7 +130,8 @@ func newWeb(o options) (*http.Server, error) {
 		return nil, fmt.Errorf("TLS for --listen: %w", err)
 	}
 	web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
-	return web, apiserver.ConfigureHTTP2(web)
+	web.HTTP2 = &http.HTTP2Config{WriteByteTimeout: silencePatience}
+	return web, nil
 }
 
 // statusPage shows all collections, on an address of its own.

@@ -29,7 +29,7 @@ import (
 
 // TestThreeCachesInARow: readers read a cache of a cache of a cache of the origin.
 // Every connection of the row is cut, reset, held back and lost. The second cache parks idle
-// watches over HTTP/1.1, the third over HTTP/2. No cache lists a second time, so that etcd's
+// watches over HTTP/1.1, and the third serves HTTP/2. No cache lists a second time, so that etcd's
 // validators ask for every change.
 //
 // A second silent watch has a reflector list again, since a watch from a version of the future is
@@ -204,7 +204,6 @@ func (l *link) start() {
 	listener := httptest.NewUnstartedServer(handler)
 	l.config = &rest.Config{Host: "http://", QPS: -1}
 	if l.protocol == "HTTP/2" {
-		require.NoError(l.t, apiserver.ConfigureHTTP2(listener.Config))
 		listener.EnableHTTP2 = true
 		listener.StartTLS()
 		l.config.Host = "https://"

@@ -46,16 +46,13 @@
 // (TestAReaderOfAByteASecondIsCut, TestBadReadersLeaveNothingBehind,
 // TestBadReadersOfListsLeaveNothingBehind). A watch has this time for each batch of at most 1 MiB,
 // and another answer for each 32 KiB, in place of the http.Server's WriteTimeout: a slow reader
-// gets all of its list (TestASlowReaderGetsAllOfItsAnswer). Over HTTP/2 a client may take nothing
-// of the whole connection. Then the connection is cut, within a minute, if [ConfigureHTTP2] has
-// prepared the http.Server or if its HTTP2.WriteByteTimeout is set
-// (TestAStreamEndsWithAClientThatDoesNotRead).
+// gets all of its list (TestASlowReaderGetsAllOfItsAnswer). If the http.Server has
+// an HTTP2.WriteByteTimeout, a connection of HTTP/2 whose client takes nothing at all is cut within
+// a minute (TestAStreamEndsWithAClientThatDoesNotRead).
 //
-// An idle watch keeps a goroutine and the buffers of net/http. With [ParkIdleWatches] it keeps
-// neither (TestParkedWatchesCostNoGoroutine, TestParkedWatchesTakeFewBytes), over HTTP/2 if
-// [ConfigureHTTP2] has prepared the http.Server (TestParkedStreamsCostNoGoroutine); then call
-// [Server.Shutdown] instead of [Server.Close] (TestShutdownWaitsForParkedWatches,
-// TestShutdownEndsParkedStreams).
+// An idle watch keeps a goroutine and the buffers of net/http. Over HTTP/1.1 it keeps neither with
+// [ParkIdleWatches] (TestParkedWatchesCostNoGoroutine, TestParkedWatchesTakeFewBytes); then call
+// [Server.Shutdown] instead of [Server.Close] (TestShutdownWaitsForParkedWatches).
 //
 // A watch over a web socket, as a browser makes it, has a message for each event (TestWebSocket).
 //

@@ -7,30 +7,25 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
-
-	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/watchcache"
 )
 
-// parkConnection takes over a watch over HTTP/1.1 that has just begun, with its connection. It is
-// false, and nothing has happened, if the watch cannot be parked. It ends with ended.
-func parkConnection[T store.Object](c call, ended context.Context, stream eventStream[T], w *watchcache.Watcher[T]) bool {
-	r, among := c.request, &c.server.parked
-	if r.ProtoMajor != 1 || r.ProtoMinor == 0 || r.TLS != nil || isWebSocket(r) || !among.enter() {
-		return false
-	}
-	connection, _, err := http.NewResponseController(c.ResponseWriter).Hijack()
-	if err != nil {
-		among.leave(nil)
-		return false
-	}
+// hijacked is a connection of HTTP/1.1 that was taken from the http.Server, for one answer in
+// chunks.
+type hijacked struct {
+	connection net.Conn
+	raw        syscall.RawConn    // nil if it cannot be probed
+	hangUp     context.CancelFunc // ends the watch
+	broken     bool               // a write has failed
+	unread     bool               // because the client is too slow
+}
+
+// take sets the connection up.
+func (h *hijacked) take(connection net.Conn) {
+	h.connection, h.raw = connection, rawConnection(connection)
 	_ = connection.SetDeadline(time.Time{}) // fails on a closed connection, as the first write will
-	endSilence(connection)
-	p := newParkedWatch(c, ended, stream, w)
-	p.carrier = &chunks{connection}
-	go p.begin(connection, headOf(c.Header(), stream.format.contentType(true)))
-	return true
+	endSilence(connection, h.raw)
 }
 
 // headOf is the head of the answer, with the header that is set already.
@@ -46,27 +41,9 @@ func headOf(header http.Header, contentType string) []byte {
 	return head.Bytes()
 }
 
-// begin writes the head, and watches over the client.
-func (p *parkedWatch[T]) begin(connection net.Conn, head []byte) {
-	err := (&chunks{connection}).writeAll(net.Buffers{head})
-	p.broken, p.unread = err != nil, tooSlow(err)
-	if p.raw = rawConnection(connection); p.raw != nil {
-		p.among.add(p)
-	} else {
-		go func() {
-			_, _ = io.Copy(io.Discard, connection) // until the client or p closes it
-			p.stop()
-		}()
-	}
-	p.run()
-}
-
-// chunks are the answer of a parked watch that has a connection of its own.
-type chunks struct{ connection net.Conn }
-
 // write implements [sink]: a batch is one chunk, and one system call as far as the client's window
 // lets it.
-func (c *chunks) write(frames [][]byte) error {
+func (h *hijacked) write(frames [][]byte) error {
 	size := 0
 	for _, frame := range frames {
 		size += len(frame)
@@ -76,19 +53,28 @@ func (c *chunks) write(frames [][]byte) error {
 	}
 	chunk := make(net.Buffers, 0, len(frames)+2)
 	chunk = append(chunk, append(strconv.AppendInt(nil, int64(size), 16), "\r\n"...))
-	return c.writeAll(append(append(chunk, frames...), []byte("\r\n")))
+	return h.writeAll(append(append(chunk, frames...), []byte("\r\n")))
 }
 
 // writeAll writes to a client that may be slow, but not for ever.
-func (c *chunks) writeAll(parts net.Buffers) error {
-	_ = c.connection.SetWriteDeadline(time.Now().Add(writePatience))
-	_, err := parts.WriteTo(c.connection)
+func (h *hijacked) writeAll(parts net.Buffers) error {
+	_ = h.connection.SetWriteDeadline(time.Now().Add(writePatience))
+	_, err := parts.WriteTo(h.connection)
+	h.broken, h.unread = h.broken || err != nil, h.unread || tooSlow(err)
 	return err
 }
 
-func (c *chunks) end(whole bool) {
-	if whole {
-		_ = c.writeAll(net.Buffers{[]byte("0\r\n\r\n")})
+// close ends the answer, properly if all of it has been written.
+func (h *hijacked) close() {
+	if !h.broken {
+		_ = h.writeAll(net.Buffers{[]byte("0\r\n\r\n")})
 	}
-	_ = c.connection.Close() // it has been read by the client, or never will
+	_ = h.connection.Close() // it has been read by the client, or never will
+	h.hangUp()
+}
+
+// hangUpAtItsEnd reads a connection that cannot be probed, until either side closes it.
+func (h *hijacked) hangUpAtItsEnd() {
+	_, _ = io.Copy(io.Discard, h.connection)
+	h.hangUp()
 }

@@ -121,7 +121,7 @@ func TestShutdownWaitsForParkedWatches(t *testing.T) {
 	require.NoError(t, r.Shutdown(gone), "nobody is left")
 }
 
-// TestWatchesThatCannotBeParked are served as usual: HTTP/1.0, HTTP/2 and TLS.
+// TestWatchesThatCannotBeParked are served as usual, over HTTP/2 and over TLS.
 func TestWatchesThatCannotBeParked(t *testing.T) {
 	for name, protocol := range map[string]string{"HTTP/2": "HTTP/2.0", "TLS": "HTTP/1.1"} {
 		t.Run(name, func(t *testing.T) {

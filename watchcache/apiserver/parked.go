@@ -21,13 +21,13 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 
 // endSilence has TCP end a connection whose client does not answer. What fails here leaves the
 // connection as its listener has made it.
-func endSilence(connection net.Conn) {
+func endSilence(connection net.Conn, raw syscall.RawConn) {
 	if c, ok := connection.(interface {
 		SetKeepAliveConfig(net.KeepAliveConfig) error
 	}); ok {
 		_ = c.SetKeepAliveConfig(keepAlive)
 	}
-	if raw := rawConnection(connection); raw != nil {
+	if raw != nil {
 		_ = raw.Control(endUnanswered)
 	}
 }
@@ -38,18 +38,9 @@ type parkedWatches struct {
 	mu     sync.Mutex // guards what follows
 	count  int        // watches that have entered, and not left
 	closed bool
-	probed map[parked]struct{} // those whose connections are probed; nil: none since the last time
+	probed map[*hijacked]struct{} // nil: none since the last time
 	left   signal.Signal
 }
-
-// parked is a parkedWatch of any type.
-type parked interface {
-	connectionToProbe() syscall.RawConn
-	hangUp()
-}
-
-func (p *parkedWatch[T]) connectionToProbe() syscall.RawConn { return p.raw }
-func (p *parkedWatch[T]) hangUp()                            { p.stop() }
 
 // enter counts a watch, which leaves later. It is false once somebody waits for all to leave.
 func (w *parkedWatches) enter() bool {
@@ -61,23 +52,27 @@ func (w *parkedWatches) enter() bool {
 	return !w.closed
 }
 
-// add has a watch that has entered probed.
-func (w *parkedWatches) add(p parked) {
+// watchOver has a watch that has entered end when its client has gone.
+func (w *parkedWatches) watchOver(h *hijacked) {
+	if h.raw == nil {
+		go h.hangUpAtItsEnd()
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.probed == nil {
-		w.probed = map[parked]struct{}{}
+		w.probed = map[*hijacked]struct{}{}
 		time.AfterFunc(probeEvery, w.probeAgain)
 	}
-	w.probed[p] = struct{}{}
+	w.probed[h] = struct{}{}
 }
 
-// leave takes back enter, and add if there was one.
-func (w *parkedWatches) leave(p parked) {
+// leave takes back enter, and watchOver if it was called.
+func (w *parkedWatches) leave(h *hijacked) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count--
-	delete(w.probed, p)
+	delete(w.probed, h)
 	w.left.Broadcast()
 }
 
@@ -118,9 +113,9 @@ func (w *parkedWatches) probe() {
 	all := slices.Collect(maps.Keys(w.probed))
 	w.mu.Unlock()
 	var probe connectionProbe
-	for _, p := range all {
-		if probe.gone(p.connectionToProbe()) {
-			p.hangUp()
+	for _, h := range all {
+		if probe.gone(h.raw) {
+			h.hangUp()
 		}
 	}
 }

@@ -12,15 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hungUp is a watch whose client has gone.
-type hungUp struct {
-	syscall.RawConn
-	among *parkedWatches
-}
+// ended is a connection whose client has gone.
+type ended struct{ syscall.RawConn }
 
-func (h *hungUp) connectionToProbe() syscall.RawConn { return h }
-func (h *hungUp) Read(func(uintptr) bool) error      { return errors.New("the connection has ended") }
-func (h *hungUp) hangUp()                            { h.among.leave(h) }
+func (ended) Read(func(uintptr) bool) error { return errors.New("the connection has ended") }
 
 // TestParkedWatchesAreProbed within the time that ParkIdleWatches names, again and again.
 func TestParkedWatchesAreProbed(t *testing.T) {
@@ -29,7 +24,9 @@ func TestParkedWatchesAreProbed(t *testing.T) {
 		for range 3 {
 			for range 5 {
 				require.True(t, all.enter())
-				all.add(&hungUp{among: &all})
+				h := &hijacked{raw: ended{}}
+				h.hangUp = func() { all.leave(h) }
+				all.watchOver(h)
 			}
 			time.Sleep(10 * time.Second)
 			synctest.Wait()

@@ -68,7 +68,7 @@ type piped struct {
 }
 
 // overPipes runs a test with a server of 20 pods of 64 KB, in simulated time.
-func overPipes(t *testing.T, configure func(*http.Server) error, test func(*testing.T, *piped)) {
+func overPipes(t *testing.T, http2 bool, test func(*testing.T, *piped)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := apiserver.NewServer()
 		require.NoError(t, err)
@@ -86,10 +86,10 @@ func overPipes(t *testing.T, configure func(*http.Server) error, test func(*test
 			defer p.running.Add(-1)
 			s.ServeHTTP(w, r)
 		})}
-		if configure != nil {
+		if http2 {
 			web.Protocols = &http.Protocols{}
 			web.Protocols.SetUnencryptedHTTP2(true)
-			require.NoError(t, configure(web))
+			web.HTTP2 = &http.HTTP2Config{WriteByteTimeout: 30 * time.Second}
 		}
 		served := make(chan error, 1)
 		go func() { served <- web.Serve(p.pipes) }()
@@ -138,7 +138,7 @@ var answersOfObjects = map[string]struct{ path, header string }{
 func TestAnAnswerEndsWithAClientThatDoesNotRead(t *testing.T) {
 	for name, c := range answersOfObjects {
 		t.Run(name, func(t *testing.T) {
-			overPipes(t, nil, func(t *testing.T, p *piped) {
+			overPipes(t, false, func(t *testing.T, p *piped) {
 				client := p.dial()
 				defer client.Close()
 				_, err := fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", c.path, c.header)
@@ -169,7 +169,7 @@ func TestASlowReaderGetsAllOfItsAnswer(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			overPipes(t, nil, func(t *testing.T, p *piped) {
+			overPipes(t, false, func(t *testing.T, p *piped) {
 				client := p.dial()
 				defer client.Close()
 				began := time.Now()
@@ -197,34 +197,25 @@ func (s slowly) Read(p []byte) (int, error) {
 // TestAStreamEndsWithAClientThatDoesNotRead: it grants no window, or takes nothing of the whole
 // connection.
 func TestAStreamEndsWithAClientThatDoesNotRead(t *testing.T) {
-	configurations := map[string]func(*http.Server) error{
-		"ConfigureHTTP2": apiserver.ConfigureHTTP2,
-		"net/http": func(web *http.Server) error {
-			web.HTTP2 = &http.HTTP2Config{WriteByteTimeout: 30 * time.Second}
-			return nil
-		},
-	}
-	for name, configure := range configurations {
-		for kind, window := range map[string]uint32{"no window": 1 << 10, "nothing taken": 1 << 30} {
-			for _, path := range []string{"/api/v1/pods", "/api/v1/namespaces/ns/pods/fat-1", "/api/v1/pods?watch=1"} {
-				t.Run(name+", "+kind+", "+path, func(t *testing.T) {
-					overPipes(t, configure, func(t *testing.T, p *piped) {
-						client := p.dial()
-						defer client.Close()
-						if window == 1<<10 {
-							go func() { _, _ = io.Copy(io.Discard, client) }()
-						}
-						askHTTP2(t, beginHTTP2(t, client, window), 1, path)
-						if window == 1<<30 {
-							_, err := io.ReadFull(client, make([]byte, 2<<10))
-							require.NoError(t, err)
-						}
-						// The write that took the last byte has its time first.
-						p.requireCut(t, 60*time.Second)
-						require.EqualValues(t, strings.Count(path, "watch"), p.unread())
-					})
+	for kind, window := range map[string]uint32{"no window": 1 << 10, "nothing taken": 1 << 30} {
+		for _, path := range []string{"/api/v1/pods", "/api/v1/namespaces/ns/pods/fat-1", "/api/v1/pods?watch=1"} {
+			t.Run(kind+", "+path, func(t *testing.T) {
+				overPipes(t, true, func(t *testing.T, p *piped) {
+					client := p.dial()
+					defer client.Close()
+					if window == 1<<10 {
+						go func() { _, _ = io.Copy(io.Discard, client) }()
+					}
+					askHTTP2(t, beginHTTP2(t, client, window), 1, path)
+					if window == 1<<30 {
+						_, err := io.ReadFull(client, make([]byte, 2<<10))
+						require.NoError(t, err)
+					}
+					// The write that took the last byte has its time first.
+					p.requireCut(t, 60*time.Second)
+					require.EqualValues(t, strings.Count(path, "watch"), p.unread())
 				})
-			}
+			})
 		}
 	}
 }
@@ -243,11 +234,7 @@ func TestAReaderOfAByteASecondIsCut(t *testing.T) {
 	for protocol, ask := range ask {
 		for _, path := range []string{"/api/v1/pods", "/api/v1/pods?watch=1"} {
 			t.Run(protocol+", "+path, func(t *testing.T) {
-				configure := apiserver.ConfigureHTTP2
-				if protocol == "HTTP/1.1" {
-					configure = nil
-				}
-				overPipes(t, configure, func(t *testing.T, p *piped) {
+				overPipes(t, protocol == "HTTP/2", func(t *testing.T, p *piped) {
 					client := p.dial()
 					ask(t, client, path)
 					read := make(chan struct{})
@@ -275,7 +262,7 @@ func TestAReaderOfAByteASecondIsCut(t *testing.T) {
 func TestABurstIsFewSystemCalls(t *testing.T) {
 	for want, args := range map[int32]int{1: 1, 2: 80, 3: 300} {
 		t.Run(fmt.Sprint(want), func(t *testing.T) {
-			overPipes(t, nil, func(t *testing.T, p *piped) {
+			overPipes(t, false, func(t *testing.T, p *piped) {
 				client := p.dial()
 				defer client.Close()
 				received := make(chan struct{})

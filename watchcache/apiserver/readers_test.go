@@ -94,7 +94,8 @@ func TestFewBytesAreInHand(t *testing.T) {
 // TestBadReadersLeaveNothingBehind: clients that never read, read a byte after each write, or come
 // and go many times cost the others no event. After them, memory and goroutines are what they were.
 func TestBadReadersLeaveNothingBehind(t *testing.T) {
-	parkedOrNot(t, checkBadReadersLeaveNothingBehind)
+	t.Run("usual", func(t *testing.T) { checkBadReadersLeaveNothingBehind(t, newRig) })
+	t.Run("parked", func(t *testing.T) { checkBadReadersLeaveNothingBehind(t, newParkingRig) })
 }
 
 func checkBadReadersLeaveNothingBehind(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {

@@ -29,7 +29,6 @@ type rig struct {
 	configMaps *collection.Collection[*corev1.ConfigMap]
 	url        string
 	web        *http.Client
-	listener   *http.Server // of a rig for streams
 }
 
 func newRig(t testing.TB, options ...watchcache.Option) *rig {
@@ -42,26 +41,22 @@ func newParkingRig(t testing.TB, options ...watchcache.Option) *rig {
 	return newRigThat(t, []apiserver.ServeOption{apiserver.ParkIdleWatches()}, options)
 }
 
-// newStreamParkingRig has a client that speaks HTTP/2, without TLS.
-func newStreamParkingRig(t testing.TB, options ...watchcache.Option) *rig {
+// newHTTP2Rig has a client that speaks HTTP/2, without TLS. Its watches cannot be parked.
+func newHTTP2Rig(t testing.TB, options ...watchcache.Option) *rig {
 	t.Helper()
 	r := newParkingRig(t, options...)
 	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	listener := httptest.NewUnstartedServer(r.Server)
 	listener.Config.Protocols = protocols
-	require.NoError(t, apiserver.ConfigureHTTP2(listener.Config))
 	listener.Start()
-	only := &http.Protocols{}
-	only.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: only}
+	transport := &http.Transport{Protocols: protocols}
 	t.Cleanup(func() {
 		r.Close()
 		transport.CloseIdleConnections()
 		listener.Close()
 	})
-	r.url, r.listener, r.web = listener.URL, listener.Config, &http.Client{Transport: transport}
+	r.url, r.web = listener.URL, &http.Client{Transport: transport}
 	return r
 }
 
@@ -79,13 +74,13 @@ func newRigThat(t testing.TB, serves []apiserver.ServeOption, options []watchcac
 	return r
 }
 
-// parkedOrNot runs a test over watches that are served by net/http, and over parked ones with
-// either protocol.
+// parkedOrNot runs a test over parked watches, and over those that net/http serves in either
+// protocol.
 func parkedOrNot(t *testing.T, test func(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig)) {
 	t.Helper()
 	t.Run("usual", func(t *testing.T) { test(t, newRig) })
 	t.Run("parked", func(t *testing.T) { test(t, newParkingRig) })
-	t.Run("parked stream", func(t *testing.T) { test(t, newStreamParkingRig) })
+	t.Run("HTTP/2", func(t *testing.T) { test(t, newHTTP2Rig) })
 }
 
 // listen puts a server behind a listener until the test ends, and returns its URL.

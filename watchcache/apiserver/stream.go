@@ -57,13 +57,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 		return nil
 	}
 	_ = control.SetWriteDeadline(time.Time{})
-	c.watch.ended = e.ended
-	if err == nil && e.serving.park {
-		c.watch.run = parkStream(c, e.ended, stream, w)
-	}
-	if c.watch.run == nil {
-		c.watch.run = func(ctx context.Context) { stream.run(ctx, w, err) }
-	}
+	*c.watch = preparedWatch{ended: e.ended, run: func(ctx context.Context) { stream.run(ctx, w, err) }}
 	return nil
 }
 
