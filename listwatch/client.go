@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/internal/difference"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/store"
 )
@@ -192,9 +191,6 @@ func (c *clientSource[T]) open(ctx context.Context, accept string, request metav
 		SpecificallyVersionedParams(&request, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", accept).
 		MaxRetries(0)
-	if request.Watch && difference.Permitted(ctx) {
-		get.Param(difference.Parameter, "true")
-	}
 	body, err := get.Stream(ctx)
 	if err != nil {
 		return nil, answered(explain(err), get.URL())

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/tributary-go/tributary/internal/difference"
 	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
@@ -56,9 +55,6 @@ type Event[T store.Object] struct {
 	// InitialEventsEnd marks the bookmark that ends the initial events of a watch with
 	// sendInitialEvents.
 	InitialEventsEnd bool
-	// DifferenceBegins and DifferenceEnds mark the bookmarks before and after a difference, which
-	// only a reader gets that permits it: see reflector.WithDifferences.
-	DifferenceBegins, DifferenceEnds bool
 
 	kind schema.GroupVersionKind // of a bookmark's object if T has a kind, for ToClientGo
 }
@@ -69,8 +65,6 @@ func newEvent[T store.Object](kind watch.EventType, obj T, bytes int) Event[T] {
 		var none T
 		event.Object = none
 		event.kind = obj.GetObjectKind().GroupVersionKind()
-		mark := obj.GetAnnotations()[difference.Annotation]
-		event.DifferenceBegins, event.DifferenceEnds = mark == difference.Begins, mark == difference.Ends
 		event.InitialEventsEnd = obj.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 	}
 	return event

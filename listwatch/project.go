@@ -91,8 +91,7 @@ func (p projection[T, U]) watch(ctx context.Context, request metav1.ListOptions)
 		initial := request.SendInitialEvents != nil && *request.SendInitialEvents
 		for event, err := range source.Watch(ctx, request) {
 			out := Event[U]{
-				Type: event.Type, ResourceVersion: event.ResourceVersion, InitialEventsEnd: event.InitialEventsEnd,
-				DifferenceBegins: event.DifferenceBegins, DifferenceEnds: event.DifferenceEnds, kind: event.kind,
+				Type: event.Type, ResourceVersion: event.ResourceVersion, InitialEventsEnd: event.InitialEventsEnd, kind: event.kind,
 			}
 			if err == nil && !pointer.None(event.Object) {
 				out.Object, err = convert(event.Object, before)

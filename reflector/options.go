@@ -14,7 +14,6 @@ type options struct {
 	log            *logr.Logger // nil: the context's
 	metrics        Metrics
 	liveness       time.Duration
-	differences    bool
 	backoffInitial time.Duration
 	backoffLimit   time.Duration
 	watchTimeout   time.Duration
@@ -90,13 +89,6 @@ func WithFinalErrors() Option { return func(o *options) { o.stopOnFinal = true }
 // version of a consistent answer, which is asked for at once. Default: the first state is the
 // server's newest, and a server that cannot tell it is waited for. No effect beside WithPageSize.
 func WithCachedFirstList() Option { return func(o *options) { o.cachedFirst = true } }
-
-// WithDifferences permits a watch cache of package watchcache to tell a difference to a watch that
-// has fallen out of its window, in place of a 410 and a relist: what has become of the objects of
-// which the watch has missed a change. The store gets a difference as a whole, by a Replace. A
-// watch that breaks off within one has brought nothing. A store that is no [store.Snapshotter] is
-// filled by a list instead. Other servers ignore the option. Default: a 410, and a list.
-func WithDifferences() Option { return func(o *options) { o.differences = true } }
 
 func apply(list []Option) options {
 	o := defaults()

@@ -185,10 +185,10 @@ func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *
 			var unusable *listwatch.DecodeError
 			switch {
 			case err == nil:
-				r.contact(guard, true)
+				r.contact(guard)
 				read.items++
 			case errors.As(err, &unusable):
-				r.contact(guard, true)
+				r.contact(guard)
 				r.skipped(err)
 				read.skipped++
 				var ok bool
@@ -279,15 +279,7 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	defer r.closeOpen()
 	o := outcome{}
 	p := position{at: s.options.ResourceVersion, before: s.options.ResourceVersion, unordered: r.unordered}
-	var d *missed[T] // the difference that is under way
 	for event, err := range w.events {
-		if d != nil || event.DifferenceBegins || event.DifferenceEnds {
-			o.contacts++
-			if d, o.err = r.collect(d, &p, w, event, err); o.err != nil {
-				break
-			}
-			continue
-		}
 		if !r.take(&o, &p, w, event, err) {
 			break
 		}
@@ -442,16 +434,11 @@ func (r *Reflector[T]) skipped(err error) {
 	r.failing(class, err, time.Now())
 }
 
-// contact notes that the server has been heard, and whether it said more than that it lives.
-func (r *Reflector[T]) contact(g *guard, event bool) {
+// contact notes that the server has told an object.
+func (r *Reflector[T]) contact(g *guard) {
 	now := time.Now()
 	g.heard(now)
-	r.status.change(func(s *Status) {
-		s.LastContact = now
-		if event {
-			s.LastEvent = now
-		}
-	})
+	r.status.change(func(s *Status) { s.LastContact, s.LastEvent = now, now })
 }
 
 // watchTimeout is what the server is asked for: between the option and its double.

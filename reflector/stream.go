@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/tributary-go/tributary/internal/difference"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -56,9 +55,6 @@ func (r *Reflector[T]) openWatch(ctx context.Context, options metav1.ListOptions
 	options.TimeoutSeconds = &seconds
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout+overtime, errDeadline)
 	ctx, guard := guardSilence(ctx, silence)
-	if r.options.differences {
-		ctx = difference.Permit(ctx)
-	}
 	return &openWatch[T]{
 		ctx: ctx, guard: guard, cancel: cancel, events: r.source.Watch(ctx, options), opened: time.Now(), timeout: timeout,
 	}

@@ -15,7 +15,6 @@ type backlog[T store.Object] struct {
 	most  int64
 	used  atomic.Int64 // a change counts once, however many lanes keep it
 	held  atomic.Int64 // changes and lists that lanes keep; a change of two lanes counts twice
-	keys  atomic.Int64 // of objects of which lanes have lost changes
 	queue []*lane[T]   // that keep some, or have done so
 }
 

@@ -42,7 +42,7 @@ const (
 
 // laneOf finds or makes the lane of a selection.
 func (d *dispatch[T]) laneOf(s *selection[T]) *lane[T] {
-	if s.readsWindow() {
+	if s.everything() {
 		return &d.everything
 	}
 	e := s.narrowest
@@ -237,7 +237,7 @@ func (c *Cache[T]) join(w *Watcher[T]) bool {
 	var own []seen[T]
 	next := w.position
 	find := func() (ok bool) {
-		for ; !w.keep.readsWindow(); next++ {
+		for ; !w.keep.everything(); next++ {
 			ch, ok := c.window.Read(next)
 			if ch == nil || !ok {
 				return ok

@@ -44,8 +44,6 @@
 //     watchers may keep, their lists of unread changes included
 //     (TestTheBacklogOfOneIsNotTheLossOfAnother, TestListsOfSlowWatchersAreBounded). No more are
 //     cut than these bytes ask for (TestNoMoreAreCutThanTheBytesAskFor).
-//     A watcher that permits it is told a difference in place of a 410: see [Request].
-//     A reflector takes it as a whole (TestDifferencesMakeTheTruth).
 //  7. With [WithUpstream], a read that names no version shows every write that the upstream had
 //     made before (TestReadsWithoutAVersionAreProvenFresh), and the version of another collection,
 //     exact or not, needs no event (TestComparedStatesAreTheTruth). Without, it shows the present

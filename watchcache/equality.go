@@ -78,9 +78,6 @@ func (s *selection[T]) equalities() (found []equality[T]) {
 
 // onlyAsksFor reports whether the selection keeps every object that has a value.
 func (s *selection[T]) onlyAsksFor(e *equality[T]) bool {
-	if s.differences { // its lane notes what it loses
-		return false
-	}
 	switch e.source.kind {
 	case byNothing:
 		return false
@@ -103,13 +100,10 @@ func (s *selection[T]) onlyAsksFor(e *equality[T]) bool {
 		(s.namespace == "" || pinned(namespaceField, s.namespace))
 }
 
-// readsWindow reports whether watchers read the window, of which every change is theirs.
-func (s *selection[T]) readsWindow() bool { return s.everything() && !s.differences }
-
 // text tells selections apart that see different changes.
 func (s *selection[T]) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%t %q %q", s.differences, s.namespace, s.name)
+	fmt.Fprintf(&b, "%q %q", s.namespace, s.name)
 	for _, t := range s.terms {
 		fmt.Fprintf(&b, " %q %t %q", t.label, t.not, t.value)
 	}

@@ -30,7 +30,6 @@ type lane[T store.Object] struct {
 	room    int   // for how many the list has been charged
 	weight  int64 // of those that are kept, and of the list
 	lostBy  cause // why it has lost changes, the last time
-	touched touched
 
 	value  string // of the trigger
 	queued bool   // in the queue of the backlog; guarded by the cache's mu
@@ -137,19 +136,10 @@ func (l *lane[T]) forget(n int, b *backlog[T]) {
 	}
 }
 
-// readByAll forgets what all members have read.
-func (l *lane[T]) readByAll(b *backlog[T]) {
-	l.forget(len(l.changes), b)
-	l.untouch(l.gone, b)
-}
-
 // lose drops the n oldest changes: whoever has not read them gets a 410.
 func (l *lane[T]) lose(n int, why cause, b *backlog[T]) {
 	if n > 0 {
 		l.lostBy = why
-		for _, c := range l.changes[:n] {
-			l.touch(c.change, b)
-		}
 		l.gone = l.changes[n-1].number + 1
 		l.forget(n, b)
 	}
@@ -161,7 +151,6 @@ func (l *lane[T]) loseAll(number uint64, b *backlog[T]) {
 	defer l.mu.Unlock()
 	l.forget(len(l.changes), b)
 	l.gone = number
-	l.untouch(number, b)
 }
 
 // read copies the next changes from position on; ok is false if one of them is lost. What a
@@ -204,7 +193,7 @@ func (l *lane[T]) park(ctx context.Context, w *Watcher[T]) bool {
 		w.nextParked.previousParked = w
 	}
 	if l.parked.n == l.members {
-		l.readByAll(&w.cache.window.backlog)
+		l.forget(len(l.changes), &w.cache.window.backlog)
 	}
 	return true
 }
@@ -284,7 +273,8 @@ func (l *lane[T]) join(own []seen[T], w *window[T]) {
 	l.lose(len(l.changes)-w.limits.events, overCount, &w.backlog)
 }
 
-// leave ends the membership of w, which may be parked, and reports whether it was the last.
+// leave ends the membership of w, which may be parked, and reports whether it was the last. What
+// the others have all read is forgotten.
 func (l *lane[T]) leave(w *Watcher[T], b *backlog[T]) (empty bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -293,7 +283,7 @@ func (l *lane[T]) leave(w *Watcher[T], b *backlog[T]) (empty bool) {
 	}
 	w.parkedBefore = 0 // in another lane it means something else
 	if l.members--; l.parked.n == l.members {
-		l.readByAll(b)
+		l.forget(len(l.changes), b)
 	}
 	return l.members == 0
 }

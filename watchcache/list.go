@@ -23,10 +23,6 @@ type Request struct {
 	Namespace string
 	// Name keeps the objects of one name; empty keeps all.
 	Name string
-	// Differences permits a difference in place of a 410, to a watcher that has fallen out of the
-	// window: between two bookmarks, the present state of each object of which it has missed a
-	// change, or its deletion. See reflector.WithDifferences.
-	Differences bool
 
 	internalversion.ListOptions
 }

@@ -30,15 +30,12 @@ func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool
 	if err := w.begin(ctx); err != nil || !w.placed {
 		return nil, false, err
 	}
-	if w.lane.Load() == nil && !w.keep.readsWindow() {
+	if w.lane.Load() == nil && !w.keep.everything() {
 		w.cache.join(w)
 	}
 	w.askAgain()
 	for ctx.Err() == nil {
 		if events := w.initialEvents(); len(events) > 0 {
-			return events, false, nil
-		}
-		if events := w.offeredEvents(); len(events) > 0 {
 			return events, false, nil
 		}
 		called, complete := w.called(ctx) || w.timed() && w.timer == nil, uint64(0)

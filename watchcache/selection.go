@@ -25,9 +25,8 @@ type selection[T store.Object] struct {
 	fields          fields.Selector // nil keeps all
 	terms           []term[T]       // of fields
 
-	differences bool         // its watchers take a difference for changes that they have missed
-	fetched     uint64       // how many objects in has looked at
-	narrowest   *equality[T] // where its watchers wait; nil: with those of everything
+	fetched   uint64       // how many objects in has looked at
+	narrowest *equality[T] // where its watchers wait; nil: with those of everything
 }
 
 // term is one requirement of a field selector.

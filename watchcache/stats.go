@@ -16,7 +16,6 @@ type stats struct {
 	lists, fetched, returned atomic.Uint64
 	proven, unproven         atomic.Uint64
 	cut                      [causes]atomic.Uint64
-	differences              atomic.Uint64
 	watchers                 atomic.Int64
 	readsWaited, waited      atomic.Int64 // waited in nanoseconds
 	lags                     [stages]lag
@@ -130,7 +129,6 @@ var (
 	bytesGauge      = ours.Gauge("bytes", "Estimated bytes of old versions of objects that the watch cache holds.", "group", "resource")
 	encodingsGauge  = ours.Gauge("encoding_bytes", "Bytes of encoded events that the watch cache holds.", "group", "resource")
 	cutTotal        = ours.Counter("cut_watchers_total", "Watchers that were cut, by cause.", "group", "resource", "cause")
-	offeredTotal    = ours.Counter("differences_total", "Differences told to watchers in place of changes that they have missed.", "group", "resource")
 )
 
 // Follow implements [metrics.Follower]. The copy's name is the server's, a slash and the resource.
@@ -167,6 +165,5 @@ func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
 		eventsGauge.Of(float64(events), labels...),
 		bytesGauge.Of(float64(bytes), labels...),
 		encodingsGauge.Of(float64(c.encodings.held()), labels...),
-		offeredTotal.Of(count(&s.differences), labels...),
 	}, slices.Values(append(s.cutSamples(labels), slices.Collect(s.lagSamples(labels))...))))
 }

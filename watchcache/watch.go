@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tributary-go/tributary/internal/difference"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -30,7 +29,7 @@ func (r Request) wantsState(version uint64) bool {
 func (c *Cache[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
 	var w *Watcher[T]
 	r, err := requestOf(options)
-	if r.Differences = difference.Permitted(ctx); err == nil {
+	if err == nil {
 		w, err = c.Watcher(r)
 	}
 	var pending []Delivery[T] // not yet yielded

@@ -62,8 +62,7 @@ type Watcher[T store.Object] struct {
 
 	answer answer[T] // of a worker
 
-	initial *initial[T]   // what is still to be sent of the state it starts with; nil if nothing
-	offered []Delivery[T] // what is still to be sent of a difference
+	initial *initial[T] // what is still to be sent of the state it starts with; nil if nothing
 
 	difference []Delivery[T] // what it has seen of the gap
 	mark       time.Time     // when the next bookmark is due
@@ -96,7 +95,6 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	keep.differences = r.Differences
 	keep.narrow(present.present)
 	w := &Watcher[T]{
 		cache: c, keep: keep, bookmarks: r.AllowWatchBookmarks, sendState: r.wantsState(version),
@@ -177,7 +175,7 @@ func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 
 // settled reports whether there is nothing to look for before it is parked.
 func (w *Watcher[T]) settled() bool {
-	return w.initial == nil && w.offered == nil && w.lane.Load() != nil && (w.timer != nil || !w.timed())
+	return w.initial == nil && w.lane.Load() != nil && (w.timer != nil || !w.timed())
 }
 
 // startingState is the state to begin with, once the cache has it.
@@ -314,9 +312,6 @@ func (w *Watcher[T]) read() (more bool, err error) {
 		ok = w.readWindow()
 	}
 	if !ok && len(w.events) == 0 {
-		if w.offerDifference() {
-			return true, nil
-		}
 		w.countCut(w.whyLost())
 		return false, tooOld(max(w.after, w.reached), w.cache.floor())
 	}

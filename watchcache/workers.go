@@ -140,7 +140,7 @@ func (w *Watcher[T]) serve() {
 
 func (w *Watcher[T]) hasMuch() bool {
 	l := w.lane.Load()
-	return w.initial != nil || w.offered != nil ||
+	return w.initial != nil ||
 		(l == nil || l.trigger == nil) && w.cache.window.Next()-w.position > batchSize
 }
 

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/tributary-go/tributary/internal/difference"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/watchcache"
@@ -101,12 +100,6 @@ func (c codec[T]) event(f format, e listwatch.Event[T]) ([]byte, error) {
 	obj := e.Object
 	if e.Type == watch.Bookmark {
 		obj = c.resource.Bookmark(e.ResourceVersion, e.InitialEventsEnd)
-		switch {
-		case e.DifferenceBegins:
-			obj.SetAnnotations(map[string]string{difference.Annotation: difference.Begins})
-		case e.DifferenceEnds:
-			obj.SetAnnotations(map[string]string{difference.Annotation: difference.Ends})
-		}
 	}
 	doc, err := c.object(f, obj)
 	if err != nil {

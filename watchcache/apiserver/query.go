@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tributary-go/tributary/internal/difference"
 	"github.com/tributary-go/tributary/watchcache"
 )
 
@@ -21,7 +20,6 @@ func readRequest(c call) (watchcache.Request, error) {
 	if err != nil {
 		return r, apierrors.NewBadRequest(err.Error())
 	}
-	r.Differences = c.request.URL.Query().Get(difference.Parameter) == "true"
 	return r, r.Validate()
 }
 
