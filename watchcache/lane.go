@@ -256,6 +256,7 @@ func (l *lane[T]) join(own []seen[T], w *window[T]) {
 	if len(own) == 0 {
 		return
 	}
+	l.last = max(l.last, own[len(own)-1].number+1)
 	// The other members have read what is not listed, so that own has all that is, from there on.
 	before := l.search(own[0].number)
 	for ; l.kept > before; l.kept-- {

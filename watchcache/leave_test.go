@@ -1,8 +1,10 @@
 package watchcache_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -102,5 +104,38 @@ func TestVisitsLeaveNothingBehind(t *testing.T) {
 		held := watchcache.HeldBy(c)
 		require.Zero(t, held.Triggers+held.Members+held.Backlogged+int(held.Kept), "%+v", held)
 		require.LessOrEqual(t, held.Noted, changes*(2*len(mySelections)+watchcache.FewNoted), "reads: %v", reads)
+	}
+}
+
+// TestALongPastIsToldToItsEnd: a watcher that comes from long ago, and is the first of its
+// selection, is told all changes, though nothing new comes: in one go, or closed in between.
+func TestALongPastIsToldToItsEnd(t *testing.T) {
+	const writes = 300 // more than a batch, and than two
+	for name, options := range mySelections {
+		for _, closed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s closed %t", name, closed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCache(t)
+					require.NoError(t, c.Replace(store.Items(mine(1)), store.At("1")))
+					options.ResourceVersion = "1"
+					w := watcherOf(t, c, options)
+					for version := 2; version < 2+writes; version++ {
+						require.NoError(t, c.Update(mine(version)))
+					}
+					for version := 2; version < 2+writes; {
+						events, err := w.Next(t.Context())
+						require.NoError(t, err)
+						for _, e := range events {
+							require.Equal(t, fmt.Sprint("MODIFIED mine@", version), seen(e.Event))
+							version++
+						}
+						if closed {
+							w.Close()
+						}
+					}
+					w.Close()
+				})
+			})
+		}
 	}
 }
