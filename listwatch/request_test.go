@@ -64,7 +64,7 @@ func TestRequestAcceptsWhatTheTypeCanBeReadFrom(t *testing.T) {
 	const metaOf = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	const metaListOf = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	for _, gate := range []features.Feature{features.ClientsAllowCBOR, features.ClientsPreferCBOR} {
-		featuretesting.SetFeatureDuringTest(t, gate, true) // is ignored, as is the client's own setting
+		featuretesting.SetFeatureDuringTest(t, gate, true) // ignored, as is the client's setting
 	}
 	config, requests := recorder(t)
 	config.AcceptContentTypes = "application/cbor"
