@@ -50,7 +50,7 @@ func memberBinary(t *testing.T) string {
 	sources, err := filepath.Glob("member/*.go")
 	require.NoError(t, err)
 	recipe := sha256.New()
-	for _, path := range append(sources, "build_test.go", "go.mod") {
+	for _, path := range append(sources, "build_test.go", filepath.Join("..", "go.mod")) {
 		content, err := os.ReadFile(path)
 		require.NoError(t, err)
 		recipe.Write(content)
@@ -60,7 +60,7 @@ func memberBinary(t *testing.T) string {
 }
 
 func buildMember(folder, into string) error {
-	goMod, err := os.ReadFile("go.mod")
+	goMod, err := os.ReadFile(filepath.Join("..", "go.mod"))
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func buildMember(folder, into string) error {
 		}
 		goMod = fmt.Appendf(goMod, "\nreplace %s => %s\n", module, to)
 	}
-	goSum, err := os.ReadFile("go.sum")
+	goSum, err := os.ReadFile(filepath.Join("..", "go.sum"))
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@
 // reliable, resumable and bookmarkable, as etcd defines these properties. A reader is recorded at
 // one of three places. [RecordSource] records what its source gave it, [RecordStore] what a
 // reflector wrote into its store. [RecordHandler] records what an event handler got, of client-go's
-// informers too. [Collection.Changes] returns the writes. The module e2e/robustness compares the
+// informers too. [Collection.Changes] returns the writes. Package e2e/robustness compares the
 // verdicts with those of etcd's own validators.
 //
 // # In place of envtest
