@@ -56,7 +56,6 @@ type Cache[T store.Object] struct {
 	encodings encodings
 	listings  listings[T]
 	buffers   buffers[T]
-	workers   workers[T]
 	born      time.Time
 }
 

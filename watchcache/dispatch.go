@@ -125,6 +125,12 @@ type parked[T store.Object] struct {
 	watchers int
 }
 
+func (p parked[T]) wake() {
+	for _, list := range p.lists {
+		list.wake()
+	}
+}
+
 // enter puts a change into its lanes, and adds those to woken who wait there.
 func (d *dispatch[T]) enter(c *change[T], w *window[T], woken *parked[T]) {
 	into := func(l *lane[T], as effect) {
@@ -282,6 +288,9 @@ func (c *Cache[T]) leave(w *Watcher[T]) {
 	}
 }
 
+// crowd is the most watchers that a writer wakes itself, at a quarter of a microsecond each.
+const crowd = 64
+
 // runAhead is how long a writer may go on before its watchers run. In that time a few writes share
 // one change of goroutines, and the watchers of one run beside the next where a processor is free.
 const runAhead = 100 * time.Microsecond
@@ -292,16 +301,16 @@ const runAhead = 100 * time.Microsecond
 // use the processors for something else take no more than half of the writer's time. The writing
 // lock is held.
 func (c *Cache[T]) wake() {
-	switch lists := c.woken.lists; {
-	case c.woken.watchers == 0:
+	switch woken := c.woken; {
+	case woken.watchers == 0:
 		return
-	case c.woken.watchers <= crowd:
-		c.workers.wakeAll(lists)
-		clear(lists)
-		c.woken = parked[T]{lists: lists[:0]}
+	case woken.watchers <= crowd:
+		woken.wake()
+		clear(woken.lists)
+		c.woken = parked[T]{lists: woken.lists[:0]}
 	default:
 		c.woken = parked[T]{}
-		go c.workers.wakeAll(lists)
+		go woken.wake()
 	}
 	if began := time.Since(c.born); began >= c.yieldAt {
 		runtime.Gosched()
@@ -314,5 +323,5 @@ func (c *Cache[T]) wake() {
 func (c *Cache[T]) wakeEverybody() {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	c.dispatch.each(func(l *lane[T]) { l.unparkAll(&c.workers) })
+	c.dispatch.each(func(l *lane[T]) { l.unparkAll() })
 }

@@ -209,7 +209,7 @@ func (l *lane[T]) unpark(w *Watcher[T]) {
 		return
 	}
 	l.unlink(w)
-	w.wake()
+	w.ready()
 }
 
 // unlink takes a parked watcher off the list of those to wake.
@@ -230,13 +230,11 @@ func (l *lane[T]) unlink(w *Watcher[T]) {
 	w.nextParked, w.previousParked = nil, nil
 }
 
-func (l *lane[T]) unparkAll(by *workers[T]) {
+func (l *lane[T]) unparkAll() {
 	l.mu.Lock()
 	list := l.takeParked()
 	l.mu.Unlock()
-	if list.n > 0 {
-		by.wake(list)
-	}
+	list.wake()
 }
 
 // parkedList are the watchers that wait in a lane. What wakes the only one is at hand, so that a
@@ -244,7 +242,21 @@ func (l *lane[T]) unparkAll(by *workers[T]) {
 type parkedList[T store.Object] struct {
 	first *Watcher[T]
 	n     int
-	alone func() // of first, if there is no other and it waits by Poll; else nil
+	alone func() // ready of first, if there is no other; else nil
+}
+
+// wake wakes watchers that have been taken off their lane. It does not block.
+func (p parkedList[T]) wake() {
+	if p.alone != nil {
+		p.alone()
+		return
+	}
+	for w := p.first; w != nil; {
+		next := w.nextParked // from the call on, w is its own
+		w.nextParked, w.previousParked = nil, nil
+		w.ready()
+		w = next
+	}
 }
 
 // join makes a watcher a member that has still to read own: all changes from its position on that

@@ -27,8 +27,14 @@ func (w *Watcher[T]) Poll(ctx context.Context, ready func()) (events []Delivery[
 // look is what a watcher does before it waits. waits means that nothing is there, and that the
 // watch goes on.
 func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool, err error) {
-	if err := w.begin(ctx); err != nil || !w.placed {
-		return nil, false, err
+	if !w.counted {
+		w.counted = true
+		w.cache.stats.watchers.Add(1)
+	}
+	if !w.placed {
+		if err := w.place(ctx); err != nil || !w.placed {
+			return nil, false, err
+		}
 	}
 	if w.lane.Load() == nil && !w.keep.everything() {
 		w.cache.join(w)
@@ -65,18 +71,6 @@ func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool
 	return nil, false, nil
 }
 
-// begin is what a watcher does when it is asked first.
-func (w *Watcher[T]) begin(ctx context.Context) error {
-	if !w.counted {
-		w.counted = true
-		w.cache.stats.watchers.Add(1)
-	}
-	if !w.placed {
-		return w.place(ctx)
-	}
-	return nil
-}
-
 // place begins at the starting state, once the cache has it. It does nothing if ctx ends first.
 func (w *Watcher[T]) place(ctx context.Context) error {
 	present, err := w.startingState(ctx)
@@ -90,8 +84,8 @@ func (w *Watcher[T]) place(ctx context.Context) error {
 	return nil
 }
 
-// park has ready called when there may be something to do; a nil ready stands for a worker. It is
-// false if there is something already.
+// park has ready called when there may be something to do. It is false if there is something
+// already.
 func (w *Watcher[T]) park(ctx context.Context, ready func()) bool {
 	w.giveBack()
 	if w.unwatch == nil && ctx.Done() != nil {

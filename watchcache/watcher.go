@@ -29,12 +29,12 @@ const (
 // together, and what few of them need is at the end.
 type Watcher[T store.Object] struct {
 	// How it waits. It reads its lane. If it asks for everything, it reads the window, and joins
-	// its lane at the end. Whoever takes it off the list of the parked calls wake, once.
+	// its lane at the end. Whoever takes it off the list of the parked calls ready, once.
 	parkedBefore               uint64 // see isParked; guarded by the lane's mu, as the next two are
 	nextParked, previousParked *Watcher[T]
-	ready                      func()          // of Poll; nil while it waits in Next
-	told                       chan bool       // answered or looks, to Next
-	ctx                        context.Context // of Next
+	ready                      func()
+	woken                      chan struct{} // of Next, as the next one; nil until it has waited
+	notify                     func()        // sends to woken
 	lane                       atomic.Pointer[lane[T]]
 
 	// Where it is. Before it is placed, it waits for the state to reach minimum
@@ -45,7 +45,6 @@ type Watcher[T store.Object] struct {
 	skips     bool // changes up to after may still come, and are not for this watcher
 	counted   bool // as open: from the first call for events until Close
 	bookmarks bool
-	looks     bool // for itself, in Next
 
 	cache   *Cache[T]
 	keep    *selection[T]
@@ -59,8 +58,6 @@ type Watcher[T store.Object] struct {
 	reached uint64        // the version of the last change read, for messages
 	after   uint64        // the version it started after
 	gap     *gap          // in which the last change was
-
-	answer answer[T] // of a worker
 
 	initial *initial[T] // what is still to be sent of the state it starts with; nil if nothing
 
@@ -143,39 +140,19 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 }
 
 // Next waits for the next events. None and no error mean that the watch is over. The slice is valid
-// until the next call. Calls of one watcher share a context. Another goroutine may look for the
-// events meanwhile; if a selector or the function of a field panics there, so does Next.
+// until the next call. Calls of one watcher share a context.
 func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
-	if err := w.begin(ctx); err != nil || !w.placed {
-		return nil, err
+	if w.woken == nil {
+		woken := make(chan struct{}, 1) // a function of this alone: to call it touches no watcher
+		w.woken, w.notify = woken, func() { woken <- struct{}{} }
 	}
-	if w.told == nil {
-		w.told = make(chan bool, 1)
-	}
-	w.ctx = ctx
-	w.askAgain()
 	for {
-		if w.looks {
-			if events, waits, err := w.look(ctx); !waits {
-				return events, err
-			}
+		events, waits, err := w.Poll(ctx, w.notify)
+		if !waits {
+			return events, err
 		}
-		switch {
-		case w.settled() && w.park(ctx, nil):
-		case w.looks:
-			continue
-		default:
-			w.cache.workers.add(w)
-		}
-		if w.looks = !<-w.told; !w.looks {
-			return w.answer.take()
-		}
+		<-w.woken // also when ctx ends
 	}
-}
-
-// settled reports whether there is nothing to look for before it is parked.
-func (w *Watcher[T]) settled() bool {
-	return w.initial == nil && w.lane.Load() != nil && (w.timer != nil || !w.timed())
 }
 
 // startingState is the state to begin with, once the cache has it.
@@ -248,15 +225,6 @@ func (w *Watcher[T]) setAlarm(now time.Time) {
 	default:
 		w.timer.Reset(until.Sub(now))
 	}
-}
-
-// wake is called once for each time that the watcher has been parked. It does not block.
-func (w *Watcher[T]) wake() {
-	if w.ready != nil {
-		w.ready()
-		return
-	}
-	w.cache.workers.add(w)
 }
 
 // unpark makes the watcher look, for a reason that is not a change. Set the reason first. It is

@@ -78,11 +78,7 @@ func TestAPanicReachesItsWatcher(t *testing.T) {
 	fails, other := watcherOf(t, c, options("observed=yes")), watcherOf(t, c, options("metadata.name=mine"))
 	armed = true
 	func() {
-		defer func() {
-			text := fmt.Sprint(recover())
-			require.Contains(t, text, "a field that fails")
-			require.Contains(t, text, "observed", "the stack of the function")
-		}()
+		defer func() { require.Equal(t, "a field that fails", recover()) }()
 		_, _ = fails.Next(t.Context())
 	}()
 	armed = false
