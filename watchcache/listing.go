@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sort"
 	"sync"
-	"sync/atomic"
 	"weak"
 
 	"github.com/tributary-go/tributary/internal/pointer"
@@ -18,20 +17,12 @@ import (
 type listing[T store.Object] struct {
 	state   store.Snapshot[T]
 	objects []T
-	room    atomic.Int64 // how many bytes of encodings and runs may still be kept
-
-	making sync.Mutex // held while something is made of a run
-
-	items slots[[]byte]
-	runs  slots[made]
+	kept    kept
 }
-
-// encodedItem is the encoding of the object at the same index; nil while it is not kept.
-type encodedItem = atomic.Pointer[[]byte]
 
 // listings hands out the listing of a state.
 type listings[T store.Object] struct {
-	bytes int64 // the bound of encodings
+	bytes int64 // the bound of what each listing keeps
 
 	mu   sync.Mutex // guards what follows; held while a listing is made
 	last weak.Pointer[listing[T]]
@@ -46,7 +37,7 @@ func (x *listings[T]) of(state store.Snapshot[T]) *listing[T] {
 		return last
 	}
 	next := &listing[T]{state: state}
-	next.room.Store(x.bytes)
+	next.kept.room.Store(x.bytes)
 	if last == nil || !next.follow(last) {
 		next.objects = sorted(func(yield func(T) bool) {
 			for _, obj := range state.All() {
@@ -125,8 +116,7 @@ func (l *listing[T]) follow(last *listing[T]) bool {
 	}
 	var same []part
 	l.objects, same = last.edited(edits)
-	l.items.follow(&last.items, same, len(l.objects), &l.room, func(b *[]byte) (int, int64) { return 1, int64(cap(*b)) })
-	l.runs.follow(&last.runs, same, len(l.objects), &l.room, func(m *made) (int, int64) { return m.length, m.bytes })
+	l.kept.follow(&last.kept, same, len(l.objects))
 	return true
 }
 
@@ -141,8 +131,8 @@ func (l *listing[T]) search(key objectKey) int {
 // [WithListBytes].
 type Encodings[T store.Object] struct {
 	objects []T
-	items   []encodedItem // nil if they are not shared, as whole is
-	whole   *listing[T]   // in which they begin at from
+	items   []place     // nil if they are not shared, as whole is
+	whole   *listing[T] // in which they begin at from
 	from    int
 	kind    any
 	encode  func(T) ([]byte, error)
@@ -150,7 +140,7 @@ type Encodings[T store.Object] struct {
 
 // encodings are those of a part of a listing.
 func (l *listing[T]) encodings(from, to int, kind any, encode func(T) ([]byte, error)) Encodings[T] {
-	return Encodings[T]{objects: l.objects[from:to], items: l.items.of(kind, len(l.objects))[from:to], whole: l, from: from, kind: kind, encode: encode}
+	return Encodings[T]{objects: l.objects[from:to], items: l.kept.of(kind, len(l.objects))[from:to], whole: l, from: from, kind: kind, encode: encode}
 }
 
 // Bytes is the encoding of one object, which is read-only. Beyond the bound it is made each time.
@@ -163,7 +153,7 @@ func (e Encodings[T]) Bytes(i int) ([]byte, error) {
 // begin at the same time share it. It is read-only, and nil beyond the bound: a reader then makes
 // its own, into memory that it uses again.
 func (e Encodings[T]) Shared(i int) ([]byte, error) {
-	if e.items == nil || e.whole.room.Load() <= 0 && e.items[i].Load() == nil {
+	if e.items == nil || e.whole.kept.room.Load() <= 0 && e.items[i].Load() == nil {
 		return nil, nil
 	}
 	bytes, kept, err := e.encoded(i)
@@ -180,11 +170,11 @@ func (e Encodings[T]) encoded(i int) (bytes []byte, kept bool, err error) {
 		return bytes, false, err
 	}
 	if known := e.items[i].Load(); known != nil {
-		return *known, true, nil
+		return known.value.([]byte), true, nil
 	}
 	bytes, err = e.encode(e.objects[i])
 	if err != nil {
 		return nil, false, err
 	}
-	return bytes, keep(&e.items[i], nil, &bytes, &e.whole.room, int64(cap(bytes))), nil
+	return bytes, e.whole.kept.keep(&e.items[i], nil, &made{bytes, int64(cap(bytes)), 1}), nil
 }

@@ -20,13 +20,6 @@ func beginsRun[T store.Object](obj T) bool {
 // runKind is what was made of runs, of the encodings of a kind.
 type runKind struct{ kind, form any }
 
-// made is what was made of a run of a length, at the index of its first object.
-type made struct {
-	value  any
-	bytes  int64
-	length int
-}
-
 // Run returns the end of the run that begins with an object, if one does and if all of it is in the
 // page.
 func (e Encodings[T]) Run(i int) (end int, ok bool) {
@@ -45,25 +38,23 @@ func (e Encodings[T]) Run(i int) (end int, ok bool) {
 // comparable value. Readers of one state share it as they share encodings, and it is read-only.
 // bytes is what it takes.
 func (e Encodings[T]) OfRun(i, end int, form any, make func() (value any, bytes int64, err error)) (any, error) {
-	at, room := &e.whole.runs.of(runKind{e.kind, form}, len(e.whole.objects))[e.from+i], &e.whole.room
-	// An object that is new behind the last of a run belongs to it: then the length is another.
-	if known := at.Load(); known != nil && known.length == end-i {
+	kept := &e.whole.kept
+	at := &kept.of(runKind{e.kind, form}, len(e.whole.objects))[e.from+i]
+	// An object that is new behind the last of a run belongs to it: then their number is another.
+	if known := at.Load(); known != nil && known.objects == end-i {
 		return known.value, nil
 	}
-	if room.Load() > 0 { // of lists that begin at once, one makes it, and the others wait
-		e.whole.making.Lock()
-		defer e.whole.making.Unlock()
+	if kept.room.Load() > 0 { // of lists that begin at once, one makes it, and the others wait
+		kept.making.Lock()
+		defer kept.making.Unlock()
 	}
-	known, before := at.Load(), int64(0)
-	if known != nil {
-		if known.length == end-i {
-			return known.value, nil
-		}
-		before = known.bytes
+	known := at.Load()
+	if known != nil && known.objects == end-i {
+		return known.value, nil
 	}
 	value, bytes, err := make()
 	if err == nil {
-		keep(at, known, &made{value, bytes, end - i}, room, bytes-before)
+		kept.keep(at, known, &made{value, bytes, end - i})
 	}
 	return value, err
 }
