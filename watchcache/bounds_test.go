@@ -69,27 +69,6 @@ func TestWindowIsBoundedInBytes(t *testing.T) {
 	start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "43"})).Require("MODIFIED fat@44")
 }
 
-// TestSharedAnnotationsAreNotTheWindows: annotations that the next state shares do not count, and
-// do once they are replaced.
-func TestSharedAnnotationsAreNotTheWindows(t *testing.T) {
-	const most, updates = 1 << 20, 200
-	c := newCache(t, watchcache.WithWindowBytes(most))
-	first := fat(1, 100)
-	require.NoError(t, c.Replace(store.Items(first), store.At("1")))
-	for version := 2; version < 2+updates; version++ {
-		next := *first
-		next.ResourceVersion = strconv.Itoa(version)
-		require.NoError(t, c.Update(&next))
-	}
-	held := watchcache.HeldBy(c)
-	require.Equal(t, updates, held.Window)
-	require.Less(t, held.Bytes, int64(most/2))
-	for version := 2 + updates; version < 22+updates; version++ {
-		require.NoError(t, c.Update(fat(version, 100)))
-	}
-	require.Less(t, watchcache.HeldBy(c).Window, 6)
-}
-
 // TestEncodingsAreMadeOnceAndBounded: watchers share the bytes of an event. A watcher that comes
 // after they were dropped gets the same bytes, made again.
 func TestEncodingsAreMadeOnceAndBounded(t *testing.T) {

@@ -37,8 +37,7 @@ type Cache[T store.Object] struct {
 	lists    atomic.Uint64 // how often the content was replaced
 
 	writing   sync.Mutex                 // serialises writers
-	observers []func(listwatch.Event[T]) // of [Cache.OnChange]; guarded by writing
-	scale     scale[T]                   // guarded by writing, as are the next two
+	observers []func(listwatch.Event[T]) // of [Cache.OnChange]; guarded by writing, as the next two
 	woken     parked[T]                  // the watchers that a write has to wake
 	yieldAt   time.Duration              // since born: when watchers may next run before the writer
 
@@ -71,8 +70,8 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	}
 	c := &Cache[T]{
 		resource: resource, config: config, revision: config.revision, window: newWindow[T](config), born: time.Now(),
-		encodings: encodings{most: config.windowBytes / 4}, scale: newScale[T](),
-		listings: listings[T]{bytes: config.listBytes},
+		encodings: encodings{most: config.windowBytes / 4},
+		listings:  listings[T]{bytes: config.listBytes},
 	}
 	if config.upstream != nil {
 		c.proof = &proof[T]{cache: c, upstream: config.upstream}

@@ -48,9 +48,8 @@ type change[T store.Object] struct {
 	awaited  atomic.Int32 // how many of lanes have still something to read
 
 	bytes   int          // of the object on the wire; zero if unknown
-	heft    int64        // the first estimate of weight, which never changes
-	weight  int64        // in bytes, of what the window alone keeps; guarded by the encodings' mu
-	retired bool         // the window has dropped it; guarded likewise
+	weight  int64        // in bytes, of what the window alone keeps
+	retired bool         // the window has dropped it; guarded by the encodings' mu
 	keepers atomic.Int32 // how many lanes keep it beyond the window
 
 	making sync.Mutex // held while a copy or an encoding is made
@@ -143,7 +142,7 @@ func (d Delivery[T]) Encoded(format any, encode func(listwatch.Event[T]) ([]byte
 	if f == nil {
 		f = c.addFrame(d.Type, format)
 	}
-	c.cache.encodings.keep(made, f, c.learn)
+	c.cache.encodings.keep(made, f, &c.retired)
 	return made, nil
 }
 
@@ -172,21 +171,8 @@ func (c *change[T]) addFrame(event watch.EventType, format any) *frame {
 	return f
 }
 
-// learn corrects the weight by the size of an encoding, and reports whether encodings may be kept.
-// An update rarely changes a size by much, so that the new state tells that of the old one.
-func (c *change[T]) learn(size int64) bool {
-	if c.retired {
-		return false
-	}
-	if !pointer.None(c.old) && size > c.weight {
-		c.cache.window.bytes.Add(size - c.weight)
-		c.weight = size
-	}
-	return true
-}
-
-// retire ends the part that a change has in the window. It returns the weight, which is final.
-func (c *change[T]) retire() int64 {
+// retire ends the part that a change has in the window: its encodings are kept no more.
+func (c *change[T]) retire() {
 	x := &c.cache.encodings
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -196,7 +182,6 @@ func (c *change[T]) retire() int64 {
 			x.discard(f)
 		}
 	}
-	return c.weight
 }
 
 // fewNoted is how many lanes that await a change no more its list may have, beside as many as still

@@ -24,11 +24,11 @@ type encodings struct {
 	queue []*frame // in the order of making; some are discarded already
 }
 
-// keep notes the bytes of a frame. allowed is asked, under the lock, with their size.
-func (x *encodings) keep(bytes []byte, f *frame, allowed func(size int64) bool) {
+// keep notes the bytes of a frame, unless its change has been retired meanwhile.
+func (x *encodings) keep(bytes []byte, f *frame, retired *bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !allowed(int64(len(bytes))) {
+	if *retired {
 		return
 	}
 	f.bytes.Store(&bytes)

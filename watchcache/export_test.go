@@ -32,7 +32,7 @@ func HeldBy[T store.Object](c *Cache[T]) (h Held) {
 		}
 	})
 	h.Backlogged, h.Kept = int(c.window.backlog.held.Load()), c.window.backlog.used.Load()
-	h.Window, h.Bytes = c.window.Len(), c.window.bytes.Load()
+	h.Window, h.Bytes = c.window.Len(), c.window.bytes
 	for n := c.window.First(); n < c.window.Next(); n++ {
 		h.Noted += len(c.window.At(n).lanes)
 	}

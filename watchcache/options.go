@@ -81,9 +81,10 @@ func WithWindowAge(d time.Duration) Option { return func(c *config) { c.windowAg
 
 // WithWindowBytes bounds what a collection keeps beside its present objects, in bytes: half of it
 // for the old versions of objects in the window, a quarter for encoded events, and a quarter for
-// the events that slow watchers have still to read after the window has dropped them. Sizes are
-// estimated: by the encodings where there are some, else by a sample. Encodings over the bound are
-// made again for watchers that come late. The newest event always stays. The default is 48 MiB.
+// the events that slow watchers have still to read after the window has dropped them. An old
+// version counts as its successor's length on the wire, where the source tells that, else as its
+// own length in protobuf, or in JSON if its type has no other. Encodings over the bound are made
+// again for watchers that come late. The newest event always stays. The default is 48 MiB.
 func WithWindowBytes(bytes int64) Option { return func(c *config) { c.windowBytes = bytes } }
 
 // WithListBytes bounds the encoded objects, and what is compressed of them, that lists and initial

@@ -66,9 +66,9 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 func (c *Cache[T]) enter(ch *change[T]) {
 	ch.cache, ch.at, ch.weight = c, c.now(), bareWeight
 	if !pointer.None(ch.old) {
-		ch.weight = c.scale.weigh(ch.old, ch.now, ch.bytes)
+		ch.weight = weigh(ch.old, ch.bytes)
 	}
-	ch.heft, ch.text = ch.weight, textOf(ch)
+	ch.text = textOf(ch)
 	c.window.note(ch)
 	c.stats.received.Add(1)
 	c.dispatch.enter(ch, &c.window, &c.woken)

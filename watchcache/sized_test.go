@@ -17,8 +17,7 @@ import (
 )
 
 // TestWeightsComeFromTheWire: a copy that a reflector fills knows the length of each object that
-// comes. So pods that are large at once, and not by their annotations, do not exceed the window's
-// bytes, which a sample of 64 would notice too late.
+// comes. So pods that are large at once do not exceed the window's bytes.
 func TestWeightsComeFromTheWire(t *testing.T) {
 	for name, options := range map[string][]listwatch.Option{"protobuf": nil, "JSON": {listwatch.WithJSON()}} {
 		t.Run(name, func(t *testing.T) {

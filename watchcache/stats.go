@@ -82,7 +82,7 @@ func (s *stats) cutSamples(labels []string) []metrics.Sample {
 
 // capacity is how many changes of the present mean weight the window can hold.
 func (w *window[T]) capacity() int {
-	events, bytes := w.Len(), w.bytes.Load()
+	events, bytes := w.Len(), w.bytes
 	if events == 0 || bytes == 0 {
 		return w.limits.events
 	}
@@ -143,7 +143,7 @@ func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
 	seconds := func(nanoseconds *atomic.Int64) float64 { return time.Duration(nanoseconds.Load()).Seconds() }
 	count := func(n *atomic.Uint64) float64 { return float64(n.Load()) }
 	c.mu.RLock()
-	events, bytes, most := c.window.Len(), c.window.bytes.Load(), c.window.capacity()
+	events, bytes, most := c.window.Len(), c.window.bytes, c.window.capacity()
 	c.mu.RUnlock()
 	s := &c.stats
 	return slices.Values(slices.AppendSeq([]metrics.Sample{

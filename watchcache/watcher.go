@@ -369,7 +369,7 @@ func (w *Watcher[T]) see(c *change[T], as effect) (weight int64, ok bool) {
 		}
 		w.events = append(w.events, Delivery[T]{})
 		c.tell(&w.events[len(w.events)-1], as)
-		return c.heft, true
+		return c.weight, true
 	}
 	var d Delivery[T]
 	c.tell(&d, as)
@@ -381,7 +381,7 @@ func (w *Watcher[T]) see(c *change[T], as effect) (weight int64, ok bool) {
 		return 0, false
 	}
 	w.difference = append(w.difference, d)
-	return c.heft, true
+	return c.weight, true
 }
 
 // tellDifference adds what the watcher has seen of a gap to events.

@@ -3,7 +3,6 @@ package watchcache
 import (
 	"slices"
 	"sort"
-	"sync/atomic"
 	"time"
 
 	"github.com/tributary-go/tributary/internal/ring"
@@ -15,8 +14,8 @@ import (
 type window[T store.Object] struct {
 	*ring.Shared[change[T]]
 	limits  limits
-	lostBy  cause        // why it has dropped changes, the last time
-	bytes   atomic.Int64 // the weight of the changes held
+	lostBy  cause // why it has dropped changes, the last time
+	bytes   int64 // the weight of the changes held
 	backlog backlog[T]
 
 	// floor is the oldest version from which every change is held; from complete on, until the
@@ -59,7 +58,7 @@ func newWindow[T store.Object](c config) window[T] {
 // decrease.
 func (w *window[T]) note(c *change[T]) {
 	c.number = w.Next()
-	w.bytes.Add(c.weight)
+	w.bytes += c.weight
 	w.Add(c)
 	for w.Len() > 1 {
 		why, over := w.outOfBounds(c.at)
@@ -75,7 +74,7 @@ func (w *window[T]) outOfBounds(now time.Duration) (why cause, over bool) {
 	switch {
 	case w.Len() > w.limits.events:
 		return overCount, true
-	case w.bytes.Load() > w.limits.bytes:
+	case w.bytes > w.limits.bytes:
 		return overBytes, true
 	}
 	return overAge, w.Len() > alwaysKept && now-w.At(w.First()).at > w.limits.age
@@ -85,7 +84,8 @@ func (w *window[T]) outOfBounds(now time.Duration) (why cause, over bool) {
 func (w *window[T]) drop() {
 	oldest := w.Drop()
 	w.floor, w.complete = oldest.version, oldest.complete
-	w.bytes.Add(-oldest.retire())
+	w.bytes -= oldest.weight
+	oldest.retire()
 	if oldest.awaited.Load() > 0 { // else the lanes' memory is not even touched
 		for _, l := range oldest.lanes {
 			l.dropped(oldest, &w.backlog)
