@@ -1,4 +1,4 @@
-package tributary_test
+package docs_test
 
 import (
 	"fmt"
@@ -21,12 +21,12 @@ const columns = 100
 // wrapped are the folders whose Go comments are wrapped. The list only grows.
 var wrapped = []string{
 	".", "bench", "bench/agents", "bench/etcd", "bench/fanout", "bench/interop", "bench/interop/caches", "bench/world", "controllerruntime", "controllerruntime/examples/controller", "crd",
-	"e2e", "e2e/alerts", "e2e/assets", "e2e/cluster",
+	"e2e", "e2e/assets", "e2e/cluster",
 	"e2e/fidelity", "e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/robustness/member", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "cmd/tributary", "etcd", "etcd/backup",
 	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods", "examples/node-agent",
 	"examples/readme/agent", "examples/readme/controller", "examples/readme/unittest",
 	"examples/readme/whose", "e2e/browser", "internal/following",
-	"internal/content", "internal/credentials", "internal/null", "internal/ring", "internal/rv", "internal/sharing",
+	"internal/content", "internal/credentials", "internal/docs", "internal/null", "internal/ring", "internal/rv", "internal/sharing",
 	"internal/signal",
 	"internal/trie", "internal/wire", "metrics", "prom",
 	"status", "sources", "sources/health", "sources/internal/access", "sources/internal/limit", "sources/internal/live",
@@ -35,7 +35,6 @@ var wrapped = []string{
 	"watchcache", "watchcache/apiserver", "watchcache/collection", "watchcache/internal/fieldtypes",
 	"watchcache/internal/apierror", "watchcache/internal/cachetest",
 	"watchcache/internal/object",
-	"e2e/suites/pins/certmanager", "e2e/suites/pins/clusterapi", "e2e/suites/pins/gatekeeper", "e2e/suites/pins/karpenter", "e2e/suites/pins/prometheus",
 	"informer/enqueue", "informer/join", "informer/predicate", "internal/pipes", "internal/self", "listwatch/mapper",
 	"informer", "informer/clientgo", "informer/clientgo/dynamicinformer", "informer/clientgo/informers",
 	"informer/clientgo/internal/factory", "informer/clientgo/metadatainformer", "internal/watchlist", "listwatch", "listwatch/listwatchtest", "reflector",
@@ -103,7 +102,7 @@ func TestCommentsAreWrapped(t *testing.T) {
 	}
 }
 
-// files yields the files below this folder with this ending, except those in testdata.
+// files yields the files of this repository with this ending, except those in testdata.
 func files(t *testing.T, ending string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

@@ -1,4 +1,4 @@
-package tributary_test
+package docs_test
 
 import (
 	"io/fs"
