@@ -23,7 +23,7 @@ var clientTable = table{
 // TestClient runs the specs of controller-runtime's client on a server of ours. They are written
 // for a real API server, whose place it takes: envtest starts nothing.
 func TestClient(t *testing.T) {
-	w := newWorkspace(t, "sigs.k8s.io/controller-runtime")
+	w := newWorkspace(t, pin{module: "sigs.k8s.io/controller-runtime"})
 	const folder = "pkg/client"
 	w.add("testdata/client", folder)
 	w.replace(folder+"/client_suite_test.go", "testenv.Start()", "startTributary()")
@@ -39,7 +39,7 @@ func TestClient(t *testing.T) {
 	ran, pending := withoutPending(specs(t, report))
 	wrong := clientTable.verdict(ran)
 	t.Logf("%s: %d specs of %s on a server of ours, %d of which fail as listed; %d are pending",
-		w.version, len(ran), folder, len(clientTable.fails), len(pending))
+		w.pin.version, len(ran), folder, len(clientTable.fails), len(pending))
 	require.Empty(t, wrong, strings.Join(wrong, "\n"))
 	require.ElementsMatch(t, pendingSpecs[folder], pending)
 }

@@ -32,7 +32,7 @@ const controllerRuntimeInformers = 500
 // TestControllerRuntime runs the specs of controller-runtime's cache on a real API server.
 // Each informer that they do not make themselves is ours.
 func TestControllerRuntime(t *testing.T) {
-	w := newWorkspace(t, "sigs.k8s.io/controller-runtime")
+	w := newWorkspace(t, pin{module: "sigs.k8s.io/controller-runtime"})
 	const internal = "pkg/cache/internal"
 	w.add("testdata/controllerruntime", internal)
 	w.replace(internal+"/informers.go", "newInformer := cache.NewSharedIndexInformer\n", "newInformer := newTributary\n")
@@ -49,7 +49,7 @@ func TestControllerRuntime(t *testing.T) {
 	}
 	outcomes := specs(t, report)
 	informers := strings.Count(string(out), made+"informer")
-	t.Logf("%s: %d specs of pkg/cache with %d informers of ours", w.version, len(outcomes), informers)
+	t.Logf("%s: %d specs of pkg/cache with %d informers of ours", w.pin.version, len(outcomes), informers)
 	logRetries(t, outcomes)
 	wrong := controllerRuntimeTable.verdict(outcomes)
 	require.Empty(t, wrong, strings.Join(wrong, "\n"))

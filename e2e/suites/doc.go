@@ -5,6 +5,8 @@
 // Nothing of their code is kept here. A test copies their module from the module cache to a
 // temporary folder. There it edits a few declarations (see workspace_test.go) and adds the files of
 // the folder testdata, so that their constructors return ours. Their test files run as they are.
+// Programs with requirements of their own have a pin each. A module in a temporary folder then has
+// our versions and theirs.
 //
 // The tables in toolscache_test.go and controllerruntime_test.go name each test that is left out,
 // with the reason. A run fails if a test fails that is not in its table, if one passes that is, or

@@ -36,7 +36,7 @@ var factories = map[string]struct {
 
 // TestFactories runs the tests of client-go's dynamic and metadata factories on ours.
 func TestFactories(t *testing.T) {
-	w := newWorkspace(t, "k8s.io/client-go")
+	w := newWorkspace(t, pin{module: "k8s.io/client-go"})
 	for name, of := range factories {
 		for before, after := range of.edits {
 			w.replace(name+"/informer_test.go", before, after)
@@ -48,7 +48,7 @@ func TestFactories(t *testing.T) {
 			o.made = "informer"
 			outcomes = append(outcomes, o)
 		}
-		t.Logf("%s: %d tests of %s on ours", w.version, len(outcomes), name)
+		t.Logf("%s: %d tests of %s on ours", w.pin.version, len(outcomes), name)
 		wrong := of.known.verdict(outcomes)
 		require.Empty(t, wrong, strings.Join(wrong, "\n"))
 	}

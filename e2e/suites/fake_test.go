@@ -17,7 +17,7 @@ const fakePassing = 159
 // the builder is given, with controller-runtime's real client. Those that describe the fake itself,
 // and not an API server, are in fakeSpecs with the reason.
 func TestFake(t *testing.T) {
-	w := newWorkspace(t, "sigs.k8s.io/controller-runtime")
+	w := newWorkspace(t, pin{module: "sigs.k8s.io/controller-runtime"})
 	const folder, clients = "pkg/client/fake", "pkg/client/"
 	w.add("testdata/fake", folder)
 	w.rename(folder+"/client.go", "ClientBuilder.Build")
@@ -51,7 +51,7 @@ func TestFake(t *testing.T) {
 		}
 	}
 	t.Logf("%s: %d specs of %s: %d pass on a server of ours, %d fail as listed, %d send it nothing",
-		w.version, len(outcomes), folder, len(outcomes)-failed-others, failed, others)
+		w.pin.version, len(outcomes), folder, len(outcomes)-failed-others, failed, others)
 	require.Empty(t, wrong, strings.Join(wrong, "\n"))
 }
 

@@ -72,7 +72,7 @@ var newCacheTimes = controllerRuntimeTable.timing
 // TestNewCache runs controller-runtime's own specs on a real API server. Each cache that they make
 // is ours, in the manager too.
 func TestNewCache(t *testing.T) {
-	w := newWorkspace(t, "sigs.k8s.io/controller-runtime")
+	w := newWorkspace(t, pin{module: "sigs.k8s.io/controller-runtime"})
 	w.add("testdata/newcache", "pkg/cache")
 	w.rename("pkg/cache/cache.go", "New")
 	assets := strings.Fields(string(output(t, exec.Command("go", "run", "-C", "..", "./assets"))))
@@ -118,7 +118,7 @@ func (w *workspace) judgeNewCache(t *testing.T, name string, assets []string) {
 	ran, pending := withoutPending(specs(t, report))
 	logRetries(t, ran)
 	caches, theirs := strings.Count(string(out), made+"cache"), strings.Count(string(out), made+"nothing")
-	t.Logf("%s: %d specs of %s with %d caches of ours; %d are pending", w.version, len(ran), name, caches, len(pending))
+	t.Logf("%s: %d specs of %s with %d caches of ours; %d are pending", w.pin.version, len(ran), name, caches, len(pending))
 	wrong := table{timing: newCacheTimes, passing: map[string]int{"informer": newCacheSuites[name]}}.verdict(ran)
 	require.Empty(t, wrong, strings.Join(wrong, "\n"))
 	require.NoError(t, err, "the specs passed, their process failed:\n%s", out)

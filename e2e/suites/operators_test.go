@@ -16,8 +16,8 @@ import (
 
 // operator is a program whose tests run on ours, by the lines that an adopter changes.
 type operator struct {
-	module, pins string
-	edits        []edit
+	pin   pin
+	edits []edit
 	// packages has how many tests, or Ginkgo's specs, of each package pass. None fails, as on
 	// client-go's informers and controller-runtime's cache.
 	packages map[string]int
@@ -33,7 +33,7 @@ var operators = map[string]operator{
 	// Its manager names its informers for client-go's metrics by Options.NewInformer, which this
 	// cache refuses. The cache of each workload cluster is ours, too.
 	"Cluster API": {
-		module: "sigs.k8s.io/cluster-api", pins: "pins/clusterapi",
+		pin: pin{"sigs.k8s.io/cluster-api", "v1.14.2", []string{"sigs.k8s.io/cluster-api/api v1.14.2"}},
 		edits: []edit{
 			{"internal/test/envtest/environment.go", "options := manager.Options{\n", "options := manager.Options{\n\t\tNewCache: controllerruntime.NewCache,\n"},
 			{"internal/test/envtest/environment.go", "import (\n", "import (\n\t\"" + newCache + "\"\n"},
@@ -53,7 +53,7 @@ var operators = map[string]operator{
 	// Its manager for watches starts and stops informers while the program runs, and its cache
 	// keeps constraints, whose definitions it makes from templates.
 	"Gatekeeper": {
-		module: "github.com/open-policy-agent/gatekeeper/v3", pins: "pins/gatekeeper",
+		pin: pin{"github.com/open-policy-agent/gatekeeper/v3", "v3.23.1", nil},
 		edits: append(inOptions("test/testutils/manager.go", "pkg/watch/manager_integration_test.go",
 			"pkg/controller/config/config_controller_test.go", "pkg/readiness/ready_tracker_test.go"),
 			// It asks for k8s.io/apiserver 0.36, in which these were objects.
@@ -66,7 +66,7 @@ var operators = map[string]operator{
 		short: "pkg/controller/config",
 	},
 	"cert-manager": {
-		module: "github.com/cert-manager/cert-manager", pins: "pins/certmanager",
+		pin: pin{"github.com/cert-manager/cert-manager", "v1.21.2", []string{"github.com/AdaLogics/go-fuzz-headers v0.0.0-20240806141605-e8a1dd7889d6"}},
 		edits: []edit{
 			{"internal/informers/core_basic.go", `"k8s.io/client-go/informers"`, `"github.com/tributary-go/tributary/informer/clientgo/informers"`},
 			{"pkg/controller/test/context_builder.go", `"k8s.io/client-go/metadata/metadatainformer"`,
@@ -87,7 +87,7 @@ var operators = map[string]operator{
 		},
 	},
 	"Karpenter": {
-		module: "sigs.k8s.io/karpenter", pins: "pins/karpenter", ginkgo: true,
+		pin: pin{"sigs.k8s.io/karpenter", "v1.14.0", nil}, ginkgo: true,
 		edits: []edit{
 			{"pkg/test/environment.go", "cache.New(environment.Config", "controllerruntime.NewCache(environment.Config"},
 			{"pkg/test/environment.go", "import (\n", "import (\n\t\"" + newCache + "\"\n"},
@@ -131,7 +131,7 @@ func TestOperators(t *testing.T) {
 }
 
 func (o operator) judge(t *testing.T, all bool, assets []string) {
-	w := newPinned(t, o.module, o.pins)
+	w := newWorkspace(t, o.pin)
 	for _, e := range o.edits {
 		w.replace(e.file, e.before, strings.ReplaceAll(e.after, "FOLDER", w.folder))
 	}
@@ -150,7 +150,7 @@ func (o operator) judge(t *testing.T, all bool, assets []string) {
 			outcomes = runAll(t, binary, w.file(folder), "informer", assets...)
 		}
 		t.Logf("%s: %d tests of %s on ours, built in %s, run in %s",
-			w.version, len(outcomes), folder, built, time.Since(began).Round(time.Second))
+			w.pin.version, len(outcomes), folder, built, time.Since(began).Round(time.Second))
 		wrong := table{passing: map[string]int{"informer": o.packages[folder]}}.verdict(outcomes)
 		assert.Empty(t, wrong, "%s\n%s", folder, strings.Join(wrong, "\n"))
 	}
@@ -161,7 +161,9 @@ func TestCertificateMemory(t *testing.T) {
 	if os.Getenv("TRIBUTARY_OPERATORS") == "" {
 		t.Skip("with TRIBUTARY_OPERATORS only")
 	}
-	t.Logf("%s", output(t, exec.Command("go", "test", "-C", "pins/certmanager", "-tags", "pins", "-count=1", "-v", ".")))
+	w := newVersions(t, operators["cert-manager"].pin)
+	require.NoError(t, os.CopyFS(w.root, os.DirFS("testdata/certmanager")))
+	t.Logf("%s", output(t, w.compile("test", "-count=1", "-v", ".")))
 }
 
 func (w *workspace) runSpecs(t *testing.T, binary, folder string, environment []string) []outcome {

@@ -18,7 +18,7 @@ var sampleControllerTable = table{passing: map[string]int{"informer": 4}}
 // what an adopter changes: the import of the factory of built-in types, and the constructor of the
 // generated one. One more line prints the factory's and the informer's types.
 func TestSampleController(t *testing.T) {
-	w := newWorkspace(t, sampleController)
+	w := newWorkspace(t, pin{module: sampleController})
 	const tests = "controller_test.go"
 	w.replace(tests, `"k8s.io/client-go/informers"`, `"github.com/tributary-go/tributary/informer/clientgo/informers"
 	"github.com/tributary-go/tributary/informer/clientgo"`)
@@ -35,7 +35,7 @@ func TestSampleController(t *testing.T) {
 // TestSampleControllerUnedited runs the same tests from the module cache, where nobody can edit
 // them. client-go is a copy whose constructor of shared informers is ours: go.mod replaces it.
 func TestSampleControllerUnedited(t *testing.T) {
-	w := newWorkspace(t, "k8s.io/client-go")
+	w := newWorkspace(t, pin{module: "k8s.io/client-go"})
 	w.add("testdata/unedited/cache", toolsCache)
 	w.add("testdata/unedited/informers", "informers")
 	w.rename(toolsCache+"/shared_informer.go", "NewSharedIndexInformerWithOptions")
@@ -55,7 +55,7 @@ func judgeSampleController(t *testing.T, w *workspace, binary string, isOurs fun
 		}
 		outcomes = append(outcomes, o)
 	}
-	t.Logf("%s %s: %d tests of %s on ours", w.module, w.version, len(outcomes), sampleController)
+	t.Logf("%s %s: %d tests of %s on ours", w.pin.module, w.pin.version, len(outcomes), sampleController)
 	wrong := sampleControllerTable.verdict(outcomes)
 	require.Empty(t, wrong, strings.Join(wrong, "\n"))
 }

@@ -59,7 +59,7 @@ var toolsCacheTable = table{
 // toolsCacheModule is client-go with ours in the place of the shared informer, of the informers in
 // controller.go, of the stores and indexers, and of the UndeltaStore.
 func toolsCacheModule(t *testing.T) *workspace {
-	w := newWorkspace(t, "k8s.io/client-go")
+	w := newWorkspace(t, pin{module: "k8s.io/client-go"})
 	w.add("testdata/toolscache", toolsCache)
 	const informers = toolsCache + "/shared_informer"
 	w.replace(informers+".go", "type sharedIndexInformer struct {\n", "type sharedIndexInformer struct {\n\tSharedIndexInformer\n")
@@ -121,7 +121,7 @@ func TestToolsCache(t *testing.T) {
 		}
 	}
 	t.Logf("%s: %d tests and examples of %s: %d passed on ours (%d with their subtests: %v), %d failed as listed, the others make nothing of ours",
-		w.version, len(outcomes), toolsCache, passed, cases, toolsCacheTable.passing, len(toolsCacheTable.fails))
+		w.pin.version, len(outcomes), toolsCache, passed, cases, toolsCacheTable.passing, len(toolsCacheTable.fails))
 	require.Empty(t, wrong, strings.Join(wrong, "\n"))
 }
 

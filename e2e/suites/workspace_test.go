@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,55 +18,77 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// workspace is a copy of a module that is edited, and a go.mod that puts it in the place of the
-// module itself.
+// pin is a module, and what else is required. Our own go.mod has the version of one without.
+type pin struct {
+	module, version string
+	more            []string // what tests alone import, as "path version"
+}
+
+// workspace is a folder whose go.mod has our requirements and those of a pin. What some programs
+// need is no concern of the others.
 type workspace struct {
-	t       testing.TB
-	module  string // its path
-	version string
-	pins    string // the folder whose go.mod has the module's version
-	folder  string // the copy
-	modfile string
+	t      testing.TB
+	pin    pin
+	root   string // where its go.mod is
+	folder string // the copy that newWorkspace makes
 }
 
-// newWorkspace copies the module of the version in go.mod out of the module cache, and fetches it
-// first if need be.
-func newWorkspace(t testing.TB, module string) *workspace {
-	t.Helper()
-	return newPinned(t, module, ".")
-}
-
-// newPinned is newWorkspace with the go.mod of another folder: the versions that some programs need
-// are no concern of the others.
-func newPinned(t testing.TB, module, pins string) *workspace {
+// newVersions makes a workspace without a copy. Its go.mod begins as ours: what both compile, the
+// build cache has once. All versions are exact. The go command selects the same ones each time, and
+// the database of sums verifies them.
+func newVersions(t testing.TB, p pin) *workspace {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds and runs the tests of other modules: not under -short")
 	}
-	w := &workspace{t: t, module: module, pins: pins, folder: filepath.Join(t.TempDir(), "module")}
-	var from struct{ Version, Dir string }
-	require.NoError(t, json.Unmarshal(output(t, w.command("list", "-m", "-json", module)), &from))
-	if from.Dir == "" { // known, but not fetched
-		require.NoError(t, json.Unmarshal(output(t, w.command("mod", "download", "-json", module)), &from))
+	w := &workspace{t: t, pin: p, root: t.TempDir()}
+	goMod, err := os.ReadFile("go.mod")
+	require.NoError(t, err)
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	goMod = regexp.MustCompile(`=> \.\./\S*`).ReplaceAllFunc(goMod, func(target []byte) []byte {
+		return []byte("=> " + filepath.Join(here, strings.TrimPrefix(string(target), "=> ")))
+	})
+	if p.version != "" {
+		for _, required := range append([]string{p.module + " " + p.version}, p.more...) {
+			goMod = fmt.Appendf(goMod, "\nrequire %s\n", required)
+		}
 	}
-	w.version = from.Version
+	goSum, err := os.ReadFile("go.sum")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(w.root, "go.mod"), goMod, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(w.root, "go.sum"), goSum, 0o644))
+	return w
+}
+
+// newWorkspace copies a module out of the module cache, to be edited. The copy takes its place.
+func newWorkspace(t testing.TB, p pin) *workspace {
+	t.Helper()
+	w := newVersions(t, p)
+	w.folder = filepath.Join(w.root, "module")
+	wanted := p.module
+	if p.version != "" {
+		wanted += "@" + p.version
+	}
+	var from struct{ Version, Dir string }
+	require.NoError(t, json.Unmarshal(output(t, w.command("mod", "download", "-json", wanted)), &from))
+	w.pin.version = from.Version
 	require.NoError(t, os.CopyFS(w.folder, os.DirFS(from.Dir)))
-	w.modfile = filepath.Join(filepath.Dir(w.folder), "go.mod")
-	goMod, err := os.ReadFile(filepath.Join(pins, "go.mod"))
-	require.NoError(t, err)
-	goSum, err := os.ReadFile(filepath.Join(pins, "go.sum"))
-	require.NoError(t, err)
-	goMod = fmt.Appendf(goMod, "\nreplace %s => %s\n", module, w.folder)
-	require.NoError(t, os.WriteFile(w.modfile, goMod, 0o644))
-	require.NoError(t, os.WriteFile(strings.TrimSuffix(w.modfile, "mod")+"sum", goSum, 0o644))
+	output(t, w.command("mod", "edit", "-replace", p.module+"="+w.folder))
 	return w
 }
 
 // command is a go command among the versions of the workspace.
 func (w *workspace) command(arguments ...string) *exec.Cmd {
 	command := exec.Command("go", arguments...)
-	command.Dir = w.pins
+	command.Dir = w.root
 	return command
+}
+
+// compile is command for build and test, which add what go.mod and go.sum lack of the selected
+// versions.
+func (w *workspace) compile(how string, arguments ...string) *exec.Cmd {
+	return w.command(append([]string{how, "-mod=mod", "-trimpath"}, arguments...)...)
 }
 
 // file is the path of one of the copy's files.
@@ -84,7 +107,7 @@ func (w *workspace) replace(name, before, after string) {
 	w.t.Helper()
 	content, err := os.ReadFile(w.file(name))
 	require.NoError(w.t, err)
-	require.Equal(w.t, 1, strings.Count(string(content), before), "%s of %s has another shape than was expected: %q", name, w.module, before)
+	require.Equal(w.t, 1, strings.Count(string(content), before), "%s of %s has another shape than was expected: %q", name, w.pin.module, before)
 	require.NoError(w.t, os.WriteFile(w.file(name), []byte(strings.Replace(string(content), before, after, 1)), 0o644))
 }
 
@@ -111,7 +134,7 @@ func (w *workspace) rename(name string, functions ...string) {
 		at = position
 	}
 	edited.Write(content[at:])
-	require.Empty(w.t, missing, "%s of %s does not declare these", name, w.module)
+	require.Empty(w.t, missing, "%s of %s does not declare these", name, w.pin.module)
 	require.NoError(w.t, os.WriteFile(w.file(name), edited.Bytes(), 0o644))
 }
 
@@ -133,15 +156,15 @@ func fullName(function *ast.FuncDecl) string {
 // in another temporary folder be found in the build cache.
 func (w *workspace) build(packagePath string, flags ...string) (binary string) {
 	w.t.Helper()
-	return w.buildOf(w.module+"/"+packagePath, flags...)
+	return w.buildOf(w.pin.module+"/"+packagePath, flags...)
 }
 
 // buildOf is build for a package of another module, which finds the copy in the module's place.
 func (w *workspace) buildOf(importPath string, flags ...string) (binary string) {
 	w.t.Helper()
-	binary = filepath.Join(filepath.Dir(w.folder), strings.ReplaceAll(importPath, "/", "-")+".test")
-	arguments := append([]string{"test", "-c", "-trimpath", "-vet=off", "-modfile=" + w.modfile, "-o", binary}, flags...)
-	output(w.t, w.command(append(arguments, importPath)...))
+	binary = filepath.Join(w.root, strings.ReplaceAll(importPath, "/", "-")+".test")
+	arguments := append([]string{"-c", "-vet=off", "-o", binary}, flags...)
+	output(w.t, w.compile("test", append(arguments, importPath)...))
 	return binary
 }
 
@@ -172,13 +195,14 @@ func (w *workspace) testFiles(packagePath string) map[string]string {
 	return names
 }
 
-// output runs a command that must succeed.
+// output runs a command that must succeed, with no module but those that are required.
 func output(t testing.TB, command *exec.Cmd) []byte {
 	t.Helper()
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()
 	require.NoError(t, err, "%s: %s", command, &stderr)
+	require.NotContains(t, stderr.String(), "finding module for package", "the pin lacks a requirement")
 	return out
 }
 

@@ -1,5 +1,3 @@
-//go:build pins
-
 package certmanager
 
 import (
