@@ -180,8 +180,8 @@ func TestSlowClientIsCut(t *testing.T) {
 	connection, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 	require.NoError(t, err)
 	defer connection.Close()
-	// Less than the writes, and more than a few segments: those of a tiny window come at the pace of
-	// delayed acknowledgements.
+	// It is less than the writes, and more than a few segments: those of a tiny window come at the
+	// pace of delayed acknowledgements.
 	require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(256<<10))
 	_, err = fmt.Fprint(connection, "GET /api/v1/pods?watch=1&resourceVersion=1 HTTP/1.0\r\n\r\n")
 	require.NoError(t, err)
