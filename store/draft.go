@@ -51,7 +51,7 @@ func (d *draft[T]) seal() *version[T] {
 }
 
 func (d *draft[T]) writer() trie.Writer[string, T] {
-	return trie.Writer[string, T]{Hash: hashKey, Owner: d.owner}
+	return trie.Writer[string, T]{Hash: trie.HashString, Owner: d.owner}
 }
 
 // write is one planned write. What may call a user's code or take long is done in the planning.
@@ -133,7 +133,7 @@ func (d *draft[T]) fill(items iter.Seq2[T, error]) error {
 			return err
 		}
 		key := KeyOf(obj)
-		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, hashKey(key))
+		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
 	}
 	d.objects = d.writer().Build(entries, hashes)
 	if len(d.indexes) == 0 {
@@ -147,7 +147,7 @@ func (d *draft[T]) fill(items iter.Seq2[T, error]) error {
 // index fills writers with the draft's objects. entries and hashes are space for it.
 func (d *draft[T]) index(owner uint64, writers []indexWriter[T], entries []trie.Entry[string, T], hashes []uint64) {
 	for key, obj := range d.objects.All() {
-		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, hashKey(key))
+		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
 	}
 	for _, index := range writers {
 		index.build(owner, entries, hashes)
@@ -180,7 +180,7 @@ func (d *draft[T]) overwrite(items iter.Seq2[T, error]) error {
 			return err
 		}
 		key := appendKey(space[:0], obj)
-		w := d.planPut(key, hashKeyBytes(key), obj)
+		w := d.planPut(key, trie.HashBytes(key), obj)
 		d.do(&w)
 		ascending = ascending && (len(seen) == 0 || seen[len(seen)-1] < w.Key)
 		seen = append(seen, w.Key)
@@ -194,7 +194,7 @@ func (d *draft[T]) overwrite(items iter.Seq2[T, error]) error {
 	}
 	for key := range before.All() {
 		if _, ok := slices.BinarySearch(seen, key); !ok {
-			w := d.planDelete(key, hashKey(key))
+			w := d.planDelete(key, trie.HashString(key))
 			d.do(&w)
 		}
 	}

@@ -95,9 +95,9 @@ func (x *Indexer[T]) seal() Snapshot[T] {
 // [Indexer.Snapshot] does. Several calls may see several states.
 func (x *Indexer[T]) Get(key string) (obj T, ok bool) {
 	if now := x.now.Load(); now != nil {
-		return now.objects.Get(hashKey(key), key)
+		return now.objects.Get(trie.HashString(key), key)
 	}
-	hash := hashKey(key)
+	hash := trie.HashString(key)
 	x.editing.Lock()
 	defer x.editing.Unlock()
 	return x.draft.objects.Get(hash, key)
@@ -133,7 +133,7 @@ func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
 		return Change[T]{}, err
 	}
 	key := KeyOf(obj)
-	hash := hashKey(key)
+	hash := trie.HashString(key)
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	w := x.draft.planDelete(key, hash)
@@ -191,7 +191,7 @@ func (x *Indexer[T]) put(op string, obj T) (Change[T], error) {
 	}
 	var space [keySpace]byte
 	key := appendKey(space[:0], obj)
-	hash := hashKeyBytes(key)
+	hash := trie.HashBytes(key)
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	w := x.draft.planPut(key, hash, obj)

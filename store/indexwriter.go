@@ -60,7 +60,7 @@ func (w *indexWriterOf[T, K]) members(owner uint64) trie.Writer[Object, struct{}
 	return trie.Writer[Object, struct{}]{Hash: hashOf, Owner: owner}
 }
 
-func hashOf(obj Object) uint64 { return hashKey(KeyOf(obj)) }
+func hashOf(obj Object) uint64 { return trie.HashString(KeyOf(obj)) }
 
 func (w *indexWriterOf[T, K]) build(owner uint64, objects []trie.Entry[string, T], objectHashes []uint64) {
 	var groups grouping[K, Object]

@@ -65,7 +65,7 @@ func (w *keyWriter[T, K]) groups(owner uint64) trie.Writer[K, keys] {
 }
 
 func (w *keyWriter[T, K]) keys(owner uint64) trie.Writer[string, struct{}] {
-	return trie.Writer[string, struct{}]{Hash: hashKey, Owner: owner}
+	return trie.Writer[string, struct{}]{Hash: trie.HashString, Owner: owner}
 }
 
 func (w *keyWriter[T, K]) build(owner uint64, objects []trie.Entry[string, T], hashes []uint64) {

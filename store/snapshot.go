@@ -38,7 +38,7 @@ func (s Snapshot[T]) Get(key string) (obj T, ok bool) {
 	if s.at == nil {
 		return obj, false
 	}
-	return s.at.objects.Get(hashKey(key), key)
+	return s.at.objects.Get(trie.HashString(key), key)
 }
 
 // All yields every object with its key, in no particular order.
