@@ -92,7 +92,7 @@ func (d *draft[T]) planDelete(key string, hash uint64) write[T] {
 
 func (d *draft[T]) planIndexes(w *write[T]) {
 	for _, index := range d.indexes {
-		index.plan(w.Key, w.hash, w.Old, w.New)
+		index.plan(w.hash, w.Old, w.New)
 	}
 }
 

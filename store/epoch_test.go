@@ -35,7 +35,7 @@ func TestSnapshotsAtAnyMoment(t *testing.T) {
 		var history []moment
 		for i := range 3000 {
 			if i == addIndex {
-				x.AddIndexes(byNode, byVersionDigits, keysByNode)
+				x.AddIndexes(byNode, byVersionDigits)
 			}
 			version++
 			p := onNode(pod(fmt.Sprintf("p%d", random.IntN(objects)), version), fmt.Sprintf("n%d", random.IntN(3)))
@@ -75,7 +75,6 @@ func TestSnapshotsAtAnyMoment(t *testing.T) {
 			if i%20 == 0 { // the indexes of the others are compared by what differs
 				requireIndex(t, byNode, m.snapshot, func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 				if m.more {
-					requireIndex(t, keysByNode, m.snapshot, func(p *corev1.Pod) []string { return []string{nodeOf(p)} })
 					requireIndex(t, byVersionDigits, m.snapshot, func(p *corev1.Pod) []rune { return []rune(p.ResourceVersion) })
 				}
 				requireDiff(t, m.snapshot, history[random.IntN(len(history))].snapshot)
@@ -197,28 +196,6 @@ func TestWritesInARowChangeInPlace(t *testing.T) {
 	}
 }
 
-// TestAnIndexOfKeysIsNotTouched: a write that moves nothing allocates nothing for an index of keys,
-// nor does it copy a node of the index after a snapshot.
-func TestAnIndexOfKeysIsNotTouched(t *testing.T) {
-	allocations := func(indexes ...store.AnyIndex[*corev1.Pod]) (inPlace, copying float64) {
-		x := store.NewIndexer(indexes...)
-		all := benchPods(1000)
-		require.NoError(t, x.Replace(store.Items(all...), store.At("1")))
-		newer := newerInTurn(all, 3000)
-		update := updates(t, x, newer)
-		inPlace = testing.AllocsPerRun(1000, update)
-		copying = testing.AllocsPerRun(1000, func() {
-			x.Snapshot()
-			update()
-		})
-		return inPlace, copying
-	}
-	inPlace, copying := allocations()
-	withKeys, copyingWithKeys := allocations(keysByNode)
-	require.Equal(t, inPlace, withKeys)
-	require.Equal(t, copying, copyingWithKeys)
-}
-
 // TestAPanicOfAnIndexLeavesTheContent: a user's function is called before anything is changed.
 func TestAPanicOfAnIndexLeavesTheContent(t *testing.T) {
 	picky := store.NewIndex("picky", func(p *corev1.Pod) []any {
@@ -230,13 +207,7 @@ func TestAPanicOfAnIndexLeavesTheContent(t *testing.T) {
 		}
 		return []any{p.Spec.NodeName}
 	})
-	pickyKeys := store.NewKeyIndex("picky keys", func(p *corev1.Pod) any {
-		if p.Spec.NodeName == "worse" {
-			return []int{1}
-		}
-		return p.Spec.NodeName
-	})
-	x := store.NewIndexer(byNode, pickyKeys, picky)
+	x := store.NewIndexer(byNode, picky)
 	require.NoError(t, x.Add(onNode(pod("a", 1), "n1")))
 	for _, node := range []string{"bad", "worse"} {
 		require.Panics(t, func() { _ = x.Update(onNode(pod("a", 2), node)) })
@@ -247,7 +218,6 @@ func TestAPanicOfAnIndexLeavesTheContent(t *testing.T) {
 	require.NoError(t, x.Update(onNode(pod("a", 3), "n2")))
 	require.Equal(t, map[string]int{"n2": 1}, maps.Collect(byNode.Values(x.Snapshot())))
 	require.Equal(t, map[any]int{"n2": 1}, maps.Collect(picky.Values(x.Snapshot())))
-	require.Equal(t, map[any]int{"n2": 1}, maps.Collect(pickyKeys.Values(x.Snapshot())))
 }
 
 // TestAnIndexMayReadTheStore: no lock that a reader needs is held while a user's function runs.

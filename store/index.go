@@ -12,8 +12,7 @@ import (
 // serve many indexers.
 type Index[T Object, K comparable] struct {
 	name   string
-	values func(T) []K // nil if value is set
-	value  func(T) K   // of an index that holds keys
+	values func(T) []K
 	hash   func(K) uint64
 	of     attribute
 }
@@ -55,9 +54,6 @@ func (x *Index[T, K]) Name() string { return x.name }
 // Objects yields the objects under value, in no particular order. It panics when the snapshot's
 // store did not have this index yet.
 func (x *Index[T, K]) Objects(s Snapshot[T], value K) iter.Seq[T] {
-	if x.value != nil {
-		return x.objectsByKey(s, value)
-	}
 	found, _ := x.in(s).Get(x.hash(value), value)
 	return func(yield func(T) bool) {
 		found.Keys()(func(obj Object) bool { return yield(obj.(T)) })
@@ -66,10 +62,6 @@ func (x *Index[T, K]) Objects(s Snapshot[T], value K) iter.Seq[T] {
 
 // Len is the number of objects under value; it is O(1). It panics as [Index.Objects] does.
 func (x *Index[T, K]) Len(s Snapshot[T], value K) int {
-	if x.value != nil {
-		found, _ := x.keysIn(s).Get(x.hash(value), value)
-		return found.Len()
-	}
 	found, _ := x.in(s).Get(x.hash(value), value)
 	return found.Len()
 }
@@ -77,16 +69,8 @@ func (x *Index[T, K]) Len(s Snapshot[T], value K) int {
 // Values yields each value under which there is an object, with the number of objects, in no
 // particular order. It panics as [Index.Objects] does.
 func (x *Index[T, K]) Values(s Snapshot[T]) iter.Seq2[K, int] {
-	if x.value != nil {
-		return sizes(x.keysIn(s))
-	}
-	return sizes(x.in(s))
-}
-
-// sizes yields each value with the number of its members.
-func sizes[K, M comparable](groups trie.Map[K, trie.Map[M, struct{}]]) iter.Seq2[K, int] {
 	return func(yield func(K, int) bool) {
-		for value, found := range groups.All() {
+		for value, found := range x.in(s).All() {
 			if !yield(value, found.Len()) {
 				return
 			}
@@ -98,14 +82,9 @@ func (x *Index[T, K]) in(s Snapshot[T]) indexed[T, K] {
 	if s.at == nil {
 		return indexed[T, K]{}
 	}
-	return x.content(s).(indexed[T, K])
-}
-
-// content is what a snapshot that is not empty holds for the index.
-func (x *Index[T, K]) content(s Snapshot[T]) any {
 	for i, declared := range s.at.schema {
 		if declared == AnyIndex[T](x) {
-			return s.at.indexes[i]
+			return s.at.indexes[i].(indexed[T, K])
 		}
 	}
 	panic(fmt.Sprintf("store: index %q is not one of this store's: pass it to NewIndexer or AddIndexes", x.name))
@@ -118,8 +97,5 @@ type AnyIndex[T Object] interface {
 }
 
 func (x *Index[T, K]) writer() indexWriter[T] {
-	if x.value != nil {
-		return &keyWriter[T, K]{index: x}
-	}
 	return &indexWriterOf[T, K]{index: x}
 }

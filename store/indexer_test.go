@@ -37,11 +37,6 @@ var byVersionDigits = store.NewIndex("digits", func(p *corev1.Pod) (digits []run
 	return []rune(p.ResourceVersion)
 })
 
-// keysByNode holds keys alone, of those without a node too.
-var keysByNode = store.NewKeyIndex("keys by node", nodeOf)
-
-func nodeOf(p *corev1.Pod) string { return p.Spec.NodeName }
-
 func TestIndexerConforms(t *testing.T) {
 	storetest.Run(t, func(*testing.T) storetest.Rig {
 		x := store.NewIndexer(byNode, byVersionDigits)
@@ -193,7 +188,7 @@ func TestModel(t *testing.T) {
 		objects  map[string]*corev1.Pod
 		version  string
 	}
-	x := store.NewIndexer(byNode, byVersionDigits, keysByNode)
+	x := store.NewIndexer(byNode, byVersionDigits)
 	history := []moment{{objects: map[string]*corev1.Pod{}}}
 	for version := 1; version <= 400; version++ {
 		objects := maps.Clone(history[len(history)-1].objects)
@@ -227,7 +222,6 @@ func TestModel(t *testing.T) {
 		require.Equal(t, m.version, m.snapshot.ResourceVersion())
 		requireIndex(t, byNode, m.snapshot, func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 		requireIndex(t, byVersionDigits, m.snapshot, func(p *corev1.Pod) []rune { return []rune(p.ResourceVersion) })
-		requireIndex(t, keysByNode, m.snapshot, func(p *corev1.Pod) []string { return []string{nodeOf(p)} })
 		requireDiff(t, history[i].snapshot, m.snapshot)
 		requireDiff(t, m.snapshot, history[random.IntN(len(history))].snapshot)
 	}

@@ -14,9 +14,9 @@ type indexWriter[T Object] interface {
 	fork() indexWriter[T]
 	// build makes entries the content; their keys have the given hashes, each once.
 	build(owner uint64, entries []trie.Entry[string, T], hashes []uint64)
-	// plan finds what is to change when obj, whose key has the given hash, takes the place of old;
-	// the zero T stands for absent.
-	plan(key string, hash uint64, old, obj T)
+	// plan computes the edit for replacing old by obj, whose keys have the given hash. Either may
+	// be the zero T, which stands for absent.
+	plan(hash uint64, old, obj T)
 	// write does what was planned.
 	write(owner uint64)
 	// content is the trie that a snapshot holds.
@@ -63,55 +63,38 @@ func (w *indexWriterOf[T, K]) members(owner uint64) trie.Writer[Object, struct{}
 func hashOf(obj Object) uint64 { return trie.HashString(KeyOf(obj)) }
 
 func (w *indexWriterOf[T, K]) build(owner uint64, objects []trie.Entry[string, T], objectHashes []uint64) {
-	var groups grouping[K, Object]
+	type group struct {
+		entries []trie.Entry[Object, struct{}]
+		hashes  []uint64
+	}
+	groups := map[K]*group{}
 	w.several = false
 	for i := range objects {
-		obj, values := objects[i].Value, w.index.values(objects[i].Value)
+		values := w.index.values(objects[i].Value)
 		w.several = w.several || len(values) > 1
 		for j, v := range values {
-			if !slices.Contains(values[:j], v) {
-				groups.add(v, obj, objectHashes[i])
+			if slices.Contains(values[:j], v) {
+				continue
 			}
+			g := groups[v]
+			if g == nil {
+				g = &group{}
+				groups[v] = g
+			}
+			g.entries = append(g.entries, trie.Entry[Object, struct{}]{Key: objects[i].Value})
+			g.hashes = append(g.hashes, objectHashes[i])
 		}
 	}
-	w.now = groups.build(w.buckets(owner), w.members(owner))
-}
-
-// grouping collects the members of an index by value.
-type grouping[K, M comparable] struct {
-	places map[K]int // in groups
-	groups []group[K, M]
-}
-
-type group[K, M comparable] struct {
-	value   K
-	members []trie.Entry[M, struct{}]
-	hashes  []uint64
-}
-
-func (g *grouping[K, M]) add(value K, member M, hash uint64) {
-	at, ok := g.places[value]
-	if !ok {
-		if g.places == nil {
-			g.places = map[K]int{}
-		}
-		at = len(g.groups)
-		g.places[value], g.groups = at, append(g.groups, group[K, M]{value: value})
+	var entries []trie.Entry[K, members]
+	var hashes []uint64
+	for v, g := range groups {
+		entries = append(entries, trie.Entry[K, members]{Key: v, Value: w.members(owner).Build(g.entries, g.hashes)})
+		hashes = append(hashes, w.index.hash(v))
 	}
-	to := &g.groups[at]
-	to.members, to.hashes = append(to.members, trie.Entry[M, struct{}]{Key: member}), append(to.hashes, hash)
+	w.now = w.buckets(owner).Build(entries, hashes)
 }
 
-func (g *grouping[K, M]) build(buckets trie.Writer[K, trie.Map[M, struct{}]], members trie.Writer[M, struct{}]) trie.Map[K, trie.Map[M, struct{}]] {
-	entries, hashes := make([]trie.Entry[K, trie.Map[M, struct{}]], len(g.groups)), make([]uint64, len(g.groups))
-	for i, of := range g.groups {
-		entries[i] = trie.Entry[K, trie.Map[M, struct{}]]{Key: of.value, Value: members.Build(of.members, of.hashes)}
-		hashes[i] = buckets.Hash(of.value)
-	}
-	return buckets.Build(entries, hashes)
-}
-
-func (w *indexWriterOf[T, K]) plan(_ string, hash uint64, old, obj T) {
+func (w *indexWriterOf[T, K]) plan(hash uint64, old, obj T) {
 	p := &w.planned
 	p.hash, p.old, p.obj, p.place = hash, old, obj, trie.Place[Object, struct{}]{}
 	p.before, p.after = p.before[:0], p.after[:0]

@@ -14,9 +14,6 @@ func TestNilIsNamed(t *testing.T) {
 	require.PanicsWithValue(t, `store: NewIndex: the function of index "node" is nil`, func() {
 		store.NewIndex[*corev1.Pod, string]("node", nil)
 	})
-	require.PanicsWithValue(t, `store: NewKeyIndex: the function of index "node" is nil`, func() {
-		store.NewKeyIndex[*corev1.Pod, string]("node", nil)
-	})
 	const second = "store: NewIndexer: index 2 is nil: make it with NewIndex"
 	require.PanicsWithValue(t, second, func() { store.NewIndexer[*corev1.Pod](byName, nil) })
 	require.PanicsWithValue(t, second, func() {

@@ -82,7 +82,7 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	addField := func(f Field[T]) {
 		c.fields[f.Label] = f.Value
 		if f.Indexed {
-			index := store.NewKeyIndex(f.Label, f.Value)
+			index := store.NewIndex(f.Label, func(obj T) []string { return []string{f.Value(obj)} })
 			c.indexes[f.Label] = index
 			schema = append(schema, index)
 		}
