@@ -65,9 +65,12 @@ type write[K comparable, V any] struct {
 	found bool
 }
 
+// owns reports whether this transaction may change n in place.
+func (w *write[K, V]) owns(n *node[K, V]) bool { return w.Owner != 0 && n.owner == w.Owner }
+
 // own returns a node of the same size that this transaction may change.
 func (w *write[K, V]) own(n *node[K, V]) *node[K, V] {
-	if w.Owner != 0 && n.owner == w.Owner {
+	if w.owns(n) {
 		return n
 	}
 	if n.slots != 0 {
@@ -120,11 +123,15 @@ func (w *write[K, V]) setInBucket(n *node[K, V], shift uint) *node[K, V] {
 	if count == bucketMax && shift < listAt {
 		return w.split(n, shift)
 	}
-	out := newBucket[K, V](w.Owner, count+1)
-	entries := out.entries()
-	copy(entries, n.entries())
-	entries[count] = w.put
-	out.copyTags(n, count)
+	out := n
+	if w.owns(n) && capacity(count) > count {
+		out.count++
+	} else {
+		out = newBucket[K, V](w.Owner, count+1)
+		copy(out.entries(), n.entries())
+		out.copyTags(n, count)
+	}
+	out.entries()[count] = w.put
 	out.setTag(count, tagOf(w.hash))
 	return out
 }
@@ -251,19 +258,23 @@ func (w *write[K, V]) deleteFromBucket(n *node[K, V]) *node[K, V] {
 	}
 	entries := n.entries()
 	w.old, w.found = entries[i], true
-	if len(entries) == 1 {
+	last := len(entries) - 1
+	if last == 0 {
 		return nil
 	}
-	out := newBucket[K, V](w.Owner, len(entries)-1)
-	left := out.entries()
-	copy(left, entries[:i])
-	copy(left[i:], entries[i+1:])
-	for j := range left {
-		if j < i {
-			out.setTag(j, n.tag(j))
-		} else {
-			out.setTag(j, n.tag(j+1))
-		}
+	out := n
+	if !w.owns(n) || capacity(last) != capacity(len(entries)) {
+		out = newBucket[K, V](w.Owner, last)
+		copy(out.entries(), entries[:last])
+		out.copyTags(n, last)
+	}
+	if i != last { // which fills the gap
+		out.entries()[i] = entries[last]
+		out.setTag(i, n.tag(last))
+	}
+	if out == n {
+		entries[last] = Entry[K, V]{}
+		n.count--
 	}
 	return out
 }

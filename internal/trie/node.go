@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// node is the head of a branch, a bucket or a list. What it heads follows it in the same object, at
-// exactly the size that is needed: a slice of its own would be a second object per node and another
-// step on every read. This file alone knows the layout:
+// node is the head of a branch, a bucket or a list. What it heads follows it in the same object: a
+// slice of its own would be a second object per node and another step on every read. A bucket may
+// have room for more entries than it has. This file alone knows the layout:
 //
 //	branch  head, kids             slots != 0
 //	bucket  head, tags, entries    slots == 0, count <= bucketMax; a byte of tag per entry
@@ -100,7 +100,7 @@ func (n *node[K, V]) copyTags(from *node[K, V], count int) {
 	switch {
 	case n.isMany() && from.isMany():
 		*n.many() = *from.many()
-	case n.count <= fewMax && from.count <= n.count:
+	case n.count <= fewMax && from.count <= fewMax:
 		*n.few() = *from.few()
 	default:
 		for i := range count {
@@ -193,71 +193,41 @@ func allocBranch(kids int) unsafe.Pointer {
 	}
 }
 
-func allocBucket[K comparable, V any](entries int) *node[K, V] {
-	switch entries {
+// capacity is how many entries the bucket of count entries has room for: few sizes, each of which
+// is compiled for every type of map.
+func capacity(count int) int {
+	switch {
+	case count <= 2:
+		return count
+	case count <= 4:
+		return 4
+	case count <= 8:
+		return 8
+	case count <= 16:
+		return 16
+	case count <= 24:
+		return 24
+	case count <= bucketMax:
+		return bucketMax
+	}
+	return count // of a list
+}
+
+func allocBucket[K comparable, V any](count int) *node[K, V] {
+	switch capacity(count) {
 	case 1:
 		return bucketOf[K, V, [fewWords]uint64, [1]Entry[K, V]]()
 	case 2:
 		return bucketOf[K, V, [fewWords]uint64, [2]Entry[K, V]]()
-	case 3:
-		return bucketOf[K, V, [fewWords]uint64, [3]Entry[K, V]]()
 	case 4:
 		return bucketOf[K, V, [fewWords]uint64, [4]Entry[K, V]]()
-	case 5:
-		return bucketOf[K, V, [fewWords]uint64, [5]Entry[K, V]]()
-	case 6:
-		return bucketOf[K, V, [fewWords]uint64, [6]Entry[K, V]]()
-	case 7:
-		return bucketOf[K, V, [fewWords]uint64, [7]Entry[K, V]]()
 	case 8:
 		return bucketOf[K, V, [fewWords]uint64, [8]Entry[K, V]]()
-	case 9:
-		return bucketOf[K, V, [fewWords]uint64, [9]Entry[K, V]]()
-	case 10:
-		return bucketOf[K, V, [fewWords]uint64, [10]Entry[K, V]]()
-	case 11:
-		return bucketOf[K, V, [fewWords]uint64, [11]Entry[K, V]]()
-	case 12:
-		return bucketOf[K, V, [fewWords]uint64, [12]Entry[K, V]]()
-	case 13:
-		return bucketOf[K, V, [fewWords]uint64, [13]Entry[K, V]]()
-	case 14:
-		return bucketOf[K, V, [fewWords]uint64, [14]Entry[K, V]]()
-	case 15:
-		return bucketOf[K, V, [fewWords]uint64, [15]Entry[K, V]]()
 	case 16:
 		return bucketOf[K, V, [fewWords]uint64, [16]Entry[K, V]]()
-	case 17:
-		return bucketOf[K, V, [manyWords]uint64, [17]Entry[K, V]]()
-	case 18:
-		return bucketOf[K, V, [manyWords]uint64, [18]Entry[K, V]]()
-	case 19:
-		return bucketOf[K, V, [manyWords]uint64, [19]Entry[K, V]]()
-	case 20:
-		return bucketOf[K, V, [manyWords]uint64, [20]Entry[K, V]]()
-	case 21:
-		return bucketOf[K, V, [manyWords]uint64, [21]Entry[K, V]]()
-	case 22:
-		return bucketOf[K, V, [manyWords]uint64, [22]Entry[K, V]]()
-	case 23:
-		return bucketOf[K, V, [manyWords]uint64, [23]Entry[K, V]]()
 	case 24:
 		return bucketOf[K, V, [manyWords]uint64, [24]Entry[K, V]]()
-	case 25:
-		return bucketOf[K, V, [manyWords]uint64, [25]Entry[K, V]]()
-	case 26:
-		return bucketOf[K, V, [manyWords]uint64, [26]Entry[K, V]]()
-	case 27:
-		return bucketOf[K, V, [manyWords]uint64, [27]Entry[K, V]]()
-	case 28:
-		return bucketOf[K, V, [manyWords]uint64, [28]Entry[K, V]]()
-	case 29:
-		return bucketOf[K, V, [manyWords]uint64, [29]Entry[K, V]]()
-	case 30:
-		return bucketOf[K, V, [manyWords]uint64, [30]Entry[K, V]]()
-	case 31:
-		return bucketOf[K, V, [manyWords]uint64, [31]Entry[K, V]]()
 	default:
-		return bucketOf[K, V, [manyWords]uint64, [32]Entry[K, V]]()
+		return bucketOf[K, V, [manyWords]uint64, [bucketMax]Entry[K, V]]()
 	}
 }
