@@ -3,23 +3,25 @@ package informer
 import (
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
 )
 
-var family = metrics.Family{Prefix: "tributary_informer_", Label: "informer"}
-
-var (
-	objects     = family.Gauge("objects", "Objects held.")
-	drift       = family.Gauge("drift_objects", "Objects that differed from the server's at the last verification.")
-	handlers    = family.Gauge("handlers", "Handlers of this name.", "handler")
-	synced      = family.Gauge("handler_synced", "1 once the handlers have returned from their initial lists.", "handler")
-	lagEvents   = family.Gauge("handler_lag_events", "Changes that the handler has not returned from yet.", "handler")
-	lagSeconds  = family.Gauge("handler_lag_seconds", "How long the oldest of these changes has waited.", "handler")
-	failed      = family.Gauge("handlers_failed", "Handlers that have ended with a panic.", "handler")
-	delivered   = family.Counter("handler_events_total", "Events told, in whole batches.", "handler")
-	differences = family.Counter("handler_differences_total", "How often the handler fell behind the ring and was told a difference.", "handler")
+var table = metrics.NewTable([]string{"informer"},
+	metrics.Gauge("tributary_informer_objects", "Objects held.", func(s Status) int { return s.Objects }),
+	metrics.When(func(s Status) bool { return !s.Drift.At.IsZero() },
+		metrics.Gauge("tributary_informer_drift_objects", "Objects that differed from the server's at the last verification.", func(s Status) int { return s.Drift.Count })),
+	metrics.By("handler", func(s Status) map[string]sum { return joined(s.Handlers) },
+		metrics.Gauge("tributary_informer_handlers", "Handlers of this name.", func(h sum) int { return h.count }),
+		metrics.Gauge("tributary_informer_handler_synced", "1 once the handlers have returned from their initial lists.", func(h sum) bool { return h.Synced }),
+		metrics.Gauge("tributary_informer_handler_lag_events", "Changes that the handler has not returned from yet.", func(h sum) uint64 { return h.Lag.Events }),
+		metrics.Gauge("tributary_informer_handler_lag_seconds", "How long the oldest of these changes has waited.", func(h sum) time.Duration { return h.Lag.Age }),
+		metrics.Gauge("tributary_informer_handlers_failed", "Handlers that have ended with a panic.", func(h sum) int { return h.failed }),
+		metrics.Counter("tributary_informer_handler_events_total", "Events told, in whole batches.", func(h sum) uint64 { return h.Delivered }),
+		metrics.Counter("tributary_informer_handler_differences_total", "How often the handler fell behind the ring and was told a difference.", func(h sum) uint64 { return h.Differences }),
+	),
 )
 
 // Samples implements [metrics.Reporter].
@@ -45,35 +47,17 @@ func (s *Set) Follow(string) (changes func() iter.Seq[metrics.Change]) {
 
 // Samples implements [metrics.Reporter]. Each leased copy reports under its own name.
 func (s *Set) Samples(string) iter.Seq[metrics.Sample] {
-	return func(yield func(metrics.Sample) bool) {
-		for _, c := range s.Status() {
-			for sample := range c.Status.Samples(c.Name) {
-				if !yield(sample) {
-					return
-				}
-			}
-		}
+	var all []metrics.Sample
+	for _, c := range s.Status() {
+		all = slices.AppendSeq(all, c.Status.Samples(c.Name))
 	}
+	return slices.Values(all)
 }
 
 // Samples yields the numbers of a Status, and those of its reflector, under the informer's name.
 // Handlers of one name are summed: the greatest lag, the sum of counts.
 func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
-	samples := []metrics.Sample{objects.Of(float64(s.Objects), name)}
-	if !s.Drift.At.IsZero() {
-		samples = append(samples, drift.Of(float64(s.Drift.Count), name))
-	}
-	for handler, h := range joined(s.Handlers) {
-		samples = append(samples,
-			handlers.Of(float64(h.count), name, handler),
-			synced.Of(metrics.Truth(h.Synced), name, handler),
-			lagEvents.Of(float64(h.Lag.Events), name, handler),
-			lagSeconds.Of(h.Lag.Age.Seconds(), name, handler),
-			failed.Of(float64(h.failed), name, handler),
-			delivered.Of(float64(h.Delivered), name, handler),
-			differences.Of(float64(h.Differences), name, handler))
-	}
-	return slices.Values(slices.AppendSeq(samples, s.Status.Samples(name)))
+	return slices.Values(slices.AppendSeq(table(s, name), s.Status.Samples(name)))
 }
 
 type sum struct {

@@ -3,10 +3,7 @@
 // shows them to Prometheus; any other system needs one loop over [Reporter.Samples].
 package metrics
 
-import (
-	"iter"
-	"time"
-)
+import "iter"
 
 // Reporter is anything that reports numbers.
 type Reporter interface {
@@ -43,7 +40,7 @@ type Change struct {
 	Old, New any
 }
 
-// Metric is a number with a name. A package declares each of its metrics once.
+// Metric is a number with a name.
 type Metric struct {
 	// Name is in the style of Prometheus, such as "tributary_reflector_synced".
 	Name string
@@ -55,48 +52,9 @@ type Metric struct {
 	Labels []string
 }
 
-// Family declares the metrics of one kind of reporter.
-type Family struct {
-	// Prefix begins each name, such as "tributary_reflector_".
-	Prefix string
-	// Label is the first label of each metric, whose value is the reporter's name.
-	Label string
-}
-
-// Gauge declares a number that grows and falls.
-func (f Family) Gauge(name, help string, labels ...string) *Metric {
-	return &Metric{Name: f.Prefix + name, Help: help, Labels: append([]string{f.Label}, labels...)}
-}
-
-// Counter declares a number that only grows, but for restarts.
-func (f Family) Counter(name, help string, labels ...string) *Metric {
-	m := f.Gauge(name, help, labels...)
-	m.Counter = true
-	return m
-}
-
-// Of is a sample of m, with a value for each label.
-func (m *Metric) Of(value float64, labels ...string) Sample { return Sample{m, labels, value} }
-
-// AppendTime appends a sample of m, in seconds since 1970. It appends nothing for the zero time.
-func (m *Metric) AppendTime(samples []Sample, at time.Time, labels ...string) []Sample {
-	if at.IsZero() {
-		return samples
-	}
-	return append(samples, m.Of(float64(at.UnixMilli())/1000, labels...))
-}
-
 // Sample is a metric's value at one moment.
 type Sample struct {
 	Metric *Metric
 	Labels []string // the values, in the order of Metric.Labels
 	Value  float64
-}
-
-// Truth is 1 for true and 0 for false.
-func Truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

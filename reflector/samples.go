@@ -3,29 +3,32 @@ package reflector
 import (
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/store"
 )
 
-var family = metrics.Family{Prefix: "tributary_reflector_", Label: "reflector"}
-
-var (
-	synced        = family.Gauge("synced", "1 once the store has held a whole state of the server.")
-	mayBeOld      = family.Gauge("may_be_old", "1 while the first state, read from a cache on request, is not proven to be the newest.")
-	retryAt       = family.Gauge("retry_timestamp_seconds", "When the next request is made, while one is waited for.")
-	lastContact   = family.Gauge("last_contact_timestamp_seconds", "When the server was last heard.")
-	lastEvent     = family.Gauge("last_event_timestamp_seconds", "When the last object or event came, bookmarks apart.")
-	progress      = family.Gauge("last_progress_timestamp_seconds", "When the resource version last moved.")
-	failing       = family.Gauge("failing", "1 while something is wrong; the class says what.", "class")
-	stale         = family.Gauge("stale_objects", "Objects kept in their last good state.")
-	skippedTotal  = family.Counter("skipped_objects_total", "Objects and events that could not be decoded or stored.")
-	unplacedTotal = family.Counter("unplaced_events_total", "Events whose resource version contradicts the stream's.")
-	receivedTotal = family.Counter("events_total", "Events received.")
-	failingSince  = family.Gauge("failing_since_timestamp_seconds", "Since when something is wrong.")
-	bytesTotal    = family.Counter("received_bytes_total", "Bytes of the objects received, as they are on the wire.")
-	sharedTotal   = family.Counter("shared_bytes_total", "Bytes of these that were equal to known parts, and not decoded again.")
+var table = metrics.NewTable([]string{"reflector"},
+	metrics.Gauge("tributary_reflector_synced", "1 once the store has held a whole state of the server.", func(s Status) bool { return s.Synced }),
+	metrics.Gauge("tributary_reflector_may_be_old", "1 while the first state, read from a cache on request, is not proven to be the newest.", func(s Status) bool { return s.MayBeOld }),
+	metrics.Gauge("tributary_reflector_retry_timestamp_seconds", "When the next request is made, while one is waited for.", func(s Status) time.Time { return s.RetryAt }),
+	metrics.Gauge("tributary_reflector_last_contact_timestamp_seconds", "When the server was last heard.", func(s Status) time.Time { return s.LastContact }),
+	metrics.Gauge("tributary_reflector_last_event_timestamp_seconds", "When the last object or event came, bookmarks apart.", func(s Status) time.Time { return s.LastEvent }),
+	metrics.Gauge("tributary_reflector_last_progress_timestamp_seconds", "When the resource version last moved.", func(s Status) time.Time { return s.LastProgress }),
+	metrics.When(func(s Status) bool { return s.Err != nil },
+		metrics.By("class", func(s Status) map[string]bool { return map[string]bool{string(s.Class): true} },
+			metrics.Gauge("tributary_reflector_failing", "1 while something is wrong; the class says what.", metrics.Itself[bool])),
+		metrics.Gauge("tributary_reflector_failing_since_timestamp_seconds", "Since when something is wrong.", func(s Status) time.Time { return s.Since })),
+	metrics.Gauge("tributary_reflector_stale_objects", "Objects kept in their last good state.", func(s Status) int { return s.Stale }),
+	metrics.Counter("tributary_reflector_skipped_objects_total", "Objects and events that could not be decoded or stored.", func(s Status) int { return s.Skipped }),
+	metrics.Counter("tributary_reflector_unplaced_events_total", "Events whose resource version contradicts the stream's.", func(s Status) int { return s.Unplaced }),
+	metrics.Counter("tributary_reflector_events_total", "Events received.", func(s Status) int { return s.Events }),
+	metrics.When(func(s Status) bool { return s.Sharing.Bytes > 0 },
+		metrics.Counter("tributary_reflector_received_bytes_total", "Bytes of the objects received, as they are on the wire.", func(s Status) uint64 { return s.Sharing.Bytes }),
+		metrics.Counter("tributary_reflector_shared_bytes_total", "Bytes of these that were equal to known parts, and not decoded again.",
+			func(s Status) uint64 { return s.Sharing.Shared })),
 )
 
 // Samples implements [metrics.Reporter].
@@ -42,25 +45,4 @@ func (r *Reflector[T]) Follow(name string) (changes func() iter.Seq[metrics.Chan
 
 // Samples are the numbers of a Status, under the name of its reflector. Times are seconds since
 // 1970, and left out if they are zero.
-func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
-	samples := []metrics.Sample{
-		synced.Of(metrics.Truth(s.Synced), name),
-		mayBeOld.Of(metrics.Truth(s.MayBeOld), name),
-		stale.Of(float64(s.Stale), name),
-		skippedTotal.Of(float64(s.Skipped), name),
-		unplacedTotal.Of(float64(s.Unplaced), name),
-		receivedTotal.Of(float64(s.Events), name),
-	}
-	samples = retryAt.AppendTime(samples, s.RetryAt, name)
-	samples = lastContact.AppendTime(samples, s.LastContact, name)
-	samples = lastEvent.AppendTime(samples, s.LastEvent, name)
-	samples = progress.AppendTime(samples, s.LastProgress, name)
-	if s.Err != nil {
-		samples = append(samples, failing.Of(1, name, string(s.Class)))
-		samples = failingSince.AppendTime(samples, s.Since, name)
-	}
-	if s.Sharing.Bytes > 0 {
-		samples = append(samples, bytesTotal.Of(float64(s.Sharing.Bytes), name), sharedTotal.Of(float64(s.Sharing.Shared), name))
-	}
-	return slices.Values(samples)
-}
+func (s Status) Samples(name string) iter.Seq[metrics.Sample] { return slices.Values(table(s, name)) }

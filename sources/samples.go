@@ -12,48 +12,62 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 )
 
-var family = metrics.Family{Prefix: "tributary_sources_", Label: "sources"}
-
 var (
-	syncedAll   = family.Gauge("synced", "1 once the first state of every required source has been read.")
-	seen        = family.Gauge("seen", "1 once the first state of the source has been read.", "source")
-	optional    = family.Gauge("optional", "1 if the source is not needed for readiness.", "source")
-	restored    = family.Gauge("restored", "1 while the state is a checkpoint's.", "source")
-	stale       = family.Gauge("stale", "1 while the last contact is older than the source permits.", "source")
-	incomplete  = family.Gauge("incomplete", "1 while a problem may hide a pod.", "source")
-	problems    = family.Gauge("problems", "Present problems of a class.", "source", "class")
-	pods        = family.Gauge("pods", "Pods in the newest state.", "source")
-	skipped     = family.Gauge("skipped_files", "Files that are ignored for their names.", "source")
-	lastContact = family.Gauge("last_contact_timestamp_seconds", "When the file, URL or server was last read or heard.", "source")
-	lastSet     = family.Gauge("last_set_timestamp_seconds", "When the source last set a state.", "source")
-	pending     = family.Gauge("reader_pending_states", "States that the reader of updates has not read whole.", "source")
-	lagSeconds  = family.Gauge("reader_lag_seconds", "How long the oldest of these states has waited.", "source")
-	faults      = family.Counter("errors_total", "Faults of the source.", "source")
-	updates     = family.Counter("updates_total", "Updates that have been read, by operation.", "source", "op")
+	ofAll = metrics.NewTable([]string{"sources"},
+		metrics.Gauge("tributary_sources_synced", "1 once the first state of every required source has been read.", metrics.Itself[bool]))
+	table = metrics.NewTable([]string{"sources", "source"},
+		metrics.Gauge("tributary_sources_seen", "1 once the first state of the source has been read.", func(s Status) bool { return s.Seen }),
+		metrics.Gauge("tributary_sources_optional", "1 if the source is not needed for readiness.", func(s Status) bool { return s.Optional }),
+		metrics.Gauge("tributary_sources_restored", "1 while the state is a checkpoint's.", func(s Status) bool { return s.Restored }),
+		metrics.Gauge("tributary_sources_stale", "1 while the last contact is older than the source permits.", func(s Status) bool { return time.Now().After(s.expires()) }),
+		metrics.Gauge("tributary_sources_incomplete", "1 while a problem may hide a pod.", func(s Status) bool { return !s.whole() }),
+		metrics.By("class", Status.classes,
+			metrics.Gauge("tributary_sources_problems", "Present problems of a class.", metrics.Itself[int])),
+		metrics.Gauge("tributary_sources_pods", "Pods in the newest state.", func(s Status) int { return s.Pods }),
+		metrics.Gauge("tributary_sources_skipped_files", "Files that are ignored for their names.", func(s Status) int { return s.Skipped }),
+		metrics.Gauge("tributary_sources_last_contact_timestamp_seconds", "When the file, URL or server was last read or heard.", func(s Status) time.Time { return s.LastContact }),
+		metrics.Gauge("tributary_sources_last_set_timestamp_seconds", "When the source last set a state.", func(s Status) time.Time { return s.LastSet }),
+		metrics.Gauge("tributary_sources_reader_pending_states", "States that the reader of updates has not read whole.", func(s Status) int { return s.Pending }),
+		metrics.Gauge("tributary_sources_reader_lag_seconds", "How long the oldest of these states has waited.", func(s Status) time.Duration { return s.Lag }),
+		metrics.Counter("tributary_sources_errors_total", "Faults of the source.", func(s Status) int { return s.Errors }),
+		metrics.By("op", Status.updates,
+			metrics.Counter("tributary_sources_updates_total", "Updates that have been read, by operation.", metrics.Itself[int])),
+	)
 )
+
+// classes counts the problems of each class.
+func (s Status) classes() map[string]int {
+	classes := map[string]int{}
+	for _, problem := range s.Problems {
+		classes[classOf(problem)]++
+	}
+	return classes
+}
+
+// updates has a count for each operation, those that never were too.
+func (s Status) updates() map[string]int {
+	counts := map[string]int{}
+	for _, op := range operations {
+		counts[string(op)] = s.Updates[op]
+	}
+	return counts
+}
 
 // Samples implements [metrics.Reporter]: the numbers of all sources, and of the reflectors behind
 // API servers. name stands for s; the name of a reflector is name, a slash and that of its source.
 // Sources of one name are shown as one, which is as well as the worst of them.
 func (s *Sources) Samples(name string) iter.Seq[metrics.Sample] {
-	return func(yield func(metrics.Sample) bool) {
-		done := false
-		select {
-		case <-s.synced:
-			done = true
-		default:
-		}
-		if !yield(syncedAll.Of(metrics.Truth(done), name)) {
-			return
-		}
-		for _, status := range joined(s.Status()) {
-			for sample := range status.Samples(name) {
-				if !yield(sample) {
-					return
-				}
-			}
-		}
+	done := false
+	select {
+	case <-s.synced:
+		done = true
+	default:
 	}
+	all := ofAll(done, name)
+	for _, status := range joined(s.Status()) {
+		all = slices.AppendSeq(all, status.Samples(name))
+	}
+	return slices.Values(all)
 }
 
 // Follow implements [metrics.Follower]: the changes of each source's newest state, read from
@@ -71,35 +85,11 @@ func (s *Sources) Follow(name string) (changes func() iter.Seq[metrics.Change]) 
 // Samples implements [metrics.Reporter] for one source; name stands for its [Sources]. Times are
 // seconds since 1970, and left out if they are zero.
 func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
-	late := s.StaleAfter > 0 && time.Since(s.LastContact) > s.StaleAfter
-	samples := []metrics.Sample{
-		seen.Of(metrics.Truth(s.Seen), name, s.Source),
-		optional.Of(metrics.Truth(s.Optional), name, s.Source),
-		restored.Of(metrics.Truth(s.Restored), name, s.Source),
-		stale.Of(metrics.Truth(late), name, s.Source),
-		incomplete.Of(metrics.Truth(!s.whole()), name, s.Source),
-		pods.Of(float64(s.Pods), name, s.Source),
-		skipped.Of(float64(s.Skipped), name, s.Source),
-		pending.Of(float64(s.Pending), name, s.Source),
-		lagSeconds.Of(s.Lag.Seconds(), name, s.Source),
-		faults.Of(float64(s.Errors), name, s.Source),
-	}
-	for _, op := range operations {
-		samples = append(samples, updates.Of(float64(s.Updates[op]), name, s.Source, string(op)))
-	}
-	classes := map[string]int{}
-	for _, problem := range s.Problems {
-		classes[classOf(problem)]++
-	}
-	for class, n := range classes {
-		samples = append(samples, problems.Of(float64(n), name, s.Source, class))
-	}
-	samples = lastContact.AppendTime(samples, s.LastContact, name, s.Source)
-	samples = lastSet.AppendTime(samples, s.LastSet, name, s.Source)
+	all := table(s, name, s.Source)
 	if s.Reflector != nil {
-		samples = slices.AppendSeq(samples, s.Reflector.Samples(name+"/"+s.Source))
+		all = slices.AppendSeq(all, s.Reflector.Samples(name+"/"+s.Source))
 	}
-	return slices.Values(samples)
+	return slices.Values(all)
 }
 
 // whole reports whether no problem hides a pod.

@@ -1,12 +1,9 @@
 package watchcache
 
 import (
-	"iter"
 	"strconv"
 	"sync/atomic"
 	"time"
-
-	"github.com/tributary-go/tributary/metrics"
 )
 
 // stage is a part of a change's way through the cache.
@@ -81,35 +78,35 @@ func (w *Watcher[T]) askAgain() {
 	}
 }
 
-var (
-	lagTotal = ours.Counter("delivery_lag_seconds_sum",
-		"Time of measured changes in a stage: store, from the write to the window; take, until a watcher has it; write, until the watcher is asked for more.",
-		"group", "resource", "stage")
-	laggedTotal = ours.Counter("delivery_lag_seconds_count",
-		"Measurements in a stage: one write in 64, and its deliveries.", "group", "resource", "stage")
-	lagBucket = ours.Counter("delivery_lag_seconds_bucket",
-		"Measurements in a stage of this many seconds at most.", "group", "resource", "stage", "le")
-)
+// counted is a lag at one moment: its sum, and how many measurements each bound and those before
+// it have.
+type counted struct {
+	sum  time.Duration
+	upTo [len(lagBounds) + 1]uint64
+}
 
-// lagSamples are a histogram per stage.
-func (s *stats) lagSamples(labels []string) iter.Seq[metrics.Sample] {
-	return func(yield func(metrics.Sample) bool) {
-		for of := range stages {
-			l, labels := &s.lags[of], append(labels[:len(labels):len(labels)], of.String())
-			count := uint64(0)
-			for i := range l.counts {
-				count += l.counts[i].Load()
-				bound := "+Inf"
-				if i < len(lagBounds) {
-					bound = strconv.FormatFloat(lagBounds[i].Seconds(), 'g', -1, 64)
-				}
-				if !yield(lagBucket.Of(float64(count), append(labels[:len(labels):len(labels)], bound)...)) {
-					return
-				}
-			}
-			if !yield(laggedTotal.Of(float64(count), labels...)) || !yield(lagTotal.Of(time.Duration(l.sum.Load()).Seconds(), labels...)) {
-				return
-			}
+// lagsByStage has the lag of each stage now.
+func (s *stats) lagsByStage() map[string]counted {
+	all := map[string]counted{}
+	for of := range stages {
+		c := counted{sum: time.Duration(s.lags[of].sum.Load())}
+		n := uint64(0)
+		for i := range c.upTo {
+			n += s.lags[of].counts[i].Load()
+			c.upTo[i] = n
 		}
+		all[of.String()] = c
 	}
+	return all
+}
+
+func (c counted) count() uint64 { return c.upTo[len(lagBounds)] }
+
+// buckets are the counts by the bound in seconds.
+func (c counted) buckets() map[string]uint64 {
+	all := map[string]uint64{"+Inf": c.count()}
+	for i, bound := range lagBounds {
+		all[strconv.FormatFloat(bound.Seconds(), 'g', -1, 64)] = c.upTo[i]
+	}
+	return all
 }

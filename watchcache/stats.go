@@ -66,18 +66,23 @@ func (w *Watcher[T]) whyLost() cause {
 	return c.window.lostBy
 }
 
-// cutSamples are a sample for each cause, and their sum as the API server has it.
-func (s *stats) cutSamples(labels []string) []metrics.Sample {
-	var all []metrics.Sample
-	slow := uint64(0)
+// cuts are how many watchers were cut, by cause.
+func (s *stats) cuts() map[string]uint64 {
+	counts := map[string]uint64{}
 	for why := range causes {
-		n := s.cut[why].Load()
-		if why.isTooSlow() {
-			slow += n
-		}
-		all = append(all, cutTotal.Of(float64(n), append(labels[:3:3], why.String())...))
+		counts[why.String()] = s.cut[why].Load()
 	}
-	return append(all, slowTotal.Of(float64(slow), labels...))
+	return counts
+}
+
+// tooSlow is how many watchers the API server would count as terminated.
+func (s *stats) tooSlow() (n uint64) {
+	for why := range causes {
+		if why.isTooSlow() {
+			n += s.cut[why].Load()
+		}
+	}
+	return n
 }
 
 // capacity is how many changes of the present mean weight the window can hold.
@@ -103,32 +108,52 @@ func (s *stats) proved(err error) {
 	}
 }
 
-// The names are the API server's where the number means the same. Each has a first label for the
-// reporter.
-var (
-	theirs   = metrics.Family{Prefix: "apiserver_", Label: "server"}
-	capacity = metrics.Family{Prefix: "watch_cache_", Label: "server"}.Gauge("capacity",
-		"How many events of their present mean size the watch cache may hold.", "group", "resource")
-	ours = metrics.Family{Prefix: "tributary_watch_cache_", Label: "server"}
+// numbers are what a cache reports.
+type numbers struct {
+	*stats
+	version, filled           uint64
+	objects, events, capacity int
+	bytes, encodings          int64
+}
 
-	versionGauge    = theirs.Gauge("watch_cache_resource_version", "The version up to which the watch cache is complete.", "group", "resource")
-	receivedTotal   = theirs.Counter("watch_cache_events_received_total", "Changes that came into the watch cache.", "group", "resource")
-	dispatchedTotal = theirs.Counter("watch_cache_events_dispatched_total", "Changes whose watchers have been woken: all that were received, since a write does both.", "group", "resource")
-	initialTotal    = theirs.Counter("init_events_total", "Initial events of watches.", "group", "resource")
-	filledTotal     = theirs.Counter("watch_cache_initializations_total", "Lists that replaced the whole content.", "group", "resource")
-	slowTotal       = theirs.Counter("terminated_watchers_total", "Watchers that were cut because they read too slowly.", "group", "resource")
-	listTotal       = theirs.Counter("cache_list_total", "LIST requests answered.", "group", "resource")
-	fetchedTotal    = theirs.Counter("cache_list_fetched_objects_total", "Objects looked at for LIST requests.", "group", "resource")
-	returnedTotal   = theirs.Counter("cache_list_returned_objects_total", "Objects returned for LIST requests.", "group", "resource")
-	consistent      = theirs.Counter("watch_cache_consistent_read_total", "Reads that waited for a proof that the copy is fresh.", "group", "resource", "success")
-	readsWaited     = theirs.Counter("watch_cache_read_wait_seconds_count", "Reads that waited for a version.", "group", "resource")
-	readWait        = theirs.Counter("watch_cache_read_wait_seconds_sum", "How long reads waited for a version.", "group", "resource")
-	objectsGauge    = ours.Gauge("objects", "Objects held.", "group", "resource")
-	watchersGauge   = ours.Gauge("watchers", "Open watches.", "group", "resource")
-	eventsGauge     = ours.Gauge("events", "Events that the watch cache holds.", "group", "resource")
-	bytesGauge      = ours.Gauge("bytes", "Estimated bytes of old versions of objects that the watch cache holds.", "group", "resource")
-	encodingsGauge  = ours.Gauge("encoding_bytes", "Bytes of encoded events that the watch cache holds.", "group", "resource")
-	cutTotal        = ours.Counter("cut_watchers_total", "Watchers that were cut, by cause.", "group", "resource", "cause")
+// reads are how many reads were proven fresh, and how many not.
+func (n numbers) reads() map[string]uint64 {
+	return map[string]uint64{"true": n.proven.Load(), "false": n.unproven.Load()}
+}
+
+// The names are the API server's where the number means the same.
+var table = metrics.NewTable([]string{"server", "group", "resource"},
+	metrics.Gauge("watch_cache_capacity", "How many events of their present mean size the watch cache may hold.", func(n numbers) int { return n.capacity }),
+	metrics.Gauge("apiserver_watch_cache_resource_version", "The version up to which the watch cache is complete.", func(n numbers) uint64 { return n.version }),
+	metrics.Counter("apiserver_watch_cache_events_received_total", "Changes that came into the watch cache.", func(n numbers) uint64 { return n.received.Load() }),
+	metrics.Counter("apiserver_watch_cache_events_dispatched_total", "Changes whose watchers have been woken: all that were received, since a write does both.",
+		func(n numbers) uint64 { return n.received.Load() }),
+	metrics.Counter("apiserver_init_events_total", "Initial events of watches.", func(n numbers) uint64 { return n.initial.Load() }),
+	metrics.Counter("apiserver_watch_cache_initializations_total", "Lists that replaced the whole content.", func(n numbers) uint64 { return n.filled }),
+	metrics.Counter("apiserver_terminated_watchers_total", "Watchers that were cut because they read too slowly.", numbers.tooSlow),
+	metrics.Counter("apiserver_cache_list_total", "LIST requests answered.", func(n numbers) uint64 { return n.lists.Load() }),
+	metrics.Counter("apiserver_cache_list_fetched_objects_total", "Objects looked at for LIST requests.", func(n numbers) uint64 { return n.fetched.Load() }),
+	metrics.Counter("apiserver_cache_list_returned_objects_total", "Objects returned for LIST requests.", func(n numbers) uint64 { return n.returned.Load() }),
+	metrics.By("success", numbers.reads,
+		metrics.Counter("apiserver_watch_cache_consistent_read_total", "Reads that waited for a proof that the copy is fresh.", metrics.Itself[uint64])),
+	metrics.Counter("apiserver_watch_cache_read_wait_seconds_count", "Reads that waited for a version.", func(n numbers) int64 { return n.readsWaited.Load() }),
+	metrics.Counter("apiserver_watch_cache_read_wait_seconds_sum", "How long reads waited for a version.", func(n numbers) time.Duration { return time.Duration(n.waited.Load()) }),
+	metrics.Gauge("tributary_watch_cache_objects", "Objects held.", func(n numbers) int { return n.objects }),
+	metrics.Gauge("tributary_watch_cache_watchers", "Open watches.", func(n numbers) int64 { return n.watchers.Load() }),
+	metrics.Gauge("tributary_watch_cache_events", "Events that the watch cache holds.", func(n numbers) int { return n.events }),
+	metrics.Gauge("tributary_watch_cache_bytes", "Estimated bytes of old versions of objects that the watch cache holds.", func(n numbers) int64 { return n.bytes }),
+	metrics.Gauge("tributary_watch_cache_encoding_bytes", "Bytes of encoded events that the watch cache holds.", func(n numbers) int64 { return n.encodings }),
+	metrics.By("cause", numbers.cuts,
+		metrics.Counter("tributary_watch_cache_cut_watchers_total", "Watchers that were cut, by cause.", metrics.Itself[uint64])),
+	metrics.By("stage", numbers.lagsByStage,
+		metrics.Counter("tributary_watch_cache_delivery_lag_seconds_sum",
+			"Time of measured changes in a stage: store, from the write to the window; take, until a watcher has it; write, until the watcher is asked for more.",
+			func(c counted) time.Duration { return c.sum }),
+		metrics.Counter("tributary_watch_cache_delivery_lag_seconds_count", "Measurements in a stage: one write in 64, and its deliveries.", counted.count),
+		metrics.By("le", counted.buckets,
+			metrics.Counter("tributary_watch_cache_delivery_lag_seconds_bucket", "Measurements in a stage of this many seconds at most.",
+				metrics.Itself[uint64])),
+	),
 )
 
 // Follow implements [metrics.Follower]. The copy's name is the server's, a slash and the resource.
@@ -138,32 +163,11 @@ func (c *Cache[T]) Follow(name string) (changes func() iter.Seq[metrics.Change])
 
 // Samples implements [metrics.Reporter]. The name stands for the server.
 func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
-	labels := []string{name, c.resource.Group, c.resource.Plural}
-	with := func(more string) []string { return append(labels[:3:3], more) }
-	seconds := func(nanoseconds *atomic.Int64) float64 { return time.Duration(nanoseconds.Load()).Seconds() }
-	count := func(n *atomic.Uint64) float64 { return float64(n.Load()) }
+	n := numbers{
+		stats: &c.stats, version: c.current(), filled: c.lists.Load(), objects: c.Snapshot().Len(), encodings: c.encodings.held(),
+	}
 	c.mu.RLock()
-	events, bytes, most := c.window.Len(), c.window.bytes, c.window.capacity()
+	n.events, n.bytes, n.capacity = c.window.Len(), c.window.bytes, c.window.capacity()
 	c.mu.RUnlock()
-	s := &c.stats
-	return slices.Values(slices.AppendSeq([]metrics.Sample{
-		capacity.Of(float64(most), labels...),
-		versionGauge.Of(float64(c.current()), labels...),
-		receivedTotal.Of(count(&s.received), labels...),
-		dispatchedTotal.Of(count(&s.received), labels...),
-		initialTotal.Of(count(&s.initial), labels...),
-		filledTotal.Of(count(&c.lists), labels...),
-		listTotal.Of(count(&s.lists), labels...),
-		fetchedTotal.Of(count(&s.fetched), labels...),
-		returnedTotal.Of(count(&s.returned), labels...),
-		consistent.Of(count(&s.proven), with("true")...),
-		consistent.Of(count(&s.unproven), with("false")...),
-		readsWaited.Of(float64(s.readsWaited.Load()), labels...),
-		readWait.Of(seconds(&s.waited), labels...),
-		objectsGauge.Of(float64(c.Snapshot().Len()), labels...),
-		watchersGauge.Of(float64(s.watchers.Load()), labels...),
-		eventsGauge.Of(float64(events), labels...),
-		bytesGauge.Of(float64(bytes), labels...),
-		encodingsGauge.Of(float64(c.encodings.held()), labels...),
-	}, slices.Values(append(s.cutSamples(labels), slices.Collect(s.lagSamples(labels))...))))
+	return slices.Values(table(n, name, c.resource.Group, c.resource.Plural))
 }

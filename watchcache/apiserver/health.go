@@ -173,27 +173,23 @@ func (e *resourceEndpoint[T]) warnIfStale(c call) {
 	}
 }
 
-var (
-	family = metrics.Family{Prefix: "tributary_apiserver_", Label: "server"}
-
-	ready      = family.Gauge("ready", "1 once the cache of a resource has been filled.", "group", "resource")
-	stale      = family.Gauge("stale", "1 while the cache of a resource may be behind its upstream.", "group", "resource")
-	failing    = family.Gauge("failing", "1 while the follower of a resource has an error; the class says what.", "group", "resource", "class")
-	staleSince = family.Gauge("stale_since_timestamp_seconds", "When a stale cache was last known to be fresh.", "group", "resource")
+var table = metrics.NewTable([]string{"server", "group", "resource"},
+	metrics.Gauge("tributary_apiserver_ready", "1 once the cache of a resource has been filled.", func(h Health) bool { return h.Ready }),
+	metrics.Gauge("tributary_apiserver_stale", "1 while the cache of a resource may be behind its upstream.", func(h Health) bool { return h.Stale }),
+	metrics.When(func(h Health) bool { return h.Err != nil },
+		metrics.By("class", func(h Health) map[string]bool { return map[string]bool{string(h.Class): true} },
+			metrics.Gauge("tributary_apiserver_failing", "1 while the follower of a resource has an error; the class says what.", metrics.Itself[bool]))),
+	metrics.Gauge("tributary_apiserver_stale_since_timestamp_seconds", "When a stale cache was last known to be fresh.", func(h Health) time.Time { return h.Since }),
 )
 
 // Samples implements [metrics.Reporter]: the health of each collection, and the numbers of its
 // cache. The name stands for the server.
 func (s *Server) Samples(name string) iter.Seq[metrics.Sample] {
-	return func(yield func(metrics.Sample) bool) {
-		for _, e := range s.endpoints() {
-			for sample := range e.samples(name) {
-				if !yield(sample) {
-					return
-				}
-			}
-		}
+	var all []metrics.Sample
+	for _, e := range s.endpoints() {
+		all = slices.AppendSeq(all, e.samples(name))
 	}
+	return slices.Values(all)
 }
 
 // Causes implements [metrics.Explainer]: the errors of the followers that [FilledBy] named. The
@@ -223,13 +219,5 @@ func (e *resourceEndpoint[T]) follow(name string) following.Changes { return e.c
 
 func (e *resourceEndpoint[T]) samples(name string) iter.Seq[metrics.Sample] {
 	h := e.health()
-	labels := []string{name, h.Resource.Group, h.Resource.Resource}
-	samples := []metrics.Sample{
-		ready.Of(metrics.Truth(h.Ready), labels...), stale.Of(metrics.Truth(h.Stale), labels...),
-	}
-	samples = staleSince.AppendTime(samples, h.Since, labels...)
-	if h.Err != nil {
-		samples = append(samples, failing.Of(1, append(labels, string(h.Class))...))
-	}
-	return slices.Values(slices.AppendSeq(samples, e.cache.Samples(name)))
+	return slices.Values(slices.AppendSeq(table(h, name, h.Resource.Group, h.Resource.Resource), e.cache.Samples(name)))
 }
