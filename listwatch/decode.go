@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"strings"
+	"sync"
 	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +23,24 @@ import (
 // frames arrive. A process has few lists, and as many watches as reflectors.
 const (
 	maxObject   = 32 << 20 // an API server accepts no object over 3 MiB
+	maxAhead    = 256 << 10
 	watchBuffer = 4 << 10
 )
+
+// largeReaders read ahead. The number in use is that of lists, and of watches with something to
+// read.
+var largeReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, maxAhead) }}
+
+func largeReader(from io.Reader) *bufio.Reader {
+	r := largeReaders.Get().(*bufio.Reader)
+	r.Reset(from)
+	return r
+}
+
+func putLargeReader(r *bufio.Reader) {
+	r.Reset(nil)
+	largeReaders.Put(r)
+}
 
 // decoder turns the bytes of a stream into objects. Only an [encoding] knows the bytes' format. It
 // is safe for concurrent use.
@@ -169,7 +186,7 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 	}
 	defer frames.close()
 	decode := func(f frame[T]) (Event[T], error) { return d.event(e, f) }
-	events := round[frame[T], Event[T]]{decode: decode, known: d.heldEvent, yield: func(event Event[T], err error) error {
+	events := newPipeline(neighbours, decode, func(event Event[T], err error) error {
 		if err != nil && !isUnusable(err) {
 			return err
 		}
@@ -177,7 +194,8 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 			return errStopped
 		}
 		return nil
-	}}
+	})
+	defer events.stop()
 	for {
 		f, err := frames.next()
 		if err != nil { // of a frame that has arrived whole, perhaps, after others that wait
@@ -186,7 +204,19 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 		if d.holds(f) {
 			f.held = d.held.find(f.identity)
 		}
-		if err := events.take(f, frames.waits()); err != nil {
+		more := frames.waits()
+		switch event, held := d.heldEvent(f); {
+		case held:
+			err = events.known(event)
+		case more:
+			err = events.put(f)
+		default:
+			err = events.now(f)
+		}
+		if err == nil && !more {
+			err = events.end()
+		}
+		if err != nil {
 			return err
 		}
 	}

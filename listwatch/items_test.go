@@ -105,6 +105,27 @@ func TestBatchesInFlightAreBounded(t *testing.T) {
 	require.Greater(t, most*each, batchBytes, "the first batch has held the others up")
 }
 
+// A batch of many small items is full by their number, and none has the bytes of another.
+func TestSmallItemsFillBatches(t *testing.T) {
+	manyCores(t)
+	var got []string
+	l := gatedItems(func(string) {}, func(p *corev1.Pod, err error) bool {
+		require.NoError(t, err)
+		got = append(got, p.Name)
+		return true
+	})
+	defer l.stop()
+	const count = 40 * batchItems
+	for i := range count {
+		require.NoError(t, l.take(numbered(i, 1), schema.GroupVersionKind{}))
+	}
+	require.NoError(t, l.end())
+	require.Len(t, got, count)
+	for i, name := range got {
+		require.Equal(t, fmt.Sprint(i), name)
+	}
+}
+
 func TestNothingOfAListBehindAnErrorIsDelivered(t *testing.T) {
 	manyCores(t)
 	var got []string

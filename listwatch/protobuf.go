@@ -356,6 +356,18 @@ func spare(buffer []byte) []byte {
 	return buffer[:0]
 }
 
+// part reads size bytes, which stay valid until r must fill its buffer. into takes a value that is
+// too large for r.
+func part(r *bufio.Reader, into *[]byte, size int) (data []byte, err error) {
+	if size > r.Size() {
+		*into, err = readInto(r, *into, size)
+		return *into, err
+	}
+	data, err = r.Peek(size)
+	_, _ = r.Discard(len(data))
+	return data, unexpected(err)
+}
+
 // readInto reads size bytes into buffer, which it grows in steps: a false length costs no memory.
 func readInto(r io.Reader, buffer []byte, size int) ([]byte, error) {
 	const step = 1 << 20

@@ -40,9 +40,9 @@ func randomJSONWatch(t *testing.T, random *rand.Rand, n int) []byte {
 		}
 		switch random.Intn(60) {
 		case 0:
-			pod = somePod(i, maxRound+random.Intn(1000)) // too large for every reader
+			pod = somePod(i, maxAhead+random.Intn(1000)) // too large for every reader
 		case 1:
-			pod = somePod(i, maxRound-1200+random.Intn(1200)) // about as large as a reader
+			pod = somePod(i, maxAhead-1200+random.Intn(1200)) // about as large as a reader
 		}
 		text := jsonEvent(t, kind, pod)
 		object := jsonText(t, pod)
@@ -86,7 +86,7 @@ func randomJSONList(t *testing.T, random *rand.Rand, n int) []byte {
 		case 1:
 			items[i] = "7"
 		case 2:
-			items[i] = jsonText(t, somePod(i, maxRound+random.Intn(1000)))
+			items[i] = jsonText(t, somePod(i, maxAhead+random.Intn(1000)))
 		case 3:
 			items[i] += "\n "
 		}

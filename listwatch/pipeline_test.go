@@ -25,7 +25,7 @@ import (
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
-// manyCores lets several goroutines decode rounds on any machine.
+// manyCores lets several goroutines decode on any machine.
 func manyCores(t *testing.T) {
 	before := runtime.GOMAXPROCS(maxDecode)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
@@ -96,7 +96,7 @@ func randomWatch(t *testing.T, random *rand.Rand, n int) []byte {
 			body = append(body, frameOf(string(kind), []byte("no envelope"))...)
 		case 5:
 			// Too large for every reader.
-			body = append(body, podFrame(t, kind, somePod(i, maxRound+random.Intn(1000)))...)
+			body = append(body, podFrame(t, kind, somePod(i, maxAhead+random.Intn(1000)))...)
 		case 6:
 			if random.Intn(4) == 0 {
 				status := marshalled(t, &metav1.Status{Status: "Failure", Code: 410, Reason: metav1.StatusReasonExpired})
@@ -127,7 +127,7 @@ func randomList(t *testing.T, random *rand.Rand, n int) []byte {
 		case 2:
 			data = nil
 		case 3:
-			data = marshalled(t, somePod(i, maxRound+random.Intn(1000)))
+			data = marshalled(t, somePod(i, maxAhead+random.Intn(1000)))
 		case 4:
 			if random.Intn(4) == 0 {
 				message = append(message, wire.ListItems<<3) // another wire type
@@ -214,82 +214,83 @@ func requireSameInPieces(t *testing.T, random *rand.Rand, watched, listed []byte
 	}
 }
 
-// byTwos is a round whose decoding blocks until two objects are being decoded.
-func byTwos(yield func(int, error) error) *round[int, int] {
+// byTwos is a pipeline whose decoding blocks until two pieces are being decoded.
+func byTwos(deliver func(int, error) error) *pipeline[int, int] {
 	var mu sync.Mutex
 	met := sync.NewCond(&mu)
 	inside := 0
-	return &round[int, int]{
-		known: func(i int) (int, bool) { return -i, i%100 == 99 },
-		yield: yield,
-		decode: func(i int) (int, error) {
-			if i >= 2*neighbours { // any goroutine may decode the earlier ones, alone or not
-				return i, nil
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			inside++
-			met.Broadcast()
-			for i%neighbours == 0 && inside < 2 {
-				met.Wait()
-			}
+	return newPipeline(neighbours, func(i int) (int, error) {
+		if i >= 2*neighbours { // any goroutine may decode the earlier ones, alone or not
 			return i, nil
-		},
-	}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		inside++
+		met.Broadcast()
+		for i%neighbours == 0 && inside < 2 {
+			met.Wait()
+		}
+		return i, nil
+	}, deliver)
 }
 
-func TestRoundsAreDecodedTogetherAndHandedOnInOrder(t *testing.T) {
+func TestPiecesAreDecodedTogetherAndDeliveredInOrder(t *testing.T) {
 	manyCores(t)
-	synctest.Test(t, func(t *testing.T) { // a round decoded by one goroutine would be a deadlock
+	synctest.Test(t, func(t *testing.T) { // one goroutine alone would be a deadlock
 		var got []int
-		r := byTwos(func(i int, err error) error { got = append(got, i); return err })
+		p := byTwos(func(i int, err error) error { got = append(got, i); return err })
+		defer p.stop()
 		for i := range 20 {
-			require.NoError(t, r.take(i, i != 19))
-			require.Equal(t, i == 19, len(got) > 0)
+			require.NoError(t, p.put(i))
 		}
-		require.NoError(t, r.take(98, true))
-		require.NoError(t, r.take(99, true)) // known, so it ends the round
-		require.Equal(t, []int{98, -99}, got[20:])
+		require.NoError(t, p.known(-20))
+		require.NoError(t, p.now(21))
 		for i := range 20 {
 			require.Equal(t, i, got[i])
 		}
+		require.Equal(t, []int{-20, 21}, got[20:])
+		require.NoError(t, p.known(-22), "nothing is before it")
+		require.Equal(t, -22, got[22])
 	})
 }
 
 // A quiet watch does not keep the room of a burst.
-func TestARoundOfSmallFramesIsBounded(t *testing.T) {
-	got := 0
-	r := round[int, int]{
-		decode: func(i int) (int, error) { return i, nil },
-		known:  func(int) (int, bool) { return 0, false },
-		yield: func(i int, _ error) error {
+func TestThePiecesInFlightAreBounded(t *testing.T) {
+	for _, cores := range []int{1, maxDecode} {
+		before := runtime.GOMAXPROCS(cores)
+		t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+		got := 0
+		p := newPipeline(neighbours, func(i int) (int, error) { return i, nil }, func(i int, _ error) error {
 			require.Equal(t, got, i)
 			got++
 			return nil
-		},
+		})
+		for i := range 1000 {
+			require.NoError(t, p.put(i))
+		}
+		require.NoError(t, p.end())
+		require.Equal(t, 1000, got)
+		require.LessOrEqual(t, len(p.spare), maxBatches)
+		p.stop()
 	}
-	for i := range 1000 {
-		require.NoError(t, r.take(i, i < 999))
-	}
-	require.Equal(t, 1000, got)
-	require.Less(t, cap(r.waits), 2*maxWaits)
 }
 
-func TestNothingBehindAnErrorIsHandedOn(t *testing.T) {
+func TestNothingBehindAnErrorIsDelivered(t *testing.T) {
 	manyCores(t)
 	stop := errors.New("stop")
 	var got []int
-	r := byTwos(func(i int, _ error) error {
+	p := byTwos(func(i int, _ error) error {
 		got = append(got, i)
 		if i == 5 {
 			return stop
 		}
 		return nil
 	})
-	for i := range 12 {
-		require.NoError(t, r.take(i, true))
+	defer p.stop()
+	for i := range 8 {
+		require.NoError(t, p.put(i))
 	}
-	require.ErrorIs(t, r.take(12, false), stop)
+	require.ErrorIs(t, p.now(8), stop)
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5}, got)
 }
 
@@ -305,7 +306,7 @@ func TestEventThatComesAloneIsHandedOnAtOnce(t *testing.T) {
 // in several ways. A frame is complete with its decisive bytes.
 func requireHandedOnAtOnce(t *testing.T, cuts int, frameOf func(*corev1.Pod) (frame []byte, decisive int)) {
 	t.Helper()
-	for _, size := range []int{10, 2 * watchBuffer, 2 * maxRound} {
+	for _, size := range []int{10, 2 * watchBuffer, 2 * maxAhead} {
 		first, _ := frameOf(somePod(1, size))
 		second, decisive := frameOf(somePod(2, size))
 		from, to := io.Pipe()
@@ -347,7 +348,7 @@ func TestLargeReaderIsGivenBack(t *testing.T) {
 	require.Same(t, own, frames.r)
 }
 
-func TestWhatIsHeldKeepsItsPlaceInARound(t *testing.T) {
+func TestWhatIsHeldKeepsItsPlace(t *testing.T) {
 	manyCores(t)
 	var message, stream []byte
 	held := map[string]*corev1.Pod{}
