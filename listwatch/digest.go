@@ -37,7 +37,8 @@ type digests struct {
 }
 
 // checkedPerList is the approximate number of held objects to compare in each list, whatever their
-// digests say. To compare all of 50,000 would double the cost of a relist.
+// digests say. To compare all of 10,000 pods, as the memo compares all its values, takes 1.8 times
+// the CPU of a relist in protobuf, and 3.0 times in JSON.
 const checkedPerList = 1024
 
 // encodesTo reports whether an object's encoding is data. Encoding is several times as fast as
@@ -72,7 +73,8 @@ func (d *digests) begin() {
 }
 
 // due reports whether this list compares the object. The turn follows from the UID alone, so every
-// object has one.
+// object has one. The memo's doubt does not reach an object whose bytes are known, since nothing of
+// it is decoded: without turns, TestAWriteIntoAHeldObjectIsHealed fails.
 func (d *digests) due(entry uint64) bool {
 	turns := d.turns.Load()
 	return turns > 0 && uint32(entry)%turns == d.rounds.Load()%turns
