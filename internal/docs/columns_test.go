@@ -50,6 +50,7 @@ func width(line string) int {
 // TestProseIsWrapped: no line of prose in a page has more than 100 columns. Tables, code and
 // addresses may.
 func TestProseIsWrapped(t *testing.T) {
+	atRoot(t)
 	for path := range files(t, ".md") {
 		page, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -72,6 +73,7 @@ func TestProseIsWrapped(t *testing.T) {
 // TestCommentsAreWrapped: in the folders of wrapped, no line of a Go comment has more than 100
 // columns. Tables and code in comments, addresses and directives may.
 func TestCommentsAreWrapped(t *testing.T) {
+	atRoot(t)
 	found := map[string][]string{}
 	for path := range files(t, ".go") {
 		source, err := os.ReadFile(path)

@@ -13,6 +13,7 @@ import (
 
 // TestDocsNameRealTests: each test and each transcript that a page gives as its proof exists.
 func TestDocsNameRealTests(t *testing.T) {
+	atRoot(t)
 	tests := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+|Benchmark\w+)\(`)
 	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {

@@ -20,6 +20,7 @@ import (
 // TestFAQKnowsEveryClass: the FAQ's table has one row for each constant of reflector.Class, and no
 // other.
 func TestFAQKnowsEveryClass(t *testing.T) {
+	atRoot(t)
 	classes := map[string]bool{}
 	for path := range files(t, ".go") {
 		if !strings.HasPrefix(path, "reflector/") || strings.HasSuffix(path, "_test.go") {
@@ -52,6 +53,7 @@ func TestFAQKnowsEveryClass(t *testing.T) {
 // TestFAQManifests: the FAQ's manifests can be read strictly, and each binding names a role and an
 // account among them.
 func TestFAQManifests(t *testing.T) {
+	atRoot(t)
 	accounts, roles, bindings := map[string]bool{}, map[string]bool{}, 0
 	for _, block := range blocks(t) {
 		if !strings.HasPrefix(block, "apiVersion:") {
@@ -102,6 +104,7 @@ func TestFAQManifests(t *testing.T) {
 
 // TestFAQAlerts: the rules have Prometheus' form, and use metrics, labels and classes that exist.
 func TestFAQAlerts(t *testing.T) {
+	atRoot(t)
 	source, err := os.ReadFile("prom/doc.go")
 	require.NoError(t, err)
 	labels := map[string][]string{}

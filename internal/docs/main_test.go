@@ -3,31 +3,25 @@
 package docs_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
-// TestMain runs the tests in the root of the module, from which all their paths are.
-func TestMain(m *testing.M) {
-	if err := toRoot(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
-
-func toRoot() error {
+// atRoot lets a test use paths from the root of the module. In TestMain, go test would not see the
+// change of folder: it would take a result from its cache although a page has changed.
+func atRoot(t *testing.T) {
+	t.Helper()
 	folder, err := os.Getwd()
-	for err == nil {
-		if _, missing := os.Stat(filepath.Join(folder, "go.mod")); missing == nil {
-			return os.Chdir(folder)
+	require.NoError(t, err)
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			t.Chdir(folder)
+			return
 		}
-		if folder == filepath.Dir(folder) {
-			return fmt.Errorf("no go.mod above this package")
-		}
+		require.NotEqual(t, filepath.Dir(folder), folder, "no go.mod above this package")
 		folder = filepath.Dir(folder)
 	}
-	return err
 }

@@ -29,6 +29,7 @@ import (
 // TestReadmeShowsWholePrograms: each Go block of the README is a file below examples/readme, to the
 // letter.
 func TestReadmeShowsWholePrograms(t *testing.T) {
+	atRoot(t)
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	var files []string
@@ -53,6 +54,7 @@ func TestReadmeShowsWholePrograms(t *testing.T) {
 // TestReadmeProgramsRun builds the commands of the README and runs them against an API server
 // with two pods.
 func TestReadmeProgramsRun(t *testing.T) {
+	atRoot(t)
 	api, err := apiserver.NewServer()
 	require.NoError(t, err)
 	sets := apiserver.Serve(api, watchcache.Resource[*appsv1.ReplicaSet]{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet"})

@@ -14,6 +14,7 @@ import (
 // TestAnotherKindIsSmall builds programs with informers of one kind and of five. The kinds share
 // the generic code, so that another kind adds its types and tables (0.2 MB) and no copy (0.7 MB).
 func TestAnotherKindIsSmall(t *testing.T) {
+	atRoot(t)
 	one, five := programSize(t, "Pod"), programSize(t, "Pod", "Node", "Service", "Secret", "ConfigMap")
 	t.Logf("%d bytes with one kind, %d with five", one, five)
 	require.Less(t, (five-one)/4, int64(300_000), "bytes for another kind")

@@ -18,6 +18,7 @@ const maxNames = 30
 // TestSurface: no package exports more names than a reader can take in, and each exported name has
 // a doc comment.
 func TestSurface(t *testing.T) {
+	atRoot(t)
 	packages := 0
 	for folder := range goFolders(t) {
 		if strings.Contains("/"+folder+"/", "/internal/") {
