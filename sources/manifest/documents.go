@@ -80,7 +80,11 @@ func splitDocuments(data []byte) []document {
 				s.content(number)
 			}
 		case isMarker(line, "..."):
-			s.close(data[start:end])
+			last := end
+			if s.next.line == 0 {
+				last = offset // the parser refuses an end marker that nothing stands before
+			}
+			s.close(data[start:last])
 			start, s.next.first = end, number+1
 		default:
 			s.text(line, number)
