@@ -63,7 +63,7 @@ func TestSmoke(t *testing.T) {
 
 	kill()
 	c.Server.Restart()
-	relists := whole(0, 1) // one if the server wrote a lease of its own before its pods' cache began
+	relists := whole(0, 1) // one, if the server has written before its cache of pods began
 	t.Logf("kill -9 and restart: whole after %s", time.Since(killed).Round(time.Millisecond))
 
 	w.advance()
