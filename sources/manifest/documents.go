@@ -67,6 +67,9 @@ func splitDocuments(data []byte) []document {
 	for number := 1; offset < len(data); number++ {
 		end := offset + lineLength(data[offset:])
 		line := bytes.TrimRight(bytes.TrimPrefix(data[offset:end], []byte(byteOrderMark)), "\r\n\u0085\u2028\u2029")
+		if offset == 0 { // a stream may have a mark, and each line one more
+			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+		}
 		switch {
 		case isMarker(line, "---"):
 			if s.begun {
@@ -74,9 +77,9 @@ func splitDocuments(data []byte) []document {
 				start, s.next.first = offset, number
 			}
 			s.begun = true
-			if len(bytes.TrimSpace(line)) == len("---") && start == offset {
+			if len(trim(line)) == len("---") && start == offset {
 				start, s.next.first = end, number+1
-			} else if len(bytes.TrimSpace(line)) > len("---") {
+			} else if len(trim(line)) > len("---") {
 				s.content(number)
 			}
 		case isMarker(line, "..."):
@@ -97,7 +100,7 @@ func splitDocuments(data []byte) []document {
 
 // text looks at a line that is not a marker.
 func (s *splitter) text(line []byte, number int) {
-	line = bytes.TrimSpace(line)
+	line = trim(line)
 	switch {
 	case len(line) == 0, line[0] == '#':
 	case line[0] == '%' && !s.begun: // a directive, which waits for the marker of its document
@@ -126,6 +129,9 @@ func (s *splitter) close(data []byte) {
 	}
 	s.next, s.begun = document{}, false
 }
+
+// trim leaves out what is space in YAML. Other spaces of Unicode are content there.
+func trim(line []byte) []byte { return bytes.Trim(line, " \t") }
 
 func isMarker(line []byte, marker string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(marker))
