@@ -14,7 +14,7 @@ import (
 )
 
 type event struct {
-	Action, Package, ImportPath, Test, Output string
+	Action, Package, Test, Output string
 }
 
 func main() {

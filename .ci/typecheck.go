@@ -1,4 +1,4 @@
-// Command typecheck finds the errors of types in packages, also on another system, without compiling:
+// Command typecheck finds the errors of types, also on another system, without compiling:
 //
 //	go run .ci/typecheck.go windows ./...
 //	go run .ci/typecheck.go linux -test ./... # tests, too
