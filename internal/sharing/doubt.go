@@ -9,8 +9,8 @@ import "reflect"
 // list.
 //
 // The digests of held objects (listwatch) cannot do this. They choose held objects to decode though
-// their bytes are known. What is decoded then must be right, which Doubt sees to; and most values
-// belong to objects that nobody compares. Without Doubt, TestAWriteIntoAHeldObjectIsHealed and
+// their bytes are known, and Doubt makes that decoding right. Most values belong to objects that
+// the digests do not choose. Without Doubt, TestAWriteIntoAHeldObjectIsHealed and
 // TestNoWriteOutlivesARelist fail.
 
 // Doubt makes every value be compared with its bytes before it is handed out again. That costs one

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// node is the head of a branch, a bucket or a list. What it heads follows it in the same object: a
-// slice of its own would be a second object per node and another step on every read. A bucket may
-// have room for more entries than it has. This file alone knows the layout:
+// node is the head of a branch, a bucket or a list. The children or entries follow the head in the
+// same object: a slice would be a second object per node, and another step on every read. A bucket
+// may have room for more entries than it has. This file alone knows the layout:
 //
 //	branch  head, kids             slots != 0
 //	bucket  head, tags, entries    slots == 0, count <= bucketMax; a byte of tag per entry
