@@ -27,7 +27,7 @@ import (
 
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func onNode(obj client.Object) []string { return []string{obj.(*corev1.Pod).Spec.NodeName} }

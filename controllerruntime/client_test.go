@@ -23,8 +23,8 @@ import (
 
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/builtin"
+	"github.com/tributary-go/tributary/server/builtin"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // ownRig is a client that reads its own writes, and a gate that can hold its cache back.

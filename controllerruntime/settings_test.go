@@ -15,7 +15,7 @@ import (
 
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestNamespaces: what a namespace does not set comes from its kind, then from DefaultNamespaces,

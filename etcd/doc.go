@@ -11,7 +11,7 @@
 // [NewFor] reads objects whose Go type is chosen when the program runs. Package backup opens a
 // backup file as if it were an etcd.
 //
-// A [Collection] is written, too: by the rules of watchcache/collection, which are those of an API
+// A [Collection] is written, too: by the rules of server/collection, which are those of an API
 // server. apiserver.ServeCollection serves it to Kubernetes clients, so that it survives its
 // server, and several servers share one truth.
 //

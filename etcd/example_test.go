@@ -15,7 +15,7 @@ import (
 
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // A copy of the pods that an etcd stores, which any number of watchers can follow.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestObjectsExpire: an object goes when its time is over, and watchers of the server are told.

@@ -17,8 +17,8 @@ import (
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/watchcache"
 )
 
 // truth is what etcd's own client is told of a collection: a second account of each change.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tributary-go/tributary/etcd"
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestForgottenVersions: exact versions and pages that the cache has forgotten are read from etcd,

@@ -16,9 +16,9 @@ import (
 
 	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/server/collection"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/collection"
 )
 
 // Collection is a collection that etcd keeps. It is written here by the rules of

@@ -24,9 +24,9 @@ import (
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // serve runs a server on a collection in etcd, and returns a client of it.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/server/apiserver"
 )
 
 func server(t *testing.T) (rest.Interface, func()) {

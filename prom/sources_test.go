@@ -15,8 +15,8 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/watchcache"
 )
 
 // TestSourcesShow: an API server, with its reflector, and two folders of one name, one of which has

@@ -18,9 +18,9 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // TestManyReflectorsShareConnectionsAndStopTogether: a thousand reflectors with one client over

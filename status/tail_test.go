@@ -20,9 +20,9 @@ import (
 
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/status"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // TestTheTailOfChanges: a viewer is told what is added, modified and deleted, by name, from the

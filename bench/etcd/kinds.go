@@ -16,8 +16,8 @@ import (
 
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/etcd"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/watchcache"
 )
 
 // kind is a kind of objects, as kube-apiserver stores them.

@@ -31,8 +31,8 @@ import (
 
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/internal/self"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // served is a cache behind HTTP, in a process of its own.

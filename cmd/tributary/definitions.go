@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
-	"github.com/tributary-go/tributary/crd"
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/server/crd"
 )
 
 type definition = apiextensionsv1.CustomResourceDefinition

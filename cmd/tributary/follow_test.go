@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/crd"
+	"github.com/tributary-go/tributary/server/crd"
 )
 
 var (

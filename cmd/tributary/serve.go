@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/status"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 const (

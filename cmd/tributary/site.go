@@ -13,9 +13,9 @@ import (
 
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // resource is a collection that can be served.

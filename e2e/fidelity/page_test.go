@@ -12,7 +12,7 @@ import (
 
 const opening = `# The fake beside a real API server
 
-The server of ` + "`watchcache/apiserver`" + `, and ` + "`listwatchtest`" + ` on it, answer as kube-apiserver
+The server of ` + "`server/apiserver`" + `, and ` + "`listwatchtest`" + ` on it, answer as kube-apiserver
 1.36.3 does. A table of requests is sent to both, and the answers are compared: the code, the
 reason, the fields that an error names, the warnings, the body without UIDs, versions and times.
 

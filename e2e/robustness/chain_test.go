@@ -23,8 +23,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestThreeCachesInARow: readers read a cache of a cache of a cache of the origin.

@@ -22,9 +22,9 @@ import (
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
 )
 
 // TestRound follows one pod through the whole round: kube-apiserver writes it to etcd, and our

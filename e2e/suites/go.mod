@@ -6,7 +6,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	github.com/tributary-go/tributary v0.0.0-00010101000000-000000000000
 	github.com/tributary-go/tributary/controllerruntime v0.0.0-00010101000000-000000000000
-	github.com/tributary-go/tributary/crd v0.0.0-00010101000000-000000000000
+	github.com/tributary-go/tributary/server/crd v0.0.0-00010101000000-000000000000
 	k8s.io/client-go v0.37.2
 	sigs.k8s.io/controller-runtime v0.25.2
 )
@@ -103,6 +103,6 @@ replace github.com/tributary-go/tributary => ../..
 
 replace github.com/tributary-go/tributary/controllerruntime => ../../controllerruntime
 
-replace github.com/tributary-go/tributary/crd => ../../crd
+replace github.com/tributary-go/tributary/server/crd => ../../server/crd
 
 replace github.com/tributary-go/tributary/informer/clientgo => ../../informer/clientgo

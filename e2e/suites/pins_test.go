@@ -9,10 +9,10 @@ import (
 	_ "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	_ "github.com/tributary-go/tributary/controllerruntime"
-	_ "github.com/tributary-go/tributary/crd"
 	_ "github.com/tributary-go/tributary/informer/clientgo"
 	_ "github.com/tributary-go/tributary/informer/clientgo/dynamicinformer"
 	_ "github.com/tributary-go/tributary/informer/clientgo/informers"
 	_ "github.com/tributary-go/tributary/informer/clientgo/metadatainformer"
-	_ "github.com/tributary-go/tributary/watchcache/builtin"
+	_ "github.com/tributary-go/tributary/server/builtin"
+	_ "github.com/tributary-go/tributary/server/crd"
 )

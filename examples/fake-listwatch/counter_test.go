@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 type fakePods = listwatchtest.Collection[*corev1.Pod]

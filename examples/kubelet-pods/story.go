@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
-	"github.com/tributary-go/tributary/watchcache/collection"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/collection"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // story is the embedded default: an API server with pods, a folder of manifests and a manifest URL,

@@ -24,7 +24,7 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 type fakePods = listwatchtest.Collection[*corev1.Pod]

@@ -20,7 +20,7 @@ const columns = 100
 
 // wrapped are the folders whose Go comments are wrapped. The list only grows.
 var wrapped = []string{
-	".", "bench", "bench/agents", "bench/etcd", "bench/fanout", "bench/interop", "bench/interop/caches", "bench/world", "controllerruntime", "controllerruntime/examples/controller", "crd",
+	".", "bench", "bench/agents", "bench/etcd", "bench/fanout", "bench/interop", "bench/interop/caches", "bench/world", "controllerruntime", "controllerruntime/examples/controller", "server/crd",
 	"e2e", "e2e/assets", "e2e/cluster",
 	"e2e/fidelity", "e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/robustness/member", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "cmd/tributary", "etcd", "etcd/backup",
 	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods", "examples/node-agent",
@@ -32,9 +32,9 @@ var wrapped = []string{
 	"status", "sources", "sources/health", "sources/internal/access", "sources/internal/limit", "sources/internal/live",
 	"sources/kubelet", "sources/manifest",
 	"internal/podapi", "sources/sourcestest", "sources/static", "store", "store/storetest", "undelta",
-	"watchcache", "watchcache/apiserver", "watchcache/collection", "watchcache/internal/fieldtypes",
-	"watchcache/internal/apierror", "watchcache/internal/cachetest",
-	"watchcache/internal/object",
+	"server/watchcache", "server/apiserver", "server/collection", "server/internal/fieldtypes",
+	"server/internal/apierror", "server/internal/cachetest",
+	"server/internal/object",
 	"informer/enqueue", "informer/join", "informer/predicate", "internal/pipes", "internal/self", "listwatch/mapper",
 	"informer", "informer/clientgo", "informer/clientgo/dynamicinformer", "informer/clientgo/informers",
 	"informer/clientgo/internal/factory", "informer/clientgo/metadatainformer", "internal/watchlist", "listwatch", "listwatch/listwatchtest", "reflector",

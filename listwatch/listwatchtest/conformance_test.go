@@ -13,7 +13,7 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func impatient(t *testing.T) *listwatchtest.Collection[*corev1.Pod] {

@@ -40,7 +40,7 @@
 // without a binary. The specs of controller-runtime's client run on it (TestClient in e2e/suites).
 //
 //	server := listwatchtest.NewServer(t)
-//	builtin.Serve(server.Origin())                    // of watchcache/builtin
+//	builtin.Serve(server.Origin())                    // of server/builtin
 //	err := crd.Serve(server.Origin(), "config/crd")   // of the module crd
 //	manager, err := ctrl.NewManager(server.Config(), ctrl.Options{ … })
 //

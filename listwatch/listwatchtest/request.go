@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/server/apiserver"
 )
 
 // Verb is the verb of a request, in the words of the API.

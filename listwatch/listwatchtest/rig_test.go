@@ -14,8 +14,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/watchcache"
 )
 
 func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {

@@ -15,8 +15,8 @@ import (
 	clientcmd "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/watchcache"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // Server is a fake API server for the collections that [Serve] puts on it, with one count of

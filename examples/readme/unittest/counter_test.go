@@ -10,8 +10,8 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/watchcache"
 )
 
 func TestCopySurvivesAnExpiredVersion(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer/clientgo/dynamicinformer"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/watchcache"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func TestMain(m *testing.M) {

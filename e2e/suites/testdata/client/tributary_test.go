@@ -6,9 +6,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/crd"
-	"github.com/tributary-go/tributary/watchcache/apiserver"
-	"github.com/tributary-go/tributary/watchcache/builtin"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
+	"github.com/tributary-go/tributary/server/crd"
 )
 
 // startTributary stands in for the control plane of envtest.

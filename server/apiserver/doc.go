@@ -1,0 +1,79 @@
+// Package apiserver serves collections over HTTP to Kubernetes clients: kubectl, client-go, and
+// every other program that speaks to an API server.
+//
+//	server, err := apiserver.NewServer()
+//	if err != nil { … }
+//	pods := apiserver.Serve(server, watchcache.Pods())
+//	go http.ListenAndServe("localhost:8080", server)
+//	pods.Create(&corev1.Pod{ … })
+//
+// [Serve] makes a collection that clients and Go code write. [ServeCache] serves a copy that a
+// reflector fills, under the resource versions of the server that it was copied from.
+//
+// # kubectl
+//
+// Discovery, aggregated too, and OpenAPI v3 and v2 describe what is served, so that kubectl
+// explains, edits, applies and diffs. Reviews of access allow everything to everybody. Package
+// [github.com/tributary-go/tributary/server/builtin] describes the built-in kinds.
+// docs/fake.md has the commands whose output differs from a real API server's.
+//
+// # Health
+//
+// /readyz and /healthz are 200 once each cache has been filled, /livez while the program answers. A
+// cache that has lost its upstream stays ready and goes on answering. That it is stale, since when
+// and why, is in /readyz?verbose, [Server.Health], [Server.Samples] and, with [WarnStale], in a
+// Warning header (TestReadinessFollowsTheUpstream). The server learns it from [FilledBy]:
+//
+//	pods := reflector.New(upstream, cache)
+//	apiserver.ServeCache(server, cache, apiserver.FilledBy(pods))
+//
+// # Cost
+//
+// A change is encoded once per format, whatever the number of watchers, and so are the objects of
+// lists and initial events of a whole collection, within watchcache.WithListBytes; but for tables,
+// whose rows say how old their objects are now (TestRowsSayHowOldTheirObjectsAreNow). A list is
+// written object by object; the events that a watcher takes at once are one write, up to 32 KiB
+// (TestABurstIsFewWrites). An answer of 128 KiB or more that is no watch is compressed if the
+// client accepts gzip, as Go's clients do unless rest.Config has DisableCompression. Lists of a
+// whole collection share what is compressed, too, some 32 objects at a time, in place of the plain
+// encodings (TestCompressedListsSayTheSame).
+//
+// With [ParkIdleWatches], a burst of events over HTTP/1.1 is one system call. Without, a burst of
+// more than 4 KB takes two, and one of more than 8 KB three (TestABurstIsFewSystemCalls): net/http
+// has a buffer of 4 KB below each chunk, and offers no larger one.
+//
+// A client that does not read is cut after 30 seconds, and leaves nothing behind
+// (TestAReaderOfAByteASecondIsCut, TestBadReadersLeaveNothingBehind,
+// TestBadReadersOfListsLeaveNothingBehind). A watch has this time for each batch of at most 1 MiB,
+// and another answer for each 32 KiB, in place of the http.Server's WriteTimeout: a slow reader
+// gets all of its list (TestASlowReaderGetsAllOfItsAnswer). If the http.Server has
+// an HTTP2.WriteByteTimeout, a connection of HTTP/2 whose client takes nothing at all is cut within
+// a minute (TestAStreamEndsWithAClientThatDoesNotRead).
+//
+// An idle watch keeps a goroutine and the buffers of net/http. Over HTTP/1.1 it keeps neither with
+// [ParkIdleWatches] (TestParkedWatchesCostNoGoroutine, TestParkedWatchesTakeFewBytes); then call
+// [Server.Shutdown] instead of [Server.Close] (TestShutdownWaitsForParkedWatches).
+//
+// A watch over a web socket, as a browser makes it, has a message for each event (TestWebSocket).
+//
+// A body is read up to 3 MiB, and nested documents up to the depth of their decoders
+// (TestDeepBodies). The head of a request is bounded by http.Server.MaxHeaderBytes
+// (TestLongHeaders).
+//
+// # How it differs from the API server
+//
+// Not modelled:
+//
+//   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
+//   - Enums and list types in OpenAPI.
+//   - Subresources but status and scale, and binding and eviction of pods (no log, no exec, no
+//     ephemeral containers). An eviction asks the PodDisruptionBudgets that are served; nobody
+//     computes their status. The old /watch/ paths.
+//
+// The write rules are those of [github.com/tributary-go/tributary/server/collection], for a
+// client. If namespaces are served, an object's namespace must exist; otherwise any will do.
+// docs/fake.md compares the answers with those of a real API server.
+//
+// Simpler than there: a delete answers with the object if its kind is deleted gracefully, with a
+// Status otherwise; a watch ends in silence when the server closes.
+package apiserver

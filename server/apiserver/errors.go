@@ -1,0 +1,33 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/server/internal/apierror"
+)
+
+func notAcceptable(accepted string) error {
+	return apierror.Refused(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
+		"only the following media types are accepted: "+accepted)
+}
+
+// statusOf is what an error looks like to a client.
+func statusOf(err error) *metav1.Status {
+	var known apierrors.APIStatus
+	var status metav1.Status
+	switch {
+	case errors.As(err, &known):
+		status = known.Status()
+	case errors.Is(err, context.Canceled):
+		status = apierrors.NewServiceUnavailable("the server is shutting down, or the client has gone").ErrStatus
+	default:
+		status = apierrors.NewInternalError(err).ErrStatus
+	}
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	return &status
+}

@@ -1,0 +1,145 @@
+package apiserver_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/collection"
+	"github.com/tributary-go/tributary/server/internal/cachetest"
+	"github.com/tributary-go/tributary/server/watchcache"
+)
+
+const (
+	wireJSON     = "application/json"
+	wireProtobuf = "application/vnd.kubernetes.protobuf"
+	wireCBOR     = "application/cbor"
+)
+
+// rig is a server with pods and config maps behind a real listener.
+type rig struct {
+	*apiserver.Server
+	pods       *collection.Collection[*corev1.Pod]
+	configMaps *collection.Collection[*corev1.ConfigMap]
+	url        string
+	web        *http.Client
+}
+
+func newRig(t testing.TB, options ...watchcache.Option) *rig {
+	t.Helper()
+	return newRigThat(t, nil, options)
+}
+
+func newParkingRig(t testing.TB, options ...watchcache.Option) *rig {
+	t.Helper()
+	return newRigThat(t, []apiserver.ServeOption{apiserver.ParkIdleWatches()}, options)
+}
+
+// newHTTP2Rig has a client that speaks HTTP/2, without TLS. Its watches cannot be parked.
+func newHTTP2Rig(t testing.TB, options ...watchcache.Option) *rig {
+	t.Helper()
+	r := newParkingRig(t, options...)
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	listener := httptest.NewUnstartedServer(r.Server)
+	listener.Config.Protocols = protocols
+	listener.Start()
+	transport := &http.Transport{Protocols: protocols}
+	t.Cleanup(func() {
+		r.Close()
+		transport.CloseIdleConnections()
+		listener.Close()
+	})
+	r.url, r.web = listener.URL, &http.Client{Transport: transport}
+	return r
+}
+
+func newRigThat(t testing.TB, serves []apiserver.ServeOption, options []watchcache.Option) *rig {
+	t.Helper()
+	s, err := apiserver.NewServer(options...)
+	require.NoError(t, err)
+	r := &rig{
+		Server:     s,
+		pods:       apiserver.Serve(s, watchcache.Pods(), serves...),
+		configMaps: apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"), serves...),
+		web:        http.DefaultClient,
+	}
+	r.url = listen(t, s)
+	return r
+}
+
+// parkedOrNot runs a test over parked watches, and over those that net/http serves in either
+// protocol.
+func parkedOrNot(t *testing.T, test func(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig)) {
+	t.Helper()
+	t.Run("usual", func(t *testing.T) { test(t, newRig) })
+	t.Run("parked", func(t *testing.T) { test(t, newParkingRig) })
+	t.Run("HTTP/2", func(t *testing.T) { test(t, newHTTP2Rig) })
+}
+
+// listen puts a server behind a listener until the test ends, and returns its URL.
+func listen(t testing.TB, s *apiserver.Server) string {
+	t.Helper()
+	listener := httptest.NewServer(s)
+	t.Cleanup(func() {
+		s.Close()
+		listener.Close()
+	})
+	return listener.URL
+}
+
+func (r *rig) config(t testing.TB, contentType string) *rest.Config {
+	t.Helper()
+	config := &rest.Config{Host: r.url, QPS: -1, Transport: r.web.Transport}
+	config.ContentType = contentType
+	config.AcceptContentTypes = contentType
+	return config
+}
+
+func (r *rig) client(t testing.TB, contentType string) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(r.config(t, contentType))
+	require.NoError(t, err)
+	return client
+}
+
+var (
+	pod      = cachetest.Pod
+	onNode   = cachetest.OnNode
+	labelled = cachetest.Labelled
+
+	inNamespace = cachetest.InNamespace
+)
+
+func (r *rig) create(t testing.TB, pods ...*corev1.Pod) (last *corev1.Pod) {
+	t.Helper()
+	for _, p := range pods {
+		created, err := r.pods.Create(p)
+		require.NoError(t, err)
+		last = created
+	}
+	return last
+}
+
+// newCache is a copy of pods, to be filled.
+func newCache(t testing.TB) *watchcache.Cache[*corev1.Pod] {
+	t.Helper()
+	c, err := watchcache.NewCache(watchcache.Pods())
+	require.NoError(t, err)
+	return c
+}
+
+// listed is a list in short: "a@2".
+func listed(list corev1.PodList) []string {
+	names := []string{}
+	for _, p := range list.Items {
+		names = append(names, p.Name+"@"+p.ResourceVersion)
+	}
+	return names
+}

@@ -1,0 +1,270 @@
+package apiserver
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/tributary-go/tributary/internal/following"
+	"github.com/tributary-go/tributary/metrics"
+	"github.com/tributary-go/tributary/server/collection"
+	"github.com/tributary-go/tributary/server/internal/apierror"
+	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Server is an [http.Handler] that serves collections to Kubernetes clients: kubectl, client-go,
+// and whatever speaks to an API server. [Serve] and [ServeCache] add collections, at any time. It
+// starts no goroutines but for [ParkIdleWatches].
+//
+// There is no authentication and no authorization: wrap the handler, or listen where only friends
+// can reach it.
+type Server struct {
+	options  []watchcache.Option
+	revision *watchcache.Revision
+
+	mu        sync.RWMutex // guards what follows
+	resources []endpoint   // in the order of registration
+
+	// closed ends with Close. It is a context so that those of requests can be joined with it.
+	closed context.Context
+	close  context.CancelFunc
+	parked parkedWatches
+}
+
+// endpoint is one served resource, whatever its Go type.
+type endpoint interface {
+	describe() []metav1.APIResource
+	groupVersionResource() schema.GroupVersionResource
+	serve(call) error
+	budgets(collection.WriteOptions) *collection.Budgets
+	sample() any // an empty object
+	schema() *spec.Schema
+	health() Health
+	samples(server string) iter.Seq[metrics.Sample]
+	follow(server string) following.Changes
+	// begin is called when it is added, with the context that ends when the server closes.
+	begin(closed context.Context)
+	// replaces reports whether it takes the place of what is served.
+	replaces() bool
+	// end ends its watches.
+	end()
+	// state reports whether there is an object of this name, and whether it is being deleted.
+	state(namespace, name string) (found, ending bool)
+}
+
+// NewServer makes a server without collections. Options are for its collections; it fails on one
+// out of range.
+func NewServer(options ...watchcache.Option) (*Server, error) {
+	if err := watchcache.Validate(options...); err != nil {
+		return nil, err
+	}
+	s := &Server{options: options, revision: watchcache.NewRevision()}
+	s.closed, s.close = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Serve adds an empty collection that is written through the server and through what it returns. It
+// panics when the server is nil, the description is incomplete or the resource is served already:
+// that is a mistake in the program.
+func Serve[T store.Object](s *Server, resource watchcache.Resource[T], options ...ServeOption) *collection.Collection[T] {
+	if s == nil {
+		panic("apiserver: Serve: the server is nil: make it with NewServer")
+	}
+	c, err := collection.New(resource, s.revision, s.options...)
+	if err != nil {
+		panic(err)
+	}
+	ServeCollection(s, c, options...)
+	return c
+}
+
+// ServeCollection adds a collection that has been made elsewhere, such as one whose storage is
+// etcd. Reads are answered by its cache. It panics as [Serve] does.
+func ServeCollection[T store.Object](s *Server, c *collection.Collection[T], options ...ServeOption) {
+	switch {
+	case s == nil:
+		panic("apiserver: ServeCollection: the server is nil: make it with NewServer")
+	case c == nil:
+		panic("apiserver: ServeCollection: the collection is nil")
+	}
+	s.add(newEndpoint(c.Cache(), c, options))
+}
+
+// ServeCache adds a collection that is read-only over HTTP, and that a reflector fills. While it is
+// empty, requests get a 429 and come again. Name the reflector with [FilledBy], so that health
+// checks tell how it does. It panics as [Serve] does.
+func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T], options ...ServeOption) {
+	switch {
+	case s == nil:
+		panic("apiserver: ServeCache: the server is nil: make it with NewServer")
+	case cache == nil:
+		panic("apiserver: ServeCache: the cache is nil: make it with NewCache")
+	}
+	s.add(newEndpoint(cache, nil, options))
+}
+
+func (s *Server) add(e endpoint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.begin(s.closed)
+	i := s.indexLocked(e.groupVersionResource())
+	switch {
+	case i < 0:
+		s.resources = append(s.resources, e)
+	case e.replaces():
+		s.resources[i].end()
+		s.resources[i] = e
+	default:
+		panic("apiserver: " + e.groupVersionResource().String() + " is served already")
+	}
+}
+
+// Remove stops to serve a resource: its paths are not found any more, and its watches end in
+// silence. The collection stays usable from Go. It reports whether the resource was served.
+func (s *Server) Remove(resource schema.GroupVersionResource) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.indexLocked(resource)
+	if i < 0 {
+		return false
+	}
+	s.resources[i].end()
+	s.resources = slices.Delete(s.resources, i, i+1)
+	return true
+}
+
+// Serves reports whether a resource is served.
+func (s *Server) Serves(resource schema.GroupVersionResource) bool {
+	return s.endpoint(resource) != nil
+}
+
+// endpoint finds what serves a resource, or nil.
+func (s *Server) endpoint(resource schema.GroupVersionResource) endpoint {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if i := s.indexLocked(resource); i >= 0 {
+		return s.resources[i]
+	}
+	return nil
+}
+
+func (s *Server) indexLocked(resource schema.GroupVersionResource) int {
+	return slices.IndexFunc(s.resources, func(e endpoint) bool { return e.groupVersionResource() == resource })
+}
+
+// Close ends all watches and refuses new requests with 503. It does not wait: the http.Server's
+// Shutdown does, and returns soon once Close has been called. Collections stay usable from Go.
+func (s *Server) Close() { s.close() }
+
+// Shutdown does what [Server.Close] does, and waits until the watches have ended that
+// [ParkIdleWatches] has taken from the http.Server, whose Shutdown waits for the others alone. Each
+// gets a proper end. It returns the error of ctx if that ends first.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.close()
+	return s.parked.wait(ctx)
+}
+
+// ServeHTTP answers a request. A list that breaks off in the middle panics with
+// [http.ErrAbortHandler], which net/http turns into a connection that ends too early, for the
+// client to notice.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	patient := newPatientWriter(w)
+	if !acceptsGzip(r) {
+		s.serve(patient, r)
+		return
+	}
+	c := &compressor{ResponseWriter: patient}
+	s.serve(c, r)
+	c.finish()
+}
+
+// serve answers a request. A watch runs only after the calls that prepared it have returned: its
+// goroutine then needs a small stack while it waits.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if watch := s.begin(w, r); watch.run != nil {
+		ctx, cancel := endedBy(r.Context(), watch.ended)
+		defer cancel()
+		watch.run(ctx)
+	}
+}
+
+// preparedWatch is a watch that has begun and is still to run, until its resource is served no
+// more. A closure around run could join the contexts, but would be one more frame on the stack.
+type preparedWatch struct {
+	run   func(context.Context) // nil if the answer is complete
+	ended context.Context
+}
+
+// endedBy is ctx, canceled also when another context ends.
+func endedBy(ctx, other context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(other, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// begin answers a request, but for the events of a watch.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request) (watch preparedWatch) {
+	ctx, cancel := endedBy(r.Context(), s.closed)
+	defer cancel()
+	r = r.WithContext(ctx)
+	if check, ok := healthCheck(r); ok {
+		s.serveHealth(w, r, check)
+		return watch
+	}
+	if s.closed.Err() != nil {
+		respondError(w, plainJSON, s.closed.Err())
+		return watch
+	}
+	resources := s.endpoints()
+	t, ok := ParseTarget(r.URL.Path)
+	if !ok {
+		serveDiscovery(w, r, resources)
+		return watch
+	}
+	for _, e := range resources {
+		if e.groupVersionResource() == t.Resource {
+			return s.answer(w, r, t, e.sample(), e.serve)
+		}
+	}
+	if question, ok := findReview(t); ok {
+		return s.answer(w, r, t, nil, question.serve)
+	}
+	respondError(w, plainJSON, notFound(r.URL.Path))
+	return watch
+}
+
+// endpoints are all served resources.
+func (s *Server) endpoints() []endpoint {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.resources)
+}
+
+// answer has serve answer in the format that the client asks for, of those that objects like sample
+// have. A watch is still to run.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) (watch preparedWatch) {
+	f, err := negotiate(r, sample)
+	if err == nil {
+		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s, watch: &watch})
+	}
+	if err != nil {
+		respondError(w, f, err)
+	}
+	return watch
+}
+
+func notFound(path string) error {
+	return apierror.Refused(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"the server could not find the requested resource: "+strings.TrimSpace(path))
+}

@@ -1,0 +1,186 @@
+package collection
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Collection is a collection that is written here, by Go code and over HTTP, under the API server's
+// rules. [New] makes one, and apiserver.Serve one that clients can reach.
+//
+// Objects are copied on the way in. Returned objects are the stored ones: shared and read-only.
+// Errors are API status errors. All methods are safe for concurrent use.
+type Collection[T store.Object] struct {
+	cache     *watchcache.Cache[T]
+	storage   Storage[T]
+	revision  *watchcache.Revision // nil if the storage counts
+	ownership *ownership[T]
+	traits    traits
+	options   WriteOptions
+	client    bool // writes are a client's, which is held to all rules
+}
+
+// WriteOptions are how a client wants its writes to be made, as the parameters of a request say it.
+type WriteOptions struct {
+	// Manager is the name under which fields are owned (KEP-555). Empty means an unknown manager.
+	Manager string
+	// DryRun makes a write up to the storing, and returns what would have been stored.
+	DryRun bool
+	// FieldValidation says what becomes of a patch that names unknown fields, or a field twice: one
+	// of metav1.FieldValidationIgnore, Warn and Strict. Empty means Ignore.
+	FieldValidation string
+	// Warn is told what a client should know. It may be nil, and is called before the write
+	// returns.
+	Warn func(text string)
+}
+
+// As is the same collection for writes by a field manager (KEP-555). The empty name stands for an
+// unknown manager.
+func (c *Collection[T]) As(manager string) *Collection[T] {
+	as := *c
+	as.options.Manager = cmp.Or(manager, unknownManager)
+	return &as
+}
+
+// With is the same collection for the writes of a client, which is held to all rules of the API
+// server. Without it, the collection is its owner's, such as a test that prepares a state: the
+// owner is held to the rules of metadata and versions, and stores an object as it is, without the
+// [watchcache.Rules] of its kind.
+func (c *Collection[T]) With(o WriteOptions) *Collection[T] {
+	as := *c
+	as.client = true
+	as.options = o
+	as.options.Manager = cmp.Or(o.Manager, unknownManager)
+	switch part, ok := c.storage.(interface{ with(WriteOptions) Storage[T] }); {
+	case ok:
+		as.storage = part.with(o)
+	case o.DryRun:
+		as.storage = dryRun[T]{c.storage}
+	}
+	return &as
+}
+
+// New makes an empty collection, whose versions revision counts. It fails on an incomplete resource
+// and on options out of range.
+func New[T store.Object](resource watchcache.Resource[T], revision *watchcache.Revision, options ...watchcache.Option) (*Collection[T], error) {
+	cache, err := watchcache.NewCache(resource, append(slices.Clone(options), watchcache.WithRevision(revision))...)
+	if err != nil {
+		return nil, err
+	}
+	c, err := On(cache, memory[T]{cache, revision})
+	if err != nil {
+		return nil, err
+	}
+	c.revision = revision
+	return c, nil
+}
+
+// On is a collection whose objects are in a storage. Its readers have cache, which a reflector
+// keeps equal to the storage, and which asks the storage whether it is fresh
+// ([watchcache.WithUpstream]). It fails on a resource for which no owners of fields can be kept.
+func On[T store.Object](cache *watchcache.Cache[T], storage Storage[T]) (*Collection[T], error) {
+	t := traitsOf(cache.Resource())
+	owners, err := newOwnership(cache.Resource(), t, "")
+	if err != nil {
+		return nil, err
+	}
+	return &Collection[T]{
+		cache: cache, storage: storage, ownership: owners, traits: t, options: WriteOptions{Manager: unknownManager},
+	}, nil
+}
+
+// WaitFresh returns once readers of the cache see every write that has returned: see
+// [watchcache.Cache.WaitFresh]. It returns at once, unless the collection is [On] a storage.
+func (c *Collection[T]) WaitFresh(ctx context.Context) error { return c.cache.WaitFresh(ctx) }
+
+// Cache is the copy that lists and watches read. It is for readers: write through the collection.
+func (c *Collection[T]) Cache() *watchcache.Cache[T] { return c.cache }
+
+// Snapshot is the content now. It is O(1).
+func (c *Collection[T]) Snapshot() store.Snapshot[T] { return c.cache.Snapshot() }
+
+// Watch follows the collection; see [watchcache.Cache.Watch].
+func (c *Collection[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
+	return c.cache.Watch(ctx, options)
+}
+
+// OnChange has f told of every write; see [watchcache.Cache.OnChange].
+func (c *Collection[T]) OnChange(f func(listwatch.Event[T])) { c.cache.OnChange(f) }
+
+// Compact forgets the history, as a compaction and a restart of a real server do: see
+// [watchcache.Cache.Compact].
+func (c *Collection[T]) Compact() { c.cache.Compact() }
+
+// Expire makes every version that anybody has seen too old: the server moves on by one version, as
+// with a write to another collection, and forgets what was before. All watches under way end with a
+// 410.
+func (c *Collection[T]) Expire() {
+	if c.revision == nil { // the storage counts
+		c.cache.Expire(0)
+		return
+	}
+	_ = c.revision.Write(func(string) (bool, error) { // it has no error of its own
+		c.cache.Expire(c.revision.Current() + 1)
+		return true, nil
+	})
+}
+
+// SendBookmarks makes every watcher that wants bookmarks send one soon; see
+// [watchcache.Cache.SendBookmarks].
+func (c *Collection[T]) SendBookmarks() { c.cache.SendBookmarks() }
+
+// Get returns an object, or NotFound. The namespace of cluster-scoped objects is not looked at.
+func (c *Collection[T]) Get(namespace, name string) (T, error) {
+	obj, found, err := c.storage.Read(c.resource().Key(namespace, name))
+	if err == nil && !found {
+		err = c.notFound(name)
+	}
+	return obj, err
+}
+
+func (c *Collection[T]) resource() watchcache.Resource[T] { return c.cache.Resource() }
+
+func (c *Collection[T]) there(found bool, name string) error {
+	if found {
+		return nil
+	}
+	return c.notFound(name)
+}
+
+func (c *Collection[T]) notFound(name string) error {
+	return apierrors.NewNotFound(c.resource().GroupResource(), name)
+}
+
+func (c *Collection[T]) conflict(name string, cause error) error {
+	return apierrors.NewConflict(c.resource().GroupResource(), name, cause)
+}
+
+// rules are those of the kind, for a client.
+func (c *Collection[T]) rules() (r watchcache.Rules[T]) {
+	if c.client {
+		return c.resource().Rules
+	}
+	return r
+}
+
+// fill fills in what a client has left out.
+func (c *Collection[T]) fill(obj T) {
+	if fill := c.rules().Default; fill != nil {
+		fill(obj)
+	}
+}
+
+func (c *Collection[T]) warn(text string) {
+	if c.options.Warn != nil {
+		c.options.Warn(text)
+	}
+}

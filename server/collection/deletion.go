@@ -1,0 +1,191 @@
+package collection
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	"github.com/tributary-go/tributary/server/internal/object"
+)
+
+// Delete asks for the end of an object, as a client does. An object with finalizers, or with a
+// grace period (see [watchcache.Resource.GracePeriod]), stays, marked with a deletion time, until
+// the finalizers are dropped and a delete with period zero comes; others go at once. It returns the
+// object as it is now, or was last. Propagation policies leave the object with the finalizer that a
+// garbage collector waits for; none runs here. DryRun of the options does not count: see
+// [Collection.With]. Errors: NotFound; Conflict when a precondition fails.
+func (c *Collection[T]) Delete(namespace, name string, options metav1.DeleteOptions) (T, error) {
+	result, marked, err := c.mark(namespace, name, options)
+	if err != nil || marked.stays {
+		return result, err
+	}
+	uid, version := result.GetUID(), result.GetResourceVersion()
+	again := metav1.Preconditions{UID: &uid}
+	if options.Preconditions != nil && options.Preconditions.ResourceVersion != nil {
+		again.ResourceVersion = &version
+	}
+	last, err := c.remove(namespace, name, again)
+	if err == nil && len(last.GetFinalizers()) > 0 { // the policy has dropped them
+		last = object.Copy(last)
+		last.SetFinalizers(nil)
+	}
+	return last, err
+}
+
+// Remove takes an object away at once, whatever its finalizers and grace period: what the owner of
+// the object does in the end, a kubelet for instance. Error: NotFound.
+func (c *Collection[T]) Remove(namespace, name string) (T, error) {
+	return c.remove(namespace, name, metav1.Preconditions{})
+}
+
+// verdict is what marking an object for deletion came to.
+type verdict struct{ changed, stays bool }
+
+// mark notes on the object that it is to go, where there is something to note.
+func (c *Collection[T]) mark(namespace, name string, options metav1.DeleteOptions) (result T, v verdict, err error) {
+	result, err = c.storage.Write(c.resource().Key(namespace, name), func(stored T, found bool) (d Decision[T], err error) {
+		err = c.there(found, name)
+		if err == nil && options.Preconditions != nil {
+			err = c.checkPreconditions(stored, *options.Preconditions)
+		}
+		if err != nil {
+			return d, err
+		}
+		next := object.Copy(stored)
+		note := c.rules().Delete
+		noted := note != nil && stored.GetDeletionTimestamp() == nil
+		if noted {
+			note(next)
+		}
+		v = c.terminate(next, options)
+		if v.changed = v.changed || noted; !v.changed {
+			return Decision[T]{Keep, stored}, nil
+		}
+		return Decision[T]{Put, next}, nil
+	})
+	return result, v, err
+}
+
+// terminate marks obj and decides whether it stays.
+func (c *Collection[T]) terminate(obj T, options metav1.DeleteOptions) verdict {
+	pending, changed := c.startGrace(obj, options.GracePeriodSeconds)
+	if pending && !changed {
+		return verdict{stays: true}
+	}
+	finalizers := collected(obj.GetFinalizers(), options)
+	held := len(finalizers) > 0
+	if held && !sets.New(finalizers...).Equal(sets.New(obj.GetFinalizers()...)) {
+		obj.SetFinalizers(finalizers)
+		changed = true
+	}
+	if held && obj.GetDeletionTimestamp() == nil {
+		markDeleted(obj, now(), 0)
+		changed = true
+	}
+	return verdict{changed: changed, stays: held || pending}
+}
+
+// markDeleted notes that obj is to go, as one more change of what is wanted.
+func markDeleted(obj metav1.Object, end metav1.Time, period int64) {
+	obj.SetDeletionTimestamp(&end)
+	obj.SetDeletionGracePeriodSeconds(&period)
+	if obj.GetGeneration() > 0 {
+		obj.SetGeneration(obj.GetGeneration() + 1)
+	}
+}
+
+// startGrace starts the grace period of an object whose kind has one, or shortens the period that
+// runs. It reports whether a period runs then.
+func (c *Collection[T]) startGrace(obj T, requested *int64) (pending, changed bool) {
+	if c.resource().GracePeriod == nil {
+		return false, false
+	}
+	if requested != nil && *requested < 0 {
+		requested = ptr.To[int64](1) // the API server's reading of a negative period
+	}
+	running, since := obj.GetDeletionGracePeriodSeconds(), obj.GetDeletionTimestamp()
+	switch {
+	case since == nil:
+		period := c.gracePeriod(obj, requested)
+		markDeleted(obj, metav1.NewTime(now().Add(time.Duration(period)*time.Second)), period)
+		return period > 0, true
+	case running == nil || *running == 0:
+		return false, false
+	case requested == nil || *requested >= *running:
+		return true, false
+	}
+	period := *requested
+	end := metav1.NewTime(since.Add(time.Duration(period-*running) * time.Second))
+	if present := now(); end.Before(&present) {
+		end = present
+		period = min(period, 1) // a period that is over is not none
+	}
+	obj.SetDeletionTimestamp(&end)
+	obj.SetDeletionGracePeriodSeconds(&period)
+	return period > 0, true
+}
+
+// collected are the finalizers of an object that is deleted with a propagation policy: the garbage
+// collector releases the object once its dependents are orphaned, or gone.
+func collected(finalizers []string, options metav1.DeleteOptions) (kept []string) {
+	orphan := slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
+	wait := slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
+	//lint:ignore SA1019 old clients send it, and the API server heeds it
+	orphans := options.OrphanDependents
+	switch policy := options.PropagationPolicy; {
+	case orphans != nil:
+		orphan, wait = *orphans, false
+	case policy != nil:
+		orphan, wait = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
+	}
+	own := []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
+	for _, finalizer := range finalizers {
+		if !slices.Contains(own, finalizer) {
+			kept = append(kept, finalizer)
+		}
+	}
+	if orphan {
+		kept = append(kept, metav1.FinalizerOrphanDependents)
+	}
+	if wait {
+		kept = append(kept, metav1.FinalizerDeleteDependents)
+	}
+	return kept
+}
+
+func (c *Collection[T]) gracePeriod(obj T, requested *int64) int64 {
+	period := c.resource().GracePeriod(obj)
+	if period <= 0 || requested == nil {
+		return max(period, 0)
+	}
+	return *requested
+}
+
+func (c *Collection[T]) remove(namespace, name string, preconditions metav1.Preconditions) (result T, err error) {
+	return c.storage.Write(c.resource().Key(namespace, name), func(stored T, found bool) (d Decision[T], err error) {
+		err = c.there(found, name)
+		if err == nil {
+			err = c.checkPreconditions(stored, preconditions)
+		}
+		if err != nil {
+			return d, err
+		}
+		return Decision[T]{Remove, object.Copy(stored)}, nil
+	})
+}
+
+func (c *Collection[T]) checkPreconditions(stored T, p metav1.Preconditions) error {
+	if p.UID != nil && *p.UID != stored.GetUID() {
+		return c.conflict(stored.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in "+
+			"record (%s): the object was deleted and created again", *p.UID, stored.GetUID()))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != stored.GetResourceVersion() {
+		return c.conflict(stored.GetName(), fmt.Errorf("the resource version in the precondition (%s) does not match "+
+			"the one in record (%s): the object has been modified", *p.ResourceVersion, stored.GetResourceVersion()))
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package collection
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/tributary-go/tributary/server/internal/apierror"
+	"github.com/tributary-go/tributary/server/internal/object"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Create stores a new object under a new UID, creation time and resource version, and generation 1
+// if the server counts changes of its kind. If there is no name, one is made from
+// metadata.generateName. The status is stored as given, unless the writer is a client. Errors:
+// AlreadyExists; Invalid for what the API server's rules refuse; 500 with a resource version, as
+// from there.
+func (c *Collection[T]) Create(obj T) (created T, err error) {
+	next := object.Copy(obj)
+	c.fill(next)
+	c.dropTwinOwners(next)
+	if c.client {
+		next = c.ownership.created(next, c.options.Manager, c.resource().Empty())
+		c.dropStatus(next)
+	}
+	return c.create(next)
+}
+
+// dropStatus: a client's new object has none, unless it is a Node, which its kubelet creates.
+func (c *Collection[T]) dropStatus(obj T) {
+	if c.resource().HasStatus() && c.resource().Kind != "Node" {
+		object.Status.Clear(obj)
+	}
+}
+
+// create stores a new object whose fields have their owners, under a generated name if it has none.
+func (c *Collection[T]) create(next T) (created T, err error) {
+	prefix := next.GetGenerateName()
+	if next.GetName() != "" || prefix == "" {
+		return c.insert(next)
+	}
+	for attempt := 1; ; attempt++ {
+		named := object.Copy(next)
+		named.SetName(prefix[:min(len(prefix), maxPrefix)] + rand.String(generatedLength))
+		created, err = c.insert(named)
+		if !apierrors.IsAlreadyExists(err) || attempt == nameAttempts {
+			return created, err
+		}
+	}
+}
+
+// insert stores a new object under its name.
+func (c *Collection[T]) insert(next T) (created T, err error) {
+	c.resource().SetKind(next)
+	switch version, err := parseVersion(next.GetResourceVersion()); {
+	case err == nil && version != 0 && !c.options.DryRun: // the storage refuses it
+		return created, apierror.Unclassified("resourceVersion should not be set on objects to be created")
+	default:
+		next.SetResourceVersion("")
+	}
+	next.SetUID(uuid.NewUUID())
+	next.SetCreationTimestamp(now())
+	next.SetDeletionTimestamp(nil)
+	next.SetDeletionGracePeriodSeconds(nil)
+	next.SetSelfLink("")
+	if c.countsFrom(next) {
+		next.SetGeneration(1)
+	}
+	if admit := c.rules().Create; admit != nil {
+		if err := admit(next); err != nil {
+			return created, err
+		}
+	}
+	var none T
+	if complete := c.rules().Complete; complete != nil {
+		complete(next, none)
+	}
+	if err := c.invalid(next, c.checkNew(next)); err != nil {
+		return created, err
+	}
+	c.warnOfFinalizers(next, nil)
+	return c.storage.Write(store.KeyOf(next), func(_ T, found bool) (Decision[T], error) {
+		if found {
+			return Decision[T]{}, apierrors.NewAlreadyExists(c.resource().GroupResource(), next.GetName())
+		}
+		return Decision[T]{Put, next}, nil
+	})
+}
+
+const (
+	// generatedLength is how many characters a generated name gets.
+	generatedLength = 5
+	// maxPrefix is how much of generateName counts: with it, the name is a DNS label.
+	maxPrefix = 63 - generatedLength
+	// nameAttempts is how many names are generated for an object if they are taken, as in the API
+	// server.
+	nameAttempts = 8
+)
+
+// countsFrom reports whether a new object gets a generation.
+func (c *Collection[T]) countsFrom(obj T) bool {
+	if c.traits.custom {
+		return true
+	}
+	_, hasSpec := object.Spec.Of(obj)
+	return hasSpec && c.traits.generation
+}
+
+// Update replaces an object but for its status, which stays (see [Collection.UpdateStatus]), as do
+// UID, creation and deletion time. The generation grows when the spec changes. Where nothing
+// changes, nothing is written. An object that is being deleted goes when its last finalizer is
+// dropped. Errors: NotFound; Conflict when obj has a resource version or a UID that is not the
+// stored one; Invalid for what the API server's rules refuse.
+func (c *Collection[T]) Update(obj T) (T, error) {
+	return c.replace(obj, update, func(stored, next T) T { return c.whole(stored, next) })
+}
+
+// whole is the next state of an object by an update.
+func (c *Collection[T]) whole(stored, next T) T {
+	next = c.ownership.track(stored, next, c.options.Manager, c.ownership.whole)
+	c.keepStatus(stored, next)
+	return next
+}
+
+// keepStatus gives next the stored status, if that is written apart.
+func (c *Collection[T]) keepStatus(stored, next T) {
+	if !c.resource().Rules.PlainStatus {
+		object.Status.Move(next, stored)
+	}
+}
+
+// UpdateStatus replaces the status of an object and, if it is of a built-in kind, its labels and
+// annotations. Errors are those of [Collection.Update].
+func (c *Collection[T]) UpdateStatus(obj T) (T, error) {
+	return c.replace(obj, update, func(stored, next T) T { return c.statusOnly(stored, next) })
+}
+
+// statusOnly is the next state of an object by an update of its status.
+func (c *Collection[T]) statusOnly(stored, next T) T {
+	return c.withStatus(stored, c.ownership.track(stored, next, c.options.Manager, c.ownership.status))
+}
+
+// withStatus is stored with what a write of the status takes from next.
+func (c *Collection[T]) withStatus(stored, next T) T {
+	whole := object.Copy(stored)
+	object.Status.Move(whole, next)
+	if !c.traits.custom {
+		whole.SetLabels(next.GetLabels())
+		whole.SetAnnotations(next.GetAnnotations())
+		whole.SetFinalizers(next.GetFinalizers())
+	}
+	whole.SetUID(next.GetUID())
+	whole.SetResourceVersion(next.GetResourceVersion())
+	whole.SetManagedFields(next.GetManagedFields())
+	return whole
+}
+
+// way is how a new state comes about.
+type way int
+
+const (
+	update way = iota // the client has sent all of it
+	patch             // it was made from the stored state
+)
+
+// replace writes what merge makes of the stored object and a copy of obj.
+func (c *Collection[T]) replace(obj T, by way, merge func(stored, next T) T) (result T, err error) {
+	var response T
+	var removed bool
+	result, err = c.storage.Write(c.resource().Key(obj.GetNamespace(), obj.GetName()), func(stored T, found bool) (d Decision[T], err error) {
+		if err := c.there(found, obj.GetName()); err != nil {
+			return d, err
+		}
+		next := object.Copy(obj)
+		c.resource().SetKind(next)
+		c.fill(next)
+		c.dropTwinOwners(next)
+		if err := c.checkVersion(stored, next, by); err != nil {
+			return d, err
+		}
+		response = merge(stored, next)
+		d, err = c.updated(stored, response)
+		removed = d.Op == Remove
+		return d, err
+	})
+	if err == nil && removed {
+		response.SetResourceVersion(result.GetResourceVersion())
+		return response, nil
+	}
+	return result, err
+}
+
+// updated decides what becomes of a stored object of which next is the new state.
+func (c *Collection[T]) updated(stored, next T) (d Decision[T], err error) {
+	c.resource().SetKind(next)
+	keepSystemFields(stored, next)
+	if complete := c.rules().Complete; complete != nil {
+		complete(next, stored)
+	}
+	if err := c.invalid(next, c.checkNext(next, stored)); err != nil {
+		return d, err
+	}
+	c.warnOfFinalizers(next, stored)
+	next.SetResourceVersion(stored.GetResourceVersion())
+	keepTimes(stored, next)
+	if apiequality.Semantic.DeepEqual(stored, next) {
+		return Decision[T]{Keep, stored}, nil
+	}
+	if c.counts(stored, next) {
+		next.SetGeneration(stored.GetGeneration() + 1)
+	}
+	if released(stored, next) {
+		// Watchers are told the last state that was there.
+		return Decision[T]{Remove, object.Copy(stored)}, nil
+	}
+	return Decision[T]{Put, next}, nil
+}
+
+// counts reports whether the generation grows. A custom resource counts every change but those of
+// its metadata and its status.
+func (c *Collection[T]) counts(stored, next T) bool {
+	switch {
+	case c.traits.custom && stored.GetGeneration() > 0:
+		return !object.SameBody(stored, next, !c.resource().Rules.PlainStatus)
+	case stored.GetGeneration() == 0 && !c.traits.generation:
+		return false
+	}
+	return !object.Spec.Same(stored, next)
+}
+
+// checkVersion compares an update with what it claims to replace.
+func (c *Collection[T]) checkVersion(stored, obj T, by way) error {
+	if uid := obj.GetUID(); by == update && uid != "" && uid != stored.GetUID() {
+		return c.conflict(obj.GetName(), fmt.Errorf("the UID %s in the update is not the stored one, %s: the object "+
+			"was deleted and created again", uid, stored.GetUID()))
+	}
+	version, err := parseVersion(obj.GetResourceVersion())
+	if err != nil {
+		return apierror.Unclassified("the resource version %q is not a number", obj.GetResourceVersion())
+	}
+	if version == 0 {
+		if c.client && c.traits.needsVersion {
+			return c.invalid(obj, needsVersion())
+		}
+		obj.SetResourceVersion(stored.GetResourceVersion())
+		return nil
+	}
+	if obj.GetResourceVersion() != stored.GetResourceVersion() {
+		return c.conflict(obj.GetName(), errors.New("the object has been modified; please apply your changes to "+
+			"the latest version and try again"))
+	}
+	return nil
+}
+
+// parseVersion reads a resource version; empty means none, as zero does.
+func parseVersion(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	return strconv.ParseUint(text, 10, 64)
+}
+
+// keepSystemFields copies what an update cannot change. It leaves what a client may not even try to
+// change, for the validation to find.
+func keepSystemFields[T store.Object](stored, next T) {
+	if next.GetUID() == "" {
+		next.SetUID(stored.GetUID())
+	}
+	next.SetCreationTimestamp(stored.GetCreationTimestamp())
+	if stored.GetDeletionTimestamp() != nil {
+		next.SetDeletionTimestamp(stored.GetDeletionTimestamp())
+	}
+	if stored.GetDeletionGracePeriodSeconds() != nil && next.GetDeletionGracePeriodSeconds() == nil {
+		next.SetDeletionGracePeriodSeconds(stored.GetDeletionGracePeriodSeconds())
+	}
+	next.SetGeneration(stored.GetGeneration())
+	next.SetSelfLink("")
+}
+
+// dropTwinOwners leaves one of equal owner references, and warns of the others.
+func (c *Collection[T]) dropTwinOwners(obj T) {
+	given := obj.GetOwnerReferences()
+	if len(given) < 2 {
+		return
+	}
+	var kept []metav1.OwnerReference
+	var twins []string
+	for _, reference := range given {
+		same := func(other metav1.OwnerReference) bool { return apiequality.Semantic.DeepEqual(reference, other) }
+		if slices.ContainsFunc(kept, same) {
+			twins = append(twins, string(reference.UID))
+			continue
+		}
+		kept = append(kept, reference)
+	}
+	if len(twins) > 0 {
+		obj.SetOwnerReferences(kept)
+		c.warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, " +
+			"and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: " +
+			strings.Join(twins, ", "))
+	}
+}
+
+// released reports whether an update drops the last finalizer of an object that waits for nothing
+// else.
+func released[T store.Object](stored, next T) bool {
+	grace := stored.GetDeletionGracePeriodSeconds()
+	return stored.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0) &&
+		len(stored.GetFinalizers()) > 0 && len(next.GetFinalizers()) == 0
+}
+
+// now has the precision of the wire.
+func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }

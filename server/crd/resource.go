@@ -1,0 +1,92 @@
+package crd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"github.com/tributary-go/tributary/server/watchcache"
+)
+
+type (
+	document = unstructured.Unstructured
+	version  = apiextensionsv1.CustomResourceDefinitionVersion
+)
+
+// Resource describes the resource that a definition defines, in its stored version. The definition
+// must be valid; [Load] sees to it. Errors: a version that is stored but not served, since nothing
+// is converted; a schema that is not structural.
+func Resource(definition *apiextensionsv1.CustomResourceDefinition) (r watchcache.Resource[*document], err error) {
+	d := completed(definition)
+	v, err := stored(d)
+	if err == nil {
+		r, err = describe(d, v)
+	}
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", d.Name, err)
+	}
+	return r, nil
+}
+
+// stored is the version in which objects are stored.
+func stored(d *apiextensionsv1.CustomResourceDefinition) (version, error) {
+	for _, v := range d.Spec.Versions {
+		switch {
+		case v.Storage && v.Served:
+			return v, nil
+		case v.Storage:
+			return v, fmt.Errorf("the version %s is stored and not served: nothing is converted", v.Name)
+		}
+	}
+	return version{}, errNoStorage
+}
+
+func describe(d *apiextensionsv1.CustomResourceDefinition, v version) (r watchcache.Resource[*document], err error) {
+	names := d.Spec.Names
+	r = watchcache.Resource[*document]{
+		Group: d.Spec.Group, Version: v.Name, Plural: names.Plural, Singular: names.Singular, Kind: names.Kind,
+		ShortNames: names.ShortNames, Categories: names.Categories,
+		ClusterScoped: d.Spec.Scope == apiextensionsv1.ClusterScoped,
+	}
+	if r.Fields, err = fields(v); err != nil {
+		return r, err
+	}
+	if r.Columns, err = columns(v); err != nil {
+		return r, err
+	}
+	if s := v.Subresources; s != nil && s.Scale != nil {
+		r.Scale = scale(*s.Scale)
+	}
+	if r.Rules, err = newRules(r, v); err != nil {
+		return r, err
+	}
+	published, err := builder.BuildOpenAPIV3(d, v.Name, builder.Options{IncludeSelectableFields: true})
+	if err != nil {
+		return r, fmt.Errorf("its OpenAPI: %w", err)
+	}
+	models := published.Components.Schemas
+	r.Schema = models[modelName(r)]
+	r.Rules.Types, err = managedfields.NewTypeConverter(models, d.Spec.PreserveUnknownFields)
+	return r, err
+}
+
+// modelName is the name of the kind in OpenAPI: its group backwards, its version and its name.
+func modelName(r watchcache.Resource[*document]) string {
+	parts := strings.Split(r.Group, ".")
+	slices.Reverse(parts)
+	return strings.Join(append(parts, r.Version, r.Kind), ".")
+}
+
+func scale(s apiextensionsv1.CustomResourceSubresourceScale) *watchcache.Scale {
+	path := func(expression string) []string { return strings.Split(strings.TrimPrefix(expression, "."), ".") }
+	found := &watchcache.Scale{SpecReplicas: path(s.SpecReplicasPath), StatusReplicas: path(s.StatusReplicasPath)}
+	if s.LabelSelectorPath != nil {
+		found.Selector = path(*s.LabelSelectorPath)
+	}
+	return found
+}

@@ -1,0 +1,31 @@
+package crd
+
+import (
+	"fmt"
+
+	"github.com/tributary-go/tributary/server/apiserver"
+)
+
+// Serve adds an empty collection for each definition in files and folders, which [Load] reads. A
+// fake then has what a cluster has after kubectl apply: builtin.Serve adds the kinds that are there
+// without a definition. Errors: those of Load and [Resource]; a resource that is served already.
+// What was added before an error stays.
+func Serve(server *apiserver.Server, paths ...string) error {
+	for _, path := range paths {
+		definitions, err := Load(path)
+		if err != nil {
+			return err
+		}
+		for _, definition := range definitions {
+			r, err := Resource(definition)
+			if err != nil {
+				return err
+			}
+			if server.Serves(r.GroupVersionResource()) {
+				return fmt.Errorf("%s: %s is served already", path, definition.Name)
+			}
+			apiserver.Serve(server, r)
+		}
+	}
+	return nil
+}

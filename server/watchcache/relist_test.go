@@ -1,0 +1,58 @@
+package watchcache_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/store"
+)
+
+// TestRelistTellsTheDifference: a relist in which more has changed than the window holds is told to
+// the watchers of one value, object by object. A watcher of everything gets one 410.
+func TestRelistTellsTheDifference(t *testing.T) {
+	const nodes, window = 100, 8
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, watchcache.WithWindow(window))
+		list := func(version int, skip int) (pods []*corev1.Pod) {
+			for i := range nodes {
+				if i == skip {
+					continue
+				}
+				p := stored(fmt.Sprint("pod-", i), version+i)
+				onNode(fmt.Sprint("node-", i))(p)
+				pods = append(pods, p)
+			}
+			return pods
+		}
+		require.NoError(t, c.Replace(store.Items(list(1, -1)...), store.At("200")))
+		everything := follows(t.Context(), c, metav1.ListOptions{ResourceVersion: "200"})
+		var byNode []<-chan string
+		for i := range nodes {
+			byNode = append(byNode, follows(t.Context(), c, metav1.ListOptions{
+				ResourceVersion: "200", FieldSelector: fmt.Sprintf("spec.nodeName=node-%d", i),
+			}))
+		}
+		synctest.Wait()
+		require.NoError(t, c.Replace(store.Items(list(201, 7)...), store.At("400")))
+		for i, lines := range byNode {
+			want := fmt.Sprintf("MODIFIED pod-%d@%d", i, 201+i)
+			if i == 7 {
+				want = "DELETED pod-7@400"
+			}
+			require.Equal(t, want, <-lines)
+		}
+		require.Equal(t, "410", <-everything)
+		_, more := <-everything
+		require.False(t, more)
+		moved := stored("pod-7", 401)
+		onNode("node-8")(moved)
+		require.NoError(t, c.Add(moved))
+		require.Equal(t, "ADDED pod-7@401", <-byNode[8])
+	})
+}
