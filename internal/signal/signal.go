@@ -1,32 +1,34 @@
 // Package signal wakes any number of goroutines at once.
 package signal
 
-import "sync"
+import "sync/atomic"
 
-// Signal wakes everybody who waits: a channel that closes at the next broadcast. The zero value is
-// ready, and costs nothing while nobody waits. It is safe for concurrent use.
+// Signal wakes all goroutines that wait: they have a channel that closes at the next broadcast. The
+// zero value is ready, and costs nothing while no goroutine waits. It is safe for concurrent use.
 type Signal struct {
-	mu sync.Mutex
-	ch chan struct{} // guarded by mu; nil while nobody waits
+	waited atomic.Pointer[chan struct{}] // nil while no goroutine waits
 }
 
-// Wait returns the channel that the next broadcast closes. Take it before looking at what it
-// announces.
+// Wait returns the channel that the next broadcast closes. Call it before you look at the state
+// that the broadcast announces.
 func (s *Signal) Wait() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch == nil {
-		s.ch = make(chan struct{})
+	for {
+		if ch := s.waited.Load(); ch != nil {
+			return *ch
+		}
+		ch := make(chan struct{})
+		if s.waited.CompareAndSwap(nil, &ch) {
+			return ch
+		}
 	}
-	return s.ch
 }
 
-// Broadcast wakes all who wait. It does not block.
+// Broadcast wakes all goroutines that wait. It does not block. Call it after the change of state.
 func (s *Signal) Broadcast() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ch != nil {
-		close(s.ch)
-		s.ch = nil
+	if s.waited.Load() == nil {
+		return
+	}
+	if ch := s.waited.Swap(nil); ch != nil {
+		close(*ch)
 	}
 }

@@ -2,6 +2,7 @@ package signal_test
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,4 +26,35 @@ func TestBroadcastWakesAllWhoWaitAndNobodyLater(t *testing.T) {
 	default:
 	}
 	require.Equal(t, s.Wait(), s.Wait(), "one channel for all until the next broadcast")
+}
+
+// TestNoWakeUpIsLost: a goroutine that takes the channel before it looks is woken by each change
+// that it has not seen.
+func TestNoWakeUpIsLost(t *testing.T) {
+	const changes = 20_000
+	var s signal.Signal
+	var state atomic.Int64
+	var waiting sync.WaitGroup
+	for range 3 {
+		waiting.Go(func() {
+			for {
+				changed := s.Wait()
+				if state.Load() == changes {
+					return
+				}
+				<-changed
+			}
+		})
+	}
+	var writing sync.WaitGroup
+	for range 2 {
+		writing.Go(func() {
+			for range changes / 2 {
+				state.Add(1)
+				s.Broadcast()
+			}
+		})
+	}
+	writing.Wait()
+	waiting.Wait()
 }
