@@ -3,6 +3,7 @@ package informer
 import (
 	"slices"
 
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -18,8 +19,29 @@ type death[T store.Object] struct {
 	number uint64 // of the change
 }
 
-// deaths are the deletions that the ring has evicted, oldest first. All readers that are behind
-// share them. Without them, nobody would tell those readers of an object that was created and
+// after yields the events that lead from held to the deletion.
+func (d *death[T]) after(held T, yield func(Event[T]) bool) bool {
+	var none T
+	// The deletion of the held life was not told, or is forgotten.
+	if !pointer.None(held) && !sameLife(held, d.had) {
+		if !infer(store.Change[T]{Key: d.Key, Old: held}, yield) {
+			return false
+		}
+		held = none
+	}
+	// A known object's last update is told only if the deletion does not bring a newer state.
+	if pointer.None(held) || !d.Final {
+		if !infer(store.Change[T]{Key: d.Key, Old: held, New: d.had}, yield) {
+			return false
+		}
+	}
+	e := d.Event
+	e.Missed = true
+	return yield(e)
+}
+
+// deaths are the deletions that the timeline has evicted, oldest first. All readers that are behind
+// share them. Without them, those readers would never hear of an object that was created and
 // deleted meanwhile.
 type deaths[T store.Object] struct {
 	list  []death[T]
@@ -28,13 +50,18 @@ type deaths[T store.Object] struct {
 }
 
 // add forgets the oldest deaths beyond the limit.
-func (d *deaths[T]) add(more ...death[T]) {
-	d.list = append(d.list, more...)
+func (d *deaths[T]) add(last death[T]) {
+	d.list = append(d.list, last)
 	if over := len(d.list) - d.limit; over > 0 {
 		d.lost = d.list[over-1].number + 1
 		d.forget(over)
 	}
 }
+
+// from returns a copy of the deaths from a change on, in the server's order.
+func (d *deaths[T]) from(number uint64) []death[T] { return slices.Clone(d.list[d.index(number):]) }
+
+func (d *deaths[T]) forgetBefore(number uint64) { d.forget(d.index(number)) }
 
 func (d *deaths[T]) forget(count int) {
 	clear(d.list[:count]) // the array must not keep objects alive
@@ -43,8 +70,8 @@ func (d *deaths[T]) forget(count int) {
 	}
 }
 
-// from returns the index of the first death that is not before a change.
-func (d *deaths[T]) from(number uint64) int {
+// index returns the index of the first death that is not before a change.
+func (d *deaths[T]) index(number uint64) int {
 	at, _ := slices.BinarySearchFunc(d.list, number, func(e death[T], number uint64) int {
 		if e.number < number {
 			return -1
@@ -52,63 +79,4 @@ func (d *deaths[T]) from(number uint64) int {
 		return 1
 	})
 	return at
-}
-
-// buryLocked keeps a change of the ring that is a deletion, before the ring forgets it.
-func (r *sharedRing[T]) buryLocked(number uint64) {
-	if n := r.changes.Slot(number); n.Type == Deleted && number >= r.kept {
-		r.deaths.add(death[T]{n.Event, n.had, number})
-	}
-}
-
-// deathsLocked returns the deaths from a reader's next change on, in the server's order. complete
-// is false if some are forgotten.
-func (r *sharedRing[T]) deathsLocked(next uint64) (list []death[T], complete bool) {
-	list = slices.Clone(r.deaths.list[r.deaths.from(next):])
-	for n := r.changes.First(); n < r.changes.Next(); n++ {
-		if slot := r.changes.Slot(n); slot.Type == Deleted {
-			list = append(list, death[T]{slot.Event, slot.had, n})
-		}
-	}
-	return list, r.deaths.lost <= next
-}
-
-// caughtUpLocked takes a reader's past away, and the deaths that nobody else needs.
-func (r *sharedRing[T]) caughtUpLocked(rd *reader[T]) {
-	if rd.past == nil {
-		return
-	}
-	rd.past = nil
-	r.behind--
-	if len(r.deaths.list) == 0 {
-		return
-	}
-	oldest := r.changes.Next()
-	for _, other := range r.readers {
-		if r.behind > 0 && other.past != nil {
-			oldest = min(oldest, other.next)
-		}
-	}
-	r.deaths.forget(r.deaths.from(oldest))
-}
-
-// newbornLocked returns those of a list's deletions that a reader cannot infer, since the object
-// was created after the reader's position. skipped is the number of the list's first change.
-func (r *sharedRing[T]) newbornLocked(deleted []Event[T], skipped uint64) (unknown []death[T]) {
-	pasts := map[*past[T]]bool{}
-	for _, rd := range r.readers {
-		if rd.next < skipped {
-			pasts[rd.past] = true
-		}
-	}
-	for _, e := range deleted {
-		for p := range pasts {
-			if !sameLife(p.at(e.Key), e.Old) {
-				// A number before the list's: readers that had read everything do not ask for it.
-				unknown = append(unknown, death[T]{e, e.Old, skipped - 1})
-				break
-			}
-		}
-	}
-	return unknown
 }

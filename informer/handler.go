@@ -99,15 +99,7 @@ func (h *Handler[T]) WaitSynced(ctx context.Context) error {
 // Lag returns the handler's present distance behind the store. It does not block.
 func (h *Handler[T]) Lag() Lag {
 	position := h.position.Load()
-	since := time.Duration(h.since.Load())
-	count, at, known := h.ring.after(position)
-	if count == 0 {
-		return Lag{}
-	}
-	if !known {
-		at = since
-	}
-	return Lag{Events: count, Age: h.ring.now() - at}
+	return h.ring.lag(position, time.Duration(h.since.Load()))
 }
 
 // Remove ends the handler and blocks until it has returned for the last time: after Remove there
@@ -149,12 +141,20 @@ func guarded(f func(), broke func(PanicError)) {
 
 // events yields the handler's events, and blocks between them. It ends when the handler is halted.
 func (h *Handler[T]) events(yield func(Event[T]) bool) {
+	tell := func(e Event[T]) bool {
+		select {
+		case <-h.halted:
+			return false
+		default:
+			return yield(e)
+		}
+	}
 	defer func() {
 		if h.reader != nil {
 			h.ring.leave(h.reader)
 		}
 	}()
-	if !h.initial(yield) {
+	if !h.initial(tell) {
 		return
 	}
 	if h.options.synced != nil {
@@ -169,67 +169,38 @@ func (h *Handler[T]) events(yield func(Event[T]) bool) {
 		defer timer.Stop()
 		due = timer.C
 	}
-	var changed <-chan struct{} // set when there was nothing to tell
-	for {
-		told, goOn := h.catchUp(yield, h.ring.read(h.reader, h.batch[:0], false))
-		redeliver := false
-		switch {
-		case !goOn:
+	for redeliver := false; ; {
+		changed := h.ring.changed.Wait() // before the reading, which may then be newer
+		got := h.ring.read(h.reader, h.batch[:0], redeliver)
+		if !h.tellReading(got, tell) {
 			return
-		case told:
-			changed = nil
-			redeliver = h.isDue(due) // even if changes never stop
-		case changed == nil:
-			changed = h.ring.changed.Wait()
-			continue // look again: a change may have come before Wait
-		default:
-			if redeliver, goOn = h.wait(changed, due); !goOn {
-				return
-			}
-			changed = nil
 		}
 		if redeliver {
-			if !h.redeliver(yield) {
+			if !h.tellAll(got.state, Redelivered, tell) {
 				return
 			}
 			timer.Reset(h.options.redelivery)
 		}
-	}
-}
-
-// wait blocks until something has changed or a redelivery is due; goOn is false if the handler is
-// halted.
-func (h *Handler[T]) wait(changed <-chan struct{}, due <-chan time.Time) (redeliver, goOn bool) {
-	select {
-	case <-changed:
-		return false, true
-	case <-due:
-		return true, true
-	case <-h.halted:
-		return false, false
-	}
-}
-
-func (h *Handler[T]) isDue(due <-chan time.Time) bool {
-	select {
-	case <-due:
-		return true
-	default:
-		return false
+		redeliver = false
+		select {
+		case <-changed:
+		case <-due: // chosen at random beside changed, and so even if changes never stop
+			redeliver = true
+		case <-h.halted:
+			return
+		}
 	}
 }
 
 // initial waits for a whole state, and tells all of it.
-func (h *Handler[T]) initial(yield func(Event[T]) bool) bool {
-	var state store.Snapshot[T]
+func (h *Handler[T]) initial(tell func(Event[T]) bool) bool {
 	for {
 		changed := h.ring.changed.Wait()
-		rd, first, ok := h.ring.begin()
-		if ok {
+		if rd, first, ok := h.ring.begin(); ok {
 			h.since.Store(int64(first.at))
 			h.position.Store(first.next)
-			h.reader, state = rd, first.state
-			break
+			h.reader = rd
+			return h.tellAll(first.state, Added, tell)
 		}
 		select {
 		case <-changed:
@@ -237,26 +208,17 @@ func (h *Handler[T]) initial(yield func(Event[T]) bool) bool {
 			return false
 		}
 	}
-	return h.tellAll(yield, state, func(key string, obj T) Event[T] {
-		return Event[T]{Key: key, New: obj, Type: Added, Initial: true}
-	})
 }
 
-// redeliver tells the changes since the handler's position, and then all objects again.
-func (h *Handler[T]) redeliver(yield func(Event[T]) bool) bool {
-	got := h.ring.read(h.reader, h.batch[:0], true)
-	if _, goOn := h.catchUp(yield, got); !goOn {
-		return false
-	}
-	return h.tellAll(yield, got.state, func(key string, obj T) Event[T] {
-		return Event[T]{Key: key, Old: obj, New: obj, Type: Redelivered}
-	})
-}
-
-func (h *Handler[T]) tellAll(yield func(Event[T]) bool, state store.Snapshot[T], event func(string, T) Event[T]) bool {
+// tellAll tells all objects of a state, as added or redelivered.
+func (h *Handler[T]) tellAll(state store.Snapshot[T], kind EventType, tell func(Event[T]) bool) bool {
 	count := 0
 	for key, obj := range state.All() {
-		if h.isHalted() || !yield(event(key, obj)) {
+		e := Event[T]{Key: key, New: obj, Type: kind, Initial: kind == Added}
+		if kind == Redelivered {
+			e.Old = obj
+		}
+		if !tell(e) {
 			return false
 		}
 		count++
@@ -265,44 +227,36 @@ func (h *Handler[T]) tellAll(yield func(Event[T]) bool, state store.Snapshot[T],
 	return true
 }
 
-// catchUp tells a reading, event by event or as a difference.
-func (h *Handler[T]) catchUp(yield func(Event[T]) bool, got reading[T]) (told, goOn bool) {
-	switch {
-	case got.evicted:
-		return true, h.tellDifference(yield, got)
-	case len(got.events) == 0:
-		h.since.Store(int64(got.at))
-		return false, !h.isHalted()
+// tellReading tells a reading, event by event or as a difference.
+func (h *Handler[T]) tellReading(got reading[T], tell func(Event[T]) bool) bool {
+	if got.gap != nil {
+		return h.tellDifference(got, tell)
 	}
-	h.batch = got.events
-	return true, h.tellEvents(yield, got)
-}
-
-func (h *Handler[T]) tellEvents(yield func(Event[T]) bool, got reading[T]) bool {
 	position := got.next - uint64(len(got.events))
 	for i := range got.events {
 		h.since.Store(int64(got.events[i].at))
-		if h.isHalted() || !yield(got.events[i].Event) {
+		if !tell(got.events[i].Event) {
 			return false
 		}
 		position++
 		h.position.Store(position)
 	}
 	h.since.Store(int64(got.at))
-	clear(got.events) // the buffer must not keep objects alive
 	h.delivered.Add(uint64(len(got.events)))
+	clear(got.events) // the buffer must not keep objects alive
+	h.batch = got.events
 	return true
 }
 
-func (h *Handler[T]) tellDifference(yield func(Event[T]) bool, got reading[T]) bool {
+func (h *Handler[T]) tellDifference(got reading[T], tell func(Event[T]) bool) bool {
 	h.diffs.Add(1)
-	count := 0
-	if !got.complete && h.incomplete.Add(1) == 1 {
+	if !got.gap.complete && h.incomplete.Add(1) == 1 {
 		h.log().Info("A handler fell so far behind that it is not told of some short-lived objects: "+
 			"make it quicker, or raise WithRing", "handler", h.name)
 	}
-	for e := range got.before.until(got.deaths, got.state) {
-		if h.isHalted() || !yield(e) {
+	count := 0
+	for e := range got.gap.until(got.state) {
+		if !tell(e) {
 			return false
 		}
 		count++
@@ -311,15 +265,6 @@ func (h *Handler[T]) tellDifference(yield func(Event[T]) bool, got reading[T]) b
 	h.since.Store(int64(got.at))
 	h.delivered.Add(uint64(count))
 	return true
-}
-
-func (h *Handler[T]) isHalted() bool {
-	select {
-	case <-h.halted:
-		return true
-	default:
-		return false
-	}
 }
 
 // status is called by any goroutine.

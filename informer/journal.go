@@ -30,7 +30,7 @@ func (j *journal[T]) Update(obj T) error { return j.put(obj, false) }
 
 // put stores obj; missed marks a change that comes from a list.
 func (j *journal[T]) put(obj T, missed bool) error {
-	j.ring.beginWrite()
+	j.ring.mu.Lock()
 	defer j.ring.endWrite()
 	c, err := j.objects.Put(obj)
 	if err != nil {
@@ -39,12 +39,12 @@ func (j *journal[T]) put(obj T, missed bool) error {
 	switch {
 	case c.Unchanged(): // a replay
 	case c.Added():
-		j.ring.addLocked(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}}})
+		j.ring.timeline.add(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}}})
 	case c.Recreated(): // its deletion was not told
-		j.ring.addLocked(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, Old: c.Old, Type: Deleted, Missed: true}}, had: c.Old},
+		j.ring.timeline.add(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, Old: c.Old, Type: Deleted, Missed: true}}, had: c.Old},
 			noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, New: c.New, Type: Added, Missed: missed}}})
 	default:
-		j.ring.addLocked(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, Old: c.Old, New: c.New, Type: Updated, Missed: missed}}})
+		j.ring.timeline.add(noted[T]{told: told[T]{Event: Event[T]{Key: c.Key, Old: c.Old, New: c.New, Type: Updated, Missed: missed}}})
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (j *journal[T]) drop(obj T, missed bool) error {
 }
 
 func (j *journal[T]) remove(obj T, final func(held T) Event[T]) error {
-	j.ring.beginWrite()
+	j.ring.mu.Lock()
 	defer j.ring.endWrite()
 	c, err := j.objects.Remove(obj)
 	if err != nil {
@@ -76,7 +76,7 @@ func (j *journal[T]) remove(obj T, final func(held T) Event[T]) error {
 	}
 	e := final(c.Old)
 	e.Key, e.Type, e.Final = c.Key, Deleted, !e.Missed
-	j.ring.addLocked(noted[T]{told: told[T]{Event: e}, had: c.Old})
+	j.ring.timeline.add(noted[T]{told: told[T]{Event: e}, had: c.Old})
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (j *journal[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	count := 0
 	if j.ring.filled {
 		for e := range difference(before, j.objects.Snapshot()) {
-			if count++; count <= j.ring.changes.Cap() {
+			if count++; count <= len(j.ring.timeline.slots) {
 				changes = append(changes, noted[T]{told: told[T]{Event: e}, had: e.Old})
 			}
 			if lagging && e.Type == Deleted {
@@ -110,7 +110,7 @@ func (j *journal[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 
 // Bookmark notes that the content is complete up to resourceVersion.
 func (j *journal[T]) Bookmark(resourceVersion string) error {
-	j.ring.beginWrite()
+	j.ring.mu.Lock()
 	defer j.ring.endWrite()
 	return j.objects.Bookmark(resourceVersion)
 }

@@ -81,12 +81,12 @@ func (f *follower) catchUp(t *testing.T, whole bool) (evicted, complete bool) {
 	for _, n := range got.events {
 		apply(n.Event)
 	}
-	if got.evicted {
+	if got.gap != nil {
 		require.Empty(t, got.events)
 		now := maps.Collect(got.state.All())
-		for e := range got.before.until(got.deaths, got.state) {
+		for e := range got.gap.until(got.state) {
 			require.True(t, e.Missed)
-			if e.Type == Added && len(got.deaths) > 0 && e.New != now[e.Key] {
+			if e.Type == Added && len(got.gap.deaths) > 0 && e.New != now[e.Key] {
 				f.short++
 			}
 			apply(e)
@@ -98,7 +98,7 @@ func (f *follower) catchUp(t *testing.T, whole bool) (evicted, complete bool) {
 		require.Equal(t, maps.Collect(got.state.All()), f.held)
 	}
 	f.next = got.next
-	return got.evicted, !got.evicted || got.complete
+	return got.gap != nil, got.gap == nil || got.gap.complete
 }
 
 // TestReadersAtAnyDistance: readers begin, read, lag and leave at random. Each knows the store's
@@ -153,7 +153,7 @@ func TestReadersAtAnyDistance(t *testing.T) {
 				if random.IntN(1+i*capacity) > 0 {
 					continue // the later ones lag more
 				}
-				behind := j.ring.changes.Next() - f.next
+				behind := j.ring.timeline.next - f.next
 				evicted, complete := f.catchUp(t, random.IntN(4) == 0)
 				readings++
 				if complete {
@@ -187,8 +187,8 @@ func TestReadersAtAnyDistance(t *testing.T) {
 		for _, f := range followers {
 			j.ring.leave(f.reader)
 		}
-		require.Zero(t, j.ring.behind)
-		require.Empty(t, j.ring.deaths.list)
+		require.Zero(t, j.ring.timeline.behind)
+		require.Empty(t, j.ring.timeline.deaths.list)
 	}
 }
 

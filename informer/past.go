@@ -2,6 +2,7 @@ package informer
 
 import (
 	"iter"
+	"maps"
 
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
@@ -31,60 +32,55 @@ func (p *past[T]) at(key string) T {
 	return obj
 }
 
-// until yields the events that turn p into now. First come the deaths in between, in their order.
-// An object that was also created in between is Added before it is Deleted. Then come the changes
-// of what is left, as [difference] tells them.
-func (p *past[T]) until(deaths []death[T], now store.Snapshot[T]) iter.Seq[Event[T]] {
+// gap stands for changes that a reader missed: the state before them, and the deletions among them.
+type gap[T store.Object] struct {
+	before   *past[T]
+	deaths   []death[T]
+	complete bool // deaths has all deletions
+}
+
+// until yields the events that lead from the state before the gap to now: the lives that ended
+// meanwhile, and then the changes of the survivors.
+func (g *gap[T]) until(now store.Snapshot[T]) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
-		dead := map[string]bool{} // the keys whose object was told as Deleted
-		for i := range deaths {
-			var held T
-			if key := deaths[i].Key; !dead[key] {
-				held, dead[key] = p.at(key), true
-			}
-			if !deaths[i].after(held, yield) {
-				return
-			}
-		}
-		for e := range difference(p.later, now) {
-			if _, known := p.was[e.Key]; !known && !dead[e.Key] && !yield(e) {
-				return
-			}
-		}
-		for key, old := range p.was {
-			obj, _ := now.Get(key)
-			if !dead[key] && !infer(store.Change[T]{Key: key, Old: old, New: obj}, yield) {
-				return
-			}
-		}
-		for key := range dead {
-			obj, _ := now.Get(key)
-			if !infer(store.Change[T]{Key: key, New: obj}, yield) {
-				return
-			}
+		if told, goOn := g.lives(yield); goOn {
+			told.survivors(now, yield)
 		}
 	}
 }
 
-// after yields the events that lead from held to the deletion.
-func (d *death[T]) after(held T, yield func(Event[T]) bool) bool {
+// lives yields the deaths, in their order. An object that was also created meanwhile is Added
+// before it is Deleted. It returns the state that was told: the state before, without the dead.
+func (g *gap[T]) lives(yield func(Event[T]) bool) (told past[T], goOn bool) {
+	told = *g.before
+	if len(g.deaths) == 0 {
+		return told, true
+	}
+	told.was = maps.Clone(told.was) // readers share it
 	var none T
-	// The deletion of the held life was not told, or is forgotten.
-	if !pointer.None(held) && !sameLife(held, d.had) {
-		if !infer(store.Change[T]{Key: d.Key, Old: held}, yield) {
-			return false
+	for i := range g.deaths {
+		d := &g.deaths[i]
+		if !d.after(told.at(d.Key), yield) {
+			return told, false
 		}
-		held = none
+		told.was[d.Key] = none
 	}
-	// A known object's last update is told only if the deletion does not bring a newer state.
-	if pointer.None(held) || !d.Final {
-		if !infer(store.Change[T]{Key: d.Key, Old: held, New: d.had}, yield) {
-			return false
+	return told, true
+}
+
+// survivors yields the events that turn p into now, as [difference] tells them.
+func (p *past[T]) survivors(now store.Snapshot[T], yield func(Event[T]) bool) {
+	for e := range difference(p.later, now) {
+		if _, known := p.was[e.Key]; !known && !yield(e) {
+			return
 		}
 	}
-	e := d.Event
-	e.Missed = true
-	return yield(e)
+	for key, old := range p.was {
+		obj, _ := now.Get(key)
+		if !infer(store.Change[T]{Key: key, Old: old, New: obj}, yield) {
+			return
+		}
+	}
 }
 
 // sameLife reports whether two states are of one object.

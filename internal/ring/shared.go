@@ -1,3 +1,5 @@
+// Package ring keeps the newest elements of a sequence under numbers that never repeat, so that a
+// reader's position is one number. Watch caches keep their last changes in a ring.
 package ring
 
 import (
@@ -5,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Shared is a ring without a capacity of its own: it grows with what is added, shrinks with what
-// is dropped, and is read without a lock. One goroutine at a time may write. Make one with
+// Shared is a ring without a capacity of its own: it grows with additions, shrinks as elements are
+// dropped, and is read without a lock. One goroutine at a time may write. Make one with
 // [NewShared].
 type Shared[E any] struct {
 	// Readers load next, then slots, then the slot, then first: a position between the two was in
@@ -18,7 +20,7 @@ type Shared[E any] struct {
 	first, next atomic.Uint64
 }
 
-// fewSlots is what an empty ring has room for.
+// fewSlots is the room of an empty ring.
 const fewSlots = 64
 
 // NewShared makes an empty ring.

@@ -1,0 +1,287 @@
+package informer
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// timeline has the last changes of a store, under numbers that never repeat, and the place of each
+// reader among them. A reader finds all changes since its place; or a [gap] if the timeline no
+// longer has them. It is not safe for concurrent use.
+type timeline[T store.Object] struct {
+	epoch       time.Time  // the zero of noted.at
+	slots       []noted[T] // change n is in slot n % len(slots)
+	first, next uint64     // the numbers of the oldest change held, and of the next change to come
+	// latest is the store's state: after all changes, and after those being added.
+	latest func() store.Snapshot[T]
+
+	readers []*reader[T]
+	slowest uint64    // no reader without a past has a next change before this one
+	behind  int       // the number of readers with a past
+	deaths  deaths[T] // evicted while a reader was behind
+
+	// Changes that every reader has read release their objects. Otherwise a deleted Secret, or many
+	// old states of a large object, would live until the timeline is full.
+	caughtUp int    // the number of readers that have read everything
+	kept     uint64 // the number of the oldest change with its objects
+}
+
+// told is an event with the time of its arrival since the timeline's epoch.
+type told[T store.Object] struct {
+	Event[T]
+	at time.Duration
+}
+
+// noted is a change in the timeline.
+type noted[T store.Object] struct {
+	told[T]
+	had T // for a deletion: the stored object, which may be older than the event's
+
+	// Kept after the object is released.
+	uid             types.UID
+	resourceVersion string
+}
+
+// before is the object that the store had before the change; the zero T if it had none.
+func (n *noted[T]) before() T {
+	if n.Type == Deleted {
+		return n.had
+	}
+	return n.Old
+}
+
+// letGo releases the objects, and keeps what a wait for a version needs.
+func (n *noted[T]) letGo() {
+	var none T
+	obj := n.Object()
+	n.uid, n.resourceVersion = obj.GetUID(), obj.GetResourceVersion()
+	n.Old, n.New, n.had = none, none, none
+}
+
+// reader is the place of one reader.
+type reader[T store.Object] struct {
+	next  uint64   // the number of its next change
+	index int      // in the timeline's readers
+	past  *past[T] // the state before next, once that change is evicted
+}
+
+func newTimeline[T store.Object](capacity int, latest func() store.Snapshot[T]) timeline[T] {
+	return timeline[T]{
+		epoch: time.Now(), slots: make([]noted[T], capacity), latest: latest,
+		deaths: deaths[T]{limit: deathsPerRing * capacity},
+	}
+}
+
+func (t *timeline[T]) now() time.Duration { return time.Since(t.epoch) }
+
+func (t *timeline[T]) slot(number uint64) *noted[T] { return &t.slots[number%uint64(len(t.slots))] }
+
+// add appends the changes of one write, over the oldest ones.
+func (t *timeline[T]) add(changes ...noted[T]) {
+	at := t.now()
+	if end, capacity := t.next+uint64(len(changes)), uint64(len(t.slots)); end > capacity+t.slowest {
+		t.keepPasts(end-capacity, t.latest, changes)
+	}
+	for i := range changes {
+		if t.next-t.first == uint64(len(t.slots)) {
+			t.evict()
+		}
+		changes[i].at = at
+		*t.slot(t.next) = changes[i]
+		t.next++
+		t.caughtUp = 0
+	}
+	t.release()
+}
+
+// skip notes a list that made more changes than the timeline holds, by count numbers without a
+// change. before is the state before the list; deleted has the list's deletions if a reader lags.
+func (t *timeline[T]) skip(count int, before store.Snapshot[T], deleted []Event[T]) {
+	t.keepPasts(math.MaxUint64, func() store.Snapshot[T] { return before }, nil)
+	for t.first < t.next {
+		t.evict()
+	}
+	t.keepUnseen(deleted)
+	clear(t.slots)
+	t.next += uint64(count)
+	t.first = t.next
+	t.caughtUp = 0
+	t.release()
+}
+
+// keepPasts gives each reader whose next change is before end the state at its place. later is a
+// state after all changes and after coming.
+func (t *timeline[T]) keepPasts(end uint64, later func() store.Snapshot[T], coming []noted[T]) {
+	t.slowest = t.next
+	pasts := map[uint64]*past[T]{} // handlers that wait for one lock stop at one change
+	for _, rd := range t.readers {
+		switch {
+		case rd.past != nil:
+		case rd.next >= end:
+			t.slowest = min(t.slowest, rd.next)
+		default:
+			t.behind++
+			if pasts[rd.next] == nil {
+				pasts[rd.next] = t.pastAt(rd.next, later(), coming)
+			}
+			rd.past = pasts[rd.next]
+		}
+	}
+}
+
+// pastAt is the state just before a change that the timeline holds: later without the changes from
+// there on, and without coming.
+func (t *timeline[T]) pastAt(number uint64, later store.Snapshot[T], coming []noted[T]) *past[T] {
+	p := &past[T]{later: later, was: map[string]T{}}
+	for n := number; n < t.next; n++ {
+		p.undo(t.slot(n))
+	}
+	for i := range coming {
+		p.undo(&coming[i])
+	}
+	return p
+}
+
+// evict forgets the oldest change. A deletion outlives it while a reader is behind.
+func (t *timeline[T]) evict() {
+	if n := t.slot(t.first); t.behind > 0 && n.Type == Deleted && t.first >= t.kept {
+		t.deaths.add(death[T]{n.Event, n.had, t.first})
+	}
+	t.first++
+}
+
+// keepUnseen keeps those of a list's deletions that a reader behind cannot infer, since the object
+// was created after the reader's place.
+func (t *timeline[T]) keepUnseen(deleted []Event[T]) {
+	pasts := map[*past[T]]bool{}
+	for _, rd := range t.readers {
+		if rd.next < t.next {
+			pasts[rd.past] = true
+		}
+	}
+	for _, e := range deleted {
+		for p := range pasts {
+			if !sameLife(p.at(e.Key), e.Old) {
+				// A number before the list's: readers that had read everything do not ask for it.
+				t.deaths.add(death[T]{e, e.Old, t.next - 1})
+				break
+			}
+		}
+	}
+}
+
+// release lets the objects of all changes go once every reader has read them.
+func (t *timeline[T]) release() {
+	if t.caughtUp < len(t.readers) {
+		return
+	}
+	for t.kept = max(t.kept, t.first); t.kept < t.next; t.kept++ {
+		t.slot(t.kept).letGo()
+	}
+}
+
+// enter adds a reader of the changes to come.
+func (t *timeline[T]) enter() *reader[T] {
+	rd := &reader[T]{next: t.next, index: len(t.readers)}
+	t.readers = append(t.readers, rd)
+	t.caughtUp++
+	return rd
+}
+
+// leave removes a reader.
+func (t *timeline[T]) leave(rd *reader[T]) {
+	last := len(t.readers) - 1
+	t.readers[rd.index] = t.readers[last]
+	t.readers[rd.index].index = rd.index
+	t.readers[last] = nil
+	t.readers = t.readers[:last]
+	if rd.past != nil {
+		t.forgetPast(rd)
+	}
+	if rd.next == t.next {
+		t.caughtUp--
+	}
+	t.release()
+}
+
+// read moves a reader to the end. It appends the changes since the reader's place to into, or
+// returns a gap if some are evicted.
+func (t *timeline[T]) read(rd *reader[T], into []told[T]) (events []told[T], missed *gap[T]) {
+	events = into
+	if rd.next < t.first {
+		missed = t.gapFrom(rd)
+	} else {
+		events = slices.Grow(into, int(t.next-rd.next))
+		for n := rd.next; n < t.next; n++ { // the rest of a noted takes as much space again
+			events = append(events, t.slot(n).told)
+		}
+	}
+	if rd.next < t.next {
+		t.caughtUp++
+	}
+	rd.next = t.next
+	if rd.past != nil {
+		t.forgetPast(rd)
+	}
+	t.release()
+	return events, missed
+}
+
+func (t *timeline[T]) gapFrom(rd *reader[T]) *gap[T] {
+	g := &gap[T]{before: rd.past, deaths: t.deaths.from(rd.next), complete: t.deaths.lost <= rd.next}
+	for n := t.first; n < t.next; n++ {
+		if slot := t.slot(n); slot.Type == Deleted {
+			g.deaths = append(g.deaths, death[T]{slot.Event, slot.had, n})
+		}
+	}
+	return g
+}
+
+// forgetPast takes a reader's past away, and the deaths that no other reader needs.
+func (t *timeline[T]) forgetPast(rd *reader[T]) {
+	rd.past = nil
+	t.behind--
+	oldest := t.next
+	if len(t.deaths.list) > 0 && t.behind > 0 {
+		for _, other := range t.readers {
+			if other.past != nil {
+				oldest = min(oldest, other.next)
+			}
+		}
+	}
+	t.deaths.forgetBefore(oldest)
+}
+
+// after returns the number of changes from a place on, and the time of the first of them if the
+// timeline still has it.
+func (t *timeline[T]) after(place uint64) (count uint64, at time.Duration, known bool) {
+	if place >= t.next {
+		return 0, 0, false
+	}
+	if place < t.first {
+		return t.next - place, 0, false
+	}
+	return t.next - place, t.slot(place).at, true
+}
+
+// holds reports whether a change of key in the timeline satisfies match.
+func (t *timeline[T]) holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool {
+	for n := t.first; n < t.next; n++ {
+		change := *t.slot(n)
+		if change.Key != key {
+			continue
+		}
+		if n >= t.kept {
+			change.letGo() // of the copy
+		}
+		if match(change.Type, change.uid, change.resourceVersion) {
+			return true
+		}
+	}
+	return false
+}
