@@ -430,6 +430,7 @@ func (m *machine) healed(o outcome) {
 		m.healDelay = 0
 		return
 	}
+	m.doubt = Undecodable
 	m.healDelay = min(max(2*m.healDelay, healEvery), healLimit)
 	m.healAt = o.at.Add(m.healDelay)
 }
