@@ -75,11 +75,8 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 		}
 	}
 	r.status.now = Status{Phase: Idle, Class: OK}
-	r.machine = newMachine(policy{
-		pageSize: r.options.pageSize, stopOnFinal: r.options.stopOnFinal,
-		noWatchList: !watchlist.Supported(source) || !features.FeatureGates().Enabled(features.WatchListClient),
-		cachedFirst: r.options.cachedFirst,
-	}, backoff{initial: r.options.backoffInitial, limit: r.options.backoffLimit, random: func() float64 { return r.random() }})
+	watchLists := watchlist.Supported(source) && features.FeatureGates().Enabled(features.WatchListClient)
+	r.machine = newMachine(r.options, watchLists, func() float64 { return r.random() })
 	return r
 }
 
@@ -109,7 +106,7 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 	defer r.enter(Idle)
 	defer r.closeOpen()
 	if held, ok := r.store.(store.Snapshotter[T]); ok {
-		r.machine.begin(held.Snapshot().ResourceVersion())
+		r.machine.held.version = held.Snapshot().ResourceVersion()
 	}
 	return r.run(ctx)
 }

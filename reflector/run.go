@@ -51,7 +51,7 @@ func (r *Reflector[T]) run(ctx context.Context) error {
 
 // report shows the end of a request in Status, log and metrics.
 func (r *Reflector[T]) report(s step, class Class, o outcome) {
-	r.status.change(func(st *Status) { st.MayBeOld = r.machine.old })
+	r.status.change(func(st *Status) { st.MayBeOld = r.machine.proof.age != newest })
 	switch s.kind {
 	case doProbe:
 		r.probed(class)
@@ -65,7 +65,7 @@ func (r *Reflector[T]) report(s step, class Class, o outcome) {
 			Cause: s.cause, WatchList: s.kind == doWatchList, Class: class, Duration: o.lived, Items: o.items,
 		})
 	}
-	r.log.V(2).Info("Request ended", "class", class, "list", s.kind != doWatch, "took", o.lived, "resourceVersion", r.machine.version)
+	r.log.V(2).Info("Request ended", "class", class, "list", s.kind != doWatch, "took", o.lived, "resourceVersion", r.machine.held.version)
 	switch {
 	case o.complete && s.poll: // the watch is still refused
 		r.status.polled(o.skipped == 0)
@@ -90,7 +90,7 @@ func (r *Reflector[T]) probed(class Class) {
 func (r *Reflector[T]) recovered(healed bool) {
 	if r.status.well(healed) {
 		r.alarmed = false
-		r.log.Info("List-watch is well again", "resourceVersion", r.machine.version)
+		r.log.Info("List-watch is well again", "resourceVersion", r.machine.held.version)
 	}
 }
 
@@ -208,7 +208,7 @@ func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *
 				return
 			}
 		}
-		if !read.behind && behind(read.version, r.machine.version) {
+		if !read.behind && behind(read.version, r.machine.held.version) {
 			var none T
 			read.err = errWentBack
 			yield(none, errWentBack)
@@ -258,7 +258,7 @@ func (r *Reflector[T]) probe(ctx context.Context, s step) outcome {
 		guard.heard(time.Now()) // no contact in Status: that is what the watch brings
 	}
 	o := outcome{version: list.Meta().ResourceVersion}
-	if behind(o.version, r.machine.version) {
+	if behind(o.version, r.machine.held.version) {
 		o.err = errWentBack
 	}
 	return o
@@ -295,7 +295,7 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 // untilFirst is how long a watch may be silent from its start. After one that was silent the next
 // gets no extra time, so that a dead connection does not get it again and again.
 func (r *Reflector[T]) untilFirst() time.Duration {
-	if r.machine.silent > 0 {
+	if r.machine.watches.silent > 0 {
 		return r.options.liveness
 	}
 	return firstPatience * r.options.liveness
@@ -333,7 +333,6 @@ func (r *Reflector[T]) take(o *outcome, p *position, w *openWatch[T], event list
 	}
 	if err != nil {
 		w.guard.heard(now)
-		o.doubtful = true
 		r.skipped(err)
 	}
 	o.err = r.endsWatch(o, p, event, err, class)
@@ -346,7 +345,7 @@ func (r *Reflector[T]) take(o *outcome, p *position, w *openWatch[T], event list
 			return
 		}
 		s.reached(p.at, now)
-		s.MayBeOld = s.MayBeOld && r.machine.caughtUp(p.at)
+		s.MayBeOld = s.MayBeOld && r.machine.proof.caughtUp(p.at)
 		if isEvent && err == nil && (where == placed || where == displaced) {
 			s.Events++
 		}
@@ -357,7 +356,7 @@ func (r *Reflector[T]) take(o *outcome, p *position, w *openWatch[T], event list
 // endsWatch is why a watch ends after an event that was taken in, or was lost by err; nil if the
 // watch goes on.
 func (r *Reflector[T]) endsWatch(o *outcome, p *position, event listwatch.Event[T], err error, class Class) error {
-	if err != nil && r.machine.lost(time.Now(), class) {
+	if err != nil && r.machine.healing.lost(class, time.Now()) {
 		return err
 	}
 	if event.Type != watch.Bookmark {
@@ -365,10 +364,10 @@ func (r *Reflector[T]) endsWatch(o *outcome, p *position, event listwatch.Event[
 	}
 	o.bookmarks++
 	switch {
-	case r.machine.unproven && behind(event.ResourceVersion, p.at): // a probe can tell why
+	case r.machine.proof.suspect && behind(event.ResourceVersion, p.at): // a probe can tell why
 		return errQuiet
-	case r.machine.mayHeal(time.Now()): // a lost event is still to be healed, and now it may
-		return doubtError{r.machine.doubt}
+	case r.machine.healing.due(time.Now()): // a lost event is still to be healed, and now it may
+		return doubtError{r.machine.healing.doubt}
 	}
 	return nil
 }
@@ -383,7 +382,7 @@ func (r *Reflector[T]) write(p *position, event listwatch.Event[T]) (verdict, er
 		return where, nil
 	case where == displaced, where == replayed:
 		// The relist may wait for the next bookmark: no object is missing.
-		r.machine.lost(time.Now(), Unplaced)
+		r.machine.healing.lost(Unplaced, time.Now())
 		r.skipped(errUnplaced)
 		if where == replayed || event.Type == watch.Bookmark {
 			return where, nil

@@ -45,6 +45,5 @@ type outcome struct {
 	skipped   int           // of a list: objects that could not be decoded
 	lived     time.Duration // from the request to its end
 	due       bool          // a watch: it lasted as long as the server was asked for, about
-	doubtful  bool          // the store's content may differ from the server's
 	at        time.Time     // when it ended
 }

@@ -1,0 +1,196 @@
+package reflector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// outcomeOf is a row of a transcript of one part of the machine: an outcome, and the part after it.
+type outcomeOf[P any] struct {
+	text string
+	take func(*P)
+	want P
+}
+
+// tell gives a part one outcome after the other.
+func tell[P any](t *testing.T, part P, rows []outcomeOf[P]) {
+	t.Helper()
+	for _, row := range rows {
+		row.take(&part)
+		require.Equal(t, row.want, part, row.text)
+	}
+}
+
+var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func after(d time.Duration) time.Time { return noon.Add(d) }
+
+func TestHolding(t *testing.T) {
+	tell(t, holding{version: "3"}, []outcomeOf[holding]{
+		{"a list begins the copy, and binds the next", func(h *holding) { h.listed("5") }, holding{"5", "5", 0, 0}},
+		{"a watch brings 7", func(h *holding) { h.watched(outcome{version: "7", contacts: 2}) }, holding{"7", "7", 0, 0}},
+		{"a watch without a version moves nothing", func(h *holding) { h.watched(outcome{}) }, holding{"7", "7", 0, 0}},
+		{"7 is too large for a server that lags", func(h *holding) { h.refused(TooLarge) }, holding{"7", "7", 0, 1}},
+		{"an event is a sign that it does not", func(h *holding) { h.watched(outcome{version: "8", contacts: 1}) }, holding{"8", "8", 0, 0}},
+		{"one lag", func(h *holding) { h.refused(TooLarge) }, holding{"8", "8", 0, 1}},
+		{"two are a witness: only the latest version will do", func(h *holding) { h.refused(TooLarge) }, holding{"8", "", 1, 2}},
+		{"any other error says nothing", func(h *holding) { h.refused(ServerError) }, holding{"8", "", 1, 2}},
+		{"a second witness", func(h *holding) { h.refused(WentBack) }, holding{"8", "", 2, 2}},
+		{"the older state is taken", func(h *holding) { h.listed("4") }, holding{"4", "4", 0, 0}},
+	})
+	doubted := holding{version: "8"}
+	require.False(t, doubted.doubted(), "content of an earlier run is believed until a witness comes")
+	doubted.refused(WentBack)
+	require.True(t, doubted.doubted())
+}
+
+func TestListPlan(t *testing.T) {
+	plan := newListPlan(options{}, true)
+	request := func(kind stepKind, match, version string, limit int64) {
+		t.Helper()
+		s := plan.step(false, &holding{version: "7", atLeast: "7"}, noon)
+		require.Equal(t, kind, s.kind)
+		require.Equal(t, version, s.options.ResourceVersion)
+		require.Equal(t, match, string(s.options.ResourceVersionMatch))
+		require.Equal(t, limit, s.options.Limit)
+	}
+	request(doWatchList, "NotOlderThan", "7", 0)
+	plan.byList = true // the watch list has failed
+	request(doList, "NotOlderThan", "7", 0)
+	require.True(t, plan.newer(), "the version is gone")
+	request(doList, "", "", fallbackPage)
+	require.True(t, plan.newer(), "and so is the next page")
+	request(doList, "", "", 0)
+	require.False(t, plan.newer(), "no list is left that could be newer")
+	for n := 1; n < watchListEvery; n++ {
+		plan.failed(step{kind: doList}, Forbidden)
+		require.True(t, plan.byList, "refusal %d: the LIST is asked alone", n)
+	}
+	plan.failed(step{kind: doList}, Forbidden)
+	require.False(t, plan.byList, "a role may have watch alone")
+	plan.byList = true
+	plan.failed(step{kind: doList}, ServerError)
+	require.False(t, plan.byList, "the server was no more than ill")
+
+	for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		plan.byList = true
+		plan.listed(doList, noon)
+		require.Equal(t, want, plan.rest, "LIST works where watch lists do not")
+		require.Equal(t, doList, plan.step(false, &holding{}, after(want-1)).kind)
+		require.Equal(t, doWatchList, plan.step(false, &holding{}, after(want)).kind)
+	}
+	plan.listed(doWatchList, noon)
+	plan.byList = true
+	plan.listed(doList, noon)
+	require.Equal(t, time.Minute, plan.rest, "a watch list has worked since")
+}
+
+func TestListPlanOfACachedFirstList(t *testing.T) {
+	plan := newListPlan(options{cachedFirst: true}, false)
+	first := func(h holding) step { return plan.step(false, &h, noon) }
+	require.Equal(t, "0", first(holding{}).options.ResourceVersion)
+	require.Equal(t, "5", first(holding{version: "5"}).options.ResourceVersion)
+	require.True(t, first(holding{version: "5"}).cached)
+	require.False(t, first(holding{version: "5", goneBack: 1}).cached, "only the latest will do")
+	plan.failed(first(holding{version: "5"}), TooLarge)
+	require.False(t, first(holding{version: "5"}).cached, "the cache is behind the store's first content")
+	plan.listed(doList, noon)
+	plan.cause = Expired
+	require.False(t, first(holding{version: "5", atLeast: "5"}).cached, "a relist")
+	require.False(t, newListPlan(options{cachedFirst: true, pageSize: 10}, true).cachedFirst)
+}
+
+func TestWatchHealth(t *testing.T) {
+	ended := func(class, want Class, o outcome) func(*watchHealth) {
+		return func(w *watchHealth) { require.Equal(t, want, w.ended(class, o)) }
+	}
+	tell(t, watchHealth{}, []outcomeOf[watchHealth]{
+		{"silence", ended(Silent, Silent, outcome{lived: time.Hour}), watchHealth{silent: 1}},
+		{"again", ended(Silent, Silent, outcome{lived: time.Hour}), watchHealth{silent: 2}},
+		{"a bookmark", ended(Disconnected, Disconnected, outcome{contacts: 1, bookmarks: 1}), watchHealth{bookmarks: true}},
+		{"silence again", ended(Silent, Silent, outcome{lived: time.Hour}), watchHealth{bookmarks: true, silent: 1}},
+		{"an end at once", ended(OK, Short, outcome{}), watchHealth{bookmarks: true, silent: 1}},
+		{"at the server's timeout", ended(OK, OK, outcome{due: true}), watchHealth{bookmarks: true, silent: 1}},
+		{"a list", func(w *watchHealth) { w.listed(doList) }, watchHealth{bookmarks: true}},
+		{"a refusal", func(w *watchHealth) { require.False(t, w.refused(Forbidden)) }, watchHealth{bookmarks: true, deaf: 1}},
+		{"the second", func(w *watchHealth) { require.True(t, w.refused(Forbidden)) }, watchHealth{bookmarks: true, deaf: 2}},
+		{"an error needs more", func(w *watchHealth) { require.False(t, w.refused(ServerError)) }, watchHealth{bookmarks: true, deaf: 3}},
+		{"a watch list, too", func(w *watchHealth) { w.failed = ServerError }, watchHealth{bookmarks: true, deaf: 3, failed: ServerError}},
+		{"is enough", func(w *watchHealth) { require.True(t, w.refused(ServerError)) }, watchHealth{bookmarks: true, deaf: 4, failed: ServerError}},
+		{"life", func(w *watchHealth) { w.lives() }, watchHealth{bookmarks: true}},
+	})
+	for attempts, w := range map[int]*watchHealth{silentAttempts: {bookmarks: true}, silentLimit: {}} {
+		for n := 1; n <= attempts; n++ {
+			w.ended(Silent, outcome{})
+			require.Equal(t, n == 1, w.interrupted(Silent, outcome{}), "only the first may hide a restart")
+			require.Equal(t, n == attempts, w.tooSilent())
+		}
+	}
+	w := &watchHealth{}
+	require.False(t, w.interrupted(OK, outcome{due: true}), "the server ended it in its time")
+	require.True(t, w.interrupted(OK, outcome{}), "it ended it earlier")
+	require.False(t, w.interrupted(Undecodable, outcome{}), "we ended it")
+	require.False(t, showsLife(Silent, outcome{lived: time.Hour}))
+	require.True(t, showsLife(Disconnected, outcome{lived: steadyWatch}))
+}
+
+func TestWatchHealthPacesTheListsThatStandIn(t *testing.T) {
+	w, b := &watchHealth{}, &backoff{initial: time.Second, limit: 3 * time.Second, random: func() float64 { return 0.5 }}
+	for _, want := range []time.Duration{500, 1000, 1500, 1500} {
+		w.pollLater(noon, b)
+		require.Equal(t, want*time.Millisecond, w.pollAt.Sub(noon))
+	}
+}
+
+func TestProof(t *testing.T) {
+	cached := step{kind: doList, cached: true}
+	fromVersion, latest := step{kind: doList}, step{kind: doList}
+	fromVersion.options.ResourceVersion = "5"
+	tell(t, proof{}, []outcomeOf[proof]{
+		{"a cut watch: the server may have gone back", func(p *proof) { p.watched(true, true) }, proof{suspect: true}},
+		{"a watch to its end that brought nothing", func(p *proof) { p.watched(false, false) }, proof{suspect: true}},
+		{"one that brought something newer", func(p *proof) { p.watched(true, false) }, proof{}},
+		{"cut again", func(p *proof) { p.watched(false, true) }, proof{suspect: true}},
+		{"a probe fails", func(p *proof) { p.probed(ServerError, "", "5") }, proof{suspect: true, probes: 1}},
+		{"and again", func(p *proof) { p.probed(ServerError, "", "5") }, proof{suspect: true, probes: 2}},
+		{"this server answers none", func(p *proof) { p.probed(ServerError, "", "5") }, proof{probes: 3}},
+		{"a probe names the version", func(p *proof) { p.probed(OK, "5", "5") }, proof{}},
+		{"a list in place of a watch says nothing of the server", func(p *proof) { p.listed(step{poll: true}, "5") }, proof{suspect: true}},
+	})
+	tell(t, proof{}, []outcomeOf[proof]{
+		{"a state from the cache", func(p *proof) { p.listed(cached, "5") }, proof{age: unknown, suspect: true}},
+		{"events prove nothing", func(p *proof) { p.caughtUp("6") }, proof{age: unknown, suspect: true}},
+		{"a probe fails, however often", func(p *proof) { p.probes = 9; p.probed(Silent, "", "6") }, proof{age: unknown, suspect: true, probes: 10}},
+		{"the server is at 8", func(p *proof) { p.probed(OK, "8", "6") }, proof{age: named, truth: "8"}},
+		{"at 7 the copy may be old", func(p *proof) { require.True(t, p.caughtUp("7")) }, proof{age: named, truth: "8"}},
+		{"a list not older than 5 is at 7", func(p *proof) { p.listed(fromVersion, "7") }, proof{age: named, truth: "8"}},
+		{"at 8 it is not", func(p *proof) { require.False(t, p.caughtUp("8")) }, proof{age: newest, truth: "8"}},
+	})
+	tell(t, proof{age: unknown}, []outcomeOf[proof]{
+		{"a list at the latest version", func(p *proof) { p.listed(latest, "5") }, proof{}},
+		{"the cache", func(p *proof) { p.listed(cached, "5") }, proof{age: unknown, suspect: true}},
+		{"the probe names no version", func(p *proof) { p.probed(OK, "", "5") }, proof{age: unknown}},
+		{"the watch after it is suspected", func(p *proof) { p.watched(true, false) }, proof{age: unknown, suspect: true}},
+	})
+}
+
+func TestHealing(t *testing.T) {
+	tell(t, healing{}, []outcomeOf[healing]{
+		{"an event is lost: a relist at once", func(h *healing) { require.True(t, h.lost(StoreError, noon)) }, healing{doubt: StoreError}},
+		{"the watch has ended", func(h *healing) { require.True(t, h.begin(noon)) }, healing{doubt: StoreError, at: after(healEvery)}},
+		{"one relist a minute", func(h *healing) { require.False(t, h.begin(after(healEvery-1))) }, healing{doubt: StoreError, at: after(healEvery)}},
+		{"the list heals", func(h *healing) { h.listed(outcome{at: noon}) }, healing{at: after(healEvery)}},
+		{"a loss within the minute", func(h *healing) { require.False(t, h.lost(Unplaced, noon)) }, healing{doubt: Unplaced, at: after(healEvery)}},
+		{"may be healed after it", func(h *healing) { require.True(t, h.begin(after(healEvery))) }, healing{doubt: Unplaced, at: after(2 * healEvery)}},
+		{"the list has a bad object", func(h *healing) { h.listed(outcome{at: noon, skipped: 1}) }, healing{Undecodable, after(healEvery), healEvery}},
+		{"still", func(h *healing) { h.listed(outcome{at: noon, skipped: 2}) }, healing{Undecodable, after(2 * healEvery), 2 * healEvery}},
+		{"for days", func(h *healing) {
+			for range 20 {
+				h.listed(outcome{at: noon, skipped: 1})
+			}
+		}, healing{Undecodable, after(healLimit), healLimit}},
+		{"mended", func(h *healing) { h.listed(outcome{at: noon}) }, healing{at: after(healLimit)}},
+	})
+}

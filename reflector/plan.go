@@ -1,0 +1,141 @@
+package reflector
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// listPlan is the list that is due: its cause, and the requests that may bring it.
+type listPlan struct {
+	// Of the options.
+	pageSize    int64
+	watchLists  bool // the source has them, and none forbids them
+	cachedFirst bool // the first LIST may be served from the server's cache
+
+	cause  Class // OK until the first list
+	from   listFrom
+	byList bool // a watch list has failed, and a LIST is to bring this state
+	// refused counts LISTs in a row that an operator must permit.
+	refused   int
+	restUntil time.Time     // no watch list before this: one has failed when a LIST worked
+	rest      time.Duration // the length of that rest; it grows while watch lists fail
+}
+
+// listFrom is the consistency that a LIST asks for.
+type listFrom int
+
+const (
+	// At least the version that is held, from the server's cache; the latest when none is.
+	fromHeld   listFrom = iota
+	fromLatest          // the latest, in pages
+	fromWhole           // the latest in one piece, when pages expired before they were read
+)
+
+const (
+	// At least, after a watch list that failed when a LIST worked.
+	watchListRest  = time.Minute
+	watchListLimit = time.Hour // at most
+	// Refused LISTs before the watch list is asked again: a role may have watch alone.
+	watchListEvery = 6
+	// Of a list at the latest version, which the server may read from etcd.
+	fallbackPage = 500
+)
+
+func newListPlan(o options, watchLists bool) listPlan {
+	return listPlan{
+		pageSize: o.pageSize, cause: OK,
+		watchLists: watchLists && o.pageSize == 0, cachedFirst: o.cachedFirst && o.pageSize == 0,
+	}
+}
+
+// step is the request that is due. With poll it stands in for a watch, unless it is one.
+func (p *listPlan) step(poll bool, h *holding, now time.Time) step {
+	s := step{cause: p.cause, behind: h.doubted() || p.cause == Unplaced}
+	if p.watchLists && !p.byList && !now.Before(p.restUntil) {
+		s.kind, s.options = doWatchList, watchListOptions(h.atLeast)
+		return s
+	}
+	// The program has asked for a first state that may be old, in place of none or of a dear one.
+	s.cached = p.cachedFirst && p.cause == OK && p.from == fromHeld && h.goneBack == 0
+	s.kind, s.poll, s.options = doList, poll, p.listOptions(s.cached, h)
+	return s
+}
+
+// watchListOptions ask for the state at least as new as atLeast, or as the moment of the request,
+// and for the events after it (KEP-3157).
+func watchListOptions(atLeast string) metav1.ListOptions {
+	yes := true
+	return metav1.ListOptions{
+		SendInitialEvents: &yes, AllowWatchBookmarks: true,
+		ResourceVersion: atLeast, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	}
+}
+
+func (p *listPlan) listOptions(cached bool, h *holding) metav1.ListOptions {
+	notOlder := metav1.ResourceVersionMatchNotOlderThan
+	switch {
+	case p.from == fromWhole:
+		return metav1.ListOptions{}
+	case cached && h.version == "":
+		return metav1.ListOptions{ResourceVersion: "0"}
+	case cached:
+		return metav1.ListOptions{ResourceVersion: h.version, ResourceVersionMatch: notOlder}
+	// The watch cache ignores a limit, and older servers one beside a version.
+	case p.pageSize > 0:
+		return metav1.ListOptions{Limit: p.pageSize}
+	case p.from == fromLatest, h.atLeast == "":
+		return metav1.ListOptions{Limit: fallbackPage}
+	}
+	return metav1.ListOptions{ResourceVersion: h.atLeast, ResourceVersionMatch: notOlder}
+}
+
+func (p *listPlan) listed(kind stepKind, at time.Time) {
+	switch {
+	case kind == doWatchList:
+		p.rest = 0
+	case p.byList: // LIST works where watch lists do not, for now
+		p.rest = min(max(2*p.rest, watchListRest), watchListLimit)
+		p.restUntil = at.Add(p.rest)
+	}
+	p.from, p.byList, p.refused = fromHeld, false, 0
+}
+
+// newer plans a list for a newer version after one that the server no longer has, then one without
+// pages. It reports whether there is such a list left.
+func (p *listPlan) newer() bool {
+	if p.from == fromWhole {
+		return false
+	}
+	p.from++
+	return true
+}
+
+// failed takes in a list that is repeated after a wait.
+func (p *listPlan) failed(s step, class Class) {
+	if class == TooLarge && s.cached { // the cache is behind the store's first content
+		p.from = fromLatest
+	}
+	if !p.byList {
+		return
+	}
+	if class != Forbidden && class != NotFound {
+		p.byList, p.refused = false, 0
+		return
+	}
+	// To ask for a watch list as well would double the requests of a client without rights. It is
+	// asked now and then, since the role that is granted may have watch alone.
+	p.refused++
+	p.byList = p.refused%watchListEvery != 0
+}
+
+// listMayWork reports whether a LIST may work after a watch list failed with class. A throttled
+// server asks for no more requests, and an absent one answers none. A LIST needs the same
+// connection and credentials. The other classes are about the version or the store.
+func listMayWork(class Class) bool {
+	switch class {
+	case Throttled, Unreachable, TLS, Credentials, Expired, TooLarge, WentBack, StoreError:
+		return false
+	}
+	return true
+}
