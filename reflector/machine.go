@@ -194,10 +194,14 @@ func (m *machine) standIn(class Class, at time.Time) {
 	if m.watches.polls == 0 {
 		m.watches.pollLater(at, &m.backoff)
 	}
-	if due := m.watches.pollAt.Sub(at); due <= m.pause.delay {
+	due := m.watches.pollAt.Sub(at)
+	if due > m.pause.delay {
+		return
+	}
+	m.relist(class)
+	m.goal = pollDue
+	if m.pause.told == 0 { // else the server has asked for that delay
 		m.pause.delay = max(due, 0)
-		m.relist(class)
-		m.goal = pollDue
 	}
 }
 
