@@ -23,6 +23,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/lookup"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -34,7 +35,7 @@ const (
 )
 
 // TestOwnersCost: what the owners of a node cost the API server: asked for by name, as
-// sources.Owners does, by a watch of metadata for each name, and by one watch of their labels. The
+// lookup.Owners does, by a watch of metadata for each name, and by one watch of their labels. The
 // agents of twenty nodes start, and then statuses of ReplicaSets change.
 func TestOwnersCost(t *testing.T) {
 	onServers(t, ownersCost)
@@ -102,7 +103,8 @@ func askForOwners(ctx context.Context, t *testing.T, config *rest.Config, own []
 		pods[i] = newPod(podName(i), "node-1")
 		pods[i].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	}
-	s := sources.New("node-1", sources.Owners(client), sources.WithLogger(logr.Discard()), sources.Custom(fixed(pods)))
+	s := sources.New("node-1", sources.WithLogger(logr.Discard()), sources.Custom(fixed(pods)))
+	who := lookup.New(s, lookup.Owners(client))
 	var all sync.WaitGroup
 	all.Go(func() { _ = s.Run(ctx) })
 	all.Go(func() {
@@ -112,7 +114,7 @@ func askForOwners(ctx context.Context, t *testing.T, config *rest.Config, own []
 	return []waiter{{ended: all.Wait, synced: func() {
 		for i, pod := range pods {
 			require.Eventually(t, func() bool {
-				owner, known := s.Owner(pod)
+				owner, known := who.Owner(pod)
 				return known && owner.Name == own[i].OwnerReferences[0].Name
 			}, time.Minute, time.Millisecond)
 		}
@@ -190,19 +192,20 @@ func TestOwnersWithTheirRights(t *testing.T) {
 	require.NoError(t, err)
 	pod := newPod("web", "node-1")
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
-	run := func(check func(*sources.Sources) bool) {
+	run := func(check func(*sources.Sources, *lookup.Lookup) bool) {
 		client, err := listwatch.NewRESTClient(w.cluster.Server.Config(cluster.Nobody), corev1.SchemeGroupVersion)
 		require.NoError(t, err)
-		s := sources.New("node-1", sources.Owners(client), sources.WithLogger(logr.Discard()), sources.Custom(fixed{pod}))
+		s := sources.New("node-1", sources.WithLogger(logr.Discard()), sources.Custom(fixed{pod}))
+		who := lookup.New(s, lookup.Owners(client))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
 		<-s.Updates()
-		require.Eventually(t, func() bool { return check(s) }, 30*time.Second, 5*time.Millisecond, "%+v", s.Status())
+		require.Eventually(t, func() bool { return check(s, who) }, 30*time.Second, 5*time.Millisecond, "%+v", s.Status())
 		cancel()
 		require.NoError(t, <-ended)
 	}
-	run(func(s *sources.Sources) bool {
+	run(func(s *sources.Sources, _ *lookup.Lookup) bool {
 		status := s.Status()[1]
 		return len(status.Problems) == 1 && status.Problems[0].Error() ==
 			"replicasets.apps: forbidden: the agent needs the verb get of it; the owners of 1 are not known"
@@ -215,8 +218,8 @@ func TestOwnersWithTheirRights(t *testing.T) {
 		require.NoError(t, err)
 		return client.Get().Namespace("default").Resource("replicasets").Name(set.Name).Do(t.Context()).Error() == nil
 	}, 30*time.Second, 50*time.Millisecond)
-	run(func(s *sources.Sources) bool {
-		owner, known := s.Owner(pod)
+	run(func(_ *sources.Sources, who *lookup.Lookup) bool {
+		owner, known := who.Owner(pod)
 		return known && owner.Kind == "Deployment" && owner.Name == "web-0"
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/sources/internal/checkpoint"
 	"github.com/tributary-go/tributary/undelta"
 )
 
@@ -47,7 +48,7 @@ type apiServer struct {
 	client  rest.Interface
 	options []reflector.Option
 	running atomic.Pointer[reflector.Reflector[*corev1.Pod]]
-	saver   *saver[Pods] // set by Run, before running
+	saver   *checkpoint.Saver[Pods] // set by Run, before running
 }
 
 func (a *apiServer) Name() string { return APISource }
@@ -62,20 +63,20 @@ func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", sink.Node())))
 	push := sink.Set
 	copied := undelta.New(func(now Pods) { push(now) })
-	if sink.checkpoints != "" && !sink.likeKubelet {
-		a.saver = newSaver(newCheckpoint(sink.checkpoints, sink.Node(), sink.name), sink.Log())
+	if sink.checkpoints != "" {
+		a.saver = checkpoint.NewSaver(checkpointOf(sink.checkpoints, sink.Node(), sink.name), sink.Log())
 		push = func(restored Pods) {
 			if restored.Len() > 0 {
 				sink.set(state{pods: restored, restored: true})
 			}
 		}
-		if err := restoreInto(copied, a.saver.restore()); err != nil {
+		if err := restoreInto(copied, a.saver.Restore()); err != nil {
 			return err
 		}
-		defer a.saver.run()()
+		defer a.saver.Run()()
 		push = func(now Pods) {
 			sink.Set(now)
-			a.saver.offer(now)
+			a.saver.Offer(now)
 		}
 	}
 	r := reflector.New(pods, copied, append([]reflector.Option{reflector.WithLogger(sink.Log()), reflector.WithWatchTimeout(apiWatch)}, a.options...)...)
@@ -107,9 +108,9 @@ func (a *apiServer) Report() Report {
 		report.Problems = append(report.Problems, errMayBeOld)
 	}
 	if a.saver != nil {
-		if err := a.saver.problem(); err != nil {
+		if err := a.saver.Problem(); err != nil {
 			report.Complete = status.Err == nil // a checkpoint says nothing about the watch
-			report.Problems = append(report.Problems, access.Mark(classCheckpoint, err))
+			report.Problems = append(report.Problems, err)
 			report.Errors++
 		}
 	}

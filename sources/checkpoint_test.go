@@ -1,280 +1,181 @@
-package sources
+package sources_test
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"math/rand/v2"
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/collection"
+	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/sources"
 )
 
-// podsAt is n pods at a version; every pod says the version, so that a mixture of two states shows.
-func podsAt(t testing.TB, n, version int) Pods {
-	var pods store.Indexer[*corev1.Pod]
-	for i := range n {
-		require.NoError(t, pods.Add(&corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("pod-%d", i), ResourceVersion: strconv.Itoa(version)},
-			Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main", Image: "image"}}},
-		}))
-	}
-	require.NoError(t, pods.Bookmark(strconv.Itoa(version)))
-	return pods.Snapshot()
+// fadingServer is an API server that can be away: it cuts every connection then.
+type fadingServer struct {
+	pods   *collection.Collection[*corev1.Pod]
+	client rest.Interface
+	away   atomic.Bool
 }
 
-func requireState(t *testing.T, got Pods, n, version int) {
-	t.Helper()
-	require.Equal(t, strconv.Itoa(version), got.ResourceVersion())
-	require.Equal(t, podsAt(t, n, version).Sorted(), got.Sorted())
-}
-
-func TestCheckpointKeepsTheState(t *testing.T) {
-	c := newCheckpoint(t.TempDir(), "node-1", APISource)
-	_, err := c.load()
-	require.ErrorIs(t, err, fs.ErrNotExist)
-	for version, n := range []int{3, 0, 200} {
-		require.NoError(t, c.save(podsAt(t, n, version+1)))
-		got, err := c.load()
-		require.NoError(t, err)
-		requireState(t, got, n, version+1)
-	}
-	info, err := os.Stat(c.path)
+func newFadingServer(t *testing.T) *fadingServer {
+	api, err := apiserver.NewServer()
 	require.NoError(t, err)
-	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
-	require.Empty(t, temporaries(t, c))
-}
-
-// TestCheckpointCutAtEveryByte: a process that ends while it writes leaves a part of the new state
-// beside the old one, at any byte. What is loaded is the old state; and a part in the place of the
-// file is refused.
-func TestCheckpointCutAtEveryByte(t *testing.T) {
-	c := newCheckpoint(t.TempDir(), "node-1", APISource)
-	require.NoError(t, c.save(podsAt(t, 2, 1)))
-	whole, err := c.seal(podsAt(t, 3, 2))
-	require.NoError(t, err)
-	for cut := range whole {
-		require.NoError(t, os.WriteFile(c.path+".123.tmp", whole[:cut], 0o600))
-		got, err := c.load()
-		require.NoError(t, err)
-		requireState(t, got, 2, 1)
-
-		_, err = c.open(whole[:cut])
-		require.Error(t, err, "cut at %d", cut)
-	}
-	require.NoError(t, c.save(podsAt(t, 3, 2)), "over what a crash has left")
-	got, err := c.load()
-	require.NoError(t, err)
-	requireState(t, got, 3, 2)
-}
-
-func TestCheckpointDamagedAtEveryByte(t *testing.T) {
-	c := newCheckpoint(t.TempDir(), "node-1", APISource)
-	whole, err := c.seal(podsAt(t, 3, 2))
-	require.NoError(t, err)
-	for i := range whole {
-		damaged := append([]byte(nil), whole...)
-		damaged[i] ^= byte(1 + rand.IntN(255))
-		_, err := c.open(damaged)
-		require.Error(t, err, "damaged at %d", i)
-	}
-}
-
-func TestCheckpointRefusesWhatIsForeign(t *testing.T) {
-	folder := t.TempDir()
-	other := newCheckpoint(folder, "node-2", APISource)
-	require.NoError(t, other.save(podsAt(t, 1, 1)))
-	c := newCheckpoint(folder, "node-1", APISource)
-	for want, prepare := range map[string]func() error{
-		`it is of node "node-2"`: func() error { return os.Rename(other.path, c.path) },
-		"it is not a checkpoint": func() error { return os.WriteFile(c.path, make([]byte, 1000), 0o600) },
-		"it has 5 bytes":         func() error { return os.WriteFile(c.path, []byte("hello"), 0o600) },
-	} {
-		require.NoError(t, prepare())
-		_, err := c.load()
-		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, c.path)
-	}
-	require.NoError(t, c.save(podsAt(t, 1, 7)), "the next save replaces it")
-}
-
-// temporaries are the files that saves have left.
-func temporaries(t *testing.T, c checkpoint[Pods]) (paths []string) {
-	entries, err := os.ReadDir(filepath.Dir(c.path))
-	require.NoError(t, err)
-	for _, entry := range entries {
-		if path := filepath.Join(filepath.Dir(c.path), entry.Name()); path != c.path {
-			paths = append(paths, path)
+	s := &fadingServer{pods: apiserver.Serve(api, watchcache.Pods())}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.away.Load() {
+			panic(http.ErrAbortHandler)
 		}
-	}
-	return paths
+		api.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { api.Close(); server.Close() })
+	s.client, err = listwatch.NewRESTClient(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion)
+	require.NoError(t, err)
+	return s
 }
 
-// TestCheckpointTrustsNoTemporaryFile: what somebody else has put where a save writes is neither
-// used nor followed.
-func TestCheckpointTrustsNoTemporaryFile(t *testing.T) {
-	c := newCheckpoint(t.TempDir(), "node-1", APISource)
-	victim := filepath.Join(t.TempDir(), "victim")
-	for name, prepare := range map[string]func(path string) error{
-		"a file of mode 0666": func(path string) error {
-			return errors.Join(os.WriteFile(path, nil, 0o666), os.Chmod(path, 0o666))
-		},
-		"a link": func(path string) error {
-			return errors.Join(os.WriteFile(victim, []byte("precious"), 0o600), os.Symlink(victim, path))
-		},
-		"a folder": func(path string) error { return os.Mkdir(path, 0o777) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			require.NoError(t, prepare(c.path+".tmp"))
-			t.Cleanup(func() { require.NoError(t, os.Remove(c.path+".tmp")) })
-			require.NoError(t, c.save(podsAt(t, 3, 7)))
-			info, err := os.Lstat(c.path)
-			require.NoError(t, err)
-			require.Equal(t, fs.FileMode(0o600), info.Mode())
-			if data, err := os.ReadFile(victim); err == nil {
-				require.Equal(t, "precious", string(data))
+func (s *fadingServer) create(t *testing.T, name string) {
+	_, err := s.pods.Create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main", Image: "image"}}},
+	})
+	require.NoError(t, err)
+}
+
+// agent is one run with a checkpoint.
+func (s *fadingServer) agent(t *testing.T, folder string) (pods *sources.Sources, stop func()) {
+	pods = sources.New("node-1", sources.Checkpoint(folder),
+		sources.APIServer(s.client, reflector.WithBackoff(time.Millisecond, 10*time.Millisecond)))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx) }()
+	return pods, func() {
+		cancel()
+		for range pods.Updates() {
+		}
+		require.NoError(t, <-ended)
+	}
+}
+
+func tell(u sources.PodUpdate) (text string) {
+	text = string(u.Op)
+	if u.Restored {
+		text += " restored"
+	}
+	for _, pod := range u.Pods {
+		text += " " + pod.Name
+	}
+	return text
+}
+
+// TestRestartWithoutTheServer: an agent that restarts while the API server is away has its pods
+// from the checkpoint, knows that they are, and is told the difference when the server is back.
+func TestRestartWithoutTheServer(t *testing.T) {
+	folder := t.TempDir()
+	s := newFadingServer(t)
+	for _, name := range []string{"a", "b", "c"} {
+		s.create(t, name)
+	}
+	first, stop := s.agent(t, folder)
+	require.Equal(t, "ADD a b c", tell(<-first.Updates()))
+	stop() // a state that has not been written by now is written here
+
+	s.away.Store(true)
+	second, stop := s.agent(t, folder)
+	require.Equal(t, "ADD restored a b c", tell(<-second.Updates()))
+	require.False(t, second.SafeToPrune(sources.APISource))
+	status := second.Status()[0]
+	require.True(t, status.Restored)
+	require.False(t, status.Seen)
+	select {
+	case <-second.Synced():
+		t.Fatal("a checkpoint is not the API server")
+	default:
+	}
+
+	_, err := s.pods.Remove("default", "b")
+	require.NoError(t, err)
+	s.create(t, "d")
+	s.away.Store(false)
+	require.Equal(t, "REMOVE b", tell(<-second.Updates()))
+	require.Equal(t, "ADD d", tell(<-second.Updates()))
+	<-second.Synced()
+	require.Eventually(t, func() bool { return second.SafeToPrune(sources.APISource) }, 10*time.Second, time.Millisecond)
+	require.False(t, second.Status()[0].Restored)
+	stop()
+
+	third, stop := s.agent(t, folder)
+	require.Equal(t, "ADD restored a c d", tell(<-third.Updates()))
+	require.Equal(t, "ADD", tell(<-third.Updates()), "nothing has changed: the first state of the server itself is told all the same")
+	stop()
+}
+
+// TestCheckpointsOfTwoServers: the pods of one server are never taken for those of the other.
+func TestCheckpointsOfTwoServers(t *testing.T) {
+	folder := t.TempDir()
+	east, west := newFadingServer(t), newFadingServer(t)
+	east.create(t, "e")
+	west.create(t, "w")
+	often := reflector.WithBackoff(time.Millisecond, 10*time.Millisecond)
+	run := func() (told []string) {
+		pods := sources.New("node-1", sources.Checkpoint(folder),
+			sources.APIServer(east.client, often), sources.APIServer(west.client, often).Named("../west"))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- pods.Run(ctx) }()
+		for range 2 {
+			u := <-pods.Updates()
+			told = append(told, u.Source+" "+tell(u))
+		}
+		require.ErrorContains(t, pods.Add(sources.APIServer(west.client)), `two API servers are named "api"`)
+		cancel()
+		for range pods.Updates() {
+		}
+		require.NoError(t, <-ended)
+		return told
+	}
+	require.ElementsMatch(t, []string{"api ADD e", "../west ADD w"}, run())
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(folder, "node-1.pods"), filepath.Join(folder, "node-1_..%2Fwest.pods")}, files)
+	east.away.Store(true)
+	west.away.Store(true)
+	require.ElementsMatch(t, []string{"api ADD restored e", "../west ADD restored w"}, run())
+
+	twins := sources.New("node-1", sources.Checkpoint(folder), sources.APIServer(east.client), sources.APIServer(west.client))
+	require.ErrorContains(t, twins.Run(t.Context()), "tell them apart with Named")
+}
+
+func TestDamagedCheckpointIsAProblemAndThenReplaced(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "node-1.pods")
+	require.NoError(t, os.WriteFile(path, []byte("TRBPODS\x01 and then nothing of use, but long enough to be looked at"), 0o600))
+	s := newFadingServer(t)
+	s.create(t, "a")
+	s.away.Store(true)
+	pods, stop := s.agent(t, folder)
+	require.Eventually(t, func() bool {
+		for _, problem := range pods.Status()[0].Problems {
+			if problem.Error() == "checkpoint "+path+" is not used: its checksum is wrong: it is cut off or damaged" {
+				return true
 			}
-		})
-	}
-}
-
-// TestCheckpointReplacesALink: a link in the place of the checkpoint is not read, and the next save
-// puts a file there.
-func TestCheckpointReplacesALink(t *testing.T) {
-	c, elsewhere := newCheckpoint(t.TempDir(), "node-1", APISource), newCheckpoint(t.TempDir(), "node-1", APISource)
-	require.NoError(t, elsewhere.save(podsAt(t, 1, 1)))
-	require.NoError(t, os.Symlink(elsewhere.path, c.path))
-	_, err := c.load()
-	require.ErrorContains(t, err, c.path+" is not used: it is not a regular file")
-	require.NoError(t, c.save(podsAt(t, 2, 2)))
-	got, err := c.load()
-	require.NoError(t, err)
-	requireState(t, got, 2, 2)
-	got, err = elsewhere.load()
-	require.NoError(t, err)
-	requireState(t, got, 1, 1)
-}
-
-func TestCheckpointThatOthersMayWriteIsNotUsed(t *testing.T) {
-	c := newCheckpoint(t.TempDir(), "node-1", APISource)
-	for mode, used := range map[fs.FileMode]bool{0o600: true, 0o644: true, 0o400: true, 0o620: false, 0o602: false, 0o666: false} {
-		require.NoError(t, c.save(podsAt(t, 1, 1)))
-		require.NoError(t, os.Chmod(c.path, mode))
-		_, err := c.load()
-		if used {
-			require.NoError(t, err, mode)
-		} else {
-			require.ErrorContains(t, err, fmt.Sprintf("others than its owner may write it (mode %#o)", mode))
 		}
-	}
-}
-
-// TestCheckpointRemovesWhatCrashesLeave: files of this checkpoint alone, and none that may be
-// written just now.
-func TestCheckpointRemovesWhatCrashesLeave(t *testing.T) {
-	c := newCheckpoint(t.TempDir(), "node-1", APISource)
-	folder, now := filepath.Dir(c.path), time.Now()
-	put := func(name string, age time.Duration) {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
-		require.NoError(t, os.Chtimes(filepath.Join(folder, name), now.Add(-age), now.Add(-age)))
-	}
-	prepare := func() {
-		for _, name := range []string{"node-1.pods.tmp", "node-1.pods.1.tmp", "node-1.pods.4711.tmp"} {
-			put(name, 2*staleAfter)
-		}
-		put("node-1.pods.12.tmp", 0)
-		put("node-1.pods.13.tmp", -2*staleAfter) // by a clock that was wrong
-		for _, name := range []string{"node-1.pods.1.pods.5.tmp", "node-10.pods.5.tmp", "node-1.pods.tmp.pods", "node-1.pods.x.tmp"} {
-			put(name, 2*staleAfter)
-		}
-	}
-	left := []string{"node-1.pods.1.pods.5.tmp", "node-1.pods.12.tmp", "node-1.pods.tmp.pods", "node-1.pods.x.tmp", "node-10.pods.5.tmp"}
-	for _, clean := range []func() error{
-		func() error { _, err := c.load(); return err },
-		func() error { return c.save(podsAt(t, 1, 1)) },
-	} {
-		prepare()
-		_ = clean()
-		var names []string
-		for _, path := range temporaries(t, c) {
-			names = append(names, filepath.Base(path))
-		}
-		require.Equal(t, left, names)
-	}
-}
-
-func TestCheckpointThatCannotReplaceLeavesNothing(t *testing.T) {
-	c := newCheckpoint(t.TempDir(), "node-1", APISource)
-	require.NoError(t, os.Mkdir(c.path, 0o700))
-	require.ErrorContains(t, c.save(podsAt(t, 1, 1)), c.path)
-	require.Empty(t, temporaries(t, c))
-}
-
-func TestCheckpointSaysWhereItFails(t *testing.T) {
-	c := newCheckpoint(filepath.Join(t.TempDir(), "missing"), "node-1", APISource)
-	require.ErrorContains(t, c.save(podsAt(t, 1, 1)), c.path)
-}
-
-func TestCheckpointOfLongNames(t *testing.T) {
-	folder := t.TempDir()
-	node := strings.Repeat("a.very.long.name.", 15)[:253] // as long as a node's can be
-	names := []string{APISource, "other", strings.Repeat("ö", 200), strings.Repeat("ö", 200) + "!"}
-	for i, source := range names {
-		require.NoError(t, newCheckpoint(folder, node, source).save(podsAt(t, 1, i+1)))
-	}
-	for i, source := range names {
-		pods, err := newCheckpoint(folder, node, source).load()
-		require.NoError(t, err)
-		require.Equal(t, podsAt(t, 1, i+1).ResourceVersion(), pods.ResourceVersion())
-	}
-}
-
-// TestCheckpointSurvivesKill kills a process that saves one state after the other, at random
-// moments: what is loaded then is a whole state, and not older than the last one that the process
-// had saved.
-func TestCheckpointSurvivesKill(t *testing.T) {
-	if folder := os.Getenv("TRIBUTARY_TEST_SAVE_FOREVER"); folder != "" {
-		saveForever(t, folder)
-	}
-	c := newCheckpoint(t.TempDir(), "node-1", APISource)
-	for range 10 {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCheckpointSurvivesKill$")
-		cmd.Env = append(os.Environ(), "TRIBUTARY_TEST_SAVE_FOREVER="+filepath.Dir(c.path))
-		progress, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		saved := 0
-		for until := 1 + rand.IntN(50); saved < until; {
-			_, err := fmt.Fscanln(progress, &saved)
-			require.NoError(t, err)
-		}
-		require.NoError(t, cmd.Process.Kill())
-		_ = cmd.Wait()
-		got, err := c.load()
-		require.NoError(t, err)
-		version, err := strconv.Atoi(got.ResourceVersion())
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, version, saved)
-		requireState(t, got, version%100, version)
-	}
-}
-
-func saveForever(t *testing.T, folder string) {
-	c := newCheckpoint(folder, "node-1", APISource)
-	for version := 1; ; version++ {
-		if err := c.save(podsAt(t, version%100, version)); err != nil {
-			os.Exit(1)
-		}
-		fmt.Println(version)
-	}
+		return false
+	}, 10*time.Second, time.Millisecond)
+	s.away.Store(false)
+	require.Equal(t, "ADD a", tell(<-pods.Updates()))
+	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 0 }, 10*time.Second, time.Millisecond)
+	stop()
 }

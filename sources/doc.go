@@ -31,12 +31,6 @@
 //     source. A problem does not change that if its last known good pods are kept.
 //  6. When Run returns, all goroutines have ended, and Updates is closed.
 //
-// # Look-ups
-//
-// [Sources.ByUID], [Sources.ByContainerID], [Sources.ByIP] and [Sources.ByCgroup] find a pod of the
-// node, without a lock and without an allocation. [KeepEnded] keeps pods that are gone. So does
-// [Sources.Owner] find the workload of a pod, such as its Deployment: see [Owners].
-//
 // # Where it is kinder than the kubelet
 //
 // [LikeKubelet] turns all of this off.
@@ -65,7 +59,10 @@
 //   - Updates from the API server carry the whole new object. The kubelet keeps most metadata as it
 //     was first seen.
 //
-// # What this package leaves to others
+// # What other packages do
+//
+// The package lookup finds a pod by its IP address, container, cgroup or UID, and the workload of a
+// pod. It is an [Observer]: it knows each pod before the reader of Updates is told.
 //
 // The package static reads files and URLs. Its options apply here, and it reads objects of any
 // type.

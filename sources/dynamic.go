@@ -52,8 +52,9 @@ func (s *Sources) Remove(name string) error {
 	}
 	for _, f := range gone {
 		if started {
+			f.stop()
+			s.changed(f, Pods{})
 			f.remove()
-			s.lookup.set(s.list(), f, Pods{})
 		}
 	}
 	s.look()

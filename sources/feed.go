@@ -43,6 +43,8 @@ type feed struct {
 	// due: pending has a state, or the feed is to be dropped. It is set with mu held and read
 	// without, so that the loop of Run passes over idle feeds without a lock.
 	due atomic.Bool
+	// newest is the state that the source set last.
+	newest atomic.Pointer[Pods]
 	// read counts the updates that have been read, by place in operations.
 	read [len(operations)]atomic.Int64
 
@@ -54,7 +56,6 @@ type feed struct {
 	telling  bool      // the reader has only a part of the state that was popped last
 	oldest   time.Time // when that state was set
 	seen     bool
-	newest   Pods
 	sets     int // states that the source has set
 	lastSet  time.Time
 	restored bool  // newest is from a checkpoint
@@ -66,18 +67,22 @@ func newFeed(input Input) *feed {
 		source: input.source, name: cmp.Or(input.name, input.source.Name()), optional: input.optional, deadline: input.deadline,
 		ended: make(chan struct{}), merged: make(chan struct{}, 1),
 	}
+	f.newest.Store(&Pods{})
 	_, f.mirrors = input.source.(MirrorHolder)
 	_, f.live = input.source.(StatusHolder)
 	return f
 }
 
-// push adds a state. It never blocks.
+// state is the state that the source set last, told or not.
+func (f *feed) state() Pods { return *f.newest.Load() }
+
+// push adds a state for the reader. It never blocks.
 func (f *feed) push(next state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next.at = time.Now()
 	f.sets++
-	f.newest, f.lastSet, f.restored = next.pods, next.at, next.restored
+	f.lastSet, f.restored = next.at, next.restored
 	if len(f.pending) < maxPending && !f.lateLocked() {
 		f.pending = append(f.pending, next)
 		f.due.Store(true)
@@ -164,18 +169,21 @@ func (f *feed) begin(cancel context.CancelFunc) {
 	f.begun, f.cancel = time.Now(), cancel
 }
 
-// remove stops the source and waits for its end. Then its pods are gone, and its pending states are
-// dropped.
-func (f *feed) remove() {
+// stop stops the source and waits for its end.
+func (f *feed) stop() {
 	f.mu.Lock()
 	cancel := f.cancel
 	f.mu.Unlock()
 	cancel()
 	<-f.ended
+}
+
+// remove has the reader told that the pods of a stopped source are gone. The pending states are
+// dropped.
+func (f *feed) remove() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.removed, f.failed = true, nil
-	f.newest = Pods{}
 	f.mergeLocked(state{})
 }
 
@@ -213,12 +221,6 @@ func (f *feed) allTold() (sets int, told bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.sets, f.seen && !f.restored && f.failed == nil && !f.telling && len(f.pending) == 0
-}
-
-func (f *feed) state() Pods {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.newest
 }
 
 func (f *feed) fail(err error) {
@@ -268,7 +270,7 @@ func (f *feed) status() Status {
 		report.Problems = append(report.Problems[:len(report.Problems):len(report.Problems)], err)
 	}
 	s := Status{
-		Source: f.name, Seen: f.seen, Pods: f.newest.Len(), LastSet: f.lastSet, Restored: f.restored,
+		Source: f.name, Seen: f.seen, Pods: f.state().Len(), LastSet: f.lastSet, Restored: f.restored,
 		Pending: len(f.pending), Updates: updates, Reflector: copied, Report: report, Optional: f.optional,
 	}
 	if f.telling {

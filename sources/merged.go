@@ -2,7 +2,6 @@ package sources
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,8 +27,6 @@ type MergedPod struct {
 	MirrorCurrent bool
 	// Live is the pod as the kubelet has it, from a [StatusHolder], or nil.
 	Live *corev1.Pod
-	// Ended is when the last source dropped the pod, if [KeepEnded] keeps it. Else it is zero.
-	Ended time.Time
 }
 
 // Status is the newest status that a source has. The kubelet writes it, so Live has it, unless the
@@ -81,6 +78,20 @@ func (s *Sources) Merged() []MergedPod {
 	return all
 }
 
+// merged joins the pods of one key (namespace/name). It is zero if no feed has any.
+func merged(feeds []*feed, key string) MergedPod {
+	var all joining
+	for _, f := range feeds {
+		if pod, ok := f.state().Get(key); ok {
+			all.add(f, pod)
+		}
+	}
+	if all.empty() {
+		return MergedPod{}
+	}
+	return all.join()
+}
+
 // from is a pod of one source.
 type from struct {
 	*feed
@@ -93,7 +104,6 @@ type joining struct {
 	sources                []string
 }
 
-// empty reports whether no source has a pod of the name.
 func (j *joining) empty() bool {
 	return j.declared.pod == nil && j.mirror.pod == nil && j.live.pod == nil
 }

@@ -130,7 +130,7 @@ func TestClassesOfProblems(t *testing.T) {
 		"throttled":    refused(429),
 		"server_error": refused(503),
 		"may_be_old":   errMayBeOld,
-		"checkpoint":   access.Mark(classCheckpoint, fs.ErrPermission),
+		"checkpoint":   access.Mark("checkpoint", fs.ErrPermission),
 		"ended":        access.Mark(classEnded, errors.New("gone")),
 		"overdue":      access.Mark(classOverdue, errors.New("late")),
 		"unreachable":  &url.Error{Op: "Get", URL: "http://localhost", Err: &net.OpError{Op: "dial", Err: errors.New("refused")}},

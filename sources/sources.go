@@ -24,7 +24,6 @@ type Sources struct {
 	likeKubelet bool
 	checkpoints string  // folder
 	inputs      []Input // that New was given
-	lookup      *lookup
 
 	updates chan PodUpdate
 	wake    chan struct{} // a feed is due
@@ -36,8 +35,11 @@ type Sources struct {
 	// when the reader of the update under way is overdue; nil before it was needed
 	late *time.Timer
 
-	feeds    atomic.Pointer[[]*feed] // replaced with mu held, never modified
-	failures atomic.Int64            // sources that have ended with an error
+	// These two are replaced with mu held, and never modified.
+	feeds     atomic.Pointer[[]*feed]
+	observers atomic.Pointer[[]Observer]
+	failures  atomic.Int64 // sources that have ended with an error
+	telling   sync.Mutex   // held while the observers are told of a change
 
 	mu      sync.Mutex // guards what follows
 	phase   phase
@@ -73,7 +75,7 @@ func WithLogger(log logr.Logger) Option { return option(func(s *Sources) { s.log
 // happens before Run, which refuses a bad name.
 func New(node string, options ...Option) *Sources {
 	s := &Sources{
-		node: node, lookup: newLookup(),
+		node:    node,
 		updates: make(chan PodUpdate), wake: make(chan struct{}, 1), synced: make(chan struct{}),
 	}
 	for _, option := range options {
@@ -86,6 +88,7 @@ func New(node string, options ...Option) *Sources {
 		}
 	}
 	s.feeds.Store(&feeds)
+	s.observers.Store(&[]Observer{})
 	return s
 }
 
@@ -109,6 +112,9 @@ func (s *Sources) checkInputs() error {
 	}
 	return nil
 }
+
+// Node is the name of the node, as New was given it.
+func (s *Sources) Node() string { return s.node }
 
 // Updates is the channel of all sources. It is unbuffered, and closed when Run returns. One
 // goroutine reads it.
@@ -144,14 +150,17 @@ type Status struct {
 	Report
 }
 
-// Status is the present health of each source, in the order of the inputs, and of [Owners].
+// Status is the present health of each source, in the order of the inputs, and then of the
+// observers.
 func (s *Sources) Status() []Status {
 	var all []Status
 	for _, f := range s.list() {
 		all = append(all, f.status())
 	}
-	if s.lookup.owners != nil {
-		all = append(all, s.lookup.owners.status())
+	for _, o := range *s.observers.Load() {
+		if o.Status != nil {
+			all = append(all, o.Status())
+		}
 	}
 	return all
 }
@@ -190,34 +199,21 @@ func (s *Sources) begin(ctx context.Context) error {
 			s.node, validation.IsDNS1123Subdomain(s.node)[0])
 	case s.checkInputs() != nil:
 		return s.checkInputs()
-	case s.lookup.owners.check() != nil:
-		return fmt.Errorf("sources: %w", s.lookup.owners.check())
 	case len(s.list()) == 0:
 		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP, Kubelet and Custom")
 	}
 	if err := s.checkCheckpoints(s.list()); err != nil {
 		return err
 	}
-	s.startOwners(ctx)
+	if err := s.startObservers(ctx); err != nil {
+		return fmt.Errorf("sources: %w", err)
+	}
 	s.phase = runs
 	s.launch = func(f *feed) { s.startLocked(ctx, f) }
 	for _, f := range s.list() {
 		s.launch(f)
 	}
 	return nil
-}
-
-// startOwners restores the owners before any source runs, and asks for others from now on.
-func (s *Sources) startOwners(ctx context.Context) {
-	o := s.lookup.owners
-	if o == nil {
-		return
-	}
-	o.start(s.logger(ctx))
-	if s.checkpoints != "" && !s.likeKubelet {
-		o.keep(checkpointOf(ownerContent, s.checkpoints, s.node, APISource))
-	}
-	s.running.Go(func() { o.run(ctx) })
 }
 
 func (s *Sources) logger(ctx context.Context) logr.Logger {
@@ -258,8 +254,8 @@ func (s *Sources) list() []*feed { return *s.feeds.Load() }
 // runSource runs one source. Its end does not end another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
 	log := s.logger(ctx).WithValues("source", f.name)
-	sink := &Sink{node: s.node, name: f.name, log: log, likeKubelet: s.likeKubelet, checkpoints: s.checkpoints, set: func(next state) {
-		s.lookup.set(s.list(), f, next.pods) // first: a reader looks up what it is told
+	sink := &Sink{node: s.node, name: f.name, log: log, likeKubelet: s.likeKubelet, checkpoints: s.Checkpoints(), set: func(next state) {
+		s.changed(f, next.pods) // first: an observer knows each pod that the reader is told
 		f.push(next)
 		s.look()
 	}}
@@ -383,9 +379,6 @@ func (s *Sources) noteSynced() {
 		}
 	}
 	s.isSynced = true
-	if s.lookup.owners != nil {
-		s.lookup.owners.settle()
-	}
 	close(s.synced)
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/sources"
 	source "github.com/tributary-go/tributary/sources/kubelet"
+	"github.com/tributary-go/tributary/sources/lookup"
 	"github.com/tributary-go/tributary/sources/static"
 	"github.com/tributary-go/tributary/store"
 )
@@ -39,6 +40,7 @@ type node struct {
 	second  int64  // of the last status
 
 	*sources.Sources
+	*lookup.Lookup
 	stop func() // ends the agent
 	told chan map[string]map[string]*corev1.Pod
 }
@@ -76,7 +78,8 @@ func (n *node) run() {
 	n.Sources = sources.New("node-1", sources.WithLogger(logr.Discard()), sources.APIServer(client),
 		source.PodsAPI(source.WithSocket(n.kubelet.socket), source.WithInterval(time.Second)),
 		sources.File(n.folder, static.WithInterval(time.Second)),
-		sources.Owners(client), sources.Checkpoint(n.state), sources.KeepEnded(time.Hour))
+		sources.Checkpoint(n.state))
+	n.Lookup = lookup.New(n.Sources, lookup.Owners(client), lookup.KeepEnded(time.Hour))
 	ctx, cancel := context.WithCancel(n.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()

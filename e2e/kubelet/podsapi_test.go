@@ -403,6 +403,6 @@ func TestPodsAPIThatIsNotReady(t *testing.T) {
 		k.tell(map[string]any{"ready": false})
 		require.Eventually(t, refused, patience, time.Millisecond)
 		require.False(t, k.SafeToPrune(sources.KubeletSource))
-		require.NotNil(t, k.ByUID("web"))
+		require.Len(t, k.Merged(), 1)
 	})
 }

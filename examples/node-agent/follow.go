@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/lookup"
 )
 
 const (
@@ -28,6 +29,7 @@ const (
 type follower struct {
 	root      string
 	pods      *sources.Sources
+	who       *lookup.Lookup
 	joiner    *joiner
 	log       logr.Logger
 	positions positions
@@ -42,7 +44,7 @@ type follower struct {
 type podFolder struct {
 	path       string
 	uid        types.UID // by which the pod is found
-	pod        *sources.MergedPod
+	pod        *lookup.Pod
 	containers map[string]*containerLog // by path
 }
 
@@ -130,7 +132,7 @@ func (f *follower) lookAtAll() {
 }
 
 // look starts and stops the tails of one pod. A pod is followed from the time that any source has
-// it until all of them have dropped it, and for the time of KeepEnded.
+// it until all of them have dropped it, and for the time of lookup.KeepEnded.
 func (f *follower) look(path string) {
 	folder := f.folders[path]
 	if folder == nil {
@@ -139,7 +141,7 @@ func (f *follower) look(path string) {
 		}
 		f.folders[path] = folder
 	}
-	pod := f.pods.ByUID(folder.uid)
+	pod := f.who.ByUID(folder.uid)
 	if pod == nil {
 		f.stop(folder)
 		return
@@ -176,7 +178,7 @@ func (f *follower) find(path string) *podFolder {
 		return nil
 	}
 	folder := &podFolder{path: path, uid: types.UID(parts[2]), containers: map[string]*containerLog{}}
-	if f.pods.ByUID(folder.uid) != nil {
+	if f.who.ByUID(folder.uid) != nil {
 		return folder
 	}
 	for _, p := range f.pods.Merged() {
@@ -199,7 +201,7 @@ func (f *follower) readDirty() {
 
 // readTurn tells new lines of a log, and reports whether there are more.
 func (f *follower) readTurn(c *containerLog) (more bool) {
-	if pod := f.pods.ByUID(c.folder.uid); pod != nil {
+	if pod := f.who.ByUID(c.folder.uid); pod != nil {
 		c.folder.pod = pod // with its labels of now
 	}
 	name := filepath.Base(c.tail.folder)

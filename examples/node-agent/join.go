@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/lookup"
 )
 
 // record is one line of a log, with the pod that wrote it.
@@ -23,19 +23,19 @@ type record struct {
 
 // joiner writes lines as records of JSON. The first error ends it.
 type joiner struct {
-	pods   *sources.Sources
+	who    *lookup.Lookup
 	out    io.Writer
 	counts counts
 	failed error
 }
 
 // tell joins one line of a container with its pod.
-func (j *joiner) tell(pod *sources.MergedPod, container string, line []byte) {
+func (j *joiner) tell(pod *lookup.Pod, container string, line []byte) {
 	if j.failed != nil {
 		return
 	}
 	r := record{Namespace: pod.Pod.Namespace, Pod: pod.Pod.Name, Container: container, Labels: pod.Pod.Labels}
-	if owner, known := j.pods.Owner(pod.Pod); known && owner.Kind != "" {
+	if owner, known := j.who.Owner(pod.Pod); known && owner.Kind != "" {
 		r.Workload = owner.Kind + "/" + owner.Name
 	}
 	r.parse(line)

@@ -34,6 +34,7 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/lookup"
 	"github.com/tributary-go/tributary/sources/static"
 )
 
@@ -111,8 +112,7 @@ func newAgent(o options, log logr.Logger, stdout io.Writer) (*agent, error) {
 		return nil, err
 	}
 	options := []sources.Option{
-		sources.WithLogger(log), sources.APIServer(client), sources.Owners(client),
-		sources.KeepEnded(2 * time.Minute), // the last lines of a pod come late
+		sources.WithLogger(log), sources.APIServer(client),
 	}
 	if o.manifests != "" {
 		options = append(options, sources.File(o.manifests))
@@ -126,14 +126,16 @@ func newAgent(o options, log logr.Logger, stdout io.Writer) (*agent, error) {
 		kept.path = filepath.Join(o.state, "positions.json")
 	}
 	a := &agent{pods: sources.New(o.node, options...)}
+	who := lookup.New(a.pods, lookup.Owners(client),
+		lookup.KeepEnded(2*time.Minute)) // the last lines of a pod come late
 	registry := prometheus.NewRegistry()
 	counts, err := newCounts(registry)
 	if err != nil {
 		return nil, err
 	}
 	a.follower = &follower{
-		root: o.logs, pods: a.pods, log: log, positions: kept,
-		joiner: &joiner{pods: a.pods, out: stdout, counts: counts},
+		root: o.logs, pods: a.pods, who: who, log: log, positions: kept,
+		joiner: &joiner{who: who, out: stdout, counts: counts},
 	}
 	a.endpoints, err = newEndpoints(o.node, a.pods, registry)
 	return a, err

@@ -20,6 +20,7 @@ import (
 	"github.com/tributary-go/tributary/prom"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/lookup"
 )
 
 func main() {
@@ -29,9 +30,8 @@ func main() {
 	check(err)
 	client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
 	check(err)
-	pods := sources.New(os.Getenv("NODE_NAME"), sources.APIServer(client), sources.Owners(client),
-		sources.Checkpoint(os.Getenv("STATE")), // for a restart while the API server is away
-		sources.KeepEnded(5*time.Minute))       // for data that comes late
+	pods := sources.New(os.Getenv("NODE_NAME"), sources.APIServer(client), sources.Checkpoint(os.Getenv("STATE")))
+	who := lookup.New(pods, lookup.Owners(client), lookup.KeepEnded(5*time.Minute))
 	metrics, err := prom.New(prometheus.DefaultRegisterer)
 	check(err)
 	metrics.Track("node", pods)
@@ -39,8 +39,8 @@ func main() {
 	http.Handle("/readyz", reflector.ReadyHandler(3*time.Minute, pods))
 	http.HandleFunc("/whose", func(w http.ResponseWriter, r *http.Request) {
 		address, _ := netip.ParseAddr(r.FormValue("ip"))
-		if p := pods.ByIP(address); p != nil {
-			owner, _ := pods.Owner(p.Pod) // such as its Deployment
+		if p := who.ByIP(address); p != nil {
+			owner, _ := who.Owner(p.Pod) // such as its Deployment
 			fmt.Fprintln(w, p.Pod.Namespace+"/"+p.Pod.Name, "of", owner.Kind, owner.Name)
 		}
 	})

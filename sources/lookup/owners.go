@@ -1,4 +1,4 @@
-package sources
+package lookup
 
 import (
 	"context"
@@ -14,24 +14,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/trie"
+	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/internal/checkpoint"
 )
 
-// Owners has [Sources.Owner] look above ReplicaSets and Jobs. The API server is asked for the
+// Owners has [Lookup.Owner] look above ReplicaSets and Jobs. The API server is asked for the
 // metadata of each ReplicaSet and Job that a pod of the node has as its controller, once. client is
-// any REST client of a clientset, such as that of [APIServer]. It needs the verb get of
-// replicasets.apps and jobs.batch.
+// any REST client of a clientset, such as that of [sources.APIServer]. It needs the verb get of
+// replicasets.apps and jobs.batch. Without a client, Run of the sources fails.
 //
 // An owner is kept as long as a pod that has it, including the time of [KeepEnded], and
-// [Checkpoint] keeps it for a restart. A ReplicaSet or Job that is adopted later keeps its first
-// owner. A request that fails is made again after a second, then ever later up to five minutes.
-// While the server forbids a resource, it is asked for one object every ten minutes.
-// [Sources.Status] then has the reason under the source "owners", which is Seen while all owners
-// are known, and which no readiness waits for.
+// [sources.Checkpoint] keeps it for a restart. A ReplicaSet or Job that is adopted later keeps its
+// first owner. A request that fails is made again after a second, then ever later up to five
+// minutes. While the server forbids a resource, it is asked for one object every ten minutes.
+// [sources.Sources.Status] then has the reason under the source "owners", which is Seen while all
+// owners are known, and which no readiness waits for.
 func Owners(client rest.Interface) Option {
-	return option(func(s *Sources) { s.lookup.owners = newOwners(client) })
+	return func(l *Lookup) { l.owners = newOwners(client) }
 }
 
 // Owner is the workload that a pod belongs to: the controller of its ReplicaSet or Job, or the
@@ -41,15 +44,18 @@ func Owners(client rest.Interface) Option {
 //
 // Owner takes no lock and allocates nothing. The pod may be of any source, an update or a look-up.
 // Without the option [Owners], only owners are known that the pod itself names.
-func (s *Sources) Owner(pod *corev1.Pod) (owner metav1.OwnerReference, known bool) {
+func (l *Lookup) Owner(pod *corev1.Pod) (owner metav1.OwnerReference, known bool) {
 	controller := metav1.GetControllerOfNoCopy(pod)
 	if controller == nil {
 		return owner, true
 	}
-	if resourceOf(controller).Empty() || s.lookup.owners == nil {
-		return *controller, resourceOf(controller).Empty()
+	if resourceOf(controller).Empty() {
+		return *controller, true
 	}
-	above, known := s.lookup.owners.known.Load().Get(trieKey(controller.UID))
+	if l.owners == nil {
+		return *controller, false
+	}
+	above, known := l.owners.known.Load().Get(textKey(string(controller.UID)))
 	if above == nil {
 		return *controller, known
 	}
@@ -86,11 +92,6 @@ func ownedBy(pod *corev1.Pod) (object owned, ok bool) {
 	return owned{resource, pod.Namespace, controller.Name, controller.UID}, !resource.Empty()
 }
 
-// trieKey is the hash and the key of a UID.
-func trieKey(uid types.UID) (hash uint64, key string) {
-	return trie.HashString(string(uid)), string(uid)
-}
-
 // controllers has the controller of each object, by UID. An object that has none has nil.
 type controllers = trie.Map[string, *metav1.OwnerReference]
 
@@ -104,13 +105,13 @@ const (
 // owners asks the API server for the controllers of objects. Its users never wait for it.
 type owners struct {
 	client rest.Interface
+	pods   *sources.Sources
 	known  atomic.Pointer[controllers] // of objects in used
-	// These are set by start.
-	log   logr.Logger
-	queue workqueue.TypedRateLimitingInterface[owned]
 
-	mu    sync.Mutex         // guards what follows
-	saver *saver[ownerState] // nil: no checkpoint
+	mu    sync.Mutex // guards the fields below
+	log   logr.Logger
+	queue workqueue.TypedRateLimitingInterface[owned] // set by start, before any object is used
+	saver *checkpoint.Saver[ownerState]               // nil: no checkpoint
 	used  map[types.UID]owned
 	// restored is of the checkpoint, and not in used. It is nil once every source has been read.
 	restored map[types.UID]*metav1.OwnerReference
@@ -123,29 +124,36 @@ func newOwners(client rest.Interface) *owners {
 	return o
 }
 
-// check is the reason why there can be no owners.
-func (o *owners) check() error {
-	if o != nil && null.Is(o.client) {
-		return fmt.Errorf("Owners was given no client (%T): a fake clientset of client-go has none", o.client)
+// start restores the owners of the checkpoint, before any source runs. work asks for others until
+// ctx ends.
+func (o *owners) start(ctx context.Context) (work func(), err error) {
+	if null.Is(o.client) {
+		return nil, fmt.Errorf("Owners was given no client (%T): a fake clientset of client-go has none", o.client)
 	}
-	return nil
-}
-
-// start prepares run, before any source runs.
-func (o *owners) start(log logr.Logger) {
-	o.log = log.WithValues("source", ownersSource)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.log = klog.FromContext(ctx).WithValues("source", ownersSource)
 	o.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[owned](ownerRetry, ownerMaxRetry))
+	if folder := o.pods.Checkpoints(); folder != "" {
+		o.restoreLocked(checkpoint.In(folder, o.pods.Node(), "", ownerContent))
+	}
+	return func() { o.run(ctx) }, nil
 }
 
-// run asks until ctx ends.
 func (o *owners) run(ctx context.Context) {
-	o.mu.Lock()
-	saver := o.saver
-	o.mu.Unlock()
-	if saver != nil {
-		defer saver.run()()
+	if o.saver != nil {
+		defer o.saver.Run()()
 	}
+	var settling sync.WaitGroup
+	defer settling.Wait()
+	settling.Go(func() {
+		select {
+		case <-o.pods.Synced():
+			o.settle()
+		case <-ctx.Done():
+		}
+	})
 	defer context.AfterFunc(ctx, o.queue.ShutDown)()
 	for {
 		object, ended := o.queue.Get()
@@ -185,7 +193,7 @@ func (o *owners) due(object owned) (wait time.Duration, wanted bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, used := o.used[object.uid]
-	if _, known := o.known.Load().Get(trieKey(object.uid)); known || !used {
+	if _, known := o.known.Load().Get(textKey(string(object.uid))); known || !used {
 		return 0, false
 	}
 	if fault := o.health.faults[object.resource.GroupResource()]; fault != nil {
@@ -215,7 +223,7 @@ func (o *owners) drop(uid types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.used, uid)
-	hash, key := trieKey(uid)
+	hash, key := textKey(string(uid))
 	now, _, changed := o.writer().Delete(*o.known.Load(), hash, key)
 	if changed {
 		o.known.Store(&now)
@@ -235,7 +243,7 @@ func (o *owners) learn(object owned, above *metav1.OwnerReference) {
 }
 
 func (o *owners) setLocked(uid types.UID, above *metav1.OwnerReference) {
-	hash, key := trieKey(uid)
+	hash, key := textKey(string(uid))
 	now, _, _ := o.writer().Set(*o.known.Load(), hash, key, above)
 	o.known.Store(&now)
 }
@@ -244,7 +252,7 @@ func (o *owners) writer() trie.Writer[string, *metav1.OwnerReference] {
 	return trie.Writer[string, *metav1.OwnerReference]{Hash: trie.HashString, Owner: trie.NewOwner()}
 }
 
-// settle drops what the checkpoint has and no pod uses: all sources have been read.
+// settle drops owners of the checkpoint that no pod uses: all sources have been read.
 func (o *owners) settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,4 +1,4 @@
-package sources
+package checkpoint
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ func TestCheckpointKilledAtEveryByte(t *testing.T) {
 	for worker := range killers {
 		t.Run(fmt.Sprint("worker ", worker), func(t *testing.T) {
 			t.Parallel()
-			c := newCheckpoint(t.TempDir(), "node-1", APISource)
-			whole, err := c.seal(podsAt(t, 1, 2))
+			c := newFile(t.TempDir(), "node-1", "")
+			whole, err := c.seal(podsAt(1, 2))
 			require.NoError(t, err)
 			for at := worker; at <= len(whole); at += killers {
 				killAtByte(t, c, whole, at)
@@ -38,8 +38,8 @@ func TestCheckpointKilledAtEveryByte(t *testing.T) {
 // killers are the processes that are killed at a time. Starting one takes longer than what it does.
 const killers = 8
 
-func killAtByte(t *testing.T, c checkpoint[Pods], whole []byte, at int) {
-	require.NoError(t, c.save(podsAt(t, 2, 1)))
+func killAtByte(t *testing.T, c File[pods], whole []byte, at int) {
+	require.NoError(t, c.Save(podsAt(2, 1)))
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCheckpointKilledAtEveryByte$")
 	cmd.Env = append(os.Environ(), killAt+"="+strconv.Itoa(at), "TMPDIR="+filepath.Dir(c.path))
 	_ = cmd.Run()
@@ -48,7 +48,7 @@ func killAtByte(t *testing.T, c checkpoint[Pods], whole []byte, at int) {
 		signal = syscall.SIGKILL // behind the last byte
 	}
 	require.Equal(t, signal, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), "at byte %d", at)
-	got, err := c.load()
+	got, err := c.Load()
 	require.NoError(t, err, "at byte %d", at)
 	if at == len(whole) {
 		requireState(t, got, 1, 2)
@@ -73,7 +73,7 @@ func dieAt(t *testing.T, limit string) {
 	require.Zero(t, errno)
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}))
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: bytes, Max: bytes}))
-	_ = newCheckpoint(os.Getenv("TMPDIR"), "node-1", APISource).save(podsAt(t, 1, 2))
+	_ = newFile(os.Getenv("TMPDIR"), "node-1", "").Save(podsAt(1, 2))
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }

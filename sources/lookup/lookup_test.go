@@ -1,4 +1,4 @@
-package sources_test
+package lookup_test
 
 import (
 	"fmt"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/lookup"
 	"github.com/tributary-go/tributary/sources/manifest"
 )
 
@@ -40,15 +41,13 @@ const (
 // TestLookups: each value finds its pod, in each form that programs have it in.
 func TestLookups(t *testing.T) {
 	api, file := newScripted(sources.APISource), newScripted(sources.FileSource)
-	r := start(t, sources.Custom(holder{api}), sources.Custom(file))
+	r := start(t, nil, sources.Custom(holder{api}), sources.Custom(file))
 	api.set(t,
-		podOf("web", "v1", uid(webUID), address("10.0.0.7"), container("containerd://c2", "containerd://c1")),
-		podOf("proxy", "v1", address("192.0.2.1"), func(p *corev1.Pod) { p.Spec.HostNetwork = true }),
-		podOf("etcd", "v1", uid("mirror"), annotation(manifest.MirrorAnnotation, etcdUID)))
-	file.set(t, podOf("etcd", "v1", uid("ours")))
-	r.update()
-	r.update()
-	name := func(p *sources.MergedPod) string {
+		podOf("web", uid(webUID), address("10.0.0.7"), container("containerd://c2", "containerd://c1")),
+		podOf("proxy", address("192.0.2.1"), func(p *corev1.Pod) { p.Spec.HostNetwork = true }),
+		podOf("etcd", uid("mirror"), annotation(manifest.MirrorAnnotation, etcdUID)))
+	file.set(t, podOf("etcd", uid("ours")))
+	name := func(p *lookup.Pod) string {
 		if p == nil {
 			return ""
 		}
@@ -90,11 +89,7 @@ func TestLookupsAreMerged(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	all := []*scripted{newScripted("a"), newScripted("b"), newScripted("c")}
-	r := start(t, sources.Custom(holder{all[0]}), sources.Custom(all[1]), sources.Custom(watched{all[2]}))
-	go func() {
-		for range r.Updates() {
-		}
-	}()
+	r := start(t, nil, sources.Custom(holder{all[0]}), sources.Custom(all[1]), sources.Custom(watched{all[2]}))
 	for range 300 {
 		var pods []*corev1.Pod
 		for name := range 6 {
@@ -108,13 +103,12 @@ func TestLookupsAreMerged(t *testing.T) {
 			if random.IntN(4) == 0 {
 				edits = append(edits, annotation(manifest.MirrorAnnotation, fmt.Sprintf("%032x", random.IntN(12)+1)))
 			}
-			pods = append(pods, podOf(fmt.Sprint("p", name), "v1", edits...))
+			pods = append(pods, podOf(fmt.Sprint("p", name), edits...))
 		}
 		source := all[random.IntN(len(all))]
 		source.set(t, pods...)
-		source.set(t, pods...) // which waits for the first to be taken, and changes nothing
 		merged := r.Merged()
-		check := func(value string, has func(*corev1.Pod) bool, found *sources.MergedPod) {
+		check := func(value string, has func(*corev1.Pod) bool, found *lookup.Pod) {
 			var want []sources.MergedPod
 			for _, p := range merged {
 				if slices.ContainsFunc([]*corev1.Pod{p.Pod, p.Live, p.Mirror}, func(pod *corev1.Pod) bool { return pod != nil && has(pod) }) {
@@ -123,7 +117,7 @@ func TestLookupsAreMerged(t *testing.T) {
 			}
 			require.Equal(t, len(want) > 0, found != nil, value)
 			if found != nil {
-				require.Contains(t, want, *found, value)
+				require.Contains(t, want, found.MergedPod, value)
 			}
 		}
 		for i := range 13 {
@@ -143,36 +137,31 @@ func TestLookupsAreMerged(t *testing.T) {
 func TestEndedPodsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newScripted(sources.APISource)
-		s := sources.New("node-1", sources.KeepEnded(5*time.Minute), sources.Custom(api))
-		go s.Run(t.Context())
-		go func() {
-			for range s.Updates() {
-			}
-		}()
+		s := start(t, []lookup.Option{lookup.KeepEnded(5 * time.Minute)}, sources.Custom(api))
 		set := func(pods ...*corev1.Pod) {
 			api.set(t, pods...)
 			synctest.Wait()
 		}
 		ip := netip.MustParseAddr("10.0.0.7")
-		set(podOf("old", "v1", address("10.0.0.7")))
+		set(podOf("old", address("10.0.0.7")))
 		set()
 		ended := time.Now()
 		time.Sleep(5 * time.Minute)
-		for _, found := range []*sources.MergedPod{s.ByIP(ip), s.ByUID("uid-old")} {
+		for _, found := range []*lookup.Pod{s.ByIP(ip), s.ByUID("uid-old")} {
 			require.NotNil(t, found)
 			require.Equal(t, "old", found.Pod.Name)
 			require.Equal(t, ended, found.Ended)
 		}
 		require.Empty(t, s.Merged())
-		set(podOf("new", "v1", address("10.0.0.7")))
+		set(podOf("new", address("10.0.0.7")))
 		require.Equal(t, "new", s.ByIP(ip).Pod.Name)
 		require.Zero(t, s.ByIP(ip).Ended)
 		require.NotNil(t, s.ByUID("uid-old"))
 		time.Sleep(time.Nanosecond)
 		require.Nil(t, s.ByUID("uid-old"), "five minutes are over")
-		set(podOf("new", "v1", address("10.0.0.7"), phase(corev1.PodSucceeded)), podOf("third", "v1", address("10.0.0.7")))
+		set(podOf("new", address("10.0.0.7"), phase(corev1.PodSucceeded)), podOf("third", address("10.0.0.7")))
 		require.Equal(t, "third", s.ByIP(ip).Pod.Name, "a finished pod has left its address")
-		set(podOf("new", "v1", uid("recreated")))
+		set(podOf("new", uid("recreated")))
 		require.NotZero(t, s.ByUID("uid-new").Ended)
 		require.Zero(t, s.ByUID("recreated").Ended)
 	})
@@ -181,9 +170,8 @@ func TestEndedPodsAreKept(t *testing.T) {
 // TestLookupsAllocateNothing, with readers while the sources change.
 func TestLookupsAllocateNothing(t *testing.T) {
 	api := newScripted(sources.APISource)
-	r := start(t, sources.Custom(api))
-	api.set(t, podOf("web", "v1", uid(webUID), address("10.0.0.7"), container("containerd://c2", "")))
-	r.update()
+	r := start(t, nil, sources.Custom(api))
+	api.set(t, podOf("web", uid(webUID), address("10.0.0.7"), container("containerd://c2", "")))
 	ip := netip.MustParseAddr("10.0.0.7")
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		if r.ByUID(webUID) == nil || r.ByContainerID("containerd://c2") == nil || r.ByIP(ip) == nil ||
@@ -199,15 +187,13 @@ func BenchmarkLookup(b *testing.B) {
 	var pods []*corev1.Pod
 	table := map[types.UID]*corev1.Pod{}
 	for i := range n {
-		pod := podOf(fmt.Sprint("p", i), "v1", uid(fmt.Sprintf("%032x", i)))
+		pod := podOf(fmt.Sprint("p", i), uid(fmt.Sprintf("%032x", i)))
 		pods = append(pods, pod)
 		table[pod.UID] = pod
 	}
 	api := newScripted(sources.APISource)
-	s := sources.New("node-1", sources.Custom(api))
-	go s.Run(b.Context())
-	api.states <- stateOf(b, pods...)
-	<-s.Updates()
+	s := start(b, nil, sources.Custom(api))
+	api.set(b, pods...)
 	read := func(b *testing.B, find func(types.UID) bool) {
 		b.ReportAllocs()
 		b.SetParallelism(max(1, 8/runtime.GOMAXPROCS(0)))

@@ -1,4 +1,4 @@
-package sources
+package lookup
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/sources/internal/access"
 )
 
 const (
@@ -63,4 +62,15 @@ func getMetadata(ctx context.Context, client rest.Interface, object owned, versi
 	return &found, nil
 }
 
-var errNoMetadata = access.Mark(string(reflector.Undecodable), errors.New("the answer is not the metadata of an object"))
+var errNoMetadata = errors.New("the answer is not the metadata of an object")
+
+// classOf is the class of a failed request.
+func classOf(err error) reflector.Class {
+	switch {
+	case errors.Is(err, errNoMetadata):
+		return reflector.Undecodable
+	case errors.Is(err, context.DeadlineExceeded):
+		return reflector.Silent
+	}
+	return reflector.Classify(err)
+}

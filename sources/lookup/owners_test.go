@@ -1,7 +1,6 @@
-package sources_test
+package lookup_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -26,6 +25,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/lookup"
 )
 
 // workloads is an API server with ReplicaSets and Jobs.
@@ -77,7 +77,7 @@ func ownedBy(owner metav1.OwnerReference) func(*corev1.Pod) {
 }
 
 // owner is what Owner says, in a line.
-func owner(s *sources.Sources, pod *corev1.Pod) string {
+func owner(s *lookup.Lookup, pod *corev1.Pod) string {
 	owner, known := s.Owner(pod)
 	text := "none"
 	if owner.Kind != "" {
@@ -89,26 +89,19 @@ func owner(s *sources.Sources, pod *corev1.Pod) string {
 	return text
 }
 
-// running is a run whose updates are read, within a bubble. stop ends it.
-func (w *workloads) running(api *scripted, options ...sources.Option) (s *sources.Sources, stop func()) {
-	options = append(options, sources.Owners(w.client), sources.Custom(api), sources.WithLogger(logr.Discard()))
-	s = sources.New("node-1", options...)
-	ctx, cancel := context.WithCancel(w.t.Context())
-	ended := make(chan error, 1)
-	go s.Status() // which any goroutine may ask for at any time
-	go func() { ended <- s.Run(ctx) }()
-	go func() {
-		for range s.Updates() {
-		}
-	}()
-	return s, func() {
-		cancel()
-		require.NoError(w.t, <-ended)
-	}
+// running is a node that asks the API server for owners.
+func (w *workloads) running(api *scripted, options ...lookup.Option) *node {
+	return w.keeping(api, nil, options...)
+}
+
+// keeping is running with further options of its sources.
+func (w *workloads) keeping(api *scripted, more []sources.Option, options ...lookup.Option) *node {
+	more = append(more, sources.Custom(api), sources.WithLogger(logr.Discard()))
+	return start(w.t, append(options, lookup.Owners(w.client)), more...)
 }
 
 // ownersStatus is the entry of the owners.
-func ownersStatus(s *sources.Sources) sources.Status {
+func ownersStatus(s *node) sources.Status {
 	all := s.Status()
 	return all[len(all)-1]
 }
@@ -123,17 +116,17 @@ func TestOwners(t *testing.T) {
 		gone := controllerRef("apps/v1", "ReplicaSet", "gone", "uid-gone")
 		again := w.set("again", "new")
 		again.UID = "an earlier one" // of the same name
-		s, stop := w.running(api)
+		s := w.running(api)
 		pods := map[*corev1.Pod]string{
-			podOf("a", "v1", ownedBy(web)):                                                 "Deployment web",
-			podOf("b", "v1", ownedBy(web)):                                                 "Deployment web",
-			podOf("c", "v1", ownedBy(bare)):                                                "ReplicaSet bare",
-			podOf("d", "v1", ownedBy(nightly)):                                             "CronJob nightly",
-			podOf("e", "v1", ownedBy(gone)):                                                "ReplicaSet gone",
-			podOf("f", "v1", ownedBy(again)):                                               "ReplicaSet again",
-			podOf("g", "v1", ownedBy(controllerRef("apps/v1", "DaemonSet", "agent", "1"))): "DaemonSet agent",
-			podOf("h", "v1", ownedBy(controllerRef("apps.kruise.io/v1", "ReplicaSet", "of others", "2"))): "ReplicaSet of others",
-			podOf("i", "v1"): "none",
+			podOf("a", ownedBy(web)):     "Deployment web",
+			podOf("b", ownedBy(web)):     "Deployment web",
+			podOf("c", ownedBy(bare)):    "ReplicaSet bare",
+			podOf("d", ownedBy(nightly)): "CronJob nightly",
+			podOf("e", ownedBy(gone)):    "ReplicaSet gone",
+			podOf("f", ownedBy(again)):   "ReplicaSet again",
+			podOf("g", ownedBy(controllerRef("apps/v1", "DaemonSet", "agent", "1"))):                "DaemonSet agent",
+			podOf("h", ownedBy(controllerRef("apps.kruise.io/v1", "ReplicaSet", "of others", "2"))): "ReplicaSet of others",
+			podOf("i"): "none",
 		}
 		var all []*corev1.Pod
 		for pod := range pods {
@@ -148,7 +141,7 @@ func TestOwners(t *testing.T) {
 		api.set(t, all...)
 		synctest.Wait()
 		for pod, want := range pods {
-			require.Equal(t, want, owner(s, pod))
+			require.Equal(t, want, owner(s.Lookup, pod))
 		}
 		// gone and again are missing in the cache, and then in etcd.
 		require.Equal(t, before+7, w.asked())
@@ -159,8 +152,8 @@ func TestOwners(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		require.Equal(t, before+7, w.asked(), "an owner is asked for once")
 		require.Contains(t, accept, "as=PartialObjectMetadata;")
-		stop()
-		unasked := sources.New("node-1", sources.Custom(api))
+		s.stop()
+		unasked := lookup.New(sources.New("node-1", sources.Custom(api)))
 		for pod, want := range pods {
 			if strings.Contains("a b c d e f", pod.Name) {
 				require.True(t, strings.HasSuffix(owner(unasked, pod), "?"), pod.Name)
@@ -175,25 +168,25 @@ func TestOwners(t *testing.T) {
 func TestOwnersDoNotHoldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, api := newWorkloads(t), newScripted(sources.APISource)
-		pod := podOf("a", "v1", ownedBy(w.set("web-1", "web")))
+		pod := podOf("a", ownedBy(w.set("web-1", "web")))
 		release := make(chan struct{})
 		w.sets.Intercept(func(rw http.ResponseWriter, r *http.Request, server http.Handler) {
 			<-release
 			server.ServeHTTP(rw, r)
 		}, listwatchtest.On(listwatchtest.Get))
-		s, stop := w.running(api)
-		defer stop()
+		s := w.running(api)
+		defer s.stop()
 		api.set(t, pod)
 		synctest.Wait()
 		require.NotNil(t, s.ByUID(pod.UID))
 		require.True(t, s.SafeToPrune(sources.APISource))
 		<-s.Synced()
 		require.NoError(t, s.Ready(time.Minute))
-		require.Equal(t, "ReplicaSet web-1?", owner(s, pod))
+		require.Equal(t, "ReplicaSet web-1?", owner(s.Lookup, pod))
 		require.False(t, ownersStatus(s).Seen)
 		close(release)
 		synctest.Wait()
-		require.Equal(t, "Deployment web", owner(s, pod))
+		require.Equal(t, "Deployment web", owner(s.Lookup, pod))
 	})
 }
 
@@ -201,24 +194,24 @@ func TestOwnersDoNotHoldUp(t *testing.T) {
 func TestOwnersGoWithTheirPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, api := newWorkloads(t), newScripted(sources.APISource)
-		a := podOf("a", "v1", ownedBy(w.set("web-1", "web")))
-		b := podOf("b", "v1", ownedBy(w.set("db-1", "db")))
-		s, stop := w.running(api, sources.KeepEnded(time.Minute))
-		defer stop()
+		a := podOf("a", ownedBy(w.set("web-1", "web")))
+		b := podOf("b", ownedBy(w.set("db-1", "db")))
+		s := w.running(api, lookup.KeepEnded(time.Minute))
+		defer s.stop()
 		api.set(t, a, b)
 		synctest.Wait()
 		api.set(t, b)
 		time.Sleep(time.Minute)
-		require.Equal(t, "Deployment web", owner(s, s.ByUID(a.UID).Pod))
+		require.Equal(t, "Deployment web", owner(s.Lookup, s.ByUID(a.UID).Pod))
 		time.Sleep(time.Second)
-		api.set(t, b, podOf("c", "v1")) // with which ended pods are dropped
+		api.set(t, b, podOf("c")) // with which ended pods are dropped
 		synctest.Wait()
-		require.Equal(t, "ReplicaSet web-1?", owner(s, a))
-		require.Equal(t, "Deployment db", owner(s, b))
+		require.Equal(t, "ReplicaSet web-1?", owner(s.Lookup, a))
+		require.Equal(t, "Deployment db", owner(s.Lookup, b))
 		asked := w.asked()
 		api.set(t, a, b)
 		synctest.Wait()
-		require.Equal(t, "Deployment web", owner(s, a))
+		require.Equal(t, "Deployment web", owner(s.Lookup, a))
 		require.Equal(t, asked+1, w.asked())
 	})
 }
@@ -228,12 +221,12 @@ func TestOwnersGoWithTheirPods(t *testing.T) {
 func TestOwnersAreAskedForEverLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, api := newWorkloads(t), newScripted(sources.APISource)
-		pod := podOf("a", "v1", ownedBy(w.set("web-1", "web")))
+		pod := podOf("a", ownedBy(w.set("web-1", "web")))
 		fault := w.sets.Intercept(func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			http.Error(rw, "password", http.StatusBadGateway)
 		}, listwatchtest.On(listwatchtest.Get), listwatchtest.UntilLifted())
-		s, stop := w.running(api)
-		defer stop()
+		s := w.running(api)
+		defer s.stop()
 		before := w.asked()
 		api.set(t, pod)
 		time.Sleep(4 * time.Second)
@@ -245,7 +238,7 @@ func TestOwnersAreAskedForEverLater(t *testing.T) {
 		require.NoError(t, s.Ready(time.Minute))
 		fault.Lift()
 		time.Sleep(5 * time.Minute)
-		require.Equal(t, "Deployment web", owner(s, pod))
+		require.Equal(t, "Deployment web", owner(s.Lookup, pod))
 		require.Empty(t, ownersStatus(s).Problems)
 
 		w.sets.Fail(listwatchtest.Get, errors.New("away"))
@@ -255,7 +248,7 @@ func TestOwnersAreAskedForEverLater(t *testing.T) {
 		api.set(t)
 		api.set(t, pod)
 		synctest.Wait()
-		require.Equal(t, "Deployment web", owner(s, pod))
+		require.Equal(t, "Deployment web", owner(s.Lookup, pod))
 		before = w.asked()
 		time.Sleep(time.Hour)
 		require.Equal(t, before, w.asked(), "it was in the queue twice")
@@ -269,17 +262,17 @@ func TestForbiddenOwners(t *testing.T) {
 		w, api := newWorkloads(t), newScripted(sources.APISource)
 		var pods []*corev1.Pod
 		for i := range 50 {
-			pods = append(pods, podOf(fmt.Sprint("a", i), "v1", ownedBy(w.set(fmt.Sprint("web-", i), "web"))))
+			pods = append(pods, podOf(fmt.Sprint("a", i), ownedBy(w.set(fmt.Sprint("web-", i), "web"))))
 		}
-		job := podOf("job", "v1", ownedBy(w.job("nightly-1", "nightly")))
+		job := podOf("job", ownedBy(w.job("nightly-1", "nightly")))
 		fault := w.sets.Fail(listwatchtest.Get, apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "x", nil), listwatchtest.UntilLifted())
-		s, stop := w.running(api)
-		defer stop()
+		s := w.running(api)
+		defer s.stop()
 		before := w.asked()
 		api.set(t, append(pods, job)...)
 		synctest.Wait()
 		require.Equal(t, before+2, w.asked())
-		require.Equal(t, "CronJob nightly", owner(s, job))
+		require.Equal(t, "CronJob nightly", owner(s.Lookup, job))
 		time.Sleep(time.Hour - time.Second)
 		require.Equal(t, before+7, w.asked())
 		require.EqualError(t, errors.Join(ownersStatus(s).Problems...),
@@ -288,7 +281,7 @@ func TestForbiddenOwners(t *testing.T) {
 		fault.Lift()
 		time.Sleep(10 * time.Minute)
 		for _, pod := range pods {
-			require.Equal(t, "Deployment web", owner(s, pod))
+			require.Equal(t, "Deployment web", owner(s.Lookup, pod))
 		}
 		require.Empty(t, ownersStatus(s).Problems)
 	})
@@ -299,35 +292,35 @@ func TestOwnersSurviveARestart(t *testing.T) {
 	folder := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkloads(t)
-		a := podOf("a", "v1", ownedBy(w.set("web-1", "web")))
-		b := podOf("b", "v1", ownedBy(w.set("bare", "")))
-		c := podOf("c", "v1", ownedBy(w.set("old-1", "old")))
-		run := func(test func(*sources.Sources, *scripted)) {
+		a := podOf("a", ownedBy(w.set("web-1", "web")))
+		b := podOf("b", ownedBy(w.set("bare", "")))
+		c := podOf("c", ownedBy(w.set("old-1", "old")))
+		run := func(test func(*node, *scripted)) {
 			api := newScripted(sources.APISource)
-			s, stop := w.running(api, sources.Checkpoint(folder))
+			s := w.keeping(api, []sources.Option{sources.Checkpoint(folder)})
 			test(s, api)
-			stop()
+			s.stop()
 		}
-		run(func(_ *sources.Sources, api *scripted) {
+		run(func(_ *node, api *scripted) {
 			api.set(t, a, b, c)
 			synctest.Wait()
 		})
 		w.sets.Fail(listwatchtest.Get, errors.New("away"), listwatchtest.UntilLifted())
 		asked := w.asked()
-		run(func(*sources.Sources, *scripted) {}) // ends before any source is read: nothing is lost
-		run(func(s *sources.Sources, api *scripted) {
+		run(func(*node, *scripted) {}) // ends before any source is read: nothing is lost
+		run(func(s *node, api *scripted) {
 			api.set(t, a, b)
 			synctest.Wait()
-			require.Equal(t, "Deployment web", owner(s, a))
-			require.Equal(t, "ReplicaSet bare", owner(s, b))
-			require.Equal(t, "ReplicaSet old-1?", owner(s, c))
+			require.Equal(t, "Deployment web", owner(s.Lookup, a))
+			require.Equal(t, "ReplicaSet bare", owner(s.Lookup, b))
+			require.Equal(t, "ReplicaSet old-1?", owner(s.Lookup, c))
 		})
 		require.Equal(t, asked, w.asked())
-		run(func(s *sources.Sources, api *scripted) {
+		run(func(s *node, api *scripted) {
 			api.set(t, a, c)
 			synctest.Wait()
-			require.Equal(t, "Deployment web", owner(s, a))
-			require.Equal(t, "ReplicaSet old-1?", owner(s, c), "it was in use no more")
+			require.Equal(t, "Deployment web", owner(s.Lookup, a))
+			require.Equal(t, "ReplicaSet old-1?", owner(s.Lookup, c), "it was in use no more")
 		})
 	})
 }
@@ -340,8 +333,8 @@ func TestOwnersAgainstAModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkloads(t)
 		all := []*scripted{newScripted("a"), newScripted("b")}
-		s, stop := w.running(all[0], sources.Custom(all[1]))
-		defer stop()
+		s := w.keeping(all[0], []sources.Option{sources.Custom(all[1])})
+		defer s.stop()
 		var refs []metav1.OwnerReference
 		for i := range 5 {
 			refs = append(refs, w.set(fmt.Sprint("set-", i), fmt.Sprint("above-", i)))
@@ -352,7 +345,7 @@ func TestOwnersAgainstAModel(t *testing.T) {
 			var pods []*corev1.Pod
 			for name := range 6 {
 				if random.IntN(2) == 0 {
-					pods = append(pods, podOf(fmt.Sprint("p", name), "v1", ownedBy(refs[random.IntN(len(refs))])))
+					pods = append(pods, podOf(fmt.Sprint("p", name), ownedBy(refs[random.IntN(len(refs))])))
 				}
 			}
 			if random.IntN(4) == 0 {
@@ -368,11 +361,11 @@ func TestOwnersAgainstAModel(t *testing.T) {
 			time.Sleep(5 * time.Minute) // the longest time between two requests
 			used := map[string]bool{}
 			for _, p := range s.Merged() {
-				require.Equal(t, "Deployment "+strings.Replace(p.Pod.OwnerReferences[0].Name, "set", "above", 1), owner(s, p.Pod))
+				require.Equal(t, "Deployment "+strings.Replace(p.Pod.OwnerReferences[0].Name, "set", "above", 1), owner(s.Lookup, p.Pod))
 				used[p.Pod.OwnerReferences[0].Name] = true
 			}
 			for _, ref := range refs {
-				_, known := s.Owner(podOf("x", "v1", ownedBy(ref)))
+				_, known := s.Owner(podOf("x", ownedBy(ref)))
 				require.Equal(t, used[ref.Name], known, ref.Name)
 			}
 		}
@@ -381,11 +374,10 @@ func TestOwnersAgainstAModel(t *testing.T) {
 
 func TestOwnersAllocateNothing(t *testing.T) {
 	w, api := newWorkloads(t), newScripted(sources.APISource)
-	pod := podOf("a", "v1", ownedBy(w.set("web-1", "web")))
-	r := start(t, sources.Owners(w.client), sources.Custom(api))
+	pod := podOf("a", ownedBy(w.set("web-1", "web")))
+	r := start(t, []lookup.Option{lookup.Owners(w.client)}, sources.Custom(api))
 	api.set(t, pod)
-	r.update()
-	require.Eventually(t, func() bool { return owner(r.Sources, pod) == "Deployment web" }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return owner(r.Lookup, pod) == "Deployment web" }, patience, time.Millisecond)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		if _, known := r.Owner(pod); !known {
 			panic("not known")
@@ -394,6 +386,7 @@ func TestOwnersAllocateNothing(t *testing.T) {
 }
 
 func TestOwnersWithoutAClient(t *testing.T) {
-	s := sources.New("node-1", sources.Owners(nil), sources.File(t.TempDir()))
+	s := sources.New("node-1", sources.File(t.TempDir()))
+	lookup.New(s, lookup.Owners(nil))
 	require.ErrorContains(t, s.Run(t.Context()), "Owners was given no client")
 }

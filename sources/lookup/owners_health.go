@@ -1,4 +1,4 @@
-package sources
+package lookup
 
 import (
 	"errors"
@@ -13,13 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/sources/internal/checkpoint"
 )
 
 // ownersSource is the name of owners in Status.
 const ownersSource = "owners"
 
-// ownerHealth is what became of the requests.
+// ownerHealth counts the requests by their outcome.
 type ownerHealth struct {
 	contact time.Time // of the last answer
 	errors  int
@@ -46,7 +48,7 @@ func (o *owners) answeredLocked(resource schema.GroupResource) {
 func (o *owners) fail(object owned, err error) (forbidden bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	resource, class := object.resource.GroupResource(), reflector.Class(classOf(err))
+	resource, class := object.resource.GroupResource(), classOf(err)
 	fault := &ownerFault{}
 	if forbidden = class == reflector.Forbidden; forbidden {
 		fault.until = time.Now().Add(forbiddenRetry)
@@ -64,16 +66,16 @@ func (o *owners) fail(object owned, err error) (forbidden bool) {
 }
 
 // status is the health of the owners. Its problems are those of owners that are not known.
-func (o *owners) status() Status {
+func (o *owners) status() sources.Status {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := Status{
-		Source: ownersSource, Optional: true, Updates: map[Op]int{},
-		Report: Report{Mode: "get by name", LastContact: o.health.contact, Errors: o.health.errors, Complete: true},
+	s := sources.Status{
+		Source: ownersSource, Optional: true, Updates: map[sources.Op]int{},
+		Report: sources.Report{Mode: "get by name", LastContact: o.health.contact, Errors: o.health.errors, Complete: true},
 	}
 	known, unknown := o.known.Load(), map[schema.GroupResource]int{}
 	for uid, object := range o.used {
-		if _, ok := known.Get(trieKey(uid)); !ok {
+		if _, ok := known.Get(textKey(string(uid))); !ok {
 			unknown[object.resource.GroupResource()]++
 		}
 	}
@@ -85,8 +87,8 @@ func (o *owners) status() Status {
 		}
 	}
 	if o.saver != nil {
-		if err := o.saver.problem(); err != nil {
-			s.Problems = append(s.Problems, access.Mark(classCheckpoint, err))
+		if err := o.saver.Problem(); err != nil {
+			s.Problems = append(s.Problems, err)
 		}
 	}
 	return s
@@ -96,7 +98,9 @@ func (o *owners) status() Status {
 // with the UID and the controller of each object.
 type ownerState []metav1.PartialObjectMetadata
 
-var ownerContent = content[ownerState]{magic: "TRBOWNS\x01", suffix: ".owners", encode: encodeOwners, decode: decodeOwners}
+var ownerContent = checkpoint.Content[ownerState]{
+	Magic: "TRBOWNS\x01", Suffix: ".owners", Encode: encodeOwners, Decode: decodeOwners,
+}
 
 func encodeOwners(state ownerState) ([]byte, error) {
 	return (&metav1.PartialObjectMetadataList{Items: state}).Marshal()
@@ -110,13 +114,11 @@ func decodeOwners(body []byte) (ownerState, error) {
 	return list.Items, nil
 }
 
-// keep restores the checkpoint of an earlier run, and saves from now on.
-func (o *owners) keep(file checkpoint[ownerState]) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.saver = newSaver(file, o.log)
+// restoreLocked reads the checkpoint of an earlier run. It is saved from now on.
+func (o *owners) restoreLocked(file checkpoint.File[ownerState]) {
+	o.saver = checkpoint.NewSaver(file, o.log)
 	o.restored = map[types.UID]*metav1.OwnerReference{}
-	for _, object := range o.saver.restore() {
+	for _, object := range o.saver.Restore() {
 		o.restored[object.UID] = metav1.GetControllerOf(&object)
 	}
 }
@@ -140,5 +142,5 @@ func (o *owners) saveLocked() {
 	for uid, above := range o.restored {
 		add(uid, above)
 	}
-	o.saver.offer(state)
+	o.saver.Offer(state)
 }
