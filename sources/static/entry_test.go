@@ -49,7 +49,7 @@ func TestBadItemsAtRandom(t *testing.T) {
 					goodNames = append(goodNames, name)
 				}
 			}
-			heldBefore := e.suspects
+			heldBefore := e.blamed
 			e.take(good, bad)
 
 			isBad := func(match func(badPart) bool) bool {

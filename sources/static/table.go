@@ -1,0 +1,80 @@
+package static
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/store"
+)
+
+// table joins many entries into one state. If several entries declare an object, one of them is its
+// holder: the entry that had it before, while it declares it, or else the first by name. A copy is
+// never the holder beside its original.
+type table[T store.Object] struct {
+	holders map[string]string // by key, the path
+}
+
+// join makes the state of the entries, which are ordered by path.
+func (t *table[T]) join(entries []*entry[T]) (now State[T], problems []error) {
+	declare := map[string][]string{} // by key, the paths
+	for _, e := range entries {
+		for key := range keysOf(e.objects) {
+			declare[key] = append(declare[key], e.path)
+		}
+	}
+	before := t.holders
+	t.holders = make(map[string]string, len(declare))
+	for key, paths := range declare {
+		t.holders[key] = holder(before[key], paths)
+	}
+	taken := map[string]bool{}
+	for _, e := range entries {
+		problems = append(problems, e.problems...)
+		for _, object := range e.objects {
+			key := store.KeyOf(object)
+			switch holder := t.holders[key]; {
+			case holder != e.path && isCopy(e.path, holder):
+				problems = append(problems, access.Mark("duplicate",
+					fmt.Errorf("%s: %s is declared by %s, of which this is a copy by its name, and stands by", e.path, key, holder)))
+			case holder != e.path, taken[key]:
+				problems = append(problems, access.Mark("duplicate",
+					fmt.Errorf("%s: %s is declared by %s already and stands by", e.path, key, holder)))
+			default:
+				taken[key] = true
+				now.Declared = append(now.Declared, object)
+			}
+		}
+	}
+	var all store.Indexer[T]
+	// Replace cannot fail: the objects have names.
+	_ = all.Replace(store.Items(now.Declared...), store.At(""))
+	now.Objects = all.Snapshot()
+	return now, problems
+}
+
+// holder picks the holder of an object from the paths of all entries that declare it. before is the
+// present holder, or empty.
+func holder(before string, paths []string) string {
+	now := before
+	if !slices.Contains(paths, before) {
+		now = slices.MinFunc(paths, byLength)
+	}
+	for { // the loop ends: a copy's name is longer than its original's
+		i := slices.IndexFunc(paths, func(path string) bool { return isCopy(now, path) })
+		if i < 0 {
+			return now
+		}
+		now = paths[i]
+	}
+}
+
+// byLength orders shorter names first: a copy's name is mostly longer than its original's.
+func byLength(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) }
+
+// complete reports whether no declared object is missing.
+func complete[T store.Object](entries []*entry[T]) bool {
+	return !slices.ContainsFunc(entries, func(e *entry[T]) bool { return !e.known })
+}
