@@ -33,6 +33,9 @@ func APIServer(client rest.Interface, options ...reflector.Option) Input {
 	return Custom(&apiServer{client: client, options: options})
 }
 
+// APISource is the name of the source of [APIServer].
+const APISource = "api"
+
 var errMayBeOld = access.Mark(classMayBeOld,
 	errors.New("the pods were read from the API server's cache, and may be older than the truth"))
 
@@ -61,23 +64,27 @@ func (a *apiServer) savesCheckpoints() {}
 func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 	pods := listwatch.FromClient[corev1.Pod](a.client, "pods",
 		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", sink.Node())))
-	push := sink.Set
-	copied := undelta.New(func(now Pods) { push(now) })
+	restoring := false
+	copied := undelta.New(func(now Pods) {
+		if restoring {
+			if now.Len() > 0 {
+				sink.set(state{pods: now, restored: true})
+			}
+			return
+		}
+		sink.Set(now)
+		if a.saver != nil {
+			a.saver.Offer(now)
+		}
+	})
 	if sink.checkpoints != "" {
 		a.saver = checkpoint.NewSaver(checkpointOf(sink.checkpoints, sink.Node(), sink.name), sink.Log())
-		push = func(restored Pods) {
-			if restored.Len() > 0 {
-				sink.set(state{pods: restored, restored: true})
-			}
-		}
+		restoring = true
 		if err := restoreInto(copied, a.saver.Restore()); err != nil {
 			return err
 		}
+		restoring = false
 		defer a.saver.Run()()
-		push = func(now Pods) {
-			sink.Set(now)
-			a.saver.Offer(now)
-		}
 	}
 	r := reflector.New(pods, copied, append([]reflector.Option{reflector.WithLogger(sink.Log()), reflector.WithWatchTimeout(apiWatch)}, a.options...)...)
 	a.running.Store(r)

@@ -54,7 +54,7 @@ type feed struct {
 	removed  bool // by Remove: the feed goes once everything is told
 	pending  []state
 	telling  bool      // the reader has only a part of the state that was popped last
-	oldest   time.Time // when that state was set
+	since    time.Time // when the oldest state was set that the reader does not have; zero: it has all
 	seen     bool
 	sets     int // states that the source has set
 	lastSet  time.Time
@@ -83,29 +83,20 @@ func (f *feed) push(next state) {
 	next.at = time.Now()
 	f.sets++
 	f.lastSet, f.restored = next.at, next.restored
-	if len(f.pending) < maxPending && !f.lateLocked() {
-		f.pending = append(f.pending, next)
-		f.due.Store(true)
+	if len(f.pending) >= maxPending || f.lateLocked() {
+		f.mergeLocked(next)
 		return
 	}
-	f.mergeLocked(next)
-}
-
-// oldestLocked is when the oldest state was set that the reader does not have, if there is one.
-func (f *feed) oldestLocked() (at time.Time, ok bool) {
-	switch {
-	case f.telling:
-		return f.oldest, true
-	case len(f.pending) > 0:
-		return f.pending[0].at, true
+	if f.since.IsZero() {
+		f.since = next.at
 	}
-	return time.Time{}, false
+	f.pending = append(f.pending, next)
+	f.due.Store(true)
 }
 
 // lateLocked reports whether the reader is overdue.
 func (f *feed) lateLocked() bool {
-	oldest, ok := f.oldestLocked()
-	return ok && f.patience > 0 && time.Since(oldest) >= f.patience
+	return f.patience > 0 && !f.since.IsZero() && time.Since(f.since) >= f.patience
 }
 
 // late coalesces the pending states of an overdue reader; true means that the current plan is
@@ -123,9 +114,10 @@ func (f *feed) late() bool {
 // mergeLocked replaces the pending states by next. next inherits the oldest unread time, so later
 // states of an absent reader are coalesced at once.
 func (f *feed) mergeLocked(next state) {
-	if oldest, ok := f.oldestLocked(); ok {
-		next.at = oldest
+	if f.since.IsZero() {
+		f.since = next.at
 	}
+	next.at = f.since
 	clear(f.pending)
 	f.pending = append(f.pending[:0], next)
 	f.due.Store(true)
@@ -149,7 +141,7 @@ func (f *feed) pop() (state, bool) {
 	f.pending[0] = state{}
 	f.pending = f.pending[1:]
 	f.due.Store(len(f.pending) > 0 || f.removed)
-	f.telling, f.oldest = true, next.at
+	f.telling, f.since = true, next.at
 	select {
 	case <-f.merged: // it was sent before this state was taken
 	default:
@@ -160,7 +152,10 @@ func (f *feed) pop() (state, bool) {
 func (f *feed) told(state state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.seen, f.telling = f.seen || !state.restored, false
+	f.seen, f.telling, f.since = f.seen || !state.restored, false, time.Time{}
+	if len(f.pending) > 0 {
+		f.since = f.pending[0].at
+	}
 }
 
 func (f *feed) begin(cancel context.CancelFunc) {
@@ -184,7 +179,7 @@ func (f *feed) remove() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.removed, f.failed = true, nil
-	f.mergeLocked(state{})
+	f.mergeLocked(state{at: time.Now()})
 }
 
 func (f *feed) stopTimer() {
@@ -220,7 +215,7 @@ func (f *feed) safeToPrune() bool {
 func (f *feed) allTold() (sets int, told bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.sets, f.seen && !f.restored && f.failed == nil && !f.telling && len(f.pending) == 0
+	return f.sets, f.seen && !f.restored && f.failed == nil && f.since.IsZero()
 }
 
 func (f *feed) fail(err error) {
@@ -276,8 +271,8 @@ func (f *feed) status() Status {
 	if f.telling {
 		s.Pending++
 	}
-	if oldest, ok := f.oldestLocked(); ok {
-		s.Lag = time.Since(oldest)
+	if !f.since.IsZero() {
+		s.Lag = time.Since(f.since)
 	}
 	return s
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/tributary-go/tributary/internal/null"
 )
 
-// Input is one source, and how it takes part in the merge. [APIServer], [File], [HTTP], [From],
-// [Kubelet] and [Custom] make one; its methods return a changed copy. Give inputs to [New], or
-// to [Sources.Add] later. Any number of inputs of one kind is fine; [Input.Named] tells them apart.
+// Input is one source, and how it takes part in the merge. A function such as [APIServer], [File] or
+// [Custom] makes one; its methods return a changed copy. Give inputs to [New], or to [Sources.Add]
+// later. Any number of inputs of one kind is fine; [Input.Named] tells them apart.
 // An Input is used once.
 //
 //	sources.New("node-1",
@@ -23,9 +23,8 @@ type Input struct {
 	err      error         // why there is no source
 }
 
-// Custom is a source of your own. It may have the abilities [MirrorHolder] and [StatusHolder].
-// A source that is nil
-// is an error of Run, or of Add.
+// Custom is a source of your own. It may have the abilities [MirrorHolder] and [StatusHolder]. A
+// source that is nil is an error of Run, or of Add.
 func Custom(source Source) Input {
 	if null.Is(source) {
 		return Input{err: errors.New("Custom: the source is nil")}
@@ -58,7 +57,7 @@ func (in Input) Required(deadline time.Duration) Input {
 // check is the reason why the input adds no source.
 func (in Input) check() error {
 	if in.source == nil && in.err == nil {
-		return errors.New("an empty Input adds no source: make one with APIServer, File, HTTP, From, Kubelet or Custom")
+		return errors.New("an empty Input adds no source: make one with a function such as APIServer, File or Custom")
 	}
 	return in.err
 }

@@ -90,7 +90,7 @@ func (m *kubeletMerge) plan(next state) []PodUpdate {
 	}
 	slices.SortFunc(ops[Remove], byName)
 	var plan []PodUpdate
-	for _, op := range []Op{Remove, Add, Update, Delete, Reconcile} {
+	for _, op := range operations {
 		if len(ops[op]) > 0 {
 			plan = append(plan, PodUpdate{Op: op, Source: m.source, Pods: ops[op]})
 		}
@@ -153,7 +153,3 @@ func (m *kubeletMerge) sent(u PodUpdate) {
 		}
 	}
 }
-
-// sent has noted everything already.
-func (m *kubeletMerge) settled(state)                  {}
-func (m *kubeletMerge) interrupted(state, []PodUpdate) {}

@@ -14,6 +14,13 @@ import (
 	"github.com/tributary-go/tributary/sources/static"
 )
 
+// Names of the sources of [File], [HTTP] and [Kubelet].
+const (
+	FileSource    = manifest.SourceFile
+	HTTPSource    = manifest.SourceHTTP
+	KubeletSource = "kubelet"
+)
+
 // File reads the pods of one manifest, or of every manifest of a folder, as [static.File] does. The
 // package manifest defines a manifest. The options are those of the package static. Run and Add
 // refuse an empty path and bad options.

@@ -43,25 +43,28 @@ func (s state) compare() func(a, b *corev1.Pod) int {
 // knows. It does no I/O and is not safe for concurrent use.
 type merger interface {
 	// plan is the difference between the told state and a new one: updates in the kubelet's order.
+	// Updates of the plan before that were not sent are obsolete.
 	plan(next state) []PodUpdate
 	// sent notes that the reader has taken an update of the plan; it is called in order.
 	sent(u PodUpdate)
-	settled(next state)
-	// interrupted: only these updates of the plan for next have been sent, and no more of them will
-	// be.
-	interrupted(next state, sent []PodUpdate)
 }
 
 // merge is the merger by default.
 type merge struct {
 	source string
 	now    func() time.Time
-	// told is the source's state as the reader knows it: the source's own objects.
+	// told is the source's state as the reader knew it before the plan: the source's own objects.
 	told Pods
-	// given has, by key, each pod of told with the annotations of the merge.
+	// given has, by key, each pod that the reader knows with the annotations of the merge.
 	given map[string]*corev1.Pod
 	// begun: the first state has been told.
 	begun bool
+
+	// The plan: the state that the reader knows at its end, the updates that have been sent, and
+	// the number of the others.
+	next Pods
+	part []PodUpdate
+	left int
 }
 
 func newMerge(source string, now func() time.Time) *merge {
@@ -69,6 +72,9 @@ func newMerge(source string, now func() time.Time) *merge {
 }
 
 func (m *merge) plan(next state) []PodUpdate {
+	if len(m.part) > 0 { // the plan before was interrupted
+		m.told = m.toldInPart()
+	}
 	ops := map[Op][]*corev1.Pod{}
 	for c := range store.Diff(m.told, next.pods) {
 		switch op := operation(c); op {
@@ -81,7 +87,7 @@ func (m *merge) plan(next state) []PodUpdate {
 	}
 	compare := next.compare()
 	var plan []PodUpdate
-	for _, op := range []Op{Remove, Add, Update, Delete, Reconcile} {
+	for _, op := range operations {
 		if pods := ops[op]; len(pods) > 0 {
 			slices.SortFunc(pods, compare)
 			plan = append(plan, PodUpdate{Op: op, Source: m.source, Pods: pods})
@@ -89,6 +95,10 @@ func (m *merge) plan(next state) []PodUpdate {
 	}
 	if len(plan) == 0 && !m.begun {
 		plan = []PodUpdate{{Op: Add, Source: m.source, Pods: []*corev1.Pod{}}}
+	}
+	m.next, m.part, m.left = next.pods, nil, len(plan)
+	if len(plan) == 0 {
+		m.told = next.pods
 	}
 	return plan
 }
@@ -157,29 +167,27 @@ func (m *merge) sent(u PodUpdate) {
 			m.given[store.KeyOf(pod)] = pod
 		}
 	}
+	m.part = append(m.part, u)
+	if m.left--; m.left == 0 {
+		m.told, m.part = m.next, nil
+	}
 }
 
-// settled: all updates of the plan for next have been sent.
-func (m *merge) settled(next state) { m.told = next.pods }
-
-// interrupted makes told the state that the reader knows now.
-func (m *merge) interrupted(next state, sent []PodUpdate) {
-	if len(sent) == 0 {
-		return
-	}
+// toldInPart is the state that the reader knows after a part of the plan.
+func (m *merge) toldInPart() Pods {
 	var known store.Indexer[*corev1.Pod]
 	// None of the writes below can fail: the objects come from a store.
 	_ = known.Replace(store.Items(m.told.Sorted()...), store.At(m.told.ResourceVersion()))
-	for _, u := range sent {
+	for _, u := range m.part {
 		for _, pod := range u.Pods {
 			if u.Op == Remove {
 				_ = known.Delete(pod)
-			} else if now, ok := next.pods.Get(store.KeyOf(pod)); ok {
+			} else if now, ok := m.next.Get(store.KeyOf(pod)); ok {
 				_ = known.Update(now)
 			}
 		}
 	}
-	m.told = known.Snapshot()
+	return known.Snapshot()
 }
 
 func byName(a, b *corev1.Pod) int {

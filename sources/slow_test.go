@@ -237,7 +237,6 @@ func (s *steadySource) every() (lines []string) {
 			lines = append(lines, line(s.model, u))
 			m.sent(u)
 		}
-		m.settled(state{pods: pods})
 	}
 	return lines
 }

@@ -200,7 +200,7 @@ func (s *Sources) begin(ctx context.Context) error {
 	case s.checkInputs() != nil:
 		return s.checkInputs()
 	case len(s.list()) == 0:
-		return errors.New("sources: there is no source: give New at least one of APIServer, File, HTTP, Kubelet and Custom")
+		return errors.New("sources: there is no source: give New at least one, such as APIServer, File or Custom")
 	}
 	if err := s.checkCheckpoints(s.list()); err != nil {
 		return err
@@ -312,23 +312,17 @@ func (s *Sources) deliver(ctx context.Context) error {
 // tell hands over one state of one source. If the source moves on and the reader is late, the rest
 // of the plan is obsolete.
 func (s *Sources) tell(ctx context.Context, f *feed, next state) {
-	var sent []PodUpdate
 	for _, update := range f.merge.plan(next) {
 		update.Restored = next.restored
 		if len(update.Pods) == 0 && f.isRemoved() {
 			continue // it never had anything to say
 		}
 		if !s.send(ctx, f, update, next.at) {
-			if ctx.Err() == nil {
-				f.merge.interrupted(next, sent)
-			}
 			return
 		}
 		f.count(update.Op)
-		sent = append(sent, update)
 		f.merge.sent(update)
 	}
-	f.merge.settled(next)
 	f.told(next)
 	s.noteSynced()
 }

@@ -1,10 +1,6 @@
 package sources
 
-import (
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/tributary-go/tributary/sources/manifest"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // Op is the operation of an update; the words are the kubelet's.
 type Op string
@@ -39,11 +35,3 @@ type PodUpdate struct {
 	// stale.
 	Restored bool `json:"restored,omitempty"`
 }
-
-// Names of the sources of this package, which are the kubelet's.
-const (
-	APISource     = "api"
-	FileSource    = manifest.SourceFile
-	HTTPSource    = manifest.SourceHTTP
-	KubeletSource = "kubelet"
-)
