@@ -34,6 +34,8 @@ type decoder struct {
 
 	root      treeSite
 	treeSites int
+	treeValue any           // that is looked up or kept
+	treeRef   reflect.Value // of treeValue
 
 	counts counts
 }
@@ -50,10 +52,13 @@ func (m *Memo) take(size int) *decoder {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.beginLocked(size)
+	m.decoding++
 	recentMost := min(max(minRecentBytes, m.sizeLocked()/recentPart), maxRecentBytes)
 	last := len(m.idle) - 1
 	if last < 0 {
-		return &decoder{Memo: m, since: m.doubts.Load(), recentMost: recentMost, previous: map[any]*previousObject{}, far: map[*site]*habit{}, roots: map[reflect.Type]*root{}, sum: make([]byte, 0, len(Digest{}))}
+		d := &decoder{Memo: m, since: m.doubts.Load(), recentMost: recentMost, previous: map[any]*previousObject{}, far: map[*site]*habit{}, roots: map[reflect.Type]*root{}, sum: make([]byte, 0, len(Digest{}))}
+		d.treeRef = reflect.ValueOf(&d.treeValue).Elem()
+		return d
 	}
 	d := m.idle[last]
 	d.recentMost = recentMost
@@ -74,6 +79,7 @@ func (d *decoder) giveBack() {
 	d.stats.Lookups += d.counts.lookups
 	d.stats.Hits += d.counts.hits
 	d.counts = counts{}
+	d.decoding--
 	d.doc.End()
 	if len(d.idle) < maxIdle {
 		d.idle = append(d.idle, d)

@@ -15,7 +15,7 @@ type Hash struct {
 	gcm   cipher.AEAD
 	nonce []byte
 	words [blockSize / 8]uint64 // the key of blocks
-	rooms sync.Pool             // of *room
+	spare sync.Pool             // of *scratch
 }
 
 // Digest is a [Hash] of bytes. It means nothing to any other Hash.
@@ -24,8 +24,8 @@ type Digest [16]byte
 // blockSize is how many bytes [Hash.Sum] compresses into 16.
 const blockSize = 1024
 
-// room is where a digest is made: slices that are given to an interface escape.
-type room struct{ in, out []byte }
+// scratch is where a digest is made: slices that are given to an interface escape.
+type scratch struct{ in, out []byte }
 
 // NewHash makes a hash with a key of its own. It fails if the process may not use GCM under
 // nonces of its own (GODEBUG=fips140=only).
@@ -46,7 +46,7 @@ func NewHash() (*Hash, error) {
 	for i := range h.words {
 		h.words[i] = binary.LittleEndian.Uint64(words[8*i:])
 	}
-	h.rooms.New = func() any { return &room{out: make([]byte, 0, gcm.Overhead())} }
+	h.spare.New = func() any { return &scratch{out: make([]byte, 0, gcm.Overhead())} }
 	return h, nil
 }
 
@@ -55,8 +55,8 @@ func NewHash() (*Hash, error) {
 // the key have equal digests with a chance below 2^-63. A digest is only ever compared with another
 // digest of the same object, so that chances do not add up over a collection.
 func (h *Hash) Sum(data []byte) Digest {
-	r := h.rooms.Get().(*room)
-	defer h.rooms.Put(r)
+	r := h.spare.Get().(*scratch)
+	defer h.spare.Put(r)
 	r.in = binary.LittleEndian.AppendUint64(r.in[:0], uint64(len(data)))
 	for len(data) >= blockSize {
 		low, high := compress(&h.words, (*[blockSize]byte)(data))

@@ -9,8 +9,8 @@ import (
 )
 
 // Memo remembers decoded values. One memo serves any number of types and is safe for concurrent
-// use: each object is decoded by a [decoder] of its own, and the values of each field are under a
-// lock of their own, which is held for one look-up.
+// use: each object is decoded by a [decoder] of its own. A look-up takes no lock, and the values of
+// each field are kept under a lock of their own.
 //
 // It forgets by generations, counted in objects and not in time: an entry lives on while an
 // object of this generation or the last one has used it. A generation is twice as long as the
@@ -21,21 +21,22 @@ type Memo struct {
 	hash   *Hash
 	drop   bool // managedFields
 
-	mu      sync.Mutex // of the fields up to doubts
-	plans   map[reflect.Type]*plan
-	structs map[reflect.Type]*jsonPlan
-	sites   []*site
-	idle    []*decoder // the one used last comes last
-	objects int        // decoded in this generation
-	longest int        // objects of the longest list lately
-	largest int        // and its bytes on the wire
-	arrived int        // bytes decoded before the first list ended
-	stats   Stats      // but for Entries, Held and Changing
+	mu       sync.Mutex // of the fields up to doubts
+	plans    map[reflect.Type]*plan
+	structs  map[reflect.Type]*jsonPlan
+	sites    []*site
+	idle     []*decoder // the one used last comes last
+	decoding int        // decoders in use
+	objects  int        // decoded in this generation
+	longest  int        // objects of the longest list lately
+	largest  int        // and its bytes on the wire
+	arrived  int        // bytes decoded before the first list ended
+	stats    Stats      // but for Entries, Held and Changing
 
 	// doubts is the number of calls of Doubt. A value from before the last one is not handed out.
 	doubts atomic.Uint32
 
-	tree  treeMemo
+	tree  *site // of the values in unstructured objects: their meaning does not depend on their place
 	met   filter
 	noted changes
 
@@ -83,10 +84,12 @@ func New() (*Memo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Memo{
+	m := &Memo{
 		limits: defaultLimits, hash: hash,
 		plans: map[reflect.Type]*plan{}, structs: map[reflect.Type]*jsonPlan{},
-	}, nil
+	}
+	m.tree = m.newSite(reflect.TypeFor[any]())
+	return m, nil
 }
 
 // DropManagedFields leaves metadata.managedFields out of each object; their bytes are passed over
@@ -147,17 +150,9 @@ func (m *Memo) sizeLocked() int { return max(m.largest, m.arrived) }
 func (m *Memo) ageLocked() {
 	m.objects = 0
 	m.bytes.Store(0)
-	m.tree.age(m)
 	for _, s := range m.sites {
-		s.age(m)
+		s.age(m, m.decoding == 0)
 	}
-}
-
-func (s *site) age(m *Memo) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m.forgot(s.old.len(), s.old.bytes)
-	s.old, s.young = s.young, s.old.emptied()
 }
 
 // kept and forgot count entries and the bytes of wire that they stand for.
@@ -184,14 +179,6 @@ func (m *decoder) keyOf(b []byte) (k key) {
 	return key(m.hash.seal(m.sum[:0], b))
 }
 
-// site is one field of a type, with the values that were decoded there.
-type site struct {
-	typ        reflect.Type
-	number     uint64
-	mu         sync.Mutex
-	young, old table
-}
-
 // habit is how the look-ups in one place went lately. A place that finds too little rests for
 // skip objects, and is tried again.
 type habit struct {
@@ -205,13 +192,6 @@ const (
 	firstRest = 1 << 11 // how long it rests at first; twice as long each time
 	lastRest  = 1 << 17
 )
-
-// newSite is called with the lock held.
-func (m *Memo) newSite(typ reflect.Type) *site {
-	s := &site{typ: typ, number: uint64(len(m.sites)) * 0x9e3779b97f4a7c15}
-	m.sites = append(m.sites, s)
-	return s
-}
 
 // wanted reports whether a look-up is worth its price.
 func (h *habit) wanted() bool {
@@ -252,132 +232,4 @@ func (h *habit) judge() {
 		h.skip = h.pause
 	}
 	h.tries, h.hits = 0, 0
-}
-
-// find assigns to dst the value that was decoded from equal bytes. A value may be known, but in
-// doubt, and is not found then.
-func (d *decoder) find(s *site, h *habit, k key, size int, dst reflect.Value) (found, known bool) {
-	doubts := d.doubts.Load()
-	s.mu.Lock()
-	var i uint32
-	switch i, known = s.young.index[k]; {
-	case known:
-		if found = s.young.checked[i] == doubts; found {
-			dst.Set(s.young.values.Index(int(i)))
-		}
-	case s.old.index != nil:
-		if i, known = s.old.index[k]; known && s.old.checked[i] == doubts {
-			found = true
-			dst.Set(s.old.values.Index(int(i)))
-			d.renewLocked(s, k, size, dst, doubts)
-		}
-	}
-	s.mu.Unlock()
-	h.looked(known)
-	d.counts.lookups++
-	if found {
-		d.counts.hits++
-		d.counts.shared += uint64(size)
-	}
-	return found, known
-}
-
-// renewLocked takes a value of the last generation into this one.
-func (m *Memo) renewLocked(s *site, k key, size int, value reflect.Value, checked uint32) {
-	delete(s.old.index, k)
-	s.old.bytes -= size
-	m.forgot(1, size)
-	m.keepLocked(s, k, size, value, checked)
-}
-
-// keep remembers a decoded value. Slices lose their spare capacity: two objects must not grow into
-// one array. A value in doubt is handed out again if it still agrees with its bytes.
-func (d *decoder) keep(s *site, h *habit, k key, size int, value reflect.Value) {
-	trim(value)
-	if h.skip > 0 {
-		return // judged by the very look-up that did not find it
-	}
-	if d.since != d.doubts.Load() {
-		return // it may have parts that are in doubt by now
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if i, known := s.young.index[k]; known {
-		if s.young.checked[i] == d.since { // another decoder has just decoded it
-			value.Set(s.young.values.Index(int(i)))
-			return
-		}
-		settle(s.young.values.Index(int(i)), value)
-		s.young.checked[i] = d.since
-		return
-	}
-	if i, known := s.old.index[k]; known {
-		settle(s.old.values.Index(int(i)), value)
-		d.renewLocked(s, k, size, value, d.since)
-		return
-	}
-	d.keepLocked(s, k, size, value, d.since)
-}
-
-// settle makes two values one: the older one if it is whole, so that it stays shared, else the
-// newer one.
-func settle(older, newer reflect.Value) {
-	if reflect.DeepEqual(older.Interface(), newer.Interface()) {
-		newer.Set(older)
-	} else {
-		older.Set(newer)
-	}
-}
-
-func (m *Memo) keepLocked(s *site, k key, size int, value reflect.Value, checked uint32) {
-	s.young.add(s.typ, k, size, value, checked)
-	m.kept(size)
-}
-
-// trim takes the spare capacity of a slice.
-func trim(value reflect.Value) {
-	if value.Kind() == reflect.Slice && value.Cap() > value.Len() {
-		value.SetCap(value.Len())
-	}
-}
-
-// table holds values of one type by the bytes that they were decoded from. The values are in one
-// slice and the map has no pointers: an entry takes 54 bytes beside its value, and the collector
-// need not follow the map.
-type table struct {
-	index  map[key]uint32
-	values reflect.Value
-	// checked is, per value, the number of doubts at which it was known to agree with its bytes.
-	checked []uint32
-	bytes   int
-}
-
-func (t *table) len() int { return len(t.index) }
-
-// emptied is the table without its entries. It keeps its space for another generation, unless most
-// of the space was not used.
-func (t table) emptied() table {
-	if t.index == nil || t.values.Len() < t.values.Cap()/4 {
-		return table{}
-	}
-	clear(t.index)
-	t.values.Clear()
-	t.values.SetLen(0)
-	return table{index: t.index, values: t.values, checked: t.checked[:0]}
-}
-
-func (t *table) add(typ reflect.Type, k key, size int, value reflect.Value, doubts uint32) {
-	if t.index == nil {
-		t.index = map[key]uint32{}
-		t.values = reflect.New(reflect.SliceOf(typ)).Elem()
-	}
-	n := t.values.Len()
-	if n == t.values.Cap() {
-		t.values.Grow(1)
-	}
-	t.values.SetLen(n + 1)
-	t.values.Index(n).Set(value)
-	t.checked = append(t.checked, doubts)
-	t.index[k] = uint32(n)
-	t.bytes += size
 }

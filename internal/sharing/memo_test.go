@@ -35,15 +35,8 @@ func decode(t *testing.T, m *Memo, in *corev1.ConfigMap) *corev1.ConfigMap {
 
 // count recounts what the statistics say.
 func (m *Memo) count() (entries, bytes int) {
-	for i := range m.tree {
-		for _, generation := range []map[key]treeValue{m.tree[i].young, m.tree[i].old} {
-			for _, v := range generation {
-				entries, bytes = entries+1, bytes+v.size
-			}
-		}
-	}
 	for _, s := range m.sites {
-		entries += s.young.len() + s.old.len()
+		entries += s.young.entries + s.old.entries
 		bytes += s.young.bytes + s.old.bytes
 	}
 	return entries, bytes
@@ -117,7 +110,7 @@ func TestAPlaceThatFindsNothingRests(t *testing.T) {
 	root := m.idle[0].roots[p.typ]
 	name := number(meta, 1)
 	require.Positive(t, root.slots[number(p, 1).slot].below.slots[name.slot].whole.skip)
-	require.Equal(t, 1, name.whole.young.len(), "what comes once is not kept, but for the first value")
+	require.Equal(t, 1, name.whole.young.entries, "what comes once is not kept, but for the first value")
 	require.Empty(t, root.slots[number(p, 1).slot].below.slots[name.slot].whole.recent, "given back")
 }
 

@@ -1,38 +1,13 @@
 package sharing
 
 import (
-	"encoding/binary"
-	"reflect"
-	"sync"
-
 	kjson "sigs.k8s.io/json"
 
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
-// treeMemo is the values that were decoded into unstructured objects. Their meaning does not
-// depend on their place, so there is one table for all. Habits are kept by path.
-type treeMemo [treeShards]treeShard
-
-// treeShard is the values of some keys, under a lock of its own.
-type treeShard struct {
-	mu         sync.Mutex
-	young, old map[key]treeValue
-}
-
-const treeShards = 16
-
-// shard is the shard of a key. A short key is text, so its bytes are mixed.
-func (t *treeMemo) shard(k key) *treeShard {
-	mixed := binary.LittleEndian.Uint64(k[:]) ^ binary.LittleEndian.Uint64(k[8:])
-	return &t[mixed*0x9e3779b97f4a7c15>>60]
-}
-
-type treeValue struct {
-	value   any
-	size    int
-	checked uint32 // as in table
-}
+// The values that were decoded into unstructured objects are at one site, since their meaning does not
+// depend on their place. Habits are kept by path.
 
 // treeSite is a path, such as spec.containers[].env.
 type treeSite struct {
@@ -102,15 +77,15 @@ func (m *decoder) treeObject(at *treeSite, size int) (map[string]any, error) {
 			}
 			return nil
 		}
-		object[name], err = m.treeValue(site)
+		object[name], err = m.treeNext(site)
 		return err
 	})
 	at.size = min(len(object), maxSize)
 	return object, err
 }
 
-// treeValue decodes the next value, or finds it.
-func (m *decoder) treeValue(at *treeSite) (any, error) {
+// treeNext decodes the next value, or finds it.
+func (m *decoder) treeNext(at *treeSite) (any, error) {
 	raw := m.doc.Value()
 	if len(raw) == 0 {
 		return nil, errForm
@@ -124,14 +99,16 @@ func (m *decoder) treeValue(at *treeSite) (any, error) {
 	var k key
 	if looked {
 		k = m.keyOf(raw)
-		if value, ok := m.findTree(at, k, len(raw)); ok {
+		if found, _ := m.find(m.tree, &at.habit, k, len(raw), m.treeRef); found {
 			m.doc.At += len(raw)
-			return value, nil
+			return m.treeValue, nil
 		}
 	}
 	value, err := m.treeDecode(at, raw)
-	if err == nil && looked && at.skip == 0 {
-		value = m.keepTree(k, value, len(raw))
+	if err == nil && looked {
+		m.treeValue = value
+		m.keep(m.tree, &at.habit, k, len(raw), m.treeRef)
+		value = m.treeValue
 	}
 	return value, err
 }
@@ -143,7 +120,7 @@ func (m *decoder) treeDecode(at *treeSite, raw []byte) (any, error) {
 	case '[':
 		array := make([]any, 0, min(at.size, len(raw)/minElement))
 		err := m.doc.Members('[', ']', func() error {
-			value, err := m.treeValue(at.element(m))
+			value, err := m.treeNext(at.element(m))
 			array = append(array, value)
 			return err
 		})
@@ -248,77 +225,4 @@ func (s *treeSite) element(m *decoder) *treeSite {
 		s.elements = &treeSite{}
 	}
 	return s.elements
-}
-
-func (m *decoder) findTree(at *treeSite, k key, size int) (value any, ok bool) {
-	t, doubts := m.tree.shard(k), m.doubts.Load()
-	t.mu.Lock()
-	found, known := t.young[k]
-	if !known {
-		if found, known = t.old[k]; known && found.checked == doubts {
-			m.renewTreeLocked(t, k, found.value, size, doubts)
-		}
-	}
-	t.mu.Unlock()
-	ok = known && found.checked == doubts
-	m.counts.lookups++
-	if ok {
-		m.counts.hits++
-		m.counts.shared += uint64(size)
-	}
-	at.looked(known)
-	return found.value, ok
-}
-
-func (m *Memo) renewTreeLocked(t *treeShard, k key, value any, size int, checked uint32) {
-	delete(t.old, k)
-	m.forgot(1, size)
-	m.keepTreeLocked(t, k, value, size, checked)
-}
-
-// keepTree remembers a value, and returns the one to use, as keep does.
-func (m *decoder) keepTree(k key, value any, size int) any {
-	if m.since != m.doubts.Load() {
-		return value
-	}
-	t := m.tree.shard(k)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if last, known := t.young[k]; known {
-		if last.checked == m.since || reflect.DeepEqual(last.value, value) {
-			value = last.value
-		}
-		t.young[k] = treeValue{value, size, m.since}
-		return value
-	}
-	if last, known := t.old[k]; known {
-		if reflect.DeepEqual(last.value, value) {
-			value = last.value
-		}
-		m.renewTreeLocked(t, k, value, size, m.since)
-		return value
-	}
-	m.keepTreeLocked(t, k, value, size, m.since)
-	return value
-}
-
-func (m *Memo) keepTreeLocked(t *treeShard, k key, value any, size int, checked uint32) {
-	if t.young == nil {
-		t.young = map[key]treeValue{}
-	}
-	t.young[k] = treeValue{value, size, checked}
-	m.kept(size)
-}
-
-// age begins a new generation.
-func (t *treeMemo) age(m *Memo) {
-	for i := range t {
-		s := &t[i]
-		s.mu.Lock()
-		for _, v := range s.old {
-			m.forgot(1, v.size)
-		}
-		s.old, s.young = s.young, nil
-		s.mu.Unlock()
-	}
 }

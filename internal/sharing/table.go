@@ -1,0 +1,222 @@
+package sharing
+
+import (
+	"hash/maphash"
+	"reflect"
+	"sync"
+	"sync/atomic"
+)
+
+// site is one field of a type, with the values that were decoded there in this generation and in
+// the last one. A look-up takes no lock. The lock is for keeping a value.
+type site struct {
+	typ        reflect.Type
+	number     uint64
+	mu         sync.Mutex
+	young, old table
+}
+
+// newSite is called with the memo's lock held.
+func (m *Memo) newSite(typ reflect.Type) *site {
+	s := &site{typ: typ, number: uint64(len(m.sites)) * 0x9e3779b97f4a7c15}
+	m.sites = append(m.sites, s)
+	return s
+}
+
+// find assigns to dst the value that was decoded from equal bytes. A value may be known, but in
+// doubt, and is not found then.
+func (d *decoder) find(s *site, h *habit, k key, size int, dst reflect.Value) (found, known bool) {
+	doubts := d.doubts.Load()
+	r, i := s.young.find(k)
+	renewed := r == nil
+	if renewed {
+		r, i = s.old.find(k)
+	}
+	known = r != nil
+	if found = known && r.checked[i].Load() == doubts; found {
+		dst.Set(r.values.Index(i))
+		if renewed {
+			s.keep(d.Memo, k, size, dst, doubts)
+		}
+		d.counts.hits++
+		d.counts.shared += uint64(size)
+	}
+	d.counts.lookups++
+	h.looked(known)
+	return found, known
+}
+
+// keep remembers a decoded value. Slices lose their spare capacity: two objects must not grow into
+// one array.
+func (d *decoder) keep(s *site, h *habit, k key, size int, value reflect.Value) {
+	trim(value)
+	if h.skip > 0 {
+		return // judged by the very look-up that did not find it
+	}
+	if d.since != d.doubts.Load() {
+		return // it may have parts that are in doubt by now
+	}
+	s.keep(d.Memo, k, size, value, d.since)
+}
+
+// keep adds a value, or takes it into this generation. If the site has one, value becomes that, so
+// that both stay shared. A value in doubt stays only if it is equal. A published value is never
+// written: another decoder may be reading it.
+func (s *site) keep(m *Memo, k key, size int, value reflect.Value, checked uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, i := s.young.find(k)
+	young := r != nil
+	if !young {
+		r, i = s.old.find(k)
+	}
+	whole := false
+	if r != nil {
+		has := r.values.Index(i)
+		whole = r.checked[i].Load() == checked || reflect.DeepEqual(has.Interface(), value.Interface())
+		if whole {
+			value.Set(has)
+		}
+	}
+	switch {
+	case young && whole:
+		r.checked[i].Store(checked)
+	case young:
+		s.young.put(s.typ, k, value, checked)
+	default:
+		if r != nil {
+			s.old.entries--
+			s.old.bytes -= size
+			m.forgot(1, size)
+		}
+		s.young.put(s.typ, k, value, checked)
+		s.young.entries++
+		s.young.bytes += size
+		m.kept(size)
+	}
+}
+
+// age begins a new generation. It takes over the space of the one that it replaces if no other
+// goroutine can be reading there.
+func (s *site) age(m *Memo, alone bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.forgot(s.old.entries, s.old.bytes)
+	space := s.old.room.Load()
+	if !alone {
+		space = nil
+	}
+	s.old.become(&s.young, s.young.room.Load())
+	s.young.become(&table{}, space.emptied())
+}
+
+// trim takes the spare capacity of a slice.
+func trim(value reflect.Value) {
+	if value.Kind() == reflect.Slice && value.Cap() > value.Len() {
+		value.SetCap(value.Len())
+	}
+}
+
+// table holds values of one type by the bytes that they were decoded from. Any number of goroutines
+// may find values while one adds some.
+type table struct {
+	room           atomic.Pointer[room]
+	entries, bytes int // under the site's lock
+}
+
+func (t *table) become(other *table, r *room) {
+	t.room.Store(r)
+	t.entries, t.bytes = other.entries, other.bytes
+}
+
+// find returns where the value of a key is; nil if there is none.
+func (t *table) find(k key) (*room, int) {
+	if r := t.room.Load(); r != nil {
+		if _, n := r.slot(k); n > 0 {
+			return r, int(n - 1)
+		}
+	}
+	return nil, 0
+}
+
+// put adds a value, or another one for its key.
+func (t *table) put(typ reflect.Type, k key, value reflect.Value, checked uint32) {
+	r := t.room.Load()
+	if r == nil || r.used == len(r.keys) {
+		r = r.grown(typ)
+		t.room.Store(r)
+	}
+	r.put(k, value, checked)
+}
+
+// room is the space of a table: a hash table with open addressing, whose values are in one slice.
+// An entry takes some 30 bytes beside its value, and only the values have pointers. An entry is
+// written before its slot, and not changed afterwards. A room that is full is copied.
+type room struct {
+	slots  []atomic.Uint32 // 1 + the index of an entry; their number is a power of two
+	keys   []key
+	values reflect.Value
+	// checked is, per value, the number of doubts at which it was known to agree with its bytes.
+	checked []atomic.Uint32
+	used    int // entries; under the site's lock
+}
+
+// seed places keys. A short key is text of somebody's choice, which must not be able to choose its
+// slot.
+var seed = maphash.MakeSeed()
+
+// slot returns the slot of a key and its content, which is 0 if the room does not have the key.
+func (r *room) slot(k key) (*atomic.Uint32, uint32) {
+	mask := uint64(len(r.slots) - 1)
+	for at := maphash.Bytes(seed, k[:]); ; at++ {
+		slot := &r.slots[at&mask]
+		if n := slot.Load(); n == 0 || r.keys[n-1] == k {
+			return slot, n
+		}
+	}
+}
+
+func (r *room) put(k key, value reflect.Value, checked uint32) {
+	n := r.used
+	r.used++
+	r.keys[n] = k
+	r.values.Index(n).Set(value)
+	r.checked[n].Store(checked)
+	slot, _ := r.slot(k)
+	slot.Store(uint32(n + 1))
+}
+
+// grown returns a larger room with the entries of r, which may be nil.
+func (r *room) grown(typ reflect.Type) *room {
+	used, most := 0, minRoom
+	if r != nil {
+		used = r.used
+		most = max(used+used/2, min(2*used, 1<<8))
+	}
+	slots := 2 * minRoom
+	for slots < most+most/3 {
+		slots *= 2
+	}
+	out := &room{
+		slots: make([]atomic.Uint32, slots), keys: make([]key, most),
+		values: reflect.MakeSlice(reflect.SliceOf(typ), most, most), checked: make([]atomic.Uint32, most),
+	}
+	for i := range used {
+		out.put(r.keys[i], r.values.Index(i), r.checked[i].Load())
+	}
+	return out
+}
+
+// minRoom is the number of entries of the smallest room.
+const minRoom = 4
+
+// emptied is the room without its entries; nil if most of its space was not used.
+func (r *room) emptied() *room {
+	if r == nil || r.used < len(r.keys)/4 {
+		return nil
+	}
+	clear(r.slots)
+	r.values.Clear()
+	r.used = 0
+	return r
+}
