@@ -80,6 +80,9 @@ func effectOf(was, is bool) effect {
 	return unseen
 }
 
+// effect is that on a selection of everything.
+func (c *change[T]) effect() effect { return effectOf(!pointer.None(c.old), !pointer.None(c.now)) }
+
 // effectOn looks at the object before and after the change.
 func (c *change[T]) effectOn(keep *selection[T]) effect {
 	return effectOf(!pointer.None(c.old) && keep.matches(c.old), !pointer.None(c.now) && keep.matches(c.now))
@@ -96,11 +99,6 @@ func (c *change[T]) tell(d *Delivery[T], as effect) {
 	case departs:
 		d.Type, d.Object = watch.Deleted, c.departed()
 	}
-}
-
-// undated reports whether the content has changed under a version that watchers had passed.
-func (c *change[T]) undated() bool {
-	return c.gap != nil && !pointer.None(c.now) && versionOf(c.now) <= c.gap.before
 }
 
 // departed is the old state under the version of the change.

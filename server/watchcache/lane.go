@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"sync"
 
@@ -167,6 +168,20 @@ func (l *lane[T]) read(position uint64, into []seen[T], b *backlog[T]) (n int, o
 		next = 0
 	}
 	return copy(into, l.changes[next:]), true
+}
+
+// tellable reports whether the lane's watchers can be told of a gap, all of which has been entered.
+func (l *lane[T]) tellable(first *change[T]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if first.number < l.gone {
+		return false
+	}
+	rest := l.changes[l.search(first.number):]
+	if end := slices.IndexFunc(rest, func(c seen[T]) bool { return c.gap != first.gap }); end >= 0 {
+		rest = rest[:end]
+	}
+	return tellable(rest)
 }
 
 // search is the index of the first change that is not before position.

@@ -1,8 +1,6 @@
 package watchcache
 
 import (
-	"cmp"
-	"math"
 	"slices"
 	"strconv"
 
@@ -35,7 +33,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 	skipped := &gap{before: c.version, to: version}
 	var changes []*change[T]
 	if known {
-		changes = changesBetween(before, c.objects.Snapshot(), c.version, version)
+		changes = changesIn(skipped, before, c.objects.Snapshot())
 	}
 	c.mu.Lock()
 	if known {
@@ -45,12 +43,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 		c.forgetAll(version, c.filled)
 		c.lostBy = relisted
 	}
-	for i, ch := range changes {
-		ch.gap, ch.complete = skipped, math.MaxUint64
-		ch.version = min(max(ch.version, c.version+1), version)
-		if i == len(changes)-1 {
-			ch.complete = version
-		}
+	for _, ch := range changes {
 		c.enter(ch)
 	}
 	c.replacing, c.version, c.filled = nil, version, true
@@ -96,28 +89,4 @@ func (c *Cache[T]) forgetAll(version uint64, lost bool) {
 		c.lost.Store(next)
 		c.dispatch.each(func(l *lane[T]) { l.loseAll(next, &c.window.backlog) })
 	}
-}
-
-// changesBetween are the changes from one state to the next, ordered by version. A deletion is at
-// version, the newest that it can be at; one that makes room for another object of the same name is
-// just before that. Content that changed under a version that watchers have passed, since at most,
-// is at version too.
-func changesBetween[T store.Object](before, after store.Snapshot[T], since, version uint64) []*change[T] {
-	var changes []*change[T]
-	for d := range store.Diff(before, after) {
-		ch := &change[T]{old: d.Old, now: d.New, version: version}
-		switch {
-		case !d.Deleted():
-			if own := versionOf(d.New); own > since {
-				ch.version = own
-			}
-		default:
-			if successor, ok := after.Get(d.Key); ok {
-				ch.version = max(versionOf(successor), 1) - 1
-			}
-		}
-		changes = append(changes, ch)
-	}
-	slices.SortStableFunc(changes, func(a, b *change[T]) int { return cmp.Compare(a.version, b.version) })
-	return changes
 }

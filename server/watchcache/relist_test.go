@@ -56,3 +56,35 @@ func TestRelistTellsTheDifference(t *testing.T) {
 		require.Equal(t, "ADDED pod-7@401", <-byNode[8])
 	})
 }
+
+// TestARelistIsToldInBatches: a watcher that stops reading keeps no more of a large relist alive
+// than of other changes.
+func TestARelistIsToldInBatches(t *testing.T) {
+	const objects, most = 1000, 128
+	for name, selector := range map[string]string{"everything": "", "one value": "spec.nodeName=n1"} {
+		t.Run(name, func(t *testing.T) {
+			c := newCache(t)
+			list := func(version int) (pods []*corev1.Pod) {
+				for i := range objects {
+					p := stored(fmt.Sprint("pod-", i), version+i)
+					onNode("n1")(p)
+					pods = append(pods, p)
+				}
+				return pods
+			}
+			require.NoError(t, c.Replace(store.Items(list(1)...), store.At("1000")))
+			w := watcherOf(t, c, metav1.ListOptions{ResourceVersion: "1000", FieldSelector: selector})
+			defer w.Close()
+			require.NoError(t, c.Replace(store.Items(list(1001)...), store.At("2000")))
+			for version := 1001; version <= 2000; {
+				events, err := w.Next(t.Context())
+				require.NoError(t, err)
+				require.LessOrEqual(t, len(events), most)
+				for _, e := range events {
+					require.Equal(t, fmt.Sprintf("MODIFIED pod-%d@%d", version-1001, version), seen(e.Event))
+					version++
+				}
+			}
+		})
+	}
+}

@@ -54,16 +54,18 @@ func (w *Watcher[T]) whyLost() cause {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	switch l := w.lane.Load(); {
-	case w.gap != nil:
-		return relisted
 	case w.position < c.lost.Load():
 		return c.lostBy
 	case l != nil && l.trigger != nil:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.lostBy
+		if w.position < l.gone {
+			return l.lostBy
+		}
+	case w.position < c.window.First():
+		return c.window.lostBy
 	}
-	return c.window.lostBy
+	return relisted // nothing has dropped it: it is of a gap
 }
 
 // cuts are how many watchers were cut, by cause.

@@ -2,7 +2,6 @@ package watchcache
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -57,16 +56,15 @@ type Watcher[T store.Object] struct {
 	asked   uint64        // how often bookmarks had been asked for when the last one was sent
 	reached uint64        // the version of the last change read, for messages
 	after   uint64        // the version it started after
-	gap     *gap          // in which the last change was
+	gap     *gap          // the last one whose changes it is told
 
 	initial *initial[T] // what is still to be sent of the state it starts with; nil if nothing
 
-	difference []Delivery[T] // what it has seen of the gap
-	mark       time.Time     // when the next bookmark is due
-	deadline   time.Time     // zero: none
-	minimum    uint64
-	proven     bool // the state must be proven fresh before it is placed
-	sendState  bool
+	mark      time.Time // when the next bookmark is due
+	deadline  time.Time // zero: none
+	minimum   uint64
+	proven    bool // the state must be proven fresh before it is placed
+	sendState bool
 }
 
 // initial is the rest of the state that a watcher starts with.
@@ -296,12 +294,11 @@ func (w *Watcher[T]) readWindow() bool {
 			return false
 		case c == nil:
 			if w.lane.Load() != nil || w.cache.join(w) {
-				w.tellDifference()
 				return true
 			}
 			continue
 		}
-		weight, ok := w.see(c, c.effectOn(w.keep))
+		weight, ok := w.see(c, c.effect())
 		if !ok {
 			return false
 		}
@@ -327,71 +324,50 @@ func (w *Watcher[T]) readLane(l *lane[T]) bool {
 				return true
 			}
 		}
-		switch {
-		case !ok:
-			return false
-		case n == 0:
-			w.tellDifference()
-			return true
-		case n < len(few) && w.gap == nil:
-			return true
+		if !ok || n < len(few) {
+			return ok
 		}
 	}
 }
 
 func (w *Watcher[T]) full(bytes int64) bool { return len(w.events) >= batchSize || bytes >= batchBytes }
 
-// see adds a change with an effect to events. It returns its weight.
-//
-// The changes of a gap are held back until the watcher has seen all of them. If the watcher is to
-// lose an object, nobody knows at which version. A client that is cut off in the middle goes on
-// from the version that it was told last, perhaps on another server, and would keep that object. So
-// the loss is told if it is the only change; ok is false otherwise.
+// see adds a change with an effect to events, and returns its weight. ok is false if the change
+// cannot be told.
 func (w *Watcher[T]) see(c *change[T], as effect) (weight int64, ok bool) {
-	w.reached = c.version
-	if c.gap != w.gap {
-		w.tellDifference()
-	}
-	switch {
-	case w.skips && c.gap != nil && c.gap.holds(w.after):
-		w.gap = c.gap
-		return 0, false
-	case w.skips && c.version <= w.after:
-		return 0, true
-	}
-	w.skips = false
-	switch {
-	case as == unseen:
-		return 0, true
-	case c.gap == nil:
-		if len(w.events) == cap(w.events) {
-			w.makeMoreRoom()
+	if w.skips {
+		if c.gap != nil && c.gap.holds(w.after) {
+			return 0, false
 		}
-		w.events = append(w.events, Delivery[T]{})
-		c.tell(&w.events[len(w.events)-1], as)
-		return c.weight, true
+		if c.version <= w.after {
+			return 0, true
+		}
+		w.skips = false
 	}
-	var d Delivery[T]
-	c.tell(&d, as)
-	if w.gap = c.gap; len(w.difference) == 0 {
-		w.cache.awaitWriter() // which enters the rest of the gap
-	}
-	lost := func(d Delivery[T]) bool { return d.Type == watch.Deleted || d.of.undated() }
-	if len(w.difference) > 0 && (lost(d) || lost(w.difference[0])) {
+	if c.gap != nil && c.gap != w.gap && !w.enterGap(c) {
 		return 0, false
 	}
-	w.difference = append(w.difference, d)
+	w.reached = c.version
+	if len(w.events) == cap(w.events) {
+		w.makeMoreRoom()
+	}
+	w.events = append(w.events, Delivery[T]{})
+	c.tell(&w.events[len(w.events)-1], as)
 	return c.weight, true
 }
 
-// tellDifference adds what the watcher has seen of a gap to events.
-func (w *Watcher[T]) tellDifference() {
-	if len(w.difference) > 0 {
-		told := slices.Concat(w.events, w.difference)
-		clear(w.events)
-		w.events = told
+// enterGap reports whether the watcher can be told what it sees of a gap, from its first change on.
+func (w *Watcher[T]) enterGap(first *change[T]) (ok bool) {
+	if l := w.lane.Load(); l != nil && l.trigger != nil {
+		w.cache.awaitWriter() // which enters the rest of the gap
+		ok = l.tellable(first)
+	} else {
+		ok = !first.gap.untold
 	}
-	w.gap, w.difference = nil, nil
+	if ok {
+		w.gap = first.gap
+	}
+	return ok
 }
 
 // makeRoom forgets the last events, and makes room for n.

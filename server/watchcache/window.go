@@ -25,13 +25,6 @@ type window[T store.Object] struct {
 	gaps     []*gap // oldest first
 }
 
-// gap is the time that a Replace has skipped, from the version before to the list's version: nobody
-// knows what the content was in between. A client that comes with such a version, from another
-// server, may hold objects of which no change tells.
-type gap struct{ before, to uint64 }
-
-func (g *gap) holds(version uint64) bool { return version > g.before && version < g.to }
-
 // mostGaps bounds what a quiet collection remembers of its relists.
 const mostGaps = 64
 
