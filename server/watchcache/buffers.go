@@ -35,3 +35,35 @@ func (b *buffers[T]) giveBack(buffer *[]Delivery[T]) {
 		b.large.Put(buffer)
 	}
 }
+
+// next is room for one more event.
+func (w *Watcher[T]) next() *Delivery[T] {
+	if len(w.events) == cap(w.events) {
+		w.grow()
+	}
+	w.events = append(w.events, Delivery[T]{})
+	return &w.events[len(w.events)-1]
+}
+
+// grow makes room for a few events, or for a whole batch if there is room for a few.
+func (w *Watcher[T]) grow() {
+	buffer := w.cache.buffers.borrow(len(w.events) + 1)
+	events := append((*buffer)[:0], w.events...)
+	w.giveBack()
+	w.buffer, w.events = buffer, events
+}
+
+// forget forgets the last events.
+func (w *Watcher[T]) forget() {
+	clear(w.events)
+	w.events = w.events[:0]
+}
+
+// giveBack forgets the last events, and returns the room for them.
+func (w *Watcher[T]) giveBack() {
+	if w.buffer != nil {
+		clear(w.events)
+		w.cache.buffers.giveBack(w.buffer)
+		w.buffer, w.events = nil, nil
+	}
+}

@@ -1,9 +1,23 @@
 package watchcache
 
-import (
-	"context"
-	"time"
-)
+import "context"
+
+// Next waits for the next events. None and no error mean that the watch is over. The slice is valid
+// until the next call. After an error, each further call returns it again. Calls of one watcher
+// share a context.
+func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
+	if w.woken == nil {
+		woken := make(chan struct{}, 1) // a function of this alone: to call it touches no watcher
+		w.woken, w.notify = woken, func() { woken <- struct{}{} }
+	}
+	for {
+		events, waits, err := w.Poll(ctx, w.notify)
+		if !waits {
+			return events, err
+		}
+		<-w.woken // also when ctx ends
+	}
+}
 
 // Poll is [Watcher.Next] for a caller that does not wait, so that a watcher without events needs no
 // goroutine. It returns the next events if there are some. Otherwise waits is true, and ready is
@@ -18,79 +32,17 @@ func (w *Watcher[T]) Poll(ctx context.Context, ready func()) (events []Delivery[
 		if events, waits, err = w.look(ctx); !waits {
 			return events, false, err
 		}
-		if w.park(ctx, ready) {
+		w.giveBack()
+		if w.ready = ready; w.lane.Load().park(ctx, w) {
 			return nil, true, nil
 		}
 	}
 }
 
-// look is what a watcher does before it waits. waits means that nothing is there, and that the
-// watch goes on.
-func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool, err error) {
-	if !w.counted {
-		w.counted = true
-		w.cache.stats.watchers.Add(1)
+// unpark makes the watcher look, for a reason that is not a change. Set the reason first. It is
+// safe at any time.
+func (w *Watcher[T]) unpark() {
+	if l := w.lane.Load(); l != nil {
+		l.unpark(w)
 	}
-	if !w.placed {
-		if err := w.place(ctx); err != nil || !w.placed {
-			return nil, false, err
-		}
-	}
-	if w.lane.Load() == nil && !w.keep.everything() {
-		w.cache.join(w)
-	}
-	w.askAgain()
-	for ctx.Err() == nil {
-		if events := w.initialEvents(); len(events) > 0 {
-			return events, false, nil
-		}
-		called, complete := w.called(ctx) || w.timed() && w.timer == nil, uint64(0)
-		if called {
-			if w.over(time.Now()) {
-				return nil, false, nil
-			}
-			complete = w.cache.current() // before reading: what is read then is complete up to it
-		}
-		more, err := w.read()
-		switch {
-		case err != nil:
-			return nil, false, err
-		case len(w.events) > 0:
-			w.take()
-			return w.events, false, nil
-		case more:
-			continue // nothing of it was for us
-		}
-		if called {
-			if events := w.answerCall(complete); len(events) > 0 {
-				return events, false, nil
-			}
-		}
-		return nil, true, nil
-	}
-	return nil, false, nil
-}
-
-// place begins at the starting state, once the cache has it. It does nothing if ctx ends first.
-func (w *Watcher[T]) place(ctx context.Context) error {
-	present, err := w.startingState(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil:
-		return err
-	}
-	w.placeAt(present)
-	return nil
-}
-
-// park has ready called when there may be something to do. It is false if there is something
-// already.
-func (w *Watcher[T]) park(ctx context.Context, ready func()) bool {
-	w.giveBack()
-	if w.unwatch == nil && ctx.Done() != nil {
-		w.unwatch = context.AfterFunc(ctx, w.unpark)
-	}
-	w.ready = ready
-	return w.lane.Load().park(ctx, w)
 }

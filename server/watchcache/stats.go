@@ -56,7 +56,7 @@ func (w *Watcher[T]) whyLost() cause {
 	switch l := w.lane.Load(); {
 	case w.position < c.lost.Load():
 		return c.lostBy
-	case l != nil && l.trigger != nil:
+	case l != nil && !w.all:
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if w.position < l.gone {

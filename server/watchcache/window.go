@@ -87,6 +87,18 @@ func (w *window[T]) drop() {
 	oldest.lanes = nil
 }
 
+// read copies the next changes from position on; ok is false if the first of them is gone.
+func (w *window[T]) read(position uint64, into []seen[T]) (n int, ok bool) {
+	for ; n < len(into); n++ {
+		c, ok := w.Read(position + uint64(n))
+		if c == nil || !ok {
+			return n, n > 0 || ok
+		}
+		into[n] = seen[T]{c, c.effect()}
+	}
+	return n, true
+}
+
 // skip notes a gap.
 func (w *window[T]) skip(g *gap) {
 	w.gaps = slices.DeleteFunc(w.gaps, func(g *gap) bool { return g.to <= w.floor })
