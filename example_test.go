@@ -14,7 +14,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/undelta"
@@ -24,7 +24,7 @@ import (
 // from clientset.CoreV1().RESTClient() or listwatch.NewRESTClient.
 func cluster() (client rest.Interface, stop func()) {
 	api, _ := apiserver.NewServer()
-	pods := apiserver.Serve(api, watchcache.Pods())
+	pods := apiserver.Serve(api, builtin.Pods())
 	for i, name := range []string{"web-0", "web-1"} {
 		_, _ = pods.Create(&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},

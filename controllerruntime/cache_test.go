@@ -27,7 +27,6 @@ import (
 
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func onNode(obj client.Object) []string { return []string{obj.(*corev1.Pod).Spec.NodeName} }
@@ -38,7 +37,7 @@ func byApp(obj client.Object) []string { return []string{obj.GetLabels()["app"]}
 // namespace and in all, whether the index came before Start or after.
 func TestListByIndexes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		for i := range 40 {
 			pods.Create(pod(fmt.Sprint("ns", i%2), fmt.Sprint("p", i%10, "-", i), fmt.Sprint("n", i%3)))
 		}
@@ -77,7 +76,7 @@ func TestListByIndexes(t *testing.T) {
 
 // TestSelectorsBeforeCopies: a list that selects nothing copies nothing.
 func TestSelectorsBeforeCopies(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	for i := range 500 {
 		pods.Create(pod("ns", fmt.Sprint("p", i), "n"))
 	}
@@ -97,7 +96,7 @@ func TestSelectorsBeforeCopies(t *testing.T) {
 // namespace up to the version that it states, and states the newest one of which that is true.
 func TestListIsOneInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		late := newGate(pods, "/namespaces/b/")
 		written := map[string][]int{} // the versions of each pod
 		latest := map[string]*corev1.Pod{}
@@ -167,7 +166,7 @@ func TestListIsOneInstant(t *testing.T) {
 // TestRemovedWhileItSyncs: nobody waits for a collection that is removed before it is synced.
 func TestRemovedWhileItSyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Mute(listwatchtest.UntilLifted())
 		c := newCache(t, pods, cache.Options{})
 		_, err := c.GetInformer(t.Context(), &corev1.Pod{})
@@ -186,10 +185,8 @@ func TestRemovedWhileItSyncs(t *testing.T) {
 // of one namespace has none, as in controller-runtime's cache.
 func TestClusterScopedInNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
-		resource := watchcache.Core[*corev1.Node]("nodes", "Node")
-		resource.ClusterScoped = true
-		nodes := listwatchtest.Serve(pods.Server(), resource)
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		nodes := listwatchtest.Serve(pods.Server(), listwatchtest.Of[*corev1.Node]())
 		nodes.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"app": "n"}}})
 		c := newCache(t, pods, cache.Options{})
 		require.NoError(t, c.IndexField(t.Context(), &corev1.Node{}, "app", byApp))
@@ -214,7 +211,7 @@ func TestClusterScopedInNamespace(t *testing.T) {
 // TestCopies: readers own what they get, unless they ask for the cache's own objects.
 func TestCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		p := pod("ns", "p", "n")
 		p.Spec.Containers = []corev1.Container{{Name: "c"}}
 		pods.Create(p)
@@ -247,7 +244,7 @@ func TestTransforms(t *testing.T) {
 	const objects = 200
 	read := func(transform toolscache.TransformFunc) (first corev1.Pod, distinct int) {
 		synctest.Test(t, func(t *testing.T) {
-			pods := listwatchtest.New(t, watchcache.Pods())
+			pods := listwatchtest.New(t, listwatchtest.Pods())
 			for i := range objects {
 				p := pod("ns", fmt.Sprint("p", i), "n")
 				p.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry/image:1"}}
@@ -284,7 +281,7 @@ func TestTransforms(t *testing.T) {
 // TestRefusedByTransform: an object that a transform refuses is left out, and the rest comes.
 func TestRefusedByTransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		for _, name := range []string{"a", "refused", "text"} {
 			pods.Create(pod("ns", name, "n"))
 		}
@@ -307,7 +304,7 @@ func TestRefusedByTransform(t *testing.T) {
 func TestWithoutBookmarks(t *testing.T) {
 	for _, bookmarks := range []*bool{nil, ptr.To(true), ptr.To(false)} {
 		synctest.Test(t, func(t *testing.T) {
-			pods := listwatchtest.New(t, watchcache.Pods())
+			pods := listwatchtest.New(t, listwatchtest.Pods())
 			pods.Create(pod("ns", "p", "n"))
 			c := newCache(t, pods, cache.Options{DefaultEnableWatchBookmarks: bookmarks})
 			start(t, c)
@@ -324,7 +321,7 @@ func TestWithoutBookmarks(t *testing.T) {
 // initial list.
 func TestInitialListIsMarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(pod("ns", "early", "n"))
 		c := newCache(t, pods, cache.Options{})
 		start(t, c)
@@ -354,7 +351,7 @@ func TestInitialListIsMarked(t *testing.T) {
 // options is told, and reads wait no longer than they are asked to.
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		refused := pods.Fail(listwatchtest.List, apierrors.NewForbidden(corev1.Resource("pods"), "", nil), listwatchtest.UntilLifted())
 		pods.NoWatchList(listwatchtest.UntilLifted())
 		told := make(chan error, 100)
@@ -377,7 +374,7 @@ func TestHealth(t *testing.T) {
 // TestLife: what may be called when.
 func TestLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(pod("ns", "p", "n"))
 		c := newCache(t, pods, cache.Options{ReaderFailOnMissingInformer: true})
 		var notCached *cache.ErrResourceNotCached

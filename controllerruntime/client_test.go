@@ -24,7 +24,6 @@ import (
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // ownRig is a client that reads its own writes, and a gate that can hold its cache back.
@@ -38,7 +37,7 @@ type ownRig struct {
 
 // own makes a rig whose gate holds back the watches whose path has the text in it.
 func own(t *testing.T, path string, cacheOptions cache.Options, options client.CacheOptions) *ownRig {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	r := &ownRig{t: t, pods: pods, gate: newGate(pods, path), cache: newCache(t, pods, cacheOptions)}
 	options.Reader = r.cache
 	var err error
@@ -440,7 +439,7 @@ func TestManyWrites(t *testing.T) {
 // TestScale: the answer to a scale has the version of the scaled object.
 func TestScale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		deployments := listwatchtest.Serve(pods.Server(), builtin.Of[*appsv1.Deployment]())
 		held := deployments.Delay(time.Second, listwatchtest.On(listwatchtest.Watch), listwatchtest.UntilLifted())
 		defer held.Lift()
@@ -466,7 +465,7 @@ func TestScale(t *testing.T) {
 
 // TestNewClient: what it refuses, and what it leaves to controller-runtime's.
 func TestNewClient(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	config := pods.Server().Config()
 	c := newCache(t, pods, cache.Options{})
 	_, err := controllerruntime.NewClient(config, client.Options{Mapper: mapper(), Cache: &client.CacheOptions{

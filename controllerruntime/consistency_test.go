@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestDeletionsOfABlockedHandler: a handler is blocked for 2,000 writes, which is beyond the ring.
@@ -19,7 +18,7 @@ import (
 // deletions that it has asked for, as EnableReadYourWritesConsistency does, comes to an end.
 func TestDeletionsOfABlockedHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		busy := pods.Create(pod("ns", "busy", "n"))
 		c := newCache(t, pods, cache.Options{})
 		shared, err := c.GetInformer(t.Context(), &corev1.Pod{})

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 )
 
 // A program reads what it has just written, from the cache and not from the server.
@@ -24,7 +24,7 @@ func ExampleNewClient() {
 		panic(err)
 	}
 	defer server.Close()
-	apiserver.Serve(server, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"))
+	apiserver.Serve(server, builtin.Of[*corev1.ConfigMap]())
 	listener := httptest.NewServer(server)
 	defer listener.Close()
 

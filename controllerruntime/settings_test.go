@@ -15,7 +15,6 @@ import (
 
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestNamespaces: what a namespace does not set comes from its kind, then from DefaultNamespaces,
@@ -70,7 +69,7 @@ func TestNamespaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pods := listwatchtest.New(t, watchcache.Pods())
+				pods := listwatchtest.New(t, listwatchtest.Pods())
 				c := newCache(t, pods, row.options)
 				_, err := c.GetInformer(t.Context(), &corev1.Pod{})
 				require.NoError(t, err)
@@ -83,7 +82,7 @@ func TestNamespaces(t *testing.T) {
 			})
 		})
 	}
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	_, err := controllerruntime.NewCache(pods.Server().Config(), cache.Options{
 		Mapper: mapper(), ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Namespaces: config{"a": {}}}},
 	})
@@ -151,7 +150,7 @@ func TestPrecedence(t *testing.T) {
 				if own {
 					kind.Namespaces = map[string]cache.Config{"a": at[inNamespace]}
 				}
-				pods := listwatchtest.New(t, watchcache.Pods())
+				pods := listwatchtest.New(t, listwatchtest.Pods())
 				c := newCache(t, pods, cache.Options{
 					ByObject:          map[client.Object]cache.ByObject{&corev1.Pod{}: kind},
 					DefaultNamespaces: map[string]cache.Config{"a": at[inDefaultNamespace]},
@@ -182,7 +181,7 @@ func TestSyncPeriod(t *testing.T) {
 		{cache.Options{SyncPeriod: new(time.Duration(0))}, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			pods := listwatchtest.New(t, watchcache.Pods())
+			pods := listwatchtest.New(t, listwatchtest.Pods())
 			pods.Create(pod("a", "p", "n"))
 			c := newCache(t, pods, row.options)
 			informer, err := c.GetInformer(t.Context(), &corev1.Pod{})

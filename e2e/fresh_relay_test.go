@@ -19,6 +19,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -56,7 +57,7 @@ func relayIsProvenFresh(t *testing.T, on server) {
 	require.NoError(t, r.WaitSynced(ctx))
 	server, err := apiserver.NewServer()
 	require.NoError(t, err)
-	apiserver.ServeCache(server, cache)
+	apiserver.ServeCache(server, cache, builtin.Pods().View)
 	listener := httptest.NewServer(server)
 	t.Cleanup(func() { server.Close(); listener.Close() })
 	relay, err := kubernetes.NewForConfig(&rest.Config{Host: listener.URL, QPS: -1})

@@ -36,25 +36,28 @@ type Collection[T store.Object] struct {
 
 // NewCollection makes a collection of what a source reads, which may hold objects already:
 //
-//	pods, err := etcd.NewCollection(etcd.New[corev1.Pod](client, "/registry/pods/"), watchcache.Pods())
+//	resource := builtin.Pods()
+//	pods, err := etcd.NewCollection(etcd.New[corev1.Pod](client, "/registry/pods/"), resource.Kind, resource.Rules)
 //	if err != nil { … }
 //	go pods.Run(ctx)
-//	apiserver.ServeCollection(server, pods.Collection, apiserver.FilledBy(pods))
+//	apiserver.ServeCollection(server, pods.Collection, resource.View, apiserver.FilledBy(pods))
 //
 // The source is the collection's from here on, and refuses objects of another version than the
-// resource's. Types with generated code are stored in protobuf, documents in JSON, as
+// kind's. Types with generated code are stored in protobuf, documents in JSON, as
 // kube-apiserver stores them. It fails on a source of one namespace, and as collection.New does.
-func NewCollection[T store.Object](source *Source[T], resource watchcache.Resource[T], options ...watchcache.Option) (*Collection[T], error) {
+func NewCollection[T store.Object](
+	source *Source[T], kind watchcache.Kind[T], rules collection.Rules[T], options ...watchcache.Option,
+) (*Collection[T], error) {
 	if source.options.namespace != "" {
 		return nil, fmt.Errorf("etcd: NewCollection: the source reads the namespace %s alone: leave out InNamespace", source.options.namespace)
 	}
-	cache, err := watchcache.NewCache(resource, append(slices.Clone(options), watchcache.WithUpstream(source))...)
+	cache, err := watchcache.NewCache(kind, append(slices.Clone(options), watchcache.WithUpstream(source))...)
 	if err != nil {
 		return nil, err
 	}
-	source.decoder.apiVersion = resource.GroupVersionKind().GroupVersion().String()
+	source.decoder.apiVersion = kind.GroupVersionKind().GroupVersion().String()
 	c := &Collection[T]{source: source, reflector: reflector.New[T](source, cache)}
-	c.Collection, err = collection.On(cache, collection.Storage[T](&storage[T]{
+	c.Collection, err = collection.On(cache, rules, collection.Storage[T](&storage[T]{
 		source: source, cache: cache, leases: &leases{client: source.client, expiry: source.options.expiry},
 	}))
 	if err != nil {
@@ -162,7 +165,7 @@ func (s *storage[T]) shown(ctx context.Context, version string) {
 func (s *storage[T]) encode(obj T) ([]byte, error) {
 	stored := obj.DeepCopyObject().(T)
 	stored.SetResourceVersion("")
-	kind := s.cache.Resource().GroupVersionKind()
+	kind := s.cache.Kind().GroupVersionKind()
 	message, ok := any(stored).(interface{ Marshal() ([]byte, error) })
 	if !ok {
 		stored.GetObjectKind().SetGroupVersionKind(kind)

@@ -25,6 +25,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
+	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -32,7 +34,7 @@ import (
 // serve runs a server on a collection in etcd, and returns a client of it.
 func serve(t testing.TB, client *clientv3.Client, prefix etcd.Prefix) (*etcd.Collection[*corev1.Pod], *kubernetes.Clientset) {
 	t.Helper()
-	c, err := etcd.NewCollection(etcd.New[corev1.Pod](client, prefix), watchcache.Pods(), watchcache.WithBookmarkInterval(time.Hour))
+	c, err := etcd.NewCollection(etcd.New[corev1.Pod](client, prefix), builtin.Pods().Kind, builtin.Pods().Rules, watchcache.WithBookmarkInterval(time.Hour))
 	require.NoError(t, err)
 	return serveCollection(t, c)
 }
@@ -49,7 +51,7 @@ func serveCollection[T store.Object](t testing.TB, c *etcd.Collection[T]) (*etcd
 
 	server, err := apiserver.NewServer()
 	require.NoError(t, err)
-	apiserver.ServeCollection(server, c.Collection)
+	apiserver.ServeCollection(server, c.Collection, apiserver.View[T]{})
 	listener := httptest.NewServer(server)
 	pods, err := kubernetes.NewForConfig(&rest.Config{Host: listener.URL, QPS: -1})
 	require.NoError(t, err)
@@ -186,7 +188,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 // which kube-apiserver stores it.
 func TestCollectionOutlivesItsServer(t *testing.T) {
 	client := connect(t, clientv3.Config{}, start(t))
-	first, err := etcd.NewCollection(etcd.New[corev1.Pod](client, pods), watchcache.Pods())
+	first, err := etcd.NewCollection(etcd.New[corev1.Pod](client, pods), builtin.Pods().Kind, builtin.Pods().Rules)
 	require.NoError(t, err)
 	created, err := first.Create(pod("a", labelled("app", "web")))
 	require.NoError(t, err)
@@ -203,11 +205,11 @@ func TestCollectionOutlivesItsServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, created, got)
 
-	_, err = etcd.NewCollection(etcd.New[corev1.Pod](client, pods, etcd.InNamespace("ns")), watchcache.Pods())
+	_, err = etcd.NewCollection(etcd.New[corev1.Pod](client, pods, etcd.InNamespace("ns")), builtin.Pods().Kind, builtin.Pods().Rules)
 	require.ErrorContains(t, err, "leave out InNamespace")
-	gadgets, err := etcd.NewCollection(etcd.New[unstructured.Unstructured](client, widgets), watchcache.Resource[*unstructured.Unstructured]{
+	gadgets, err := etcd.NewCollection(etcd.New[unstructured.Unstructured](client, widgets), watchcache.Kind[*unstructured.Unstructured]{
 		Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget",
-	})
+	}, collection.Rules[*unstructured.Unstructured]{})
 	require.NoError(t, err)
 	_, err = gadgets.Create(widget("a"))
 	require.NoError(t, err)
@@ -234,9 +236,9 @@ type anything interface {
 func TestOneGoTypeForManyKinds(t *testing.T) {
 	client := connect(t, clientv3.Config{}, start(t))
 	empty := func() anything { return &corev1.Pod{} }
-	many, err := etcd.NewCollection(etcd.NewFor(client, pods, empty), watchcache.Resource[anything]{
+	many, err := etcd.NewCollection(etcd.NewFor(client, pods, empty), watchcache.Kind[anything]{
 		Version: "v1", Plural: "pods", Kind: "Pod", New: empty,
-	})
+	}, collection.Rules[anything]{BuiltIn: true, UnconditionalUpdate: true, Generation: collection.CountSpec})
 	require.NoError(t, err)
 	_, server := serveCollection(t, many)
 	_, typed := serve(t, client, pods)

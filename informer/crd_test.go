@@ -14,7 +14,6 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 type widget = *unstructured.Unstructured
@@ -24,9 +23,8 @@ type widgets struct {
 }
 
 func newWidgets(t *testing.T) widgets {
-	return widgets{listwatchtest.New(t, watchcache.Resource[widget]{
-		Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget",
-	})}
+	return widgets{listwatchtest.New(t, listwatchtest.Custom[widget](
+		schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, "widgets"))}
 }
 
 func (w widgets) create(name string) widget {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -20,7 +20,7 @@ func ExampleAcquire() {
 	server, err := apiserver.NewServer()
 	check(err)
 	defer server.Close()
-	_, err = apiserver.Serve(server, watchcache.Pods()).Create(&corev1.Pod{
+	_, err = apiserver.Serve(server, builtin.Pods()).Create(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: corev1.PodSpec{NodeName: "node-1"},
 	})
 	check(err)

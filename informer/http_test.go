@@ -15,6 +15,7 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -26,7 +27,7 @@ const patience = 20 * time.Second
 func TestOverHTTP(t *testing.T) {
 	s, err := apiserver.NewServer(watchcache.WithBookmarkInterval(20 * time.Millisecond))
 	require.NoError(t, err)
-	collection := apiserver.Serve(s, watchcache.Pods())
+	collection := apiserver.Serve(s, builtin.Pods())
 	listener := httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.Close()

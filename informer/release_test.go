@@ -13,13 +13,12 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestNothingOfADeletedSecretStays: a ring that is not full keeps no deleted object, and no old
 // state of a changed one.
 func TestNothingOfADeletedSecretStays(t *testing.T) {
-	secrets := listwatchtest.New(t, watchcache.Core[*corev1.Secret]("secrets", "Secret"))
+	secrets := listwatchtest.New(t, listwatchtest.Of[*corev1.Secret]())
 	for name, handlers := range map[string]int{"no handler": 0, "one handler": 1, "three handlers": 3} {
 		t.Run(name, func(t *testing.T) {
 			i := informer.New(secrets.ListerWatcher())

@@ -24,7 +24,6 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -36,7 +35,7 @@ var (
 type fakePods = listwatchtest.Collection[*corev1.Pod]
 
 func newPods(t *testing.T, names ...string) *fakePods {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	for _, name := range names {
 		createPod(pods, "ns", name)
 	}
@@ -182,9 +181,7 @@ func TestHandlersEndWithTheirLease(t *testing.T) {
 func TestFailureOfOneCopyIsItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := newPods(t, "a")
-		nodes := listwatchtest.Serve(pods.Server(), watchcache.Resource[*corev1.Node]{
-			Version: "v1", Plural: "nodes", Kind: "Node", ClusterScoped: true,
-		})
+		nodes := listwatchtest.Serve(pods.Server(), listwatchtest.Of[*corev1.Node]())
 		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
 		list := nodes.Fail(listwatchtest.List, forbidden, listwatchtest.UntilLifted())
 		watch := nodes.Fail(listwatchtest.Watch, forbidden, listwatchtest.UntilLifted())

@@ -9,12 +9,11 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestUnionStatusSumsUpEveryField: no field of the members' statuses is lost in the union's.
 func TestUnionStatusSumsUpEveryField(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	u := informer.NewUnion[*corev1.Pod]()
 	_, err := u.Add("all", pods.ListerWatcher())
 	require.NoError(t, err)

@@ -21,7 +21,6 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -34,7 +33,7 @@ func alike(i int) *corev1.Pod {
 
 // servesAlike is a server with n pods that are alike.
 func servesAlike(t *testing.T, n int) *listwatchtest.Collection[*corev1.Pod] {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	for i := range n {
 		pods.Create(alike(i))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/store"
@@ -20,7 +21,7 @@ import (
 // TestOneCallTracksEverything: each kind of reporter shows under its name, and all of them go.
 func TestOneCallTracksEverything(t *testing.T) {
 	registry, m := newMetrics(t)
-	api := listwatchtest.New(t, watchcache.Pods())
+	api := listwatchtest.New(t, listwatchtest.Pods())
 	set := informer.NewSet(api.Server().Config())
 	lease, err := informer.Acquire[corev1.Pod](set, corev1.SchemeGroupVersion.WithResource("pods"))
 	require.NoError(t, err)
@@ -31,7 +32,7 @@ func TestOneCallTracksEverything(t *testing.T) {
 	server, err := apiserver.NewServer()
 	require.NoError(t, err)
 	defer server.Close()
-	apiserver.Serve(server, watchcache.Pods())
+	apiserver.Serve(server, builtin.Pods())
 	forget := m.TrackAll(map[string]metrics.Reporter{
 		"a-reflector": reflector.New(api.ListerWatcher(), store.NewIndexer[*corev1.Pod]()),
 		"an-informer": informer.New(api.ListerWatcher()),

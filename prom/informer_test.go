@@ -16,7 +16,6 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/prom"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // anInformer is an informer in a given state.
@@ -100,7 +99,7 @@ func TestHandlersOfOneNameAreOneSeries(t *testing.T) {
 // TestAHandlerThatHangsShows, with a real informer and a set, and leaves no series behind.
 func TestAHandlerThatHangsShows(t *testing.T) {
 	registry, metrics := newMetrics(t)
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	create := func(name string) *corev1.Pod {
 		return pods.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}})
 	}
@@ -158,7 +157,7 @@ func TestAHandlerThatHangsShows(t *testing.T) {
 // TestSetsWithCopiesOfOneName show one of them: two series of one name would cost the whole scrape.
 func TestSetsWithCopiesOfOneName(t *testing.T) {
 	registry, metrics := newMetrics(t)
-	config := listwatchtest.New(t, watchcache.Pods()).Server().Config()
+	config := listwatchtest.New(t, listwatchtest.Pods()).Server().Config()
 	for _, name := range []string{"one", "two"} {
 		set := informer.NewSet(config)
 		t.Cleanup(metrics.Track(name, set))

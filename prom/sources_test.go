@@ -15,7 +15,6 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
 )
 
@@ -23,7 +22,7 @@ import (
 // a bad manifest. The reader stops in the middle of an update.
 func TestSourcesShow(t *testing.T) {
 	registry, metrics := newMetrics(t)
-	api := listwatchtest.New(t, watchcache.Pods())
+	api := listwatchtest.New(t, listwatchtest.Pods())
 	api.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Spec: corev1.PodSpec{NodeName: "node-1"}})
 	good, bad := t.TempDir(), t.TempDir()
 	write := func(folder, text string) {

@@ -21,8 +21,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -39,7 +39,7 @@ func front(t *testing.T, answer func(http.ResponseWriter, *http.Request) bool, o
 	t.Helper()
 	api, err := apiserver.NewServer()
 	require.NoError(t, err)
-	f := &fronted{pods: apiserver.Serve(api, watchcache.Pods()), store: store.NewIndexer[*corev1.Pod]()}
+	f := &fronted{pods: apiserver.Serve(api, builtin.Pods()), store: store.NewIndexer[*corev1.Pod]()}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !answer(w, r) {
 			api.ServeHTTP(w, r)

@@ -27,6 +27,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
@@ -191,7 +192,7 @@ func newWorld(t *testing.T) *world {
 	t.Logf("seed %d", seed)
 	api, err := apiserver.NewServer(watchcache.WithBookmarkInterval(50*time.Millisecond), watchcache.WithWindow(64))
 	require.NoError(t, err)
-	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 4)), pods: apiserver.Serve(api, watchcache.Pods())}
+	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 4)), pods: apiserver.Serve(api, builtin.Pods())}
 	server := httptest.NewServer(api)
 	t.Cleanup(func() { api.Close(); server.Close() })
 	w.client, err = listwatch.NewRESTClient(&rest.Config{Host: server.URL, QPS: -1}, corev1.SchemeGroupVersion)

@@ -19,7 +19,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -29,7 +29,7 @@ func TestManyReflectorsShareConnectionsAndStopTogether(t *testing.T) {
 	const many = 1000
 	api, err := apiserver.NewServer()
 	require.NoError(t, err)
-	collection := apiserver.Serve(api, watchcache.Pods())
+	collection := apiserver.Serve(api, builtin.Pods())
 	for i := range 10 {
 		_, err := collection.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("pod-%d", i)}})
 		require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
 )
@@ -34,7 +34,7 @@ type cluster struct {
 func newCluster(t *testing.T) *cluster {
 	server, err := apiserver.NewServer()
 	require.NoError(t, err)
-	c := &cluster{t: t, pods: apiserver.Serve(server, watchcache.Pods())}
+	c := &cluster{t: t, pods: apiserver.Serve(server, builtin.Pods())}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code := int(c.refuse.Load()); code != 0 {
 			http.Error(w, "refused", code)

@@ -18,8 +18,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
 )
 
@@ -33,7 +33,7 @@ type fadingServer struct {
 func newFadingServer(t *testing.T) *fadingServer {
 	api, err := apiserver.NewServer()
 	require.NoError(t, err)
-	s := &fadingServer{pods: apiserver.Serve(api, watchcache.Pods())}
+	s := &fadingServer{pods: apiserver.Serve(api, builtin.Pods())}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.away.Load() {
 			panic(http.ErrAbortHandler)

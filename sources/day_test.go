@@ -22,8 +22,8 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
 )
 
@@ -78,7 +78,7 @@ func startAgent(t *testing.T) *agent {
 	w := &wire{Network: pipes.New()}
 	api, err := apiserver.NewServer()
 	require.NoError(t, err)
-	a := &agent{wire: w, pods: apiserver.Serve(api, watchcache.Pods()), held: map[types.UID]*corev1.Pod{}}
+	a := &agent{wire: w, pods: apiserver.Serve(api, builtin.Pods()), held: map[types.UID]*corev1.Pod{}}
 	server := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
 		w.requests.Add(1)
 		api.ServeHTTP(answer, r)

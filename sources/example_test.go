@@ -14,7 +14,7 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/sources"
 )
 
@@ -60,7 +60,7 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	_, err = apiserver.Serve(api, watchcache.Pods()).Create(&corev1.Pod{
+	_, err = apiserver.Serve(api, builtin.Pods()).Create(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "job"},
 		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main", Image: "busybox"}}},
 	})

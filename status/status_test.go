@@ -30,8 +30,8 @@ import (
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/status"
 )
@@ -74,7 +74,7 @@ type api struct {
 func startAPI(t *testing.T) *api {
 	handler, err := apiserver.NewServer()
 	require.NoError(t, err)
-	a := &api{t: t, handler: handler, pods: apiserver.Serve(handler, watchcache.Pods()), address: "127.0.0.1:0"}
+	a := &api{t: t, handler: handler, pods: apiserver.Serve(handler, builtin.Pods()), address: "127.0.0.1:0"}
 	a.create("web")
 	a.start()
 	t.Cleanup(func() {

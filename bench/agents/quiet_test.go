@@ -15,7 +15,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/pipes"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 )
 
 // TestAQuietDay counts the requests of 24 simulated hours on which nothing happens.
@@ -26,7 +26,7 @@ func TestAQuietDay(t *testing.T) {
 			network := pipes.New()
 			api, err := apiserver.NewServer()
 			require.NoError(t, err)
-			_, err = apiserver.Serve(api, watchcache.Pods()).Create(&corev1.Pod{
+			_, err = apiserver.Serve(api, builtin.Pods()).Create(&corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
 				Spec:       corev1.PodSpec{NodeName: nodeName(0), Containers: []corev1.Container{{Name: "main", Image: "image"}}},
 			})

@@ -14,8 +14,8 @@ import (
 
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // figures are what the server has counted since its start.
@@ -44,7 +44,7 @@ func serve(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	srv := &server{settings: s, pods: apiserver.Serve(api, watchcache.Pods())}
+	srv := &server{settings: s, pods: apiserver.Serve(api, builtin.Pods())}
 	for i := range s.Agents * s.PerNode {
 		name, err := srv.create(i)
 		if err != nil {

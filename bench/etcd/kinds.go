@@ -16,6 +16,8 @@ import (
 
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/etcd"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -35,25 +37,25 @@ type kind struct {
 const registry = "/registry"
 
 var kinds = []kind{
-	builtin[corev1.Pod](100_000, "Pod", corev1.SchemeGroupVersion.WithResource("pods"), "/pods", watchcache.Pods(),
+	inProtobuf[corev1.Pod](100_000, "Pod", corev1.SchemeGroupVersion.WithResource("pods"), "/pods", builtin.Pods(),
 		func() runtime.Object { return &corev1.PodList{} },
 		func(i, state int) world.Object { return world.Pods{PerSet: 50}.Pod(i, i, state) }),
-	builtin[coordinationv1.Lease](100_000, "Lease", coordinationv1.SchemeGroupVersion.WithResource("leases"), "/leases",
-		watchcache.Resource[*coordinationv1.Lease]{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease"},
+	inProtobuf[coordinationv1.Lease](100_000, "Lease", coordinationv1.SchemeGroupVersion.WithResource("leases"), "/leases",
+		builtin.Of[*coordinationv1.Lease](),
 		func() runtime.Object { return &coordinationv1.LeaseList{} }, leaseObject),
-	builtin[corev1.ConfigMap](5_000, "ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps"), "/configmaps",
-		watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"), func() runtime.Object { return &corev1.ConfigMapList{} }, configMap),
+	inProtobuf[corev1.ConfigMap](5_000, "ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps"), "/configmaps",
+		builtin.Of[*corev1.ConfigMap](), func() runtime.Object { return &corev1.ConfigMapList{} }, configMap),
 	widgets(50_000),
 }
 
 // changesPer is how many objects there are for each change of a watch.
 const changesPer = 5
 
-// builtin is a kind that is stored in protobuf.
-func builtin[O any, T interface {
+// inProtobuf is a built-in kind.
+func inProtobuf[O any, T interface {
 	*O
 	store.Object
-}](objects int, name string, resource schema.GroupVersionResource, folder string, description watchcache.Resource[T],
+}](objects int, name string, resource schema.GroupVersionResource, folder string, description apiserver.Resource[T],
 	list func() runtime.Object, object func(i, state int) world.Object) kind {
 	return kind{
 		name: resource.Resource, objects: objects, changes: objects / changesPer, resource: resource, folder: folder,
@@ -118,8 +120,10 @@ func widgets(objects int) kind {
 		empty:     func() runtime.Object { return &unstructured.Unstructured{} },
 		emptyList: func() runtime.Object { return &unstructured.UnstructuredList{} },
 		ours: func(client *clientv3.Client) (source, error) {
-			return newOurs(etcd.New[unstructured.Unstructured](client, etcd.Prefix(registry+folder)), watchcache.Resource[*unstructured.Unstructured]{
-				Group: resource.Group, Version: resource.Version, Plural: resource.Resource, Kind: "Widget",
+			return newOurs(etcd.New[unstructured.Unstructured](client, etcd.Prefix(registry+folder)), apiserver.Resource[*unstructured.Unstructured]{
+				Kind: watchcache.Kind[*unstructured.Unstructured]{
+					Group: resource.Group, Version: resource.Version, Plural: resource.Resource, Kind: "Widget",
+				},
 			})
 		},
 		stored: func(i, state int) (string, []byte, error) {

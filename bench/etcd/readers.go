@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"github.com/tributary-go/tributary/etcd"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -85,8 +85,8 @@ type ours[T store.Object] struct {
 	collection *etcd.Collection[T]
 }
 
-func newOurs[T store.Object](from *etcd.Source[T], description watchcache.Resource[T]) (source, error) {
-	c, err := etcd.NewCollection(from, description)
+func newOurs[T store.Object](from *etcd.Source[T], described apiserver.Resource[T]) (source, error) {
+	c, err := etcd.NewCollection(from, described.Kind, described.Rules)
 	return ours[T]{c}, err
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -83,7 +84,7 @@ func serve(ctx context.Context, s served) error {
 		if s.Parked {
 			options = append(options, apiserver.ParkIdleWatches())
 		}
-		apiserver.ServeCache(server, cache.(ours).cache, options...)
+		apiserver.ServeCache(server, cache.(ours).cache, builtin.Pods().View, options...)
 		handler.Handle("/", server)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

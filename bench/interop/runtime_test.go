@@ -25,7 +25,6 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func TestMain(m *testing.M) {
@@ -67,7 +66,7 @@ func running(t *testing.T, run func(context.Context) error) {
 
 // TestInformerIsASource gives one of our informers to controller-runtime as it is.
 func TestInformerIsASource(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	a := pods.Create(onNode("a", "n1"))
 	ours := informer.New(pods.ListerWatcher())
 	queue := newQueue(t)
@@ -113,7 +112,7 @@ func TestKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			pods := listwatchtest.New(t, watchcache.Pods())
+			pods := listwatchtest.New(t, listwatchtest.Pods())
 			a := pods.Create(onNode("a", "n1"))
 			c := newCache(t, pods, func(*cache.Options) {})
 			require.NoError(t, c.IndexField(ctx, row.object, "app", func(o client.Object) []string {
@@ -152,7 +151,7 @@ func TestKind(t *testing.T) {
 // them.
 func TestTransformAndRemoval(t *testing.T) {
 	ctx := t.Context()
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	pods.Create(onNode("a", "n1"))
 	c := newCache(t, pods, func(o *cache.Options) {
 		o.DefaultTransform = func(obj any) (any, error) {

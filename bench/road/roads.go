@@ -29,6 +29,7 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/store"
@@ -314,7 +315,7 @@ func toWatch(options ...apiserver.ServeOption) func(context.Context, func(string
 		if err != nil {
 			return nil, err
 		}
-		apiserver.ServeCache(server, cache, options...)
+		apiserver.ServeCache(server, cache, builtin.Pods().View, options...)
 		web := httptest.NewServer(server)
 		context.AfterFunc(ctx, web.Close)
 		asked, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL+"/api/v1/pods?watch=1&resourceVersion=10&fieldSelector=spec.nodeName%3D"+node, nil)

@@ -61,12 +61,13 @@ func defined(ctx context.Context, client *clientv3.Client, prefix string) (names
 
 // definitions serves the definitions themselves.
 func definitions(s *site, r resource) (running, error) {
-	c, err := etcd.NewCollection(definitionSource(s.client, s.prefix), crd.Definitions())
+	described := crd.Definitions()
+	c, err := etcd.NewCollection(definitionSource(s.client, s.prefix), described.Kind, described.Rules)
 	if err != nil {
 		return running{}, err
 	}
 	s.definitions = c
-	return newRunning(s, r, c), nil
+	return newRunning(s, r, c, described.View), nil
 }
 
 func definitionSource(client *clientv3.Client, prefix string) *etcd.Source[*definition] {
@@ -97,14 +98,12 @@ func toV1() func(stored []byte) ([]byte, error) {
 
 // custom is a version of a custom resource.
 func custom(v crd.Version) resource {
-	r := v.Resource
+	kind := v.Resource.Kind
 	return resource{
-		group: r.Group, version: r.Version, plural: r.Plural, kind: r.Kind,
-		shortNames: r.ShortNames, categories: r.Categories, clusterScoped: r.ClusterScoped,
-		path: r.Group + "/" + r.Plural,
-		add: func(s *site, served resource) (running, error) {
-			source := etcd.New[unstructured.Unstructured](s.client, served.prefix(s.prefix), etcd.WithConversion(v.Read, v.Write))
-			return add(s, served, source, r)
+		GroupVersionResource: kind.GroupVersionResource(), path: kind.Group + "/" + kind.Plural,
+		add: func(s *site, r resource) (running, error) {
+			source := etcd.New[unstructured.Unstructured](s.client, r.prefix(s.prefix), etcd.WithConversion(v.Read, v.Write))
+			return add(s, r, source, v.Resource)
 		},
 	}
 }

@@ -204,8 +204,8 @@ func (f *follower) serve(ctx context.Context, d *definition) (err error) {
 	for _, v := range versions {
 		v.Resource.Rules.Create = next.admit
 		r := custom(v)
-		if f.site.server.Serves(r.groupVersionResource()) && !present.has(r.groupVersionResource()) {
-			return fmt.Errorf("%s is served already", r.groupVersionResource())
+		if f.site.server.Serves(r.GroupVersionResource) && !present.has(r.GroupVersionResource) {
+			return fmt.Errorf("%s is served already", r.GroupVersionResource)
 		}
 		made, err := r.add(f.site, r)
 		if err != nil {
@@ -233,7 +233,7 @@ func (f *follower) serve(ctx context.Context, d *definition) (err error) {
 
 // has reports whether a version is served.
 func (c *customResource) has(version schema.GroupVersionResource) bool {
-	return c != nil && slices.ContainsFunc(c.versions, func(r running) bool { return r.groupVersionResource() == version })
+	return c != nil && slices.ContainsFunc(c.versions, func(r running) bool { return r.GroupVersionResource == version })
 }
 
 // drop stops what was served and is not served by the next one.
@@ -242,8 +242,8 @@ func (f *follower) drop(present, next *customResource) {
 		return
 	}
 	for _, r := range present.versions {
-		if !next.has(r.groupVersionResource()) {
-			f.site.server.Remove(r.groupVersionResource())
+		if !next.has(r.GroupVersionResource) {
+			f.site.server.Remove(r.GroupVersionResource)
 		}
 	}
 	present.stop()
@@ -298,6 +298,6 @@ func (c *customResource) admit(obj *unstructured.Unstructured) error {
 	if !c.ending.Load() {
 		return nil
 	}
-	return apierrors.NewForbidden(c.versions[0].groupVersionResource().GroupResource(), obj.GetName(),
+	return apierrors.NewForbidden(c.versions[0].GroupResource(), obj.GetName(),
 		errors.New("create not allowed while custom resource definition is terminating"))
 }

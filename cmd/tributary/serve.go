@@ -60,7 +60,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		s.running = append(s.running, made)
 	}
 	if s.definitions == nil { // followed, and not served
-		r, _ := builtin(definitionsName)
+		r, _ := findBuiltin(definitionsName)
 		made, err := r.add(s, r)
 		if err != nil {
 			return err
@@ -189,7 +189,7 @@ func choose(ctx context.Context, o options, from origin) (resources []resource, 
 			only[name] = true
 			continue
 		}
-		r, ok := builtin(name)
+		r, ok := findBuiltin(name)
 		if !ok {
 			return nil, nil, fmt.Errorf("--resource %s is neither a file nor a resource that is known: "+
 				"name the plural and the group, such as pods or deployments.apps", name)
@@ -199,10 +199,10 @@ func choose(ctx context.Context, o options, from origin) (resources []resource, 
 	}
 	seen := map[schema.GroupVersionResource]bool{}
 	for _, r := range resources {
-		if seen[r.groupVersionResource()] {
+		if seen[r.GroupVersionResource] {
 			return nil, nil, fmt.Errorf("--resource names %s twice", r.name())
 		}
-		seen[r.groupVersionResource()] = true
+		seen[r.GroupVersionResource] = true
 	}
 	if all {
 		only = nil

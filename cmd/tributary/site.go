@@ -8,39 +8,29 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
 // resource is a collection that can be served.
 type resource struct {
-	group, version, plural, kind string
-
-	shortNames    []string
-	categories    []string
-	clusterScoped bool
-	path          string // of its keys, below the prefix; empty: plural
-	// add makes its collection, which nobody runs and serves yet.
+	schema.GroupVersionResource
+	path string // of its keys, below the prefix; empty: its plural
+	// add makes its collection, which is neither run nor served yet.
 	add func(*site, resource) (running, error)
 }
 
 // name is plural.group, as kubectl has it.
-func (r resource) name() string { return r.groupVersionResource().GroupResource().String() }
-
-func (r resource) groupVersionResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.plural}
-}
+func (r resource) name() string { return r.GroupResource().String() }
 
 func (r resource) prefix(below string) etcd.Prefix {
 	folder := r.path
 	if folder == "" {
-		folder = r.plural
+		folder = r.Resource
 	}
 	return etcd.Prefix(path.Join(below, folder) + "/")
 }
@@ -69,28 +59,24 @@ type running struct {
 	clear func(context.Context) (left bool, err error)
 }
 
-// add makes a collection of what a source reads.
-func add[T store.Object](s *site, r resource, source *etcd.Source[T], description watchcache.Resource[T]) (running, error) {
-	description.Group, description.Version, description.Plural, description.Kind = r.group, r.version, r.plural, r.kind
-	description.ShortNames, description.Categories = r.shortNames, r.categories
-	description.ClusterScoped = r.clusterScoped
-	c, err := etcd.NewCollection(source, description)
+// add makes a collection of the objects that a source reads.
+func add[T store.Object](s *site, r resource, source *etcd.Source[T], described apiserver.Resource[T]) (running, error) {
+	c, err := etcd.NewCollection(source, described.Kind, described.Rules)
 	if err != nil {
 		return running{}, err
 	}
-	return newRunning(s, r, c), nil
+	return newRunning(s, r, c, described.View), nil
 }
 
-func newRunning[T store.Object](s *site, r resource, c *etcd.Collection[T]) running {
+func newRunning[T store.Object](s *site, r resource, c *etcd.Collection[T], view apiserver.View[T]) running {
 	return running{
 		resource: r, collection: c,
 		serve: func(options ...apiserver.ServeOption) {
 			options = append(options, apiserver.FilledBy(c), apiserver.WarnStale(), apiserver.ParkIdleWatches())
 			if s.readOnly {
-				apiserver.ServeCache(s.server, c.Cache(), options...)
-			} else {
-				apiserver.ServeCollection(s.server, c.Collection, options...)
+				options = append(options, apiserver.ReadOnly())
 			}
+			apiserver.ServeCollection(s.server, c.Collection, view, options...)
 		},
 		clear: func(ctx context.Context) (bool, error) { return clearAll(ctx, c) },
 	}
@@ -115,19 +101,4 @@ func clearAll[T store.Object](ctx context.Context, c *etcd.Collection[T]) (left 
 	}
 	err = c.WaitFresh(ctx)
 	return c.Snapshot().Len() > 0, err
-}
-
-// object is an object of any kind. A collection's code is then in the program once, and not once
-// for each of some sixty Go types.
-type object interface {
-	runtime.Object
-	metav1.Object
-}
-
-type anyKind = watchcache.Resource[object]
-
-// addAny begins to serve objects that empty makes.
-func addAny(s *site, r resource, empty func() object, description anyKind, options ...etcd.Option) (running, error) {
-	description.New = empty
-	return add(s, r, etcd.NewFor(s.client, r.prefix(s.prefix), empty, options...), description)
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
@@ -58,7 +59,7 @@ func startProgram(t *testing.T) *program {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &program{
 		t: t, api: api, address: "127.0.0.1:0", cancel: cancel, stuck: make(chan struct{}),
-		pods: apiserver.Serve(api, watchcache.Pods()), nodes: apiserver.Serve(api, nodes()),
+		pods: apiserver.Serve(api, builtin.Pods()), nodes: apiserver.Serve(api, builtin.Of[*corev1.Node]()),
 	}
 	p.start()
 	for _, name := range []string{"web-0", "web-1", "dns", "ingress"} {
@@ -95,12 +96,12 @@ func startProgram(t *testing.T) *program {
 		}
 	})
 
-	cache, err := watchcache.NewCache(nodes())
+	cache, err := watchcache.NewCache(builtin.Of[*corev1.Node]().Kind)
 	require.NoError(t, err)
 	fill := reflector.New(listwatch.FromClient[corev1.Node](client, "nodes"), cache)
 	relay, err := apiserver.NewServer()
 	require.NoError(t, err)
-	apiserver.ServeCache(relay, cache, apiserver.FilledBy(fill))
+	apiserver.ServeCache(relay, cache, builtin.Of[*corev1.Node]().View, apiserver.FilledBy(fill))
 	handler.Track("relay", relay)
 	run(fill.Run)
 	run(handler.Run)
@@ -117,10 +118,6 @@ func startProgram(t *testing.T) *program {
 		p.api.Close()
 	})
 	return p
-}
-
-func nodes() watchcache.Resource[*corev1.Node] {
-	return watchcache.Resource[*corev1.Node]{Version: "v1", Plural: "nodes", Kind: "Node", ClusterScoped: true}
 }
 
 func (p *program) client() rest.Interface {

@@ -182,7 +182,7 @@ func (l *link) start() {
 	client, err := listwatch.NewRESTClient(rest.CopyConfig(l.upstream), corev1.SchemeGroupVersion)
 	require.NoError(l.t, err)
 	metadata := listwatch.FromClient[metav1.PartialObjectMetadata](client, "configmaps", listwatch.InNamespace(namespace))
-	cache, err := watchcache.NewCache(configMaps,
+	cache, err := watchcache.NewCache(configMaps.Kind,
 		watchcache.WithUpstream(watchcache.ServerOf(metadata)), watchcache.WithBookmarkInterval(200*time.Millisecond))
 	require.NoError(l.t, err)
 	r := reflector.New(listwatch.FromClient[corev1.ConfigMap](client, "configmaps", listwatch.InNamespace(namespace)), cache,
@@ -190,9 +190,9 @@ func (l *link) start() {
 	handler, err := apiserver.NewServer()
 	require.NoError(l.t, err)
 	if l.protocol == "" {
-		apiserver.ServeCache(handler, cache)
+		apiserver.ServeCache(handler, cache, configMaps.View)
 	} else {
-		apiserver.ServeCache(handler, cache, apiserver.ParkIdleWatches())
+		apiserver.ServeCache(handler, cache, configMaps.View, apiserver.ParkIdleWatches())
 	}
 	l.copying = r
 	ctx, cancel := context.WithCancel(context.Background())

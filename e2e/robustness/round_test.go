@@ -23,7 +23,7 @@ import (
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/sources"
 )
 
@@ -43,13 +43,13 @@ func TestRound(t *testing.T) {
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
 
-	pods, err := etcd.NewCollection(etcd.New[corev1.Pod](direct, "/registry/pods/"), watchcache.Pods())
+	pods, err := etcd.NewCollection(etcd.New[corev1.Pod](direct, "/registry/pods/"), builtin.Pods().Kind, builtin.Pods().Rules)
 	require.NoError(t, err)
 	running.Go(func() { _ = pods.Run(ctx) })
 	require.NoError(t, pods.WaitSynced(ctx))
 	server, err := apiserver.NewServer()
 	require.NoError(t, err)
-	apiserver.ServeCache(server, pods.Cache(), apiserver.FilledBy(pods))
+	apiserver.ServeCache(server, pods.Cache(), builtin.Pods().View, apiserver.FilledBy(pods))
 	listener := httptest.NewServer(server)
 	t.Cleanup(func() { server.Close(); listener.CloseClientConnections(); listener.Close() })
 	client, err := listwatch.NewRESTClient(&rest.Config{Host: listener.URL, QPS: -1}, corev1.SchemeGroupVersion)

@@ -23,6 +23,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -63,7 +64,7 @@ func (s *server) network() []fault {
 // pass waits for real time to pass, where that is the experiment.
 func pass(d time.Duration) { <-time.After(d) }
 
-var configMaps = watchcache.Core[object]("configmaps", "ConfigMap")
+var configMaps = builtin.Of[object]()
 
 // committed notes writes as a server in this process commits them.
 type committed struct {

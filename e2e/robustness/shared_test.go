@@ -74,11 +74,12 @@ type ours struct {
 // startOurs serves the collection in etcd; it is filled when it returns.
 func startOurs(t *testing.T, client *clientv3.Client, options ...etcd.Option) *ours {
 	t.Helper()
-	c, err := etcd.NewCollection(etcd.New[corev1.ConfigMap](client, registry, options...), configMaps, watchcache.WithBookmarkInterval(200*time.Millisecond))
+	c, err := etcd.NewCollection(etcd.New[corev1.ConfigMap](client, registry, options...), configMaps.Kind, configMaps.Rules,
+		watchcache.WithBookmarkInterval(200*time.Millisecond))
 	require.NoError(t, err)
 	handler, err := apiserver.NewServer()
 	require.NoError(t, err)
-	apiserver.ServeCollection(handler, c.Collection)
+	apiserver.ServeCollection(handler, c.Collection, configMaps.View)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = c.Run(ctx) })

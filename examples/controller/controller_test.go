@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func TestMain(m *testing.M) {
@@ -35,9 +34,9 @@ type world struct {
 }
 
 func newWorld(t *testing.T) world {
-	w := world{pods: listwatchtest.New(t, watchcache.Pods())}
-	w.nodes = listwatchtest.Serve(w.pods.Server(), nodeResource())
-	w.leases = listwatchtest.Serve(w.pods.Server(), leaseResource())
+	w := world{pods: listwatchtest.New(t, listwatchtest.Pods())}
+	w.nodes = listwatchtest.Serve(w.pods.Server(), listwatchtest.Of[*corev1.Node]())
+	w.leases = listwatchtest.Serve(w.pods.Server(), listwatchtest.Of[*coordinationv1.Lease]())
 	return w
 }
 

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // story is the embedded default: an API server with nodes, pods and leases, and a play in which
@@ -42,9 +42,9 @@ func startStory(beat time.Duration, stderr io.Writer) (*story, error) {
 	if s.api, err = apiserver.NewServer(); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	s.pods = apiserver.Serve(s.api, watchcache.Pods())
-	s.nodes = apiserver.Serve(s.api, nodeResource())
-	apiserver.Serve(s.api, leaseResource())
+	s.pods = apiserver.Serve(s.api, builtin.Pods())
+	s.nodes = apiserver.Serve(s.api, builtin.Of[*corev1.Node]())
+	apiserver.Serve(s.api, builtin.Of[*coordinationv1.Lease]())
 	s.config = &rest.Config{Host: "http://" + listener.Addr().String(), QPS: -1}
 	s.server = &http.Server{Handler: s.api, ReadHeaderTimeout: 10 * time.Second}
 	s.serving.Go(func() { _ = s.server.Serve(listener) })
@@ -52,17 +52,6 @@ func startStory(beat time.Duration, stderr io.Writer) (*story, error) {
 	s.narrate("look at it:  kubectl -s %s get nodes -L %s -w", s.config.Host, label)
 	s.narrate("change it:   kubectl -s %s delete pod -n default web-0 --force", s.config.Host)
 	return s, nil
-}
-
-func nodeResource() watchcache.Resource[*corev1.Node] {
-	nodes := watchcache.Core[*corev1.Node]("nodes", "Node")
-	nodes.ClusterScoped = true
-	nodes.ShortNames = []string{"no"}
-	return nodes
-}
-
-func leaseResource() watchcache.Resource[*coordinationv1.Lease] {
-	return watchcache.Resource[*coordinationv1.Lease]{Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Kind: "Lease"}
 }
 
 func (s *story) stop() {

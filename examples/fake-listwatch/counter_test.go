@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 type fakePods = listwatchtest.Collection[*corev1.Pod]
@@ -22,7 +21,7 @@ func onNode(name, node string) *corev1.Pod {
 // inBubble runs a test with a counter of a fake's pods, two of which are there.
 func inBubble(t *testing.T, test func(t *testing.T, pods *fakePods, c *counter)) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(onNode("a", "node-1"))
 		pods.Create(onNode("b", "node-2"))
 		c := newCounter(pods.ListerWatcher())

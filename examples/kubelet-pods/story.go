@@ -20,8 +20,8 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // story is the embedded default: an API server with pods, a folder of manifests and a manifest URL,
@@ -57,7 +57,7 @@ func startStory(o options, stderr io.Writer) (*story, error) {
 	}
 	address := "http://" + listener.Addr().String()
 	s.url = address + "/story/manifests.yaml"
-	s.pods = apiserver.Serve(s.api, watchcache.Pods())
+	s.pods = apiserver.Serve(s.api, builtin.Pods())
 	mux := http.NewServeMux()
 	mux.Handle("/", s.api)
 	mux.HandleFunc("/story/manifests.yaml", func(w http.ResponseWriter, _ *http.Request) {

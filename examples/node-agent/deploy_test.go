@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 )
 
 // TestDeployIsStrict: each document has the fields of its type and no other, and the parts name
@@ -79,12 +79,10 @@ func TestDeployIsApplied(t *testing.T) {
 	}
 	api, err := apiserver.NewServer()
 	require.NoError(t, err)
-	apiserver.Serve(api, watchcache.Core[*corev1.ServiceAccount]("serviceaccounts", "ServiceAccount"))
-	apiserver.Serve(api, watchcache.Resource[*appsv1.DaemonSet]{Group: "apps", Version: "v1", Plural: "daemonsets", Kind: "DaemonSet"})
-	rights := watchcache.Resource[*rbacv1.ClusterRole]{Group: rbacv1.GroupName, Version: "v1", Plural: "clusterroles", Kind: "ClusterRole", ClusterScoped: true}
-	apiserver.Serve(api, rights)
-	apiserver.Serve(api, watchcache.Resource[*rbacv1.ClusterRoleBinding]{
-		Group: rights.Group, Version: "v1", Plural: "clusterrolebindings", Kind: "ClusterRoleBinding", ClusterScoped: true})
+	apiserver.Serve(api, builtin.Of[*corev1.ServiceAccount]())
+	apiserver.Serve(api, builtin.Of[*appsv1.DaemonSet]())
+	apiserver.Serve(api, builtin.Of[*rbacv1.ClusterRole]())
+	apiserver.Serve(api, builtin.Of[*rbacv1.ClusterRoleBinding]())
 	server := httptest.NewServer(api)
 	defer server.Close()
 	defer api.Close()

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // story is the embedded default: an API server with a pod of a Deployment, a folder with a static
@@ -51,7 +51,7 @@ func startStory(o *options, stderr io.Writer) (s *story, err error) {
 	if s.api, err = apiserver.NewServer(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.folder))
 	}
-	s.pods = apiserver.Serve(s.api, watchcache.Pods())
+	s.pods = apiserver.Serve(s.api, builtin.Pods())
 	s.prologue(o.node)
 	if s.serve(); s.failed != nil {
 		s.stop()
@@ -70,7 +70,7 @@ func startStory(o *options, stderr io.Writer) (s *story, err error) {
 // prologue is what is there before anybody looks.
 func (s *story) prologue(node string) {
 	yes := true
-	sets := apiserver.Serve(s.api, watchcache.Resource[*appsv1.ReplicaSet]{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet"})
+	sets := apiserver.Serve(s.api, builtin.Of[*appsv1.ReplicaSet]())
 	set, err := sets.Create(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "web-5d9c7b6f8",
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "web", Controller: &yes}},

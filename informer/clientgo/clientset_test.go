@@ -19,16 +19,13 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestFromClientset: options narrow the collection, objects share memory, and a transform owns its
 // argument. A namespace does not narrow a type in cluster scope.
 func TestFromClientset(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
-	resource := watchcache.Core[*corev1.Node]("nodes", "Node")
-	resource.ClusterScoped = true
-	nodes := listwatchtest.Serve(pods.Server(), resource)
+	pods := listwatchtest.New(t, listwatchtest.Pods())
+	nodes := listwatchtest.Serve(pods.Server(), listwatchtest.Of[*corev1.Node]())
 	nodes.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	for _, namespace := range []string{"ns", "other"} {
 		pods.Create(onNode(namespace, "a", "n1"))

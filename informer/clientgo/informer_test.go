@@ -24,7 +24,6 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 type fakePods = listwatchtest.Collection[*corev1.Pod]
@@ -100,7 +99,7 @@ func TestSharedIndexInformer(t *testing.T) {
 	for name, newInformer := range implementations {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pods := listwatchtest.New(t, watchcache.Pods())
+				pods := listwatchtest.New(t, listwatchtest.Pods())
 				a := pods.Create(onNode("ns", "a", "n1"))
 				shared := newInformer(pods)
 				early, late, again := &transcript{}, &transcript{}, &transcript{}
@@ -186,7 +185,7 @@ func TestWrittenByHand(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pods := listwatchtest.New(t, watchcache.Pods())
+				pods := listwatchtest.New(t, listwatchtest.Pods())
 				shared := newInformer(pods)
 				lister := listers.NewPodLister(shared.GetIndexer())
 				l := &transcript{}
@@ -229,7 +228,7 @@ func TestWrittenByHandLater(t *testing.T) {
 	for name, newInformer := range implementations {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pods := listwatchtest.New(t, watchcache.Pods())
+				pods := listwatchtest.New(t, listwatchtest.Pods())
 				a, b := pods.Create(onNode("ns", "a", "n1")), pods.Create(onNode("ns", "b", "n1"))
 				shared := newInformer(pods)
 				running(t, shared.RunWithContext)
@@ -289,7 +288,7 @@ func TestWrittenByHandLater(t *testing.T) {
 // TestResyncPeriod: client-go's resync is a redelivery.
 func TestResyncPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(onNode("ns", "a", "n1"))
 		lw := listwatch.ToClientGo(pods.ListerWatcher())
 		shared := clientgo.NewInformer(lw, &corev1.Pod{}, time.Hour, cache.Indexers{})
@@ -308,7 +307,7 @@ func TestResyncPeriod(t *testing.T) {
 
 // TestHandlerRemovesItself: a handler may remove itself, as in client-go.
 func TestHandlerRemovesItself(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	pods.Create(onNode("ns", "a", "n1"))
 	shared := clientgo.Informer(informer.New(pods.ListerWatcher()))
 	var registered cache.ResourceEventHandlerRegistration
@@ -332,7 +331,7 @@ func awaitRemoved(registered cache.ResourceEventHandlerRegistration) {
 // TestRemovedAtOnce: RemoveEventHandler drops the handler before it returns, even one that is at
 // work.
 func TestRemovedAtOnce(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	pods.Create(onNode("ns", "a", "n1"))
 	shared := clientgo.NewInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, nil)
 	atWork, goOn := make(chan struct{}), make(chan struct{})
@@ -357,7 +356,7 @@ func TestRemovedAtOnce(t *testing.T) {
 // TestFactory gives a factory of k8s.io/client-go/informers one of our informers, which its listers
 // then read.
 func TestFactory(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	pods.Create(onNode("ns", "a", "n1"))
 	client, err := kubernetes.NewForConfig(pods.Server().Config())
 	require.NoError(t, err)
@@ -384,7 +383,7 @@ func TestFactory(t *testing.T) {
 
 func TestTransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(onNode("ns", "a", "n1"))
 		shared := clientgo.NewInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, cache.Indexers{})
 		require.NoError(t, shared.SetTransform(nil))
@@ -416,7 +415,7 @@ func TestTransform(t *testing.T) {
 // TestAnotherTypeIsRefused: an object of another type must not reach a lister, which would panic.
 func TestAnotherTypeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(onNode("ns", "a", "n1"))
 		lw := listwatch.ToClientGo(pods.ListerWatcher())
 		nodes := clientgo.NewInformer(lw, &corev1.Node{}, 0, cache.Indexers{})
@@ -456,7 +455,7 @@ func TestRunReports(t *testing.T) {
 	before := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { reported <- err }}
 	defer func() { utilruntime.ErrorHandlers = before }()
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	pods.Create(onNode("ns", "a", "n1"))
 
 	shared := clientgo.Informer(informer.New(pods.ListerWatcher(), informer.WithRing(0)))

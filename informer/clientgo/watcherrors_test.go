@@ -19,7 +19,6 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestWatchErrorHandler: the handler is told of a refusal with a real reflector, which client-go's
@@ -52,7 +51,7 @@ func TestWatchErrorHandler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				logged = nil
-				pods := listwatchtest.New(t, watchcache.Pods())
+				pods := listwatchtest.New(t, listwatchtest.Pods())
 				pods.Create(onNode("ns", "a", "n1"))
 				pods.NoWatchList(listwatchtest.UntilLifted())
 				told := 0
@@ -89,7 +88,7 @@ func TestReallyCrash(t *testing.T) {
 		crash := utilruntime.ReallyCrash
 		utilruntime.ReallyCrash = false
 		defer func() { utilruntime.ReallyCrash = crash }()
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(onNode("ns", "a", "n1"))
 		shared := clientgo.Informer(informer.New(pods.ListerWatcher()))
 		added := &transcript{}
@@ -123,7 +122,7 @@ func TestReallyCrash(t *testing.T) {
 // refused watch, but not of what client-go's reflector retries by itself.
 func TestWatchErrorsLikeClientGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(onNode("ns", "a", "n1"))
 		pods.NoWatchList(listwatchtest.UntilLifted())
 		shared := clientgo.NewInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, 0, cache.Indexers{})
@@ -158,7 +157,7 @@ func TestWatchErrorsLikeClientGo(t *testing.T) {
 // TestABrokenListIsTold: a list that fails after some of its items is a failed list.
 func TestABrokenListIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(onNode("ns", "a", "n1"))
 		broken := errors.New("broken")
 		pods.NoWatchList(listwatchtest.UntilLifted())
@@ -190,7 +189,7 @@ func TestPanicBesideABlockedHandler(t *testing.T) {
 	utilruntime.ErrorHandlers = nil
 	defer func() { utilruntime.ErrorHandlers = before }()
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(onNode("ns", "a", "n1"))
 		shared := clientgo.Informer(informer.New(pods.ListerWatcher()))
 		goOn := make(chan struct{})
@@ -214,7 +213,7 @@ func TestResyncPeriods(t *testing.T) {
 	for period, want := range map[time.Duration]int{-time.Second: 0, 0: 0, time.Millisecond: 60, 20 * time.Second: 3} {
 		t.Run(period.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pods := listwatchtest.New(t, watchcache.Pods())
+				pods := listwatchtest.New(t, listwatchtest.Pods())
 				pods.Create(onNode("ns", "a", "n1"))
 				shared := clientgo.NewInformer(listwatch.ToClientGo(pods.ListerWatcher()), &corev1.Pod{}, period, cache.Indexers{})
 				updates := 0

@@ -12,7 +12,6 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/enqueue"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func onNode(name, node string) *corev1.Pod {
@@ -21,7 +20,7 @@ func onNode(name, node string) *corev1.Pod {
 
 // TestKeys follows a pod that moves: both its old and its new node are enqueued.
 func TestKeys(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	defer queue.ShutDown()
 	events := informer.New(pods.ListerWatcher())

@@ -9,16 +9,15 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/join"
-	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/store"
 )
 
 func Example() {
 	// A program has listwatch.FromClient[corev1.Pod](client, "pods") instead.
-	revision := watchcache.NewRevision()
-	podServer, _ := collection.New(watchcache.Pods(), revision)
-	nodeServer, _ := collection.New(nodesResource(), revision)
+	server, _ := apiserver.NewServer()
+	podServer, nodeServer := apiserver.Serve(server, builtin.Pods()), apiserver.Serve(server, builtin.Of[*corev1.Node]())
 	_, _ = nodeServer.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 
 	byNode := store.NewIndex("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })

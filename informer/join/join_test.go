@@ -18,17 +18,10 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/join"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func nodesResource() watchcache.Resource[*corev1.Node] {
-	r := watchcache.Core[*corev1.Node]("nodes", "Node")
-	r.ClusterScoped = true
-	return r
-}
 
 // world is a fake cluster with an informer of each of three kinds.
 type world struct {
@@ -43,9 +36,9 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	w := &world{
-		pods:     listwatchtest.New(t, watchcache.Pods()),
-		nodes:    listwatchtest.New(t, nodesResource()),
-		services: listwatchtest.New(t, watchcache.Core[*corev1.Service]("services", "Service")),
+		pods:     listwatchtest.New(t, listwatchtest.Pods()),
+		nodes:    listwatchtest.New(t, listwatchtest.Of[*corev1.Node]()),
+		services: listwatchtest.New(t, listwatchtest.Of[*corev1.Service]()),
 	}
 	w.podInformer = informer.New(w.pods.ListerWatcher())
 	w.nodeInformer = informer.New(w.nodes.ListerWatcher())

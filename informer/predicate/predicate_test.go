@@ -13,8 +13,8 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/predicate"
-	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 )
 
 func pod(name, app string, generation int64) *corev1.Pod {
@@ -27,7 +27,8 @@ func isWeb(p *corev1.Pod) bool { return p.Labels["app"] == "web" }
 
 func Example() {
 	// A program has listwatch.FromClient[corev1.Pod](client, "pods") instead.
-	server, _ := collection.New(watchcache.Pods(), watchcache.NewRevision())
+	api, _ := apiserver.NewServer()
+	server := apiserver.Serve(api, builtin.Pods())
 	stored, _ := server.Create(pod("a", "web", 1))
 	_, _ = server.Create(pod("b", "db", 1))
 

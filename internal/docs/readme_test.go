@@ -23,7 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 )
 
 // TestReadmeShowsWholePrograms: each Go block of the README is a file below examples/readme, to the
@@ -57,12 +57,12 @@ func TestReadmeProgramsRun(t *testing.T) {
 	atRoot(t)
 	api, err := apiserver.NewServer()
 	require.NoError(t, err)
-	sets := apiserver.Serve(api, watchcache.Resource[*appsv1.ReplicaSet]{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet"})
+	sets := apiserver.Serve(api, builtin.Of[*appsv1.ReplicaSet]())
 	set, err := sets.Create(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "web-1", OwnerReferences: []metav1.OwnerReference{controller("Deployment", "web", "uid-of-web")},
 	}})
 	require.NoError(t, err)
-	pods := apiserver.Serve(api, watchcache.Pods())
+	pods := apiserver.Serve(api, builtin.Pods())
 	for _, name := range []string{"web-0", "web-1"} {
 		_, err := pods.Create(&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet", set.Name, set.UID)}},

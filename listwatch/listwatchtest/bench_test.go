@@ -7,12 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func BenchmarkListThroughMemory(b *testing.B) {
 	const many = 1000
-	pods := listwatchtest.New(b, watchcache.Pods())
+	pods := listwatchtest.New(b, listwatchtest.Pods())
 	for i := range many {
 		pods.Create(pod(fmt.Sprint("p", i)))
 	}

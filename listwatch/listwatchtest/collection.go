@@ -5,12 +5,10 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -23,7 +21,7 @@ import (
 // that they return are shared and read-only: copy an object before you change it.
 type Collection[T store.Object] struct {
 	server   *Server
-	resource watchcache.Resource[T]
+	resource Resource[T]
 	origin   *collection.Collection[T]
 	read     func(options ...listwatch.Option) *listwatch.ListWatch[T]
 
@@ -32,11 +30,11 @@ type Collection[T store.Object] struct {
 }
 
 // New makes a collection on a server of its own, which ends with t. Options are those of
-// [NewServer]. T follows from the resource: New(t, watchcache.Pods()) is a Collection[*corev1.Pod].
+// [NewServer]. T follows from the resource: New(t, Pods()) is a Collection[*corev1.Pod].
 func New[T interface {
 	*O
 	store.Object
-}, O any](t testing.TB, resource watchcache.Resource[T], options ...watchcache.Option) *Collection[T] {
+}, O any](t testing.TB, resource Resource[T], options ...Option) *Collection[T] {
 	t.Helper()
 	return Serve(NewServer(t, options...), resource)
 }
@@ -46,16 +44,16 @@ func New[T interface {
 func Serve[T interface {
 	*O
 	store.Object
-}, O any](s *Server, resource watchcache.Resource[T]) *Collection[T] {
+}, O any](s *Server, resource Resource[T]) *Collection[T] {
 	s.t.Helper()
-	client, err := listwatch.NewRESTClient(s.Config(), schema.GroupVersion{Group: resource.Group, Version: resource.Version})
+	client, err := listwatch.NewRESTClient(s.Config(), resource.Kind.GroupVersionResource().GroupVersion())
 	if err != nil {
 		s.t.Fatalf("listwatchtest: %v", err)
 	}
 	c := &Collection[T]{
 		server: s, resource: resource, origin: apiserver.Serve(s.origin, resource),
 		read: func(options ...listwatch.Option) *listwatch.ListWatch[T] {
-			return listwatch.FromClient[O, T](client, resource.Plural, options...)
+			return listwatch.FromClient[O, T](client, resource.Kind.Plural, options...)
 		},
 	}
 	c.origin.OnChange(c.written)
@@ -131,7 +129,7 @@ func must[T store.Object](c *Collection[T], op string, obj T, write func() (T, e
 	c.server.t.Helper()
 	result, err := write()
 	if err != nil {
-		c.server.t.Fatalf("listwatchtest: %s %s %q: %v", op, c.resource.Kind, store.KeyOf(obj), err)
+		c.server.t.Fatalf("listwatchtest: %s %s %q: %v", op, c.resource.Kind.Kind, store.KeyOf(obj), err)
 	}
 	return result
 }

@@ -11,11 +11,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func TestWritesObeyTheServersRules(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	a := pods.Create(pod("a", onNode("n1"))).DeepCopy()
 	a.Status.Phase = corev1.PodRunning
 	a.Labels = map[string]string{"k": "v"}

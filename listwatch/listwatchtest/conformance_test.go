@@ -18,7 +18,7 @@ import (
 
 func impatient(t *testing.T) *listwatchtest.Collection[*corev1.Pod] {
 	t.Helper()
-	return listwatchtest.New(t, watchcache.Pods(), watchcache.WithFreshWait(10*time.Millisecond))
+	return listwatchtest.New(t, listwatchtest.Pods(), watchcache.WithFreshWait(10*time.Millisecond))
 }
 
 // throughClient is a rig that reads and writes through one client, like a real server's rig.

@@ -1,7 +1,7 @@
 // Package listwatchtest is a fake API server for unit tests. Its collections are listed and watched
 // as on a real server, and fail when a test says so.
 //
-//	pods := listwatchtest.New(t, watchcache.Pods())
+//	pods := listwatchtest.New(t, listwatchtest.Pods())
 //	r := reflector.New(pods.ListerWatcher(), st) // or clientset code, with pods.Server().Config()
 //	…
 //	pods.Create(&corev1.Pod{ … })

@@ -13,14 +13,13 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // A test of a handler that must be told everything, over a connection that breaks. At its end the
 // history is judged. Then one event is removed from it, to show that CheckHistory names the loss.
 func ExampleCheckHistory() {
 	test := func(t testing.TB) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		told, recording := listwatchtest.RecordHandler[*corev1.Pod]("my handler")
 		inf := informer.New[*corev1.Pod](pods.ListerWatcher())
 		last := make(chan struct{})

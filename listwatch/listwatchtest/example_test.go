@@ -11,13 +11,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // A test of code that uses a clientset to read the names of a node's pods.
 func Example() {
 	test := func(t testing.TB) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		client := kubernetes.NewForConfigOrDie(pods.Server().Config())
 
 		pods.Create(&corev1.Pod{

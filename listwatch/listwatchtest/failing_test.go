@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // witness is a test that can fail without failing the test that uses it. Its goroutine ends there,
@@ -37,7 +36,7 @@ func failure(t *testing.T, use func(pods *listwatchtest.Collection[*corev1.Pod])
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			use(listwatchtest.New(w, watchcache.Pods()))
+			use(listwatchtest.New(w, listwatchtest.Pods()))
 		}()
 		<-done
 		message = w.message

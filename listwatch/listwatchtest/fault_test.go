@@ -16,7 +16,6 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 var (
@@ -84,7 +83,7 @@ func TestMutedConnectionBringsNothingUntilItIsGivenUp(t *testing.T) {
 
 func TestMutedRequestIsNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		fault := pods.Mute(listwatchtest.On(listwatchtest.Watch))
 		d := door{pods, pods.ListerWatcher()}
 		f := d.follow(t, latest)
@@ -186,7 +185,7 @@ func TestTruncateCutsInTheMiddle(t *testing.T) {
 
 func TestDelayHoldsAnswersAndEventsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		d := door{pods, pods.ListerWatcher()}
 		a := pods.Create(pod("a"))
 		pods.Delay(5 * time.Second)
@@ -211,7 +210,7 @@ func TestDelayHoldsAnswersAndEventsBack(t *testing.T) {
 // comes first.
 func TestAnswerInTheMomentOfGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		d := door{pods, pods.ListerWatcher()}
 		for range 100 {
 			pods.Delay(time.Second)
@@ -289,7 +288,7 @@ func TestReflectorOutlivesEveryFault(t *testing.T) {
 	for name, c := range faults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				collection := listwatchtest.New(t, watchcache.Pods())
+				collection := listwatchtest.New(t, listwatchtest.Pods())
 				d := door{collection, collection.ListerWatcher()}
 				collection.Create(pod("a"))
 				a := d.agent(t)

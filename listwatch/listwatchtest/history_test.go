@@ -38,7 +38,7 @@ func record(t *testing.T, seed uint64, steps int) (r recorded) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		pods := listwatchtest.New(t, watchcache.Pods(), watchcache.WithWindow(64), watchcache.WithBookmarkInterval(time.Second))
+		pods := listwatchtest.New(t, listwatchtest.Pods(), watchcache.WithWindow(64), watchcache.WithBookmarkInterval(time.Second))
 		source, given := listwatchtest.RecordSource("source", pods.ListerWatcher())
 		held, kept := listwatchtest.RecordStore("store", store.Store[*corev1.Pod](store.NewIndexer[*corev1.Pod]()))
 		copied := reflector.New(source, held)
@@ -304,7 +304,7 @@ func TestChangesMustBeInOrder(t *testing.T) {
 // TestAProbeIsNoState: a reflector asks for the newest version by a list of one object, and keeps
 // what it held.
 func TestAProbeIsNoState(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	pods.Create(pod("a"))
 	source, given := listwatchtest.RecordSource("source", pods.ListerWatcher())
 	for _, limit := range []int64{1, 0} {

@@ -138,7 +138,7 @@ func (c *Collection[T]) freeze() *apiserver.Server {
 		c.server.t.Fatalf("listwatchtest: Stale: %v", err)
 	}
 	c.server.t.Cleanup(past.Close)
-	content, err := watchcache.NewCache(c.resource, c.server.options...)
+	content, err := watchcache.NewCache(c.resource.Kind, c.server.options...)
 	if err == nil {
 		now := c.origin.Snapshot()
 		err = content.Replace(store.Items(now.Sorted()...), store.At(cmp.Or(now.ResourceVersion(), "1")))
@@ -146,7 +146,7 @@ func (c *Collection[T]) freeze() *apiserver.Server {
 	if err != nil {
 		c.server.t.Fatalf("listwatchtest: Stale: %v", err)
 	}
-	apiserver.ServeCache(past, content)
+	apiserver.ServeCache(past, content, c.resource.View)
 	return past
 }
 
@@ -166,6 +166,5 @@ func (c *Collection[T]) NoWatchList(options ...FaultOption) *Fault {
 
 func (c *Collection[T]) inject(name string, e effect, options []FaultOption) *Fault {
 	c.server.t.Helper()
-	resource := schema.GroupVersionResource{Group: c.resource.Group, Version: c.resource.Version, Resource: c.resource.Plural}
-	return c.server.inject(&Fault{name: name, resource: resource, effect: e}, options)
+	return c.server.inject(&Fault{name: name, resource: c.resource.Kind.GroupVersionResource(), effect: e}, options)
 }

@@ -16,12 +16,11 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // interceptRig is a collection and a client for it.
 func interceptRig(t *testing.T) (*listwatchtest.Collection[*corev1.ConfigMap], typedcorev1.ConfigMapInterface) {
-	maps := listwatchtest.New(t, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"))
+	maps := listwatchtest.New(t, listwatchtest.Of[*corev1.ConfigMap]())
 	config := maps.Server().Config()
 	config.ContentType = "application/json"
 	client, err := kubernetes.NewForConfig(config)

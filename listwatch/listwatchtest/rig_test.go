@@ -42,12 +42,12 @@ func bothDoors(t *testing.T, test func(t *testing.T, d door)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			pods := listwatchtest.New(t, watchcache.Pods())
+			pods := listwatchtest.New(t, listwatchtest.Pods())
 			test(t, door{pods, pods.ListerWatcher()})
 		})
 	})
 	t.Run("HTTP", func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods(), watchcache.WithFreshWait(10*time.Millisecond))
+		pods := listwatchtest.New(t, listwatchtest.Pods(), watchcache.WithFreshWait(10*time.Millisecond))
 		client, err := listwatch.NewRESTClient(pods.Server().Listen(), corev1.SchemeGroupVersion)
 		require.NoError(t, err)
 		test(t, door{pods, listwatch.FromClient[corev1.Pod](client, "pods")})

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -24,12 +25,6 @@ import (
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
-func nodes() watchcache.Resource[*corev1.Node] {
-	r := watchcache.Core[*corev1.Node]("nodes", "Node")
-	r.ClusterScoped = true
-	return r
-}
-
 func node(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 
 // Unmodified client-go code, its shared informers included, runs in a bubble and recovers from a
@@ -37,7 +32,7 @@ func node(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.Obj
 func TestClientsetAndInformersInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := listwatchtest.NewServer(t)
-		pods, nodes := listwatchtest.Serve(s, watchcache.Pods()), listwatchtest.Serve(s, nodes())
+		pods, nodes := listwatchtest.Serve(s, listwatchtest.Pods()), listwatchtest.Serve(s, listwatchtest.Of[*corev1.Node]())
 		client, err := kubernetes.NewForConfig(s.Config())
 		require.NoError(t, err)
 		factory := informers.NewSharedInformerFactory(client, 0)
@@ -66,7 +61,7 @@ func TestClientsetAndInformersInABubble(t *testing.T) {
 
 func TestThroughToClientGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods())
+		pods := listwatchtest.New(t, listwatchtest.Pods())
 		pods.Create(pod("a", onNode("n1")))
 		pods.Create(pod("b", onNode("n2")))
 		lw := listwatch.ToClientGo(pods.ListerWatcher(listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", "n1"))))
@@ -93,7 +88,7 @@ func TestKubectlReadsTheKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Skip("kubectl is not in PATH")
 	}
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	pods.Create(pod("a", onNode("n1")))
 	get := func(args ...string) (string, error) {
 		command := exec.CommandContext(t.Context(), kubectl, append([]string{"get", "pods", "--no-headers"}, args...)...)
@@ -112,9 +107,8 @@ func TestKubectlReadsTheKubeconfig(t *testing.T) {
 
 func TestDocumentsWithoutAGoType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		widgets := listwatchtest.New(t, watchcache.Resource[*unstructured.Unstructured]{
-			Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget",
-		})
+		widgets := listwatchtest.New(t, listwatchtest.Custom[*unstructured.Unstructured](
+			schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, "widgets"))
 		w := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(3)}}}
 		w.SetNamespace("ns")
 		w.SetName("w")
@@ -162,7 +156,7 @@ func TestRequestsAreLogged(t *testing.T) {
 }
 
 func TestWhatIsReadIsTheReaders(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
+	pods := listwatchtest.New(t, listwatchtest.Pods())
 	given := pod("a")
 	pods.Create(given)
 	given.Spec.NodeName = "spoiled"
@@ -181,7 +175,7 @@ func TestWhatIsReadIsTheReaders(t *testing.T) {
 
 func TestBookmarkOnDemandAndByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods(), watchcache.WithBookmarkInterval(10*time.Second))
+		pods := listwatchtest.New(t, listwatchtest.Pods(), watchcache.WithBookmarkInterval(10*time.Second))
 		d := door{pods, pods.ListerWatcher()}
 		a := pods.Create(pod("a"))
 		options := after(a)
@@ -199,7 +193,7 @@ func TestBookmarkOnDemandAndByTime(t *testing.T) {
 
 func TestWindowIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := listwatchtest.New(t, watchcache.Pods(), watchcache.WithWindow(2))
+		pods := listwatchtest.New(t, listwatchtest.Pods(), watchcache.WithWindow(2))
 		d := door{pods, pods.ListerWatcher()}
 		a := pods.Create(pod("a"))
 		for i := range 3 {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/informer"
@@ -18,18 +19,13 @@ import (
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/listwatch/mapper"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 )
 
-func widgets() watchcache.Resource[*unstructured.Unstructured] {
-	return watchcache.Resource[*unstructured.Unstructured]{
-		Group: "example.com", Version: "v2", Plural: "widgets", Kind: "Widget", ShortNames: []string{"wd"},
-	}
-}
-
-func nodes() watchcache.Resource[*corev1.Node] {
-	r := watchcache.Core[*corev1.Node]("nodes", "Node")
-	r.ClusterScoped = true
+func widgets() listwatchtest.Resource[*unstructured.Unstructured] {
+	r := listwatchtest.Custom[*unstructured.Unstructured](
+		schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}, "widgets")
+	r.View.ShortNames = []string{"wd"}
 	return r
 }
 
@@ -37,7 +33,7 @@ func Example() {
 	server, err := apiserver.NewServer()
 	check(err)
 	defer server.Close()
-	_, err = apiserver.Serve(server, watchcache.Pods()).Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}})
+	_, err = apiserver.Serve(server, builtin.Pods()).Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}})
 	check(err)
 	listener := httptest.NewServer(server)
 	defer listener.Close()
@@ -69,7 +65,7 @@ func check(err error) {
 
 func TestNames(t *testing.T) {
 	server := listwatchtest.NewServer(t)
-	listwatchtest.Serve(server, watchcache.Pods())
+	listwatchtest.Serve(server, listwatchtest.Pods())
 	listwatchtest.Serve(server, widgets())
 	m, err := mapper.New(server.Config())
 	require.NoError(t, err)
@@ -95,7 +91,7 @@ func TestNames(t *testing.T) {
 // TestNewResource: a resource that came after the first question is found, as after a new CRD.
 func TestNewResource(t *testing.T) {
 	server := listwatchtest.NewServer(t)
-	listwatchtest.Serve(server, nodes())
+	listwatchtest.Serve(server, listwatchtest.Of[*corev1.Node]())
 	m, err := mapper.New(server.Config())
 	require.NoError(t, err)
 	_, err = m.Resource("widgets")
@@ -109,8 +105,8 @@ func TestNewResource(t *testing.T) {
 	}
 	_, err = mapper.ListWatch[corev1.Node](m, "nodes")
 	require.NoError(t, err)
-	_, err = mapper.ListWatch[corev1.Node](m, "no", listwatch.InNamespace("ns"))
-	require.True(t, meta.IsNoMatchError(err), "no short name here")
+	_, err = mapper.ListWatch[corev1.Node](m, "nod", listwatch.InNamespace("ns"))
+	require.True(t, meta.IsNoMatchError(err), "no short name of nodes")
 	_, err = mapper.ListWatch[corev1.Node](m, "node", listwatch.InNamespace("ns"))
 	require.ErrorContains(t, err, `nodes have no namespace: remove InNamespace("ns")`)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
@@ -24,7 +25,7 @@ import (
 func applyRig(t *testing.T) (*collection.Collection[*corev1.ConfigMap], typedcorev1.ConfigMapInterface) {
 	s, err := apiserver.NewServer()
 	require.NoError(t, err)
-	origin := apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"))
+	origin := apiserver.Serve(s, builtin.Of[*corev1.ConfigMap]())
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: listen(t, s), UserAgent: "tester/1.0"})
 	require.NoError(t, err)
 	return origin, client.CoreV1().ConfigMaps("ns")
@@ -224,9 +225,9 @@ func TestApplyErrors(t *testing.T) {
 
 func TestApplyDocument(t *testing.T) {
 	r := newRig(t)
-	widgets := apiserver.Serve(r.Server, watchcache.Resource[*unstructured.Unstructured]{
+	widgets := apiserver.Serve(r.Server, apiserver.Resource[*unstructured.Unstructured]{Kind: watchcache.Kind[*unstructured.Unstructured]{
 		Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget", ClusterScoped: true,
-	})
+	}})
 	for i, want := range []struct {
 		code       int
 		generation int64

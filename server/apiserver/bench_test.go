@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -21,7 +22,7 @@ import (
 func BenchmarkList(b *testing.B) {
 	s, err := apiserver.NewServer()
 	require.NoError(b, err)
-	pods := apiserver.Serve(s, watchcache.Pods())
+	pods := apiserver.Serve(s, builtin.Pods())
 	for i := range 1000 {
 		_, err := pods.Create(realistic(i))
 		require.NoError(b, err)
@@ -81,7 +82,7 @@ func BenchmarkListsAtOnce(b *testing.B) {
 	}{{"anew", 0}, {"shared", 128 << 20}} {
 		s, err := apiserver.NewServer(watchcache.WithListBytes(row.bytes))
 		require.NoError(b, err)
-		collection := apiserver.Serve(s, watchcache.Pods())
+		collection := apiserver.Serve(s, builtin.Pods())
 		for i := range pods {
 			_, err := collection.Create(realistic(i))
 			require.NoError(b, err)

@@ -46,12 +46,12 @@ func bodyType(c call) string {
 
 // readObject reads the object in a body and puts it into the namespace of the path.
 func (e *resourceEndpoint[T]) readObject(c call, o collection.WriteOptions) (T, error) {
-	obj := e.cache.Resource().Empty()
+	obj := e.cache.Kind().Empty()
 	body, err := readBody(c)
 	if err != nil {
 		return obj, err
 	}
-	r := e.cache.Resource()
+	r := e.cache.Kind()
 	kind, objections, err := decode(bodyType(c), body, obj, strict(o))
 	if err != nil {
 		return obj, e.unreadable(err)
@@ -59,8 +59,8 @@ func (e *resourceEndpoint[T]) readObject(c call, o collection.WriteOptions) (T, 
 	if err := e.checkKind(kind); err != nil {
 		return obj, err
 	}
-	if r.Rules.Prune != nil {
-		dropped, err := r.Rules.Prune(obj)
+	if prune := e.collection.Rules().Prune; prune != nil {
+		dropped, err := prune(obj)
 		if err != nil {
 			return obj, apierrors.NewBadRequest(err.Error())
 		}
@@ -83,13 +83,13 @@ func (e *resourceEndpoint[T]) unreadable(err error) error {
 	if !apierrors.IsBadRequest(err) {
 		return err
 	}
-	r := e.cache.Resource()
+	r := e.cache.Kind()
 	return apierror.BadRequest("%s in version %q cannot be handled as a %s: %v", r.Kind, r.Version, r.Kind, err)
 }
 
 // checkKind compares the kind that a document names with that of the resource.
 func (e *resourceEndpoint[T]) checkKind(kind metav1.TypeMeta) error {
-	r := e.cache.Resource()
+	r := e.cache.Kind()
 	apiVersion := r.GroupVersionKind().GroupVersion().String()
 	if kind.APIVersion != "" && kind.APIVersion != apiVersion {
 		return apierror.BadRequest("the API version in the data (%s) does not match the expected API version (%s)",

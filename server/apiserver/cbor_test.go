@@ -36,9 +36,9 @@ func TestCBORSaysWhatJSONSays(t *testing.T) {
 	})
 	require.NoError(t, err)
 	widgets := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-	custom := apiserver.Serve(r.Server, watchcache.Resource[*unstructured.Unstructured]{
+	custom := apiserver.Serve(r.Server, apiserver.Resource[*unstructured.Unstructured]{Kind: watchcache.Kind[*unstructured.Unstructured]{
 		Group: widgets.Group, Version: widgets.Version, Plural: "widgets", Kind: widgets.Kind,
-	})
+	}})
 	widget := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"size": int64(3), "share": 0.5, "parts": []any{"x", map[string]any{"deep": true}}, "none": nil,
 	}}}

@@ -16,13 +16,13 @@ import (
 
 // codec writes objects of one resource in every format.
 type codec[T store.Object] struct {
-	resource watchcache.Resource[T]
-	columns  []watchcache.Column[T]
+	kind    watchcache.Kind[T]
+	columns []Column[T]
 }
 
 // object is a whole document.
 func (c codec[T]) object(f format, obj T) ([]byte, error) {
-	kind := typeMeta(f.kindOr(c.resource.GroupVersionKind()))
+	kind := typeMeta(f.kindOr(c.kind.GroupVersionKind()))
 	switch f.view {
 	case asMetadata:
 		return f.document(kind, metadataOf(obj))
@@ -76,13 +76,13 @@ func (c codec[T]) list(f format, page watchcache.Page[T]) list {
 	case asTable:
 		l.columns = c.definitions(f)
 	case asItself:
-		_, l.untyped = any(c.resource.Empty()).(runtime.Unstructured)
+		_, l.untyped = any(c.kind.Empty()).(runtime.Unstructured)
 	}
 	return l
 }
 
 func (c codec[T]) listKind(f format) metav1.TypeMeta {
-	kind, apiVersion := f.kindOr(c.resource.GroupVersionKind())
+	kind, apiVersion := f.kindOr(c.kind.GroupVersionKind())
 	if f.view != asTable {
 		kind += "List"
 	}
@@ -99,11 +99,11 @@ func metadataOf(obj metav1.Object) *metav1.PartialObjectMetadata {
 func (c codec[T]) event(f format, e listwatch.Event[T]) ([]byte, error) {
 	obj := e.Object
 	if e.Type == watch.Bookmark {
-		obj = c.resource.Bookmark(e.ResourceVersion, e.InitialEventsEnd)
+		obj = c.kind.Bookmark(e.ResourceVersion, e.InitialEventsEnd)
 	}
 	doc, err := c.object(f, obj)
 	if err != nil {
-		return nil, fmt.Errorf("apiserver: encode %s %s: %w", c.resource.Plural, store.KeyOf(obj), err)
+		return nil, fmt.Errorf("apiserver: encode %s %s: %w", c.kind.Plural, store.KeyOf(obj), err)
 	}
 	return f.frame(e.Type, doc)
 }

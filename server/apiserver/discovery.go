@@ -184,7 +184,9 @@ func resourceList(gv schema.GroupVersion, resources []endpoint) metav1.APIResour
 	}
 	for _, e := range resources {
 		if e.groupVersionResource().GroupVersion() == gv {
-			list.APIResources = append(list.APIResources, e.describe()...)
+			for _, d := range e.describe() {
+				list.APIResources = append(list.APIResources, d.APIResource)
+			}
 		}
 	}
 	for _, r := range reviews {

@@ -17,14 +17,11 @@ import (
 
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func TestDiscovery(t *testing.T) {
 	r := newRig(t)
-	apiserver.Serve(r.Server, watchcache.Resource[*appsv1.Deployment]{
-		Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", ShortNames: []string{"deploy"},
-	})
+	apiserver.Serve(r.Server, builtin.Of[*appsv1.Deployment]())
 	client, err := discovery.NewDiscoveryClientForConfig(r.config(t, ""))
 	require.NoError(t, err)
 	version, err := client.ServerVersion()

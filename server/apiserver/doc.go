@@ -3,7 +3,7 @@
 //
 //	server, err := apiserver.NewServer()
 //	if err != nil { … }
-//	pods := apiserver.Serve(server, watchcache.Pods())
+//	pods := apiserver.Serve(server, builtin.Pods())
 //	go http.ListenAndServe("localhost:8080", server)
 //	pods.Create(&corev1.Pod{ … })
 //

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +23,8 @@ import (
 type resourceEndpoint[T store.Object] struct {
 	cache      *watchcache.Cache[T]
 	collection *collection.Collection[T] // nil: read-only
+	view       View[T]
+	hasStatus  bool
 	codec      codec[T]
 	empty      T // tells in which formats objects can be written
 	serving    serving
@@ -33,13 +34,21 @@ type resourceEndpoint[T store.Object] struct {
 	stop  context.CancelFunc
 }
 
-func newEndpoint[T store.Object](cache *watchcache.Cache[T], written *collection.Collection[T], options []ServeOption) *resourceEndpoint[T] {
+func newEndpoint[T store.Object](
+	cache *watchcache.Cache[T], written *collection.Collection[T], view View[T], options []ServeOption,
+) *resourceEndpoint[T] {
 	e := &resourceEndpoint[T]{
-		cache: cache, collection: written, empty: cache.Resource().Empty(),
-		codec: codec[T]{resource: cache.Resource(), columns: tableColumns(cache.Resource())},
+		cache: cache, collection: written, view: view, empty: cache.Kind().Empty(),
+		codec: codec[T]{kind: cache.Kind(), columns: tableColumns(view.Columns)},
 	}
 	for _, option := range options {
 		option(&e.serving)
+	}
+	if e.hasStatus = object.HasStatus(e.empty); written != nil {
+		e.hasStatus = written.HasStatus()
+	}
+	if e.serving.readOnly {
+		e.collection = nil
 	}
 	e.scales = e.newScales()
 	return e
@@ -57,76 +66,54 @@ func (e *resourceEndpoint[T]) sample() any {
 	return e.empty
 }
 
-func (e *resourceEndpoint[T]) schema() *spec.Schema { return e.cache.Resource().Schema }
+func (e *resourceEndpoint[T]) schema() *spec.Schema { return e.view.Schema }
 
 func (e *resourceEndpoint[T]) groupVersionResource() schema.GroupVersionResource {
-	return e.cache.Resource().GroupVersionResource()
+	return e.cache.Kind().GroupVersionResource()
 }
 
-func (e *resourceEndpoint[T]) describe() []metav1.APIResource {
-	r := e.cache.Resource()
+func (e *resourceEndpoint[T]) describe() []described {
+	kind := e.cache.Kind()
 	main := metav1.APIResource{
-		Name: r.Plural, SingularName: cmp.Or(r.Singular, strings.ToLower(r.Kind)), ShortNames: r.ShortNames, Categories: r.Categories,
-		Namespaced: !r.ClusterScoped, Kind: r.Kind, Verbs: metav1.Verbs{"get", "list", "watch"},
+		Name: kind.Plural, SingularName: cmp.Or(e.view.Singular, strings.ToLower(kind.Kind)), ShortNames: e.view.ShortNames,
+		Categories: e.view.Categories, Namespaced: !kind.ClusterScoped, Kind: kind.Kind, Verbs: metav1.Verbs{"get", "list", "watch"},
 	}
-	all := []metav1.APIResource{main}
 	if e.collection == nil {
-		return all
+		return []described{{APIResource: main}}
 	}
-	all[0].Verbs = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	main.Verbs = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	if _, isDocument := e.sample().(runtime.Unstructured); isDocument {
-		all[0].Verbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+		main.Verbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	}
-	if _, ok := e.pods(); ok {
-		all = append(all, describePodSubresources()...)
+	all := []described{{APIResource: main}}
+	version := kind.GroupVersionKind().GroupVersion()
+	for _, s := range e.view.Subresources {
+		all = append(all, s.describe(main, version))
 	}
 	if e.scales != nil {
-		all = append(all, describeScale(r.Plural, !r.ClusterScoped))
+		all = append(all, describeScale(main))
 	}
-	switch r.Kind {
-	case requestKind:
-		all = append(all, metav1.APIResource{
-			Name: r.Plural + "/" + approvalName, Kind: r.Kind, Verbs: metav1.Verbs{"get", "patch", "update"},
-		})
-	case accountKind:
-		all = append(all, describeToken(r.Plural))
-	}
-	if r.HasStatus() {
-		all = append(all, metav1.APIResource{
-			Name: r.Plural + "/" + object.Status.Name(), Namespaced: !r.ClusterScoped, Kind: r.Kind,
-			Verbs: metav1.Verbs{"get", "patch", "update"},
-		})
+	if e.hasStatus {
+		all = append(all, Subresource{Name: object.Status.Name(), AsStatus: true}.describe(main, version))
 	}
 	return all
 }
 
-// pods is the collection if it is one of pods that can be written.
-func (e *resourceEndpoint[T]) pods() (pods *collection.Collection[*corev1.Pod], ok bool) {
-	pods, ok = any(e.collection).(*collection.Collection[*corev1.Pod])
-	return pods, ok && pods != nil
-}
-
 // serve routes a request by method and target.
 func (e *resourceEndpoint[T]) serve(c call) error {
-	if c.target.Namespace != "" && e.cache.Resource().ClusterScoped {
+	if c.target.Namespace != "" && e.cache.Kind().ClusterScoped {
 		return notFound(c.request.URL.Path)
 	}
-	if pods, ok := e.pods(); ok && podSubresources[c.target.Subresource] != nil {
-		if c.request.Method != http.MethodPost {
-			return e.notAllowed(c)
-		}
-		return servePodSubresource(c, pods)
-	}
-	switch kind, part := e.cache.Resource().Kind, c.target.Subresource; {
-	case kind == requestKind && part == approvalName:
+	part, known := e.subresource(c.target.Subresource)
+	switch {
+	case known && part.AsStatus:
 		c.target.Subresource = object.Status.Name()
-	case kind == accountKind && part == tokenName && e.collection != nil:
-		return e.serveToken(c)
-	}
-	if e.scales != nil && c.target.Subresource == scaleName {
+	case known && e.collection != nil:
+		return e.serveCreation(c, part)
+	case e.scales != nil && c.target.Subresource == scaleName:
 		return e.serveScale(c)
 	}
-	if c.target.Subresource != "" && (c.target.Subresource != object.Status.Name() || !e.cache.Resource().HasStatus()) {
+	if c.target.Subresource != "" && (c.target.Subresource != object.Status.Name() || !e.hasStatus) {
 		return notFound(c.request.URL.Path)
 	}
 	if c.request.Method == http.MethodGet {
@@ -136,7 +123,7 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 		return e.notAllowed(c)
 	}
 	named, main := c.target.Name != "", c.target.Subresource == ""
-	everywhere := c.target.Namespace == "" && !e.cache.Resource().ClusterScoped
+	everywhere := c.target.Namespace == "" && !e.cache.Kind().ClusterScoped
 	switch {
 	case everywhere: // only reads span namespaces
 	case c.request.Method == http.MethodPost && !named:
@@ -155,7 +142,7 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 
 func (e *resourceEndpoint[T]) notAllowed(c call) error {
 	return apierror.Refused(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
-		"the server does not allow "+c.request.Method+" on "+e.cache.Resource().Plural)
+		"the server does not allow "+c.request.Method+" on "+e.cache.Kind().Plural)
 }
 
 // serveRead answers GET: one object, a list or a watch.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 )
 
 func Example() {
@@ -20,7 +20,7 @@ func Example() {
 		panic(err)
 	}
 	defer server.Close()
-	pods := apiserver.Serve(server, watchcache.Pods())
+	pods := apiserver.Serve(server, builtin.Pods())
 	listener := httptest.NewServer(server)
 	defer listener.Close()
 

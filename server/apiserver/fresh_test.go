@@ -17,6 +17,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -41,7 +42,7 @@ func served(t *testing.T, cache *watchcache.Cache[*corev1.Pod]) kubernetes.Inter
 	t.Helper()
 	server, err := apiserver.NewServer()
 	require.NoError(t, err)
-	apiserver.ServeCache(server, cache)
+	apiserver.ServeCache(server, cache, builtin.Pods().View)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: listen(t, server), QPS: -1})
 	require.NoError(t, err)
 	return client

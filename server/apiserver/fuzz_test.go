@@ -76,13 +76,13 @@ func newFuzzed(t testing.TB) *apiserver.Server {
 	t.Helper()
 	s, err := apiserver.NewServer(watchcache.WithFreshWait(0))
 	require.NoError(t, err)
-	_, err = apiserver.Serve(s, watchcache.Pods()).Create(pod("a"))
+	_, err = apiserver.Serve(s, builtin.Pods()).Create(pod("a"))
 	require.NoError(t, err)
 	_, err = apiserver.Serve(s, builtin.Of[*appsv1.Deployment]()).Create(&appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)},
 	})
 	require.NoError(t, err)
-	widgets := watchcache.Resource[*unstructured.Unstructured]{Group: "e2e.dev", Version: "v1", Plural: "widgets", Kind: "Widget"}
+	widgets := apiserver.Resource[*unstructured.Unstructured]{Kind: watchcache.Kind[*unstructured.Unstructured]{Group: "e2e.dev", Version: "v1", Plural: "widgets", Kind: "Widget"}}
 	_, err = apiserver.Serve(s, widgets).Create(&unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": "ns", "name": "w"},
 	}})

@@ -27,6 +27,7 @@ type serving struct {
 	warn     bool
 	park     bool
 	replaces bool
+	readOnly bool
 }
 
 // Follower keeps a cache equal to its upstream, and knows how well it does. A [reflector.Reflector]
@@ -44,6 +45,9 @@ func WarnStale() ServeOption { return func(s *serving) { s.warn = true } }
 // Replacing takes the place of what is served of the same resource, whose watches end in silence:
 // its clients find the new collection. Without it, to serve a resource twice is a mistake.
 func Replacing() ServeOption { return func(s *serving) { s.replaces = true } }
+
+// ReadOnly refuses the writes of clients with 405. The default is to take them.
+func ReadOnly() ServeOption { return func(s *serving) { s.readOnly = true } }
 
 // Health is the state of one collection.
 type Health struct {

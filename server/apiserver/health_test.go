@@ -14,7 +14,7 @@ import (
 
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -43,9 +43,9 @@ func TestReadinessFollowsTheUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := apiserver.NewServer()
 		require.NoError(t, err)
-		apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"))
+		apiserver.Serve(s, builtin.Of[*corev1.ConfigMap]())
 		cache, f := newCache(t), &follower{}
-		apiserver.ServeCache(s, cache, apiserver.FilledBy(f), apiserver.WarnStale())
+		apiserver.ServeCache(s, cache, builtin.Pods().View, apiserver.FilledBy(f), apiserver.WarnStale())
 		get := func(path string) *recorded {
 			r := &recorded{}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -32,7 +33,7 @@ func TestMirror(t *testing.T) {
 
 	server, err := apiserver.NewServer()
 	require.NoError(t, err)
-	apiserver.ServeCache(server, mirror)
+	apiserver.ServeCache(server, mirror, builtin.Pods().View)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: listen(t, server)})
 	require.NoError(t, err)
 	list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})

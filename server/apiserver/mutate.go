@@ -73,7 +73,7 @@ func (e *resourceEndpoint[T]) serveDelete(c call) error {
 		return err
 	}
 	stays := deleted.GetDeletionTimestamp() != nil && len(deleted.GetFinalizers()) > 0
-	if stays || e.cache.Resource().GracePeriod != nil {
+	if stays || e.collection.Rules().GracePeriod != nil {
 		return e.respond(c, deleteCode(options, stays), deleted)
 	}
 	return e.respondDeleted(c, deleted)
@@ -82,7 +82,7 @@ func (e *resourceEndpoint[T]) serveDelete(c call) error {
 // respondDeleted answers that an object has gone.
 func (e *resourceEndpoint[T]) respondDeleted(c call, deleted T) error {
 	return respondSuccess(c, http.StatusOK, &metav1.StatusDetails{
-		Name: deleted.GetName(), Group: e.cache.Resource().Group, Kind: e.cache.Resource().Plural, UID: deleted.GetUID(),
+		Name: deleted.GetName(), Group: e.cache.Kind().Group, Kind: e.cache.Kind().Plural, UID: deleted.GetUID(),
 	})
 }
 

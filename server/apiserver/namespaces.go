@@ -14,7 +14,7 @@ import (
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 func (e *resourceEndpoint[T]) state(namespace, name string) (found, ending bool) {
-	obj, found := e.cache.Snapshot().Get(e.cache.Resource().Key(namespace, name))
+	obj, found := e.cache.Snapshot().Get(e.cache.Kind().Key(namespace, name))
 	return found, found && obj.GetDeletionTimestamp() != nil
 }
 

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 )
 
 // TestNamespacesMustExistOnceTheyAreServed: those that a real server makes itself are there.
@@ -19,9 +19,7 @@ func TestNamespacesMustExistOnceTheyAreServed(t *testing.T) {
 		return r.do(t, "POST", "/api/v1/namespaces/"+namespace+"/configmaps", `{"metadata":{"generateName":"a-"}}`).code
 	}
 	require.Equal(t, http.StatusCreated, create("any"))
-	resource := watchcache.Core[*corev1.Namespace]("namespaces", "Namespace")
-	resource.ClusterScoped = true
-	namespaces := apiserver.Serve(r.Server, resource)
+	namespaces := apiserver.Serve(r.Server, builtin.Of[*corev1.Namespace]())
 	require.Equal(t, http.StatusNotFound, create("any"))
 	require.Equal(t, http.StatusCreated, create("default"))
 	_, err := namespaces.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "any", Finalizers: []string{"e.dev/f"}}})

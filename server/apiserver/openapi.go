@@ -8,10 +8,6 @@ import (
 
 	openapiv2 "github.com/google/gnostic-models/openapiv2"
 	"google.golang.org/protobuf/proto"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -98,9 +94,8 @@ func modelsOf(e endpoint) (all []openapi.Resource) {
 			path = "/namespaces/{namespace}" + path
 		}
 		kind := openapi.Kind{GroupVersionKind: e.groupVersionResource().GroupVersion().WithKind(r.Kind)}
-		if part, ok := partTypes[r.Kind]; ok && subresource != "" {
-			kind.Type = part
-			kind.Group, kind.Version = r.Group, r.Version
+		if r.body != nil {
+			kind.GroupVersionKind, kind.Type = r.bodyKind, reflect.TypeOf(r.body)
 		} else if _, isDocument := e.sample().(runtime.Unstructured); !isDocument {
 			kind.Type = reflect.TypeOf(e.sample())
 		} else {
@@ -121,14 +116,6 @@ func published(s *spec.Schema) (document map[string]any) {
 		return nil // a schema that cannot be written says nothing
 	}
 	return document
-}
-
-// partTypes are the types of subresources that are no status, by kind.
-var partTypes = map[string]reflect.Type{
-	"Binding":      reflect.TypeFor[corev1.Binding](),
-	"Eviction":     reflect.TypeFor[policyv1.Eviction](),
-	"Scale":        reflect.TypeFor[autoscalingv1.Scale](),
-	"TokenRequest": reflect.TypeFor[authenticationv1.TokenRequest](),
 }
 
 // versionPath is where a group version is served.

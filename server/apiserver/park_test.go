@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/builtin"
 )
 
 // connectionOf opens a watch of pods by hand, so that the client has no goroutine for it.
@@ -170,8 +170,8 @@ func TestAWrappedConnectionIsReadInstead(t *testing.T) {
 func TestAPanicEndsAParkedWatch(t *testing.T) {
 	s, err := apiserver.NewServer()
 	require.NoError(t, err)
-	secrets := watchcache.Core[*corev1.Secret]("secrets", "Secret")
-	secrets.Columns = []watchcache.Column[*corev1.Secret]{{Name: "Type", Value: func(*corev1.Secret) any { panic("on purpose") }}}
+	secrets := builtin.Of[*corev1.Secret]()
+	secrets.View.Columns = []apiserver.Column[*corev1.Secret]{{Name: "Type", Value: func(*corev1.Secret) any { panic("on purpose") }}}
 	collection := apiserver.Serve(s, secrets, apiserver.ParkIdleWatches())
 	_, err = collection.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}})
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func (h *hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return h.co
 func parkedOverPipe(t *testing.T, reads int) (*apiserver.Server, net.Conn) {
 	s, err := apiserver.NewServer()
 	require.NoError(t, err)
-	pods := apiserver.Serve(s, watchcache.Pods(), apiserver.ParkIdleWatches())
+	pods := apiserver.Serve(s, builtin.Pods(), apiserver.ParkIdleWatches())
 	_, err = pods.Create(pod("a"))
 	require.NoError(t, err)
 	client, connection := net.Pipe()

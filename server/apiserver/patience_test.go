@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // pipes is a listener whose connections are in memory, so that a real http.Server runs on the clock
@@ -72,7 +72,7 @@ func overPipes(t *testing.T, http2 bool, test func(*testing.T, *piped)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := apiserver.NewServer()
 		require.NoError(t, err)
-		p := &piped{pipes: newPipes(), server: s, pods: apiserver.Serve(s, watchcache.Pods())}
+		p := &piped{pipes: newPipes(), server: s, pods: apiserver.Serve(s, builtin.Pods())}
 		for i := range 20 {
 			fat := pod(fmt.Sprint("fat-", i))
 			for part := range 1 << 10 { // which compresses badly enough

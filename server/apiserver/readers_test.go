@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -38,8 +39,8 @@ func watched(t *testing.T, w http.ResponseWriter, path string, fill func(*testin
 		require.NoError(t, err)
 		defer s.Close()
 		fill(t, &rig{
-			Server: s, pods: apiserver.Serve(s, watchcache.Pods()),
-			configMaps: apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap")),
+			Server: s, pods: apiserver.Serve(s, builtin.Pods()),
+			configMaps: apiserver.Serve(s, builtin.Of[*corev1.ConfigMap]()),
 		})
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path+"?watch=1&timeoutSeconds=1", nil)
 		require.NoError(t, err)

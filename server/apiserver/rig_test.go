@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/internal/cachetest"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -66,8 +67,8 @@ func newRigThat(t testing.TB, serves []apiserver.ServeOption, options []watchcac
 	require.NoError(t, err)
 	r := &rig{
 		Server:     s,
-		pods:       apiserver.Serve(s, watchcache.Pods(), serves...),
-		configMaps: apiserver.Serve(s, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"), serves...),
+		pods:       apiserver.Serve(s, builtin.Pods(), serves...),
+		configMaps: apiserver.Serve(s, builtin.Of[*corev1.ConfigMap](), serves...),
 		web:        http.DefaultClient,
 	}
 	r.url = listen(t, s)

@@ -13,14 +13,18 @@ const scaleName = "scale"
 
 // newScales serves the scale subresource of a collection; nil if it has none.
 func (e *resourceEndpoint[T]) newScales() *resourceEndpoint[*autoscalingv1.Scale] {
-	if e.collection == nil || e.cache.Resource().Scale == nil {
+	if e.collection == nil || e.collection.Rules().Scale == nil {
 		return nil
 	}
 	scales, err := e.collection.Scales()
 	if err != nil {
 		panic(err) // the types of the resource lack Scale: a mistake in the program
 	}
-	return newEndpoint(scales.Cache(), scales, nil)
+	return newEndpoint(scales.Cache(), scales, View[*autoscalingv1.Scale]{Columns: []Column[*autoscalingv1.Scale]{
+		{Name: "Desired", Type: "integer", Value: func(s *autoscalingv1.Scale) any { return s.Spec.Replicas }},
+		{Name: "Available", Type: "integer", Value: func(s *autoscalingv1.Scale) any { return s.Status.Replicas }},
+		AgeColumn[*autoscalingv1.Scale](),
+	}}, nil)
 }
 
 // serveScale answers requests to the scale subresource: reads by the object, and writes as those of
@@ -55,11 +59,14 @@ func (e *resourceEndpoint[T]) serveScale(c call) error {
 	return e.scales.respond(c, http.StatusOK, scale)
 }
 
-// describeScale is the subresource in discovery.
-func describeScale(plural string, namespaced bool) metav1.APIResource {
+// describeScale is the subresource in discovery and OpenAPI.
+func describeScale(of metav1.APIResource) described {
 	kind := autoscalingv1.SchemeGroupVersion
-	return metav1.APIResource{
-		Name: plural + "/" + scaleName, Namespaced: namespaced, Group: kind.Group, Version: kind.Version, Kind: "Scale",
-		Verbs: metav1.Verbs{"get", "patch", "update"},
+	return described{
+		APIResource: metav1.APIResource{
+			Name: of.Name + "/" + scaleName, Namespaced: of.Namespaced, Group: kind.Group, Version: kind.Version, Kind: "Scale",
+			Verbs: metav1.Verbs{"get", "patch", "update"},
+		},
+		body: &autoscalingv1.Scale{}, bodyKind: kind.WithKind("Scale"),
 	}
 }

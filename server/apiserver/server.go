@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -39,12 +40,18 @@ type Server struct {
 	parked parkedWatches
 }
 
+// described is a resource or a subresource as discovery and OpenAPI have it.
+type described struct {
+	metav1.APIResource
+	body     runtime.Object          // of a subresource with bodies of its own; else nil
+	bodyKind schema.GroupVersionKind // of body
+}
+
 // endpoint is one served resource, whatever its Go type.
 type endpoint interface {
-	describe() []metav1.APIResource
+	describe() []described
 	groupVersionResource() schema.GroupVersionResource
 	serve(call) error
-	budgets(collection.WriteOptions) *collection.Budgets
 	sample() any // an empty object
 	schema() *spec.Schema
 	health() Health
@@ -74,41 +81,41 @@ func NewServer(options ...watchcache.Option) (*Server, error) {
 // Serve adds an empty collection that is written through the server and through what it returns. It
 // panics when the server is nil, the description is incomplete or the resource is served already:
 // that is a mistake in the program.
-func Serve[T store.Object](s *Server, resource watchcache.Resource[T], options ...ServeOption) *collection.Collection[T] {
+func Serve[T store.Object](s *Server, resource Resource[T], options ...ServeOption) *collection.Collection[T] {
 	if s == nil {
 		panic("apiserver: Serve: the server is nil: make it with NewServer")
 	}
-	c, err := collection.New(resource, s.revision, s.options...)
+	c, err := collection.New(resource.Kind, resource.Rules, s.revision, s.options...)
 	if err != nil {
 		panic(err)
 	}
-	ServeCollection(s, c, options...)
+	ServeCollection(s, c, resource.View, options...)
 	return c
 }
 
 // ServeCollection adds a collection that has been made elsewhere, such as one whose storage is
 // etcd. Reads are answered by its cache. It panics as [Serve] does.
-func ServeCollection[T store.Object](s *Server, c *collection.Collection[T], options ...ServeOption) {
+func ServeCollection[T store.Object](s *Server, c *collection.Collection[T], view View[T], options ...ServeOption) {
 	switch {
 	case s == nil:
 		panic("apiserver: ServeCollection: the server is nil: make it with NewServer")
 	case c == nil:
 		panic("apiserver: ServeCollection: the collection is nil")
 	}
-	s.add(newEndpoint(c.Cache(), c, options))
+	s.add(newEndpoint(c.Cache(), c, view, options))
 }
 
 // ServeCache adds a collection that is read-only over HTTP, and that a reflector fills. While it is
 // empty, requests get a 429 and come again. Name the reflector with [FilledBy], so that health
 // checks tell how it does. It panics as [Serve] does.
-func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T], options ...ServeOption) {
+func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T], view View[T], options ...ServeOption) {
 	switch {
 	case s == nil:
 		panic("apiserver: ServeCache: the server is nil: make it with NewServer")
 	case cache == nil:
 		panic("apiserver: ServeCache: the cache is nil: make it with NewCache")
 	}
-	s.add(newEndpoint(cache, nil, options))
+	s.add(newEndpoint(cache, nil, view, options))
 }
 
 func (s *Server) add(e endpoint) {

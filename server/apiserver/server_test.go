@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
@@ -18,9 +19,9 @@ import (
 func TestServingTwiceIsAMistake(t *testing.T) {
 	s, err := apiserver.NewServer()
 	require.NoError(t, err)
-	apiserver.Serve(s, watchcache.Pods())
-	require.Panics(t, func() { apiserver.Serve(s, watchcache.Pods()) })
-	require.Panics(t, func() { apiserver.Serve(s, watchcache.Resource[*corev1.Pod]{}) })
+	apiserver.Serve(s, builtin.Pods())
+	require.Panics(t, func() { apiserver.Serve(s, builtin.Pods()) })
+	require.Panics(t, func() { apiserver.Serve(s, apiserver.Resource[*corev1.Pod]{}) })
 }
 
 // TestRemoveEndsWatches: a resource that is removed, or replaced, is served no more: its watches
@@ -37,12 +38,12 @@ func TestRemoveEndsWatches(t *testing.T) {
 	r.create(t, pod("old"))
 	replaced := follow()
 	require.Equal(t, "old", (<-replaced).Object.(*corev1.Pod).Name)
-	next, err := collection.New(watchcache.Pods(), watchcache.NewRevision())
+	next, err := collection.New(builtin.Pods().Kind, builtin.Pods().Rules, watchcache.NewRevision())
 	require.NoError(t, err)
 	_, err = next.Create(pod("new"))
 	require.NoError(t, err)
-	require.Panics(t, func() { apiserver.ServeCollection(r.Server, next) })
-	apiserver.ServeCollection(r.Server, next, apiserver.Replacing())
+	require.Panics(t, func() { apiserver.ServeCollection(r.Server, next, builtin.Pods().View) })
+	apiserver.ServeCollection(r.Server, next, builtin.Pods().View, apiserver.Replacing())
 	_, open := <-replaced
 	require.False(t, open)
 	removed := follow()
@@ -54,7 +55,7 @@ func TestRemoveEndsWatches(t *testing.T) {
 	require.False(t, open)
 	_, err = client.Pods("").List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
-	apiserver.ServeCollection(r.Server, next, apiserver.ParkIdleWatches())
+	apiserver.ServeCollection(r.Server, next, builtin.Pods().View, apiserver.ParkIdleWatches())
 	parked := follow()
 	<-parked
 	require.True(t, r.Remove(corev1.SchemeGroupVersion.WithResource("pods")))
@@ -69,9 +70,9 @@ func TestRemoveEndsWatches(t *testing.T) {
 func TestNewestVersionIsPreferred(t *testing.T) {
 	r := newRig(t)
 	for _, version := range []string{"v1beta1", "v2", "v1"} {
-		apiserver.Serve(r.Server, watchcache.Resource[*unstructured.Unstructured]{
+		apiserver.Serve(r.Server, apiserver.Resource[*unstructured.Unstructured]{Kind: watchcache.Kind[*unstructured.Unstructured]{
 			Group: "example.com", Version: version, Plural: "shirts", Kind: "Shirt",
-		})
+		}})
 	}
 	groups, err := r.client(t, wireJSON).Discovery().ServerGroups()
 	require.NoError(t, err)

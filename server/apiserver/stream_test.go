@@ -135,7 +135,9 @@ func (c *counted) DeepCopyObject() runtime.Object {
 // TestFramesAreShared by all watches of a format.
 func TestFramesAreShared(t *testing.T) {
 	r := newRig(t)
-	collection := apiserver.Serve(r.Server, watchcache.Core[*counted]("secrets", "Secret"))
+	collection := apiserver.Serve(r.Server, apiserver.Resource[*counted]{
+		Kind: watchcache.Kind[*counted]{Version: "v1", Plural: "secrets", Kind: "Secret"},
+	})
 	var watches []*rawWatch
 	for range 3 {
 		watches = append(watches, r.watchPath(t, "/api/v1/secrets?watch=1&resourceVersion=1", wireJSON))

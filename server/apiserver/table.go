@@ -8,29 +8,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
 // nameColumn shows the name; every table starts with it, unless it has a column of that name.
-func nameColumn[T store.Object]() watchcache.Column[T] {
-	return watchcache.Column[T]{
+func nameColumn[T store.Object]() Column[T] {
+	return Column[T]{
 		Name: "Name", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"],
 		Value: func(obj T) any { return obj.GetName() },
 	}
 }
 
-// tableColumns are all columns of a resource.
-func tableColumns[T store.Object](resource watchcache.Resource[T]) []watchcache.Column[T] {
+// tableColumns are all columns of a table; given are those of a [View].
+func tableColumns[T store.Object](given []Column[T]) []Column[T] {
 	name := nameColumn[T]()
-	named := func(c watchcache.Column[T]) bool { return c.Name == name.Name }
+	named := func(c Column[T]) bool { return c.Name == name.Name }
 	switch {
-	case len(resource.Columns) == 0:
-		return []watchcache.Column[T]{name, watchcache.AgeColumn[T]()}
-	case slices.ContainsFunc(resource.Columns, named):
-		return resource.Columns
+	case len(given) == 0:
+		return []Column[T]{name, AgeColumn[T]()}
+	case slices.ContainsFunc(given, named):
+		return given
 	}
-	return append([]watchcache.Column[T]{name}, resource.Columns...)
+	return append([]Column[T]{name}, given...)
 }
 
 func (c codec[T]) definitions(f format) []metav1.TableColumnDefinition {

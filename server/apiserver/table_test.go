@@ -16,15 +16,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestColumnsAreDescribed: what a resource says of its columns and of its name reaches clients.
 func TestColumnsAreDescribed(t *testing.T) {
 	r := newRig(t)
-	secrets := watchcache.Core[*corev1.Secret]("secrets", "Secret")
-	secrets.Singular = "mystery"
-	secrets.Columns = []watchcache.Column[*corev1.Secret]{
+	secrets := builtin.Of[*corev1.Secret]()
+	secrets.View.Singular = "mystery"
+	secrets.View.Columns = []apiserver.Column[*corev1.Secret]{
 		{Name: "Keys", Type: "integer", Format: "int64", Description: "how many", Wide: true, Value: func(s *corev1.Secret) any { return int64(len(s.Data)) }},
 		{Name: "Kind", Value: func(*corev1.Secret) any { return nil }},
 	}
@@ -56,7 +57,7 @@ func TestRowsSayHowOldTheirObjectsAreNow(t *testing.T) {
 		s, err := apiserver.NewServer()
 		require.NoError(t, err)
 		defer s.Close()
-		pods := apiserver.Serve(s, watchcache.Pods())
+		pods := apiserver.Serve(s, builtin.Pods())
 		began := time.Now()
 		_, err = pods.Create(pod("a"))
 		require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -174,7 +175,7 @@ func TestReadOnlyCache(t *testing.T) {
 	origin, mirror := newRig(t), newCache(t)
 	s, err := apiserver.NewServer()
 	require.NoError(t, err)
-	apiserver.ServeCache(s, mirror)
+	apiserver.ServeCache(s, mirror, builtin.Pods().View)
 	copied := &rig{Server: s, url: listen(t, s), web: http.DefaultClient}
 	answer := copied.get(t, "/api/v1/pods")
 	require.Equal(t, metav1.StatusReasonTooManyRequests, answer.status(t).Reason)
@@ -197,9 +198,9 @@ func TestReadOnlyCache(t *testing.T) {
 
 func TestDocumentsOverHTTP(t *testing.T) {
 	r := newRig(t)
-	apiserver.Serve(r.Server, watchcache.Resource[*unstructured.Unstructured]{
+	apiserver.Serve(r.Server, apiserver.Resource[*unstructured.Unstructured]{Kind: watchcache.Kind[*unstructured.Unstructured]{
 		Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget",
-	})
+	}})
 	const all = "/apis/example.com/v1/namespaces/ns/widgets"
 	answer := r.do(t, "POST", all, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"n":1}}`)
 	require.Equal(t, http.StatusCreated, answer.code, string(answer.body))

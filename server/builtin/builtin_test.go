@@ -46,14 +46,14 @@ func newClient(t *testing.T) kubernetes.Interface {
 func TestAllKinds(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range builtin.All() {
-		name := r.GroupVersionResource().String()
+		name := r.Kind.GroupVersionResource().String()
 		require.False(t, seen[name], name)
 		seen[name] = true
-		obj := r.Empty()
-		for _, c := range r.Columns {
+		obj := r.Kind.Empty()
+		for _, c := range r.View.Columns {
 			require.NotPanics(t, func() { c.Value(obj) }, "%s: %s", name, c.Name)
 		}
-		for _, f := range r.Fields {
+		for _, f := range r.Kind.Fields {
 			require.NotPanics(t, func() { f.Value(obj) }, "%s: %s", name, f.Label)
 		}
 	}
@@ -62,10 +62,10 @@ func TestAllKinds(t *testing.T) {
 
 func TestOf(t *testing.T) {
 	r := builtin.Of[*appsv1.Deployment]()
-	require.Equal(t, "deployments.apps", r.GroupResource().String())
-	require.Equal(t, []string{"deploy"}, r.ShortNames)
-	require.Equal(t, "0/0", r.Columns[0].Value(&appsv1.Deployment{}))
-	require.NotNil(t, builtin.Of[*corev1.Pod]().GracePeriod, "pods are those of watchcache")
+	require.Equal(t, "deployments.apps", r.Kind.GroupResource().String())
+	require.Equal(t, []string{"deploy"}, r.View.ShortNames)
+	require.Equal(t, "0/0", r.View.Columns[0].Value(&appsv1.Deployment{}))
+	require.NotNil(t, builtin.Of[*corev1.Pod]().Rules.GracePeriod, "pods have their own rules")
 	require.PanicsWithValue(t, "builtin: Of: *v1.Scale is not the Go type of a built-in kind", func() { builtin.Of[*autoscalingv1.Scale]() })
 }
 

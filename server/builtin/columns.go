@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/store"
 )
 
-type column = watchcache.Column[store.Object]
+type column = apiserver.Column[store.Object]
 
 // shown is a column; hidden one that only wide tables have.
 func shown[T store.Object](name string, value func(T) any) column {
@@ -42,7 +42,7 @@ func hidden[T store.Object](name string, value func(T) any) column {
 	return c
 }
 
-var age = watchcache.AgeColumn[store.Object]()
+var age = apiserver.AgeColumn[store.Object]()
 
 // columns are those that kubectl get shows, behind the name, as kube-apiserver 1.36 has them. Kinds
 // that are not here show their age.

@@ -1,16 +1,27 @@
 package builtin
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/store"
 )
 
 // rules are what the API server does with the writes of a kind, beside pods.
-var rules = map[string]watchcache.Rules[store.Object]{
+var rules = map[string]collection.Rules[store.Object]{
+	"ConfigMap": {Validate: func(obj, stored store.Object) field.ErrorList {
+		if stored == nil || !frozen(stored.(*corev1.ConfigMap).Immutable) {
+			return nil
+		}
+		is, was := obj.(*corev1.ConfigMap), stored.(*corev1.ConfigMap)
+		return slices.Concat(keeps("immutable", frozen(is.Immutable), true), keeps("data", is.Data, was.Data),
+			keeps("binaryData", is.BinaryData, was.BinaryData))
+	}},
 	"Namespace": {
 		Default: func(obj store.Object) {
 			n := obj.(*corev1.Namespace)
@@ -39,11 +50,26 @@ var rules = map[string]watchcache.Rules[store.Object]{
 			}
 			s.StringData = nil
 		},
-		Validate: func(obj, stored store.Object) field.ErrorList {
+		Validate: func(obj, stored store.Object) (errs field.ErrorList) {
 			if stored == nil {
 				return nil
 			}
-			return validation.ValidateImmutableField(obj.(*corev1.Secret).Type, stored.(*corev1.Secret).Type, field.NewPath("type"))
+			is, was := obj.(*corev1.Secret), stored.(*corev1.Secret)
+			if frozen(was.Immutable) {
+				errs = slices.Concat(keeps("immutable", frozen(is.Immutable), true), keeps("data", is.Data, was.Data))
+			}
+			return append(errs, validation.ValidateImmutableField(is.Type, was.Type, field.NewPath("type"))...)
 		},
 	},
+}
+
+// frozen reports whether a ConfigMap or a Secret may change in its metadata alone.
+func frozen(immutable *bool) bool { return immutable != nil && *immutable }
+
+// keeps refuses to change a field of an object that is frozen.
+func keeps(name string, is, was any) field.ErrorList {
+	if apiequality.Semantic.DeepEqual(is, was) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set")}
 }

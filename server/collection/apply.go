@@ -17,7 +17,7 @@ import (
 // Apply is a server-side apply (KEP-555) of a configuration in YAML or JSON, by the manager of
 // [Collection.As]. The object is created, or gets the fields that are applied and loses those that
 // its manager applied before and no longer does. Lists are merged by the schema of the kind (see
-// [watchcache.Rules]). Force takes fields over that other managers own. Errors: Conflict with
+// [Rules.Types]). Force takes fields over that other managers own. Errors: Conflict with
 // another manager, or with a resource version or UID in the configuration; a 500 without a reason
 // for a field that the schema does not have; those of [Collection.Create] and [Collection.Update].
 func (c *Collection[T]) Apply(namespace, name string, configuration []byte, force bool) (obj T, created bool, err error) {
@@ -35,7 +35,7 @@ func (c *Collection[T]) apply(namespace, name string, configuration []byte, forc
 	if err != nil {
 		return obj, false, err
 	}
-	if isScale := c.resource().Kind == scaleKind; applied.GetName() == "" && c.client && !isScale {
+	if applied.GetName() == "" && c.client && c.part == "" {
 		return obj, false, apierror.BadRequest("the applied configuration has no name")
 	}
 	applied.SetName(name)
@@ -53,7 +53,7 @@ func (c *Collection[T]) apply(namespace, name string, configuration []byte, forc
 			return obj, false, c.conflict(name, fmt.Errorf("the configuration is for the object of UID %s, and there is none",
 				applied.GetUID()))
 		case created:
-			stored, err = c.resource().Empty(), nil
+			stored, err = c.Kind().Empty(), nil
 		}
 		if err != nil {
 			return obj, false, err
@@ -63,7 +63,7 @@ func (c *Collection[T]) apply(namespace, name string, configuration []byte, forc
 			err = c.objectToTwice(objections)
 		}
 		if err == nil {
-			err = c.resource().Place(namespace, next)
+			err = c.Kind().Place(namespace, next)
 		}
 		if err != nil {
 			return obj, false, err

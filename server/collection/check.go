@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,26 +19,31 @@ import (
 
 var metaPath = field.NewPath("metadata")
 
-// checkNew returns what is wrong with an object that is to be created.
+// validName refuses the names that the kind does not allow.
+func (c *Collection[T]) validName() validation.ValidateNameFunc {
+	if c.rules.ValidName != nil {
+		return c.rules.ValidName
+	}
+	return validation.NameIsDNSSubdomain
+}
+
+// checkNew returns the faults of an object that is to be created.
 func (c *Collection[T]) checkNew(obj T) field.ErrorList {
-	errs := validation.ValidateObjectMetaAccessor(obj, !c.resource().ClusterScoped, c.traits.validName, metaPath)
+	errs := validation.ValidateObjectMetaAccessor(obj, !c.Kind().ClusterScoped, c.validName(), metaPath)
 	errs = append(errs, c.checkFinalizers(obj)...)
 	var none T
-	if validate := c.rules().Validate; validate != nil {
+	if validate := c.clientRules().Validate; validate != nil {
 		errs = append(errs, validate(obj, none)...)
 	}
 	return errs
 }
 
-// checkNext returns what is wrong with the next state of an object.
+// checkNext returns the faults of the next state of an object.
 func (c *Collection[T]) checkNext(next, stored T) field.ErrorList {
-	errs := validation.ValidateObjectMetaAccessor(next, !c.resource().ClusterScoped, pathSegment, metaPath)
+	errs := validation.ValidateObjectMetaAccessor(next, !c.Kind().ClusterScoped, path.ValidatePathSegmentName, metaPath)
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(next, stored, metaPath)...)
 	errs = append(errs, c.checkFinalizers(next)...)
-	if c.client {
-		errs = append(errs, checkImmutable(next, stored)...)
-	}
-	if validate := c.rules().Validate; validate != nil {
+	if validate := c.clientRules().Validate; validate != nil {
 		errs = append(errs, validate(next, stored)...)
 	}
 	return errs
@@ -45,7 +51,7 @@ func (c *Collection[T]) checkNext(next, stored T) field.ErrorList {
 
 // checkFinalizers: those of a built-in kind have a domain, unless they are the server's own.
 func (c *Collection[T]) checkFinalizers(obj T) (errs field.ErrorList) {
-	if c.traits.freeFinalizers {
+	if !c.rules.BuiltIn || c.rules.PlainFinalizers {
 		return nil
 	}
 	for i, finalizer := range obj.GetFinalizers() {
@@ -59,7 +65,7 @@ func (c *Collection[T]) checkFinalizers(obj T) (errs field.ErrorList) {
 
 // warnOfFinalizers warns of new finalizers of a custom resource that other writers may have, too.
 func (c *Collection[T]) warnOfFinalizers(obj, stored metav1.Object) {
-	if !c.traits.custom || !c.client {
+	if c.rules.BuiltIn || !c.client {
 		return
 	}
 	added := sets.New(obj.GetFinalizers()...)
@@ -93,7 +99,7 @@ func (c *Collection[T]) invalid(obj T, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(c.resource().GroupVersionKind().GroupKind(), obj.GetName(), distinct(errs))
+	return apierrors.NewInvalid(c.Kind().GroupVersionKind().GroupKind(), obj.GetName(), distinct(errs))
 }
 
 // distinct leaves one of the errors that say the same: metadata is checked by more than one rule.

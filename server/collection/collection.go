@@ -21,10 +21,11 @@ import (
 // Errors are API status errors. All methods are safe for concurrent use.
 type Collection[T store.Object] struct {
 	cache     *watchcache.Cache[T]
+	rules     Rules[T]
+	part      string // the subresource whose objects these are; empty for whole objects
 	storage   Storage[T]
 	revision  *watchcache.Revision // nil if the storage counts
 	ownership *ownership[T]
-	traits    traits
 	options   WriteOptions
 	client    bool // writes are a client's, which is held to all rules
 }
@@ -54,7 +55,7 @@ func (c *Collection[T]) As(manager string) *Collection[T] {
 // With is the same collection for the writes of a client, which is held to all rules of the API
 // server. Without it, the collection is its owner's, such as a test that prepares a state: the
 // owner is held to the rules of metadata and versions, and stores an object as it is, without the
-// [watchcache.Rules] of its kind.
+// [Rules] of its kind that are functions.
 func (c *Collection[T]) With(o WriteOptions) *Collection[T] {
 	as := *c
 	as.client = true
@@ -69,14 +70,16 @@ func (c *Collection[T]) With(o WriteOptions) *Collection[T] {
 	return &as
 }
 
-// New makes an empty collection, whose versions revision counts. It fails on an incomplete resource
-// and on options out of range.
-func New[T store.Object](resource watchcache.Resource[T], revision *watchcache.Revision, options ...watchcache.Option) (*Collection[T], error) {
-	cache, err := watchcache.NewCache(resource, append(slices.Clone(options), watchcache.WithRevision(revision))...)
+// New makes an empty collection, whose versions revision counts. It fails on an incomplete kind and
+// on options out of range.
+func New[T store.Object](
+	kind watchcache.Kind[T], rules Rules[T], revision *watchcache.Revision, options ...watchcache.Option,
+) (*Collection[T], error) {
+	cache, err := watchcache.NewCache(kind, append(slices.Clone(options), watchcache.WithRevision(revision))...)
 	if err != nil {
 		return nil, err
 	}
-	c, err := On(cache, memory[T]{cache, revision})
+	c, err := On(cache, rules, memory[T]{cache, revision})
 	if err != nil {
 		return nil, err
 	}
@@ -86,17 +89,31 @@ func New[T store.Object](resource watchcache.Resource[T], revision *watchcache.R
 
 // On is a collection whose objects are in a storage. Its readers have cache, which a reflector
 // keeps equal to the storage, and which asks the storage whether it is fresh
-// ([watchcache.WithUpstream]). It fails on a resource for which no owners of fields can be kept.
-func On[T store.Object](cache *watchcache.Cache[T], storage Storage[T]) (*Collection[T], error) {
-	t := traitsOf(cache.Resource())
-	owners, err := newOwnership(cache.Resource(), t, "")
+// ([watchcache.WithUpstream]). It fails on a kind for which no owners of fields can be kept.
+func On[T store.Object](cache *watchcache.Cache[T], rules Rules[T], storage Storage[T]) (*Collection[T], error) {
+	return newCollection(cache, rules, storage, "")
+}
+
+// newCollection is [On], of whole objects or of a subresource.
+func newCollection[T store.Object](cache *watchcache.Cache[T], rules Rules[T], storage Storage[T], part string) (*Collection[T], error) {
+	owners, err := newOwnership(cache.Kind(), rules, part)
 	if err != nil {
 		return nil, err
 	}
 	return &Collection[T]{
-		cache: cache, storage: storage, ownership: owners, traits: t, options: WriteOptions{Manager: unknownManager},
+		cache: cache, rules: rules, part: part, storage: storage, ownership: owners,
+		options: WriteOptions{Manager: unknownManager},
 	}, nil
 }
+
+// Kind describes the objects.
+func (c *Collection[T]) Kind() watchcache.Kind[T] { return c.cache.Kind() }
+
+// Rules are the rules that the collection was made with.
+func (c *Collection[T]) Rules() Rules[T] { return c.rules }
+
+// HasStatus reports whether objects have a status that is written apart.
+func (c *Collection[T]) HasStatus() bool { return c.rules.hasStatus(c.Kind()) }
 
 // WaitFresh returns once readers of the cache see every write that has returned: see
 // [watchcache.Cache.WaitFresh]. It returns at once, unless the collection is [On] a storage.
@@ -140,14 +157,12 @@ func (c *Collection[T]) SendBookmarks() { c.cache.SendBookmarks() }
 
 // Get returns an object, or NotFound. The namespace of cluster-scoped objects is not looked at.
 func (c *Collection[T]) Get(namespace, name string) (T, error) {
-	obj, found, err := c.storage.Read(c.resource().Key(namespace, name))
+	obj, found, err := c.storage.Read(c.Kind().Key(namespace, name))
 	if err == nil && !found {
 		err = c.notFound(name)
 	}
 	return obj, err
 }
-
-func (c *Collection[T]) resource() watchcache.Resource[T] { return c.cache.Resource() }
 
 func (c *Collection[T]) there(found bool, name string) error {
 	if found {
@@ -157,24 +172,24 @@ func (c *Collection[T]) there(found bool, name string) error {
 }
 
 func (c *Collection[T]) notFound(name string) error {
-	return apierrors.NewNotFound(c.resource().GroupResource(), name)
+	return apierrors.NewNotFound(c.Kind().GroupResource(), name)
 }
 
 func (c *Collection[T]) conflict(name string, cause error) error {
-	return apierrors.NewConflict(c.resource().GroupResource(), name, cause)
+	return apierrors.NewConflict(c.Kind().GroupResource(), name, cause)
 }
 
-// rules are those of the kind, for a client.
-func (c *Collection[T]) rules() (r watchcache.Rules[T]) {
+// clientRules are the rules for a client's writes; the owner is not held to their functions.
+func (c *Collection[T]) clientRules() (r Rules[T]) {
 	if c.client {
-		return c.resource().Rules
+		return c.rules
 	}
 	return r
 }
 
 // fill fills in what a client has left out.
 func (c *Collection[T]) fill(obj T) {
-	if fill := c.rules().Default; fill != nil {
+	if fill := c.clientRules().Default; fill != nil {
 		fill(obj)
 	}
 }

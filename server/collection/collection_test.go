@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/internal/cachetest"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -29,14 +31,14 @@ var (
 // newPods is a collection of pods that no server serves.
 func newPods(t testing.TB, options ...watchcache.Option) *collection.Collection[*corev1.Pod] {
 	t.Helper()
-	return newCollection(t, watchcache.Pods(), watchcache.NewRevision(), options...)
+	return newCollection(t, builtin.Pods(), watchcache.NewRevision(), options...)
 }
 
 func newCollection[T store.Object](
-	t testing.TB, resource watchcache.Resource[T], revision *watchcache.Revision, options ...watchcache.Option,
+	t testing.TB, resource apiserver.Resource[T], revision *watchcache.Revision, options ...watchcache.Option,
 ) *collection.Collection[T] {
 	t.Helper()
-	c, err := collection.New(resource, revision, options...)
+	c, err := collection.New(resource.Kind, resource.Rules, revision, options...)
 	require.NoError(t, err)
 	return c
 }
@@ -198,7 +200,7 @@ func TestRemoveTakesEverythingAway(t *testing.T) {
 }
 
 func TestFinalizersHoldAnObject(t *testing.T) {
-	configMaps := newCollection(t, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"), watchcache.NewRevision())
+	configMaps := newCollection(t, builtin.Of[*corev1.ConfigMap](), watchcache.NewRevision())
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Finalizers: []string{"x/y"}}}
 	created, err := configMaps.Create(held)
 	require.NoError(t, err)
@@ -242,10 +244,8 @@ func TestDeletePreconditions(t *testing.T) {
 
 func TestVersionsAreCountedOverAllCollections(t *testing.T) {
 	revision := watchcache.NewRevision()
-	pods := newCollection(t, watchcache.Pods(), revision)
-	nodes := watchcache.Core[*corev1.Node]("nodes", "Node")
-	nodes.ClusterScoped = true
-	all := newCollection(t, nodes, revision)
+	pods := newCollection(t, builtin.Pods(), revision)
+	all := newCollection(t, builtin.Of[*corev1.Node](), revision)
 	require.Equal(t, "2", create(t, pods, pod("a")).ResourceVersion)
 	node, err := all.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	require.NoError(t, err)
@@ -259,9 +259,9 @@ func TestVersionsAreCountedOverAllCollections(t *testing.T) {
 }
 
 func TestDocumentsAreObjectsToo(t *testing.T) {
-	widgets := newCollection(t, watchcache.Resource[*unstructured.Unstructured]{
+	widgets := newCollection(t, apiserver.Resource[*unstructured.Unstructured]{Kind: watchcache.Kind[*unstructured.Unstructured]{
 		Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget",
-	}, watchcache.NewRevision())
+	}}, watchcache.NewRevision())
 	given := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": "ns", "name": "a"},
 		"spec":     map[string]any{"size": int64(1)},

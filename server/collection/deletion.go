@@ -13,7 +13,7 @@ import (
 )
 
 // Delete asks for the end of an object, as a client does. An object with finalizers, or with a
-// grace period (see [watchcache.Resource.GracePeriod]), stays, marked with a deletion time, until
+// grace period (see [Rules.GracePeriod]), stays, marked with a deletion time, until
 // the finalizers are dropped and a delete with period zero comes; others go at once. It returns the
 // object as it is now, or was last. Propagation policies leave the object with the finalizer that a
 // garbage collector waits for; none runs here. DryRun of the options does not count: see
@@ -47,7 +47,7 @@ type verdict struct{ changed, stays bool }
 
 // mark notes on the object that it is to go, where there is something to note.
 func (c *Collection[T]) mark(namespace, name string, options metav1.DeleteOptions) (result T, v verdict, err error) {
-	result, err = c.storage.Write(c.resource().Key(namespace, name), func(stored T, found bool) (d Decision[T], err error) {
+	result, err = c.storage.Write(c.Kind().Key(namespace, name), func(stored T, found bool) (d Decision[T], err error) {
 		err = c.there(found, name)
 		if err == nil && options.Preconditions != nil {
 			err = c.checkPreconditions(stored, *options.Preconditions)
@@ -56,7 +56,7 @@ func (c *Collection[T]) mark(namespace, name string, options metav1.DeleteOption
 			return d, err
 		}
 		next := object.Copy(stored)
-		note := c.rules().Delete
+		note := c.clientRules().Delete
 		noted := note != nil && stored.GetDeletionTimestamp() == nil
 		if noted {
 			note(next)
@@ -101,7 +101,7 @@ func markDeleted(obj metav1.Object, end metav1.Time, period int64) {
 // startGrace starts the grace period of an object whose kind has one, or shortens the period that
 // runs. It reports whether a period runs then.
 func (c *Collection[T]) startGrace(obj T, requested *int64) (pending, changed bool) {
-	if c.resource().GracePeriod == nil {
+	if c.rules.GracePeriod == nil {
 		return false, false
 	}
 	if requested != nil && *requested < 0 {
@@ -158,7 +158,7 @@ func collected(finalizers []string, options metav1.DeleteOptions) (kept []string
 }
 
 func (c *Collection[T]) gracePeriod(obj T, requested *int64) int64 {
-	period := c.resource().GracePeriod(obj)
+	period := c.rules.GracePeriod(obj)
 	if period <= 0 || requested == nil {
 		return max(period, 0)
 	}
@@ -166,7 +166,7 @@ func (c *Collection[T]) gracePeriod(obj T, requested *int64) int64 {
 }
 
 func (c *Collection[T]) remove(namespace, name string, preconditions metav1.Preconditions) (result T, err error) {
-	return c.storage.Write(c.resource().Key(namespace, name), func(stored T, found bool) (d Decision[T], err error) {
+	return c.storage.Write(c.Kind().Key(namespace, name), func(stored T, found bool) (d Decision[T], err error) {
 		err = c.there(found, name)
 		if err == nil {
 			err = c.checkPreconditions(stored, preconditions)

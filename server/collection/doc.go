@@ -1,8 +1,9 @@
 // Package collection is a collection that is written under the API server's rules.
 //
-//	pods, err := collection.New(watchcache.Pods(), watchcache.NewRevision())
+//	pods := builtin.Pods()
+//	c, err := collection.New(pods.Kind, pods.Rules, watchcache.NewRevision())
 //	if err != nil { … }
-//	pod, err := pods.Create(&corev1.Pod{ … })
+//	pod, err := c.Create(&corev1.Pod{ … })
 //
 // apiserver.Serve makes one that Kubernetes clients can reach. [New] keeps objects in memory; [On]
 // keeps them in a [Storage], of which package etcd has one.
@@ -21,8 +22,8 @@
 //
 // The holder of a Collection is its owner, such as a test that prepares a state: it stores an
 // object as it is. [Collection.With] is for the writes of a client, which is also held to the
-// [watchcache.Rules] of the kind: those of [watchcache.Pods] fill in defaults, refuse invalid pods
-// and know which fields may change.
+// functions of the kind's [Rules]: those of pods fill in defaults, refuse invalid pods and know
+// which fields may change. The zero Rules are those of a custom resource without a schema.
 //
 // # How it differs from the API server
 //

@@ -8,13 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // A watcher follows what is written after the call.
 func ExampleCollection_Watch() {
-	pods, err := collection.New(watchcache.Pods(), watchcache.NewRevision())
+	pods, err := collection.New(builtin.Pods().Kind, builtin.Pods().Rules, watchcache.NewRevision())
 	if err != nil {
 		panic(err)
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/internal/cachetest"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
@@ -92,8 +93,8 @@ func TestNobodyKnowsWhatARelistSkipped(t *testing.T) {
 func TestConcurrentWritesAreOneHistory(t *testing.T) {
 	const writers, writes = 4, 100
 	revision := watchcache.NewRevision()
-	pods := newCollection(t, watchcache.Pods(), revision)
-	configMaps := newCollection(t, watchcache.Core[*corev1.ConfigMap]("configmaps", "ConfigMap"), revision)
+	pods := newCollection(t, builtin.Pods(), revision)
+	configMaps := newCollection(t, builtin.Of[*corev1.ConfigMap](), revision)
 	var running sync.WaitGroup
 	var follows []*cachetest.Follow
 	for range 4 {

@@ -37,30 +37,32 @@ type ownership[T store.Object] struct {
 const unknownManager = "unknown"
 
 // newOwnership keeps the owners of objects, or of a part of other objects, which subresource names.
-func newOwnership[T store.Object](r watchcache.Resource[T], t traits, subresource string) (*ownership[T], error) {
-	o := &ownership[T]{kind: r.GroupVersionKind(), types: r.Rules.Types}
+func newOwnership[T store.Object](kind watchcache.Kind[T], rules Rules[T], subresource string) (*ownership[T], error) {
+	o := &ownership[T]{kind: kind.GroupVersionKind(), types: rules.Types}
 	newManager := managedfields.NewDefaultCRDFieldManager
-	if types, builtIn := fieldtypes.For(o.kind); o.types == nil && builtIn {
-		o.types, newManager = types, managedfields.NewDefaultFieldManager
+	if o.types == nil && rules.BuiltIn {
+		if types, known := fieldtypes.For(o.kind); known {
+			o.types, newManager = types, managedfields.NewDefaultFieldManager
+		}
 	}
 	if o.types == nil {
 		o.types = managedfields.NewDeducedTypeConverter()
 	}
-	objects := oneVersion[T]{r, o.kind}
+	objects := oneVersion[T]{kind}
 	manager := func(subresource string, resets ...fieldpath.Path) (*managedfields.FieldManager, error) {
 		reset := map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(o.kind.GroupVersion().String()): fieldpath.NewSet(resets...)}
 		return newManager(o.types, objects, objects, objects, o.kind, o.kind.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))
 	}
 	var err, statusErr error
-	if r.HasStatus() {
+	if rules.hasStatus(kind) {
 		o.whole, err = manager(subresource, statusPath)
 	} else {
 		o.whole, err = manager(subresource)
 	}
-	if t.custom {
-		o.status, statusErr = manager(object.Status.Name(), specPath, fieldpath.MakePathOrDie("metadata"))
-	} else {
+	if rules.BuiltIn {
 		o.status, statusErr = manager(object.Status.Name(), specPath)
+	} else {
+		o.status, statusErr = manager(object.Status.Name(), specPath, fieldpath.MakePathOrDie("metadata"))
 	}
 	return o, errors.Join(err, statusErr)
 }

@@ -45,7 +45,7 @@ func (c *Collection[T]) Patch(namespace, name string, kind types.PatchType, body
 		}
 		obj, err := c.patched(stored, kind, body)
 		if err == nil {
-			err = c.resource().Place(namespace, obj)
+			err = c.Kind().Place(namespace, obj)
 		}
 		if err == nil && obj.GetName() != name {
 			err = apierror.OtherName(obj.GetName(), name)
@@ -68,7 +68,7 @@ func (c *Collection[T]) Patch(namespace, name string, kind types.PatchType, body
 
 // patched is a stored object with a patch made on it.
 func (c *Collection[T]) patched(stored T, kind types.PatchType, body []byte) (T, error) {
-	obj := c.resource().Empty()
+	obj := c.Kind().Empty()
 	before, err := json.Marshal(c.ownership.named(stored))
 	if err != nil {
 		return obj, err
@@ -85,7 +85,7 @@ func (c *Collection[T]) patched(stored T, kind types.PatchType, body []byte) (T,
 		return obj, err
 	}
 	objections = append(objections, more...)
-	if prune := c.resource().Rules.Prune; prune != nil {
+	if prune := c.rules.Prune; prune != nil {
 		dropped, err := prune(obj)
 		if err != nil {
 			return obj, unfit(err.Error())
@@ -97,7 +97,7 @@ func (c *Collection[T]) patched(stored T, kind types.PatchType, body []byte) (T,
 
 // checkKind: no patch changes the kind. A strategic merge patch of a Go type is not asked.
 func (c *Collection[T]) checkKind(obj T, by types.PatchType) error {
-	is, must := obj.GetObjectKind().GroupVersionKind(), c.resource().GroupVersionKind()
+	is, must := obj.GetObjectKind().GroupVersionKind(), c.Kind().GroupVersionKind()
 	_, isDocument := any(obj).(runtime.Unstructured)
 	switch {
 	case is == must || by == types.StrategicMergePatchType:

@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
 )
 
 func TestPodColumns(t *testing.T) {
@@ -37,7 +38,7 @@ func TestPodColumns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cells := map[string]any{}
-			for _, column := range watchcache.Pods().Columns {
+			for _, column := range builtin.Pods().View.Columns {
 				cells[column.Name] = column.Value(row.pod)
 			}
 			require.Equal(t, map[string]any{
@@ -49,11 +50,11 @@ func TestPodColumns(t *testing.T) {
 	}
 	aged := pod("a")
 	aged.CreationTimestamp = metav1.NewTime(time.Now().Add(-3 * time.Hour))
-	require.Equal(t, "3h", watchcache.AgeColumn[*corev1.Pod]().Value(aged))
+	require.Equal(t, "3h", apiserver.AgeColumn[*corev1.Pod]().Value(aged))
 }
 
 func TestPodGracePeriod(t *testing.T) {
-	grace := watchcache.Pods().GracePeriod
+	grace := builtin.Pods().Rules.GracePeriod
 	require.EqualValues(t, 0, grace(pod("a")))
 	require.EqualValues(t, 30, grace(pod("a", onNode("n1"))))
 	require.EqualValues(t, 5, grace(pod("a", onNode("n1"), func(p *corev1.Pod) {

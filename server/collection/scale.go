@@ -20,38 +20,27 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// scaleKind is the kind of the objects behind the subresource scale, whose name is in the path.
-const scaleKind = "Scale"
-
-// Scales are the scale subresources of a collection whose [watchcache.Resource] has a Scale: to
-// update or patch one writes the wanted number of replicas of the object of its name. They cannot
-// be created, deleted or listed, and have no cache to read. Errors are those of the collection.
+// Scales are the scale subresources of a collection whose [Rules] have a Scale: to update or patch
+// one writes the wanted number of replicas of the object of its name. They cannot be created,
+// deleted or listed, and have no cache to read. Errors are those of the collection.
 func (c *Collection[T]) Scales() (*Collection[*autoscalingv1.Scale], error) {
-	r := watchcache.Resource[*autoscalingv1.Scale]{
-		Group: autoscalingv1.GroupName, Version: "v1", Plural: c.resource().Plural, Kind: scaleKind,
-		ClusterScoped: c.resource().ClusterScoped, Rules: watchcache.Rules[*autoscalingv1.Scale]{Types: c.resource().Rules.Types},
-		Columns: []watchcache.Column[*autoscalingv1.Scale]{
-			{Name: "Desired", Type: "integer", Value: func(s *autoscalingv1.Scale) any { return s.Spec.Replicas }},
-			{Name: "Available", Type: "integer", Value: func(s *autoscalingv1.Scale) any { return s.Status.Replicas }},
-			watchcache.AgeColumn[*autoscalingv1.Scale](),
-		},
+	kind := watchcache.Kind[*autoscalingv1.Scale]{
+		Group: autoscalingv1.GroupName, Version: "v1", Plural: c.Kind().Plural, Kind: "Scale", ClusterScoped: c.Kind().ClusterScoped,
 	}
-	if !c.traits.custom { // whose own rules say so
-		r.Rules.Validate = checkScale
+	rules := Rules[*autoscalingv1.Scale]{
+		BuiltIn: true, UnconditionalUpdate: true, Generation: CountSpec, Types: c.rules.Types,
 	}
-	if r.Rules.Types == nil { // client-go's do not have the kind
-		r.Rules.Types = managedfields.NewDeducedTypeConverter()
+	if c.rules.BuiltIn { // else the object's own rules refuse a bad number
+		rules.Validate = checkScale
 	}
-	none, err := watchcache.NewCache(r)
+	if rules.Types == nil { // client-go's do not have the kind
+		rules.Types = managedfields.NewDeducedTypeConverter()
+	}
+	none, err := watchcache.NewCache(kind)
 	if err != nil {
 		return nil, err
 	}
-	made, err := On(none, scales[T]{c})
-	if err != nil {
-		return nil, err
-	}
-	made.ownership, err = newOwnership(r, made.traits, "scale")
-	return made, err
+	return newCollection(none, rules, Storage[*autoscalingv1.Scale](scales[T]{c}), "scale")
 }
 
 func checkScale(scale, _ *autoscalingv1.Scale) (errs field.ErrorList) {
@@ -109,7 +98,7 @@ func (s scales[T]) Write(key string, decide func(*autoscalingv1.Scale, bool) (De
 			return d, apierror.BadRequest("the spec replicas field %q cannot be empty", s.of.wanted())
 		}
 		next := object.Copy(stored)
-		if err := setNumber(next, int64(decided.Object.Spec.Replicas), s.of.resource().Scale.SpecReplicas); err != nil {
+		if err := setNumber(next, int64(decided.Object.Spec.Replicas), s.of.rules.Scale.SpecReplicas); err != nil {
 			return d, err
 		}
 		entries, err := owners.ToParent(decided.Object.ManagedFields)
@@ -134,9 +123,9 @@ func (s scales[T]) owned(obj T) (*autoscalingv1.Scale, *managedfields.ScaleHandl
 	if !wanted {
 		scale.Spec.Replicas = noReplicas
 	}
-	version := s.of.resource().GroupVersionKind().GroupVersion()
+	version := s.of.Kind().GroupVersionKind().GroupVersion()
 	owners := managedfields.NewScaleHandler(obj.GetManagedFields(), version,
-		managedfields.ResourcePathMappings{version.String(): fieldPath(s.of.resource().Scale.SpecReplicas)})
+		managedfields.ResourcePathMappings{version.String(): fieldPath(s.of.rules.Scale.SpecReplicas)})
 	scale.ManagedFields, err = owners.ToSubresource()
 	return scale, owners, err
 }
@@ -146,7 +135,7 @@ const noReplicas = -1 << 31
 
 // wanted names the field of the wanted number.
 func (c *Collection[T]) wanted() string {
-	return "." + strings.Join(c.resource().Scale.SpecReplicas, ".")
+	return "." + strings.Join(c.rules.Scale.SpecReplicas, ".")
 }
 
 // scaleOf also reports whether the object has a wanted number of replicas.
@@ -155,7 +144,7 @@ func (c *Collection[T]) scaleOf(obj T) (scale *autoscalingv1.Scale, wanted bool,
 	if err != nil {
 		return nil, false, err
 	}
-	paths := c.resource().Scale
+	paths := c.rules.Scale
 	spec, wanted, err := unstructured.NestedInt64(content, paths.SpecReplicas...)
 	if err != nil {
 		return nil, false, err

@@ -12,15 +12,12 @@ import (
 )
 
 // oneVersion tells the library that there is nothing to convert.
-type oneVersion[T store.Object] struct {
-	resource watchcache.Resource[T]
-	kind     schema.GroupVersionKind
-}
+type oneVersion[T store.Object] struct{ kind watchcache.Kind[T] }
 
 // New implements runtime.ObjectCreater.
 func (v oneVersion[T]) New(schema.GroupVersionKind) (runtime.Object, error) {
-	obj := v.resource.Empty()
-	obj.GetObjectKind().SetGroupVersionKind(v.kind)
+	obj := v.kind.Empty()
+	obj.GetObjectKind().SetGroupVersionKind(v.kind.GroupVersionKind())
 	return obj, nil
 }
 
@@ -30,7 +27,7 @@ func (v oneVersion[T]) Default(runtime.Object) {}
 // ConvertToVersion implements runtime.ObjectConvertor: it turns the documents that the library
 // makes into a T.
 func (v oneVersion[T]) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
-	obj := v.resource.Empty()
+	obj := v.kind.Empty()
 	document, ok := in.(*unstructured.Unstructured)
 	if _, documents := any(obj).(*unstructured.Unstructured); documents || !ok {
 		return in, nil

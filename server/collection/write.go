@@ -29,15 +29,15 @@ func (c *Collection[T]) Create(obj T) (created T, err error) {
 	c.fill(next)
 	c.dropTwinOwners(next)
 	if c.client {
-		next = c.ownership.created(next, c.options.Manager, c.resource().Empty())
+		next = c.ownership.created(next, c.options.Manager, c.Kind().Empty())
 		c.dropStatus(next)
 	}
 	return c.create(next)
 }
 
-// dropStatus: a client's new object has none, unless it is a Node, which its kubelet creates.
+// dropStatus drops the status of a client's new object, unless the kind keeps it.
 func (c *Collection[T]) dropStatus(obj T) {
-	if c.resource().HasStatus() && c.resource().Kind != "Node" {
+	if c.HasStatus() && !c.rules.CreateStatus {
 		object.Status.Clear(obj)
 	}
 }
@@ -60,7 +60,7 @@ func (c *Collection[T]) create(next T) (created T, err error) {
 
 // insert stores a new object under its name.
 func (c *Collection[T]) insert(next T) (created T, err error) {
-	c.resource().SetKind(next)
+	c.Kind().SetKind(next)
 	switch version, err := parseVersion(next.GetResourceVersion()); {
 	case err == nil && version != 0 && !c.options.DryRun: // the storage refuses it
 		return created, apierror.Unclassified("resourceVersion should not be set on objects to be created")
@@ -75,13 +75,13 @@ func (c *Collection[T]) insert(next T) (created T, err error) {
 	if c.countsFrom(next) {
 		next.SetGeneration(1)
 	}
-	if admit := c.rules().Create; admit != nil {
+	if admit := c.clientRules().Create; admit != nil {
 		if err := admit(next); err != nil {
 			return created, err
 		}
 	}
 	var none T
-	if complete := c.rules().Complete; complete != nil {
+	if complete := c.clientRules().Complete; complete != nil {
 		complete(next, none)
 	}
 	if err := c.invalid(next, c.checkNew(next)); err != nil {
@@ -90,7 +90,7 @@ func (c *Collection[T]) insert(next T) (created T, err error) {
 	c.warnOfFinalizers(next, nil)
 	return c.storage.Write(store.KeyOf(next), func(_ T, found bool) (Decision[T], error) {
 		if found {
-			return Decision[T]{}, apierrors.NewAlreadyExists(c.resource().GroupResource(), next.GetName())
+			return Decision[T]{}, apierrors.NewAlreadyExists(c.Kind().GroupResource(), next.GetName())
 		}
 		return Decision[T]{Put, next}, nil
 	})
@@ -108,11 +108,8 @@ const (
 
 // countsFrom reports whether a new object gets a generation.
 func (c *Collection[T]) countsFrom(obj T) bool {
-	if c.traits.custom {
-		return true
-	}
 	_, hasSpec := object.Spec.Of(obj)
-	return hasSpec && c.traits.generation
+	return c.rules.Generation == CountAll || c.rules.Generation == CountSpec && hasSpec
 }
 
 // Update replaces an object but for its status, which stays (see [Collection.UpdateStatus]), as do
@@ -133,7 +130,7 @@ func (c *Collection[T]) whole(stored, next T) T {
 
 // keepStatus gives next the stored status, if that is written apart.
 func (c *Collection[T]) keepStatus(stored, next T) {
-	if !c.resource().Rules.PlainStatus {
+	if !c.rules.PlainStatus {
 		object.Status.Move(next, stored)
 	}
 }
@@ -153,7 +150,7 @@ func (c *Collection[T]) statusOnly(stored, next T) T {
 func (c *Collection[T]) withStatus(stored, next T) T {
 	whole := object.Copy(stored)
 	object.Status.Move(whole, next)
-	if !c.traits.custom {
+	if c.rules.BuiltIn {
 		whole.SetLabels(next.GetLabels())
 		whole.SetAnnotations(next.GetAnnotations())
 		whole.SetFinalizers(next.GetFinalizers())
@@ -176,12 +173,12 @@ const (
 func (c *Collection[T]) replace(obj T, by way, merge func(stored, next T) T) (result T, err error) {
 	var response T
 	var removed bool
-	result, err = c.storage.Write(c.resource().Key(obj.GetNamespace(), obj.GetName()), func(stored T, found bool) (d Decision[T], err error) {
+	result, err = c.storage.Write(c.Kind().Key(obj.GetNamespace(), obj.GetName()), func(stored T, found bool) (d Decision[T], err error) {
 		if err := c.there(found, obj.GetName()); err != nil {
 			return d, err
 		}
 		next := object.Copy(obj)
-		c.resource().SetKind(next)
+		c.Kind().SetKind(next)
 		c.fill(next)
 		c.dropTwinOwners(next)
 		if err := c.checkVersion(stored, next, by); err != nil {
@@ -201,9 +198,9 @@ func (c *Collection[T]) replace(obj T, by way, merge func(stored, next T) T) (re
 
 // updated decides what becomes of a stored object of which next is the new state.
 func (c *Collection[T]) updated(stored, next T) (d Decision[T], err error) {
-	c.resource().SetKind(next)
+	c.Kind().SetKind(next)
 	keepSystemFields(stored, next)
-	if complete := c.rules().Complete; complete != nil {
+	if complete := c.clientRules().Complete; complete != nil {
 		complete(next, stored)
 	}
 	if err := c.invalid(next, c.checkNext(next, stored)); err != nil {
@@ -225,13 +222,12 @@ func (c *Collection[T]) updated(stored, next T) (d Decision[T], err error) {
 	return Decision[T]{Put, next}, nil
 }
 
-// counts reports whether the generation grows. A custom resource counts every change but those of
-// its metadata and its status.
+// counts reports whether the generation grows.
 func (c *Collection[T]) counts(stored, next T) bool {
 	switch {
-	case c.traits.custom && stored.GetGeneration() > 0:
-		return !object.SameBody(stored, next, !c.resource().Rules.PlainStatus)
-	case stored.GetGeneration() == 0 && !c.traits.generation:
+	case c.rules.Generation == CountAll:
+		return !object.SameBody(stored, next, !c.rules.PlainStatus)
+	case c.rules.Generation == CountNothing && stored.GetGeneration() == 0:
 		return false
 	}
 	return !object.Spec.Same(stored, next)
@@ -248,7 +244,7 @@ func (c *Collection[T]) checkVersion(stored, obj T, by way) error {
 		return apierror.Unclassified("the resource version %q is not a number", obj.GetResourceVersion())
 	}
 	if version == 0 {
-		if c.client && c.traits.needsVersion {
+		if c.client && !c.rules.UnconditionalUpdate {
 			return c.invalid(obj, needsVersion())
 		}
 		obj.SetResourceVersion(stored.GetResourceVersion())

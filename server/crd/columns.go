@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/jsonpath"
 
+	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -36,7 +37,7 @@ func fields(v version) (all []watchcache.Field[*document], err error) {
 }
 
 // columns are the columns of a version. Without any, there is the age.
-func columns(v version) (all []watchcache.Column[*document], err error) {
+func columns(v version) (all []apiserver.Column[*document], err error) {
 	given := v.AdditionalPrinterColumns
 	if len(given) == 0 {
 		given = []apiextensionsv1.CustomResourceColumnDefinition{{
@@ -52,7 +53,7 @@ func columns(v version) (all []watchcache.Column[*document], err error) {
 		if c.Description == "" {
 			c.Description = "Custom resource definition column (in JSONPath format): " + c.JSONPath
 		}
-		all = append(all, watchcache.Column[*document]{
+		all = append(all, apiserver.Column[*document]{
 			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Wide: c.Priority > 0,
 			Value: func(obj *document) any { return p.cell(c.Type, obj) },
 		})

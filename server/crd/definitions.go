@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -24,16 +26,21 @@ type definition = apiextensionsv1.CustomResourceDefinition
 // Definitions describes the resource of the definitions themselves, with the API server's rules for
 // them. A server that offers it must act on what is written: [Accept] is what it does at first. A
 // definition that a client deletes stays until its cleanup finalizer is taken away.
-func Definitions() watchcache.Resource[*definition] {
-	return watchcache.Resource[*definition]{
-		Group: apiextensionsv1.GroupName, Version: apiextensionsv1.SchemeGroupVersion.Version,
-		Plural: "customresourcedefinitions", Kind: kind,
-		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"}, ClusterScoped: true,
-		Columns: []watchcache.Column[*definition]{{
-			Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
-			Value: func(d *definition) any { return d.CreationTimestamp.UTC().Format(time.RFC3339) },
-		}},
-		Rules: watchcache.Rules[*definition]{
+func Definitions() apiserver.Resource[*definition] {
+	return apiserver.Resource[*definition]{
+		Kind: watchcache.Kind[*definition]{
+			Group: apiextensionsv1.GroupName, Version: apiextensionsv1.SchemeGroupVersion.Version,
+			Plural: "customresourcedefinitions", Kind: kind, ClusterScoped: true,
+		},
+		View: apiserver.View[*definition]{
+			ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+			Columns: []apiserver.Column[*definition]{{
+				Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
+				Value: func(d *definition) any { return d.CreationTimestamp.UTC().Format(time.RFC3339) },
+			}},
+		},
+		Rules: collection.Rules[*definition]{
+			BuiltIn: true, Generation: collection.CountSpec, PlainFinalizers: true,
 			Default:  apiextensionsv1.SetObjectDefaults_CustomResourceDefinition,
 			Complete: func(d, _ *definition) { noteStoredVersion(d) },
 			Validate: validateDefinition,

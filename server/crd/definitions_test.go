@@ -149,7 +149,7 @@ func TestVersions(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, versions, 2)
 	v2 := versions[0]
-	require.Equal(t, "v2", v2.Resource.Version, "the newest first")
+	require.Equal(t, "v2", v2.Resource.Kind.Version, "the newest first")
 	read, err := v2.Read([]byte(`{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"a"},"spec":{"gone":1}}`))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"apiVersion":"example.com/v2","kind":"Shop","metadata":{"name":"a"},"spec":{"color":"red"}}`, string(read))

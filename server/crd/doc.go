@@ -1,5 +1,5 @@
 // Package crd serves custom resources by their definitions, as the API server does. A
-// CustomResourceDefinition becomes a watchcache.Resource:
+// CustomResourceDefinition becomes an apiserver.Resource:
 //
 //	definitions, err := crd.Load("config/crd")
 //	if err != nil { … }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -21,7 +23,7 @@ type (
 // Resource describes the resource that a definition defines, in its stored version. The definition
 // must be valid; [Load] sees to it. Errors: a version that is stored but not served, since nothing
 // is converted; a schema that is not structural.
-func Resource(definition *apiextensionsv1.CustomResourceDefinition) (r watchcache.Resource[*document], err error) {
+func Resource(definition *apiextensionsv1.CustomResourceDefinition) (r apiserver.Resource[*document], err error) {
 	d := completed(definition)
 	v, err := stored(d)
 	if err == nil {
@@ -46,23 +48,20 @@ func stored(d *apiextensionsv1.CustomResourceDefinition) (version, error) {
 	return version{}, errNoStorage
 }
 
-func describe(d *apiextensionsv1.CustomResourceDefinition, v version) (r watchcache.Resource[*document], err error) {
+func describe(d *apiextensionsv1.CustomResourceDefinition, v version) (r apiserver.Resource[*document], err error) {
 	names := d.Spec.Names
-	r = watchcache.Resource[*document]{
-		Group: d.Spec.Group, Version: v.Name, Plural: names.Plural, Singular: names.Singular, Kind: names.Kind,
-		ShortNames: names.ShortNames, Categories: names.Categories,
+	r.Kind = watchcache.Kind[*document]{
+		Group: d.Spec.Group, Version: v.Name, Plural: names.Plural, Kind: names.Kind,
 		ClusterScoped: d.Spec.Scope == apiextensionsv1.ClusterScoped,
 	}
-	if r.Fields, err = fields(v); err != nil {
+	r.View = apiserver.View[*document]{Singular: names.Singular, ShortNames: names.ShortNames, Categories: names.Categories}
+	if r.Kind.Fields, err = fields(v); err != nil {
 		return r, err
 	}
-	if r.Columns, err = columns(v); err != nil {
+	if r.View.Columns, err = columns(v); err != nil {
 		return r, err
 	}
-	if s := v.Subresources; s != nil && s.Scale != nil {
-		r.Scale = scale(*s.Scale)
-	}
-	if r.Rules, err = newRules(r, v); err != nil {
+	if r.Rules, err = newRules(v); err != nil {
 		return r, err
 	}
 	published, err := builder.BuildOpenAPIV3(d, v.Name, builder.Options{IncludeSelectableFields: true})
@@ -70,21 +69,21 @@ func describe(d *apiextensionsv1.CustomResourceDefinition, v version) (r watchca
 		return r, fmt.Errorf("its OpenAPI: %w", err)
 	}
 	models := published.Components.Schemas
-	r.Schema = models[modelName(r)]
+	r.View.Schema = models[modelName(r.Kind)]
 	r.Rules.Types, err = managedfields.NewTypeConverter(models, d.Spec.PreserveUnknownFields)
 	return r, err
 }
 
 // modelName is the name of the kind in OpenAPI: its group backwards, its version and its name.
-func modelName(r watchcache.Resource[*document]) string {
-	parts := strings.Split(r.Group, ".")
+func modelName(k watchcache.Kind[*document]) string {
+	parts := strings.Split(k.Group, ".")
 	slices.Reverse(parts)
-	return strings.Join(append(parts, r.Version, r.Kind), ".")
+	return strings.Join(append(parts, k.Version, k.Kind), ".")
 }
 
-func scale(s apiextensionsv1.CustomResourceSubresourceScale) *watchcache.Scale {
+func scaleAt(s apiextensionsv1.CustomResourceSubresourceScale) *collection.Scale {
 	path := func(expression string) []string { return strings.Split(strings.TrimPrefix(expression, "."), ".") }
-	found := &watchcache.Scale{SpecReplicas: path(s.SpecReplicasPath), StatusReplicas: path(s.StatusReplicasPath)}
+	found := &collection.Scale{SpecReplicas: path(s.SpecReplicasPath), StatusReplicas: path(s.StatusReplicasPath)}
 	if s.LabelSelectorPath != nil {
 		found.Selector = path(*s.LabelSelectorPath)
 	}

@@ -23,7 +23,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/collection"
 )
 
 // rules are what a structural schema says of the objects. They are read-only once they are made.
@@ -32,10 +32,10 @@ type rules struct {
 	validator validation.SchemaValidator
 	status    validation.SchemaValidator // of the status alone; nil if that is not written apart
 	cel       *cel.Validator             // nil: there are no rules in CEL
-	scale     *watchcache.Scale
+	scale     *collection.Scale
 }
 
-func newRules(r watchcache.Resource[*document], v version) (made watchcache.Rules[*document], err error) {
+func newRules(v version) (made collection.Rules[*document], err error) {
 	var given apiextensions.CustomResourceValidation
 	if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v.Schema, &given, nil); err != nil {
 		return made, err
@@ -44,7 +44,11 @@ func newRules(r watchcache.Resource[*document], v version) (made watchcache.Rule
 	if err != nil {
 		return made, fmt.Errorf("version %s: the schema is not structural: %w", v.Name, err)
 	}
-	own := &rules{schema: structural.DeepCopy(), scale: r.Scale}
+	var scale *collection.Scale
+	if s := v.Subresources; s != nil && s.Scale != nil {
+		scale = scaleAt(*s.Scale)
+	}
+	own := &rules{schema: structural.DeepCopy(), scale: scale}
 	if err := defaulting.PruneDefaults(own.schema); err != nil {
 		return made, fmt.Errorf("version %s: defaults: %w", v.Name, err)
 	}
@@ -57,9 +61,9 @@ func newRules(r watchcache.Resource[*document], v version) (made watchcache.Rule
 		}
 	}
 	own.cel = cel.NewValidator(own.schema, true, celconfig.PerCallLimit)
-	return watchcache.Rules[*document]{
+	return collection.Rules[*document]{
 		Prune: own.prune, Default: own.fill, Validate: own.validate,
-		PlainStatus: v.Subresources == nil || v.Subresources.Status == nil,
+		PlainStatus: v.Subresources == nil || v.Subresources.Status == nil, Scale: scale,
 	}, nil
 }
 

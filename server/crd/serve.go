@@ -21,7 +21,7 @@ func Serve(server *apiserver.Server, paths ...string) error {
 			if err != nil {
 				return err
 			}
-			if server.Serves(r.GroupVersionResource()) {
+			if server.Serves(r.Kind.GroupVersionResource()) {
 				return fmt.Errorf("%s: %s is served already", path, definition.Name)
 			}
 			apiserver.Serve(server, r)

@@ -12,13 +12,13 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/server/apiserver"
 )
 
 // Version is one served version of a custom resource, over objects that are stored in another
 // version, or that were stored when the definition was another one.
 type Version struct {
-	Resource watchcache.Resource[*document]
+	Resource apiserver.Resource[*document]
 	// Read makes of a stored object, in JSON, what is served: of this version, without the fields
 	// that its schema does not have, with its defaults. Nil: objects are served as they are stored.
 	Read func(stored []byte) ([]byte, error)
@@ -52,7 +52,7 @@ func Versions(definition *apiextensionsv1.CustomResourceDefinition) (all []Versi
 		return nil, fmt.Errorf("%s: no version is served, or none but those that a webhook converts", d.Name)
 	}
 	slices.SortFunc(all, func(a, b Version) int {
-		return -apiversion.CompareKubeAwareVersionStrings(a.Resource.Version, b.Resource.Version)
+		return -apiversion.CompareKubeAwareVersionStrings(a.Resource.Kind.Version, b.Resource.Kind.Version)
 	})
 	return all, nil
 }
@@ -70,7 +70,7 @@ func newVersion(d *apiextensionsv1.CustomResourceDefinition, v version, stored s
 		made.Read = reading(r)
 	}
 	if v.Name != stored {
-		apiVersion := schema.GroupVersion{Group: r.Group, Version: stored}.String()
+		apiVersion := schema.GroupVersion{Group: r.Kind.Group, Version: stored}.String()
 		made.Write = func(served []byte) ([]byte, error) {
 			return edited(served, func(obj *document) error {
 				obj.SetAPIVersion(apiVersion)
@@ -81,8 +81,8 @@ func newVersion(d *apiextensionsv1.CustomResourceDefinition, v version, stored s
 	return made, nil
 }
 
-func reading(r watchcache.Resource[*document]) func([]byte) ([]byte, error) {
-	apiVersion := r.GroupVersionKind().GroupVersion().String()
+func reading(r apiserver.Resource[*document]) func([]byte) ([]byte, error) {
+	apiVersion := r.Kind.GroupVersionKind().GroupVersion().String()
 	return func(stored []byte) ([]byte, error) {
 		return edited(stored, func(obj *document) error {
 			obj.SetAPIVersion(apiVersion)

@@ -25,7 +25,7 @@ import (
 // All methods are safe for concurrent use; writers wait for each other, readers never for a Replace
 // that is still arriving. Resource versions must be decimal numbers.
 type Cache[T store.Object] struct {
-	resource Resource[T]
+	resource Kind[T]
 	config   config
 	fields   map[string]func(T) string
 	indexes  map[string]*store.Index[T, string]
@@ -58,18 +58,18 @@ type Cache[T store.Object] struct {
 	born      time.Time
 }
 
-// NewCache makes an empty cache. Until it is filled, watching it is a 429 error. It fails on a
-// resource without version, plural or kind, and on an option out of range.
-func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T], error) {
+// NewCache makes an empty cache. Until it is filled, watching it is a 429 error. It fails on a kind
+// without version, plural or name, and on an option out of range.
+func NewCache[T store.Object](kind Kind[T], options ...Option) (*Cache[T], error) {
 	config, err := newConfig(options)
 	if err != nil {
 		return nil, err
 	}
-	if err := resource.validate(); err != nil {
+	if err := kind.validate(); err != nil {
 		return nil, err
 	}
 	c := &Cache[T]{
-		resource: resource, config: config, revision: config.revision, window: newWindow[T](config), born: time.Now(),
+		resource: kind, config: config, revision: config.revision, window: newWindow[T](config), born: time.Now(),
 		encodings: encodings{most: config.windowBytes / 4},
 		listings:  listings[T]{bytes: config.listBytes},
 	}
@@ -87,10 +87,10 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 			schema = append(schema, index)
 		}
 	}
-	if !resource.ClusterScoped {
+	if !kind.ClusterScoped {
 		addField(Field[T]{Label: namespaceField, Value: func(obj T) string { return obj.GetNamespace() }, Indexed: true})
 	}
-	for _, f := range resource.Fields {
+	for _, f := range kind.Fields {
 		addField(f)
 	}
 	c.objects = store.NewIndexer(schema...)
@@ -101,8 +101,8 @@ func NewCache[T store.Object](resource Resource[T], options ...Option) (*Cache[T
 	return c, nil
 }
 
-// Resource is the description that the cache was made with.
-func (c *Cache[T]) Resource() Resource[T] { return c.resource }
+// Kind is the description that the cache was made with.
+func (c *Cache[T]) Kind() Kind[T] { return c.resource }
 
 // Snapshot is the content now. It is O(1).
 func (c *Cache[T]) Snapshot() store.Snapshot[T] { return c.objects.Snapshot() }

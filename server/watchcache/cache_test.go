@@ -369,9 +369,9 @@ func TestOptionsAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "WithBookmarkInterval(0s)")
 	_, err = apiserver.NewServer(watchcache.WithFreshWait(-1))
 	require.ErrorContains(t, err, "WithFreshWait(-1ns)")
-	_, err = watchcache.NewCache(watchcache.Resource[*corev1.Pod]{Version: "v1", Plural: "pods"})
+	_, err = watchcache.NewCache(watchcache.Kind[*corev1.Pod]{Version: "v1", Plural: "pods"})
 	require.ErrorContains(t, err, "Kind")
-	_, err = watchcache.NewCache(watchcache.Resource[*corev1.Pod]{
+	_, err = watchcache.NewCache(watchcache.Kind[*corev1.Pod]{
 		Version: "v1", Plural: "pods", Kind: "Pod", Fields: []watchcache.Field[*corev1.Pod]{{Label: "x"}},
 	})
 	require.ErrorContains(t, err, "needs a Label and a Value")

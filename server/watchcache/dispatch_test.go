@@ -171,8 +171,8 @@ func TestASlowWatcherIsCutForItsOwnChanges(t *testing.T) {
 }
 
 // counting describes pods with a field that counts how often it is looked at.
-func counting(looks *atomic.Int64) watchcache.Resource[*corev1.Pod] {
-	pods := watchcache.Core[*corev1.Pod]("pods", "Pod")
+func counting(looks *atomic.Int64) watchcache.Kind[*corev1.Pod] {
+	pods := watchcache.Pods()
 	pods.Fields = []watchcache.Field[*corev1.Pod]{{Label: "node", Indexed: true, Value: func(p *corev1.Pod) string {
 		looks.Add(1)
 		return p.Spec.NodeName

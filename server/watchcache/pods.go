@@ -1,18 +1,15 @@
 package watchcache
 
 import (
-	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pods describes pods as the API server has them: selectable by node and phase (by node cheaply),
-// deleted gracefully once they are bound to a node, shown with readiness, status and restarts.
-func Pods() Resource[*corev1.Pod] {
-	pods := Core[*corev1.Pod]("pods", "Pod")
-	pods.ShortNames, pods.Categories = []string{"po"}, []string{"all"}
-	pods.Fields = []Field[*corev1.Pod]{
+// Pods is the kind of pods with the fields that the API server lets clients select by; by node, a
+// list costs no more than it returns.
+func Pods() Kind[*corev1.Pod] {
+	return Kind[*corev1.Pod]{Version: "v1", Plural: "pods", Kind: "Pod", Fields: []Field[*corev1.Pod]{
 		{Label: "spec.nodeName", Value: func(p *corev1.Pod) string { return p.Spec.NodeName }, Indexed: true},
 		{Label: "status.phase", Value: func(p *corev1.Pod) string { return string(p.Status.Phase) }},
 		{Label: "spec.restartPolicy", Value: func(p *corev1.Pod) string { return string(p.Spec.RestartPolicy) }},
@@ -23,102 +20,8 @@ func Pods() Resource[*corev1.Pod] {
 		{Label: "spec.host", Value: func(p *corev1.Pod) string { return p.Spec.NodeName }},
 		{Label: "spec.hostNetwork", Value: func(p *corev1.Pod) string { return strconv.FormatBool(p.Spec.HostNetwork) }},
 		{Label: "status.nominatedNodeName", Value: func(p *corev1.Pod) string { return p.Status.NominatedNodeName }},
-	}
-	pods.Columns = []Column[*corev1.Pod]{
-		{Name: "Ready", Value: podReady},
-		{Name: "Status", Value: podStatus},
-		{Name: "Restarts", Value: podRestarts},
-		AgeColumn[*corev1.Pod](),
-		{Name: "IP", Wide: true, Value: func(p *corev1.Pod) any { return orNone(p.Status.PodIP) }},
-		{Name: "Node", Wide: true, Value: func(p *corev1.Pod) any { return orNone(p.Spec.NodeName) }},
-		{Name: "Nominated Node", Wide: true, Value: func(p *corev1.Pod) any { return orNone(p.Status.NominatedNodeName) }},
-		{Name: "Readiness Gates", Wide: true, Value: podGates},
-	}
-	pods.GracePeriod = podGracePeriod
-	pods.Rules = podRules()
-	return pods
+	}}
 }
 
 // podIP is the first address; selectors know no other.
 func podIP(p *corev1.Pod) string { return p.Status.PodIP }
-
-// podGracePeriod: nobody stops a pod that runs nowhere, or no longer.
-func podGracePeriod(p *corev1.Pod) int64 {
-	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	switch {
-	case p.Spec.NodeName == "" || finished:
-		return 0
-	case p.Spec.TerminationGracePeriodSeconds != nil:
-		return *p.Spec.TerminationGracePeriodSeconds
-	}
-	return defaultGracePeriod
-}
-
-func podReady(p *corev1.Pod) any {
-	ready := 0
-	for _, s := range p.Status.ContainerStatuses {
-		if s.Ready {
-			ready++
-		}
-	}
-	return fmt.Sprintf("%d/%d", ready, len(p.Spec.Containers))
-}
-
-// podStatus is the most telling of: terminating, why a container waits or ended, the pod's reason,
-// its phase.
-func podStatus(p *corev1.Pod) any {
-	text := string(p.Status.Phase)
-	if p.Status.Reason != "" {
-		text = p.Status.Reason
-	}
-	for _, s := range p.Status.ContainerStatuses {
-		switch {
-		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
-			text = s.State.Waiting.Reason
-		case s.State.Terminated != nil && s.State.Terminated.Reason != "":
-			text = s.State.Terminated.Reason
-		}
-	}
-	if p.DeletionTimestamp != nil {
-		text = "Terminating"
-	}
-	if text == "" {
-		text = string(corev1.PodPending)
-	}
-	return text
-}
-
-func podRestarts(p *corev1.Pod) any {
-	restarts := int32(0)
-	for _, s := range p.Status.ContainerStatuses {
-		restarts += s.RestartCount
-	}
-	return fmt.Sprint(restarts)
-}
-
-// podGates is how many of a pod's readiness gates are open.
-func podGates(p *corev1.Pod) any {
-	if len(p.Spec.ReadinessGates) == 0 {
-		return orNone("")
-	}
-	open := 0
-	for _, gate := range p.Spec.ReadinessGates {
-		for _, c := range p.Status.Conditions {
-			if c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue {
-				open++
-			}
-		}
-	}
-	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "<none>"
-	}
-	return text
-}
-
-// defaultGracePeriod is what the API server's defaulting would have written into the pod, in
-// seconds.
-const defaultGracePeriod = 30

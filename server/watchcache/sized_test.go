@@ -23,7 +23,7 @@ func TestWeightsComeFromTheWire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const most, kib = 2 << 20, 100
-				server := listwatchtest.New(t, watchcache.Pods())
+				server := listwatchtest.New(t, listwatchtest.Pods())
 				pod := server.Create(&corev1.Pod{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"},
 					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},

@@ -23,7 +23,6 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/lookup"
 )
@@ -37,8 +36,8 @@ type workloads struct {
 }
 
 func newWorkloads(t *testing.T) *workloads {
-	sets := listwatchtest.New(t, watchcache.Resource[*appsv1.ReplicaSet]{Group: "apps", Version: "v1", Plural: "replicasets", Kind: "ReplicaSet"})
-	jobs := listwatchtest.Serve(sets.Server(), watchcache.Resource[*batchv1.Job]{Group: "batch", Version: "v1", Plural: "jobs", Kind: "Job"})
+	sets := listwatchtest.New(t, listwatchtest.Of[*appsv1.ReplicaSet]())
+	jobs := listwatchtest.Serve(sets.Server(), listwatchtest.Of[*batchv1.Job]())
 	client, err := listwatch.NewRESTClient(sets.Server().Config(), corev1.SchemeGroupVersion)
 	require.NoError(t, err)
 	return &workloads{t, sets, jobs, client}

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func TestMain(m *testing.M) {
@@ -30,10 +29,8 @@ func onNode(name, node string) *corev1.Pod {
 
 // TestStory: the program follows the story of examples/controller, line by line.
 func TestStory(t *testing.T) {
-	pods := listwatchtest.New(t, watchcache.Pods())
-	resource := watchcache.Core[*corev1.Node]("nodes", "Node")
-	resource.ClusterScoped = true
-	nodes := listwatchtest.Serve(pods.Server(), resource)
+	pods := listwatchtest.New(t, listwatchtest.Pods())
+	nodes := listwatchtest.Serve(pods.Server(), listwatchtest.Of[*corev1.Node]())
 	out, stdout := io.Pipe()
 	lines := bufio.NewScanner(out)
 	ctx, cancel := context.WithCancel(context.Background())

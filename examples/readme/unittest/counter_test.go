@@ -10,13 +10,12 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
 func TestCopySurvivesAnExpiredVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // minutes of waiting take no time
-		server := listwatchtest.New(t, watchcache.Pods())
+		server := listwatchtest.New(t, listwatchtest.Pods())
 		pods := store.NewIndexer[*corev1.Pod]()
 		r := reflector.New(server.ListerWatcher(), pods)
 		go r.Run(t.Context())

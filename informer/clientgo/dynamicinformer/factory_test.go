@@ -20,7 +20,6 @@ import (
 
 	"github.com/tributary-go/tributary/informer/clientgo/dynamicinformer"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func TestMain(m *testing.M) {
@@ -48,7 +47,7 @@ var clients = map[string]func(t *testing.T) dynamic.Interface{
 }
 
 func made(t *testing.T, newForConfig func(*rest.Config) (dynamic.Interface, error)) dynamic.Interface {
-	served := listwatchtest.New(t, watchcache.Pods())
+	served := listwatchtest.New(t, listwatchtest.Pods())
 	for _, p := range []*corev1.Pod{pod("ns", "a"), pod("ns", "b"), pod("other", "a")} {
 		served.Create(p)
 	}

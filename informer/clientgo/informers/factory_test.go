@@ -29,7 +29,6 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo/informers"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func TestMain(m *testing.M) {
@@ -63,7 +62,7 @@ func requireOurs(t *testing.T, f informers.SharedInformerFactory, obj runtime.Ob
 func TestFactory(t *testing.T) {
 	for name, clientset := range map[string]func(*testing.T) kubernetes.Interface{
 		"server": func(t *testing.T) kubernetes.Interface {
-			pods := listwatchtest.New(t, watchcache.Pods())
+			pods := listwatchtest.New(t, listwatchtest.Pods())
 			for _, p := range []*corev1.Pod{pod("ns", "a"), pod("ns", "b"), pod("other", "a")} {
 				pods.Create(p)
 			}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tributary-go/tributary/informer/clientgo/metadatainformer"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 func TestMain(m *testing.M) {
@@ -31,7 +30,7 @@ func metaOf(namespace, name string) metav1.ObjectMeta {
 }
 
 func served(t *testing.T) *rest.Config {
-	collection := listwatchtest.New(t, watchcache.Pods())
+	collection := listwatchtest.New(t, listwatchtest.Pods())
 	for _, of := range []metav1.ObjectMeta{metaOf("ns", "a"), metaOf("ns", "b"), metaOf("other", "a")} {
 		collection.Create(&corev1.Pod{ObjectMeta: of})
 	}

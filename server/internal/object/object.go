@@ -89,23 +89,37 @@ func (s Section) Clear(obj runtime.Object) {
 	}
 }
 
+// HasStatus reports whether objects like obj can have a status: every document can.
+func HasStatus(obj runtime.Object) bool {
+	if _, isDocument := obj.(runtime.Unstructured); isDocument {
+		return true
+	}
+	return Status.in(obj).IsValid()
+}
+
 // SameBody reports whether two objects are equal in all but their metadata and, if it is written
 // apart, their status.
 func SameBody(a, b runtime.Object, statusApart bool) bool {
-	inA, isDocument := a.(runtime.Unstructured)
-	inB, _ := b.(runtime.Unstructured)
-	if !isDocument {
-		return Spec.Same(a, b)
-	}
-	return apiequality.Semantic.DeepEqual(body(inA, statusApart), body(inB, statusApart))
+	return apiequality.Semantic.DeepEqual(body(a, statusApart), body(b, statusApart))
 }
 
-// body is the content of a document without metadata.
-func body(u runtime.Unstructured, statusApart bool) map[string]any {
-	kept := maps.Clone(u.UnstructuredContent())
-	delete(kept, "metadata")
+// body is an object without its metadata, which shares the rest with the object.
+func body(obj runtime.Object, statusApart bool) any {
+	if u, isDocument := obj.(runtime.Unstructured); isDocument {
+		kept := maps.Clone(u.UnstructuredContent())
+		delete(kept, "metadata")
+		if statusApart {
+			delete(kept, Status.key)
+		}
+		return kept
+	}
+	value := reflect.New(reflect.TypeOf(obj).Elem())
+	value.Elem().Set(reflect.ValueOf(obj).Elem())
+	kept := value.Interface().(runtime.Object)
+	Section{field: "TypeMeta"}.Clear(kept)
+	Section{field: "ObjectMeta"}.Clear(kept)
 	if statusApart {
-		delete(kept, Status.key)
+		Status.Clear(kept)
 	}
 	return kept
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/crd"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -96,9 +95,9 @@ func newOrigin(f *ClientBuilder) *origin {
 		panic(err)
 	}
 	o := &origin{server: server, scheme: f.scheme, creates: map[schema.GroupVersionKind]func(runtime.Object) error{}}
-	serve(o, watchcache.Pods())
+	serve(o, builtin.Pods())
 	for _, r := range builtin.All() {
-		if r.Kind != "Namespace" || slices.ContainsFunc(f.initObject, isNamespace) {
+		if r.Kind.Kind != "Namespace" || slices.ContainsFunc(f.initObject, isNamespace) {
 			serve(o, r) // without namespaces, any is there: the fake has no others
 		}
 	}
@@ -157,14 +156,14 @@ func (o *origin) definition(gvk schema.GroupVersionKind, withStatus []client.Obj
 	}
 }
 
-func serve[T store.Object](o *origin, r watchcache.Resource[T]) {
+func serve[T store.Object](o *origin, r apiserver.Resource[T]) {
 	c := apiserver.Serve(o.server, r)
-	o.creates[r.GroupVersionKind()] = func(obj runtime.Object) error {
+	o.creates[r.Kind.GroupVersionKind()] = func(obj runtime.Object) error {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 		if err != nil {
 			return err
 		}
-		content["apiVersion"], content["kind"] = r.GroupVersionKind().ToAPIVersionAndKind()
+		content["apiVersion"], content["kind"] = r.Kind.GroupVersionKind().ToAPIVersionAndKind()
 		encoded, err := json.Marshal(content)
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package watchcache
+package builtin
 
 import (
 	"slices"
@@ -11,12 +11,16 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/internal/podapi"
+	"github.com/tributary-go/tributary/server/collection"
 )
 
 // podRules are those of pods, with the API server's default admission: a priority, and a time for
 // which a pod stays on a node that does not answer.
-func podRules() Rules[*corev1.Pod] {
-	return Rules[*corev1.Pod]{Default: podapi.Default, Complete: completePod, Validate: validatePod}
+func podRules() collection.Rules[*corev1.Pod] {
+	return collection.Rules[*corev1.Pod]{
+		BuiltIn: true, UnconditionalUpdate: true, Generation: collection.CountSpec, GracePeriod: podGracePeriod,
+		Default: podapi.Default, Complete: completePod, Validate: validatePod,
+	}
 }
 
 func completePod(pod, stored *corev1.Pod) {

@@ -1,0 +1,65 @@
+package builtin
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/collection"
+	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/store"
+)
+
+// typed is the same description for the Go type of the objects.
+func typed[T store.Object](r anyResource) apiserver.Resource[T] {
+	return apiserver.Resource[T]{Kind: typedKind[T](r.Kind), Rules: typedRules[T](r.Rules), View: typedView[T](r.View)}
+}
+
+func typedKind[T store.Object](k watchcache.Kind[store.Object]) watchcache.Kind[T] {
+	t := watchcache.Kind[T]{
+		Group: k.Group, Version: k.Version, Plural: k.Plural, Kind: k.Kind, ClusterScoped: k.ClusterScoped,
+	}
+	for _, f := range k.Fields {
+		t.Fields = append(t.Fields, watchcache.Field[T]{
+			Label: f.Label, Indexed: f.Indexed, Value: func(obj T) string { return f.Value(obj) },
+		})
+	}
+	return t
+}
+
+// typedRules has the rules that the rows of this package use.
+func typedRules[T store.Object](r collection.Rules[store.Object]) collection.Rules[T] {
+	t := collection.Rules[T]{
+		BuiltIn: r.BuiltIn, UnconditionalUpdate: r.UnconditionalUpdate, Generation: r.Generation, ValidName: r.ValidName,
+		CreateStatus: r.CreateStatus, Scale: r.Scale,
+	}
+	if fill := r.Default; fill != nil {
+		t.Default = func(obj T) { fill(obj) }
+	}
+	if complete := r.Complete; complete != nil {
+		t.Complete = func(obj, stored T) { complete(obj, untyped(stored)) }
+	}
+	if validate := r.Validate; validate != nil {
+		t.Validate = func(obj, stored T) field.ErrorList { return validate(obj, untyped(stored)) }
+	}
+	return t
+}
+
+func typedView[T store.Object](v apiserver.View[store.Object]) apiserver.View[T] {
+	t := apiserver.View[T]{ShortNames: v.ShortNames, Categories: v.Categories, Subresources: v.Subresources}
+	for _, c := range v.Columns {
+		t.Columns = append(t.Columns, apiserver.Column[T]{
+			Name: c.Name, Description: c.Description, Wide: c.Wide, Value: func(obj T) any { return c.Value(obj) },
+		})
+	}
+	return t
+}
+
+// untyped is an object as a rule sees it: nil if there is none.
+func untyped[T store.Object](obj T) store.Object {
+	if value := reflect.ValueOf(obj); !value.IsValid() || value.IsNil() {
+		return nil
+	}
+	return obj
+}
