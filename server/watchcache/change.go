@@ -42,10 +42,10 @@ type change[T store.Object] struct {
 	complete uint64
 	gap      *gap // in which a Replace found the change; nil if it came as an event
 
-	at       time.Duration // since the cache was made
-	lanes    []*lane[T]    // to tell when the window drops it; guarded by the cache's mu
-	fewLanes [2]*lane[T]
-	awaited  atomic.Int32 // how many of lanes have still something to read
+	at           time.Duration // since the cache was made
+	histories    []*history[T] // to tell when the window drops it; guarded by the cache's mu
+	fewHistories [2]*history[T]
+	awaited      atomic.Int32 // how many of histories still await it
 
 	bytes   int          // of the object on the wire; zero if unknown
 	weight  int64        // in bytes, of what the window alone keeps
@@ -182,24 +182,24 @@ func (c *change[T]) retire() {
 	}
 }
 
-// fewNoted is how many lanes that await a change no more its list may have, beside as many as still
-// await it. A reader takes none out: it does not hold the cache's mu.
+// fewNoted is how many histories that await a change no more its list may have, beside as many as
+// still await it. A reader takes none out: it does not hold the cache's mu.
 const fewNoted = 8
 
-// forgetLanes takes the lanes that await the change no more out of its list, if they are most of
-// it. A quiet collection drops no change, and would keep every lane that was ever noted with one.
-// The cache's mu is held.
-func (c *change[T]) forgetLanes() {
-	if len(c.lanes) <= 2*int(c.awaited.Load())+fewNoted {
+// forgetHistories takes the histories that await the change no more out of its list, if they are
+// most of it. A quiet collection drops no change, and would keep every history that was ever noted
+// with one. The cache's mu is held.
+func (c *change[T]) forgetHistories() {
+	if len(c.histories) <= 2*int(c.awaited.Load())+fewNoted {
 		return
 	}
-	waiting := map[*lane[T]]struct{}{}
-	for _, l := range c.lanes {
-		if l.isNoted(c) {
-			waiting[l] = struct{}{}
+	waiting := map[*history[T]]struct{}{}
+	for _, h := range c.histories {
+		if h.isNoted(c) {
+			waiting[h] = struct{}{}
 		}
 	}
-	c.lanes = slices.Collect(maps.Keys(waiting))
+	c.histories = slices.Collect(maps.Keys(waiting))
 }
 
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }

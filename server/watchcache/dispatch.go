@@ -41,7 +41,7 @@ const (
 )
 
 // laneOf finds or makes the lane of a selection.
-func (d *dispatch[T]) laneOf(s *selection[T]) *lane[T] {
+func (d *dispatch[T]) laneOf(s *selection[T], w *window[T]) *lane[T] {
 	if s.everything() {
 		return &d.everything
 	}
@@ -59,7 +59,7 @@ func (d *dispatch[T]) laneOf(s *selection[T]) *lane[T] {
 	}
 	l := lanes[key]
 	if l == nil {
-		l = &lane[T]{trigger: t, value: e.value, keep: keep}
+		l = &lane[T]{trigger: t, value: e.value, keep: keep, history: history[T]{window: w}}
 		lanes[key] = l
 	}
 	return l
@@ -132,24 +132,26 @@ func (p parked[T]) wake() {
 }
 
 // enter puts a change into its lanes, and adds those to woken who wait there.
-func (d *dispatch[T]) enter(c *change[T], w *window[T], woken *parked[T]) {
+func (d *dispatch[T]) enter(c *change[T], woken *parked[T]) {
 	into := func(l *lane[T], as effect) {
 		if l == nil {
 			return
 		}
-		if list := l.add(seen[T]{c, as}, w); list.n > 0 {
+		if list := l.add(seen[T]{c, as}); list.n > 0 {
 			woken.lists = append(woken.lists, list)
 			woken.watchers += list.n
 		}
 	}
-	c.lanes = c.fewLanes[:0]
+	c.histories = c.fewHistories[:0]
 	for _, t := range d.triggers {
 		t.enter(c, into)
 	}
 	if len(d.labels) > 0 {
 		d.enterLabels(c, into)
 	}
-	into(&d.everything, unseen)
+	if d.everything.readers > 0 { // which changes under the cache's mu
+		into(&d.everything, unseen)
+	}
 }
 
 func (t *trigger[T]) enter(c *change[T], into func(*lane[T], effect)) {
@@ -260,8 +262,8 @@ func (c *Cache[T]) join(w *Watcher[T]) bool {
 	if !find() || next != c.window.Next() {
 		return false
 	}
-	l := c.dispatch.laneOf(w.keep)
-	l.join(own, &c.window)
+	l := c.dispatch.laneOf(w.keep, &c.window)
+	l.join(own)
 	if w.position = next; len(own) > 0 {
 		w.position = own[0].number
 	}
@@ -280,11 +282,11 @@ func (c *Cache[T]) leave(w *Watcher[T]) {
 	if w.position >= l.last && w.position >= l.gone {
 		w.position = c.window.Next() // nothing since was for it
 	}
-	if l.leave(w, &c.window.backlog) {
+	if l.leave(w) {
 		c.dispatch.remove(l)
 	}
 	if l.lastNoted >= c.window.First() && l.lastNoted < c.window.Next() {
-		c.window.At(l.lastNoted).forgetLanes()
+		c.window.At(l.lastNoted).forgetHistories()
 	}
 }
 

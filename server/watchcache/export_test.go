@@ -26,7 +26,7 @@ func HeldBy[T store.Object](c *Cache[T]) (h Held) {
 	defer c.mu.Unlock()
 	h.Triggers = len(c.dispatch.triggers) + len(c.dispatch.labels)
 	c.dispatch.each(func(l *lane[T]) {
-		h.Members += l.members
+		h.Members += l.readers
 		if room := cap(l.changes); room > len(l.few) {
 			h.Listed += room
 		}
@@ -34,7 +34,7 @@ func HeldBy[T store.Object](c *Cache[T]) (h Held) {
 	h.Backlogged, h.Kept = int(c.window.backlog.held.Load()), c.window.backlog.used.Load()
 	h.Window, h.Bytes = c.window.Len(), c.window.bytes
 	for n := c.window.First(); n < c.window.Next(); n++ {
-		h.Noted += len(c.window.At(n).lanes)
+		h.Noted += len(c.window.At(n).histories)
 	}
 	c.encodings.mu.Lock()
 	defer c.encodings.mu.Unlock()

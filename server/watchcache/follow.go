@@ -73,7 +73,7 @@ func (w *Watcher[T]) fetch(into []seen[T]) (n int, ok bool) {
 	case w.all:
 		return w.cache.window.read(w.position, into)
 	case l != nil:
-		return l.read(w.position, into, &w.cache.window.backlog)
+		return l.read(w.position, into)
 	}
 	return 0, false // it came too late to join
 }

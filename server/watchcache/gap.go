@@ -19,7 +19,7 @@ import (
 // gets a 410 in place of the gap's first change.
 type gap struct {
 	before, to uint64
-	untold     bool // to watchers of everything; see [lane.tellable] for others
+	untold     bool // to watchers of everything; see [history.tellable] for others
 }
 
 func (g *gap) holds(version uint64) bool { return version > g.before && version < g.to }

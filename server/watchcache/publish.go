@@ -64,7 +64,7 @@ func (c *Cache[T]) enter(ch *change[T]) {
 	ch.text = textOf(ch)
 	c.window.note(ch)
 	c.stats.received.Add(1)
-	c.dispatch.enter(ch, &c.window, &c.woken)
+	c.dispatch.enter(ch, &c.woken)
 	c.window.backlog.trim()
 }
 
@@ -87,6 +87,6 @@ func (c *Cache[T]) forgetAll(version uint64, lost bool) {
 	if lost {
 		next := c.window.Next()
 		c.lost.Store(next)
-		c.dispatch.each(func(l *lane[T]) { l.loseAll(next, &c.window.backlog) })
+		c.dispatch.each(func(l *lane[T]) { l.loseAll(next) })
 	}
 }

@@ -73,18 +73,18 @@ func (w *window[T]) outOfBounds(now time.Duration) (why cause, over bool) {
 	return overAge, w.Len() > alwaysKept && now-w.At(w.First()).at > w.limits.age
 }
 
-// drop forgets the oldest change. Lanes with a watcher that has still to read it keep it.
+// drop forgets the oldest change. Histories with a reader that has still to read it keep it.
 func (w *window[T]) drop() {
 	oldest := w.Drop()
 	w.floor, w.complete = oldest.version, oldest.complete
 	w.bytes -= oldest.weight
 	oldest.retire()
-	if oldest.awaited.Load() > 0 { // else the lanes' memory is not even touched
-		for _, l := range oldest.lanes {
-			l.dropped(oldest, &w.backlog)
+	if oldest.awaited.Load() > 0 { // else the memory of the histories is not even touched
+		for _, h := range oldest.histories {
+			h.dropped(oldest)
 		}
 	}
-	oldest.lanes = nil
+	oldest.histories = nil
 }
 
 // read copies the next changes from position on; ok is false if the first of them is gone.
