@@ -1,7 +1,6 @@
 package watchcache
 
 import (
-	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -35,11 +34,6 @@ func (w *Watcher[T]) scheduleBookmark(now time.Time) {
 // overdue reports whether the deadline has passed.
 func (w *Watcher[T]) overdue(now time.Time) bool {
 	return !w.deadline.IsZero() && !now.Before(w.deadline)
-}
-
-// called reports whether there is a reason to look that is not a change.
-func (w *Watcher[T]) called(ctx context.Context) bool {
-	return w.alarm.Load() || w.asked != w.cache.asked.Load() || ctx.Err() != nil
 }
 
 // answerCall adds a bookmark to events, if one is due, and sets the next alarm.

@@ -53,12 +53,6 @@ func (w *Watcher[T]) grow() {
 	w.buffer, w.events = buffer, events
 }
 
-// forget forgets the last events.
-func (w *Watcher[T]) forget() {
-	clear(w.events)
-	w.events = w.events[:0]
-}
-
 // giveBack forgets the last events, and returns the room for them.
 func (w *Watcher[T]) giveBack() {
 	if w.buffer != nil {

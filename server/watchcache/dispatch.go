@@ -2,6 +2,7 @@ package watchcache
 
 import (
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/tributary-go/tributary/internal/pointer"
@@ -15,6 +16,7 @@ type dispatch[T store.Object] struct {
 	everything lane[T]
 	triggers   []*trigger[T]          // by key, by field, and of selections without an equality
 	labels     map[string]*trigger[T] // by label
+	waking     sync.WaitGroup         // of goroutines that wake watchers, see [Cache.wake]
 }
 
 // trigger tells objects apart by one value.
@@ -312,7 +314,7 @@ func (c *Cache[T]) wake() {
 		c.woken = parked[T]{lists: woken.lists[:0]}
 	default:
 		c.woken = parked[T]{}
-		go woken.wake()
+		c.dispatch.waking.Go(woken.wake)
 	}
 	if began := time.Since(c.born); began >= c.yieldAt {
 		runtime.Gosched()
@@ -320,6 +322,10 @@ func (c *Cache[T]) wake() {
 		c.yieldAt = ended + max(runAhead, ended-began)
 	}
 }
+
+// stopDispatch returns once all watchers are awake that writes have found. The writing lock is held,
+// so that no write finds more.
+func (c *Cache[T]) stopDispatch() { c.dispatch.waking.Wait() }
 
 // wakeEverybody makes every watcher look.
 func (c *Cache[T]) wakeEverybody() {

@@ -147,7 +147,9 @@ func (h *history[T]) search(position uint64) int {
 
 // forget drops the n oldest changes, which no reader has still to read.
 func (h *history[T]) forget(n int) {
-	h.giveBack(h.changes[:min(n, h.kept)])
+	if h.kept > 0 {
+		h.giveBack(h.changes[:min(n, h.kept)])
+	}
 	clear(h.changes[:n])
 	if h.changes = h.changes[n:]; len(h.changes) > 0 {
 		return

@@ -157,37 +157,6 @@ func (w *Watcher[T]) enter(ctx context.Context) {
 	}
 }
 
-// look takes the steps of the watcher's phases, until one has events or an end. waits means that
-// nothing is there, and that the watch goes on.
-func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool, err error) {
-	if !w.open {
-		w.enter(ctx)
-	}
-	w.askAgain()
-	for ctx.Err() == nil {
-		if w.phase != unplaced && !w.all && w.lane.Load() == nil {
-			w.cache.join(w) // before it is told anything
-		}
-		switch w.phase {
-		case unplaced:
-			err = w.place(ctx)
-		case starting:
-			events = w.tellState()
-		case live:
-			events, waits, err = w.follow(ctx)
-		case over:
-			return nil, false, w.end
-		}
-		if err != nil {
-			w.phase, w.end = over, err
-		}
-		if waits || len(events) > 0 {
-			return events, waits, nil
-		}
-	}
-	return nil, false, nil
-}
-
 // place is the step of a watcher without a position. It does nothing if ctx ends first.
 func (w *Watcher[T]) place(ctx context.Context) error {
 	var present view[T]
@@ -209,7 +178,6 @@ func (w *Watcher[T]) place(ctx context.Context) error {
 // tellState is the step of a watcher that is told a state: the next objects, or the bookmark after
 // the last of them.
 func (w *Watcher[T]) tellState() []Delivery[T] {
-	w.forget()
 	s := w.start
 	if len(s.objects) == 0 {
 		w.phase, w.start = live, nil
