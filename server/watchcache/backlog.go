@@ -106,8 +106,8 @@ func (b *backlog[T]) weigh() []weighed[T] {
 	return weights
 }
 
-// shareOf is the weight that no history may exceed, so that least is left of used. The weights of
-// histories that keep the same change add up to more than used; each loses the same part of its own.
+// shareOf is the weight that no history may exceed, so that least is left of used. Histories that
+// keep the same change have weights of more than used together; each loses the same part of its own.
 func shareOf[T store.Object](weights []weighed[T], least, used int64) int64 {
 	sum := int64(0)
 	for _, w := range weights {

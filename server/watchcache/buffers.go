@@ -6,8 +6,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// buffers lend room for events to watchers that read. So a watcher that waits has none, and what a
-// watcher writes into is in the processor's cache.
+// buffers lend room for events to watchers that read. A watcher that waits has none, and the room
+// that a watcher writes into is in the processor's cache.
 type buffers[T store.Object] struct {
 	small, large sync.Pool // of *[]Delivery[T], with room for smallBatch and batchSize events
 }

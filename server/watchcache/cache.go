@@ -257,7 +257,7 @@ func (c *Cache[T]) Compact() {
 // over. It does not wait.
 func (c *Cache[T]) SendBookmarks() {
 	c.asked.Add(1)
-	c.wakeEverybody()
+	c.wakeAll()
 }
 
 // Expire forgets everything before version, and ends all watches with a 410.
@@ -269,7 +269,7 @@ func (c *Cache[T]) Expire(version uint64) {
 	c.forgetAll(c.version, true)
 	c.lostBy = expired
 	c.mu.Unlock()
-	c.wakeEverybody()
+	c.wakeAll()
 	c.changed.Broadcast()
 }
 

@@ -37,8 +37,7 @@ type change[T store.Object] struct {
 	text     string // of version, made once for all watchers
 	old, now T      // the zero T stands for absent
 
-	// For exact lists: from version complete on, until the next change, the content is what it was
-	// before the next change.
+	// For exact lists: the content does not change from version complete until the next change.
 	complete uint64
 	gap      *gap // in which a Replace found the change; nil if it came as an event
 
@@ -48,7 +47,7 @@ type change[T store.Object] struct {
 	awaited      atomic.Int32 // how many of histories still await it
 
 	bytes   int          // of the object on the wire; zero if unknown
-	weight  int64        // in bytes, of what the window alone keeps
+	weight  int64        // in bytes, of the memory that only the window keeps
 	retired bool         // the window has dropped it; guarded by the encodings' mu
 	keepers atomic.Int32 // how many lanes keep it beyond the window
 
@@ -57,7 +56,7 @@ type change[T store.Object] struct {
 	frames atomic.Pointer[[]*frame]
 }
 
-// effect is what a change is to a selection.
+// effect is a change seen through one selection.
 type effect uint8
 
 const (

@@ -10,8 +10,8 @@ import (
 )
 
 // dispatch finds the watchers that a change concerns, by the values of its object before and after.
-// It costs what is watched by: each trigger is alive while one of its lanes has a watcher. The
-// cache's mu guards it.
+// A write pays only for the fields and labels that watchers select by: a trigger goes with its last
+// watcher. The cache's mu guards it.
 type dispatch[T store.Object] struct {
 	everything lane[T]
 	triggers   []*trigger[T]          // by key, by field, and of selections without an equality
@@ -24,7 +24,7 @@ type trigger[T store.Object] struct {
 	source   source
 	of       func(T) (value string, ok bool)
 	lanes    map[string]*lane[T]            // of selections that ask for the value alone
-	narrower map[string]map[string]*lane[T] // of others: by value, then by what more they ask for
+	narrower map[string]map[string]*lane[T] // of others: by value, then by the text of the selection
 }
 
 // source is where a trigger's value comes from.
@@ -121,7 +121,7 @@ func (d *dispatch[T]) remove(l *lane[T]) {
 	}
 }
 
-// parked are watchers that wait, and that nobody else can wake.
+// parked holds waiting watchers that only this writer will wake.
 type parked[T store.Object] struct {
 	lists    []parkedList[T]
 	watchers int
@@ -133,7 +133,7 @@ func (p parked[T]) wake() {
 	}
 }
 
-// enter puts a change into its lanes, and adds those to woken who wait there.
+// enter puts a change into its lanes, and adds the watchers that wait there to woken.
 func (d *dispatch[T]) enter(c *change[T], woken *parked[T]) {
 	into := func(l *lane[T], as effect) {
 		if l == nil {
@@ -174,8 +174,8 @@ func (t *trigger[T]) enter(c *change[T], into func(*lane[T], effect)) {
 	}
 }
 
-// enterValue puts a change into the lanes of a value; as is its effect on those that ask for the
-// value alone.
+// enterValue puts a change into the lanes of a value; as is its effect on selections that ask for
+// the value alone.
 func (t *trigger[T]) enterValue(value string, c *change[T], as effect, into func(*lane[T], effect)) {
 	into(t.lanes[value], as)
 	if t.narrower == nil {
@@ -188,7 +188,7 @@ func (t *trigger[T]) enterValue(value string, c *change[T], as effect, into func
 	}
 }
 
-// enterLabels looks at the labels that are watched or at those of the object, which are fewer.
+// enterLabels looks at the labels that watchers select by, or at the object's if they are fewer.
 func (d *dispatch[T]) enterLabels(c *change[T], into func(*lane[T], effect)) {
 	var is, was map[string]string
 	if !pointer.None(c.now) {
@@ -241,8 +241,8 @@ func (t *trigger[T]) each(do func(*lane[T])) {
 }
 
 // join gives a watcher its lane, before it is told anything: from then on it is not cut for the
-// changes of others. One of everything, for which every change counts, reads the window to its end
-// first. It reports false if there is more to read.
+// changes of others. A watcher of everything reads the window to its end first. join reports false
+// if there is more to read, or if a change is gone.
 func (c *Cache[T]) join(w *Watcher[T]) bool {
 	var own []seen[T]
 	next := w.position
@@ -258,7 +258,7 @@ func (c *Cache[T]) join(w *Watcher[T]) bool {
 		}
 		return true
 	}
-	find() // most of them, while nobody waits
+	find() // most of them, while others may read and write
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !find() || next != c.window.Next() {
@@ -299,11 +299,10 @@ const crowd = 64
 // one change of goroutines, and the watchers of one run beside the next where a processor is free.
 const runAhead = 100 * time.Microsecond
 
-// wake wakes the watchers that a write found, and lets them run, at once after a pause and soon in
-// a burst: a writer that is faster than its watchers would only make them later. Many are woken
-// beside the writer: what it writes meanwhile is read by the same waking of each. Goroutines that
-// use the processors for something else take no more than half of the writer's time. The writing
-// lock is held.
+// wake wakes the watchers that a write found, and lets them run: at once after a pause, and soon in
+// a burst. A writer that is faster than its watchers would only make them later. A crowd is woken
+// beside the writer, and each of the crowd wakes once for all writes meanwhile. Other goroutines
+// take no more than half of the writer's time. The writing lock is held.
 func (c *Cache[T]) wake() {
 	switch woken := c.woken; {
 	case woken.watchers == 0:
@@ -323,12 +322,12 @@ func (c *Cache[T]) wake() {
 	}
 }
 
-// stopDispatch returns once all watchers are awake that writes have found. The writing lock is held,
-// so that no write finds more.
+// stopDispatch returns once the watchers that writes have found are awake. The writing lock is
+// held, so that no write finds more.
 func (c *Cache[T]) stopDispatch() { c.dispatch.waking.Wait() }
 
-// wakeEverybody makes every watcher look.
-func (c *Cache[T]) wakeEverybody() {
+// wakeAll makes every watcher look.
+func (c *Cache[T]) wakeAll() {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	c.dispatch.each(func(l *lane[T]) { l.unparkAll() })

@@ -35,8 +35,8 @@
 //     (TestExactListsAreThePast, TestPages).
 //  4. A slow reader, be it a list or a watcher, never holds up a writer nor another reader
 //     (TestStuckReadersHoldUpNobody). Over HTTP its watch ends (TestSlowClientIsCut).
-//  5. A write costs nothing for watchers whose selection asks for another value: of a name, a
-//     namespace, a field or a label (TestAWriteCostsNothingForTheWatchersOfOtherValues).
+//  5. A write costs nothing for watchers of another value: of a name, a namespace, a field or a label
+//     (TestAWriteCostsNothingForTheWatchersOfOtherValues).
 //  6. From its first event on, a watcher is not cut for changes that its selection does not see,
 //     whatever that asks for (TestNobodyIsCutForTheChangesOfOthers,
 //     TestNobodyIsCutForValuesThatOthersShare). It is cut for more changes of its own than a window
@@ -56,28 +56,27 @@
 // # Limits
 //
 // Deliveries to different watchers are not ordered among each other. Events are not merged: a
-// watcher sees each version of an object. After a [Cache.Replace] nobody knows the states that were
-// skipped: lists and watches at versions between the two are a 410. A watcher is told the
-// difference, unless it loses an object and that is not all: then it gets a 410.
+// watcher sees each version of an object. A [Cache.Replace] leaves a gap, since the states that it
+// skipped are unknown: lists and watches at versions in the gap are a 410. A watcher is told the
+// changes of the gap, unless it sees several and one of them is a loss: then it gets a 410.
 //
 // # How events find their watchers
 //
 // The watchers of one selection wait in one lane. A selection that asks for values by equality is
 // found by the rarest of them. A write looks up the values of its object, before and after, and
-// wakes the watchers of those lanes. A selection that asks for more than the value is looked at
-// first, once for all of its watchers. One without an equality, such as spec.nodeName!=a, is looked
-// at by every write.
+// wakes the watchers of those lanes. If a selection asks for more than the value, the write matches
+// it first, once for all of its watchers. Every write matches a selection without an equality, such
+// as spec.nodeName!=a.
 //
 // # Cost
 //
 // The window keeps the old version of each object that it has a change of, and the encodings that
-// somebody asked for, within [WithWindowBytes]. A waiting watcher costs 2 KB and a stack
-// of 4 KB. While it reads events, it has 1 KB more, or 15 KB for a burst. A watcher that waits by
+// readers asked for, within [WithWindowBytes]. A waiting watcher costs 2 KB and a stack of 4 KB. While it reads events, it has 1 KB more, or 15 KB for a burst. A watcher that waits by
 // [Watcher.Poll] has no goroutine, and costs 1.1 KB.
 //
 // Lists and initial events of the whole collection share the order of a state, at eight bytes per
 // object, and its encodings, within [WithListBytes] (TestListsShareEncodings). The next state takes
-// over what has not changed. Nothing is kept without a reader. A list of one namespace or of one
+// over the unchanged parts. Nothing is kept without a reader. A list of one namespace or of one
 // value of an indexed field reads and sorts the objects of that value alone
 // (TestAListReadsWhatItSelectsAlone). An exact list undoes the changes since, and so does each page
 // behind the first: that sorts nothing either, while a writer is at work.

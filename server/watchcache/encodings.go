@@ -19,7 +19,7 @@ type frame struct {
 type encodings struct {
 	most int64
 
-	mu    sync.Mutex // guards what follows; nothing is taken under it
+	mu    sync.Mutex // guards total and queue; no other lock is taken under it
 	total int64
 	queue []*frame // in the order of making; some are discarded already
 }
@@ -48,7 +48,7 @@ func (x *encodings) discard(f *frame) {
 	}
 }
 
-// held is the size of what is kept.
+// held is the size of all bytes that are kept.
 func (x *encodings) held() int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()

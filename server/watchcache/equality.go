@@ -10,7 +10,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// equality is a value that every object of a selection has.
+// equality is a value that every object of a selection has, such as a node's name.
 type equality[T store.Object] struct {
 	source source
 	value  string
@@ -115,7 +115,7 @@ func (s *selection[T]) text() string {
 		fmt.Fprintf(&b, ", %q %q %q", r.Key(), r.Operator(), slices.Sorted(slices.Values(r.ValuesUnsorted())))
 	}
 	if len(requirements) == 0 || !selectable {
-		// Nobody knows what a selector of another package keeps.
+		// The selector is of another package: its text does not tell which objects it keeps.
 		fmt.Fprintf(&b, " %p", s)
 	}
 	return b.String()
@@ -126,7 +126,7 @@ func lookUp(set labels.Set, label string) (string, bool) {
 	return value, ok
 }
 
-// sampleSize is how many objects are asked which value is the rarest.
+// sampleSize is the number of objects by which the rarest value is chosen.
 const sampleSize = 128
 
 // rarest is the equality that the fewest of some objects of a state have. The objects are in the

@@ -11,8 +11,8 @@ import (
 // The errors here are those of the API server, so that clients classify them as they do its own:
 // all are *apierrors.StatusError.
 
-// tooOld is the 410 for a version whose events are gone; oldest is the oldest one that would still
-// do.
+// tooOld is the 410 for a version with events that are gone; oldest is the oldest version that
+// would still do.
 func tooOld(version, oldest uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, oldest))
 }

@@ -13,14 +13,14 @@ import (
 // bounds their bytes.
 //
 // The window tells a history when it drops one change: the oldest of the history that the window
-// still holds. So a history is on the list of one change at a time, and not of all its changes.
+// still holds. So one change at a time lists the history, and not all of its changes.
 type history[T store.Object] struct {
 	mu      sync.Mutex // guards the history, but for the last two fields; taken after the cache's mu
 	readers int
 	last    uint64 // one more than the number of the last change that came
 	gone    uint64 // one more than the number of the last change that was lost
 
-	noted   *change[T] // the change on whose list the history is; nil if the window holds none
+	noted   *change[T] // the change that lists the history; nil if the window holds none
 	changes []seen[T]
 	few     [1]seen[T] // room for a single change
 	room    int        // for how many changes the list has been charged
@@ -31,7 +31,7 @@ type history[T store.Object] struct {
 	lostBy cause // why changes were lost, the last time
 
 	queued    bool   // in the queue of the backlog; guarded by the cache's mu, as is lastNoted
-	lastNoted uint64 // the change whose list may still have the history
+	lastNoted uint64 // the change that may still list the history
 }
 
 // seen is a change with its effect on one selection.

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// kept is what the readers of a listing share, within a bound. Of each kind it has a place for each
-// object, for what was made of the object, or of the run that the object begins.
+// kept holds the values that the readers of a listing share, within a bound. Each kind has a place
+// for each object: for a value made of the object, or of the run that the object begins.
 type kept struct {
 	room   atomic.Int64 // how many bytes may still be kept
 	making sync.Mutex   // held while something is made of a run
@@ -18,7 +18,7 @@ type kept struct {
 // place is empty while nothing is kept there.
 type place = atomic.Pointer[made]
 
-// made is what was made of a number of objects, with the bytes that it takes.
+// made is a value made of a number of objects, with the bytes that it takes.
 type made struct {
 	value   any
 	bytes   int64
@@ -48,7 +48,7 @@ func (k *kept) setLocked(kind any, places []place) {
 	k.kinds[kind] = places
 }
 
-// follow takes over what was made of the parts that are the same. Nobody else has k yet.
+// follow takes over the values of the parts that are the same. No reader has k yet.
 func (k *kept) follow(last *kept, same []part, objects int) {
 	last.mu.RLock()
 	defer last.mu.RUnlock()
@@ -67,7 +67,7 @@ func (k *kept) follow(last *kept, same []part, objects int) {
 }
 
 // keep puts next in the place of known, if it finds room. If not, the room is full from then on.
-// What was made first stays: if the newest did, lists beyond the bound would take up to 2.7 times.
+// The first values stay: if the newest did, lists beyond the bound would take up to 2.7 times.
 func (k *kept) keep(at *place, known, next *made) (ok bool) {
 	bytes := next.bytes
 	if known != nil {

@@ -18,8 +18,8 @@ const (
 
 func (s stage) String() string { return [stages]string{"store", "take", "write"}[s] }
 
-// lagEvery is how many changes there are to one whose lag is measured: counters that every delivery
-// wrote to would cost as much as the delivery.
+// lagEvery: the lag of one in so many changes is measured. Counters that every delivery wrote to
+// would cost as much as the delivery.
 const lagEvery = 64
 
 // lagBounds are the upper bounds of the buckets, but for the last, which has none.

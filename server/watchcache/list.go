@@ -16,7 +16,7 @@ import (
 )
 
 // Request is a LIST, a WATCH or a GET of a part of a collection, with its selectors parsed. The
-// options mean what they mean in metav1.ListOptions. The zero value keeps everything, at the latest
+// options mean the same as in metav1.ListOptions. The zero value keeps everything, at the latest
 // version.
 type Request struct {
 	// Namespace keeps the objects of one namespace; empty keeps all.

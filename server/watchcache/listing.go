@@ -10,10 +10,10 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// listing is a whole state in the order of lists, with the encodings that somebody asked for. Lists
-// and initial events of one state share it, and one of a later state takes over what has not
-// changed. Nothing but its readers holds it, so that it goes with the collection of garbage after
-// the last of them.
+// listing is a whole state in the order of lists, with the encodings that readers asked for. Lists
+// and initial events of one state share it. The listing of a later state takes over the parts that
+// have not changed. Only readers hold a listing, so that garbage collection takes it after the last
+// of them.
 type listing[T store.Object] struct {
 	state   store.Snapshot[T]
 	objects []T
@@ -22,9 +22,9 @@ type listing[T store.Object] struct {
 
 // listings hands out the listing of a state.
 type listings[T store.Object] struct {
-	bytes int64 // the bound of what each listing keeps
+	bytes int64 // the bound of each listing's values
 
-	mu   sync.Mutex // guards what follows; held while a listing is made
+	mu   sync.Mutex // guards last; held while a listing is made
 	last weak.Pointer[listing[T]]
 }
 
@@ -51,13 +51,13 @@ func (x *listings[T]) of(state store.Snapshot[T]) *listing[T] {
 	return next
 }
 
-// edit is what an object became, under its key; the zero T: it is gone.
+// edit is the new state of an object, under its key; the zero T: it is gone.
 type edit[T store.Object] struct {
 	key objectKey
 	now T
 }
 
-// part is what is taken over from one order to another.
+// part is a range of objects that one order takes over from another.
 type part struct{ from, to, into int }
 
 // edited is the order after edits. Of two with one key the later counts.
@@ -90,7 +90,7 @@ func (l *listing[T]) edited(edits []edit[T]) (objects []T, same []part) {
 	return objects, same
 }
 
-// before is the order of an earlier state, of which undo has what is different.
+// before is the order of an earlier state; undo has the objects that differ.
 func (l *listing[T]) before(undo map[objectKey]T) []T {
 	edits := make([]edit[T], 0, len(undo))
 	for key, obj := range undo {

@@ -8,11 +8,11 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// publish makes a committed write visible to watchers, and notes in woken whom to wake. The writing
-// lock and mu are held.
+// publish makes a committed write visible to watchers, and notes in woken the watchers to wake. The
+// writing lock and mu are held.
 func (c *Cache[T]) publish(version uint64, changes ...*change[T]) {
 	if !c.filled {
-		// Nobody has seen anything yet: the history begins before the first write, with nothing.
+		// No reader has seen a state yet: the history begins before the first write, with nothing.
 		c.window.clear(max(version, 1)-1, false)
 	}
 	for _, ch := range changes {
@@ -50,7 +50,7 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 	c.mu.Unlock()
 	c.wake()
 	if !known || skipped.to > skipped.before+1 {
-		c.wakeEverybody() // those that wait for a version of the gap, too
+		c.wakeAll() // a watcher may wait for a version of the gap
 	}
 	c.changed.Broadcast()
 }
@@ -79,8 +79,8 @@ func textOf[T store.Object](ch *change[T]) string {
 	return formatVersion(ch.version)
 }
 
-// forgetAll clears the window, and the lanes if watchers are to lose what they have not read; mu is
-// held.
+// forgetAll clears the window, and the histories if watchers are to lose their unread changes; mu
+// is held.
 func (c *Cache[T]) forgetAll(version uint64, lost bool) {
 	c.states = nil
 	c.window.clear(version, lost)

@@ -56,7 +56,7 @@ func TestClientsMoveBetweenCaches(t *testing.T) {
 				require.Equal(t, truth.seenBy(m.keeps), m.copy, "seed %d: %s", seed, m.options.String())
 				lists += m.lists
 			}
-			require.Less(t, lists, 60*len(movers)/4, "seed %d: most differences are told", seed)
+			require.Less(t, lists, 60*len(movers)/4, "seed %d: most gaps are told", seed)
 		})
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// TestRelistTellsTheDifference: a relist in which more has changed than the window holds is told to
+// TestARelistIsTold: a relist in which more has changed than the window holds is told to
 // the watchers of one value, object by object. A watcher of everything gets one 410.
-func TestRelistTellsTheDifference(t *testing.T) {
+func TestARelistIsTold(t *testing.T) {
 	const nodes, window = 100, 8
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(t, watchcache.WithWindow(window))

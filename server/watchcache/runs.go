@@ -6,9 +6,9 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// A run is a part of a list whose readers share what they make of it as a whole. One object in
-// runLength begins one, by its name alone: so the runs of two states, and of two pages, are the
-// same where their objects are.
+// A run is a part of a list from which readers make one value, such as its compressed bytes, that
+// they share. One object in runLength begins a run, by its name alone. So the runs of two states,
+// and of two pages, are the same as far as their objects are.
 const runLength = 32
 
 var runSeed = maphash.MakeSeed()
@@ -17,7 +17,7 @@ func beginsRun[T store.Object](obj T) bool {
 	return maphash.String(runSeed, obj.GetName())%runLength == 0
 }
 
-// runKind is what was made of runs, of the encodings of a kind.
+// runKind is the kind of the values made of runs, of the encodings of a kind.
 type runKind struct{ kind, form any }
 
 // Run returns the end of the run that begins with an object, if one does and if all of it is in the
@@ -34,13 +34,13 @@ func (e Encodings[T]) Run(i int) (end int, ok bool) {
 	return end, e.from+end == len(e.whole.objects)
 }
 
-// OfRun returns what make makes of the encodings from i to the end of their run, in a form: any
-// comparable value. Readers of one state share it as they share encodings, and it is read-only.
-// bytes is what it takes.
+// OfRun returns the value of a run, such as its compressed bytes; i is its first object. make makes
+// the value once for each form, any comparable value, and tells the bytes that it takes. Readers of
+// one state share the value as they share encodings, and it is read-only.
 func (e Encodings[T]) OfRun(i, end int, form any, make func() (value any, bytes int64, err error)) (any, error) {
 	kept := &e.whole.kept
 	at := &kept.of(runKind{e.kind, form}, len(e.whole.objects))[e.from+i]
-	// An object that is new behind the last of a run belongs to it: then their number is another.
+	// A new object behind the last of a run belongs to the run: the number of its objects changes.
 	if known := at.Load(); known != nil && known.objects == end-i {
 		return known.value, nil
 	}

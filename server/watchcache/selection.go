@@ -17,7 +17,7 @@ const (
 	namespaceField = "metadata.namespace"
 )
 
-// selection is what a request selects of a collection.
+// selection is the part of a collection that a request selects.
 type selection[T store.Object] struct {
 	cache           *Cache[T]
 	namespace, name string
@@ -37,7 +37,7 @@ type term[T store.Object] struct {
 	not   bool
 }
 
-// bind checks what a request selects: an unknown field label is a 400 error.
+// bind makes the selection of a request: an unknown field label is a 400 error.
 func (c *Cache[T]) bind(r Request) (*selection[T], error) {
 	bound := &selection[T]{cache: c, namespace: r.Namespace, name: r.Name}
 	if r.LabelSelector != nil && !r.LabelSelector.Empty() {
@@ -63,7 +63,7 @@ func (c *Cache[T]) bind(r Request) (*selection[T], error) {
 	return bound, nil
 }
 
-// selective reports whether anything but the namespace is selected by.
+// selective reports whether the selection asks for more than a namespace.
 func (s *selection[T]) selective() bool { return s.name != "" || s.labels != nil || s.fields != nil }
 
 func (s *selection[T]) matches(obj T) bool {
@@ -85,8 +85,8 @@ func (s *selection[T]) termsMatch(obj T) bool {
 // everything reports whether all objects match.
 func (s *selection[T]) everything() bool { return s.namespace == "" && !s.selective() }
 
-// sorted is what matches in a state, in the order of lists, and the listing that it is taken from,
-// if it is the whole state. The slice is shared, and read-only.
+// sorted returns the objects of a state that match, in the order of lists. whole is the listing
+// that they are taken from, if they are all of the state. The slice is shared, and read-only.
 func (s *selection[T]) sorted(state view[T]) (objects []T, whole *listing[T]) {
 	if !s.everything() {
 		return sorted(s.in(state)), nil
@@ -101,7 +101,7 @@ func (s *selection[T]) sorted(state view[T]) (objects []T, whole *listing[T]) {
 	return whole.objects, whole
 }
 
-// in yields what matches in a state, in no particular order.
+// in yields the objects of a state that match, in no particular order.
 func (s *selection[T]) in(state view[T]) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for obj := range s.candidates(state.present) {
@@ -118,7 +118,7 @@ func (s *selection[T]) in(state view[T]) iter.Seq[T] {
 	}
 }
 
-// candidates yields what may match, by the cheapest way there is.
+// candidates yields the objects that may match, by the cheapest way there is.
 func (s *selection[T]) candidates(state store.Snapshot[T]) iter.Seq[T] {
 	if s.pinned() {
 		if obj, ok := state.Get(s.key()); ok {
@@ -138,8 +138,8 @@ func (s *selection[T]) candidates(state store.Snapshot[T]) iter.Seq[T] {
 	}
 }
 
-// smallest is the index under one value of which all that can match stands, and that value. If
-// there are several, it is the one with the fewest objects.
+// smallest is an index and the value under which it has all objects that can match. Of several
+// indexes it is the one with the fewest objects.
 func (s *selection[T]) smallest(state store.Snapshot[T]) (smallest *store.Index[T, string], value string) {
 	for label, index := range s.cache.indexes {
 		wanted, ok := s.namespace, label == namespaceField && s.namespace != ""
@@ -158,5 +158,5 @@ func (s *selection[T]) pinned() bool {
 	return s.name != "" && (s.namespace != "" || s.cache.resource.ClusterScoped)
 }
 
-// key is the store key of the object that alone can match.
+// key is the store key of the only object that can match.
 func (s *selection[T]) key() string { return s.cache.resource.Key(s.namespace, s.name) }

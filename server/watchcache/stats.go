@@ -10,7 +10,7 @@ import (
 	"github.com/tributary-go/tributary/metrics"
 )
 
-// stats is what a cache counts.
+// stats are the counters of a cache.
 type stats struct {
 	received, initial        atomic.Uint64
 	lists, fetched, returned atomic.Uint64
@@ -34,10 +34,10 @@ const (
 	overCount cause = iota // it has more changes to read than [WithWindow] permits
 	overBytes              // they weigh more than its share of [WithWindowBytes]
 	overAge                // the oldest is older than [WithWindowAge]
-	relisted               // a relist has skipped what it was to see
+	relisted               // a relist has skipped changes that were to be told
 	expired                // by [Cache.Expire] or [Cache.Compact]
 	tooLate                // it began at a version that is forgotten
-	unread                 // its client does not take what is sent
+	unread                 // its client does not take the events
 	causes
 )
 
@@ -48,7 +48,7 @@ func (c cause) String() string {
 // isTooSlow reports whether the API server counts it as terminated, too.
 func (c cause) isTooSlow() bool { return c <= overAge || c == unread }
 
-// whyLost is the cause that has taken from the watcher what it was to read.
+// whyLost is why the watcher's unread changes were dropped.
 func (w *Watcher[T]) whyLost() cause {
 	c := w.cache
 	c.mu.RLock()
@@ -110,7 +110,7 @@ func (s *stats) proved(err error) {
 	}
 }
 
-// numbers are what a cache reports.
+// numbers are the values that a cache reports.
 type numbers struct {
 	*stats
 	version, filled           uint64

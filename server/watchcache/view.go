@@ -10,7 +10,7 @@ import (
 // view is a state with the version up to which it is complete.
 type view[T store.Object] struct {
 	present store.Snapshot[T]
-	undo    map[objectKey]T // what was there in place of the present objects; the zero T: nothing
+	undo    map[objectKey]T // the objects that stood where others stand now; the zero T: none
 	version uint64
 	next    uint64 // the position in the window from which the changes since then are seen
 	early   bool   // changes up to version may still come: they add up to nothing
@@ -32,7 +32,7 @@ func (v view[T]) undone(obj T) bool {
 // current is the version up to which the cache is complete: that of its last write, or of the
 // server's last write to any collection.
 func (c *Cache[T]) current() uint64 {
-	// The server's count comes first: what it counts is in the cache already.
+	// The server's count comes first: the writes that it counts are in the cache already.
 	counted := uint64(0)
 	if c.revision != nil {
 		counted = c.revision.current.Load()
@@ -113,13 +113,13 @@ func (v *view[T]) takeBack(c *change[T]) {
 	}
 }
 
-// awaitWriter returns once no write is being entered.
+// awaitWriter returns once the write under way has entered all of its changes.
 func (c *Cache[T]) awaitWriter() {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 }
 
-// knows reports whether the content at a version can have been what the changes say.
+// knows reports whether the changes tell the content at a version.
 func (c *Cache[T]) knows(version uint64) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -17,9 +17,9 @@ func (r Request) wantsState(version uint64) bool {
 	return version == 0
 }
 
-// Watch implements [listwatch.ListerWatcher]. The position is fixed by the call: what is written
-// after it will be seen. No goroutine is started, and nothing needs to be closed: a watcher that
-// nobody ranges over costs its memory alone.
+// Watch implements [listwatch.ListerWatcher]. The position is fixed by the call: the watch sees
+// every write after it. No goroutine is started, and nothing needs to be closed: a watch that is
+// not ranged over costs its memory alone.
 //
 // Ranging waits for events. It ends without an error when ctx ends or the timeout is over, and
 // after the one error that it yields: 410 Expired when the watcher has fallen out of the window, or

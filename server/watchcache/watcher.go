@@ -44,7 +44,7 @@ type Watcher[T store.Object] struct {
 
 	keep    *selection[T]
 	start   *start[T]   // the state that it is told first; nil if none, or none any more
-	gap     *gap        // the last one whose changes it is told
+	gap     *gap        // the last one that it was told of
 	end     error       // of a watch that is over; nil if its time was up
 	unwatch func() bool // ends the wake-up by the context
 
@@ -130,10 +130,10 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 	return nil
 }
 
-// Close ends the watcher's part in the cache, and frees what it holds there. It does not block. It
-// may be called while the watcher waits by Poll; a write that is under way may still call its
-// function. A watcher that is asked for more afterwards goes on at its position, while the window
-// reaches back to there, and must be closed again.
+// Close ends the watcher's part in the cache, and frees its memory there. It does not block. It may
+// be called while the watcher waits by Poll; a write that is under way may still call its function.
+// A watcher that is asked for more afterwards goes on at its position, while the window reaches
+// back to there, and must be closed again.
 func (w *Watcher[T]) Close() {
 	if !w.open {
 		return

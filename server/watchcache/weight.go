@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// bareWeight is what a change and an object without content take.
+// bareWeight is the bytes of a change and of an object without content.
 const bareWeight = 1024
 
 // weigh estimates the bytes of an old version of an object. bytes is the length of the version that
@@ -26,7 +26,7 @@ func length(obj any) int64 {
 	case interface{ Size() int }:
 		return int64(obj.Size())
 	}
-	document, _ := json.Marshal(obj) // what has no JSON has no length
+	document, _ := json.Marshal(obj) // an object without JSON has no length
 	return int64(len(document))
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// window is the last changes, with what is known of the versions before them. A watcher's position
-// is the number of the next change that it wants. The cache's mu guards all but Read.
+// window is the last changes. A watcher's position is the number of the next change that it wants.
+// The cache's mu guards all but Read and read.
 type window[T store.Object] struct {
 	*ring.Shared[change[T]]
 	limits  limits
@@ -18,14 +18,14 @@ type window[T store.Object] struct {
 	bytes   int64 // the weight of the changes held
 	backlog backlog[T]
 
-	// floor is the oldest version from which every change is held; from complete on, until the
-	// oldest change, the content was what it was just before that change.
+	// floor is the oldest version from which the window has every change. From complete until the
+	// oldest change the content did not change.
 	floor    uint64
 	complete uint64
 	gaps     []*gap // oldest first
 }
 
-// mostGaps bounds what a quiet collection remembers of its relists.
+// mostGaps bounds the gaps that a quiet collection remembers.
 const mostGaps = 64
 
 // limits bound a window. The newest change always stays.
@@ -35,8 +35,8 @@ type limits struct {
 	age    time.Duration
 }
 
-// alwaysKept is how many changes stay whatever their age, as far as events and bytes allow: a quiet
-// collection remembers more than its last minute.
+// alwaysKept is the number of changes that stay at any age, as far as events and bytes allow: a
+// quiet collection remembers more than its last minute.
 const alwaysKept = 1024
 
 func newWindow[T store.Object](c config) window[T] {
@@ -109,13 +109,13 @@ func (w *window[T]) skip(g *gap) {
 	w.gaps = append(w.gaps, g)
 }
 
-// knows reports whether the content at a version can have been what the changes say.
+// knows reports whether the changes tell the content at a version.
 func (w *window[T]) knows(version uint64) bool {
 	return version >= w.floor && !slices.ContainsFunc(w.gaps, func(g *gap) bool { return g.holds(version) })
 }
 
 // clear forgets all changes: the history begins with the present content at version. Watchers that
-// had read everything go on, unless lost says that there is something which they will never see.
+// had read everything go on, unless they have lost changes that they will never see.
 func (w *window[T]) clear(version uint64, lost bool) {
 	for w.Len() > 0 {
 		w.drop()
@@ -137,8 +137,8 @@ func (w *window[T]) after(version uint64) (position uint64, ok bool) {
 	})), true
 }
 
-// since is the position of the first change that the content at a version has not seen; ok is false
-// where the window no longer knows that content.
+// since is the position of the first change after the content at a version; ok is false if the
+// window no longer knows that content.
 func (w *window[T]) since(version uint64) (position uint64, ok bool) {
 	position, ok = w.after(version)
 	if !ok {
