@@ -11,29 +11,34 @@ import (
 // lastBookmark is how long before the timeout a bookmark is sent, as by the API server.
 const lastBookmark = 2 * time.Second
 
-// schedule sets the deadline and the first bookmark. The first call for events sets the alarm.
-func (w *Watcher[T]) schedule(timeout *int64) {
-	now := time.Now()
-	if timeout != nil && *timeout > 0 {
-		w.deadline = now.Add(time.Duration(*timeout) * time.Second)
-	}
-	w.scheduleBookmark(now)
-	w.clearAlarm()
+// times are when a watcher has to look though there is no change.
+type times struct {
+	bookmark  time.Time   // when the next one is due, if bookmarks are wanted
+	deadline  time.Time   // zero: none
+	bookmarks bool        // are wanted
+	timer     *time.Timer // nil until the first alarm is set
 }
 
-// scheduleBookmark sets when the next bookmark is due: after the interval, or shortly before the
-// deadline.
-func (w *Watcher[T]) scheduleBookmark(now time.Time) {
-	w.mark = now.Add(w.cache.config.bookmarkInterval)
-	last := w.deadline.Add(-lastBookmark)
-	if !w.deadline.IsZero() && now.Before(last) && last.Before(w.mark) {
-		w.mark = last
+// schedule sets when the next bookmark is due: after the interval, or shortly before the deadline.
+func (t *times) schedule(now time.Time, interval time.Duration) {
+	t.bookmark = now.Add(interval)
+	last := t.deadline.Add(-lastBookmark)
+	if !t.deadline.IsZero() && now.Before(last) && last.Before(t.bookmark) {
+		t.bookmark = last
 	}
 }
 
 // overdue reports whether the deadline has passed.
-func (w *Watcher[T]) overdue(now time.Time) bool {
-	return !w.deadline.IsZero() && !now.Before(w.deadline)
+func (t *times) overdue(now time.Time) bool {
+	return !t.deadline.IsZero() && !now.Before(t.deadline)
+}
+
+// first is the time of the next bookmark or of the deadline; zero if there is neither.
+func (t *times) first() time.Time {
+	if t.bookmarks && (t.deadline.IsZero() || t.bookmark.Before(t.deadline)) {
+		return t.bookmark
+	}
+	return t.deadline
 }
 
 // answerCall adds a bookmark to events, if one is due, and sets the next alarm.
@@ -41,7 +46,7 @@ func (w *Watcher[T]) answerCall(complete uint64) {
 	now := time.Now()
 	w.alarm.Store(false)
 	if w.bookmarkDue(now) {
-		w.scheduleBookmark(now)
+		w.times.schedule(now, w.cache.config.bookmarkInterval)
 		// There is nothing to say before a version of the future has come. A version known by
 		// comparison has come: the events that the copy still waits for are not for this watcher.
 		if complete >= w.after || w.cache.shows(w.after) {
@@ -56,38 +61,35 @@ func (w *Watcher[T]) bookmarkDue(now time.Time) bool {
 	asked := w.cache.asked.Load()
 	wanted := asked != w.asked
 	w.asked = asked
-	return w.bookmarks && (wanted || !now.Before(w.mark))
+	return w.times.bookmarks && (wanted || !now.Before(w.times.bookmark))
 }
 
 func (w *Watcher[T]) addBookmark(version uint64, initialEventsEnd bool) {
-	w.next().Event = listwatch.Event[T]{
+	w.batch.next(&w.cache.buffers).Event = listwatch.Event[T]{
 		Type: watch.Bookmark, ResourceVersion: formatVersion(version), InitialEventsEnd: initialEventsEnd,
 	}
 }
 
 // setAlarm has the next bookmark, or the deadline, wake the watcher.
 func (w *Watcher[T]) setAlarm(now time.Time) {
-	until := w.deadline
-	if w.bookmarks && (until.IsZero() || w.mark.Before(until)) {
-		until = w.mark
-	}
-	switch {
+	t := &w.times
+	switch until := t.first(); {
 	case until.IsZero():
-	case w.timer == nil:
-		w.timer = time.AfterFunc(until.Sub(now), func() {
+	case t.timer == nil:
+		t.timer = time.AfterFunc(until.Sub(now), func() {
 			w.alarm.Store(true)
 			w.unpark()
 		})
 	default:
-		w.timer.Reset(until.Sub(now))
+		t.timer.Reset(until.Sub(now))
 	}
 }
 
 // clearAlarm stops the timer. The next look sets it again.
 func (w *Watcher[T]) clearAlarm() {
-	if w.timer != nil {
-		w.timer.Stop()
-		w.timer = nil
+	if w.times.timer != nil {
+		w.times.timer.Stop()
+		w.times.timer = nil
 	}
-	w.alarm.Store(w.bookmarks || !w.deadline.IsZero())
+	w.alarm.Store(!w.times.first().IsZero())
 }

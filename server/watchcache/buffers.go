@@ -36,28 +36,34 @@ func (b *buffers[T]) giveBack(buffer *[]Delivery[T]) {
 	}
 }
 
+// batch is the events that a watcher has read last. The room for them is borrowed.
+type batch[T store.Object] struct {
+	events []Delivery[T]
+	buffer *[]Delivery[T]
+}
+
 // next is room for one more event.
-func (w *Watcher[T]) next() *Delivery[T] {
-	if len(w.events) == cap(w.events) {
-		w.grow()
+func (b *batch[T]) next(from *buffers[T]) *Delivery[T] {
+	if len(b.events) == cap(b.events) {
+		b.grow(from)
 	}
-	w.events = append(w.events, Delivery[T]{})
-	return &w.events[len(w.events)-1]
+	b.events = append(b.events, Delivery[T]{})
+	return &b.events[len(b.events)-1]
 }
 
 // grow makes room for a few events, or for a whole batch if there is room for a few.
-func (w *Watcher[T]) grow() {
-	buffer := w.cache.buffers.borrow(len(w.events) + 1)
-	events := append((*buffer)[:0], w.events...)
-	w.giveBack()
-	w.buffer, w.events = buffer, events
+func (b *batch[T]) grow(from *buffers[T]) {
+	buffer := from.borrow(len(b.events) + 1)
+	events := append((*buffer)[:0], b.events...)
+	b.giveBack(from)
+	b.buffer, b.events = buffer, events
 }
 
-// giveBack forgets the last events, and returns the room for them.
-func (w *Watcher[T]) giveBack() {
-	if w.buffer != nil {
-		clear(w.events)
-		w.cache.buffers.giveBack(w.buffer)
-		w.buffer, w.events = nil, nil
+// giveBack forgets the events, and returns the room for them.
+func (b *batch[T]) giveBack(to *buffers[T]) {
+	if b.buffer != nil {
+		clear(b.events)
+		to.giveBack(b.buffer)
+		b.buffer, b.events = nil, nil
 	}
 }

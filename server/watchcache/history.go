@@ -15,7 +15,7 @@ import (
 // The window tells a history when it drops one change: the oldest of the history that the window
 // still holds. So one change at a time lists the history, and not all of its changes.
 type history[T store.Object] struct {
-	mu      sync.Mutex // guards the history, but for the last two fields; taken after the cache's mu
+	mu      sync.Mutex // guards the history, but for its last two fields; taken after the cache's
 	readers int
 	last    uint64 // one more than the number of the last change that came
 	gone    uint64 // one more than the number of the last change that was lost
@@ -30,7 +30,8 @@ type history[T store.Object] struct {
 	weight int64 // of the changes that are kept, and of the list
 	lostBy cause // why changes were lost, the last time
 
-	queued    bool   // in the queue of the backlog; guarded by the cache's mu, as is lastNoted
+	// Guarded by the cache's mu.
+	queued    bool   // in the queue of the backlog
 	lastNoted uint64 // the change that may still list the history
 }
 
@@ -46,7 +47,7 @@ func (h *history[T]) append(c seen[T]) {
 		h.changes = h.few[:0]
 	}
 	h.changes = append(h.changes, c)
-	h.settle()
+	h.settle(&c.cache.window) // h.window is in a third cache line
 }
 
 // splice makes own the changes from the first of own on, for a reader that comes. own has all that
@@ -58,15 +59,15 @@ func (h *history[T]) splice(own []seen[T]) {
 	h.changes = append(h.changes[:from:from], own...)
 	h.last = max(h.last, own[len(own)-1].number+1)
 	h.charge()
-	h.settle()
+	h.settle(h.window)
 }
 
 // settle keeps the changes that the window has dropped, notes the oldest that the window holds, and
 // bounds the list. The cache's mu and the history's are held.
-func (h *history[T]) settle() {
-	for ; h.kept < len(h.changes) && h.changes[h.kept].number < h.window.First(); h.kept++ {
+func (h *history[T]) settle(w *window[T]) {
+	for ; h.kept < len(h.changes) && h.changes[h.kept].number < w.First(); h.kept++ {
 		h.weight += h.changes[h.kept].weight
-		h.window.backlog.add(h, h.changes[h.kept].change)
+		w.backlog.add(h, h.changes[h.kept].change)
 	}
 	if h.kept < len(h.changes) {
 		if c := h.changes[h.kept].change; h.noted == nil || h.noted.number > c.number {
@@ -79,7 +80,7 @@ func (h *history[T]) settle() {
 	if cap(h.changes) > max(h.room, len(h.few)) {
 		h.charge()
 	}
-	h.lose(len(h.changes)-h.window.limits.events, overCount)
+	h.lose(len(h.changes)-w.limits.events, overCount)
 }
 
 func (h *history[T]) unnote() {
@@ -102,7 +103,7 @@ func (h *history[T]) dropped(c *change[T]) {
 	defer h.mu.Unlock()
 	if h.noted == c {
 		h.unnote()
-		h.settle()
+		h.settle(h.window)
 	}
 }
 

@@ -62,8 +62,8 @@ func (c *Cache[T]) endStoring(began time.Duration) {
 
 // take measures the time that the last events have taken from the window to their watcher.
 func (w *Watcher[T]) take() {
-	for i := range w.events {
-		if of := w.events[i].of; of != nil && of.number%lagEvery == 0 {
+	for i := range w.batch.events {
+		if of := w.batch.events[i].of; of != nil && of.number%lagEvery == 0 {
 			w.took = w.cache.now()
 			w.cache.stats.lags[taking].observe(w.took - of.at)
 		}

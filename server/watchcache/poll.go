@@ -42,8 +42,8 @@ func (w *Watcher[T]) Poll(ctx context.Context, ready func()) (events []Delivery[
 		if events, waits, err = w.look(ctx); !waits {
 			return events, false, err
 		}
-		w.giveBack()
-		if w.ready = ready; w.lane.Load().park(ctx, w) {
+		w.batch.giveBack(&w.cache.buffers)
+		if w.parking.ready = ready; w.lane.Load().park(ctx, w) {
 			return nil, true, nil
 		}
 	}
@@ -69,8 +69,8 @@ func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool
 		w.enter(ctx)
 	}
 	w.askAgain()
-	clear(w.events)
-	w.events = w.events[:0]
+	clear(w.batch.events)
+	w.batch.events = w.batch.events[:0]
 	for ctx.Err() == nil {
 		if w.phase != unplaced && !w.all && w.lane.Load() == nil {
 			w.cache.join(w) // before it is told anything
@@ -99,7 +99,7 @@ func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool
 func (w *Watcher[T]) follow(ctx context.Context) (events []Delivery[T], waits bool, err error) {
 	called, complete := w.called(ctx), uint64(0)
 	if called {
-		if w.overdue(time.Now()) {
+		if w.times.overdue(time.Now()) {
 			w.phase = over
 			return nil, false, nil
 		}
@@ -110,16 +110,16 @@ func (w *Watcher[T]) follow(ctx context.Context) (events []Delivery[T], waits bo
 		return nil, false, err
 	}
 	switch {
-	case len(w.events) > 0:
+	case len(w.batch.events) > 0:
 		w.take()
 	case w.position != began: // past changes that are not for this watcher
 	case called:
 		w.answerCall(complete)
-		waits = len(w.events) == 0
+		waits = len(w.batch.events) == 0
 	default:
 		waits = true
 	}
-	return w.events, waits, nil
+	return w.batch.events, waits, nil
 }
 
 // read takes the next changes into events, until there is no more room.
@@ -136,7 +136,7 @@ func (w *Watcher[T]) read() error {
 				return w.lost()
 			}
 			w.position = c.number + 1
-			if bytes += c.weight; len(w.events) >= batchSize || bytes >= batchBytes {
+			if bytes += c.weight; len(w.batch.events) >= batchSize || bytes >= batchBytes {
 				return nil
 			}
 		}
@@ -175,7 +175,7 @@ func (w *Watcher[T]) see(c seen[T]) (ok bool) {
 		return false
 	}
 	w.after = c.version
-	c.tell(w.next(), c.as)
+	c.tell(w.batch.next(&w.cache.buffers), c.as)
 	return true
 }
 
@@ -195,7 +195,7 @@ func (w *Watcher[T]) enterGap(first *change[T]) (ok bool) {
 
 // lost ends a watcher that cannot be told its next change, once it has been told those before.
 func (w *Watcher[T]) lost() error {
-	if len(w.events) > 0 {
+	if len(w.batch.events) > 0 {
 		return nil
 	}
 	w.countCut(w.whyLost())

@@ -28,7 +28,7 @@ func (w *Watcher[T]) CountUnread() { w.countCut(unread) }
 func (w *Watcher[T]) countCut(why cause) { w.cache.stats.cut[why].Add(1) }
 
 // cause is why a watcher was cut.
-type cause int
+type cause uint8
 
 const (
 	overCount cause = iota // it has more changes to read than [WithWindow] permits

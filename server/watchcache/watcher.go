@@ -18,13 +18,8 @@ import (
 // Fields are ordered by use: an event usually finds the watcher in cold memory, so that the fields
 // of every event share two cache lines, and those of [Watcher.Next] are in the third.
 type Watcher[T store.Object] struct {
-	// Guarded by the lane's mu, all but lane. The goroutine that takes the watcher off the list of
-	// the parked calls ready, once.
-	parkedBefore               uint64 // see isParked
-	nextParked, previousParked *Watcher[T]
-	ready                      func()
-	lane                       atomic.Pointer[lane[T]] // nil until it has joined
-
+	parking  parking[T]
+	lane     atomic.Pointer[lane[T]] // nil until it has joined
 	cache    *Cache[T]
 	position uint64      // of the next change, in the numbers of the window
 	alarm    atomic.Bool // the time of a bookmark or of the deadline has come
@@ -33,11 +28,10 @@ type Watcher[T store.Object] struct {
 	skips    bool // changes up to after may still come, and are not for this watcher
 	open     bool // from the first call for events until Close
 
-	events []Delivery[T]  // the last ones
-	buffer *[]Delivery[T] // room for them, borrowed until the next wait
-	took   time.Duration  // when events were taken, if that is measured; else zero
-	asked  uint64         // how often bookmarks had been asked for when the last one was sent
-	after  uint64         // the version that it starts after; later that of its last change
+	batch batch[T]
+	took  time.Duration // when events were taken, if that is measured; else zero
+	asked uint64        // how often bookmarks had been asked for when the last one was sent
+	after uint64        // the version that it starts after; later that of its last change
 
 	woken  chan struct{} // of Next; nil until then
 	notify func()        // sends to woken
@@ -47,11 +41,7 @@ type Watcher[T store.Object] struct {
 	gap     *gap        // the last one that it was told of
 	end     error       // of a watch that is over; nil if its time was up
 	unwatch func() bool // ends the wake-up by the context
-
-	timer     *time.Timer // nil until the first alarm is set
-	mark      time.Time   // when the next bookmark is due
-	deadline  time.Time   // zero: none
-	bookmarks bool        // are wanted
+	times   times
 }
 
 // phase is how far a watch has come. A watch that begins at a version is live at once.
@@ -90,9 +80,15 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 	}
 	keep.narrow(present.present)
 	w := &Watcher[T]{
-		cache: c, keep: keep, all: keep.everything(), bookmarks: r.AllowWatchBookmarks, asked: c.asked.Load(),
+		cache: c, keep: keep, all: keep.everything(), asked: c.asked.Load(),
+		times: times{bookmarks: r.AllowWatchBookmarks},
 	}
-	w.schedule(r.TimeoutSeconds)
+	now := time.Now()
+	if seconds := r.TimeoutSeconds; seconds != nil && *seconds > 0 {
+		w.times.deadline = now.Add(time.Duration(*seconds) * time.Second)
+	}
+	w.times.schedule(now, c.config.bookmarkInterval)
+	w.clearAlarm()
 	switch {
 	case r.wantsState(version):
 		w.start = &start[T]{minimum: version, proven: r.ResourceVersion == "" && c.proof != nil}
@@ -181,13 +177,13 @@ func (w *Watcher[T]) tellState() []Delivery[T] {
 	s := w.start
 	if len(s.objects) == 0 {
 		w.phase, w.start = live, nil
-		if w.bookmarks {
+		if w.times.bookmarks {
 			w.addBookmark(w.after, true)
 		}
-		return w.events
+		return w.batch.events
 	}
 	for range min(len(s.objects), batchSize) {
-		d := w.next()
+		d := w.batch.next(&w.cache.buffers)
 		d.Event = listwatch.Event[T]{
 			Type: watch.Added, Object: s.objects[0], ResourceVersion: s.objects[0].GetResourceVersion(),
 		}
@@ -196,5 +192,5 @@ func (w *Watcher[T]) tellState() []Delivery[T] {
 		}
 		s.objects = s.objects[1:]
 	}
-	return w.events
+	return w.batch.events
 }
