@@ -247,7 +247,7 @@ func (c *Cache[T]) join(w *Watcher[T]) bool {
 	var own []seen[T]
 	next := w.position
 	find := func() (ok bool) {
-		for ; !w.keep.everything(); next++ {
+		for ; !w.all; next++ {
 			ch, ok := c.window.Read(next)
 			if ch == nil || !ok {
 				return ok
@@ -273,7 +273,7 @@ func (c *Cache[T]) join(w *Watcher[T]) bool {
 	return true
 }
 
-// leave takes a watcher out of its lane. It reads the window when it comes back.
+// leave takes a watcher out of its lane. It joins again when it comes back.
 func (c *Cache[T]) leave(w *Watcher[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

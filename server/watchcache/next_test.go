@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -119,4 +120,27 @@ func TestPollThenNext(t *testing.T) {
 		require.NoError(t, c.Update(mine(version+1)))
 		require.Equal(t, strconv.Itoa(version+1), <-next)
 	}
+}
+
+// TestAnErrorEndsAWatch: a watcher that is asked again after its error has the same one, and is
+// counted as cut once.
+func TestAnErrorEndsAWatch(t *testing.T) {
+	const window = 4
+	c := newCache(t, watchcache.WithWindow(window))
+	require.NoError(t, c.Replace(store.Items(mine(1)), store.At("1")))
+	w := watcherOf(t, c, metav1.ListOptions{ResourceVersion: "1"})
+	defer w.Close()
+	for version := 2; version < 4+window; version++ {
+		require.NoError(t, c.Update(mine(version)))
+	}
+	_, err := w.Next(t.Context())
+	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+	for range 3 {
+		_, again := w.Next(t.Context())
+		require.Equal(t, err, again)
+		_, waits, again := w.Poll(t.Context(), func() {})
+		require.False(t, waits)
+		require.Equal(t, err, again)
+	}
+	require.Equal(t, 1.0, numbers(c)["tributary_watch_cache_cut_watchers_total count"])
 }
