@@ -189,7 +189,7 @@ func BenchmarkDecoding(b *testing.B) {
 			require.NoError(b, err)
 			changing(b, kind, wire, func(i int, data []byte, into message) error {
 				change, err := memo.UnmarshalChange(uids[i], nil, data, into)
-				change.Keep(func() any { return into })
+				change.Keep()
 				return err
 			})
 		})
@@ -272,7 +272,7 @@ func firstChanges(b *testing.B, kind decoding, wire [states][][]byte, uids [][]b
 			if err != nil {
 				b.Fatal(err)
 			}
-			change.Keep(func() any { return into })
+			change.Keep()
 			held[i] = into
 		}
 		used += cpu() - began

@@ -55,8 +55,7 @@ func New[O any, T interface {
 }
 
 // NewFor is New for objects of which no Go type is known when the program is compiled. T is an
-// interface, and empty makes an object to decode into. An object that changes
-// is decoded as a whole.
+// interface, and empty makes an object to decode into.
 func NewFor[T store.Object](client *clientv3.Client, prefix Prefix, empty func() T, options ...Option) *Source[T] {
 	if empty == nil {
 		panic("etcd: NewFor: nothing makes an empty object")

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,10 +26,9 @@ import (
 // concurrent use.
 type decoder[T store.Object] struct {
 	new        func() T
-	weak       func(T) func() any // a weak pointer: nil once nobody keeps the object; nil for none
-	kind       string             // what the objects must be; empty: anything
-	apiVersion string             // likewise
-	memo       *sharing.Memo      // nil without sharing
+	kind       string        // what the objects must be; empty: anything
+	apiVersion string        // likewise
+	memo       *sharing.Memo // nil without sharing
 
 	convert func(json []byte) ([]byte, error) // nil: JSON is read as it is
 }
@@ -42,17 +40,7 @@ func newDecoder[O any, T interface {
 	*O
 	store.Object
 }]() *decoder[T] {
-	d := decoderOf(func() T { return new(O) })
-	d.weak = func(obj T) func() any {
-		pointer := weak.Make((*O)(obj))
-		return func() any {
-			if obj := pointer.Value(); obj != nil {
-				return obj
-			}
-			return nil
-		}
-	}
-	return d
+	return decoderOf(func() T { return new(O) })
 }
 
 // decoderOf decodes into what empty makes.
@@ -103,7 +91,6 @@ var (
 func (d *decoder[T]) object(key string, value []byte, revision int64, changed bool) (obj T, err error) {
 	var none T
 	var change sharing.Change
-	changed = changed && d.weak != nil
 	switch {
 	case bytes.HasPrefix(value, []byte(encrypted)):
 		return none, encryptedBy(value)
@@ -123,9 +110,7 @@ func (d *decoder[T]) object(key string, value []byte, revision int64, changed bo
 		return none, errOtherKey
 	}
 	d.settle(obj, revision)
-	if changed {
-		change.Keep(d.weak(obj)) // from here on the object does not change
-	}
+	change.Keep() // from here on the object does not change
 	return obj, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"strings"
 	"sync"
-	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,13 +45,12 @@ func putLargeReader(r *bufio.Reader) {
 // is safe for concurrent use.
 type decoder[T store.Object] struct {
 	new      func() T
-	weak     func(T) func() any // returns a weak pointer to the object
-	kind     string             // the kind of every object; empty: any
-	protobuf bool               // T has generated protobuf code
-	limit    int                // the maximum bytes of one object
-	memo     *sharing.Memo      // decoded parts; nil without sharing
-	held     *heldCopy[T]       // nil if the reader's copy is unknown
-	drop     bool               // drop managedFields
+	kind     string        // the kind of every object; empty: any
+	protobuf bool          // T has generated protobuf code
+	limit    int           // the maximum bytes of one object
+	memo     *sharing.Memo // decoded parts; nil without sharing
+	held     *heldCopy[T]  // nil if the reader's copy is unknown
+	drop     bool          // drop managedFields
 }
 
 // errStopped: the consumer left its loop.
@@ -66,17 +64,7 @@ func newDecoder[O any, T interface {
 	store.Object
 }]() *decoder[T] {
 	_, protobuf := any(T(new(O))).(unmarshaler)
-	return &decoder[T]{new: func() T { return new(O) }, weak: weakly[O, T], kind: kindOf(new(O)), protobuf: protobuf, limit: maxObject}
-}
-
-func weakly[O any, T ~*O](obj T) func() any {
-	pointer := weak.Make((*O)(obj))
-	return func() any {
-		if obj := pointer.Value(); obj != nil {
-			return obj
-		}
-		return nil
-	}
+	return &decoder[T]{new: func() T { return new(O) }, kind: kindOf(new(O)), protobuf: protobuf, limit: maxObject}
 }
 
 // share turns interning on, unless the process may not use the hash that makes it safe.

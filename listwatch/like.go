@@ -3,8 +3,6 @@ package listwatch
 import (
 	"fmt"
 	"reflect"
-	"unsafe"
-	"weak"
 
 	"k8s.io/client-go/rest"
 
@@ -29,23 +27,10 @@ func FromClientLike[T store.Object](client rest.Interface, resource string, exam
 	_, protobuf := any(example).(unmarshaler)
 	d := &decoder[T]{
 		new:  func() T { return reflect.New(of).Interface().(T) },
-		weak: func(obj T) func() any { return weaklyOf(of, obj) },
 		kind: kindOf(example), protobuf: protobuf, limit: maxObject,
 	}
 	if kind := example.GetObjectKind().GroupVersionKind().Kind; d.kind != "" && kind != "" {
 		d.kind = kind
 	}
 	return fromClient("FromClientLike", client, resource, d, optionList)
-}
-
-// weaklyOf returns a weak pointer to an object, which is an *of. weak.Make needs a static type, and
-// a pointer to the first byte refers to the whole object.
-func weaklyOf(of reflect.Type, obj any) func() any {
-	pointer := weak.Make((*byte)(reflect.ValueOf(obj).UnsafePointer()))
-	return func() any {
-		if first := pointer.Value(); first != nil {
-			return reflect.NewAt(of, unsafe.Pointer(first)).Interface()
-		}
-		return nil
-	}
 }

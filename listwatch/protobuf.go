@@ -416,9 +416,7 @@ func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, ch
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
 	}
 	obj = e.dropped(obj)
-	if len(changed) > 0 {
-		change.Keep(e.weak(obj))
-	}
+	change.Keep()
 	return obj, nil
 }
 

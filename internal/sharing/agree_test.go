@@ -109,7 +109,7 @@ func agree(t *testing.T, memo *sharing.Memo, gvk schema.GroupVersionKind, data [
 		} else {
 			var change sharing.Change
 			change, err = memo.UnmarshalChange([]byte(gvk.String()), last, input, ours)
-			change.Keep(func() any { return ours })
+			change.Keep()
 			last = (*byte)(reflect.ValueOf(ours).UnsafePointer())
 		}
 		for i := range input {

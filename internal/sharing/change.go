@@ -3,15 +3,12 @@ package sharing
 import (
 	"reflect"
 	"slices"
-	"sync"
+	"weak"
 )
 
 // A change of an object differs from its last state in few parts. So the bytes of each part are
-// compared with the Go value that the last state has there (match.go). An equal part is taken over
-// without a hash or a copy, such as a name, an address or the whole spec of this object alone.
-//
-// The last state is rarely in the processor's cache, so it is slow to read. Therefore adjacent
-// fields that were equal are noted with one key, and the next change is compared with that key.
+// compared with the Go value that the last state has there. An equal part is taken over without a
+// hash or a copy, such as a name, an address or the whole spec of this object alone.
 //
 // The reader's store has the last state, and only a weak pointer leads to it. A caller without such
 // pointers of its own leaves them to the memo, which keeps them by the object's UID.
@@ -19,144 +16,45 @@ import (
 // latest leads to the state of an object after its last change.
 type latest struct {
 	uid   string
-	state func() any // nil once nobody keeps it
-	parts []note
+	typ   reflect.Type // of state
+	state weak.Pointer[byte]
+	notes []note
+	size  int // the estimate of the entry
 }
 
-// size estimates the bytes of an entry in its map.
-func (l latest) size() int { return latestBytes + noteBytes*len(l.parts) }
-
-// note is the key of a part that did not change: adjacent fields of a message, or an element.
-type note struct {
-	at   path
-	key  key
-	size int // bytes on the wire
-}
-
-// path is a place in an object, in five numbers: a field, a field in it, an element (from 1 on), a
-// field in the element, and the last field of a run. The run begins with the field that the other
-// numbers name. Numbers that are not needed are 0.
-type path uint64
-
-const (
-	step       = 11 // bits of a number: up to highest
-	outerShift = 4 * step
-	innerShift = 3 * step
-	elemShift  = 2 * step
-	partShift  = 1 * step
-	lastField  = 1<<step - 1 // the bits of a run's last field
-	maxTraced  = 1<<step - 2 // elements that a path can tell apart
-
-	latestBytes = 192 // without parts
-	noteBytes   = 32
-	minNoted    = 48 // bytes of a part: a smaller one is compared faster than hashed
-	maxNotes    = 48 // of an object
-	// maxNotedBytes is the largest part that is noted: a larger one is compared as fast.
-	maxNotedBytes = 64 << 10
-	// maxNotedList is the longest list whose elements are noted: the notes of a long one would
-	// take as much memory as its elements.
-	maxNotedList = 16
-	notedAnew    = 16 // one change in so many also compares parts that differed the last time
-	inFull       = 32 // one change in so many uses the memo alone, so that shared values stay in it
-)
-
-// before is a message of the last state of an object, or a part of it; nil if there is none.
-type before struct {
-	ref
-	at    path // zero if it lies too deep for notes
-	shift int  // of the numbers of the fields
-}
-
-// rooted is a whole object.
-func rooted(at ref) before { return before{at, 1 << (5 * step), outerShift} }
-
-// path is where a field of the message is.
-func (b before) path(number int) path { return b.at | path(number)<<b.shift }
-
-// part is a field of the message.
-func (b before) part(f *field) before {
-	part := before{ref: b.field(f.offset)}
-	if b.at != 0 {
-		part.at, part.shift = b.path(f.number), b.shift
-	}
-	return part
-}
-
-// message is the message that a part is, or points to.
-func (b before) message(at ref) before {
-	if b.shift != outerShift {
-		return before{ref: at}
-	}
-	return before{at, b.at, innerShift}
-}
-
-// element is element i of the list that a part is.
-func (b before) element(i int, at ref) before {
-	if b.shift < innerShift || i >= maxTraced {
-		return before{ref: at}
-	}
-	return before{ref: at, at: b.at | path(i+1)<<elemShift, shift: partShift}
-}
-
-// trace has the notes of an object's last state, and those of the state that is decoded. Both are
-// in the order of their paths.
-type trace struct{ last, now []note }
-
-// of returns the note of an element, or of the run of adjacent fields that begins at a path. Paths
-// must be asked for in their order.
-func (t *trace) of(at path) (n note, known bool) {
-	for len(t.last) > 0 && t.last[0].at < at {
-		t.last = t.last[1:]
-	}
-	if len(t.last) == 0 || t.last[0].at>>step != at>>step {
-		return n, false
-	}
-	return t.last[0], true
-}
-
-// note notes a part, if there is room.
-func (t *trace) note(n note) {
-	if len(t.now) < maxNotes {
-		t.now = append(t.now, n)
-	}
-}
-
-// kept returns the notes to keep: the last ones if nothing is new.
-func (t *trace) kept(last []note) []note {
-	if slices.Equal(t.now, last) {
-		return last
-	}
-	return slices.Clone(t.now)
-}
-
-// changes are the objects that changed lately, by UID, in two generations.
+// changes are the objects that changed lately, by UID, in two generations. They are under the
+// memo's lock.
 type changes struct {
-	mu         sync.Mutex
 	young, old map[string]latest
 	bytes      int   // of young
 	kept       habit // whether last states are still there: a reader may keep something else
 }
 
-func (c *changes) len() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.young) + len(c.old)
-}
+func (c *changes) clear() { c.young, c.old, c.bytes = nil, nil, 0 }
 
-// latestOf returns what is known of an object that changes now, which may be nothing; ok is false
-// if changes are not worth noting.
-func (m *Memo) latestOf(uid []byte) (last latest, ok bool) {
-	c := &m.noted
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// of returns what is known of an object that changes now, and where its last state is: at last if
+// the caller knows, else where it was kept. Worth is false if changes are not worth noting. Notes of
+// another state are left out.
+func (c *changes) of(uid []byte, last *byte, typ reflect.Type) (known latest, at *byte, worth bool) {
 	if !c.kept.wanted() {
-		return last, false
+		return known, last, false
 	}
-	last, known := c.young[string(uid)]
-	if !known {
-		last = c.old[string(uid)]
+	known, young := c.young[string(uid)]
+	if !young {
+		known = c.old[string(uid)]
 	}
-	return last, true
+	var kept *byte
+	if known.typ == typ {
+		kept = known.state.Value()
+	}
+	if last == nil && known.typ != nil {
+		c.kept.looked(kept != nil)
+		last = kept
+	}
+	if kept == nil || kept != last {
+		known.notes = nil
+	}
+	return known, last, true
 }
 
 // Change is an object that UnmarshalChange has decoded. Keep on a zero Change does nothing.
@@ -165,37 +63,32 @@ type Change struct {
 	now  latest
 }
 
-// Keep notes the state that was decoded. From now on it must not be modified. The function state
-// returns it, or nil once nobody keeps it.
-func (c Change) Keep(state func() any) {
+// Keep notes the state that was decoded. From now on it must not be modified.
+func (c Change) Keep() {
 	m := c.memo
 	if m == nil {
 		return
 	}
-	c.now.state = state
 	m.mu.Lock()
-	most := min(max(m.limits.bytes, m.sizeLocked()/8), m.limits.most)
-	m.mu.Unlock()
-	all := &m.noted
-	all.mu.Lock()
-	defer all.mu.Unlock()
+	defer m.mu.Unlock()
+	all := &m.changed
 	if last, known := all.young[c.now.uid]; known {
-		all.bytes -= last.size()
+		all.bytes -= last.size
 	}
-	if all.bytes += c.now.size(); all.young == nil || all.bytes > most {
-		all.old, all.young, all.bytes = all.young, map[string]latest{}, c.now.size()
+	if all.bytes += c.now.size; all.young == nil || all.bytes > m.most {
+		all.old, all.young, all.bytes = all.young, map[string]latest{}, c.now.size
 	}
 	delete(all.old, c.now.uid)
 	all.young[c.now.uid] = c.now
 }
 
-// Forget drops the note of a deleted object.
+// Forget drops the notes of a deleted object.
 func (m *Memo) Forget(uid []byte) {
-	c := &m.noted
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := &m.changed
 	if last, known := c.young[string(uid)]; known {
-		c.bytes -= last.size()
+		c.bytes -= last.size
 		delete(c.young, string(uid))
 	}
 	delete(c.old, string(uid))
@@ -207,58 +100,320 @@ func (m *Memo) Follows(size int) bool { return m != nil && size >= m.limits.foll
 
 // UnmarshalChange is [Memo.Unmarshal] for a new state of an object. Last is the address of the last
 // state, an object of obj's type that nobody modifies. If it is nil, the memo looks for the state
-// that [Change.Keep] was told.
+// that was kept by [Change.Keep].
 func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarshaler) (c Change, err error) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !m.Follows(len(data)) {
 		return c, m.Unmarshal(data, obj)
 	}
-	noted, ok := m.latestOf(uid)
-	if !ok && last == nil {
-		return c, m.Unmarshal(data, obj)
-	}
-	at := m.lastState(&noted, last, v.Type())
-	d := m.take(len(data))
+	m.mu.Lock()
+	d := m.takeLocked(len(data))
+	known, at, worth := m.changed.of(uid, last, v.Type())
+	m.mu.Unlock()
 	if d.changes++; d.changes%inFull == 0 {
-		at = ref{}
+		at = nil
 	}
-	d.compares = len(noted.parts) == 0 || d.changes%notedAnew == 0
-	d.trace = trace{last: noted.parts, now: d.trace.now[:0]}
-	err = d.object(v, obj, data, rooted(at))
-	if err == nil && ok && (last == nil || len(d.trace.now) > 0) {
-		if noted.uid == "" {
-			noted.uid = string(uid)
+	was := before{shift: outerShift, all: len(known.notes) == 0 || d.changes%notedAnew == 0}
+	if at != nil || worth {
+		was.ref, was.at = refTo(reflect.ValueOf(at)), 1<<(5*step)
+	}
+	d.notes = notes{was: known.notes, now: d.notes.now[:0]}
+	err = d.object(v, obj, data, was)
+	if err == nil && worth && (last == nil || len(d.notes.now) > 0) {
+		if known.uid == "" {
+			known.uid = string(uid)
 		}
-		c = Change{m, latest{uid: noted.uid, parts: d.trace.kept(noted.parts)}}
+		if !slices.Equal(d.notes.now, known.notes) {
+			known.notes = slices.Clone(d.notes.now)
+		}
+		known.typ, known.state, known.size = v.Type(), weak.Make(as[byte](refTo(v))), latestBytes+noteBytes*len(known.notes)
+		c = Change{m, known}
 	}
-	d.trace.last = nil
+	d.notes.was = nil
 	d.giveBack()
 	return c, err
 }
 
-// lastState is the last state of an object of a type: at last if the caller knows it, else what was
-// kept. The parts of another state are not noted for it.
-func (m *Memo) lastState(noted *latest, last *byte, t reflect.Type) ref {
-	at := refOf(last)
-	if noted.state == nil {
-		return at
+// part decodes a message or the run of a repeated field: beside the value that the last state has
+// there, or as a whole that may be equal in another object.
+func (d *decoder) part(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
+	last = last.part(f)
+	if f.kind != inline && (f.kind == generated || last.p == nil || as[ref](last.ref).p == nil) {
+		return d.sought(n, f, dst, to, before{}, b, count, index) // there is nothing to compare with
 	}
-	var kept ref
-	if state := reflect.ValueOf(noted.state()); state.IsValid() && state.Type() == t {
-		kept = refTo(state)
+	compares := last.all || last.at == 0 || len(b) < minNoted
+	switch f.kind {
+	case inline:
+		if last.p != nil {
+			return d.value(n, f, dst, to, last, b, count, index)
+		}
+	case repeated:
+		below := d.below(n, f)
+		return below != nil && d.elementsBeside(n, f, below, to, last, b, count, index)
+	case pointed:
+		below := d.below(n, f)
+		if was := *as[ref](last.ref); compares && below != nil && d.repeats(below, was, b, index) {
+			*as[ref](to) = was
+			return true
+		}
+	default:
+		if compares && f.holds(last.ref, b, count) {
+			to.set(f.typ, last.ref)
+			d.same(len(b))
+			return true
+		}
 	}
-	if last == nil {
-		m.stateKept(!kept.isNil())
-		at = kept
-	}
-	if kept.isNil() || kept != at {
-		noted.parts = nil
-	}
-	return at
+	return d.sought(n, f, dst, to, last, b, count, index)
 }
 
-func (m *Memo) stateKept(kept bool) {
-	m.noted.mu.Lock()
-	defer m.noted.mu.Unlock()
-	m.noted.kept.looked(kept)
+// oldList is the list of the last state, while another one is decoded beside it.
+type oldList struct {
+	below *node
+	was   before
+	first ref
+	had   int
+	moves bool // the lists have different lengths
+	shift int  // from a position in the new list to that in the old one
+}
+
+// align finds the element of the old list that b stands for, the new element i: in its place or,
+// if another element may have gone or come before it, one place further on or back. It reports
+// whether the two are equal, and where the new element is noted. An element that moved has notes
+// of its own, but none of its parts.
+func (d *decoder) align(l *oldList, i int, b []byte, index int) (own before, here path, same bool) {
+	at := func(i int) ref { return l.first.field(uintptr(i) * l.below.plan.typ.Size()) }
+	old := i + l.shift
+	if old < l.had {
+		own = l.was.element(old, at(old))
+	}
+	here = l.was.element(i, own.ref).at
+	is := unknown
+	if own.at != 0 && len(b) >= minNoted {
+		is, _, _ = d.noted(own.at, here, b)
+	}
+	switch {
+	case is == equal:
+		d.same(len(b))
+		return own, here, true
+	case is == unknown && own.p != nil && (own.all || own.at == 0) && d.repeats(l.below, own.ref, b, index):
+		d.note(here, b, len(d.notes.now), len(d.notes.now))
+		return own, here, true
+	}
+	for _, by := range [2]int{1, -1} {
+		if to := old + by; l.moves && to >= 0 && to < l.had && d.repeats(l.below, at(to), b, index) {
+			l.shift += by
+			return before{ref: at(to)}, here, true
+		}
+	}
+	if own.at != here {
+		own.at = 0
+	}
+	own.all = own.all || is == differs // its parts may still be equal
+	return own, here, false
+}
+
+// elementsBeside decodes a run of messages beside the list of the last state. It makes a list of
+// its own from the first difference on.
+func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last before, run []byte, count, index int) bool {
+	if count > maxNotedList {
+		last.at = 0
+	}
+	size := below.plan.typ.Size()
+	first, had := *as[ref](last.ref), len(*as[[]byte](last.ref))
+	old := oldList{below: below, was: last, first: first, had: had, moves: count != had}
+	var made ref // nil while every element is the one of the last state
+	if old.moves {
+		made = below.array(count)
+	}
+	unchanged := 0
+	for i := range count {
+		var b []byte
+		b, run = f.occurrence(run)
+		notes := len(d.notes.now)
+		own, here, same := d.align(&old, i, b, 5*index+i)
+		if same {
+			unchanged++
+			if made.p != nil {
+				made.field(uintptr(i)*size).set(f.elem, own.ref)
+			}
+			continue
+		}
+		if made.p == nil {
+			made = below.array(count)
+			for i := range i {
+				made.field(uintptr(i)*size).set(f.elem, first.field(uintptr(i)*size))
+			}
+		}
+		element := made.field(uintptr(i) * size)
+		if !d.element(f, &n.slots[f.slot].each, below, element, own, b, 5*index+i) {
+			return false
+		}
+		if own.p != nil && element.identical(own.ref, size) {
+			unchanged++
+			d.note(here, b, notes, len(d.notes.now))
+		}
+	}
+	if unchanged == count && !old.moves {
+		made = first
+	}
+	to.setSlice(made, count)
+	return true
+}
+
+// repeats reports whether a message of the last state is what b decodes to, and counts it.
+func (d *decoder) repeats(n *node, last ref, b []byte, index int) bool {
+	counts := d.counts
+	ok := d.matches(n, last, b, index)
+	d.counts = counts
+	if ok {
+		d.same(len(b))
+	}
+	return ok
+}
+
+// matches reports whether walk would make a message out of b that is deeply equal to last. It may
+// be false although it would.
+func (d *decoder) matches(n *node, last ref, b []byte, index int) bool {
+	p, number := n.plan, 0
+	if len(p.fields) == 0 {
+		return false
+	}
+	for i := 0; i < len(b); {
+		f, end := p.next(b, i, number)
+		if end == 0 || f.number > number+1 && !p.lacks(last, number+1, f.number) {
+			return false
+		}
+		i, number = end, f.number
+		if f.field != nil && !d.matchesField(n, f, last.field(f.offset), b[f.from:i], index) {
+			return false
+		}
+	}
+	return p.lacks(last, number+1, len(p.index))
+}
+
+// lacks reports whether a message has no value in the fields of some numbers, as decoding leaves
+// them if they do not come.
+func (p *plan) lacks(message ref, from, to int) bool {
+	for _, at := range p.index[min(from, len(p.index)):min(to, len(p.index))] {
+		if at == 0 {
+			continue
+		}
+		f := &p.fields[at-1]
+		value, zero := message.field(f.offset), false
+		switch {
+		case f.kind == text:
+			zero = *as[string](value) == ""
+		case f.kind == boolean:
+			zero = !*as[bool](value)
+		case f.kind.isPointer():
+			zero = as[ref](value).p == nil
+		default:
+			zero = value.value(f.typ).IsZero()
+		}
+		if !zero {
+			return false
+		}
+	}
+	return true
+}
+
+// matchesField compares a field, or a run.
+func (d *decoder) matchesField(n *node, f wireField, value ref, b []byte, index int) bool {
+	switch f.kind {
+	case skipped:
+		return as[ref](value).p == nil
+	case text:
+		return *as[string](value) == string(b)
+	case boolean:
+		return *as[bool](value) == (f.value != 0)
+	case number32:
+		return *as[int32](value) == int32(f.value)
+	case number64:
+		return *as[int64](value) == int64(f.value)
+	case instant, microInstant:
+		return isInstant(value, b, f.kind == microInstant)
+	case octets:
+		return as[ref](value).p != nil && string(*as[[]byte](value)) == string(b)
+	case inline:
+		below := d.below(n, f.field)
+		return below != nil && d.matches(below, value, b, index)
+	case pointed:
+		below, value := d.below(n, f.field), *as[ref](value)
+		return below != nil && value.p != nil && d.matches(below, value, b, index)
+	case texts, textMap:
+		return f.holds(value, b, f.count)
+	case repeated:
+		return d.matchesElements(n, f.field, value, b, f.count, index)
+	case generated:
+		return f.slot >= 0 && d.isMemos(&n.slots[f.slot], f.field, value, b, index)
+	}
+	return f.points(*as[ref](value), b, f.value)
+}
+
+func (d *decoder) matchesElements(n *node, f *field, list ref, run []byte, count, index int) bool {
+	below := d.below(n, f)
+	first := *as[ref](list)
+	if below == nil || len(*as[[]byte](list)) != count {
+		return false
+	}
+	for i := range count {
+		var b []byte
+		b, run = f.occurrence(run)
+		if !d.matches(below, first.field(uintptr(i)*below.plan.typ.Size()), b, 5*index+i) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether a list or map of strings is the one in a run. Servers write maps in order,
+// so that no key comes twice.
+func (f *field) holds(value ref, run []byte, count int) bool {
+	if f.kind == texts {
+		all := *as[[]string](value)
+		if len(all) != count {
+			return false
+		}
+		for _, is := range all {
+			var b []byte
+			if b, run = f.occurrence(run); is != string(b) {
+				return false
+			}
+		}
+		return true
+	}
+	all := *as[map[string]string](value)
+	if len(all) != count {
+		return false
+	}
+	var last []byte
+	for i := range count {
+		var b []byte
+		b, run = f.occurrence(run)
+		key, text, ok := entryOf(b)
+		if !ok || i > 0 && string(last) >= string(key) {
+			return false
+		}
+		if is, known := all[string(key)]; !known || is != string(text) {
+			return false
+		}
+		last = key
+	}
+	return true
+}
+
+// isMemos reports whether a value that only the generated code understands is the very one that the
+// memo has for these bytes.
+func (d *decoder) isMemos(s *protoSlot, f *field, value ref, run []byte, index int) bool {
+	if s.whole.skip > 0 || len(run) < f.least || len(run) > maxPart {
+		return false
+	}
+	if i := index % maxRecent; i < len(s.whole.recent) && string(s.whole.recent[i].data) == string(run) {
+		return s.whole.recent[i].at.identical(value, f.typ.Size())
+	}
+	if s.found.p == nil {
+		s.found = refTo(reflect.New(f.typ))
+	}
+	found, _ := d.find(f.whole, &s.whole.habit, d.keyOf(run), len(run), s.found.value(f.typ))
+	return found && s.found.identical(value, f.typ.Size())
 }

@@ -64,7 +64,7 @@ func (h *Hash) Sum(data []byte) Digest {
 		data = data[blockSize:]
 	}
 	r.in = append(r.in, data...)
-	return Digest(h.seal(r.out, r.in))
+	return Digest(h.gcm.Seal(r.out, h.nonce, nil, r.in))
 }
 
 // compress is NH with words of 64 bits (Black and others, "UMAC: Fast and Secure Message
@@ -91,6 +91,16 @@ func compress(key *[blockSize / 8]uint64, data *[blockSize]byte) (low, high uint
 	return low, high
 }
 
-// seal appends the GMAC of data to into. For two inputs of n bytes that were chosen without the
-// key, the chance of equal results is below n/2^124.
-func (h *Hash) seal(into, data []byte) []byte { return h.gcm.Seal(into, h.nonce, nil, data) }
+// key stands for bytes: the bytes themselves and their number if they are few, else their GMAC. For
+// two inputs of n bytes that were chosen without the key of the Hash, the chance of equal results is
+// below n/2^124.
+type key [16]byte
+
+func (m *decoder) keyOf(b []byte) (k key) {
+	if len(b) < len(k) {
+		copy(k[:], b)
+		k[len(k)-1] = byte(len(b))
+		return k
+	}
+	return key(m.hash.gcm.Seal(m.sum[:0], m.hash.nonce, nil, b))
+}

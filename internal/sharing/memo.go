@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
 // Memo remembers decoded values. One memo serves any number of types and is safe for concurrent
@@ -27,18 +29,21 @@ type Memo struct {
 	sites    []*site
 	idle     []*decoder // the one used last comes last
 	decoding int        // decoders in use
-	objects  int        // decoded in this generation
-	longest  int        // objects of the longest list lately
-	largest  int        // and its bytes on the wire
-	arrived  int        // bytes decoded before the first list ended
-	stats    Stats      // but for Entries, Held and Changing
+	changed  changes
+	stats    Stats // but for Entries, Held and Changing
+
+	objects int // decoded in this generation
+	longest int // objects of the longest list lately
+	largest int // and its bytes on the wire
+	arrived int // bytes decoded before the first list ended
+	most    int // bytes of a generation
+	recent  int // bytes of the recent values of a decoder
 
 	// doubts is the number of calls of Doubt. A value from before the last one is not handed out.
 	doubts atomic.Uint32
 
-	tree  *site // of the values in unstructured objects: their meaning does not depend on their place
-	met   filter
-	noted changes
+	tree *site // of the values in unstructured objects: their meaning does not depend on their place
+	met  filter
 
 	bytes   atomic.Int64 // kept in this generation: on the wire, and of the entries
 	entries atomic.Int64
@@ -55,40 +60,18 @@ type Stats struct {
 	Changing      int    // objects whose last change is noted
 }
 
-type limits struct {
-	objects int // of a generation, at least
-	bytes   int // of a generation, at least: an eighth of the collection, if that is more
-	most    int // bytes of a generation, whatever the list
-	follow  int // bytes of an object whose last state is noted, at least
-	share   int // percent of an object that must be found for the object to count as found
-}
-
-// defaultLimits: an object below 1 KiB is decoded sooner than followed. The pods of one node leave
-// less than 256 KiB. 50,000 pods leave 128 MiB if each ReplicaSet has three of them.
-var defaultLimits = limits{objects: 4096, bytes: 256 << 10, most: 128 << 20, follow: 1 << 10, share: 12}
-
-// maxArrived is the most bytes of a generation while the size of the collection is not known.
-const maxArrived = 8 << 20
-
-// maxPart is the most bytes of wire that a remembered value stands for. Larger parts belong to
-// one object, such as the data of a ConfigMap, or have smaller parts that are found themselves.
-const maxPart = 4 << 10
-
-// entryBytes is the size of an entry beside its value.
-const entryBytes = 64
-
 // New makes an empty memo. It fails if the process may not use GCM under nonces of its own
 // (GODEBUG=fips140=only).
-func New() (*Memo, error) {
+func New() (*Memo, error) { return newMemo(defaultLimits) }
+
+func newMemo(l limits) (*Memo, error) {
 	hash, err := NewHash()
 	if err != nil {
 		return nil, err
 	}
-	m := &Memo{
-		limits: defaultLimits, hash: hash,
-		plans: map[reflect.Type]*plan{}, structs: map[reflect.Type]*jsonPlan{},
-	}
+	m := &Memo{limits: l, hash: hash, plans: map[reflect.Type]*plan{}, structs: map[reflect.Type]*jsonPlan{}}
 	m.tree = m.newSite(reflect.TypeFor[any]())
+	m.fitLocked()
 	return m, nil
 }
 
@@ -110,7 +93,7 @@ func (m *Memo) Stats() Stats {
 	defer m.mu.Unlock()
 	stats := m.stats
 	stats.Entries, stats.Held = int(m.entries.Load()), int(m.held.Load())
-	stats.Changing = m.noted.len()
+	stats.Changing = len(m.changed.young) + len(m.changed.old)
 	return stats
 }
 
@@ -122,37 +105,85 @@ func (m *Memo) Listed(objects, bytes int) {
 	m.longest = max(objects, m.longest-m.longest/8)
 	m.largest = max(bytes, m.largest-m.largest/8)
 	m.arrived = 0
+	m.fitLocked()
 }
 
-// beginLocked counts an object that is about to be decoded, and ends the generation when it is
-// full.
-func (m *Memo) beginLocked(size int) {
+// fitLocked fits the bounds to the collection, as far as its size is known.
+func (m *Memo) fitLocked() {
+	size := max(m.largest, m.arrived)
+	m.most = min(max(m.limits.bytes, size/8), m.limits.most)
+	m.recent = min(max(minRecentBytes, size/recentPart), maxRecentBytes)
+	m.met.grow(size)
+}
+
+// takeLocked begins an object, and a generation when the last one is full.
+func (m *Memo) takeLocked(size int) *decoder {
 	m.objects++
 	m.stats.Bytes += uint64(size)
 	if m.largest == 0 {
 		m.arrived = min(m.arrived+size, 8*maxArrived)
+		m.fitLocked()
 	}
-	m.met.grow(m.sizeLocked())
-	if m.objects > max(m.limits.objects, 2*m.longest) || m.bytes.Load() > m.mostLocked() {
-		m.ageLocked()
+	if m.objects > max(m.limits.objects, 2*m.longest) || m.bytes.Load() > int64(m.most) {
+		m.objects = 0
+		m.bytes.Store(0)
+		for _, s := range m.sites {
+			s.age(m, m.decoding == 0)
+		}
+	}
+	m.decoding++
+	last := len(m.idle) - 1
+	if last < 0 {
+		return newDecoder(m)
+	}
+	d := m.idle[last]
+	d.recentMost = m.recent
+	m.idle = m.idle[:last]
+	if doubts := m.doubts.Load(); d.since != doubts {
+		d.since = doubts
+		d.forgetPrevious()
+	}
+	return d
+}
+
+func (m *Memo) take(size int) *decoder {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.takeLocked(size)
+}
+
+// giveBack ends an object. A decoder that panicked never comes back.
+func (d *decoder) giveBack() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.decoding--
+	d.stats.Same += d.counts.same
+	d.stats.Shared += d.counts.shared
+	d.stats.Lookups += d.counts.lookups
+	d.stats.Hits += d.counts.hits
+	d.counts = counts{}
+	if len(d.idle) < maxIdle {
+		d.idle = append(d.idle, d)
 	}
 }
 
-// mostLocked is the most bytes of a generation.
-func (m *Memo) mostLocked() int64 {
-	return int64(min(max(m.limits.bytes, m.sizeLocked()/8), m.limits.most))
-}
-
-// sizeLocked is the bytes of the collection on the wire, as far as they are known.
-func (m *Memo) sizeLocked() int { return max(m.largest, m.arrived) }
-
-// ageLocked begins a new generation.
-func (m *Memo) ageLocked() {
-	m.objects = 0
-	m.bytes.Store(0)
-	for _, s := range m.sites {
-		s.age(m, m.decoding == 0)
-	}
+// Doubt makes every value be compared with its bytes before it is handed out again. That costs one
+// decoding for each value that comes again.
+//
+// Values are read-only, and readers that write into them against the rule do exist. So a reader
+// that lists again doubts them: known bytes are decoded once more, and the results are compared. A
+// whole value stays shared with the objects that have it. A value that was written into is
+// replaced, so that no object that is decoded after the next list has the write.
+//
+// The digests of held objects (listwatch) cannot do this. They choose held objects to decode though
+// their bytes are known, and Doubt makes that decoding right. Most values belong to objects that
+// the digests do not choose. Without Doubt, TestAWriteIntoAHeldObjectIsHealed and
+// TestNoWriteOutlivesARelist fail.
+func (m *Memo) Doubt() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.doubts.Add(1)
+	m.changed.clear()
 }
 
 // kept and forgot count entries and the bytes of wire that they stand for.
@@ -167,16 +198,51 @@ func (m *Memo) forgot(entries, size int) {
 	m.held.Add(-int64(size))
 }
 
-// key stands for bytes: the bytes themselves and their number if they are few, else their hash.
-type key [16]byte
+// decoder is the state of one goroutine that decodes: the previous object, the habits of its
+// places, and room to work in. A goroutine that decodes alone always gets the same one.
+type decoder struct {
+	*Memo
+	since    uint32                  // the doubts after which before was decoded
+	previous map[any]*previousObject // by plan
+	far      map[*site]*habit
+	roots    map[reflect.Type]*root
+	nodes    []*node // of all roots
 
-func (m *decoder) keyOf(b []byte) (k key) {
-	if len(b) < len(k) {
-		copy(k[:], b)
-		k[len(k)-1] = byte(len(b))
-		return k
+	recentBytes int // that the nodes keep
+	recentMost  int
+	changes     int
+	notes       notes
+	doc         wire.Document
+	sum         []byte // of hash
+	names       map[string]string
+
+	nameBytes int
+	naming    habit // judged whenever names are full
+
+	root      treeSite
+	treeSites int
+	treeValue any           // that is looked up or kept
+	treeRef   reflect.Value // of treeValue
+
+	counts counts
+}
+
+// counts are what a decoder adds to the statistics after each object.
+type counts struct{ same, shared, lookups, hits uint64 }
+
+func newDecoder(m *Memo) *decoder {
+	d := &decoder{
+		Memo: m, since: m.doubts.Load(), recentMost: m.recent, sum: make([]byte, 0, len(Digest{})),
+		previous: map[any]*previousObject{}, far: map[*site]*habit{}, roots: map[reflect.Type]*root{},
 	}
-	return key(m.hash.seal(m.sum[:0], b))
+	d.treeRef = reflect.ValueOf(&d.treeValue).Elem()
+	return d
+}
+
+// same counts a part that is equal in the previous object, or in the last state.
+func (d *decoder) same(size int) {
+	d.counts.same++
+	d.counts.shared += uint64(size)
 }
 
 // habit is how the look-ups in one place went lately. A place that finds too little rests for
@@ -185,13 +251,6 @@ type habit struct {
 	tries, hits, skip, pause int32
 	good                     bool // most look-ups found a value lately
 }
-
-const (
-	trial     = 64      // look-ups before a place is judged
-	worth     = 4       // it must find one in so many
-	firstRest = 1 << 11 // how long it rests at first; twice as long each time
-	lastRest  = 1 << 17
-)
 
 // wanted reports whether a look-up is worth its price.
 func (h *habit) wanted() bool {

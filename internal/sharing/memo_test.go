@@ -13,9 +13,8 @@ import (
 
 func testMemo(t *testing.T, l limits) *Memo {
 	t.Helper()
-	m, err := New()
+	m, err := newMemo(l)
 	require.NoError(t, err)
-	m.limits = l
 	return m
 }
 
@@ -70,16 +69,16 @@ func TestALongListMakesLongGenerations(t *testing.T) {
 
 func TestAGenerationIsBoundedByTheCollection(t *testing.T) {
 	m := testMemo(t, limits{objects: 20, bytes: 1 << 10, most: 1 << 24})
-	require.EqualValues(t, 1<<10, m.mostLocked(), "at least")
-	m.beginLocked(1 << 20)
-	require.EqualValues(t, 1<<17, m.mostLocked(), "an eighth of what has arrived")
-	m.beginLocked(1 << 30)
-	require.EqualValues(t, maxArrived, m.mostLocked())
+	require.EqualValues(t, 1<<10, m.most, "at least")
+	m.take(1 << 20)
+	require.EqualValues(t, 1<<17, m.most, "an eighth of what has arrived")
+	m.take(1 << 30)
+	require.EqualValues(t, maxArrived, m.most)
 	m.Listed(1, 1<<15)
-	m.beginLocked(1 << 30)
-	require.EqualValues(t, 1<<12, m.mostLocked(), "an eighth of the collection, however often it changes")
+	m.take(1 << 30)
+	require.EqualValues(t, 1<<12, m.most, "an eighth of the collection, however often it changes")
 	m.Listed(1, 1<<30)
-	require.EqualValues(t, 1<<24, m.mostLocked(), "at most")
+	require.EqualValues(t, 1<<24, m.most, "at most")
 }
 
 func TestTheStatisticsAreTheSumOfWhatIsHeld(t *testing.T) {

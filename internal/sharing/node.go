@@ -35,18 +35,6 @@ type recent struct {
 	key  key // zero if the memo has the value, or is not to have it
 }
 
-const (
-	maxArray  = 64      // elements of arrays whose types are made; longer ones cost 24 bytes more
-	maxRecent = 8       // values of one part: elements of lists are told apart by position
-	maxNodes  = 1 << 12 // of one decoder
-
-	// A decoder keeps so many bytes of wire beside recent values: a part of the collection's,
-	// within bounds. When there are more, it begins anew.
-	recentPart     = 64
-	minRecentBytes = 64 << 10
-	maxRecentBytes = 1 << 20
-)
-
 // root is the node of a type of objects. The habits say whether so much is found that interning is
 // worth its price: otherwise the generated code decodes the objects for a while.
 type root struct {
@@ -54,13 +42,9 @@ type root struct {
 	objects, changes habit
 }
 
-// rootOf is the root of a type.
-func (d *decoder) rootOf(t reflect.Type) *root {
-	r := d.roots[t]
-	if r == nil {
-		r = &root{node: d.newNode(d.planOf(t))}
-		d.roots[t] = r
-	}
+func (d *decoder) newRoot(t reflect.Type) *root {
+	r := &root{node: d.newNode(d.planOf(t))}
+	d.roots[t] = r
 	return r
 }
 
@@ -84,14 +68,6 @@ func (d *decoder) below(n *node, f *field) *node {
 	return s.below
 }
 
-// same finds a part among those that stood here lately.
-func (s *shareable) same(b []byte, index int) *recent {
-	if i := index % maxRecent; i < len(s.recent) && string(s.recent[i].data) == string(b) {
-		return &s.recent[i]
-	}
-	return nil
-}
-
 // remember keeps a copy of a value, of type t, for the next object. With a key, the memo gets the
 // value once it is met again.
 func (d *decoder) remember(s *shareable, t reflect.Type, value ref, b []byte, index int, k key) {
@@ -105,8 +81,8 @@ func (d *decoder) remember(s *shareable, t reflect.Type, value ref, b []byte, in
 		return
 	}
 	r.data = append(r.data[:0], b...)
-	if r.at.isNil() {
-		r.at = newOf(t)
+	if r.at.p == nil {
+		r.at = refTo(reflect.New(t))
 	}
 	r.at.set(t, value)
 	r.key = k
@@ -132,21 +108,11 @@ func (d *decoder) forgetRecent() {
 	d.names, d.nameBytes = nil, 0
 }
 
-// begun makes a list of messages, the first ones of which are those of another.
-func (n *node) begun(count int, of ref, first int) ref {
-	t := n.plan.typ
-	made := n.array(count)
-	for i := range first {
-		made.element(i, t.Size()).set(t, of.element(i, t.Size()))
-	}
-	return made
-}
-
 // array makes n zero messages.
 func (n *node) array(count int) ref {
 	t := n.plan.typ
 	if count == 1 {
-		return newOf(t)
+		return refTo(reflect.New(t))
 	}
 	if count > maxArray {
 		return refTo(reflect.MakeSlice(reflect.SliceOf(t), count, count))
@@ -157,5 +123,63 @@ func (n *node) array(count int) ref {
 	if n.arrays[count] == nil {
 		n.arrays[count] = reflect.ArrayOf(count, t)
 	}
-	return newOf(n.arrays[count])
+	return refTo(reflect.New(n.arrays[count]))
+}
+
+// sought is a part that is looked for, and was not found: it is to be decoded, and perhaps kept.
+type sought struct {
+	key    key
+	kept   bool // by the decoder
+	shared bool // by the memo too
+}
+
+// seek looks for a part: among the values that stood in its place lately, and in the memo. It
+// assigns the value that it finds.
+func (d *decoder) seek(s *shareable, of *site, to ref, b []byte, least, index int) (p sought, found bool) {
+	if s.skip > 0 { // the place rests
+		s.skip--
+		return p, false
+	}
+	if len(b) < least || len(b) > maxPart {
+		return p, false
+	}
+	if i := index % maxRecent; i < len(s.recent) && string(s.recent[i].data) == string(b) {
+		r := &s.recent[i]
+		s.same()
+		to.set(of.typ, r.at)
+		d.same(len(b))
+		if r.key != (key{}) {
+			d.keep(of, &s.habit, r.key, len(b), r.at.value(of.typ))
+			r.key = key{}
+		}
+		return p, true
+	}
+	p.key = d.keyOf(b)
+	found, known := d.find(of, &s.habit, p.key, len(b), to.value(of.typ))
+	if found {
+		d.remember(s, of.typ, to, b, index, key{})
+		return p, true
+	}
+	if s.skip > 0 {
+		d.giveBackRecent(s)
+		return p, false
+	}
+	p.kept, p.shared = true, known || s.good || s.pause == 0 && s.tries == 1
+	if !p.shared && d.met.again(of, p.key) {
+		p.shared = true
+		s.hits++ // of the values that repeat, the first one is not kept
+	}
+	return p, false
+}
+
+// keepPart keeps a part that was not found, and is decoded now.
+func (d *decoder) keepPart(s *shareable, of *site, value ref, b []byte, index int, p sought) {
+	if !p.kept {
+		return
+	}
+	if p.shared {
+		d.keep(of, &s.habit, p.key, len(b), value.value(of.typ))
+		p.key = key{}
+	}
+	d.remember(s, of.typ, value, b, index, p.key)
 }

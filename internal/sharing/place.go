@@ -21,10 +21,6 @@ func newPrevious(t reflect.Type, slots int) *previousObject {
 	return b
 }
 
-// maxPrevious is the largest object that is held beside the next one: each decoder keeps it with
-// its bytes.
-const maxPrevious = 64 << 10
-
 func (b *previousObject) previous() previous {
 	if !b.root.valid {
 		return previous{}
@@ -70,12 +66,6 @@ type slot struct {
 // span is the bounds of one field, counted from the beginning of its message.
 type span struct{ number, start, end int }
 
-const (
-	maxElements = 64      // of one run that have places of their own
-	maxPlaces   = 1 << 12 // of one type
-	maxNoted    = 1 << 10 // elements of a JSON array whose bounds are kept
-)
-
 // below is the place of element i in a slot, a message with that many slots; nil if there are too
 // many.
 func (at *place) below(in, i, slots int) *place {
@@ -109,4 +99,48 @@ type previous struct {
 	value reflect.Value
 	data  []byte
 	taken bool // over: the place to decode into has the value already
+}
+
+// previousOf is the previous object of the type that a plan is for.
+func (d *decoder) previousOf(plan any, t reflect.Type, slots int) *previousObject {
+	b := d.previous[plan]
+	if b == nil {
+		b = newPrevious(t, slots)
+		d.previous[plan] = b
+	}
+	return b
+}
+
+// whole is the habit of looking up a field in a place.
+func (d *decoder) whole(at *place, in int, s *site) *habit {
+	if at == nil {
+		return d.farHabit(s)
+	}
+	return &at.slots[in].whole
+}
+
+// each is the habit of looking up the element that is in a place.
+func (d *decoder) each(at *place, s *site) *habit {
+	if at == nil {
+		return d.farHabit(s)
+	}
+	return &at.element
+}
+
+// farHabit is the habit of a field whose places are not told apart.
+func (d *decoder) farHabit(s *site) *habit {
+	h := d.far[s]
+	if h == nil {
+		h = &habit{}
+		d.far[s] = h
+	}
+	return h
+}
+
+// forgetPrevious lets go of the previous objects. The habits of their places stay.
+func (d *decoder) forgetPrevious() {
+	d.forgetRecent()
+	for _, b := range d.previous {
+		b.set(reflect.Value{}, nil, false)
+	}
 }

@@ -3,6 +3,7 @@ package sharing
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -54,9 +55,8 @@ const (
 	stringsForm             // a map[string]string
 )
 
-// maxJSONFields is the most members of an object that is taken apart, one bit each. PodSpec has
-// 42.
-const maxJSONFields = 64
+// errForm: the input is not of the form that is taken apart. The plain decoder has the last word.
+var errForm = errors.New("not of the form that is taken apart")
 
 var (
 	jsonUnmarshalerType = reflect.TypeFor[json.Unmarshaler]()
@@ -75,6 +75,7 @@ func (m *Memo) UnmarshalTyped(data []byte, obj any) error {
 		d.doc.Begin(data)
 		ok := d.jsonObject(p, prev.root, v, prev.previous()) == nil && d.doc.Peek() == 0 && d.doc.At == len(data)
 		prev.set(v, data, ok)
+		d.doc.End()
 		d.giveBack()
 		if ok {
 			return nil

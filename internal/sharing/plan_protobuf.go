@@ -45,27 +45,36 @@ type field struct {
 type kind uint8
 
 const (
-	skipped   kind = iota // not at all
-	generated             // by the generated code of the message around it
-	inline                // a message in the struct itself
-	pointed               // a pointer to a message
-	repeated              // a slice of messages
-	texts                 // []string
-	textMap               // map[string]string
-	boolean               // scalars
+	skipped kind = iota // not at all
+
+	boolean // scalars
 	number32
 	number64
-	text
-	octets // []byte
 	instant
 	microInstant
+	octets // []byte
+
+	text
+
 	booleanTo // pointers to scalars
 	number32To
 	number64To
 	textTo
 	instantTo
 	microInstantTo
+
+	inline    // a message in the struct itself
+	pointed   // a pointer to a message
+	repeated  // a slice of messages
+	texts     // []string
+	textMap   // map[string]string
+	generated // by the generated code of the message around it
 )
+
+// isPointer reports whether values of a kind begin with a pointer, which is nil without a value.
+func (k kind) isPointer() bool {
+	return k == octets || k >= booleanTo && k < inline || k > inline && k < generated
+}
 
 // unmarshaler is the generated code of a message.
 type unmarshaler interface{ Unmarshal(data []byte) error }
@@ -74,16 +83,6 @@ var (
 	unmarshalerType = reflect.TypeFor[unmarshaler]()
 	microTimeType   = reflect.TypeFor[metav1.MicroTime]()
 	bytesType       = reflect.TypeFor[[]byte]()
-)
-
-const (
-	// highest is the highest field number that is taken apart; the types of the API end at 43.
-	highest = 1 << 10
-	// worthMessage and worthRun are the smallest messages and runs that are looked up: smaller ones
-	// are decoded sooner.
-	worthMessage = 16
-	worthRun     = 8
-	worthPointer = 3
 )
 
 func (m *Memo) planOf(t reflect.Type) *plan {
@@ -116,7 +115,7 @@ func (m *Memo) planOf(t reflect.Type) *plan {
 			f.head = 2
 		}
 		f.classify()
-		f.isRun = f.kind == repeated || f.kind == texts || f.kind == textMap || f.kind == generated
+		f.isRun = f.kind >= repeated
 		f.free = f.kind == generated && !f.entries
 		if m.drops(t, of.Name) {
 			f.kind = skipped

@@ -1,7 +1,9 @@
 package sharing
 
 import (
+	"encoding/binary"
 	"hash/maphash"
+	"math/bits"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -27,12 +29,14 @@ func (m *Memo) newSite(typ reflect.Type) *site {
 // doubt, and is not found then.
 func (d *decoder) find(s *site, h *habit, k key, size int, dst reflect.Value) (found, known bool) {
 	doubts := d.doubts.Load()
-	r, i := s.young.find(k)
-	renewed := r == nil
+	r := s.young.room.Load()
+	i := r.find(k)
+	renewed := i < 0
 	if renewed {
-		r, i = s.old.find(k)
+		r = s.old.room.Load()
+		i = r.find(k)
 	}
-	known = r != nil
+	known = i >= 0
 	if found = known && r.checked[i].Load() == doubts; found {
 		dst.Set(r.values.Index(i))
 		if renewed {
@@ -65,13 +69,15 @@ func (d *decoder) keep(s *site, h *habit, k key, size int, value reflect.Value) 
 func (s *site) keep(m *Memo, k key, size int, value reflect.Value, checked uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, i := s.young.find(k)
-	young := r != nil
+	r := s.young.room.Load()
+	i := r.find(k)
+	young := i >= 0
 	if !young {
-		r, i = s.old.find(k)
+		r = s.old.room.Load()
+		i = r.find(k)
 	}
 	whole := false
-	if r != nil {
+	if i >= 0 {
 		has := r.values.Index(i)
 		whole = r.checked[i].Load() == checked || reflect.DeepEqual(has.Interface(), value.Interface())
 		if whole {
@@ -84,7 +90,7 @@ func (s *site) keep(m *Memo, k key, size int, value reflect.Value, checked uint3
 	case young:
 		s.young.put(s.typ, k, value, checked)
 	default:
-		if r != nil {
+		if i >= 0 {
 			s.old.entries--
 			s.old.bytes -= size
 			m.forgot(1, size)
@@ -129,16 +135,6 @@ func (t *table) become(other *table, r *room) {
 	t.entries, t.bytes = other.entries, other.bytes
 }
 
-// find returns where the value of a key is; nil if there is none.
-func (t *table) find(k key) (*room, int) {
-	if r := t.room.Load(); r != nil {
-		if _, n := r.slot(k); n > 0 {
-			return r, int(n - 1)
-		}
-	}
-	return nil, 0
-}
-
 // put adds a value, or another one for its key.
 func (t *table) put(typ reflect.Type, k key, value reflect.Value, checked uint32) {
 	r := t.room.Load()
@@ -165,25 +161,34 @@ type room struct {
 // slot.
 var seed = maphash.MakeSeed()
 
-// slot returns the slot of a key and its content, which is 0 if the room does not have the key.
-func (r *room) slot(k key) (*atomic.Uint32, uint32) {
+// find returns the index of a key's entry; below zero if there is none.
+func (r *room) find(k key) int {
+	if r == nil {
+		return -1
+	}
 	mask := uint64(len(r.slots) - 1)
 	for at := maphash.Bytes(seed, k[:]); ; at++ {
-		slot := &r.slots[at&mask]
-		if n := slot.Load(); n == 0 || r.keys[n-1] == k {
-			return slot, n
+		if n := int(r.slots[at&mask].Load()); n == 0 || r.keys[n-1] == k {
+			return n - 1
 		}
 	}
 }
 
+// put adds an entry, or lets a key have another one.
 func (r *room) put(k key, value reflect.Value, checked uint32) {
 	n := r.used
 	r.used++
 	r.keys[n] = k
 	r.values.Index(n).Set(value)
 	r.checked[n].Store(checked)
-	slot, _ := r.slot(k)
-	slot.Store(uint32(n + 1))
+	mask := uint64(len(r.slots) - 1)
+	for at := maphash.Bytes(seed, k[:]); ; at++ {
+		slot := &r.slots[at&mask]
+		if n := slot.Load(); n == 0 || r.keys[n-1] == k {
+			slot.Store(uint32(r.used))
+			return
+		}
+	}
 }
 
 // grown returns a larger room with the entries of r, which may be nil.
@@ -191,7 +196,7 @@ func (r *room) grown(typ reflect.Type) *room {
 	used, most := 0, minRoom
 	if r != nil {
 		used = r.used
-		most = max(used+used/2, min(2*used, 1<<8))
+		most = max(used+used/2, min(2*used, doubledRoom))
 	}
 	slots := 2 * minRoom
 	for slots < most+most/3 {
@@ -207,9 +212,6 @@ func (r *room) grown(typ reflect.Type) *room {
 	return out
 }
 
-// minRoom is the number of entries of the smallest room.
-const minRoom = 4
-
 // emptied is the room without its entries; nil if most of its space was not used.
 func (r *room) emptied() *room {
 	if r == nil || r.used < len(r.keys)/4 {
@@ -219,4 +221,32 @@ func (r *room) emptied() *room {
 	r.values.Clear()
 	r.used = 0
 	return r
+}
+
+// filter knows which keys were met lately. A place that finds few of its values lets the memo have
+// a value only when it comes a second time: what never repeats is then never kept. A key that is
+// forgotten too early, or is taken for another, costs a copy or an entry.
+type filter struct {
+	table atomic.Pointer[[]atomic.Uint32]
+}
+
+// grow fits the filter to a collection of that many bytes. Calls must not overlap.
+func (f *filter) grow(size int) {
+	table, n := f.table.Load(), minFilter
+	for n < maxFilter && n < size/filterPart {
+		n *= 2
+	}
+	if table == nil || len(*table) < n {
+		made := make([]atomic.Uint32, n)
+		f.table.Store(&made)
+	}
+}
+
+// again reports whether the key was met before in this field, and notes it.
+func (f *filter) again(s *site, k key) bool {
+	table := *f.table.Load()
+	high, low := bits.Mul64(binary.LittleEndian.Uint64(k[:])^s.number, 0x9e3779b97f4a7c15)
+	high, low = bits.Mul64(high^low^binary.LittleEndian.Uint64(k[8:]), 0xbf58476d1ce4e5b9)
+	at, mark := &table[high%uint64(len(table))], uint32(low)|1
+	return at.Swap(mark) == mark
 }

@@ -24,24 +24,13 @@ type treeMember struct {
 	site *treeSite
 }
 
-const (
-	maxTreeSites = 1 << 12 // of a decoder: schemas have some hundreds of paths
-	maxMembers   = 1 << 8  // of an object: more are data, not a schema
-	maxNames     = 1 << 15 // bytes, of a decoder
-	maxName      = 1 << 9  // bytes: a label's has 317 at most
-	minShared    = 3       // bytes: "" and {} cost nothing, small numbers neither
-	maxOrder     = 32      // members whose order is kept
-	maxSize      = 64      // members or elements for which room is made at once
-	minMember    = 5       // bytes: "":0,
-	minElement   = 2       // bytes: 0,
-)
-
 // UnmarshalTree decodes a JSON object as unstructured.Unstructured has it: objects are
 // map[string]any, whole numbers int64, others float64. The outer map belongs to the caller; the
 // values in it are shared. The error is that of sigs.k8s.io/json.
 func (m *Memo) UnmarshalTree(data []byte) (map[string]any, error) {
 	d := m.take(len(data))
 	object, ok := d.wholeTree(data)
+	d.doc.End()
 	d.giveBack()
 	if ok {
 		return object, nil

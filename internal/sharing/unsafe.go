@@ -2,7 +2,6 @@ package sharing
 
 import (
 	"reflect"
-	"time"
 	"unsafe"
 )
 
@@ -16,8 +15,8 @@ import (
 //     underlying one (a named string as a string, a metav1.Time as a time.Time).
 //  4. Memory comes from reflect, with its true type. A struct is copied by reflect, which tells
 //     the collector about the pointers in it.
-//  5. The header of any slice is read and written as that of a []byte. Its length and capacity
-//     count elements, and nothing is read through it.
+//  5. The header of any slice is read and written as that of a []byte, or its first word as a ref.
+//     Its length and capacity count elements, and nothing is read through it.
 //  6. Two values are compared as memory only to learn that they are one: equal memory has equal
 //     pointers. Values that differ in memory may still be equal.
 //
@@ -28,21 +27,19 @@ type ref struct{ p unsafe.Pointer }
 
 func refTo(pointer reflect.Value) ref { return ref{pointer.UnsafePointer()} }
 
-// newOf makes a zero value.
-func newOf(t reflect.Type) ref { return ref{reflect.New(t).UnsafePointer()} }
+// refOf makes a value that is a copy of another.
+func refOf[T any](value T) ref { return ref{unsafe.Pointer(&value)} }
 
-func (r ref) isNil() bool { return r.p == nil }
+// as is the value, as a type with its memory layout.
+func as[T any](r ref) *T { return (*T)(r.p) }
 
-// field is the field at an offset; nil in nil.
+// field is the field at an offset, or the element of an array; nil in nil.
 func (r ref) field(offset uintptr) ref {
 	if r.p == nil {
 		return r
 	}
 	return ref{unsafe.Add(r.p, offset)}
 }
-
-// element is an element of an array; nil in nil.
-func (r ref) element(i int, size uintptr) ref { return r.field(uintptr(i) * size) }
 
 // value is the value, of type t, as reflection has it.
 func (r ref) value(t reflect.Type) reflect.Value { return reflect.NewAt(t, r.p).Elem() }
@@ -71,27 +68,6 @@ func (r ref) message(t reflect.Type) unmarshaler {
 	return reflect.NewAt(t, r.p).Interface().(unmarshaler)
 }
 
-func (r ref) bool() *bool                 { return (*bool)(r.p) }
-func (r ref) int32() *int32               { return (*int32)(r.p) }
-func (r ref) int64() *int64               { return (*int64)(r.p) }
-func (r ref) text() *string               { return (*string)(r.p) }
-func (r ref) bytes() *[]byte              { return (*[]byte)(r.p) }
-func (r ref) texts() *[]string            { return (*[]string)(r.p) }
-func (r ref) textMap() *map[string]string { return (*map[string]string)(r.p) }
-func (r ref) time() *time.Time            { return (*time.Time)(r.p) }
-func (r ref) target() ref                 { return ref{*(*unsafe.Pointer)(r.p)} }
-func (r ref) point(to ref)                { *(*unsafe.Pointer)(r.p) = to.p }
-func refOf[T any](to *T) ref              { return ref{unsafe.Pointer(to)} }
-
-// slice is the first element of a slice, and their number.
-func (r ref) slice() (first ref, n int) {
-	if r.p == nil {
-		return r, 0
-	}
-	s := *(*[]byte)(r.p)
-	return ref{unsafe.Pointer(unsafe.SliceData(s))}, len(s)
-}
-
 // setSlice makes a slice of n elements, which is also its capacity.
 func (r ref) setSlice(first ref, n int) {
 	*(*[]byte)(r.p) = unsafe.Slice((*byte)(first.p), n)
@@ -99,6 +75,6 @@ func (r ref) setSlice(first ref, n int) {
 
 // trimSlice takes the spare capacity of a slice.
 func (r ref) trimSlice() {
-	s := r.bytes()
+	s := as[[]byte](r)
 	*s = (*s)[:len(*s):len(*s)]
 }

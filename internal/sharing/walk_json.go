@@ -274,7 +274,7 @@ func (w *jsonWalk) elements(f *jsonField, into reflect.Value, prev previous) err
 			below = previous{value: prev.value.Index(i), data: prev.data[last[i].start:last[i].end]}
 		}
 		err := w.element(f, i, elem, below)
-		if i < maxNoted {
+		if i < maxBounds {
 			noted = append(noted, span{0, start - base, d.At - base})
 		}
 		i++

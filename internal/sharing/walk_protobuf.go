@@ -2,6 +2,7 @@ package sharing
 
 import (
 	"reflect"
+	"time"
 
 	"github.com/tributary-go/tributary/internal/wire"
 )
@@ -19,29 +20,26 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 	return err
 }
 
-// givesUp reports whether an object is left to the generated code.
-func (d *decoder) givesUp(h *habit, data []byte) bool {
-	return !d.drop && len(data) <= maxGivenUp && !h.wanted()
-}
-
-// maxGivenUp is the largest object that is left to the generated code. Most parts of larger ones
-// are too large to be looked up, and the keys of their maps are worth sharing.
-const maxGivenUp = 64 << 10
-
 // object decodes a whole object, beside its last state if there is one. It leaves the object to the
-// generated code while interning finds too little to be worth its price.
+// generated code while interning finds too little to be worth its price. A large object is always
+// taken apart: most of its parts are too large to be looked up, and the keys of its maps are worth
+// sharing.
 func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, last before) error {
-	r := d.rootOf(v.Type().Elem())
+	r := d.roots[v.Type().Elem()]
+	if r == nil {
+		r = d.newRoot(v.Type().Elem())
+	}
 	h := &r.objects
-	if !last.isNil() {
+	if last.p != nil {
 		h = &r.changes
 	}
-	if d.givesUp(h, data) {
+	small := len(data) <= maxGivenUp
+	if small && !d.drop && !h.wanted() {
 		d.reserve(r.node, refTo(v), data)
 		return obj.Unmarshal(data)
 	}
 	ok := d.walk(r.node, refTo(v), data, last, 0)
-	if len(data) <= maxGivenUp {
+	if small {
 		if h.looked(100*int(d.counts.shared) >= d.limits.share*len(data)); h.skip > 0 {
 			d.forgetRecent()
 		}
@@ -49,7 +47,6 @@ func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, last bef
 	if ok {
 		return nil
 	}
-	d.trace.now = d.trace.now[:0]
 	v.Elem().SetZero()
 	return obj.Unmarshal(data)
 }
@@ -57,7 +54,7 @@ func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, last bef
 // reserve makes the lists of a message, and of the messages in its struct, as long as generated
 // code will need them: it would grow each list step by step.
 func (d *decoder) reserve(n *node, dst ref, b []byte) {
-	p, number, count := n.plan, 0, 0
+	p, number := n.plan, 0
 	for i := 0; i < len(b) && len(p.fields) > 0; {
 		f, end := p.next(b, i, number)
 		if end == 0 {
@@ -70,25 +67,65 @@ func (d *decoder) reserve(n *node, dst ref, b []byte) {
 			if below := d.below(n, f.field); below != nil {
 				d.reserve(below, dst.field(f.offset), b[f.from:i])
 			}
-		case f.isRun:
-			if i, count = f.run(b, f.start, i); i == 0 {
-				return
-			}
-			if f.kind == repeated && count > 1 {
-				dst.field(f.offset).value(f.typ).Set(reflect.MakeSlice(f.typ, 0, count))
-			}
+		case f.kind == repeated && f.count > 1:
+			dst.field(f.offset).value(f.typ).Set(reflect.MakeSlice(f.typ, 0, f.count))
 		}
 	}
 }
 
-// message decodes a message below an object into dst, which is zero. It is false if the generated
-// code refuses it.
-func (d *decoder) message(n *node, dst ref, b []byte, last before, index int) bool {
-	notes := len(d.trace.now)
-	if d.walk(n, dst, b, last, index) {
-		return true
+// walk decodes a message into dst, which is zero. Last is the message that stands here in the last
+// state of the object, nil if there is none. The index tells the elements of lists apart. It is
+// false if the generated code refuses the message.
+func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool {
+	p, number, noted := n.plan, 0, len(d.notes.now)
+	if len(p.fields) == 0 && len(b) > 0 {
+		return d.plain(n, dst, b, noted)
 	}
-	d.trace.now = d.trace.now[:notes]
+	same := equalRun{last: last, b: b}
+	for i := 0; i < len(b); {
+		f, end := p.next(b, i, number)
+		if end == 0 {
+			return d.plain(n, dst, b, noted)
+		}
+		if f.field != nil && last.at != 0 {
+			if end, to := same.take(d, p, dst, f); end > 0 {
+				i, number = end, to
+				continue
+			}
+			last.all = same.last.all || f.number <= same.broken
+		}
+		i, number = end, f.number
+		if f.field == nil {
+			continue // generated code skips an unknown field
+		}
+		later, to, ok := len(d.notes.now), dst.field(f.offset), true
+		switch {
+		case f.kind == text:
+			d.text(n, f.field, to, last, b[f.from:i], index)
+		case f.kind < text:
+			ok = f.setScalar(to, b[f.from:i], f.value)
+		case f.kind < inline:
+			ok = d.pointer(n, f.field, to, last, b[f.from:i], f.value)
+		case f.slot < 0:
+			ok = d.generated(p, f.field, dst, to, b[f.from:i])
+		default:
+			ok = d.part(n, f.field, dst, to, last, b[f.from:i], f.count, index)
+		}
+		if !ok {
+			return d.plain(n, dst, b, noted)
+		}
+		if last.at != 0 && last.p != nil {
+			same.extend(d, f, to, i, later)
+		}
+	}
+	same.end(d, len(d.notes.now))
+	return true
+}
+
+// plain leaves a message to the generated code, since its form is not the usual one. Its notes, from
+// an index on, mean nothing.
+func (d *decoder) plain(n *node, dst ref, b []byte, notes int) bool {
+	d.notes.now = d.notes.now[:notes]
 	dst.value(n.plan.typ).SetZero()
 	if dst.message(n.plan.typ).Unmarshal(b) != nil {
 		return false
@@ -99,142 +136,64 @@ func (d *decoder) message(n *node, dst ref, b []byte, last before, index int) bo
 	return true
 }
 
-// walk decodes a message of the usual form into dst, which is zero. It is false if the form is
-// another; then dst holds anything. Last is the message that stands here in the last state of the
-// object, nil if there is none. The index tells the elements of lists apart.
-//
-// It is one long function because a call for each field makes a change 3 to 8 % slower.
-func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool {
-	p, number := n.plan, 0
-	if len(p.fields) == 0 && len(b) > 0 {
-		return false
+// setScalar decodes a field without memory of its own, or bytes. It is false if the field has
+// another form.
+func (f *field) setScalar(to ref, b []byte, value uint64) bool {
+	switch f.kind {
+	case boolean:
+		*as[bool](to) = value != 0
+	case number32:
+		*as[int32](to) = int32(value)
+	case number64:
+		*as[int64](to) = int64(value)
+	case octets:
+		*as[[]byte](to) = append(make([]byte, 0, len(b)), b...)
+	case instant, microInstant:
+		t, ok := instantOf(b, f.kind == microInstant)
+		*as[time.Time](to) = t
+		return ok
 	}
-	var same adjacent
-	compares := d.compares
-	broken := 0 // up to this field, a run that was noted has changed: its parts may be equal
-	for i := 0; i < len(b); {
-		f, end := p.next(b, i, number)
-		if end == 0 {
-			return false
-		}
-		i, number = end, f.number
-		if f.field == nil {
-			continue // generated code skips an unknown field
-		}
-		if last.at != 0 {
-			end, to := d.takeNoted(p, dst, last, b, f, &same)
-			if end > 0 {
-				i, number = end, to
-				continue
-			}
-			broken = max(broken, to)
-			d.compares = compares || f.number <= broken
-		}
-		notes := len(d.trace.now)
-		to := dst.field(f.offset)
-		switch f.kind {
-		case text:
-			d.text(n, f.field, to, last, b[f.from:i], index)
-		case boolean:
-			*to.bool() = f.value != 0
-		case number32:
-			*to.int32() = int32(f.value)
-		case number64:
-			*to.int64() = int64(f.value)
-		case instant, microInstant:
-			t, ok := instantOf(b[f.from:i], f.kind == microInstant)
-			if !ok {
-				return false
-			}
-			*to.time() = t
-		case octets:
-			made := make([]byte, i-f.from)
-			copy(made, b[f.from:i])
-			*to.bytes() = made
-		case inline, pointed:
-			if !d.part(n, f.field, dst, to, last, b[f.from:i], 1, index) {
-				return false
-			}
-		case booleanTo, number32To, number64To, textTo, instantTo, microInstantTo:
-			if !d.pointer(n, f.field, to, last, b[f.from:i], f.value) {
-				return false
-			}
-		default:
-			count := 1
-			if f.isRun {
-				if i, count = f.run(b, f.start, i); i == 0 {
-					return false
-				}
-			}
-			switch {
-			case f.kind == skipped:
-			case f.slot >= 0:
-				if !d.part(n, f.field, dst, to, last, b[f.start:i], count, index) {
-					return false
-				}
-			case dst.message(p.typ).Unmarshal(b[f.start:i]) != nil:
-				return false
-			}
-		}
-		if last.at == 0 || last.isNil() {
-			continue
-		}
-		if f.kind == skipped || !to.identical(last.field(f.offset), f.typ.Size()) {
-			d.noteAdjacent(&same, last, b, notes)
-			continue
-		}
-		if same.from == 0 {
-			same = adjacent{from: f.number, start: f.start, notes: notes}
-		}
-		same.to, same.end = f.number, i
-	}
-	d.compares = compares
-	d.noteAdjacent(&same, last, b, len(d.trace.now))
 	return true
 }
 
 // pointer decodes a pointer to a scalar. It is the pointer of the last state, or the last one that
 // was decoded here, if the value is the same.
 func (d *decoder) pointer(n *node, f *field, to ref, own before, b []byte, value uint64) bool {
-	if !own.isNil() {
-		if was := own.field(f.offset).target(); f.points(was, b, value) {
-			to.point(was)
+	if own.p != nil {
+		if was := *as[ref](own.field(f.offset)); f.points(was, b, value) {
+			*as[ref](to) = was
 			return true
 		}
 	}
 	last := &n.slots[f.slot].last
-	if f.points(*last, b, value) {
-		to.point(*last)
-		return true
-	}
-	switch f.kind {
-	case booleanTo:
-		*last = refOf(ptr(value != 0))
-	case number32To:
-		*last = refOf(ptr(int32(value)))
-	case number64To:
-		*last = refOf(ptr(int64(value)))
-	case textTo:
-		*last = refOf(ptr(string(b)))
-	default:
-		t, ok := instantOf(b, f.kind == microInstantTo)
-		if !ok {
-			return false
+	if !f.points(*last, b, value) {
+		switch f.kind {
+		case booleanTo:
+			*last = refOf(value != 0)
+		case number32To:
+			*last = refOf(int32(value))
+		case number64To:
+			*last = refOf(int64(value))
+		case textTo:
+			*last = refOf(string(b))
+		default:
+			t, ok := instantOf(b, f.kind == microInstantTo)
+			if !ok {
+				return false
+			}
+			*last = refOf(t)
 		}
-		*last = refOf(&t)
 	}
-	to.point(*last)
+	*as[ref](to) = *last
 	return true
 }
-
-func ptr[T any](value T) *T { return &value }
 
 // text decodes a string. The last state of the object is asked first: its texts are stored as they
 // come.
 func (d *decoder) text(n *node, f *field, to ref, last before, b []byte, index int) {
-	if !last.isNil() {
-		if last := last.field(f.offset).text(); *last == string(b) {
-			*to.text() = *last
+	if last.p != nil {
+		if last := as[string](last.field(f.offset)); *last == string(b) {
+			*as[string](to) = *last
 			d.same(len(b))
 			return
 		}
@@ -242,37 +201,19 @@ func (d *decoder) text(n *node, f *field, to ref, last before, b []byte, index i
 	s := &n.slots[f.slot].whole
 	if s.skip > 0 {
 		s.skip--
-		*to.text() = string(b)
+		*as[string](to) = string(b)
 		return
 	}
 	sought, found := d.seek(s, f.whole, to, b, 1, index)
 	if !found {
-		*to.text() = string(b)
+		*as[string](to) = string(b)
 		d.keepPart(s, f.whole, to, b, index, sought)
 	}
-}
-
-// part decodes a message or the run of a repeated field, which may be shared as a whole.
-func (d *decoder) part(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
-	last = last.part(f)
-	switch {
-	case f.kind == generated:
-		last = before{}
-	case !last.isNil() && f.isThere(last.ref):
-		return d.compared(n, f, dst, to, last, b, count, index)
-	case f.kind != inline:
-		last = before{}
-	}
-	return d.sought(n, f, dst, to, last, b, count, index)
 }
 
 // sought decodes a part that may be equal in another object.
 func (d *decoder) sought(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
 	s := &n.slots[f.slot].whole
-	if s.resting(f.least, len(b)) {
-		s.skip = max(0, s.skip-1)
-		return d.value(n, f, dst, to, last, b, count, index)
-	}
 	sought, found := d.seek(s, f.whole, to, b, f.least, index)
 	if found {
 		return true
@@ -289,18 +230,18 @@ func (d *decoder) value(n *node, f *field, dst, to ref, last before, b []byte, c
 	switch f.kind {
 	case inline:
 		below := d.below(n, f)
-		return below != nil && d.message(below, to, b, last.message(last.ref), index)
+		return below != nil && d.walk(below, to, b, last.message(last.ref), index)
 	case pointed:
 		below := d.below(n, f)
 		if below == nil {
 			return false
 		}
-		made := newOf(f.elem)
-		to.point(made)
-		if last.isNil() {
-			return d.message(below, made, b, last, index)
+		made := refTo(reflect.New(f.elem))
+		*as[ref](to) = made
+		if last.p != nil {
+			last = last.message(*as[ref](last.ref))
 		}
-		return d.message(below, made, b, last.message(last.target()), index)
+		return d.walk(below, made, b, last, index)
 	case repeated:
 		below := d.below(n, f)
 		return below != nil && d.elements(n, f, below, to, b, count, index)
@@ -308,8 +249,8 @@ func (d *decoder) value(n *node, f *field, dst, to ref, last before, b []byte, c
 		return d.texts(f, to, b, count)
 	case textMap:
 		var was map[string]string
-		if !last.isNil() {
-			was = *last.textMap()
+		if last.p != nil {
+			was = *as[map[string]string](last.ref)
 		}
 		return d.textMap(f, to, was, b, count)
 	}
@@ -324,7 +265,7 @@ func (d *decoder) elements(n *node, f *field, below *node, to ref, run []byte, c
 	for i := range count {
 		var b []byte
 		b, run = f.occurrence(run)
-		if !d.element(f, s, below, first.element(i, size), before{}, b, 5*index+i) {
+		if !d.element(f, s, below, first.field(uintptr(i)*size), before{}, b, 5*index+i) {
 			return false
 		}
 	}
@@ -334,15 +275,11 @@ func (d *decoder) elements(n *node, f *field, below *node, to ref, run []byte, c
 
 // element decodes one message of a run.
 func (d *decoder) element(f *field, s *shareable, below *node, to ref, last before, b []byte, index int) bool {
-	if s.resting(worthMessage, len(b)) {
-		s.skip = max(0, s.skip-1)
-		return d.message(below, to, b, last, index)
-	}
 	sought, found := d.seek(s, f.each, to, b, worthMessage, index)
 	if found {
 		return true
 	}
-	if !d.message(below, to, b, last, index) {
+	if !d.walk(below, to, b, last, index) {
 		return false
 	}
 	d.keepPart(s, f.each, to, b, index, sought)
@@ -356,7 +293,7 @@ func (d *decoder) texts(f *field, to ref, run []byte, count int) bool {
 		b, run = f.occurrence(run)
 		made[i] = string(b)
 	}
-	*to.texts() = made
+	*as[[]string](to) = made
 	return true
 }
 
@@ -377,7 +314,7 @@ func (d *decoder) textMap(f *field, to ref, last map[string]string, run []byte, 
 		}
 		made[d.name(key)] = text
 	}
-	*to.textMap() = made
+	*as[map[string]string](to) = made
 	return true
 }
 

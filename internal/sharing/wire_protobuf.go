@@ -14,11 +14,12 @@ type wireField struct {
 	format byte
 	value  uint64 // of a varint
 	start  int    // of its tag
-	from   int    // of its bytes
+	from   int    // of its bytes; of a run, of its first tag
+	count  int    // of the fields in a run
 }
 
-// next splits off the field of b that begins at i, and returns its end: zero if the message is not
-// of the usual form. The field before it had the number last.
+// next splits off the field of b that begins at i, with all of its run, and returns its end: zero
+// if the message is not of the usual form. The field before it had the number last.
 func (p *plan) next(b []byte, i, last int) (f wireField, end int) {
 	f.start = i
 	tag := uint(b[i])
@@ -50,6 +51,10 @@ func (p *plan) next(b []byte, i, last int) (f wireField, end int) {
 		}
 	default:
 		f.value, f.from, i = payloadOf(b, i, f.format)
+	}
+	if f.field != nil && f.isRun && i > 0 {
+		f.from = f.start
+		i, f.count = f.run(b, f.start, i)
 	}
 	return f, i
 }
@@ -99,25 +104,25 @@ func payloadOf(b []byte, at int, format byte) (value uint64, from, end int) {
 
 // points reports whether a scalar, or nil, is the one on the wire.
 func (f *field) points(to ref, b []byte, value uint64) bool {
-	if to.isNil() {
+	if to.p == nil {
 		return false
 	}
 	switch f.kind {
 	case booleanTo:
-		return *to.bool() == (value != 0)
+		return *as[bool](to) == (value != 0)
 	case number32To:
-		return *to.int32() == int32(value)
+		return *as[int32](to) == int32(value)
 	case number64To:
-		return *to.int64() == int64(value)
+		return *as[int64](to) == int64(value)
 	case textTo:
-		return *to.text() == string(b)
+		return *as[string](to) == string(b)
 	}
 	return isInstant(to, b, f.kind == microInstantTo)
 }
 
 func isInstant(to ref, b []byte, micro bool) bool {
 	t, ok := instantOf(b, micro)
-	return ok && *to.time() == t
+	return ok && *as[time.Time](to) == t
 }
 
 // instantOf decodes a Timestamp of seconds and nanoseconds, as metav1.Time and MicroTime do.
@@ -159,11 +164,11 @@ func (f *field) occurrence(run []byte) (b, rest []byte) {
 
 // entryOf reads an entry of a map, of which both parts are length-delimited.
 func entryOf(b []byte) (key, value []byte, ok bool) {
-	if len(b) == 0 || b[0] != wire.Tag(1) {
+	if len(b) == 0 || b[0] != 1<<3|wire.Bytes {
 		return nil, nil, false
 	}
 	_, from, end := payloadOf(b, 1, wire.Bytes)
-	if end == 0 || end == len(b) || b[end] != wire.Tag(2) {
+	if end == 0 || end == len(b) || b[end] != 2<<3|wire.Bytes {
 		return nil, nil, false
 	}
 	key = b[from:end]
