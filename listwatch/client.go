@@ -148,9 +148,7 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
-			items, read := 0, &counted{ReadCloser: body}
-			meta, err = c.decoder.list(read, func(obj T, err error) bool { items++; return yield(obj, err) })
-			c.decoder.listed(items, read.bytes)
+			meta, err = c.decoder.list(body, yield)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			var none T
@@ -167,13 +165,7 @@ func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions)
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
-			read := &counted{ReadCloser: body}
-			err = c.decoder.watch(read, func(e Event[T], err error) bool {
-				if e.InitialEventsEnd {
-					c.decoder.listed(0, read.bytes)
-				}
-				return yield(e, err)
-			})
+			err = c.decoder.watch(body, yield)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(Event[T]{}, c.failure("watch", err))

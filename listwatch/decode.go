@@ -99,6 +99,7 @@ func (d *decoder[T]) dropped(obj T) T {
 	return obj
 }
 
+// listed tells the memo the size of the collection.
 func (d *decoder[T]) listed(objects, bytes int) {
 	if d.memo != nil {
 		d.memo.Listed(objects, bytes)
@@ -118,21 +119,11 @@ func (d *decoder[T]) begin(request metav1.ListOptions) {
 	}
 }
 
-type counted struct {
-	io.ReadCloser
-	bytes int
-}
-
-func (c *counted) Read(b []byte) (n int, err error) {
-	n, err = c.ReadCloser.Read(b)
-	c.bytes += n
-	return n, err
-}
-
 // list decodes the body of a LIST. It closes the body if the loop is left during a read.
 func (d *decoder[T]) list(body io.ReadCloser, yield func(T, error) bool) (metav1.ListMeta, error) {
 	items := newItems(d, body, yield)
 	defer items.stop()
+	defer func() { d.listed(items.taken, items.bytes) }()
 	r := largeReader(items)
 	defer putLargeReader(r)
 	start, err := r.Peek(maxStart)
@@ -173,10 +164,14 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 		return err
 	}
 	defer frames.close()
+	bytes := 0 // of the initial events
 	decode := func(f frame[T]) (Event[T], error) { return d.event(e, f) }
 	events := newPipeline(neighbours, decode, func(event Event[T], err error) error {
 		if err != nil && !isUnusable(err) {
 			return err
+		}
+		if bytes += event.Bytes; event.InitialEventsEnd {
+			d.listed(0, bytes)
 		}
 		if !yield(event, err) {
 			return errStopped
@@ -189,13 +184,10 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 		if err != nil { // of a frame that has arrived whole, perhaps, after others that wait
 			return cmp.Or(events.end(), atBoundary(err))
 		}
-		if d.holds(f) {
-			f.held = d.held.find(f.identity)
-		}
 		more := frames.waits()
-		switch event, held := d.heldEvent(f); {
-		case held:
-			err = events.known(event)
+		switch {
+		case watch.EventType(f.event) == watch.Added && d.holds(&f):
+			err = events.known(newEvent(watch.Added, f.held.obj, len(f.object)))
 		case more:
 			err = events.put(f)
 		default:
@@ -272,6 +264,14 @@ func reported[T store.Object](e encoding[T], f frame[T]) error {
 		return errUndecodableStatus
 	}
 	return statusError(&status)
+}
+
+// named refuses an object without a name: it has no key, so a store would refuse the whole list.
+func named(obj metav1.Object) error {
+	if obj.GetName() == "" {
+		return errNoName
+	}
+	return nil
 }
 
 // check refuses a kind other than the Go type's.

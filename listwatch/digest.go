@@ -102,8 +102,6 @@ func newDigests() *digests {
 	return &digests{hash: hash, seed: maphash.MakeSeed(), entries: map[uint64]digested{}, full: minSweep}
 }
 
-func (d *digests) sum(data []byte) sharing.Digest { return d.hash.Sum(data) }
-
 func (d *digests) entry(uid types.UID) uint64 { return maphash.String(d.seed, string(uid)) }
 
 func (d *digests) entryOf(uid []byte) uint64 { return maphash.Bytes(d.seed, uid) }

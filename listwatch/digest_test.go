@@ -15,7 +15,7 @@ import (
 func TestAnEntryIsOfOneObjectOnly(t *testing.T) {
 	d := newDigests()
 	first, second := somePod(1, 10), somePod(1, 10)
-	bytesOf, others := d.sum([]byte("the bytes")), d.sum([]byte("other bytes"))
+	bytesOf, others := d.hash.Sum([]byte("the bytes")), d.hash.Sum([]byte("other bytes"))
 	at := d.entry("uid")
 	require.Equal(t, at, d.entryOf([]byte("uid")))
 	require.False(t, d.is(at, first, bytesOf), "nothing is known yet")
@@ -45,14 +45,14 @@ func TestEntriesOfGoneObjectsAreSwept(t *testing.T) {
 		if i%100 == 0 {
 			kept = append(kept, p)
 		}
-		d.note(d.entry(types.UID(fmt.Sprint(i))), p, d.sum([]byte{byte(i)}))
+		d.note(d.entry(types.UID(fmt.Sprint(i))), p, d.hash.Sum([]byte{byte(i)}))
 		if i%minSweep == 0 {
 			runtime.GC()
 		}
 		require.LessOrEqual(t, len(d.entries), 3*minSweep)
 	}
 	for i, p := range kept {
-		require.True(t, d.is(d.entry(types.UID(fmt.Sprint(100*i))), p, d.sum([]byte{byte(100 * i)})))
+		require.True(t, d.is(d.entry(types.UID(fmt.Sprint(100*i))), p, d.hash.Sum([]byte{byte(100 * i)})))
 	}
 }
 
@@ -92,6 +92,6 @@ func BenchmarkDigest(b *testing.B) {
 			b.StartTimer()
 		}
 		p := kept[i%objects]
-		d.note(d.entry(uids[i%objects]), p, d.sum(data))
+		d.note(d.entry(uids[i%objects]), p, d.hash.Sum(data))
 	}
 }

@@ -67,21 +67,14 @@ type frames[T store.Object] interface {
 	close()
 }
 
-// eventName avoids a string per event.
-func eventName(name []byte) string {
-	if known, ok := knownEvent(name); ok {
-		return known
-	}
-	return string(name)
-}
-
-func knownEvent(name []byte) (event string, ok bool) {
+// eventName avoids a string per event. It reports whether the type is one of the API's.
+func eventName(name []byte) (event string, known bool) {
 	for _, known := range []watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
 		if string(name) == string(known) {
 			return string(known), true
 		}
 	}
-	return "", false
+	return string(name), false
 }
 
 // unexpected is for reads inside a value.

@@ -51,14 +51,6 @@ var (
 	errNoName            = errors.New("the object has no name")
 )
 
-// named refuses an object without a name: it has no key, so a store would refuse the whole list.
-func named(obj metav1.Object) error {
-	if obj.GetName() == "" {
-		return errNoName
-	}
-	return nil
-}
-
 func tooLarge(limit int) error {
 	return fmt.Errorf("one object is larger than the limit of %d MiB: the stream is broken, or not a Kubernetes API server's", limit>>20)
 }

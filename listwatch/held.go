@@ -1,8 +1,6 @@
 package listwatch
 
 import (
-	"k8s.io/apimachinery/pkg/watch"
-
 	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/store"
 )
@@ -94,7 +92,7 @@ func (h *heldCopy[T]) isFrom(c counterpart[T], data []byte) bool {
 	case c.due:
 		return encodesTo(c.obj, data)
 	}
-	return h.digests.is(c.entry, c.kept, h.digests.sum(data))
+	return h.digests.is(c.entry, c.kept, h.digests.hash.Sum(data))
 }
 
 // settle notes the bytes from which obj was decoded. It returns obj, or the held object if the two
@@ -103,7 +101,7 @@ func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
 	if h == nil {
 		return obj
 	}
-	sum := h.digests.sum(data)
+	sum := h.digests.hash.Sum(data)
 	switch {
 	case !c.found || h.standIns:
 	case content.Equal(c.obj, obj):
@@ -117,17 +115,12 @@ func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
 	return obj
 }
 
-// heldEvent returns the event whose object is held.
-func (d *decoder[T]) heldEvent(f frame[T]) (event Event[T], found bool) {
-	if !d.held.isFrom(f.held, f.object) {
-		return event, false
+// holds finds the held object of an added one, and reports whether it was decoded from these bytes.
+// Only an addition is compared: a change has a version of its own, and a look-up would cost a key.
+func (d *decoder[T]) holds(f *frame[T]) bool {
+	if d.held == nil || f.malformed != nil || f.sealed != nil || d.check(f.kind.Kind) != nil {
+		return false
 	}
-	return newEvent(watch.EventType(f.event), f.held.obj, len(f.object)), true
-}
-
-// holds reports whether the event's object can be a held one: only an addition can. A change has a
-// version of its own, and a look-up would cost a key.
-func (d *decoder[T]) holds(f frame[T]) bool {
-	return d.held != nil && watch.EventType(f.event) == watch.Added &&
-		f.malformed == nil && f.sealed == nil && d.check(f.kind.Kind) == nil
+	f.held = d.held.find(f.identity)
+	return d.held.isFrom(f.held, f.object)
 }

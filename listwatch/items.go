@@ -24,6 +24,8 @@ type items[T store.Object] struct {
 	body io.ReadCloser
 
 	encoding encoding[T]
+
+	taken, bytes int // items, and their bytes on the wire
 }
 
 // item is an item before it is decoded.
@@ -46,6 +48,8 @@ func newItems[T store.Object](d *decoder[T], body io.ReadCloser, yield func(T, e
 
 // take adds an item. data may be reused afterwards.
 func (l *items[T]) take(data []byte, kind schema.GroupVersionKind) (err error) {
+	l.taken++
+	l.bytes += len(data)
 	i := item[T]{data: data, kind: kind}
 	if l.held != nil {
 		if i.held = l.held.find(l.encoding.identity(data)); l.held.isFrom(i.held, data) {

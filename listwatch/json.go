@@ -103,7 +103,7 @@ func (j *jsonFrames[T]) next() (frame[T], error) {
 			case "type":
 				var event []byte
 				event, err = wire.Unquote(value)
-				f.event = eventName(event)
+				f.event, _ = eventName(event)
 			case "object":
 				if f.object != nil { // the last one counts, and nobody else reads the others
 					err = wire.Valid(f.object)
@@ -129,7 +129,7 @@ const maxEventHead = 64
 func usualEvent[T store.Object](data []byte, inner int) (f frame[T], ok bool) {
 	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
 	name, _, found := bytes.Cut(rest[:min(len(rest), maxEventHead)], []byte(`","object":{`))
-	event, known := knownEvent(name)
+	event, known := eventName(name)
 	if !ok || !found || !known || inner != len(data)-1 || data[inner] != '}' {
 		return f, false
 	}

@@ -192,7 +192,7 @@ func openWatchEvent(data []byte) (event string, object []byte, err error) {
 	err = wire.EachField(data, eventFields, func(field int, value []byte) error {
 		switch field {
 		case wire.EventType:
-			event = eventName(value)
+			event, _ = eventName(value)
 		case wire.EventObject:
 			return wire.EachField(value, extensionFields, func(field int, value []byte) error {
 				if field == wire.ExtensionRaw {
@@ -363,9 +363,11 @@ func part(r *bufio.Reader, into *[]byte, size int) (data []byte, err error) {
 		*into, err = readInto(r, *into, size)
 		return *into, err
 	}
-	data, err = r.Peek(size)
-	_, _ = r.Discard(len(data))
-	return data, unexpected(err)
+	if data, err = r.Peek(size); err != nil {
+		return data, unexpected(err)
+	}
+	_, err = r.Discard(size)
+	return data, err
 }
 
 // readInto reads size bytes into buffer, which it grows in steps: a false length costs no memory.
@@ -451,31 +453,28 @@ func protobufIdentity(data []byte) identity {
 		}
 		parts++
 		return wire.EachField(value, versionField, func(field int, value []byte) error {
-			var err error
+			var into *[]byte
 			switch field {
 			case nameField:
-				err = id.once(&id.name, value)
+				into = &id.name
 			case namespaceField:
-				err = id.once(&id.namespace, value)
+				into = &id.namespace
 			case uidField:
-				err = id.once(&id.uid, value)
+				into = &id.uid
 			case versionField:
-				err = id.once(&id.resourceVersion, value)
+				into = &id.resourceVersion
+			default:
+				return nil
 			}
-			return err
+			if *into != nil {
+				return wire.ErrProtobuf
+			}
+			*into = value
+			return nil
 		})
 	})
 	if err != nil || parts != 1 {
 		return identity{}
 	}
 	return id
-}
-
-// once sets a part of the identity, and refuses a second occurrence.
-func (*identity) once(part *[]byte, value []byte) error {
-	if *part != nil {
-		return wire.ErrProtobuf
-	}
-	*part = value
-	return nil
 }
