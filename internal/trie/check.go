@@ -5,7 +5,7 @@ import (
 )
 
 // Check verifies the structure of m, for tests: each entry is where its hash leads, once, with its
-// tag; what fits into a bucket is one; counts are right.
+// tag; no branch has so few entries that they fit into a bucket; counts are right.
 func (m Map[K, V]) Check(hash func(K) uint64) error {
 	if m.root == nil {
 		return nil
@@ -14,7 +14,7 @@ func (m Map[K, V]) Check(hash func(K) uint64) error {
 	return err
 }
 
-// check returns how many entries there are in n, whose keys have hashes that end in prefix.
+// check returns the number of entries in n. The hashes of their keys end in prefix.
 func (n *node[K, V]) check(hash func(K) uint64, prefix uint64, shift uint) (int, error) {
 	if n.slots == 0 {
 		return int(n.count), n.checkEntries(hash, prefix, shift)

@@ -10,9 +10,9 @@ type Change[K comparable, V any] struct {
 	HadOld, HasNew bool
 }
 
-// Diff yields what turns before into after: each key once, values compared by same. Its cost
-// follows the difference when after was made from before by edits, since what they share is skipped
-// by pointer.
+// Diff yields the changes that turn before into after: each key once, values compared by same. If
+// after was made from before by edits, it costs as much as they changed: shared nodes are skipped by
+// pointer.
 func Diff[K comparable, V any](before, after Map[K, V], same func(a, b V) bool) iter.Seq[Change[K, V]] {
 	return func(yield func(Change[K, V]) bool) {
 		diff(before.root, after.root, same, yield)
@@ -43,7 +43,7 @@ func diff[K comparable, V any](a, b *node[K, V], same func(a, b V) bool, yield v
 	return true
 }
 
-// inSlot is what a branch holds in one slot, or nil.
+// inSlot is the child of a branch in one slot, or nil.
 func (n *node[K, V]) inSlot(bit uint32) *node[K, V] {
 	if n.slots&bit == 0 {
 		return nil
@@ -51,8 +51,8 @@ func (n *node[K, V]) inSlot(bit uint32) *node[K, V] {
 	return n.kid(rank(n.slots, bit))
 }
 
-// diffFlat compares a bucket or list with any node of the same place: what is only in flat, only in
-// other, and in both.
+// diffFlat compares a bucket or list with any node of the same place. It yields the entries that are
+// only in flat, only in other, and in both with different values.
 func diffFlat[K comparable, V any](flat, other *node[K, V], same func(a, b V) bool, yield visit[K, V],
 	onlyFlat, onlyOther func(Entry[K, V]) Change[K, V], both func(flat, other Entry[K, V]) Change[K, V],
 ) bool {

@@ -7,8 +7,8 @@ import (
 
 // Writer writes Maps. It is a value without state.
 type Writer[K comparable, V any] struct {
-	// Hash is the function by which keys are placed. It is called for what is in a bucket that has
-	// grown too large.
+	// Hash is the function by which keys are placed. It is called for the entries of a bucket that
+	// has grown too large.
 	Hash func(K) uint64
 	// Owner is 0 if each write is to leave the Map it began from as it was. Under an owner from
 	// [NewOwner], writes change in place the nodes that earlier writes under it have made: of the
@@ -22,8 +22,8 @@ var owners atomic.Uint64
 // NewOwner begins a transaction: a number that no other has.
 func NewOwner() uint64 { return owners.Add(1) }
 
-// Set stores value under key, which has the given hash, and returns what was there. A key that is
-// there stays: it is equal, and shared by older versions.
+// Set stores value under key, which has the given hash, and returns the old value. An equal key in
+// the map stays: older versions share it.
 func (t Writer[K, V]) Set(m Map[K, V], hash uint64, key K, value V) (now Map[K, V], old V, replaced bool) {
 	w := write[K, V]{Writer: t, hash: hash, find: key, put: Entry[K, V]{Key: key, Value: value}}
 	now.root = w.set(m.root, 0)
@@ -36,16 +36,16 @@ func (t Writer[K, V]) Swap(m Map[K, V], hash uint64, old, key K) Map[K, V] {
 	return Map[K, V]{w.set(m.root, 0)}
 }
 
-// Delete removes key, which has the given hash, and returns what was there.
+// Delete removes key, which has the given hash, and returns its entry.
 func (t Writer[K, V]) Delete(m Map[K, V], hash uint64, key K) (now Map[K, V], old Entry[K, V], deleted bool) {
 	w := write[K, V]{Writer: t, hash: hash, find: key}
 	now.root = w.delete(m.root, 0)
 	return now, w.old, w.found
 }
 
-// Build makes a Map of entries, whose keys have the given hashes; of equal keys the last value
-// counts. It takes fewer steps and less memory than as many writes, and what is near in the Map is
-// near in memory. It reorders both slices.
+// Build makes a Map of entries and the hashes of their keys; of equal keys the last value counts. It
+// takes fewer steps and less memory than as many writes, and neighbours in the Map are neighbours in
+// memory. It reorders both slices.
 func (t Writer[K, V]) Build(entries []Entry[K, V], hashes []uint64) Map[K, V] {
 	if len(entries) == 0 {
 		return Map[K, V]{}
@@ -136,7 +136,7 @@ func (w *write[K, V]) setInBucket(n *node[K, V], shift uint) *node[K, V] {
 	return out
 }
 
-// split makes a branch of a full bucket and what is put.
+// split makes a branch of a full bucket and the new entry.
 func (w *write[K, V]) split(n *node[K, V], shift uint) *node[K, V] {
 	var entries, spare [bucketMax + 1]Entry[K, V]
 	var hashes, spareHashes [bucketMax + 1]uint64
@@ -157,8 +157,7 @@ func (r rows[K, V]) slice(from, to int) rows[K, V] {
 	return rows[K, V]{r.entries[from:to], r.hashes[from:to]}
 }
 
-// build makes the node of that depth that holds what is in r. It writes over both r and spare,
-// which is as long.
+// build makes a node of the rows r at a depth. It writes over both r and spare, which is as long.
 func (w *write[K, V]) build(r, spare rows[K, V], shift uint) *node[K, V] {
 	if len(r.entries) <= bucketMax || shift >= listAt {
 		return w.buildBucket(r.withoutDuplicates())
@@ -279,8 +278,8 @@ func (w *write[K, V]) deleteFromBucket(n *node[K, V]) *node[K, V] {
 	return out
 }
 
-// fold makes one bucket of a branch whose i-th child has just become kid, and which has no more
-// than a bucket holds. Its children are buckets, since a branch has more entries than that.
+// fold makes one bucket of a branch that has few enough entries: kid has just taken the place of its
+// i-th child. The children are buckets, since a branch has more entries than a bucket.
 func (w *write[K, V]) fold(n *node[K, V], i int, kid *node[K, V]) *node[K, V] {
 	var entries [bucketMax]Entry[K, V]
 	var tags [bucketMax]uint8

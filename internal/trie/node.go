@@ -114,21 +114,16 @@ func (n *node[K, V]) entries() []Entry[K, V] {
 	if n.count > bucketMax {
 		return *(*[]Entry[K, V])(n.at(headBytes + fewWords*wordBytes))
 	}
-	return unsafe.Slice(n.first(), n.count)
-}
-
-// first is the first entry of a bucket.
-func (n *node[K, V]) first() *Entry[K, V] {
-	offset := headBytes + fewWords*wordBytes
-	if n.isMany() {
-		offset = headBytes + manyWords*wordBytes
-	}
-	return (*Entry[K, V])(n.at(offset))
+	return unsafe.Slice(n.entry(0), n.count)
 }
 
 // entry is the i-th of a bucket.
 func (n *node[K, V]) entry(i int) *Entry[K, V] {
-	return (*Entry[K, V])(unsafe.Add(unsafe.Pointer(n.first()), uintptr(i)*unsafe.Sizeof(Entry[K, V]{})))
+	offset := headBytes + fewWords*wordBytes
+	if n.isMany() {
+		offset = headBytes + manyWords*wordBytes
+	}
+	return (*Entry[K, V])(n.at(offset + uintptr(i)*unsafe.Sizeof(Entry[K, V]{})))
 }
 
 // newBranch makes a branch of empty slots.

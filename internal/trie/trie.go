@@ -1,10 +1,10 @@
 // Package trie is a persistent hash trie: an immutable map that is copied in O(1), written by
-// copying the path to the changed entry, and compared with another version at the cost of what
-// differs.
+// copying the path to the changed entry, and compared with another version at the cost of the
+// difference.
 //
 // Up to 32 entries are one bucket, whatever their hashes; more are a branch, 16 wide by four bits
-// of the hash. So equal contents have equal shapes, and what is read or copied is one object per
-// level: 400 to 1,200 bytes for a write.
+// of the hash. So equal contents have equal shapes. A read visits, and a write copies, one object
+// per level: 400 to 1,200 bytes for a write.
 //
 // The hash of a key is the caller's: [Hash], [HashString], or any other function by which equal
 // keys have equal hashes in every version. A set of objects can be placed by their names and still
@@ -146,7 +146,7 @@ func (n *node[K, V]) position(tag uint8, key K) int {
 // misprediction costs more.
 func (n *node[K, V]) candidates(tag uint8) uint32 {
 	all := uint32(1)<<n.count - 1
-	want := spread(tag)
+	want := uint64(tag) * 0x0101_0101_0101_0101 // the tag in each of eight bytes
 	if !n.isMany() {
 		words := n.few()
 		return (zeroBytes(words[0]^want) | zeroBytes(words[1]^want)<<8) & all
@@ -179,9 +179,6 @@ func rank(bitmap, bit uint32) int { return bits.OnesCount32(bitmap & (bit - 1)) 
 // tagOf is the byte of a hash that a bucket keeps beside the entry: not one that chose the slots,
 // at any likely depth.
 func tagOf(hash uint64) uint8 { return uint8(hash >> 56) }
-
-// spread is tag in each of eight bytes.
-func spread(tag uint8) uint64 { return uint64(tag) * 0x0101_0101_0101_0101 }
 
 // zeroBytes has a bit for each byte of x that is zero, and perhaps for one above such a byte.
 func zeroBytes(x uint64) uint32 {
