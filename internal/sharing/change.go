@@ -144,8 +144,8 @@ func (d *decoder) part(n *node, f *field, dst, to ref, last before, b []byte, co
 	compares := last.all || last.at == 0 || len(b) < minNoted
 	switch f.kind {
 	case inline:
-		if last.p != nil {
-			return d.value(n, f, dst, to, last, b, count, index)
+		if below := d.below(n, f); last.p != nil {
+			return below != nil && d.walk(below, to, b, last.message(last.ref), index)
 		}
 	case repeated:
 		below := d.below(n, f)

@@ -9,11 +9,19 @@ type limits struct {
 	most    int // bytes of a generation, whatever the list
 	follow  int // bytes of an object whose last state is noted, at least
 	share   int // percent of an object that must be found for the object to count as found
+
+	// One for each layer of "the same", which is off at zero (follow: at the largest number):
+	// BenchmarkLayers has a figure for each.
+	part   int // bytes of wire that a value of the memo stands for: see maxPart
+	recent int // bytes of a value that is kept in its place
+	alike  int // bytes of a JSON object that is held beside the next one
+	notes  int // of an object
 }
 
 // defaultLimits: an object below 1 KiB is decoded sooner than followed. The pods of one node leave
 // less than 256 KiB. 50,000 pods leave 128 MiB if each ReplicaSet has three of them.
-var defaultLimits = limits{objects: 4096, bytes: 256 << 10, most: 128 << 20, follow: 1 << 10, share: 12}
+var defaultLimits = limits{objects: 4096, bytes: 256 << 10, most: 128 << 20, follow: 1 << 10, share: 12,
+	part: maxPart, recent: maxPart, alike: 64 << 10, notes: 48}
 
 // The values of a memo.
 const (
@@ -66,7 +74,6 @@ const (
 const (
 	latestBytes   = 192      // the estimate of an object without its notes
 	noteBytes     = 32       // of a note
-	maxNotes      = 48       // of an object
 	minNoted      = 48       // bytes of a part that is noted: a smaller one is compared faster than hashed
 	maxNotedBytes = 64 << 10 // a larger part is compared as fast
 	maxNotedList  = 16       // elements of a list that are noted: more notes would take as much memory as they
@@ -76,11 +83,10 @@ const (
 
 // JSON.
 const (
-	maxJSONFields = 64       // members of a type that is taken apart, one bit each; PodSpec has 42
-	maxPrevious   = 64 << 10 // bytes of an object that is held beside the next one
-	maxElements   = 64       // of one array that have places of their own
-	maxPlaces     = 1 << 12  // of one type
-	maxBounds     = 1 << 10  // elements of an array whose bounds are kept
+	maxJSONFields = 64      // members of a type that is taken apart, one bit each; PodSpec has 42
+	maxElements   = 64      // of one array that have places of their own
+	maxPlaces     = 1 << 12 // of one type
+	maxBounds     = 1 << 10 // elements of an array whose bounds are kept
 )
 
 // Unstructured objects.

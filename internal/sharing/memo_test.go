@@ -18,6 +18,12 @@ func testMemo(t *testing.T, l limits) *Memo {
 	return m
 }
 
+func bounded(objects, bytes, most int) limits {
+	l := defaultLimits
+	l.objects, l.bytes, l.most, l.follow, l.share = objects, bytes, most, 0, 0
+	return l
+}
+
 func configMap(i int) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("object-", i)}, Data: map[string]string{"set": fmt.Sprint("a text longer than a key, number ", i/10)}}
 }
@@ -47,7 +53,7 @@ func share(a, b *corev1.ConfigMap) bool {
 }
 
 func TestWhatIsUsedIsKeptAndTheRestIsForgotten(t *testing.T) {
-	m := testMemo(t, limits{objects: 20, bytes: 1 << 30, most: 1 << 30})
+	m := testMemo(t, bounded(20, 1<<30, 1<<30))
 	var all []*corev1.ConfigMap
 	for i := range 100 {
 		all = append(all, decode(t, m, configMap(i)))
@@ -58,7 +64,7 @@ func TestWhatIsUsedIsKeptAndTheRestIsForgotten(t *testing.T) {
 }
 
 func TestALongListMakesLongGenerations(t *testing.T) {
-	m := testMemo(t, limits{objects: 20, bytes: 1 << 30, most: 1 << 30})
+	m := testMemo(t, bounded(20, 1<<30, 1<<30))
 	m.Listed(100, 0)
 	var all []*corev1.ConfigMap
 	for i := range 100 {
@@ -68,7 +74,7 @@ func TestALongListMakesLongGenerations(t *testing.T) {
 }
 
 func TestAGenerationIsBoundedByTheCollection(t *testing.T) {
-	m := testMemo(t, limits{objects: 20, bytes: 1 << 10, most: 1 << 24})
+	m := testMemo(t, bounded(20, 1<<10, 1<<24))
 	require.EqualValues(t, 1<<10, m.most, "at least")
 	m.take(1 << 20)
 	require.EqualValues(t, 1<<17, m.most, "an eighth of what has arrived")
@@ -82,7 +88,7 @@ func TestAGenerationIsBoundedByTheCollection(t *testing.T) {
 }
 
 func TestTheStatisticsAreTheSumOfWhatIsHeld(t *testing.T) {
-	m := testMemo(t, limits{objects: 50, bytes: 4 << 10, most: 1 << 20})
+	m := testMemo(t, bounded(50, 4<<10, 1<<20))
 	m.Listed(500, 1)
 	for i := range 2000 {
 		decode(t, m, configMap(i*7%500))
@@ -114,7 +120,7 @@ func TestAPlaceThatFindsNothingRests(t *testing.T) {
 }
 
 func TestOneMemoServesManyGoroutines(t *testing.T) {
-	m := testMemo(t, limits{objects: 50, bytes: 4 << 10, most: 1 << 20})
+	m := testMemo(t, bounded(50, 4<<10, 1<<20))
 	var running sync.WaitGroup
 	for g := range 4 {
 		running.Go(func() {

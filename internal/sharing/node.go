@@ -71,6 +71,9 @@ func (d *decoder) below(n *node, f *field) *node {
 // remember keeps a copy of a value, of type t, for the next object. With a key, the memo gets the
 // value once it is met again.
 func (d *decoder) remember(s *shareable, t reflect.Type, value ref, b []byte, index int, k key) {
+	if len(b) > d.limits.recent {
+		return
+	}
 	i := index % maxRecent
 	for len(s.recent) <= i {
 		s.recent = append(s.recent, recent{})
@@ -153,6 +156,10 @@ func (d *decoder) seek(s *shareable, of *site, to ref, b []byte, least, index in
 			r.key = key{}
 		}
 		return p, true
+	}
+	if len(b) > d.limits.part {
+		p.kept = true
+		return p, false
 	}
 	p.key = d.keyOf(b)
 	found, known := d.find(of, &s.habit, p.key, len(b), to.value(of.typ))

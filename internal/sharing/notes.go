@@ -52,7 +52,7 @@ func (d *decoder) noted(at, now path, b []byte) (is verdict, end, to int) {
 	if was.size > len(b) || d.keyOf(b[:was.size]) != was.key {
 		return differs, 0, to
 	}
-	if len(n.now) < maxNotes {
+	if len(n.now) < d.limits.notes {
 		was.at = now | path(to)
 		n.now = append(n.now, was)
 	}
@@ -62,7 +62,7 @@ func (d *decoder) noted(at, now path, b []byte) (is verdict, end, to int) {
 // note notes a part that is as in the last state, in place of the notes of its parts: those from one
 // index to another. So the next change compares one key sooner than several.
 func (d *decoder) note(at path, b []byte, from, to int) {
-	room := len(d.notes.now) < maxNotes || to > from
+	room := len(d.notes.now) < d.limits.notes || to > from
 	if at != 0 && len(b) >= minNoted && len(b) <= maxNotedBytes && room {
 		d.notes.now = slices.Replace(d.notes.now, from, to, note{at, d.keyOf(b), len(b)})
 	}

@@ -29,7 +29,7 @@ func (b *previousObject) previous() previous {
 }
 
 func (b *previousObject) set(value reflect.Value, data []byte, ok bool) {
-	if !ok || len(data) > maxPrevious {
+	if !ok {
 		b.root.valid = false
 	}
 	if !b.root.valid {

@@ -74,7 +74,7 @@ func (m *Memo) UnmarshalTyped(data []byte, obj any) error {
 		prev := d.previousOf(p, v.Type(), len(p.fields))
 		d.doc.Begin(data)
 		ok := d.jsonObject(p, prev.root, v, prev.previous()) == nil && d.doc.Peek() == 0 && d.doc.At == len(data)
-		prev.set(v, data, ok)
+		prev.set(v, data, ok && len(data) <= m.limits.alike)
 		d.doc.End()
 		d.giveBack()
 		if ok {

@@ -31,15 +31,15 @@ func (d *decoder) find(s *site, h *habit, k key, size int, dst reflect.Value) (f
 	doubts := d.doubts.Load()
 	r := s.young.room.Load()
 	i := r.find(k)
-	renewed := i < 0
-	if renewed {
+	old := i < 0
+	if old {
 		r = s.old.room.Load()
 		i = r.find(k)
 	}
 	known = i >= 0
 	if found = known && r.checked[i].Load() == doubts; found {
 		dst.Set(r.values.Index(i))
-		if renewed {
+		if old { // it is used, and lives on
 			s.keep(d.Memo, k, size, dst, doubts)
 		}
 		d.counts.hits++

@@ -84,7 +84,7 @@ func (m *decoder) treeNext(at *treeSite) (any, error) {
 		m.doc.At += len(raw)
 		return treeScalar(raw)
 	}
-	looked := len(raw) >= minShared && len(raw) <= maxPart && at.wanted()
+	looked := len(raw) >= minShared && len(raw) <= m.limits.part && at.wanted()
 	var k key
 	if looked {
 		k = m.keyOf(raw)

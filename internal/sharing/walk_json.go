@@ -204,7 +204,7 @@ func (w *jsonWalk) field(f *jsonField, first byte, prev previous) error {
 	if len(raw) == 0 {
 		return errForm
 	}
-	if len(raw) > maxPart {
+	if len(raw) > m.limits.part {
 		return w.decode(f, first, into, prev)
 	}
 	k := m.keyOf(raw)
@@ -317,7 +317,7 @@ func (w *jsonWalk) element(f *jsonField, i int, elem reflect.Value, prev previou
 	if len(raw) == 0 {
 		return errForm
 	}
-	if len(raw) > maxPart {
+	if len(raw) > m.limits.part {
 		return m.jsonObject(nested, below, elem, prev)
 	}
 	k := m.keyOf(raw)
