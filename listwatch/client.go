@@ -33,8 +33,8 @@ import (
 // may answer JSON. It never requests CBOR, whatever client-go's gates say. The client retries no
 // request: the caller sees every answer.
 //
-// FromClient panics if the client is nil, or a nil pointer, which is what client-go's fake
-// clientsets return.
+// FromClient panics if the client is nil, or a nil pointer: client-go's fake clientsets return such
+// a client.
 func FromClient[O any, T interface {
 	*O
 	store.Object

@@ -73,8 +73,8 @@ func (d *digests) begin() {
 }
 
 // due reports whether this list compares the object. The turn follows from the UID alone, so every
-// object has one. The memo's doubt does not reach an object whose bytes are known, since nothing of
-// it is decoded: without turns, TestAWriteIntoAHeldObjectIsHealed fails.
+// object has one. An object in known bytes is not decoded, so the memo's doubt does not reach it:
+// without turns, TestAWriteIntoAHeldObjectIsHealed fails.
 func (d *digests) due(entry uint64) bool {
 	turns := d.turns.Load()
 	return turns > 0 && uint32(entry)%turns == d.rounds.Load()%turns

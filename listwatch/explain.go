@@ -87,7 +87,7 @@ func wantsHTTPS(status metav1.Status) bool {
 	})
 }
 
-// tlsHint names what to check if the two sides did not agree on a connection.
+// tlsHint names the settings to check if the two sides did not agree on a connection.
 func tlsHint(err error) string {
 	var authority x509.UnknownAuthorityError
 	var certificate x509.CertificateInvalidError
@@ -144,7 +144,7 @@ func credentialsError(message string) error {
 	return &credentials.Error{Err: fmt.Errorf("%s: %s", cause, hint)}
 }
 
-// notFound adds the requested resource to a 404, and what to check.
+// notFound adds the requested resource to a 404, and the things to check.
 func (c *clientSource[T]) notFound(err error) error {
 	version := c.client.APIVersion()
 	// An API server also answers so if it does not know the group.

@@ -74,7 +74,7 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 	return c
 }
 
-// last is the address of the object that was decoded last under a UID, while anybody has it. A
+// last is the address of the object that was decoded last under a UID, while it is referenced. A
 // stand-in has no content.
 func (h *heldCopy[T]) last(uid []byte) *byte {
 	if h == nil || h.standIns {

@@ -105,7 +105,7 @@ func (j *jsonFrames[T]) next() (frame[T], error) {
 				event, err = wire.Unquote(value)
 				f.event, _ = eventName(event)
 			case "object":
-				if f.object != nil { // the last one counts, and nobody else reads the others
+				if f.object != nil { // the last one counts, and the others are not decoded
 					err = wire.Valid(f.object)
 				}
 				f.object = value

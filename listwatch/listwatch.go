@@ -107,7 +107,7 @@ func (lw *ListWatch[T]) Sharing() SharingStats {
 	}
 }
 
-// SharingStats tells how much of a collection is equal, and what the memo costs.
+// SharingStats tells how much of a collection is equal, and the cost of the memo.
 type SharingStats struct {
 	// Same counts the parts that were equal in the object before, or in the object's own last
 	// state. Lookups counts the other parts, which were looked up among all remembered ones; Hits
@@ -117,7 +117,7 @@ type SharingStats struct {
 	// again.
 	Bytes, Shared uint64
 	// Entries is the number of remembered parts, and Held the bytes of wire that they stand for. An
-	// entry takes some 50 bytes beside the part itself, which usually belongs to a living object.
+	// entry takes some 30 bytes beside the part itself, which usually belongs to a living object.
 	Entries, Held int
 	// Changing is the number of objects of which unchanged parts are noted, at 0.2 to 1.3 KB each.
 	Changing int

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A pipeline decodes what a stream is split into, and delivers it in order. Consecutive pieces are
+// A pipeline decodes the pieces of a stream, and delivers them in order. Consecutive pieces are
 // collected into batches. Up to three goroutines decode batches while the splitting goroutine goes
 // on. That goroutine also delivers, and decodes when enough batches wait. Nothing behind an error
 // is delivered.
@@ -65,7 +65,7 @@ func (p *pipeline[In, Out]) idle() bool { return p.filling == nil && len(p.queue
 // put adds a piece, which must stay valid until it is delivered.
 func (p *pipeline[In, Out]) put(in In) error { return p.add(piece[In, Out]{in: in}) }
 
-// known adds what needs no decoding.
+// known adds a piece that needs no decoding.
 func (p *pipeline[In, Out]) known(out Out) error {
 	if p.idle() {
 		return p.deliver(out, nil)
@@ -149,7 +149,7 @@ func (p *pipeline[In, Out]) end() error {
 	return p.advance(0, nil)
 }
 
-// stop forgets what is not being decoded, and waits for the rest.
+// stop forgets the pieces that are not being decoded, and waits for the rest.
 func (p *pipeline[In, Out]) stop() {
 	p.mu.Lock()
 	p.taken = len(p.queue)

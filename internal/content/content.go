@@ -1,4 +1,4 @@
-// Package content compares API objects by what is in them.
+// Package content compares API objects by their content.
 package content
 
 import (

@@ -8,11 +8,11 @@ import (
 )
 
 // Share lets obj share memory with an object of the same type: each part of obj that equals the
-// same part of with becomes with's. From then on, nobody may modify either. Both are pointers to
+// same part of with becomes with's. From then on, neither may be modified. Both are pointers to
 // structs; if their types differ, or one is nil, nothing happens.
 //
-// The content of obj stays exactly as it was. Nothing but the struct itself is written: what it
-// refers to may belong to a program, and is copied if a part of it is to be shared.
+// The content of obj stays exactly as it was. Nothing but the struct itself is written: memory that
+// it refers to may belong to a program, and is copied if a part of it is to be shared.
 func Share(obj, with any) {
 	o, w := reflect.ValueOf(obj), reflect.ValueOf(with)
 	if o.Kind() == reflect.Pointer && w.IsValid() && o.Type() == w.Type() && !o.IsNil() && !w.IsNil() {
@@ -122,7 +122,7 @@ func equalParts(v, with reflect.Value) bool {
 				return false
 			}
 		}
-		return !f.hidden // who knows what is in there
+		return !f.hidden // hidden fields may differ
 	case reflect.Pointer:
 		return v.Pointer() == with.Pointer() || !v.IsNil() && !with.IsNil() && equalParts(v.Elem(), with.Elem())
 	case reflect.Slice:

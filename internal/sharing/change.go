@@ -32,8 +32,8 @@ type changes struct {
 
 func (c *changes) clear() { c.young, c.old, c.bytes = nil, nil, 0 }
 
-// of returns what is known of an object that changes now, and where its last state is: at last if
-// the caller knows, else where it was kept. Worth is false if changes are not worth noting. Notes of
+// of returns the entry of an object that changes now, and the address of its last state: last if the
+// caller knows it, else the kept state. Worth is false if changes are not worth noting. Notes of
 // another state are left out.
 func (c *changes) of(uid []byte, last *byte, typ reflect.Type) (known latest, at *byte, worth bool) {
 	if !c.kept.wanted() {
@@ -260,7 +260,7 @@ func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last be
 	return true
 }
 
-// repeats reports whether a message of the last state is what b decodes to, and counts it.
+// repeats reports whether b decodes to a message of the last state, and counts it.
 func (d *decoder) repeats(n *node, last ref, b []byte, index int) bool {
 	counts := d.counts
 	ok := d.matches(n, last, b, index)
@@ -414,6 +414,6 @@ func (d *decoder) isMemos(s *protoSlot, f *field, value ref, run []byte, index i
 	if s.found.p == nil {
 		s.found = refTo(reflect.New(f.typ))
 	}
-	found, _ := d.find(f.whole, &s.whole.habit, d.keyOf(run), len(run), s.found.value(f.typ))
+	found, _ := d.find(f.whole, &s.whole.habit, d.keyOf(run), len(run), s.found)
 	return found && s.found.identical(value, f.typ.Size())
 }

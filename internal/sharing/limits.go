@@ -1,6 +1,6 @@
 package sharing
 
-// Every bound of the package stands here, with what it bounds.
+// Every bound of the package stands here, with its subject and its unit.
 
 // limits are the bounds that tests change.
 type limits struct {
@@ -66,7 +66,7 @@ const (
 	worthPointer = 3        // bytes of a message behind a pointer that is looked up
 	maxRecent    = 8        // recent values of one part: elements of lists are told apart by position
 	maxNodes     = 1 << 12  // of one decoder
-	maxArray     = 64       // elements of arrays whose types are made; longer ones cost 24 bytes more
+	maxArray     = 64       // elements of an array with a type of its own; a longer one costs 24 bytes more
 	maxGivenUp   = 64 << 10 // bytes of an object that is left to the generated code: see object
 )
 

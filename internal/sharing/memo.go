@@ -50,7 +50,7 @@ type Memo struct {
 	held    atomic.Int64
 }
 
-// Stats is what a [Memo] holds, and how often it was useful.
+// Stats tells the size of a [Memo], and how often it was useful.
 type Stats struct {
 	Same          uint64 // fields that were equal in the previous object, or in the last state
 	Lookups, Hits uint64 // others looked up, and found
@@ -227,7 +227,7 @@ type decoder struct {
 	counts counts
 }
 
-// counts are what a decoder adds to the statistics after each object.
+// counts are added to the statistics after each object.
 type counts struct{ same, shared, lookups, hits uint64 }
 
 func newDecoder(m *Memo) *decoder {

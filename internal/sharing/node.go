@@ -18,7 +18,7 @@ type node struct {
 type protoSlot struct {
 	whole, each shareable // all occurrences together, and each one
 	below       *node
-	last        ref // what a pointer to a scalar pointed to last
+	last        ref // the last scalar, of a pointer to one
 	found       ref // where a value is put to be compared
 }
 
@@ -162,7 +162,7 @@ func (d *decoder) seek(s *shareable, of *site, to ref, b []byte, least, index in
 		return p, false
 	}
 	p.key = d.keyOf(b)
-	found, known := d.find(of, &s.habit, p.key, len(b), to.value(of.typ))
+	found, known := d.find(of, &s.habit, p.key, len(b), to)
 	if found {
 		d.remember(s, of.typ, to, b, index, key{})
 		return p, true

@@ -22,7 +22,7 @@ type note struct {
 // state that is decoded. Both are in the order of their paths.
 type notes struct{ was, now []note }
 
-// verdict is what the notes say of a part.
+// verdict is the answer of the notes for a part.
 type verdict uint8
 
 const (
@@ -172,7 +172,7 @@ func (r *equalRun) extend(d *decoder, f wireField, to ref, stop, later int) {
 	r.to, r.stop = f.number, stop
 }
 
-// end ends the run, if there is one, and notes it in place of its parts, whose notes end at later.
+// end ends the run, if there is one, and notes it in place of its parts: their notes end at later.
 func (r *equalRun) end(d *decoder, later int) {
 	if r.from != 0 {
 		d.note(r.last.at|path(r.from)<<r.last.shift|path(r.to), r.b[r.start:r.stop], r.notes, later)

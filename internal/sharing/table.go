@@ -27,7 +27,7 @@ func (m *Memo) newSite(typ reflect.Type) *site {
 
 // find assigns to dst the value that was decoded from equal bytes. A value may be known, but in
 // doubt, and is not found then.
-func (d *decoder) find(s *site, h *habit, k key, size int, dst reflect.Value) (found, known bool) {
+func (d *decoder) find(s *site, h *habit, k key, size int, dst ref) (found, known bool) {
 	doubts := d.doubts.Load()
 	r := s.young.room.Load()
 	i := r.find(k)
@@ -38,9 +38,9 @@ func (d *decoder) find(s *site, h *habit, k key, size int, dst reflect.Value) (f
 	}
 	known = i >= 0
 	if found = known && r.checked[i].Load() == doubts; found {
-		dst.Set(r.values.Index(i))
+		dst.set(s.typ, r.first.field(uintptr(i)*s.typ.Size()))
 		if old { // it is used, and lives on
-			s.keep(d.Memo, k, size, dst, doubts)
+			s.keep(d.Memo, k, size, dst.value(s.typ), doubts)
 		}
 		d.counts.hits++
 		d.counts.shared += uint64(size)
@@ -145,19 +145,20 @@ func (t *table) put(typ reflect.Type, k key, value reflect.Value, checked uint32
 	r.put(k, value, checked)
 }
 
-// room is the space of a table: a hash table with open addressing, whose values are in one slice.
+// room is the space of a table: a hash table with open addressing, with all values in one slice.
 // An entry takes some 30 bytes beside its value, and only the values have pointers. An entry is
 // written before its slot, and not changed afterwards. A room that is full is copied.
 type room struct {
 	slots  []atomic.Uint32 // 1 + the index of an entry; their number is a power of two
 	keys   []key
 	values reflect.Value
+	first  ref // of values
 	// checked is, per value, the number of doubts at which it was known to agree with its bytes.
 	checked []atomic.Uint32
 	used    int // entries; under the site's lock
 }
 
-// seed places keys. A short key is text of somebody's choice, which must not be able to choose its
+// seed places keys. A tenant chooses the text that is a short key, but must not be able to choose its
 // slot.
 var seed = maphash.MakeSeed()
 
@@ -206,6 +207,7 @@ func (r *room) grown(typ reflect.Type) *room {
 		slots: make([]atomic.Uint32, slots), keys: make([]key, most),
 		values: reflect.MakeSlice(reflect.SliceOf(typ), most, most), checked: make([]atomic.Uint32, most),
 	}
+	out.first = refTo(out.values)
 	for i := range used {
 		out.put(r.keys[i], r.values.Index(i), r.checked[i].Load())
 	}
@@ -224,8 +226,8 @@ func (r *room) emptied() *room {
 }
 
 // filter knows which keys were met lately. A place that finds few of its values lets the memo have
-// a value only when it comes a second time: what never repeats is then never kept. A key that is
-// forgotten too early, or is taken for another, costs a copy or an entry.
+// a value only when it comes a second time, and a value that never repeats is never kept. A key that
+// is forgotten too early, or is taken for another, costs a copy or an entry.
 type filter struct {
 	table atomic.Pointer[[]atomic.Uint32]
 }

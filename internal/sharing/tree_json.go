@@ -88,7 +88,7 @@ func (m *decoder) treeNext(at *treeSite) (any, error) {
 	var k key
 	if looked {
 		k = m.keyOf(raw)
-		if found, _ := m.find(m.tree, &at.habit, k, len(raw), m.treeRef); found {
+		if found, _ := m.find(m.tree, &at.habit, k, len(raw), refTo(m.treeRef.Addr())); found {
 			m.doc.At += len(raw)
 			return m.treeValue, nil
 		}

@@ -208,7 +208,7 @@ func (w *jsonWalk) field(f *jsonField, first byte, prev previous) error {
 		return w.decode(f, first, into, prev)
 	}
 	k := m.keyOf(raw)
-	if found, _ := m.find(f.whole, h, k, len(raw), into); found {
+	if found, _ := m.find(f.whole, h, k, len(raw), refTo(into.Addr())); found {
 		w.at.forget(f.number)
 		m.doc.At += len(raw)
 		return nil
@@ -321,7 +321,7 @@ func (w *jsonWalk) element(f *jsonField, i int, elem reflect.Value, prev previou
 		return m.jsonObject(nested, below, elem, prev)
 	}
 	k := m.keyOf(raw)
-	if found, _ := m.find(f.each, h, k, len(raw), elem); found {
+	if found, _ := m.find(f.each, h, k, len(raw), refTo(elem.Addr())); found {
 		if below != nil {
 			below.valid = false
 		}

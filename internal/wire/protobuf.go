@@ -37,7 +37,7 @@ const MaxField = 1<<29 - 1
 // ErrProtobuf is a message that is malformed.
 var ErrProtobuf = errors.New("malformed protobuf")
 
-// Tag is what stands before the value of a length-delimited field with a number below 16.
+// Tag is the byte before the value of a length-delimited field with a number below 16.
 func Tag(field int) byte { return byte(field<<3 | Bytes) }
 
 // Field reads the field at the beginning of a message: its number, its wire type, and where its

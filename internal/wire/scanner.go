@@ -30,8 +30,8 @@ func (s *JSONScanner) Feed(b []byte) (n int, done bool) {
 	return n, done
 }
 
-// leap passes over words that have no backslash, and that cannot end a value whose end is asked
-// for. It returns how far it came.
+// leap passes over words that have no backslash, and that cannot end the value, or the first object
+// in it. It returns the index of the first word that may.
 func (s *JSONScanner) leap(b []byte, i int) int {
 	var in uint64
 	if s.inString {

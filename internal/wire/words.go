@@ -23,7 +23,7 @@ func equals(x uint64, c byte) uint64 {
 	return ^(x&^highs + ^uint64(highs) | x) & highs
 }
 
-// first is the lowest byte that is c, as a bit of that byte; what is above it means nothing. It is
+// first is the lowest byte that is c, as a bit of that byte; higher bits mean nothing. It is
 // zero if no byte is c.
 func first(x uint64, c byte) uint64 {
 	x ^= ones * uint64(c)
