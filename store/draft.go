@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"iter"
 	"slices"
 
@@ -64,17 +65,16 @@ type write[T Object] struct {
 // planPut plans to store obj under key, which has the given hash.
 func (d *draft[T]) planPut(key []byte, hash uint64, obj T) write[T] {
 	place, held := trie.PlaceOfBytes(d.objects, hash, key)
+	w := write[T]{Change: Change[T]{New: obj}, hash: hash, place: place}
 	if !held {
-		w := write[T]{Change: Change[T]{Key: string(key), New: obj}, hash: hash}
-		d.planIndexes(&w)
-		return w
-	}
-	w := write[T]{Change: Change[T]{Key: place.Key, Old: place.Value, New: obj}, hash: hash, place: place}
-	if sameState(w.Old, obj) {
+		w.Key = string(key)
+	} else if w.Key, w.Old = place.Key, place.Value; sameState(w.Old, obj) {
 		w.New = w.Old
 		return w
 	}
-	d.planIndexes(&w)
+	for _, index := range d.indexes {
+		index.plan(hash, w.Old, obj)
+	}
 	return w
 }
 
@@ -86,14 +86,10 @@ func (d *draft[T]) planDelete(key string, hash uint64) write[T] {
 		return w
 	}
 	w.Key, w.Old = there.Key, there.Value
-	d.planIndexes(&w)
-	return w
-}
-
-func (d *draft[T]) planIndexes(w *write[T]) {
 	for _, index := range d.indexes {
-		index.plan(w.hash, w.Old, w.New)
+		index.plan(hash, w.Old, w.New)
 	}
+	return w
 }
 
 // do does what was planned.
@@ -101,7 +97,7 @@ func (d *draft[T]) do(w *write[T]) {
 	switch {
 	case w.Unchanged():
 		return
-	case w.Deleted():
+	case pointer.None(w.New):
 		d.objects, _, _ = d.writer().Delete(d.objects, w.hash, w.Key)
 	case w.place.Owned(d.owner):
 		w.place.Value = w.New
@@ -129,7 +125,7 @@ func (d *draft[T]) fill(items iter.Seq2[T, error]) error {
 		if err != nil {
 			return err
 		}
-		if err := check("replace", obj); err != nil {
+		if err := check(obj); err != nil {
 			return err
 		}
 		key := KeyOf(obj)
@@ -168,7 +164,7 @@ func (d *draft[T]) indexed(indexes []AnyIndex[T]) []indexWriter[T] {
 
 // overwrite makes items the content, changing what is there where it differs.
 func (d *draft[T]) overwrite(items iter.Seq2[T, error]) error {
-	before := d.objects // which stays: it has no node of the owner's
+	before := d.objects // never changes: it has no node of the owner's
 	// Servers list in the order of keys, which needs no sorting.
 	seen, ascending := make([]string, 0, before.Len()), true
 	var space [keySpace]byte
@@ -176,7 +172,7 @@ func (d *draft[T]) overwrite(items iter.Seq2[T, error]) error {
 		if err != nil {
 			return err
 		}
-		if err := check("replace", obj); err != nil {
+		if err := check(obj); err != nil {
 			return err
 		}
 		key := appendKey(space[:0], obj)
@@ -208,3 +204,30 @@ func sameState[T Object](a, b T) bool {
 	return pointer.Same(a, b) || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
 		a.GetUID() != "" && a.GetUID() == b.GetUID() && content.Equal(a, b)
 }
+
+// keySpace is room for most keys: a write builds the key of its object on the stack.
+const keySpace = 128
+
+// appendKey appends the key of obj to buffer.
+func appendKey(buffer []byte, obj Object) []byte {
+	if namespace := obj.GetNamespace(); namespace != "" {
+		buffer = append(append(buffer, namespace...), '/')
+	}
+	return append(buffer, obj.GetName()...)
+}
+
+// check refuses an object that no store can hold.
+func check[T Object](obj T) error {
+	if pointer.None(obj) {
+		return errNil
+	}
+	if obj.GetName() == "" {
+		return errNoName
+	}
+	return nil
+}
+
+var (
+	errNil    = errors.New("store: the object is nil")
+	errNoName = errors.New("store: the object has no metadata.name")
+)

@@ -1,15 +1,15 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
 	"github.com/tributary-go/tributary/internal/null"
-	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/rv"
 	"github.com/tributary-go/tributary/internal/trie"
 )
@@ -110,26 +110,38 @@ func (x *Indexer[T]) ResourceVersion() string {
 	return x.draft.resourceVersion
 }
 
-// Add stores obj, over whatever is there under its key. It fails on an object without a name.
-func (x *Indexer[T]) Add(obj T) error { _, err := x.put("add", obj); return err }
+// Add stores obj, in place of an object under its key. It fails on an object without a name.
+func (x *Indexer[T]) Add(obj T) error { _, err := x.Put(obj); return err }
 
-// Update does what [Indexer.Add] does.
-func (x *Indexer[T]) Update(obj T) error { _, err := x.put("update", obj); return err }
+// Update is the same as [Indexer.Add].
+func (x *Indexer[T]) Update(obj T) error { _, err := x.Put(obj); return err }
 
 // Delete removes what is stored under obj's key; it is no error when nothing is. The snapshot's
 // resource version becomes obj's.
 func (x *Indexer[T]) Delete(obj T) error { _, err := x.Remove(obj); return err }
 
-// Put is [Indexer.Add] that tells what it changed, for who passes changes on: Old is what was
-// there, New what is there now. If the store already holds that state (equal UID, resource version
-// and content), the stored object stays, and the change is [Change.Unchanged]. The change and its
-// effect belong to one instant, whoever else writes.
-func (x *Indexer[T]) Put(obj T) (Change[T], error) { return x.put("put", obj) }
+// Put is [Indexer.Add], and returns the change: Old is the previous object, New the stored one. If
+// the store already holds that state (equal UID, resource version and content), the stored object
+// stays, and the change is [Change.Unchanged]. No other write comes between the change and its
+// effect.
+func (x *Indexer[T]) Put(obj T) (Change[T], error) {
+	if err := check(obj); err != nil {
+		return Change[T]{}, err
+	}
+	var space [keySpace]byte
+	key := appendKey(space[:0], obj)
+	hash := trie.HashBytes(key)
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	w := x.draft.planPut(key, hash, obj)
+	x.edit(&w, x.newest(obj.GetResourceVersion()))
+	return w.Change, nil
+}
 
 // Remove is [Indexer.Delete] that tells what it changed: Old is what was there, by the store's own
 // account.
 func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
-	if err := check("delete", obj); err != nil {
+	if err := check(obj); err != nil {
 		return Change[T]{}, err
 	}
 	key := KeyOf(obj)
@@ -185,22 +197,7 @@ func (x *Indexer[T]) SetResourceVersion(resourceVersion string) {
 	x.edit(&write[T]{}, resourceVersion)
 }
 
-func (x *Indexer[T]) put(op string, obj T) (Change[T], error) {
-	if err := check(op, obj); err != nil {
-		return Change[T]{}, err
-	}
-	var space [keySpace]byte
-	key := appendKey(space[:0], obj)
-	hash := trie.HashBytes(key)
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	w := x.draft.planPut(key, hash, obj)
-	x.edit(&w, x.newest(obj.GetResourceVersion()))
-	return w.Change, nil
-}
-
-// edit does a planned write, which makes the content that of resourceVersion. The caller holds
-// writing.
+// edit does a planned write, after which the content has resourceVersion. The caller holds writing.
 func (x *Indexer[T]) edit(w *write[T], resourceVersion string) {
 	if w.Unchanged() && resourceVersion == x.draft.resourceVersion {
 		return
@@ -229,14 +226,14 @@ func (x *Indexer[T]) newest(came string) string {
 	return later(held, came)
 }
 
-func check[T Object](op string, obj T) error {
-	if pointer.None(obj) {
-		return fmt.Errorf("store: %s: the object is nil", op)
+// later is the newer of two versions. It is came if the two cannot be compared, and held if came is
+// empty.
+func later(held, came string) string {
+	if came == "" {
+		return held
 	}
-	if obj.GetName() == "" {
-		return fmt.Errorf("store: %s: %w", op, errNoName)
+	if order, err := resourceversion.CompareResourceVersion(held, came); err == nil && order > 0 {
+		return held
 	}
-	return nil
+	return came
 }
-
-var errNoName = errors.New("the object has no metadata.name")

@@ -27,17 +27,6 @@ func Key(namespace, name string) string {
 // KeyOf is the key under which obj is stored.
 func KeyOf(obj metav1.Object) string { return Key(obj.GetNamespace(), obj.GetName()) }
 
-// keySpace is room for most keys: a write builds the key of its object on the stack.
-const keySpace = 128
-
-// appendKey appends the key of obj to buffer.
-func appendKey(buffer []byte, obj metav1.Object) []byte {
-	if namespace := obj.GetNamespace(); namespace != "" {
-		buffer = append(append(buffer, namespace...), '/')
-	}
-	return append(buffer, obj.GetName()...)
-}
-
 // SplitKey is the inverse of [Key]. It fails on a key with an empty name or more than one slash.
 func SplitKey(key string) (namespace, name string, err error) {
 	name = key

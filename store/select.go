@@ -52,9 +52,9 @@ func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq
 	if !selectable {
 		return func(func(T) bool) {}
 	}
-	parts := s.smallest(namespace, requirements)
+	objects := s.smallest(namespace, requirements)
 	return func(yield func(T) bool) {
-		for obj := range parts {
+		for obj := range objects {
 			if namespace != metav1.NamespaceAll && obj.GetNamespace() != namespace {
 				continue
 			}
@@ -71,45 +71,63 @@ func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq
 // smallest yields the objects of the smallest part that an index has and that holds all wanted
 // objects.
 func (s Snapshot[T]) smallest(namespace string, requirements labels.Requirements) iter.Seq[T] {
+	if s.at == nil {
+		return func(func(T) bool) {}
+	}
 	var best *Index[T, string]
-	var values []string
+	var under []string
 	size := s.Len()
-	consider := func(x *Index[T, string], wanted ...string) {
-		n := 0
-		for _, value := range wanted {
-			n += x.Len(s, value)
+	for _, declared := range s.at.schema {
+		x, ok := declared.(*Index[T, string])
+		if !ok {
+			continue
 		}
-		if n < size {
-			best, values, size = x, wanted, n
-		}
-	}
-	if s.at != nil {
-		for _, declared := range s.at.schema {
-			x, ok := declared.(*Index[T, string])
-			switch {
-			case !ok:
-			case x.of.namespace && namespace != metav1.NamespaceAll:
-				consider(x, namespace)
-			case x.of.label != "":
-				for _, r := range requirements {
-					if r.Key() == x.of.label && valued(r.Operator()) {
-						consider(x, r.ValuesUnsorted()...)
-					}
-				}
+		for values := range x.of.candidates(namespace, requirements) {
+			n := 0
+			for _, value := range values {
+				n += x.Len(s, value)
+			}
+			if n < size {
+				best, under, size = x, values, n
 			}
 		}
 	}
-	return func(yield func(T) bool) {
-		if best == nil {
-			for _, obj := range s.All() {
-				if !yield(obj) {
-					return
-				}
-			}
+	if best == nil {
+		return s.all()
+	}
+	return best.union(s, under)
+}
+
+// candidates yields lists of values: each wanted object has one value of each list.
+func (a attribute) candidates(namespace string, requirements labels.Requirements) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		if a.namespace && namespace != metav1.NamespaceAll && !yield([]string{namespace}) {
 			return
 		}
+		for _, r := range requirements {
+			if a.label != "" && r.Key() == a.label && valued(r.Operator()) && !yield(r.ValuesUnsorted()) {
+				return
+			}
+		}
+	}
+}
+
+// all yields every object.
+func (s Snapshot[T]) all() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, obj := range s.All() {
+			if !yield(obj) {
+				return
+			}
+		}
+	}
+}
+
+// union yields the objects under several values, of which an object has one.
+func (x *Index[T, K]) union(s Snapshot[T], values []K) iter.Seq[T] {
+	return func(yield func(T) bool) {
 		for _, value := range values {
-			for obj := range best.Objects(s, value) {
+			for obj := range x.Objects(s, value) {
 				if !yield(obj) {
 					return
 				}

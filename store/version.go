@@ -13,15 +13,3 @@ func CompareVersions(a, b string) (order int, comparable bool) {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return order, err == nil
 }
-
-// later is the newer of two versions. It is came if the two cannot be compared, and held if came is
-// empty.
-func later(held, came string) string {
-	if came == "" {
-		return held
-	}
-	if order, _ := CompareVersions(held, came); order > 0 {
-		return held
-	}
-	return came
-}
