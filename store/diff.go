@@ -7,8 +7,8 @@ import (
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
-// Change is what happened under one key: an addition has no Old, a deletion no New (the zero T,
-// nil). A write that changed nothing has the same in both, see [Change.Unchanged].
+// Change is the change of one key. An addition has no Old, a deletion no New: it is the zero T, nil.
+// A write without effect has the same object in both, see [Change.Unchanged].
 type Change[T Object] struct {
 	Key      string
 	Old, New T
@@ -20,20 +20,20 @@ func (c Change[T]) Added() bool { return pointer.None(c.Old) && !pointer.None(c.
 // Deleted reports whether the object is no longer there; Old is the last state that the store held.
 func (c Change[T]) Deleted() bool { return !pointer.None(c.Old) && pointer.None(c.New) }
 
-// Recreated reports whether New is another object than Old under the same key: their UIDs differ,
-// so that one was deleted and another one created. [Diff] tells it as two changes.
+// Recreated reports whether Old was deleted and New created under the same key: their UIDs differ.
+// [Diff] yields that as two changes.
 func (c Change[T]) Recreated() bool {
 	return !pointer.None(c.Old) && !pointer.None(c.New) && !c.Unchanged() &&
 		c.Old.GetUID() != c.New.GetUID()
 }
 
-// Unchanged reports whether the write left the content as it was: a state that the store held
-// already, or the deletion of what was not there.
+// Unchanged reports whether the write left the content as it was: the store already held that state,
+// or did not hold the object to delete.
 func (c Change[T]) Unchanged() bool { return pointer.Same(c.Old, c.New) }
 
-// Diff yields what turns before into after, in no particular order, each key once. An object whose
-// UID changed under the same key is another object: it comes as a deletion and then an addition.
-// The cost follows the difference where both snapshots come from one store.
+// Diff yields the changes from before to after, in no particular order, each key once. Another UID
+// under the same key is another object: it comes as a deletion and then an addition. If both
+// snapshots come from one store, Diff costs as much as they differ.
 func Diff[T Object](before, after Snapshot[T]) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		for c := range trie.Diff(before.objects(), after.objects(), pointer.Same[T]) {

@@ -1,6 +1,6 @@
 // Package store holds copies of Kubernetes collections as immutable snapshots.
 //
-// An [Indexer] is written by one reflector and read by anybody:
+// One reflector writes an [Indexer], and any number of goroutines read it:
 //
 //	byNode := store.NewIndex("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 //	pods := store.NewIndexer(byNode)
@@ -17,38 +17,38 @@
 //
 // # Guarantees
 //
-//  1. A [Snapshot] never changes. Its indexes agree with its objects, and its resource version is
-//     the newest one whose effects it holds.
-//  2. Taking a snapshot is O(1), and reading one takes no lock. Holding one costs the memory of
-//     what has changed since.
+//  1. A [Snapshot] never changes. Its indexes agree with its objects. It holds the effects of all
+//     writes up to its resource version.
+//  2. Taking a snapshot is O(1), and reading a snapshot takes no lock. Holding a snapshot costs the
+//     memory of the later changes.
 //  3. Writers are serialised. Taking a snapshot, and [Indexer.Get], wait for the edit of at most
 //     one write. They never wait for a Replace that takes minutes to arrive, nor for an index's
 //     function.
-//  4. [Diff] of two snapshots yields every change between them exactly once, and costs what
-//     differs.
+//  4. [Diff] of two snapshots yields every change between them exactly once, and costs as much as
+//     they differ.
 //  5. Replace is all or nothing: on an error the old content stays.
 //
 // # Limits
 //
-// Objects are shared by everyone who reads the store and by later snapshots: they are read-only.
-// Copy an object (DeepCopy) before changing it. Snapshots have no order of their own;
-// [Snapshot.Sorted] gives one.
+// All readers of the store and all later snapshots share its objects, which are read-only. Copy an
+// object (DeepCopy) before changing it. Snapshots have no order of their own; [Snapshot.Sorted]
+// sorts by namespace and name.
 //
 // # Cost
 //
 // Beside the objects, a store that was filled by a list holds about 60 bytes per object, and about
 // 15 more per index: client-go's holds 70 to 110, and about 35 per index.
 //
-// A write changes in place the nodes that no snapshot holds. So the price of a write depends on
-// when somebody last took a snapshot: the first write to a node since then copies the node, and the
-// path to it from the root. In a row, writes take about as long as in client-go's store or less,
-// and allocate only what the functions of the indexes return. With a snapshot before each write
-// they take several times as long. Each then copies 0.5 KB at 110 objects, 1.1 KB at 100,000, and
-// 0.3 to 0.6 KB more per index. To look up an object after each write, use [Indexer.Get] and not a
-// snapshot. Listing and a query by index take a quarter of the time in client-go's store or less.
+// A write changes in place the nodes that no snapshot holds. After a snapshot, the first write to a
+// node copies the node, and the path to it from the root. In a row, writes take about as long as in
+// client-go's store or less, and allocate only the results of the indexes' functions. With a
+// snapshot before each write they take several times as long. Each then copies 0.5 KB at 110
+// objects, 1.1 KB at 100,000, and 0.3 to 0.6 KB more per index. To look up an object after each
+// write, use [Indexer.Get] and not a snapshot. Listing and a query by index take a quarter of the
+// time in client-go's store or less.
 // BenchmarkUpdate, BenchmarkUpdateBetweenSnapshots and the others measure it beside client-go.
 //
-// [Index.Objects] costs what it yields. [Snapshot.InNamespace] and [Snapshot.Select] cost what the
-// best index yields: of the namespace ([ByNamespace]), or of a label that must have given values
-// ([ByLabel]). Without one they look at every object.
+// [Index.Objects] costs as much as it yields. [Snapshot.InNamespace] and [Snapshot.Select] read the
+// objects of the best index: of the namespace ([ByNamespace]), or of a label that must have given
+// values ([ByLabel]). Without such an index they look at every object.
 package store

@@ -39,8 +39,8 @@ func (d *draft[T]) fork() draft[T] {
 	return out
 }
 
-// seal is the draft as a version that readers may have: from now on its nodes are copied before
-// they change.
+// seal is the draft as a version for readers: from now on a write copies its nodes before it
+// changes them.
 func (d *draft[T]) seal() *version[T] {
 	v := &version[T]{objects: d.objects, schema: d.schema, resourceVersion: d.resourceVersion}
 	v.indexes = v.few[:0]
@@ -55,7 +55,7 @@ func (d *draft[T]) writer() trie.Writer[string, T] {
 	return trie.Writer[string, T]{Hash: trie.HashString, Owner: d.owner}
 }
 
-// write is one planned write. What may call a user's code or take long is done in the planning.
+// write is one planned write. Planning calls the user's functions and does all that may take long.
 type write[T Object] struct {
 	Change[T]
 	hash  uint64
@@ -78,7 +78,7 @@ func (d *draft[T]) planPut(key []byte, hash uint64, obj T) write[T] {
 	return w
 }
 
-// planDelete plans to remove what is stored under key, which has the given hash.
+// planDelete plans to remove the object under key, which has the given hash.
 func (d *draft[T]) planDelete(key string, hash uint64) write[T] {
 	w := write[T]{Change: Change[T]{Key: key}, hash: hash}
 	there, held := d.objects.Find(hash, key)
@@ -92,7 +92,7 @@ func (d *draft[T]) planDelete(key string, hash uint64) write[T] {
 	return w
 }
 
-// do does what was planned.
+// do does a planned write.
 func (d *draft[T]) do(w *write[T]) {
 	switch {
 	case w.Unchanged():
@@ -140,7 +140,7 @@ func (d *draft[T]) fill(items iter.Seq2[T, error]) error {
 	return nil
 }
 
-// index fills writers with the draft's objects. entries and hashes are space for it.
+// index fills writers with the draft's objects, and uses the space of entries and hashes.
 func (d *draft[T]) index(owner uint64, writers []indexWriter[T], entries []trie.Entry[string, T], hashes []uint64) {
 	for key, obj := range d.objects.All() {
 		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
@@ -151,7 +151,7 @@ func (d *draft[T]) index(owner uint64, writers []indexWriter[T], entries []trie.
 }
 
 // indexed returns the writers of further indexes, filled with the draft's objects. Their nodes have
-// an owner of their own, since a snapshot may give the draft another meanwhile.
+// an owner of their own, since a snapshot may meanwhile give the draft another owner.
 func (d *draft[T]) indexed(indexes []AnyIndex[T]) []indexWriter[T] {
 	writers := make([]indexWriter[T], len(indexes))
 	for i, index := range indexes {
@@ -162,7 +162,7 @@ func (d *draft[T]) indexed(indexes []AnyIndex[T]) []indexWriter[T] {
 	return writers
 }
 
-// overwrite makes items the content, changing what is there where it differs.
+// overwrite makes items the content, and keeps each object that comes again unchanged.
 func (d *draft[T]) overwrite(items iter.Seq2[T, error]) error {
 	before := d.objects // never changes: it has no node of the owner's
 	// Servers list in the order of keys, which needs no sorting.

@@ -17,8 +17,8 @@ type Index[T Object, K comparable] struct {
 	of     attribute
 }
 
-// attribute is what an index of [ByNamespace] or [ByLabel] holds, so that [Snapshot.Select] finds
-// it.
+// attribute is the namespace or the label of an index of [ByNamespace] or [ByLabel]:
+// [Snapshot.Select] finds the index by it.
 type attribute struct {
 	namespace bool
 	label     string
@@ -28,12 +28,12 @@ type attribute struct {
 // pointer. Members of all types are one type, so that their code is compiled once.
 type members = trie.Map[Object, struct{}]
 
-// indexed is what a snapshot holds for one index.
+// indexed is the content of one index in a snapshot.
 type indexed[T Object, K comparable] = trie.Map[K, members]
 
-// NewIndex declares an index. values returns under which values an object is found: none, one or
-// more; a value returned twice counts once. It must be a pure function of the object, and is called
-// by the writer of the store, before the write takes effect. NewIndex panics if values is nil.
+// NewIndex declares an index. values returns the values under which an object is found: none, one
+// or more; a value returned twice counts once. It must be a pure function of the object. The writer
+// of the store calls it before the write takes effect. NewIndex panics if values is nil.
 func NewIndex[T Object, K comparable](name string, values func(obj T) []K) *Index[T, K] {
 	if values == nil {
 		panic(fmt.Sprintf("store: NewIndex: the function of index %q is nil", name))
@@ -48,11 +48,11 @@ func hasher[K comparable]() func(K) uint64 {
 	return trie.Hash[K]
 }
 
-// Name is what the index was declared as; it appears in messages.
+// Name is the name given to [NewIndex]; it appears in messages.
 func (x *Index[T, K]) Name() string { return x.name }
 
-// Objects yields the objects under value, in no particular order. It panics when the snapshot's
-// store did not have this index yet.
+// Objects yields the objects under value, in no particular order. It panics if the snapshot's store
+// did not have this index yet.
 func (x *Index[T, K]) Objects(s Snapshot[T], value K) iter.Seq[T] {
 	found, _ := x.in(s).Get(x.hash(value), value)
 	return func(yield func(T) bool) {

@@ -18,8 +18,8 @@ import (
 // indexer without indexes. All methods are safe for concurrent use. Writers wait for each other.
 // Readers of a snapshot take no lock.
 type Indexer[T Object] struct {
-	// now is the content as a version, from the moment when somebody asks for it until the next
-	// write; nil in between, so that writes in a row make no versions.
+	// now is the content as a version, from the first Snapshot after a write until the next write;
+	// nil otherwise, so that writes in a row make no versions.
 	now atomic.Pointer[version[T]]
 
 	// writing serialises writers, and is held while a list arrives or a user's function runs.
@@ -47,8 +47,8 @@ func checkIndexes[T Object](op string, indexes []AnyIndex[T]) {
 }
 
 // AddIndexes gives the indexer more indexes, which later snapshots have; one that it has already is
-// ignored. It calls the functions of the new indexes for each object, and other writers wait for
-// it. Earlier snapshots lack the new indexes. It panics if an index is nil.
+// ignored. It calls the functions of the new indexes for each object, and other writers wait
+// meanwhile. Earlier snapshots lack the new indexes. It panics if an index is nil.
 func (x *Indexer[T]) AddIndexes(indexes ...AnyIndex[T]) {
 	checkIndexes("AddIndexes", indexes)
 	x.writing.Lock()
@@ -71,8 +71,8 @@ func (x *Indexer[T]) AddIndexes(indexes ...AnyIndex[T]) {
 
 // Snapshot is the content now. It is O(1) and never sees half of a change. It takes no lock if
 // nothing was written since the last snapshot; otherwise it waits for at most the edit of one
-// write. A write after it copies what it changes; without a snapshot in between, it changes the
-// content in place. To look up one object for each write, use [Indexer.Get].
+// write. The write after a snapshot copies the nodes that it changes; a write after a write changes
+// them in place. To look up one object for each write, use [Indexer.Get].
 func (x *Indexer[T]) Snapshot() Snapshot[T] {
 	if now := x.now.Load(); now != nil {
 		return Snapshot[T]{now}
@@ -116,8 +116,8 @@ func (x *Indexer[T]) Add(obj T) error { _, err := x.Put(obj); return err }
 // Update is the same as [Indexer.Add].
 func (x *Indexer[T]) Update(obj T) error { _, err := x.Put(obj); return err }
 
-// Delete removes what is stored under obj's key; it is no error when nothing is. The snapshot's
-// resource version becomes obj's.
+// Delete removes the object under obj's key, if there is one. The snapshot's resource version
+// becomes obj's.
 func (x *Indexer[T]) Delete(obj T) error { _, err := x.Remove(obj); return err }
 
 // Put is [Indexer.Add], and returns the change: Old is the previous object, New the stored one. If
@@ -138,8 +138,7 @@ func (x *Indexer[T]) Put(obj T) (Change[T], error) {
 	return w.Change, nil
 }
 
-// Remove is [Indexer.Delete] that tells what it changed: Old is what was there, by the store's own
-// account.
+// Remove is [Indexer.Delete], and returns the change: Old is the object that the store held.
 func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
 	if err := check(obj); err != nil {
 		return Change[T]{}, err
@@ -155,7 +154,7 @@ func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
 
 // Replace makes items the whole content; see [Store]. An object that the indexer already holds with
 // the same UID, resource version and content keeps its pointer, so that a [Diff] across a relist
-// shows just what changed. A server can change an object's content under an equal version, by a
+// has only changed objects. A server can change an object's content under an equal version, by a
 // CRD's new default for example: content decides. Other writers wait until items has ended; readers
 // go on.
 func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
@@ -165,8 +164,8 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	if err := next.replace(items); err != nil {
 		return err
 	}
-	// A relist may go back in resource version, after a restore of the server's data: what the
-	// server says counts.
+	// A relist may go back in resource version, after a restore of the server's data: the server's
+	// word counts.
 	next.resourceVersion = resourceVersion()
 	x.editing.Lock()
 	defer x.editing.Unlock()
@@ -175,8 +174,8 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	return nil
 }
 
-// Bookmark notes that the content is complete up to resourceVersion. An older one than the present
-// is ignored.
+// Bookmark notes that the content is complete up to resourceVersion. It ignores a version older
+// than the present one.
 func (x *Indexer[T]) Bookmark(resourceVersion string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -186,10 +185,10 @@ func (x *Indexer[T]) Bookmark(resourceVersion string) error {
 	return nil
 }
 
-// SetResourceVersion makes resourceVersion that of the content, even if it is an older one. From
-// then on the caller keeps the version: of the other methods, only Replace changes it. It is for a
-// store that is filled from several watches: the version of an object then says nothing about the
-// objects of the other watches.
+// SetResourceVersion sets the content's version, even to an older one. From then on the caller
+// keeps the version: of the other methods, only Replace changes it. It is for a store that is
+// filled from several watches: the version of an object then says nothing about the objects of the
+// other watches.
 func (x *Indexer[T]) SetResourceVersion(resourceVersion string) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -214,10 +213,10 @@ func (x *Indexer[T]) edit(w *write[T], resourceVersion string) {
 	}
 }
 
-// newest returns the content's version once an object of version came is a part of it. It keeps a
-// resource version from going back (invariant 1), and from being taken from an object with a
-// version from the future. Versions that cannot be compared (KEP-5504) are taken as they come. The
-// caller holds writing.
+// newest returns the content's version after the write of an object of version came. A resource
+// version never goes back (invariant 1), and is not taken from an object with a version from the
+// future. Versions that cannot be compared (KEP-5504) are taken as they come. The caller holds
+// writing.
 func (x *Indexer[T]) newest(came string) string {
 	held := x.draft.resourceVersion
 	if x.versioned || rv.Leaps(held, came) {

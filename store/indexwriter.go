@@ -14,10 +14,10 @@ type indexWriter[T Object] interface {
 	fork() indexWriter[T]
 	// build makes entries the content; their keys have the given hashes, each once.
 	build(owner uint64, entries []trie.Entry[string, T], hashes []uint64)
-	// plan computes the edit for replacing old by obj, whose keys have the given hash. Either may
-	// be the zero T, which stands for absent.
+	// plan computes the edit for replacing old by obj, under a key of the given hash. The zero T
+	// stands for an absent object.
 	plan(hash uint64, old, obj T)
-	// write does what was planned.
+	// write does the planned edit.
 	write(owner uint64)
 	// content is the trie that a snapshot holds.
 	content() any

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Object is what a store can hold: a pointer to an API type, such as *corev1.Pod,
+// Object is an object of a store: a pointer to an API type, such as *corev1.Pod,
 // *unstructured.Unstructured or *metav1.PartialObjectMetadata.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Key is the key of an object: "namespace/name", or "name" where namespace is empty (cluster
-// scope). It is the form that client-go's caches and workqueues use.
+// Key is the key of an object: "namespace/name", or "name" if namespace is empty (cluster scope).
+// client-go's caches and workqueues use the same form.
 func Key(namespace, name string) string {
 	if namespace == "" {
 		return name

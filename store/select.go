@@ -38,12 +38,12 @@ func (s Snapshot[T]) InNamespace(namespace string) iter.Seq[T] {
 	return s.Select(namespace, nil)
 }
 
-// Select yields the objects of a namespace whose labels match, in no particular order. An empty
-// namespace stands for all of them, and a nil selector matches all labels.
+// Select yields the objects of a namespace that match a label selector, in no particular order. An
+// empty namespace stands for all namespaces, and a nil selector matches all objects.
 //
-// It looks at the objects of the smallest part that an index has: those of the namespace, with
-// [ByNamespace]; those that match a requirement such as "app=web" or "app in (web, api)", with
-// [ByLabel]. Without such an index it looks at every object.
+// It looks at the objects of the smallest part that an index has: with [ByNamespace] the objects of
+// the namespace; with [ByLabel] those that match a requirement such as "app=web" or "app in (web,
+// api)". Without such an index it looks at every object.
 func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq[T] {
 	if selector == nil {
 		selector = labels.Everything()
@@ -69,7 +69,7 @@ func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq
 }
 
 // smallest yields the objects of the smallest part that an index has and that holds all wanted
-// objects.
+// objects; all objects if no index has one.
 func (s Snapshot[T]) smallest(namespace string, requirements labels.Requirements) iter.Seq[T] {
 	if s.at == nil {
 		return func(func(T) bool) {}
@@ -146,8 +146,8 @@ func valued(operator selection.Operator) bool {
 }
 
 // Find returns the object of a name in a namespace, which is empty for cluster scope. from is a
-// snapshot, an indexer, an informer or a lease. If there is none, apierrors.IsNotFound is true of
-// the error, which has T's name for the resource.
+// snapshot, an indexer, an informer or a lease. If there is no such object, apierrors.IsNotFound is
+// true of the error, which has T's name for the resource.
 func Find[T Object](from interface{ Get(key string) (T, bool) }, namespace, name string) (T, error) {
 	obj, ok := from.Get(Key(namespace, name))
 	if !ok {

@@ -14,8 +14,8 @@ type Snapshot[T Object] struct {
 	at *version[T]
 }
 
-// version is what a snapshot points to: objects, indexes and resource version of one instant
-// (invariant 3).
+// version has the objects, indexes and resource version of one instant (invariant 3). Snapshots
+// point to it.
 type version[T Object] struct {
 	objects         trie.Map[string, T]
 	indexes         []any // per entry of schema, the trie that its index made
@@ -63,7 +63,7 @@ func (s Snapshot[T]) Sorted() []T {
 }
 
 // ResourceVersion is the newest resource version up to which the snapshot is complete; empty if the
-// store was never told one.
+// store never got a version.
 func (s Snapshot[T]) ResourceVersion() string {
 	if s.at == nil {
 		return ""

@@ -2,8 +2,8 @@ package store
 
 import "iter"
 
-// Store is what a reflector writes into. Anything may implement it; the interface is frozen and
-// never grows. A store may also be a [Bookmarker], a [Sized] and a [Snapshotter]: the reflector
+// Store is the target of a reflector's writes. Any type may implement it; the interface is frozen
+// and never grows. A store may also be a [Bookmarker], a [Sized] and a [Snapshotter]: the reflector
 // finds out by type assertion.
 //
 // One reflector calls one method at a time. Objects are handed over: the store may keep them, and
@@ -19,7 +19,7 @@ type Store[T Object] interface {
 	Delete(obj T) error
 	// Replace makes items the whole content, all or nothing: an error from items, or of the store's
 	// own, leaves the old content. Items arrive while the server is still sending them, so Replace
-	// may take long, and they can be ranged over once. Where a key comes twice, the last one
+	// may take long, and they can be ranged over once. If a key comes twice, the last object
 	// counts.
 	//
 	// resourceVersion returns the version of that state. It may be called once items has ended
@@ -27,27 +27,26 @@ type Store[T Object] interface {
 	Replace(items iter.Seq2[T, error], resourceVersion func() string) error
 }
 
-// Bookmarker is a store that wants to know how far its content is complete when no object has
-// changed.
+// Bookmarker is a store that wants to know how far its content is complete while no object changes.
 type Bookmarker interface {
 	// Bookmark says that the store holds the effects of everything up to resourceVersion.
 	Bookmark(resourceVersion string) error
 }
 
-// Sized is a store that bounds what it keeps in bytes, such as a watch cache. Its methods take the
-// place of Add, Update and Delete if the source knows how many bytes the object had on the wire.
+// Sized is a store that bounds its content in bytes, such as a watch cache. The reflector calls its
+// methods in place of Add, Update and Delete if the source knows the object's bytes on the wire.
 type Sized[T Object] interface {
-	// PutSized does what Add and Update do.
+	// PutSized is Add and Update, with the object's size.
 	PutSized(obj T, bytes int) error
-	// DeleteSized does what Delete does.
+	// DeleteSized is Delete, with the object's size.
 	DeleteSized(obj T, bytes int) error
 }
 
 // Snapshotter has its content as snapshots: [Indexer], informers, watch caches and undelta stores
 // do. If the store of a reflector is a Snapshotter, held objects are not decoded again, an object
-// that turns undecodable stays in its last good state, and content of an earlier run is never
-// replaced by an older state. If it has a method like [Indexer.Get] too, single objects are read by
-// that.
+// that turns undecodable stays in its last good state, and an older state never replaces the
+// content of an earlier run. If it also has a Get method like [Indexer.Get], the reflector reads
+// single objects through Get.
 type Snapshotter[T Object] interface {
 	// Snapshot is the content now. It blocks for no longer than one write takes, and any number of
 	// goroutines may call it.

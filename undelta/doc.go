@@ -12,6 +12,6 @@
 //     the store holds.
 //  3. A push costs O(1): the state is a snapshot. A receiver that wants a slice makes one with
 //     Snapshot.Sorted.
-//  4. Readers of [Store.Snapshot] wait for nobody, not even for a push that takes long. Writers
-//     wait for it, and so does the reflector: that is the back-pressure.
+//  4. Readers of [Store.Snapshot] never wait, not even for a push that takes long. Writers, such as
+//     the reflector, wait for the push: that is the back-pressure.
 package undelta

@@ -26,8 +26,7 @@ func New[T store.Object](push func(now store.Snapshot[T]), indexes ...store.AnyI
 	return &Store[T]{push: push, objects: store.NewIndexer(indexes...)}
 }
 
-// Snapshot is the content now; see [store.Indexer.Snapshot]. It may be ahead of the push that is
-// under way.
+// Snapshot is the content now; see [store.Indexer.Snapshot]. It may be ahead of a push in progress.
 func (s *Store[T]) Snapshot() store.Snapshot[T] { return s.objects.Snapshot() }
 
 // Add stores obj and pushes.
@@ -40,7 +39,7 @@ func (s *Store[T]) Update(obj T) error {
 	return s.change(func() error { return s.objects.Update(obj) })
 }
 
-// Delete removes what is stored under obj's key and pushes, even when nothing was.
+// Delete removes the object under obj's key and pushes, even if there was no object.
 func (s *Store[T]) Delete(obj T) error {
 	return s.change(func() error { return s.objects.Delete(obj) })
 }

@@ -1,4 +1,4 @@
-// Package following tells the changes of a collection by the difference of its snapshots.
+// Package following yields the changes of a collection, from the difference of its snapshots.
 package following
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Changes yields what has changed since its last call.
+// Changes yields the changes since its last call.
 type Changes = func() iter.Seq[metrics.Change]
 
-// Snapshots implements [metrics.Follower] for one copy. A call costs what the difference costs.
+// Snapshots implements [metrics.Follower] for one copy. A call costs as much as a [store.Diff].
 func Snapshots[T store.Object](name string, now func() store.Snapshot[T]) Changes {
 	before := now()
 	return func() iter.Seq[metrics.Change] {
