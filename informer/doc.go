@@ -1,4 +1,4 @@
-// Package informer keeps a copy of a collection and tells typed handlers what changes in it.
+// Package informer keeps a copy of a collection and tells typed handlers of its changes.
 //
 //	pods := informer.New(listwatch.FromClient[corev1.Pod](client, "pods"), informer.WithIndexes(byNode))
 //	h, err := pods.AddHandler(func(e informer.Event[*corev1.Pod]) { queue.Add(e.Key) }, informer.WithName("scheduler"))
@@ -16,8 +16,8 @@
 // # How it works
 //
 // All handlers share one ring of the informer's last changes. A handler has a position in the ring.
-// While the handler keeps up, it reads events from the ring, and nobody takes a snapshot. When the
-// ring passes its position, the ring keeps the state at that position. The handler is then told the
+// While the handler keeps up, it reads events from the ring, without a snapshot. When the ring
+// passes its position, the ring keeps the state at that position. The handler is then told the
 // difference between that state and the present one. There is no queue per handler.
 //
 // # Guarantees
@@ -30,11 +30,12 @@
 //  3. A handler that is less than a ring behind ([WithRing]) is told every change that the watch
 //     brought, in the server's order over all objects. That includes the final state of a deletion.
 //  4. A handler that falls further behind is told the difference per object, in no order between
-//     objects: updates are merged, but lives are not. Each object that was created or deleted
-//     meanwhile is Added once and Deleted once, in the order of its key. The cost is the memory of
-//     its snapshot, at most the collection once more, and of the deletions since, which all
-//     handlers share: the last 16 rings of them. Of what was created and deleted before those, the
-//     handler is not told; [HandlerStatus] counts that as Incomplete, and the log says it once.
+//     objects: updates are merged, but lives are not. An object created meanwhile is told as Added
+//     once, and an object deleted meanwhile as Deleted once; per key, in the order it happened. The
+//     cost is the memory of the handler's snapshot, at most the collection once more, and of the
+//     deletions since, which all handlers share: the last 16 rings of them. Objects that were
+//     created and deleted before those are not told; [HandlerStatus] counts such a difference as
+//     Incomplete, and the log says it once.
 //  5. An object that was deleted and created again under its key is Deleted and Added, even if no
 //     watch saw the deletion. An event of a difference, after a relist or by falling behind, is
 //     marked Missed. A deletion that the server told is marked Final, and has the final state.
@@ -83,5 +84,5 @@
 //
 // The store changes in place while no snapshot exists. So a handler should take its object from the
 // event. A program that reads single objects now and then should take few snapshots. The tables of
-// bench that begin with "informers" measure all of it.
+// bench that begin with "informers" measure this.
 package informer

@@ -7,8 +7,8 @@ import (
 )
 
 // Event is one change of one object, as one handler sees it. For each key, Old is the state that
-// the handler was told last. So a handler that applies its events to a map of its own holds what
-// the store holds.
+// the handler was told last. So a handler that applies its events to a map of its own has the
+// content of the store.
 type Event[T store.Object] struct {
 	// Key is "namespace/name", or "name" in cluster scope, as [store.Key] makes it.
 	Key string

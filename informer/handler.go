@@ -267,9 +267,32 @@ func (h *Handler[T]) tellDifference(got reading[T], tell func(Event[T]) bool) bo
 	return true
 }
 
-// status is called by any goroutine.
+// HandlerStatus is the health of a handler at one moment.
+type HandlerStatus struct {
+	// Name is the name of [WithName]. Without one, Unnamed is true and Name is "handler-" and a
+	// number.
+	Name    string
+	Unnamed bool
+	// Synced says that the handler has returned from its whole initial list.
+	Synced bool
+	// Lag is how far the handler is behind.
+	Lag Lag
+	// Delivered counts the events told, in whole batches.
+	Delivered uint64
+	// Differences counts how often the handler fell behind the ring and was told a difference.
+	Differences uint64
+	// Incomplete counts the differences from which short lives are missing: more objects were
+	// deleted while the handler was behind than are kept for it. See the package's guarantees.
+	Incomplete uint64
+	// Err is the *[PanicError] with which the handler ended; nil if it did not panic.
+	Err error
+}
+
 func (h *Handler[T]) status() HandlerStatus {
-	s := HandlerStatus{Name: h.name, Unnamed: h.options.name == "", Lag: h.Lag(), Delivered: h.delivered.Load(), Differences: h.diffs.Load(), Incomplete: h.incomplete.Load()}
+	s := HandlerStatus{
+		Name: h.name, Unnamed: h.options.name == "", Lag: h.Lag(),
+		Delivered: h.delivered.Load(), Differences: h.diffs.Load(), Incomplete: h.incomplete.Load(),
+	}
 	select {
 	case <-h.synced:
 		s.Synced = true

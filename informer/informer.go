@@ -18,8 +18,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Informer keeps a copy of one collection and tells handlers what changes in it. Make it with [New]
-// and call Run once. The other methods are safe for concurrent use, at any time.
+// Informer keeps a copy of one collection and tells handlers of its changes. Make it with [New] and
+// call Run once. The other methods are safe for concurrent use, at any time.
 type Informer[T store.Object] struct{ *shared[T] }
 
 // shared has the methods that informers, leases and unions share.
@@ -29,8 +29,8 @@ type shared[T store.Object] struct {
 	optionErr error
 	journal   *journal[T]
 	copier    copier
-	// complete returns the version up to which the store is complete, and whose version it is.
-	complete func() (resourceVersion, who string)
+	// complete returns the version up to which the store is complete, and the owner of that version.
+	complete func() (resourceVersion, owner string)
 	over     context.Context         // ends when Run ends, or fails to begin
 	finish   context.CancelCauseFunc // ends over; the cause is Run's error, or ErrStopped
 
@@ -212,7 +212,7 @@ func (i *shared[T]) notRun() error {
 func (i *shared[T]) Done() <-chan struct{} { return i.over.Done() }
 
 // Ready returns nil if the store holds a whole state of the server, and the last contact with the
-// server is within maxStaleness. Otherwise the error says what is wrong. [reflector.ReadyHandler]
+// server is within maxStaleness. Otherwise the error has the cause. [reflector.ReadyHandler]
 // accepts an informer.
 func (i *shared[T]) Ready(maxStaleness time.Duration) error { return i.copier.Ready(maxStaleness) }
 
@@ -228,6 +228,21 @@ func (i *shared[T]) Get(key string) (obj T, ok bool) { return i.journal.Get(key)
 // [store.Indexer.AddIndexes]. If the indexes are known from the start, [WithIndexes] costs less.
 func (i *shared[T]) AddIndexes(indexes ...store.AnyIndex[T]) {
 	i.journal.objects.AddIndexes(indexes...)
+}
+
+// Status is the health of an informer at one moment.
+type Status struct {
+	// Status is the reflector's: the health of the copy.
+	reflector.Status
+	// Objects is the number of objects held.
+	Objects int
+	// Handlers has one entry for each handler and each running loop over Events, in the order of
+	// their addition.
+	Handlers []HandlerStatus
+	// Drift is the result of the last successful verification; its At is zero if there was none.
+	// DriftErr is the error of the last verification; nil if it succeeded.
+	Drift    Drift
+	DriftErr error
 }
 
 // Status returns the present health of the copy and of its handlers. It does not block.

@@ -51,7 +51,7 @@ func WithRing(events int) Option { return func(o *options) { o.ring = events } }
 
 // WithVerification verifies the copy against the server repeatedly; every is the pause after each
 // verification. Each costs the server a LIST: see [Informer.Verify]. Default: never. No copy needs
-// it: it is for those who want proof.
+// it: it proves that nothing is missing.
 //
 // report gets each result, on a goroutine of Run, which waits for it. A panic of report ends Run
 // with a *[PanicError]. report may be nil: [Informer.Status] has the last result and error too.
@@ -130,11 +130,11 @@ func WithRedelivery(every time.Duration) HandlerOption {
 // WithSynced calls synced once, between the last event of the initial list and the first change,
 // even if the list is empty. No event comes before synced has returned.
 //
-// It runs on the handler's goroutine; for [Informer.Events], on the loop's own, so the loop may
-// read what it writes. To wait on another goroutine, use [Handler.Synced].
+// It runs on the handler's goroutine; for [Informer.Events], on the loop's own, so the two may share
+// variables. To wait on another goroutine, use [Handler.Synced].
 func WithSynced(synced func()) HandlerOption { return func(o *handlerOptions) { o.synced = synced } }
 
 // WithIsolation lets the informer go on if this handler panics: only the handler ends, and its
 // [HandlerStatus] has the error. Default: Run ends with the error. It has no effect on
-// [Informer.Events], whose loop panics on the caller's goroutine.
+// [Informer.Events]: such a loop panics on the caller's goroutine.
 func WithIsolation() HandlerOption { return func(o *handlerOptions) { o.isolated = true } }

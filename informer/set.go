@@ -157,7 +157,7 @@ func (s *Set) Status() []CopyStatus {
 }
 
 // Ready returns nil if all leased copies are ready, as [Informer.Ready] says; otherwise the error
-// names the others, and what is wrong. [reflector.ReadyHandler] accepts a set.
+// names the others, each with the cause. [reflector.ReadyHandler] accepts a set.
 func (s *Set) Ready(maxStaleness time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,8 +172,8 @@ func (s *Set) Ready(maxStaleness time.Duration) error {
 }
 
 // WaitSynced blocks until all copies that are leased at the call are synced, as
-// [Informer.WaitSynced] says. The error names the first copy, by name, that is not. A copy whose
-// last lease is closed meanwhile is not waited for.
+// [Informer.WaitSynced] says. The error names the first copy, by name, that is not synced.
+// WaitSynced does not wait for a copy if its last lease is closed meanwhile.
 func (s *Set) WaitSynced(ctx context.Context) error {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.copies))

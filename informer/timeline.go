@@ -55,7 +55,7 @@ func (n *noted[T]) before() T {
 	return n.Old
 }
 
-// letGo releases the objects, and keeps what a wait for a version needs.
+// letGo releases the objects, and keeps their UID and version for the waits for a version.
 func (n *noted[T]) letGo() {
 	var none T
 	obj := n.Object()

@@ -95,7 +95,7 @@ type members[T store.Object] struct {
 	over    context.Context // ends with Run
 	synced  chan struct{}   // closed once all members are synced
 
-	mu      sync.Mutex // guards what follows, and writing into the journal
+	mu      sync.Mutex // guards the fields below, and writing into the journal
 	phase   phase
 	start   func(*Member[T]) // set while Run runs
 	all     []*Member[T]
@@ -224,7 +224,7 @@ func (u *members[T]) dropLocked(from *Member[T], last, final T, missed bool) err
 }
 
 // complete returns the version that all members have reached, and the name of the slowest.
-func (u *members[T]) complete() (resourceVersion, who string) {
+func (u *members[T]) complete() (resourceVersion, owner string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.slowest == nil {

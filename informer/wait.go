@@ -89,14 +89,14 @@ func (i *shared[T]) WaitForResourceVersion(ctx context.Context, resourceVersion 
 func wait[T store.Object](ctx context.Context, i *shared[T], what string, done func(complete string) bool) error {
 	for {
 		changed := i.journal.ring.changed.Wait()
-		complete, who := i.complete() // read before the state, which may then be newer
+		complete, owner := i.complete() // read before the state, which may then be newer
 		if done(complete) {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("informer: %s: %w: %s is at version %q", what, context.Cause(ctx), who, complete)
+			return fmt.Errorf("informer: %s: %w: %s is at version %q", what, context.Cause(ctx), owner, complete)
 		case <-i.over.Done():
 			return fmt.Errorf("informer: %s: %w at version %q", what, ErrStopped, complete)
 		}
