@@ -29,7 +29,7 @@ type shared[T store.Object] struct {
 	optionErr error
 	journal   *journal[T]
 	copier    copier
-	// complete returns the version up to which the store is complete, and the owner of that version.
+	// complete returns the version up to which the store is complete, and that version's owner.
 	complete func() (resourceVersion, owner string)
 	over     context.Context         // ends when Run ends, or fails to begin
 	finish   context.CancelCauseFunc // ends over; the cause is Run's error, or ErrStopped

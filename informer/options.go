@@ -130,8 +130,8 @@ func WithRedelivery(every time.Duration) HandlerOption {
 // WithSynced calls synced once, between the last event of the initial list and the first change,
 // even if the list is empty. No event comes before synced has returned.
 //
-// It runs on the handler's goroutine; for [Informer.Events], on the loop's own, so the two may share
-// variables. To wait on another goroutine, use [Handler.Synced].
+// It runs on the handler's goroutine; for [Informer.Events], on the loop's own, so the two may
+// share variables. To wait on another goroutine, use [Handler.Synced].
 func WithSynced(synced func()) HandlerOption { return func(o *handlerOptions) { o.synced = synced } }
 
 // WithIsolation lets the informer go on if this handler panics: only the handler ends, and its

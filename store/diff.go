@@ -7,8 +7,8 @@ import (
 	"github.com/tributary-go/tributary/internal/trie"
 )
 
-// Change is the change of one key. An addition has no Old, a deletion no New: it is the zero T, nil.
-// A write without effect has the same object in both, see [Change.Unchanged].
+// Change is the change of one key. An addition has no Old, a deletion has no New: they are nil, the
+// zero T. A write without effect has the same object in both, see [Change.Unchanged].
 type Change[T Object] struct {
 	Key      string
 	Old, New T
@@ -27,8 +27,8 @@ func (c Change[T]) Recreated() bool {
 		c.Old.GetUID() != c.New.GetUID()
 }
 
-// Unchanged reports whether the write left the content as it was: the store already held that state,
-// or did not hold the object to delete.
+// Unchanged reports whether the write left the content as it was: the store already held that
+// state, or did not hold the object to delete.
 func (c Change[T]) Unchanged() bool { return pointer.Same(c.Old, c.New) }
 
 // Diff yields the changes from before to after, in no particular order, each key once. Another UID

@@ -163,8 +163,8 @@ func (p *part) add(name string, s source, blocks []block) {
 	}
 }
 
-// source is a file's functions, and its calls of a mutex's Lock or RLock. A function literal is part
-// of the function around it.
+// source is a file's functions, and its calls of a mutex's Lock or RLock. A function literal is
+// part of the function around it.
 type source struct {
 	functions []function
 	locks     []position
