@@ -265,35 +265,42 @@ func (u *members[T]) Synced() <-chan struct{} { return u.synced }
 func (u *members[T]) WaitSynced(ctx context.Context) error {
 	for {
 		changed := u.journal.ring.changed.Wait()
-		all := true
-		for _, m := range u.list() {
-			err := m.hasEnded()
-			if all = all && m.isSynced(); err != nil {
-				return err
+		if synced, err := u.areSynced(); err != nil {
+			return err
+		} else if synced {
+			for _, m := range u.list() {
+				m.awaitStatus(ctx)
 			}
-		}
-		select {
-		case <-u.synced:
-			if all {
-				for _, m := range u.list() {
-					m.awaitStatus(ctx)
-				}
-				return nil
-			}
-		default:
+			return nil
 		}
 		select {
 		case <-changed:
-			continue
 		case <-ctx.Done():
-		}
-		for _, m := range u.list() {
-			if err := m.WaitSynced(ctx); err != nil && !errors.Is(err, errRemoved) {
-				return err
+			for _, m := range u.list() {
+				if err := m.WaitSynced(ctx); err != nil && !errors.Is(err, errRemoved) {
+					return err // names the member
+				}
 			}
+			return fmt.Errorf("informer: union: not synced: %w", context.Cause(ctx))
 		}
-		return fmt.Errorf("informer: union: not synced: %w", context.Cause(ctx))
 	}
+}
+
+// areSynced reports whether all members have been synced at once, and are now. The error is that of
+// a member that has ended by itself.
+func (u *members[T]) areSynced() (synced bool, err error) {
+	select {
+	case <-u.synced:
+		synced = true
+	default:
+	}
+	for _, m := range u.list() {
+		if err := m.hasEnded(); err != nil {
+			return false, err
+		}
+		synced = synced && m.isSynced()
+	}
+	return synced, nil
 }
 
 func (u *members[T]) Ready(maxStaleness time.Duration) error {
