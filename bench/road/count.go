@@ -102,7 +102,7 @@ func (p position) compare(other position) int {
 	return cmp.Or(cmp.Compare(p.line, other.line), cmp.Compare(p.column, other.column))
 }
 
-// readCount counts the blocks of a profile that have run, but not those of this module.
+// readCount counts the blocks of a profile that have run, but not those of the walker.
 func readCount(ctx context.Context, profile string) (count, error) {
 	file, err := os.Open(profile)
 	if err != nil {
@@ -122,7 +122,7 @@ func readCount(ctx context.Context, profile string) (count, error) {
 			&b.from.line, &b.from.column, &b.to.line, &b.to.column, &b.statements, &b.times); err != nil {
 			return nil, fmt.Errorf("a line of the profile: %q: %w", lines.Text(), err)
 		}
-		if b.times > 0 && !strings.HasPrefix(b.file, path.Dir(program)+"/") {
+		if b.times > 0 && !strings.HasPrefix(b.file, program+"/") {
 			ran[b.file] = append(ran[b.file], b)
 		}
 	}

@@ -5,11 +5,11 @@
 //	go run -C bench ./road -v handler      # one road, with its functions, and each lock's line
 //	go run -C bench ./road -most functions=130,files=30,locks=12 handler
 //
-// It builds itself with coverage. On each road it follows a collection of pods in protobuf over
-// HTTP, sends MODIFIED events one at a time, and reads the coverage counters of each: of Tributary,
-// client-go and apimachinery, but not of the generated code of k8s.io/api, nor of the standard
-// library. Totals and goals leave out apimachinery; its functions have a separate column, since
-// client-go decodes there.
+// It builds the command walk with coverage, which follows a collection of pods in protobuf over
+// HTTP, and sends MODIFIED events one at a time. It reads the coverage counters of each event: of
+// Tributary, client-go and apimachinery, but not of the generated code of k8s.io/api, nor of the
+// standard library. Totals and goals leave out apimachinery; its functions have a separate column,
+// since client-go decodes there.
 //
 // Each road reports its event with the fewest functions, and of those the event with the fewest
 // locks: another event may have met a heartbeat, or goroutines in a rarer order.
@@ -33,7 +33,7 @@ import (
 )
 
 const (
-	program = "github.com/tributary-go/tributary/bench/road"
+	program = "github.com/tributary-go/tributary/bench/road/walk"
 	counted = "github.com/tributary-go/tributary/...,k8s.io/client-go/...,k8s.io/apimachinery/...,k8s.io/streaming/..."
 )
 
@@ -50,11 +50,11 @@ func main() {
 	}
 }
 
-// run counts the roads of these names, or all. With "walk" it is the process that takes one road.
+// road is a way that an event takes.
+type road struct{ name, what string }
+
+// run counts the roads of these names, or all.
 func run(ctx context.Context, names []string, most string, verbose bool) error {
-	if len(names) == 3 && names[0] == "walk" {
-		return walk(ctx, names[1], names[2])
-	}
 	goals, err := parseGoals(most)
 	if err != nil {
 		return err
@@ -64,20 +64,26 @@ func run(ctx context.Context, names []string, most string, verbose bool) error {
 		return err
 	}
 	defer os.RemoveAll(work)
+	if err := os.Setenv("GOCOVERDIR", work); err != nil { // a walker writes there at its end
+		return err
+	}
 	walker := filepath.Join(work, "walker")
 	if _, err := command(ctx, "go", "build", "-cover", "-covermode=atomic", "-coverpkg="+counted, "-o", walker, program); err != nil {
 		return err
 	}
-	chosen := roads
-	if len(names) > 0 {
-		chosen = nil
-		for _, name := range names {
-			r, err := roadOf(name)
-			if err != nil {
-				return err
-			}
-			chosen = append(chosen, r)
+	list, err := command(ctx, walker)
+	if err != nil {
+		return err
+	}
+	var chosen []road
+	for line := range strings.Lines(list) {
+		name, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if len(names) == 0 || slices.Contains(names, name) {
+			chosen = append(chosen, road{name, what})
 		}
+	}
+	if len(chosen) < len(names) {
+		return fmt.Errorf("not all of %q are roads, which are:\n%s", names, list)
 	}
 	counts := make([]count, len(chosen))
 	var walking errgroup.Group
@@ -98,21 +104,25 @@ func run(ctx context.Context, names []string, most string, verbose bool) error {
 	return errors.Join(missed...)
 }
 
-// count has a process of its own walk the road, and reads the counters of its events.
+// count has a process of its own take the road, and reads the counters of its events.
 func (r road) count(ctx context.Context, walker, folder string) (least count, err error) {
-	if _, err := command(ctx, walker, "walk", r.name, folder); err != nil {
-		return count{}, err
+	if _, err := command(ctx, walker, r.name, folder); err != nil {
+		return nil, err
 	}
-	for i := range events {
-		profile := filepath.Join(folder, "profile")
-		if _, err := command(ctx, "go", "tool", "covdata", "textfmt", "-i="+eventFolder(folder, i), "-o="+profile); err != nil {
-			return count{}, err
+	events, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, event := range events {
+		profile := filepath.Join(event, "profile")
+		if _, err := command(ctx, "go", "tool", "covdata", "textfmt", "-i="+event, "-o="+profile); err != nil {
+			return nil, err
 		}
 		c, err := readCount(ctx, profile)
 		if err != nil {
-			return count{}, err
+			return nil, err
 		}
-		if i == 0 || c.less(least) {
+		if least == nil || c.less(least) {
 			least = c
 		}
 	}
@@ -123,7 +133,7 @@ func (r road) count(ctx context.Context, walker, folder string) (least count, er
 func command(ctx context.Context, name string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), args[0], err, out)
+		return "", fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
 	}
 	return string(out), nil
 }

@@ -1,3 +1,7 @@
+// The command walk takes the roads for the command road, which builds it with coverage.
+//
+//	walk              # the roads: a name and a description in each line
+//	walk NAME FOLDER  # takes one road, and writes the counters of each event into a folder of its own
 package main
 
 import (
@@ -21,8 +25,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -51,12 +55,17 @@ var roads = []road{
 	{"client-go", "watch over HTTP to the handler of client-go's informer", toClientGo},
 }
 
-func roadOf(name string) (road, error) {
-	at := slices.IndexFunc(roads, func(r road) bool { return r.name == name })
-	if at < 0 {
-		return road{}, fmt.Errorf("there is no road %q", name)
+func main() {
+	if len(os.Args) != 3 {
+		for _, r := range roads {
+			fmt.Printf("%s %s\n", r.name, r.what)
+		}
+		return
 	}
-	return roads[at], nil
+	if err := walk(context.Background(), os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 const (
@@ -68,18 +77,16 @@ const (
 	node     = "node-1"
 )
 
-func eventFolder(folder string, event int) string { return filepath.Join(folder, fmt.Sprint(event)) }
-
 // walk takes a road, and writes the counters of each event into a folder of its own.
 func walk(ctx context.Context, name, folder string) error {
-	r, err := roadOf(name)
-	if err != nil {
-		return err
+	at := slices.IndexFunc(roads, func(r road) bool { return r.name == name })
+	if at < 0 {
+		return fmt.Errorf("there is no road %q", name)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	seen := make(chan string, 2*len(pods()))
-	send, err := r.begin(ctx, func(resourceVersion string) { seen <- resourceVersion })
+	send, err := roads[at].begin(ctx, func(resourceVersion string) { seen <- resourceVersion })
 	if err != nil {
 		return err
 	}
@@ -97,7 +104,7 @@ func walk(ctx context.Context, name, folder string) error {
 		}
 		time.Sleep(settle)
 		if i >= 0 {
-			if err := writeCounters(eventFolder(folder, i)); err != nil {
+			if err := writeCounters(filepath.Join(folder, fmt.Sprint(i))); err != nil {
 				return err
 			}
 		}
@@ -359,11 +366,18 @@ func toClientGo(ctx context.Context, told func(string)) (func(*corev1.Pod) error
 	if err != nil {
 		return nil, err
 	}
-	set, err := kubernetes.NewForConfig(config)
+	// The clientset's client, without the types of all other groups.
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config.GroupVersion, config.APIPath = &corev1.SchemeGroupVersion, "/api"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	source := cache.NewFilteredListWatchFromClient(set.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
+	source := cache.NewFilteredListWatchFromClient(client, "pods", metav1.NamespaceAll,
 		func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName=" + node })
 	informer := cache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
