@@ -42,7 +42,7 @@ type noted[T store.Object] struct {
 	told[T]
 	had T // for a deletion: the stored object, which may be older than the event's
 
-	// Kept after the object is released.
+	// Of the event's object, which may be released before them.
 	uid             types.UID
 	resourceVersion string
 }
@@ -53,14 +53,6 @@ func (n *noted[T]) before() T {
 		return n.had
 	}
 	return n.Old
-}
-
-// letGo releases the objects, and keeps their UID and version for the waits for a version.
-func (n *noted[T]) letGo() {
-	var none T
-	obj := n.Object()
-	n.uid, n.resourceVersion = obj.GetUID(), obj.GetResourceVersion()
-	n.Old, n.New, n.had = none, none, none
 }
 
 // reader is the place of one reader.
@@ -91,7 +83,8 @@ func (t *timeline[T]) add(changes ...noted[T]) {
 		if t.next-t.first == uint64(len(t.slots)) {
 			t.evict()
 		}
-		changes[i].at = at
+		obj := changes[i].Object()
+		changes[i].at, changes[i].uid, changes[i].resourceVersion = at, obj.GetUID(), obj.GetResourceVersion()
 		*t.slot(t.next) = changes[i]
 		t.next++
 		t.caughtUp = 0
@@ -180,8 +173,10 @@ func (t *timeline[T]) release() {
 	if t.caughtUp < len(t.readers) {
 		return
 	}
+	var none T
 	for t.kept = max(t.kept, t.first); t.kept < t.next; t.kept++ {
-		t.slot(t.kept).letGo()
+		n := t.slot(t.kept)
+		n.Old, n.New, n.had = none, none, none
 	}
 }
 
@@ -272,14 +267,7 @@ func (t *timeline[T]) after(place uint64) (count uint64, at time.Duration, known
 // holds reports whether a change of key in the timeline satisfies match.
 func (t *timeline[T]) holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool {
 	for n := t.first; n < t.next; n++ {
-		change := *t.slot(n)
-		if change.Key != key {
-			continue
-		}
-		if n >= t.kept {
-			change.letGo() // of the copy
-		}
-		if match(change.Type, change.uid, change.resourceVersion) {
+		if change := t.slot(n); change.Key == key && match(change.Type, change.uid, change.resourceVersion) {
 			return true
 		}
 	}
