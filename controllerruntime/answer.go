@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// answer is what the server answers to a request whose context carries it. controller-runtime's
-// client drops the answer to a deletion, which alone says what has become of the object.
+// answer takes the server's answer to a request with the answer in its context.
+// controller-runtime's client drops the answer to a deletion, and no other place has the state of
+// the object then.
 type answer struct{ body []byte }
 
 type answerKey struct{}

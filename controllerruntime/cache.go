@@ -235,7 +235,7 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 		return false
 	}
 	for k, held := range c.all() {
-		// A collection that was removed meanwhile ends unsynced, and nobody waits for it.
+		// A collection that was removed meanwhile ends unsynced, and is not waited for.
 		if held.waitSynced(ctx) != nil && (ctx.Err() != nil || c.has(k, held)) {
 			return false
 		}

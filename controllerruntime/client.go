@@ -19,15 +19,15 @@ import (
 
 // NewClient makes a client that reads its own writes, for NewClient in ctrl.Options and
 // cluster.Options. It is controller-runtime's client of these options, and a read through a [Cache]
-// waits until the cache shows what the client has written before:
+// waits until the cache shows the client's own writes:
 //
 //	ctrl.Options{NewCache: controllerruntime.NewCache, NewClient: controllerruntime.NewClient}
 //
 // A Get waits for the last write to its object, and a List for those to the objects of its
-// namespace. If the context ends first, the error names the object, the version and what the cache
-// has. Nothing else waits: no read of another kind or object, and no read past the cache.
-// client.DisableReadYourWritesConsistency exempts a single read or write. A write that has not
-// returned, such as one of another goroutine, is not waited for.
+// namespace. If the context ends first, the error names the object, the awaited version and the
+// cache's version. Nothing else waits: no read of another kind or object, and no read past the
+// cache. client.DisableReadYourWritesConsistency exempts a single read or write. A write that has
+// not returned, such as one of another goroutine, is not waited for.
 //
 // It fails if the options have a cache that is not a [Cache], or controller-runtime's own
 // EnableReadYourWritesConsistency.
@@ -199,7 +199,7 @@ func (c *ownWrites) Patch(ctx context.Context, obj client.Object, patch client.P
 // goesUnnoted reports whether no read waits for a write: it is exempt, or writes nothing.
 func goesUnnoted(exempt bool, dryRun []string) bool { return exempt || len(dryRun) > 0 }
 
-// write does a write whose answer is read into answer: obj itself, or a subresource of it.
+// write does a write and reads the server's answer into answer: obj itself, or a subresource of it.
 func (c *ownWrites) write(obj, answer client.Object, unnoted bool, do func() error) error {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err := do(); err != nil {
@@ -239,7 +239,8 @@ func (c *ownWrites) Apply(ctx context.Context, obj runtime.ApplyConfiguration, o
 	})
 }
 
-// apply does a write whose answer no object holds: configurations have no common interface for it.
+// apply does a write without an object for the answer: configurations have no common interface for
+// one.
 func (c *ownWrites) apply(ctx context.Context, obj runtime.ApplyConfiguration, whole, unnoted bool, do func(context.Context) error) error {
 	if unnoted {
 		return do(ctx)
@@ -390,7 +391,7 @@ func (s subResource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, 
 	})
 }
 
-// bodyOf returns what the answer is read into.
+// bodyOf returns the object that the answer is read into.
 func bodyOf(obj, body client.Object) client.Object {
 	if body == nil {
 		return obj

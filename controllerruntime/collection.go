@@ -37,7 +37,7 @@ type collection struct {
 	fields map[string]fieldIndex
 }
 
-// copied is what an informer and a union have in common.
+// copied is the common part of an informer and a union.
 type copied interface {
 	store.Snapshotter[object]
 	Get(key string) (object, bool)
@@ -118,7 +118,8 @@ func (c *collection) config(namespace string) (config cache.Config, ok bool) {
 	return ofNamespace(c.configs, namespace)
 }
 
-// ofNamespace returns what a namespace has, or what all namespaces without one of their own have.
+// ofNamespace returns the settings of a namespace, or those of all namespaces without settings of
+// their own.
 func ofNamespace[V any](all map[string]V, namespace string) (v V, ok bool) {
 	if v, ok = all[namespace]; !ok {
 		v, ok = all[metav1.NamespaceAll]

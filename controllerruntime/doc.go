@@ -18,16 +18,17 @@
 //
 // # Read your own writes
 //
-// With [NewClient] a read through the cache shows what the client has written before, and waits for
-// that if it must:
+// With [NewClient] a read through the cache shows the client's own writes, and waits for them if it
+// must:
 //
 //	ctrl.Options{NewCache: controllerruntime.NewCache, NewClient: controllerruntime.NewClient}
 //
 // Waiting goes by resource versions, in any number of namespaces, and ends with the context of the
 // read. It covers subresources, DeleteAllOf, and deletions that wait for finalizers, but no created
-// subresource, such as an eviction. Nobody waits for an object that its write shows to be outside
-// of the cache's namespaces and selectors. EnableReadYourWritesConsistency of controller-runtime's
-// own client works with this cache too, but not with several namespaces, and refuses DeleteAllOf.
+// subresource, such as an eviction. A read does not wait for an object that its write shows to be
+// outside of the cache's namespaces and selectors. EnableReadYourWritesConsistency of
+// controller-runtime's own client works with this cache too, but not with several namespaces, and
+// refuses DeleteAllOf.
 //
 // # Differences from controller-runtime's own
 //
@@ -36,7 +37,7 @@
 //     SyncPeriods, the shortest one holds for all of them.
 //  2. cache.TransformStripManagedFields is recognised, and the fields are skipped unread. Any other
 //     transform gets a copy of each object and may modify it until it returns. The result shares
-//     what it left as it was. It must keep name, namespace, UID and resource version.
+//     the parts that it left as they were. It must keep name, namespace, UID and resource version.
 //  3. Another UID under a key is a deletion and an addition for handlers, not an update.
 //  4. NewInformer in cache.Options contradicts this cache, and NewCache fails.
 //  5. A field index gives an informer's AddIndexers no new index: IndexField is for reads through

@@ -113,7 +113,7 @@ func (s sources) of(k kind, example object, mapping *meta.RESTMapping, namespace
 	return source, nil
 }
 
-// stripsManagedFields recognises controller-runtime's transform, whose work the decoder can do. The
+// stripsManagedFields recognises controller-runtime's transform: the decoder can do its work. The
 // place in the source tells: inlining gives each caller of TransformStripManagedFields its own
 // function.
 func stripsManagedFields(transform toolscache.TransformFunc) bool {

@@ -21,7 +21,7 @@ import (
 )
 
 // writes are the writes to one kind that the cache may not show yet. They are kept for all forms of
-// the kind: what was written in one form is waited for in the others too.
+// the kind: a write in one form is waited for in the others too.
 type writes struct {
 	cache   *Cache
 	gvk     schema.GroupVersionKind
@@ -35,7 +35,7 @@ type writes struct {
 	past  map[form]*collection
 }
 
-// write is what a write has made of an object.
+// write is an object as a write has left it.
 type write struct {
 	key     client.ObjectKey
 	uid     types.UID
@@ -52,7 +52,7 @@ const (
 	left // the scope of the cache
 )
 
-// maxPending bounds the memory of writes whose objects are never read.
+// maxPending bounds the memory of writes to objects that are never read.
 const maxPending = 1000
 
 // outcome is an object as the answer to a write shows it.
@@ -299,8 +299,8 @@ func inScope(config cache.Config, now outcome) bool {
 	return true
 }
 
-// valuesAt returns what the field at a path of an object may be for the server. A field that is
-// absent has a default.
+// valuesAt returns the values that the server may see in the field at a path of an object. A field
+// that is absent has a default.
 func valuesAt(content map[string]any, path string) []string {
 	value, found, err := unstructured.NestedFieldNoCopy(content, strings.Split(path, ".")...)
 	if err != nil || !found {
@@ -314,7 +314,7 @@ func older(a, b string) bool {
 	return comparable && order < 0
 }
 
-// newer returns the newer of two versions. If they cannot be compared, it returns none: nobody
+// newer returns the newer of two versions. If they cannot be compared, it returns none: no read
 // could wait for it.
 func newer(a, b string) string {
 	if _, comparable := store.CompareVersions(b, b); !comparable {

@@ -8,7 +8,7 @@
 //	if err != nil { … }
 //	go reflector.New(etcd.New[corev1.Pod](client, "/registry/pods/"), pods).Run(ctx)
 //
-// [NewFor] reads objects whose Go type is chosen when the program runs. Package backup opens a
+// [NewFor] reads objects of a Go type that is chosen when the program runs. Package backup opens a
 // backup file as if it were an etcd.
 //
 // A [Collection] is written, too: by the rules of server/collection, which are those of an API
@@ -24,7 +24,7 @@
 //     3.7), or in pages if the server does not know RangeStream. Objects are decoded by several
 //     goroutines while later ones arrive, and equal parts are decoded once, as listwatch does it.
 //  2. The resource version of an object is the revision that last changed its key; of a deletion,
-//     the revision of the deletion. Requests mean what they mean to an API server: exact versions,
+//     the revision of the deletion. Requests mean the same as to an API server: exact versions,
 //     versions that are not older, limits, and continue tokens in kube-apiserver's own format.
 //  3. A watch brings every change after its version, once, in order. The changes of one revision
 //     come together: before the last of them, Event.ResourceVersion is the revision before. A
@@ -54,15 +54,16 @@
 //     etcd. They are a 410 once etcd has compacted them. Such a list has no remainingItemCount.
 //  11. Objects expire, if [WithExpiry] says so: etcd deletes them, and watchers are told.
 //
-// # What etcd is known to do
+// # Known faults of etcd
 //
 // Each watch has a gRPC stream of its own: watches that share one starve each other (etcd issue
 // 17529), and one that is behind keeps progress from all (20242).
 //
-// A watch begins at the revision that its reader has, not after it, and drops what the reader
-// knows. So etcd refuses it if the changes after that revision may be incomplete. So do the servers
-// that lost a deletion at the very revision of a compaction (18089, 19179). And progress is told at
-// once if nobody writes: etcd tells none for a watch that begins in the future.
+// A watch begins at the revision that its reader has, not after it, and drops the changes of that
+// revision, which the reader has. So etcd refuses it if the changes after that revision may be
+// incomplete. So do the servers that lost a deletion at the very revision of a compaction (18089,
+// 19179). And progress is told at once while nothing is written: etcd tells none for a watch that
+// begins in the future.
 //
 // Progress is asked for every [WithProgressEvery], if the reader wants bookmarks. Servers before
 // 3.4.31 and 3.5.13 can answer before they have sent the events up to there (15220), and are not
@@ -74,7 +75,7 @@
 //
 // # Limits
 //
-// Nothing is converted and no default is applied: an object is what was written, in the version in
+// Nothing is converted and no default is applied: an object is as it was written, in the version in
 // which it was stored ([WithAPIVersion] refuses others). Encrypted values need the API server that
 // has the key. If an etcd was restored from a backup, kept its cluster ID and has passed the
 // reader's version, a watch cannot see it.

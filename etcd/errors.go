@@ -27,7 +27,7 @@ var errOtherCluster = expired("another etcd cluster answers than before, as afte
 
 func expired(message string) *apierrors.StatusError { return apierrors.NewResourceExpired(message) }
 
-// compacted is the 410 for a version whose history is gone.
+// compacted is the 410 for a version with a compacted history.
 func compacted(version int64) error {
 	return expired(fmt.Sprintf("the resource version %d has been compacted: list again", version))
 }
@@ -61,11 +61,11 @@ func failed(code int32, reason metav1.StatusReason, message string) error {
 	}}
 }
 
-// maxMessage bounds what etcd and gRPC say in an error, which is logged.
+// maxMessage bounds the text of an error of etcd or gRPC, which is logged.
 const maxMessage = 512
 
-// classified makes what etcd and gRPC say one of the errors that a reflector knows. Their texts
-// name addresses and no keys.
+// classified turns an error of etcd or gRPC into one that a reflector knows. Their texts name
+// addresses and no keys.
 func classified(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, errStopped) {
 		return err

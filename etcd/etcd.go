@@ -36,7 +36,7 @@ type Source[T store.Object] struct {
 	cluster  atomic.Uint64 // the ID of the etcd cluster that was listed last; 0 before
 	progress atomic.Int32  // whether servers may be asked for progress: a progressSupport
 	asked    signal.Signal // of Progress
-	small    atomic.Bool   // what was listed last is small values
+	small    atomic.Bool   // the last list had small values
 }
 
 // New reads the objects under a prefix. O is their struct type:

@@ -17,18 +17,18 @@ const (
 	leaseObjects = 1000 // that end together, which costs etcd one transaction each
 )
 
-// leases makes the leases of a collection whose objects expire. It is safe for concurrent use.
+// leases makes the leases of a collection of objects that expire. It is safe for concurrent use.
 type leases struct {
 	client *clientv3.Client
 	expiry time.Duration // zero: objects stay
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	id      clientv3.LeaseID
 	until   time.Time // when id is too old to be shared
 	objects int
 }
 
-// lease is what an object is to be put with; no lease if objects stay. It asks etcd for one now and
+// lease is the lease to put an object with; no lease if objects stay. It asks etcd for one now and
 // then, and other callers wait for that.
 func (l *leases) lease(ctx context.Context) (clientv3.LeaseID, error) {
 	if l.expiry == 0 {

@@ -19,8 +19,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Pages of a list that is not limited are sized by what came: near the target, so that the answers
-// are neither many nor large.
+// Pages of an unlimited list are sized by the bytes of the pages before: near the target, so that
+// the answers are neither many nor large.
 const (
 	firstPage  = 100
 	maxPage    = 10_000
@@ -228,7 +228,7 @@ func (r *reading[T]) item(e entry, d decoded[T]) error {
 	return nil
 }
 
-// chunks reads a whole range, while use decodes what has come.
+// chunks reads a whole range, while use decodes the values that have come.
 func (s *Source[T]) chunks(ctx context.Context, whole span, use func(chunk) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	arrived := make(chan chunk, 1) // one is decoded, one waits, one arrives
@@ -264,7 +264,7 @@ func (s *Source[T]) chunks(ctx context.Context, whole span, use func(chunk) erro
 	return ctx.Err()
 }
 
-// stream reads a range by RangeStream, whose last answer alone has a header.
+// stream reads a range by RangeStream. Only its last answer has a header.
 func (s *Source[T]) stream(ctx context.Context, whole span, hand func(chunk) bool) error {
 	answers, err := etcdserverpb.NewKVClient(s.client.ActiveConnection()).RangeStream(ctx, &etcdserverpb.RangeRequest{
 		Key: []byte(whole.start), RangeEnd: []byte(whole.end), Revision: whole.revision, Serializable: whole.serializable,

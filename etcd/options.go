@@ -56,7 +56,7 @@ func WithExpiry(d time.Duration) Option {
 	return func(o *options) { o.expiry = d }
 }
 
-// WithConversion converts JSON between what is stored and what is served: read is given each value
+// WithConversion converts JSON between its stored and its served form: read is given each value
 // that has come, and write each one that a [Collection] is about to store. Both must be pure and
 // safe for concurrent use; nil converts nothing. Their errors must not quote the value. Default:
 // objects are served as they are stored.
@@ -77,7 +77,7 @@ func WithoutSharing() Option {
 	return func(o *options) { o.noSharing = true }
 }
 
-// fieldsOf is what WithFields declared for objects of type T.
+// fieldsOf has the fields that WithFields declared for objects of type T.
 func fieldsOf[T store.Object](o options) func(T) fields.Set {
 	switch of := o.fields.(type) {
 	case nil:

@@ -17,7 +17,7 @@ const (
 	namespaceField = "metadata.namespace"
 )
 
-// request is a list or watch whose options have been checked.
+// request is a list or watch with checked options.
 type request[T store.Object] struct {
 	internalversion.ListOptions
 	version int64 // zero: none, or any

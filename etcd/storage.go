@@ -25,16 +25,17 @@ import (
 // collection.Collection, and by any other program that writes below the same prefix, such as a
 // second server. Its readers have a cache, which [Collection.Run] keeps equal to etcd.
 //
-// A write is decided on what etcd has, and is made if the object has not changed meanwhile; else it
-// is decided again. It returns once this collection's cache shows it, or after three seconds. A
-// write whose answer is lost may have been made: its error is a 5xx, and it is not repeated.
+// A write is decided on the object in etcd, and is made if that object has not changed meanwhile;
+// else it is decided again. It returns once this collection's cache shows it, or after three
+// seconds. A write may have been made although its answer is lost: its error is a 5xx, and it is
+// not repeated.
 type Collection[T store.Object] struct {
 	*collection.Collection[T]
 	source    *Source[T]
 	reflector *reflector.Reflector[T]
 }
 
-// NewCollection makes a collection of what a source reads, which may hold objects already:
+// NewCollection makes a collection of the objects that a source reads. There may be some already:
 //
 //	resource := builtin.Pods()
 //	pods, err := etcd.NewCollection(etcd.New[corev1.Pod](client, "/registry/pods/"), resource.Kind, resource.Rules)
@@ -89,7 +90,7 @@ const (
 
 func (s *storage[T]) key(of string) string { return s.source.prefix + of }
 
-// live is what etcd has of an object; revision is 0 if there is none.
+// live is an object as etcd has it; revision is 0 if etcd has none.
 func (s *storage[T]) live(ctx context.Context, key string) (obj T, revision int64, err error) {
 	answer, err := s.source.client.Get(ctx, s.key(key))
 	if err != nil {

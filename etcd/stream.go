@@ -29,7 +29,7 @@ func (s *Source[T]) wake() {
 const smallValue = 4 << 10 // bytes
 
 // stream is one watch of etcd on a gRPC stream of its own. clientv3's watcher would hide that a
-// connection is lost, and would hold without a bound what its reader has not taken.
+// connection is lost, and would hold unread events without a bound.
 type stream struct {
 	answers etcdserverpb.Watch_WatchClient
 	first   *etcdserverpb.ResponseHeader // of the answer that the watch was made

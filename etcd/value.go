@@ -26,7 +26,7 @@ import (
 // concurrent use.
 type decoder[T store.Object] struct {
 	new        func() T
-	kind       string        // what the objects must be; empty: anything
+	kind       string        // that the objects must have; empty: any
 	apiVersion string        // likewise
 	memo       *sharing.Memo // nil without sharing
 
@@ -43,7 +43,7 @@ func newDecoder[O any, T interface {
 	return decoderOf(func() T { return new(O) })
 }
 
-// decoderOf decodes into what empty makes.
+// decoderOf decodes into an object of empty.
 func decoderOf[T store.Object](empty func() T) *decoder[T] {
 	d := &decoder[T]{new: empty}
 	switch obj := any(empty()).(type) {
@@ -62,7 +62,7 @@ func (d *decoder[T]) share() {
 	}
 }
 
-// begin doubts what is shared, since a reader lists again: it may have written into it.
+// begin doubts the shared parts: a reader that lists again may have written into them.
 func (d *decoder[T]) begin() {
 	if d.memo != nil {
 		d.memo.Doubt()
@@ -245,7 +245,7 @@ func (d *decoder[T]) cbor(value []byte) (obj T, err error) {
 	return d.ofItsKind(obj)
 }
 
-// ofItsKind returns an object whose kind it has checked.
+// ofItsKind checks the kind of an object and returns the object.
 func (d *decoder[T]) ofItsKind(obj T) (T, error) {
 	kind := obj.GetObjectKind().GroupVersionKind()
 	if err := d.check(kind); err != nil {
@@ -256,7 +256,7 @@ func (d *decoder[T]) ofItsKind(obj T) (T, error) {
 	return obj, nil
 }
 
-// check compares the kind of a value with what the source reads.
+// check compares the kind of a value with the kind of the source.
 func (d *decoder[T]) check(kind schema.GroupVersionKind) error {
 	switch apiVersion := kind.GroupVersion().String(); {
 	case kind.Kind == "":
@@ -269,7 +269,7 @@ func (d *decoder[T]) check(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// setKind: a Go type knows what it is; documents and metadata keep what stands in the value.
+// setKind: a Go type knows its kind; documents and metadata keep the kind in the value.
 func (d *decoder[T]) setKind(obj T, kind schema.GroupVersionKind) {
 	switch any(obj).(type) {
 	case *unstructured.Unstructured:

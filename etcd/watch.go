@@ -64,7 +64,7 @@ type watching[T store.Object] struct {
 	request *request[T]
 	yield   func(listwatch.Event[T], error) bool
 
-	start int64 // what happened up to there is the reader's already
+	start int64 // the reader has all changes up to there
 	// position is the newest revision of which the reader has been told everything (invariant 2).
 	position int64
 }
@@ -103,10 +103,10 @@ func asEvent(err error, kind watch.EventType) error {
 	return err
 }
 
-// follow passes on what happens after start.
+// follow passes on the changes after start.
 //
-// The watch begins at start itself, and what happened then is dropped: the package's documentation
-// says why.
+// The watch begins at start itself, and the changes of start are dropped: the package's
+// documentation says why.
 func (w *watching[T]) follow(ctx context.Context) error {
 	w.position = w.start
 	st, err := w.source.openStream(ctx, w.start, w.request.AllowWatchBookmarks)
@@ -151,7 +151,7 @@ func (w *watching[T]) follow(ctx context.Context) error {
 	}
 }
 
-// arrival is a response whose events are decoded.
+// arrival is a response with its decoded events.
 type arrival[T store.Object] struct {
 	response
 	told []told[T] // of each event
@@ -187,11 +187,11 @@ func (w *watching[T]) bookmark(revision int64, initialEventsEnd bool) error {
 	return nil
 }
 
-// told is what a watch makes of one event of etcd.
+// told is one event of etcd as the watch tells it.
 type told[T store.Object] struct {
 	event listwatch.Event[T]
 	err   error
-	none  bool // it does not concern what is selected
+	none  bool // it does not concern a selected object
 }
 
 // pass passes on the events of one answer, which are whole revisions.

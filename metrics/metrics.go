@@ -13,19 +13,21 @@ type Reporter interface {
 	Samples(name string) iter.Seq[Sample]
 }
 
-// Explainer is a [Reporter] that can say in words what is wrong. All reporters of this library can.
+// Explainer is a [Reporter] that can explain its problems in words. All reporters of this library
+// can.
 type Explainer interface {
 	// Causes yields the errors of this moment, each with the name that its samples have. Errors
 	// have no content of objects. It is as cheap and as safe as Samples.
 	Causes(name string) iter.Seq2[string, error]
 }
 
-// Follower is a [Reporter] whose changes can be told. Reflectors of a store with snapshots,
+// Follower is a [Reporter] that can tell its changes. Reflectors of a store with snapshots,
 // informers, unions, sets, sources, watch caches and their servers are.
 type Follower interface {
-	// Follow begins at the present state. Each call of the result yields what has changed since the
-	// call before, in no particular order, each object once; name is as in Samples. Between calls
-	// it costs the collection nothing, and keeps the old state. One goroutine may call it.
+	// Follow begins at the present state. Each call of the result yields the objects that have
+	// changed since the call before, each of them once, in no particular order; name is as in
+	// Samples. Between calls it costs the collection nothing, and keeps the old state. One
+	// goroutine may call it.
 	Follow(name string) (changes func() iter.Seq[Change])
 }
 

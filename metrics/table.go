@@ -11,8 +11,8 @@ type Table[S any] func(state S, labels ...string) []Sample
 // Row declares a metric with the function that takes its value from S.
 type Row[S any] func(labels []string) Table[S]
 
-// Value is what a metric may show: a truth as 0 or 1, a duration in seconds, a time in seconds
-// since 1970. The zero time has no sample.
+// Value is a value that a metric may show: a truth as 0 or 1, a duration in seconds, a time in
+// seconds since 1970. The zero time has no sample.
 type Value interface {
 	bool | int | int64 | uint64 | float64 | time.Duration | time.Time
 }

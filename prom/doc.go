@@ -7,8 +7,8 @@
 //
 // [Metrics.Track] shows everything that is a [github.com/tributary-go/tributary/metrics.Reporter],
 // and [Metrics.TrackAll] several of them. They are read at each scrape: a handler that hangs shows,
-// and the series of a removed one are gone. [Metrics.Option] counts what has an end: lists and
-// watches. All series of a name are gone when the result of Track is called.
+// and the series of a removed one are gone. [Metrics.Option] counts lists and watches, as they end.
+// All series of a name are gone when the result of Track is called.
 //
 // The labels "reflector", "informer" and "sources" are the name that the program gives, or the
 // copy's name in a set. The reflector of a source is called by the names of both, such as
@@ -24,7 +24,7 @@
 // from a cache, "not_ready" a kubelet that has not read its own sources, "overdue" a required
 // source that has not been read in time, and "ended" a source that has ended with an error.
 //
-//	| metric                                              | type      | labels                        | what it says                              |
+//	| metric                                              | type      | labels                        | meaning                                   |
 //	|-----------------------------------------------------|-----------|-------------------------------|-------------------------------------------|
 //	| tributary_reflector_lists_total                     | counter   | reflector, kind, cause, class | lists, why made and how ended             |
 //	| tributary_reflector_list_duration_seconds           | histogram | reflector, kind               | how long a list took                      |
@@ -40,14 +40,14 @@
 //	| tributary_reflector_last_progress_timestamp_seconds | gauge     | reflector                     | when the resource version last moved      |
 //	| tributary_reflector_failing                         | gauge     | reflector, class              | 1 while something is wrong                |
 //	| tributary_reflector_stale_objects                   | gauge     | reflector                     | objects kept in their last good state     |
-//	| tributary_reflector_skipped_objects_total           | counter   | reflector                     | what could not be decoded or stored       |
+//	| tributary_reflector_skipped_objects_total           | counter   | reflector                     | objects not decoded, or not stored        |
 //	| tributary_reflector_unplaced_events_total           | counter   | reflector                     | events whose version did not fit          |
 //	| tributary_reflector_events_total                    | counter   | reflector                     | events received                           |
 //	| tributary_reflector_failing_since_timestamp_seconds | gauge     | reflector                     | since when something is wrong             |
 //	| tributary_reflector_received_bytes_total            | counter   | reflector                     | bytes of objects, as on the wire          |
 //	| tributary_reflector_shared_bytes_total              | counter   | reflector                     | bytes of them that were not decoded again |
 //	| tributary_informer_objects                          | gauge     | informer                      | objects held                              |
-//	| tributary_informer_drift_objects                    | gauge     | informer                      | what the last verification found          |
+//	| tributary_informer_drift_objects                    | gauge     | informer                      | objects wrong at the last verification    |
 //	| tributary_informer_handlers                         | gauge     | informer, handler             | handlers of this name                     |
 //	| tributary_informer_handler_synced                   | gauge     | informer, handler             | 1 once they have their initial lists      |
 //	| tributary_informer_handler_lag_events               | gauge     | informer, handler             | changes not returned from yet             |
@@ -73,8 +73,8 @@
 //
 // time() - tributary_reflector_last_contact_timestamp_seconds is how long the server has not been
 // heard; a healthy server keeps that below about a minute. The same with last_progress is how long
-// the copy has stood still, which also happens if nobody writes: package reflector says under
-// Freshness when it means a server that is cut off from etcd. A handler in trouble is one whose
+// the copy has stood still, which also happens while nothing is written: package reflector says
+// under Freshness when it means a server that is cut off from etcd. A handler is in trouble if its
 // lag_seconds grows. The counters of handlers fall when one of several of a name is removed, which
 // rate and increase take for a restart.
 package prom

@@ -20,7 +20,7 @@ type Metrics struct {
 	listSeconds, watchSeconds    *prometheus.HistogramVec
 	itemsPerList, eventsPerWatch *prometheus.HistogramVec
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	tracked map[string]metrics.Reporter
 }
 

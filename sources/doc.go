@@ -28,7 +28,7 @@
 //     the file, the URL or the object, and the reason. No content, header or password of a manifest
 //     is in any message.
 //  5. [Sources.SafeToPrune] is true only while the reader has a complete and fresh state of a
-//     source. A problem does not change that if its last known good pods are kept.
+//     source. A problem leaves it true as long as the last known good pods are kept.
 //  6. When Run returns, all goroutines have ended, and Updates is closed.
 //
 // # Where it is kinder than the kubelet
@@ -40,8 +40,8 @@
 //   - A file is read once it has been left alone for a tenth of a second. The kubelet reads half of
 //     it.
 //   - If two files declare one name, the file that had it first keeps it, and the other takes over
-//     when that file is gone. So a copy of a manifest changes nothing. A name that marks a copy has
-//     no effect after a restart either. For the kubelet the last file that was read counts.
+//     when that file is gone. So a copy of a manifest changes nothing. A copy such as web-old.yaml
+//     changes nothing after a restart either. For the kubelet the last file that was read counts.
 //   - A renamed manifest, or a copy of the same content that takes over, does not restart the pod:
 //     its UID depends on the folder. The kubelet's UID depends on the file.
 //   - A path that was never there is a problem, and never safe to prune.

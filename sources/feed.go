@@ -25,7 +25,7 @@ const (
 // feed is one source on its way to the merge, with the states that are pending for the reader.
 type feed struct {
 	source Source
-	name   string        // the source's, or what Named gave it
+	name   string        // of the source, or given by Named
 	merge  merger        // of the goroutine that delivers
 	ended  chan struct{} // closes when the source has
 	timer  *time.Timer   // of an optional one's deadline; Sources.mu guards it
@@ -48,7 +48,7 @@ type feed struct {
 	// read counts the updates that have been read, by place in operations.
 	read [len(operations)]atomic.Int64
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	begun    time.Time  // when the source was started
 	cancel   context.CancelFunc
 	removed  bool // by Remove: the feed goes once everything is told
@@ -237,7 +237,7 @@ func (f *feed) count(op Op) {
 	}
 }
 
-// reflected is a source whose pods come through a reflector.
+// reflected is a source with a reflector.
 type reflected interface {
 	reflected() *reflector.Status
 }

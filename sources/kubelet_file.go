@@ -201,7 +201,7 @@ func (k *kubeletFile) list() {
 	}
 	switch {
 	case missing, err == nil && len(pods) == 0:
-		k.hand(Pods{}) // but what is known stays known
+		k.hand(Pods{}) // but known files stay known
 	case err != nil:
 		k.note()
 	default:
@@ -251,7 +251,7 @@ func (k *kubeletFile) readFolder() (pods []*corev1.Pod, err error) {
 	return pods, nil
 }
 
-// read returns the pod of a file. On a FIFO it hangs until somebody writes.
+// read returns the pod of a file. On a FIFO it hangs until another process writes.
 func (k *kubeletFile) read(ctx context.Context, path string) (*corev1.Pod, error) {
 	var data []byte
 	info, err := os.Stat(path)
@@ -303,8 +303,8 @@ func (k *kubeletFile) round() access.Round {
 	return access.Round{Problems: problems, Contact: true}
 }
 
-// readPipe waits until somebody writes into a FIFO, or ctx ends, and reads to the end. It opens the
-// FIFO without waiting for the other side, so that it can be ended.
+// readPipe waits until another process writes into a FIFO, or ctx ends, and reads to the end. It
+// opens the FIFO without waiting for the other side, so that it can be ended.
 func readPipe(ctx context.Context, path string) ([]byte, error) {
 	pipe, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -329,7 +329,7 @@ func readPipe(ctx context.Context, path string) ([]byte, error) {
 		case len(data) > 0:
 			return data, nil
 		}
-		select { // nobody has it open
+		select { // no other process has it open
 		case <-look.C:
 		case <-ctx.Done():
 			return nil, ctx.Err()

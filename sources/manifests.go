@@ -80,9 +80,10 @@ func From(pods *static.Reader[*corev1.Pod]) Input {
 // [static.WithInterval] to the kubelet, and none to the API server. Nothing is added, defaulted or
 // validated.
 //
-// A kubelet asks for a bearer token ([static.WithTokenFile]) whose owner may get nodes/pods, or
-// nodes/proxy before Kubernetes 1.36. Its certificate is of the cluster's CA or its own:
-// [static.WithCA] takes either. The read-only port, if a kubelet has one, asks for nothing.
+// A kubelet asks for a bearer token ([static.WithTokenFile]). The owner of the token needs the verb
+// get of nodes/pods, or of nodes/proxy before Kubernetes 1.36. Its certificate is of the cluster's
+// CA or its own: [static.WithCA] takes either. The read-only port, if a kubelet has one, asks for
+// nothing.
 //
 // [Sources.Merged] joins these pods with those of an API server: see [StatusHolder]. The kubelet
 // takes the status of /pods from the API server, except for static pods. The kubelet's PodsAPI has

@@ -26,10 +26,10 @@ func (s *Sources) Ready(maxStaleness time.Duration) error {
 var _ reflector.Readier = (*Sources)(nil)
 
 // Ready returns nil if the source has been read from Updates, was heard of within maxStaleness, and
-// no state has waited for the reader longer than that. Else it says what is wrong, with the
-// problems behind it. A problem alone does not matter: bad manifests and servers that are away keep
-// the pods. An API server sends a sign of life about once a minute, and files and URLs are read
-// every interval: see [reflector.Reflector.Ready].
+// no state has waited for the reader longer than that. Else it names the fault, with the problems
+// behind it. A problem alone does not matter: bad manifests and servers that are away keep the
+// pods. An API server sends a sign of life about once a minute, and files and URLs are read every
+// interval: see [reflector.Reflector.Ready].
 func (s Status) Ready(maxStaleness time.Duration) error {
 	var wrong string
 	silence := time.Since(s.LastContact)

@@ -44,7 +44,7 @@ func NewSink(node string, log logr.Logger, set func(Pods)) *Sink {
 	return &Sink{node: node, log: log, set: func(next state) { set(next.pods) }}
 }
 
-// Node is the name of the node whose pods are wanted.
+// Node is the name of the node. The source sets the pods of that node.
 func (s *Sink) Node() string { return s.node }
 
 // Log is the logger for this source.

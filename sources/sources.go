@@ -41,7 +41,7 @@ type Sources struct {
 	failures  atomic.Int64 // sources that have ended with an error
 	telling   sync.Mutex   // held while the observers are told of a change
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	phase   phase
 	launch  func(*feed)    // starts a source of this run, with mu held
 	running sync.WaitGroup // one for each source
@@ -96,7 +96,7 @@ func New(node string, options ...Option) *Sources {
 func (s *Sources) feedOf(input Input) *feed {
 	f := newFeed(input)
 	if s.likeKubelet {
-		f.merge = newKubeletMerge(f.name, time.Now) // whose pending updates have no age
+		f.merge = newKubeletMerge(f.name, time.Now) // for the kubelet, pending updates have no age
 	} else {
 		f.merge, f.patience = newMerge(f.name, time.Now), keepsUp
 	}

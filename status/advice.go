@@ -1,6 +1,6 @@
 package status
 
-// advice is what a person does about a class of problems: docs/faq.md has the whole table. Classes
+// advice tells a person how to mend a class of problems: docs/faq.md has the whole table. Classes
 // that heal by themselves have none.
 var advice = map[string]string{
 	"short":             "If it lasts, look at proxies between client and server.",

@@ -1,5 +1,5 @@
-// Package status is a page to look at: which copy is stale, since when, why, and what to do; who
-// waits behind it; what it costs.
+// Package status serves a page for people. It shows which copy is stale, since when and why, the
+// remedy, the handlers and watchers that wait behind the copy, and its cost.
 //
 //	page := new(status.Handler)
 //	defer page.Track("pods", pods)() // reflectors, informers, sets, unions, sources, watch caches
@@ -18,8 +18,8 @@
 //  2. The page shows 1,000 copies and 20 readers of each, and says how many it leaves out. 100
 //     viewers follow it at a time; another one gets 503. All viewers share one look a second, and
 //     each is sent the rows that have changed.
-//  3. The changes of objects are told by name while somebody looks, at most 200 a second; without a
-//     viewer nothing is asked for them, and nothing is kept.
+//  3. The changes of objects are told by name while there is a viewer, at most 200 a second;
+//     without one nothing is asked for them, and nothing is kept.
 //  4. The page loads nothing from elsewhere: its Content-Security-Policy permits its own script and
 //     style, by their hashes, and requests to its own server.
 package status

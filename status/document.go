@@ -21,7 +21,7 @@ type Document struct {
 	Version string    `json:"version"`
 	Title   string    `json:"title"`
 	At      time.Time `json:"at"`
-	// HeapBytes is what the live objects of the whole program take.
+	// HeapBytes is the size of the live objects of the whole program.
 	HeapBytes uint64 `json:"heapBytes"`
 	// Copies are ordered: the worst first, then by name.
 	Copies []Copy `json:"copies"`
@@ -60,7 +60,7 @@ type Copy struct {
 	// Since is the beginning of State. If the copy does not know it, it is when the page saw the
 	// state first. Stale copies were right then for the last time.
 	Since time.Time `json:"since"`
-	// Classes are the classes of the present problems, Causes their texts, and Advice what to do.
+	// Classes are the classes of the present problems, Causes their texts, and Advice the remedies.
 	Classes []string `json:"classes,omitempty"`
 	Causes  []string `json:"causes,omitempty"`
 	Advice  []string `json:"advice,omitempty"`
@@ -81,7 +81,7 @@ type Copy struct {
 	// not know.
 	ReceivedBytes uint64 `json:"receivedBytes,omitempty"`
 	SharedBytes   uint64 `json:"sharedBytes,omitempty"`
-	// HistoryBytes is what a watch cache keeps of the past, as it estimates it.
+	// HistoryBytes is the size of the past changes that a watch cache keeps, as it estimates it.
 	HistoryBytes uint64 `json:"historyBytes,omitempty"`
 	// Readers are handlers, the reader of Updates, or all watchers of a watch cache. The one that
 	// is furthest behind comes first.
@@ -101,7 +101,7 @@ type Copy struct {
 
 // Change is a change of one object, without the object.
 type Change struct {
-	// Number counts the changes since somebody looks.
+	// Number counts the changes since the first viewer came.
 	Number int       `json:"number"`
 	At     time.Time `json:"at"`
 	Copy   string    `json:"copy"`

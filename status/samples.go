@@ -42,7 +42,7 @@ const (
 // watchers is the name of all watchers of a watch cache.
 const watchers = "watchers"
 
-// families say by the beginning of a metric's name whose number it is.
+// families name, by the beginning of a metric's name, the part that the number is of.
 var families = []struct {
 	prefix, kind string
 	labels       int // that a sample about one copy has at least

@@ -195,7 +195,7 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send writes an event, whose data is one line of JSON.
+// send writes an event with one line of JSON.
 func send(w http.ResponseWriter, data any) error {
 	line, err := json.Marshal(data)
 	if err != nil {

@@ -50,7 +50,7 @@ type Handler struct {
 	tail      tail
 	looking   sync.Mutex // serialises looks
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	tracked map[*tracked]bool
 	last    *look              // the last one
 	before  map[string]counted // of the look before the last
@@ -64,7 +64,7 @@ type tracked struct {
 	reporter reports.Reporter
 }
 
-// counted is what a copy had counted at a time.
+// counted has the counters of a copy at a time.
 type counted struct {
 	events            int
 	delivered, waited float64

@@ -26,10 +26,10 @@ const (
 	maxDifference = 64 << 10
 )
 
-// tail has the last changes of everything that is tracked, while somebody looks. All viewers share
-// it. Without a viewer it holds nothing.
+// tail has the last changes of everything that is tracked, while there is a viewer. All viewers
+// share it. Without a viewer it holds nothing.
 type tail struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	viewers int
 	follows map[*tracked]func() iter.Seq[reports.Change] // nil for a reporter without changes
 	at      time.Time                                    // of the last look

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// writeText writes one screen: a line for each copy, and what is wrong below it.
+// writeText writes one screen: a line for each copy, and its problems below it.
 func writeText(w io.Writer, d Document) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s  %d copies, heap %s\n\n", d.At.Format(time.RFC3339), len(d.Copies)+d.Hidden, readable(d.HeapBytes))

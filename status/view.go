@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// summary is what the top of the page says.
+// summary is the text at the top of the page.
 type summary struct {
 	Document
 	Worst   State
@@ -65,7 +65,7 @@ type row struct {
 	UpToDate string   // the others
 }
 
-// says is what the states mean.
+// says explains the states.
 var says = map[State]string{
 	Stale:    "Nothing was heard",
 	Failing:  "Failing, with the last good state,",

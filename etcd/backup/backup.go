@@ -50,7 +50,7 @@ type DamageError struct {
 	Path string
 	// Revision is the newest revision up to which the file can be read; zero if there is none.
 	Revision int64
-	// Err is what is wrong.
+	// Err is the fault.
 	Err error
 }
 
@@ -115,7 +115,7 @@ func (b *Backup) Close() error {
 	return errors.Join(err, b.db.Close())
 }
 
-// block is what etcd's databases are a multiple of, without the hash behind them.
+// block is the unit of the size of etcd's databases, without the hash behind them.
 const block = 512
 
 // checkHash compares a saved snapshot with the SHA-256 at its end, which etcd puts there.
@@ -150,8 +150,8 @@ func checkHash(path string) (damage, err error) {
 	return nil, nil
 }
 
-// guarded makes what a damaged file does to a reader an error: bbolt panics on a page that
-// contradicts itself, and memory behind the file's end cannot be read.
+// guarded turns the panics of a damaged file into errors: bbolt panics on a page that contradicts
+// itself, and memory behind the file's end cannot be read.
 func guarded(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// label is what a node gets: the number of pods that run on it or are to run there.
+	// label has the number of pods that run on a node or are to run there.
 	label = "tributary.example/pods"
 	// fieldManager owns the label (server-side apply), and names the client.
 	fieldManager = "pods-per-node"
@@ -92,13 +92,13 @@ func newController(client kubernetes.Interface, registry prometheus.Registerer, 
 	return c, err
 }
 
-// close frees what newController made. It is called when pods, nodes and work have ended.
+// close frees the parts of newController. It is called when pods, nodes and work have ended.
 func (c *controller) close() {
 	c.queue.ShutDown()
 	c.forget()
 }
 
-// work looks at nodes as they are queued until stop ends; what is in hand then is finished. Ctx is
+// work looks at nodes as they are queued until stop ends; nodes in hand then are finished. Ctx is
 // the leadership: with it everything ends at once, since another replica may be at work. Work is
 // called once.
 func (c *controller) work(ctx, stop context.Context) {
@@ -130,7 +130,7 @@ func (c *controller) next(ctx, stop context.Context) bool {
 	}
 	defer c.queue.Done(name)
 	if ctx.Err() != nil || stop.Err() != nil {
-		return false // a queue that is shut down hands out what it has
+		return false // a queue that is shut down hands out the rest of its keys
 	}
 	if err := c.reconcile(ctx, name); err != nil {
 		c.counts.failures.Inc()
@@ -142,8 +142,8 @@ func (c *controller) next(ctx, stop context.Context) bool {
 	return true
 }
 
-// reconcile makes the label of one node what it should be. It decides by what the copies hold,
-// whatever the event was.
+// reconcile corrects the label of one node. It decides by the content of the copies, whatever the
+// event was.
 func (c *controller) reconcile(ctx context.Context, name string) error {
 	node, ok := c.nodes.Get(name)
 	if !ok {
@@ -154,7 +154,7 @@ func (c *controller) reconcile(ctx context.Context, name string) error {
 		return nil
 	}
 	// Applying to a name that is gone would make a new node: with the UID it is a conflict. Force,
-	// since nobody else has any business with this label.
+	// since the label belongs to this controller alone.
 	wanted := applycorev1.Node(name).WithUID(node.UID).WithLabels(map[string]string{label: count})
 	applied, err := c.client.CoreV1().Nodes().Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *controller) reconcile(ctx context.Context, name string) error {
 	c.printing.Lock()
 	fmt.Fprintf(c.stdout, "%s pods=%s\n", name, count)
 	c.printing.Unlock()
-	// Read your own writes: the next look at this node must not decide by what was there before.
+	// Read your own writes: the next look at this node must not decide by an older state.
 	ctx, cancel := context.WithTimeout(ctx, ownWrite)
 	defer cancel()
 	return c.nodes.WaitFor(ctx, applied)

@@ -22,7 +22,7 @@ type election struct {
 var errLost = errors.New("the lease was lost, and with it the right to go on")
 
 // run waits for the lease and then calls work, once, with a context that ends when the lease is
-// lost, and with ctx, whose end is the signal to finish. The lease is held until work has returned,
+// lost, and with ctx: its end is the signal to finish. The lease is held until work has returned,
 // and then given back, so that another replica need not wait for it to run out. A lost lease is an
 // error: a process that starts anew has nothing of its past to undo.
 func (e election) run(ctx context.Context, client kubernetes.Interface, log logr.Logger, work func(lead, stop context.Context)) error {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	config    *rest.Config // nil: the story
 	election  election
@@ -54,7 +54,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	return o, o.complete(kubeconfig)
 }
 
-// check refuses what cannot be meant.
+// check refuses values that make no sense.
 func (o *options) check(rest []string) error {
 	e := o.election
 	switch {
@@ -74,7 +74,7 @@ func (o *options) check(rest []string) error {
 	return nil
 }
 
-// complete finds what has a default.
+// complete finds the defaults.
 func (o *options) complete(kubeconfig string) (err error) {
 	if o.election.identity == "" {
 		hostname, err := os.Hostname()

@@ -130,7 +130,7 @@ func keep(ctx context.Context, o options, c *controller, listener net.Listener, 
 	copies.Wait()
 	c.close()
 	if ctx.Err() != nil {
-		return nil // what ends after the end is no failure
+		return nil // a part that ends after ctx is no failure
 	}
 	return failure
 }

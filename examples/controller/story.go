@@ -60,7 +60,7 @@ func (s *story) stop() {
 	s.serving.Wait()
 }
 
-// play tells the story, once, and then waits for ctx: who watches may go on with kubectl.
+// play tells the story, once, and then waits for ctx: the reader may go on with kubectl.
 func (s *story) play(ctx context.Context) error {
 	for _, step := range []struct {
 		what string

@@ -32,8 +32,8 @@ func newCounter(source listwatch.ListerWatcher[*corev1.Pod]) *counter {
 // run follows the pods until ctx ends.
 func (c *counter) run(ctx context.Context) error { return c.reflector.Run(ctx) }
 
-// count is the number of pods on a node. It fails while nobody can know it: before the first list,
-// and when nothing has been heard of the server for too long.
+// count is the number of pods on a node. It fails while the number is not known: before the first
+// list, and when nothing has been heard of the server for too long.
 func (c *counter) count(node string) (int, error) {
 	if err := c.reflector.Ready(maxSilence); err != nil {
 		return 0, err

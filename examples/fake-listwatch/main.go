@@ -1,5 +1,5 @@
-// Command fake-listwatch counts the pods of a node, with the rest of what an agent needs left out:
-// it is there for its test, which puts it through a disconnect, an expired version and a half-open
+// Command fake-listwatch counts the pods of a node, without the other parts of an agent. It is
+// there for its test, which puts it through a disconnect, an expired version and a half-open
 // connection in no time at all.
 //
 //	go test -v ./examples/fake-listwatch

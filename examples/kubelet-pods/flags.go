@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	node      string
 	client    rest.Interface // nil: no API server
@@ -92,7 +92,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	return o, o.complete()
 }
 
-// check refuses what cannot be meant.
+// check refuses values that make no sense.
 func (o *options) check(rest []string, format string) error {
 	switch {
 	case len(rest) > 0:
@@ -114,7 +114,7 @@ func (o *options) check(rest []string, format string) error {
 	return nil
 }
 
-// complete finds what has a default.
+// complete finds the defaults.
 func (o *options) complete() (err error) {
 	if o.node == "" {
 		if o.node, err = os.Hostname(); err != nil {

@@ -6,8 +6,8 @@
 //
 //	go run ./examples/kubelet-pods
 //
-// With --kubeconfig, --manifests or --manifest-url it watches what these name, and nothing else. In
-// a cluster the API server is found without a flag.
+// With --kubeconfig, --manifests or --manifest-url it watches these sources, and nothing else. In a
+// cluster the API server is found without a flag.
 package main
 
 import (
@@ -115,7 +115,7 @@ func follow(ctx context.Context, o options, play func(context.Context), out outp
 	for update := range pods.Updates() {
 		if failed == nil {
 			if failed = printer.print(update); failed != nil {
-				cancel() // nobody reads: stop, and let the sources end
+				cancel() // there is no reader: stop, and let the sources end
 			}
 		}
 	}

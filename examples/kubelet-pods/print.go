@@ -16,7 +16,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// printer writes updates. It remembers the pods, to say what changed.
+// printer writes updates. It remembers the pods, to print their changes.
 type printer struct {
 	out  io.Writer
 	json *json.Encoder // nil: text
@@ -60,7 +60,7 @@ func (p *printer) line(u sources.PodUpdate, pod, phase, what string) error {
 	return err
 }
 
-// changes says what a pod has that it did not have before.
+// changes describes the changes of a pod since the state before.
 func changes(old, pod *corev1.Pod) string {
 	if old == nil {
 		return "new, " + images(pod)

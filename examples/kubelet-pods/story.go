@@ -34,7 +34,7 @@ type story struct {
 	url    string // of manifests
 
 	pods     *collection.Collection[*corev1.Pod]
-	manifest atomic.Pointer[string] // what url answers
+	manifest atomic.Pointer[string] // the body of url's answers
 	api      *apiserver.Server
 	server   *http.Server
 	serving  sync.WaitGroup
@@ -89,7 +89,7 @@ func (s *story) stop() {
 	_ = os.RemoveAll(s.folder)
 }
 
-// prologue is what is there before anybody looks.
+// prologue writes the state that the agent finds.
 func (s *story) prologue() {
 	s.create("kube-system", "dns", s.node, "registry.k8s.io/coredns/coredns:v1.12.0", corev1.PodRunning)
 	s.create("default", "web-0", "another-node", "docker.io/library/nginx:1.27", corev1.PodRunning)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	node      string
 	config    *rest.Config // nil: the story
@@ -60,7 +60,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	return o, o.complete(kubeconfig)
 }
 
-// complete finds what has a default.
+// complete finds the defaults.
 func (o *options) complete(kubeconfig string) (err error) {
 	if o.node == "" {
 		if o.node, err = os.Hostname(); err != nil {

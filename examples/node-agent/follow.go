@@ -98,7 +98,7 @@ func (f *follower) run(ctx context.Context, changed <-chan struct{}) (err error)
 	}
 }
 
-// noticed marks what a path concerns: a folder of a pod, or the log of a container.
+// noticed marks the folder of a pod, or the log of a container, that a path belongs to.
 func (f *follower) noticed(path string) {
 	relative, err := filepath.Rel(f.root, path)
 	if err != nil || relative == "." {
@@ -224,7 +224,7 @@ func (f *follower) stop(folder *podFolder) {
 	delete(f.folders, folder.path)
 }
 
-// end tells what has been written so far, and saves the positions.
+// end tells the lines written so far, and saves the positions.
 func (f *follower) end() {
 	f.save()
 	for _, folder := range f.folders {

@@ -172,7 +172,7 @@ func (a *agent) run(ctx context.Context, listener net.Listener, play func(contex
 	stopAll()
 	pods.Wait()
 	if ctx.Err() != nil {
-		return nil // what ends after the end is no failure
+		return nil // a part that ends after ctx is no failure
 	}
 	return failure
 }

@@ -12,7 +12,7 @@ import (
 // positions are kept for a restart, by the folder of a container. Without a file nothing is kept.
 type positions struct {
 	path  string
-	saved string // what is in the file
+	saved string // the content of the file
 }
 
 // load reads the positions of an earlier run. A file that is no good is told, and lines are told

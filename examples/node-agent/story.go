@@ -67,7 +67,7 @@ func startStory(o *options, stderr io.Writer) (s *story, err error) {
 	return s, nil
 }
 
-// prologue is what is there before anybody looks.
+// prologue writes the state that the agent finds.
 func (s *story) prologue(node string) {
 	yes := true
 	sets := apiserver.Serve(s.api, builtin.Of[*appsv1.ReplicaSet]())
@@ -101,7 +101,7 @@ func (s *story) prologue(node string) {
 const etcdManifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd, namespace: kube-system, labels: {tier: control-plane}}\n" +
 	"spec: {containers: [{name: main, image: etcd}]}\n"
 
-// play is what happens on a node. Each line of a log is to come out once, joined with its pod.
+// play tells a story of a node. Each line of a log is to come out once, joined with its pod.
 func (s *story) play(ctx context.Context) error {
 	for _, step := range []struct {
 		say string

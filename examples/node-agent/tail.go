@@ -25,8 +25,8 @@ type position struct {
 	Offset  int64  `json:"offset"`
 }
 
-// tail reads the log files of one container, one after another: first what a rotation has renamed,
-// then 0.log, 1.log and so on, a file for each restart.
+// tail reads the log files of one container, one after another: first the files that a rotation has
+// renamed, then 0.log, 1.log and so on, a file for each restart.
 type tail struct {
 	folder string
 	at     position
@@ -50,8 +50,8 @@ func (t *tail) read(budget int, tell func(line []byte)) (more bool, err error) {
 				return false, err
 			}
 		}
-		// What follows is looked up before the file is read to its end: once there is another file,
-		// nothing is written into this one.
+		// The next file is looked up before this one is read to its end: once there is another
+		// file, nothing is written into this one.
 		next, err := t.next()
 		if err != nil {
 			return false, err

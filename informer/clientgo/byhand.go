@@ -14,7 +14,7 @@ type byHand[T store.Object] struct {
 	informer copied[T]
 	used     atomic.Bool // written is not nil: without the lock, for the reads of most informers
 
-	mu      sync.Mutex        // guards what follows
+	mu      sync.Mutex        // guards the fields below
 	written *store.Indexer[T] // the whole content with the writes; nil if nothing was written
 	seen    store.Snapshot[T] // the informer's content up to which written has its changes
 	lists   int               // how many lists the informer had completed when written was made

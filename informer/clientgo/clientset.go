@@ -19,12 +19,13 @@ import (
 )
 
 // FromClientset is [NewInformer] for a generated clientset: client-go's, or one of custom
-// resources. It makes the informer of the resource whose Go type example has, a pointer such as
+// resources. It makes the informer of the resource with the Go type of example, a pointer such as
 // &corev1.Pod{}. [Factory] puts such informers into a generated factory.
 //
 // Options narrow the collection and say how it is read, as in [listwatch.FromClient]; the namespace
 // is ignored in cluster scope. Objects share memory and are read-only. A transform gets a copy, and
-// what it leaves as it was shares memory again. A fake clientset is read through its functions.
+// the parts that it leaves as they were share memory again. A fake clientset is read through its
+// functions.
 //
 // It panics if the clientset is nil or has no such resource: [HasResource] tells.
 func FromClientset(clientset any, example runtime.Object, resync time.Duration, optionList ...listwatch.Option) cache.SharedIndexInformer {
@@ -58,7 +59,7 @@ func HasResource(clientset any, example runtime.Object) bool {
 	return ok
 }
 
-// resource is what a generated clientset knows of a Go type.
+// resource is the resource of a Go type in a generated clientset.
 type resource struct {
 	name       string         // the plural
 	client     rest.Interface // of its group version; a nil pointer in a fake

@@ -39,12 +39,12 @@
 //     *[informer.PanicError]. Without runtime.ReallyCrash the panic is logged, and the handler goes
 //     on with its next event after a second.
 //
-// # What cannot be honoured
+// # Calls that fail or do nothing
 //
 // SetWatchErrorHandler, SetWatchErrorHandlerWithContext and SetTransform need the source, so they
 // fail on an informer that is already made, and name a replacement. A watch error handler gets a
 // real *cache.Reflector that is idle: it has a name and a type for the log. It hears of failed
-// lists and refused watches, not for what is retried anyway: see [WithWatchErrors].
+// lists and refused watches, but not of errors that are retried anyway: see [WithWatchErrors].
 // HandlerOptions.Logger logs a panic that runtime.ReallyCrash lets pass, and nothing else.
 // GetController returns the informer itself.
 package clientgo

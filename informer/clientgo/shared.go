@@ -28,9 +28,9 @@ import (
 // panics if i is nil.
 //
 // GetStore and GetIndexer can be written at any time, as tests do, and readers see the content
-// written. No handler is told. As in client-go, the next event of a key overrides what was written
-// there, and the next list overrides all. The first write copies the collection's index of keys,
-// which is O(n); objects are not copied.
+// written. No handler is told. As in client-go, the next event of a key overrides the content
+// written there, and the next list overrides all. The first write copies the collection's index of
+// keys, which is O(n); objects are not copied.
 //
 // The result has one more method, Status() [informer.Status], which a type assertion finds:
 //
@@ -55,7 +55,7 @@ func newShared[T store.Object](i copied[T]) *shared[T] {
 	return &shared[T]{informer: i, indexer: newIndexer(content, content.open), panicked: make(chan *informer.PanicError, 1)}
 }
 
-// copied is what informers and unions share.
+// copied is the common part of informers and unions.
 type copied[T store.Object] interface {
 	store.Snapshotter[T]
 	Run(context.Context) error
@@ -81,7 +81,7 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 	return s
 }
 
-// newInformer makes an informer whose transform and watch error handler may be set until Run.
+// newInformer makes an informer. Its transform and its watch error handler may be set until Run.
 func newInformer(source listwatch.ListerWatcher[Object], shares bool, example runtime.Object, resync time.Duration) *shared[Object] {
 	check := &checked{want: reflect.TypeOf(example), shares: shares}
 	errs := newWatchErrors(example)
@@ -141,8 +141,8 @@ func (s *shared[T]) add(handler cache.ResourceEventHandler, every time.Duration,
 	return r, nil
 }
 
-// resyncPeriod is what client-go makes of a period: a negative one means none, and a shorter one
-// than a second would redeliver without a pause.
+// resyncPeriod reads a period as client-go does: a negative one means none, and one of less than a
+// second would redeliver without a pause.
 func resyncPeriod(every time.Duration) time.Duration {
 	if every <= 0 {
 		return 0

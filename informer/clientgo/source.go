@@ -16,7 +16,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Object is an object whose type the compiler does not know; see [NewInformer].
+// Object is an object of a type that the compiler does not know; see [NewInformer].
 type Object interface {
 	metav1.Object
 	runtime.Object

@@ -23,9 +23,10 @@ import (
 // that cannot begin. example is the type that the handler's reflector names in the log; it may be
 // nil.
 //
-// As in client-go, handle is not called for what the reader retries by itself: an expired version,
-// a watch that is refused by 429 or by a closed port, a watch list, and the end of a running watch.
-// Unlike there, it is not called for a watch that is refused by an internal error (500) either.
+// As in client-go, handle is not called for errors that the reader retries by itself: an expired
+// version, a watch that is refused by 429 or by a closed port, a watch list, and the end of a
+// running watch. Unlike there, it is not called for a watch that is refused by an internal error
+// (500) either.
 //
 // handle is called on the goroutine of the list or watch, and must not block. Its context is the
 // background; the handler of [NewInformer] gets that of RunWithContext. Its reflector is a real one
@@ -106,7 +107,7 @@ func (e *watchErrors) tell(err error) {
 // isRefusal reports whether a watch with this error has not begun, and client-go's reflector would
 // give up and list again.
 func isRefusal(err error) bool {
-	// An internal error is also what client-go's decoder makes of a broken stream.
+	// client-go's decoder also makes an internal error of a broken stream.
 	if isExpired(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || utilnet.IsConnectionRefused(err) {
 		return false
 	}

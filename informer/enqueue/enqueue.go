@@ -1,4 +1,4 @@
-// Package enqueue joins handlers and workqueues, in which a controller keeps what it has to
+// Package enqueue joins handlers and workqueues, in which a controller keeps the keys of objects to
 // reconcile.
 package enqueue
 

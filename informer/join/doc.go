@@ -13,8 +13,8 @@
 //
 // # Guarantees
 //
-//  1. There was an instant at which the store of each collection held what a [Moment] shows of it.
-//     A moment never changes. Each moment is at least as new, in each collection, as the one
+//  1. There was an instant at which the store of each collection had the content that a [Moment]
+//     shows. A moment never changes. Each moment is at least as new, in each collection, as the one
 //     before.
 //  2. The first moment comes once all collections are synced.
 //  3. Each later moment differs from the one before in at least one object. Every change is in a

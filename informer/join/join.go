@@ -80,8 +80,8 @@ func Add[T store.Object](v *View, collection Collection[T]) Part[T] {
 // In returns the collection at a moment. It panics if the moment is of another view.
 func (p Part[T]) In(m Moment) store.Snapshot[T] { return p.of(m, m.now) }
 
-// Changes yields what has changed in the collection since the moment before, as [store.Diff] does;
-// at the first moment, each object as an addition.
+// Changes yields the changes of the collection since the moment before, as [store.Diff] does; at
+// the first moment, each object as an addition.
 func (p Part[T]) Changes(m Moment) iter.Seq[store.Change[T]] {
 	var before store.Snapshot[T]
 	if m.before != nil {

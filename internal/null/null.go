@@ -4,8 +4,8 @@ package null
 import "reflect"
 
 // Is reports whether v is nil: no value, or a nil pointer or function, also inside an interface. A
-// nil pointer inside an interface is not equal to nil, and is what client-go's fake clientsets give
-// as their REST client.
+// nil pointer inside an interface is not equal to nil: client-go's fake clientsets give one as
+// their REST client.
 func Is(v any) bool {
 	if v == nil {
 		return true

@@ -4,7 +4,7 @@ package watchlist
 // Supported reports whether source answers a watch list: a watch that sends the state first
 // (KEP-3157). source is a listwatch.ListerWatcher, or client-go's cache.ListerWatcher. It supports
 // watch lists unless its method IsWatchListSemanticsUnSupported() bool returns true. The name of
-// the method is client-go's, whose fakes have it.
+// the method is client-go's: its fakes have it.
 func Supported(source any) bool {
 	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
 	return !ok || !refuses.IsWatchListSemanticsUnSupported()

@@ -173,7 +173,7 @@ func (r *run) happened(event *api.WatchPodsEvent) {
 	r.note(true)
 }
 
-// stopped notes the end of a watch: what happened since is in no event.
+// stopped notes the end of a watch: later changes are in no event.
 func (r *run) stopped(err error) {
 	r.notWatched = r.problem("watch", err)
 	var until time.Time

@@ -21,7 +21,7 @@ func newSettings(options []Option) settings {
 	s := settings{
 		socket: Socket,
 		// A list of 110 pods of 8 KB takes a kubelet 2.5 ms, and the agent twice that: at one a
-		// second, most of what a quiet agent costs, and more on a larger node.
+		// second, most of the CPU time of a quiet agent, and more on a larger node.
 		interval: 10 * time.Second,
 		// A kubelet reads its manifests every 20 s, and needs a list from the API server.
 		grace: time.Minute,

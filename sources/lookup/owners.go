@@ -27,7 +27,7 @@ import (
 // any REST client of a clientset, such as that of [sources.APIServer]. It needs the verb get of
 // replicasets.apps and jobs.batch. Without a client, Run of the sources fails.
 //
-// An owner is kept as long as a pod that has it, including the time of [KeepEnded], and
+// An owner is remembered as long as one of its pods, the time of [KeepEnded] included.
 // [sources.Checkpoint] keeps it for a restart. A ReplicaSet or Job that is adopted later keeps its
 // first owner. A request that fails is made again after a second, then ever later up to five
 // minutes. While the server forbids a resource, it is asked for one object every ten minutes.

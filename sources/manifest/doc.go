@@ -1,6 +1,6 @@
 // Package manifest turns pod manifests, from files and URLs, into the static pods of a node, by the
-// rules of the kubelet 1.36.3. It fills in defaults, refuses what the API would refuse, and gives
-// each pod its node, its suffix and its UID. Of Kubernetes it imports only k8s.io/api and
+// rules of the kubelet 1.36.3. It fills in defaults, refuses pods that the API would refuse, and
+// gives each pod its node, its suffix and its UID. Of Kubernetes it imports only k8s.io/api and
 // k8s.io/apimachinery.
 //
 //	decoder := manifest.Decoder{Node: "node-1", Source: manifest.SourceFile}

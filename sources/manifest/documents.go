@@ -116,8 +116,8 @@ func (s *splitter) content(number int) {
 	}
 }
 
-// close ends the document under way. One without content is counted, so that numbers are what a
-// reader would count, and left out.
+// close ends the document under way. A document without content is left out, but counted, as a
+// reader of the file would count it.
 func (s *splitter) close(data []byte) {
 	if s.begun {
 		s.next.number = 1
@@ -130,7 +130,7 @@ func (s *splitter) close(data []byte) {
 	s.next, s.begun = document{}, false
 }
 
-// trim leaves out what is space in YAML. Other spaces of Unicode are content there.
+// trim leaves out the spaces of YAML. Other spaces of Unicode are content there.
 func trim(line []byte) []byte { return bytes.Trim(line, " \t") }
 
 func isMarker(line []byte, marker string) bool {

@@ -146,8 +146,8 @@ var (
 		`(?:struct field \w*\.([\w.]+)|value) of type (\S+) *(?:\{.*)?$`)
 )
 
-// yamlReasons replace the parser's reasons that quote the text, or do not say what to look for. The
-// first one that fits counts.
+// yamlReasons replace reasons of the parser that quote the text, or name no fault to look for. The
+// first match counts.
 var yamlReasons = []struct{ parsers, ours string }{
 	{"did not find expected ',' or '}'", "a brace is not closed, or a comma is missing" + halfWritten},
 	{"did not find expected ',' or ']'", "a bracket is not closed, or a comma is missing" + halfWritten},
@@ -188,13 +188,13 @@ func yamlErrorLine(err error) (line int) {
 	return line
 }
 
-// jsonKinds are the decoder's names of what it found.
+// jsonKinds are the decoder's names for the values in a document.
 var jsonKinds = map[string]string{
 	"number": "a number", "string": "a string", "bool": "a boolean", "array": "a list", "object": "an object",
 }
 
-// inJSON is what a manifest must have for a value of a Go type, whose name means nothing to whoever
-// wrote it. The names of the API's own types do.
+// inJSON is the JSON that a manifest must have for a value of a Go type. The author of a manifest
+// knows the names of the API's own types, but none of Go's.
 func inJSON(goType string) string {
 	switch {
 	case strings.HasPrefix(goType, "[]"):

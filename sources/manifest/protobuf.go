@@ -43,7 +43,7 @@ func (l limits) decodeProtobufPod(message []byte) (*corev1.Pod, error) {
 }
 
 const (
-	// maxMessage is what an API server takes of one object.
+	// maxMessage is the largest object that an API server takes.
 	maxMessage = 3 << 20
 	// maxDepth is how deep lists of structs are nested in a pod: spec.affinity.nodeAffinity, its
 	// terms, their expressions.

@@ -14,7 +14,7 @@ import (
 type run struct {
 	path    string
 	data    []byte                  // of the whole manifest
-	kind    schema.GroupVersionKind // what is wanted
+	kind    schema.GroupVersionKind // of the wanted objects
 	list    schema.GroupVersionKind // its list, beside a v1 List
 	limits  limits
 	anyItem bool // an item of a list is of the kind whatever it calls itself
@@ -27,7 +27,7 @@ type run struct {
 
 // place is a place in a manifest.
 type place struct {
-	document *document // nil for what is no text
+	document *document // nil for protobuf, which is no text
 	item     int       // from 1, or 0 outside of a list
 	raw      []byte    // its bytes; nil: the whole manifest
 	object   []byte    // the same as JSON, if it is an object of the wanted kind
@@ -74,7 +74,7 @@ func (r *run) document(at place) bool {
 		return false
 	}
 	if rest := at.document.rest; err == nil && rest != nil {
-		// The part is what follows the object, and the same one however the object is edited.
+		// The part follows the object, and stays the same one however the object is edited.
 		r.reject(place{document: at.document, raw: []byte(rest.why)}, "", rest)
 	}
 	switch {

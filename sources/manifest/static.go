@@ -51,8 +51,8 @@ func (d Decoder) admit(path string, pod *corev1.Pod) error {
 	return nil
 }
 
-// bind adds what the pod has from its node. A pod of a file tolerates every taint of the node; a
-// pod of a URL does not, though both are static.
+// bind adds the fields that a pod has from its node. A pod of a file tolerates every taint of the
+// node; a pod of a URL does not, though both are static.
 func (d Decoder) bind(pod *corev1.Pod) {
 	pod.Name = d.nameOf(pod.Name)
 	if pod.Namespace == "" {

@@ -25,7 +25,7 @@ const patience = 20 * time.Second
 // moment is the time for a broken source to do something wrong after it has reported the problem.
 const moment = 50 * time.Millisecond
 
-// Rig is a new source, and the functions that change what it reads.
+// Rig is a new source, and the functions that change its pods.
 type Rig struct {
 	// Source is the source under test. It must notice a change within Patience.
 	Source sources.Source

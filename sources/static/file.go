@@ -62,7 +62,7 @@ type files[T store.Object] struct {
 	begun    time.Time // when Run was called
 	told     bool      // a state has been set
 	existed  bool
-	folder   bool      // what path is, or was
+	folder   bool      // path is a folder, or was one
 	vanished time.Time // when it went away
 }
 

@@ -18,8 +18,8 @@ import (
 type file[T store.Object] struct {
 	entry[T]
 	info    fs.FileInfo
-	settled bool // what info shows has been read
-	// of what the entry was made of; zero where that is not what was read last
+	settled bool // the state in info has been read
+	// of the bytes that the entry was made of; zero if the last reading failed
 	sum     [sha256.Size]byte
 	waiting time.Time // since when it has been found being written; zero when it is not
 	gone    time.Time // since when it has not been there; zero when it is
@@ -106,7 +106,7 @@ func (f *files[T]) refresh(one *file[T]) (busy, there bool) {
 		one.fail(err)
 		return false, true
 	}
-	// What only looks different is not decoded again: its objects stay the same ones.
+	// A file that only looks different is not decoded again: its objects stay the same ones.
 	if sum := sha256.Sum256(data); sum != one.sum {
 		one.sum = sum
 		one.take(f.decode(one.path, data))

@@ -116,7 +116,7 @@ func (u *url[T]) take(got answer) (hand func()) {
 
 // answer is a response 200: its body, and the marks that tell it from another one.
 type answer struct {
-	body           []byte // nil when it is what was accepted before
+	body           []byte // nil if it equals the body that was accepted before
 	sum            [sha256.Size]byte
 	etag, modified string
 }

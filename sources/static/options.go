@@ -20,7 +20,7 @@ type settings = access.Settings
 func WithInterval(d time.Duration) Option { return func(s *settings) { s.Every = d } }
 
 // WithGrace sets how long objects outlive a path that has gone away: a folder, or a file together
-// with its folder. Zero drops them at once. Default one minute. It does not apply to URLs, whose
+// with its folder. Zero drops them at once. Default one minute. It does not apply to URLs: their
 // objects stay until an accepted answer drops them.
 func WithGrace(d time.Duration) Option { return func(s *settings) { s.Grace = d } }
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// label is what a node gets: the number of pods that run on it or are to run there.
+	// label has the number of pods that run on a node or are to run there.
 	label = "tributary.example/pods"
 	// byNode is the index of the pods that count, by their node.
 	byNode = "node"
@@ -53,8 +53,8 @@ func (r *reconciler) setup(ctx context.Context, mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile makes the label of one node what it should be. It decides by what the cache holds,
-// whatever the event was.
+// Reconcile corrects the label of one node. It decides by the content of the cache, whatever the
+// event was.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var node corev1.Node
 	if err := r.client.Get(ctx, request.NamespacedName, &node); err != nil {

@@ -10,9 +10,9 @@
 //	pods.Lister().Pods("default").Get("web-0")
 //
 // The factory, its listers and its typed informers are client-go's. The informers behind them are
-// Tributary's: see package clientgo for what differs. For factories that were generated for custom
-// resources, see clientgo.Factory.
+// Tributary's: see package clientgo for the differences. For factories that were generated for
+// custom resources, see clientgo.Factory.
 //
-// Objects share memory, and are read-only, as in client-go. A clientset whose group clients have no
-// REST client, such as client-go's fake, is read through its functions, and nothing is shared.
+// Objects share memory, and are read-only, as in client-go. A clientset without REST clients, such
+// as client-go's fake, is read through its functions, and nothing is shared.
 package informers

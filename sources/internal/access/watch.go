@@ -28,7 +28,7 @@ type Watch struct {
 	ended   chan struct{}
 }
 
-// NewWatch makes a watch of nothing. A link whose name is to be skipped is not followed.
+// NewWatch makes a watch of nothing. A link is not followed if skip holds for its name.
 func NewWatch(log logr.Logger, skip func(name string) bool) *Watch {
 	return &Watch{log: log, skip: skip, watched: map[string]os.FileInfo{}, hint: make(chan struct{}, 1), ended: make(chan struct{})}
 }
@@ -74,7 +74,7 @@ func (w *Watch) forward() {
 // Changed receives after changes.
 func (w *Watch) Changed() <-chan struct{} { return w.hint }
 
-// Drain forgets what Changed holds.
+// Drain empties Changed.
 func (w *Watch) Drain() {
 	select {
 	case <-w.hint:
@@ -90,9 +90,8 @@ func (w *Watch) Close() {
 	}
 }
 
-// Follow watches the folders that decide what is at path, as things are now, and returns how
-// changes are noticed. It is called before each look, since folders are made, switched and removed,
-// and limits raised.
+// Follow watches the folders that decide where path leads now, and returns how changes are noticed.
+// It is called before each look, since folders are made, switched and removed, and limits raised.
 func (w *Watch) Follow(path string, every time.Duration) (mode string) {
 	if err := w.begin(); err != nil {
 		return Polls(every, err)
@@ -155,11 +154,11 @@ func FileEvents() string {
 // maxLinks bounds the symbolic links on the way to one file; it is Linux's own bound.
 const maxLinks = 40
 
-// places are the folders and names whose changes matter. In most folders one name alone matters,
+// places are the folders and names to watch for changes. In most folders one name alone matters,
 // and the folder may be busy.
 type places struct {
 	folders map[string]os.FileInfo // to be watched, without links in their paths
-	names   map[string]bool        // the paths in those folders whose changes matter
+	names   map[string]bool        // the paths in those folders to watch
 	whole   string                 // the folder in which every name matters
 }
 
@@ -215,7 +214,7 @@ func (p *places) walk(path string) (end string, there bool) {
 	return at, true
 }
 
-// parts are the names in a path. They include "..", whose meaning depends on the links before it.
+// parts are the names in a path. They include "..": its meaning depends on the links before it.
 func parts(path string) (names []string) {
 	path = filepath.ToSlash(path[len(filepath.VolumeName(path)):])
 	for _, name := range strings.Split(path, "/") {

@@ -1,4 +1,4 @@
-// Package limit has the bounds of what is read from files and URLs. It is apart from the package
+// Package limit has the bounds of files and of answers of URLs. It is apart from the package
 // manifest so that a reader of other objects does not link the rules for pods.
 package limit
 

@@ -1,4 +1,4 @@
-// Package factory has what the factories of the packages above it share.
+// Package factory has the common parts of the factories in the packages above it.
 package factory
 
 import (
