@@ -138,8 +138,7 @@ func (f *feed) pop() (state, bool) {
 		f.mergeLocked(f.pending[len(f.pending)-1])
 	}
 	next := f.pending[0]
-	f.pending[0] = state{}
-	f.pending = f.pending[1:]
+	f.pending = slices.Delete(f.pending, 0, 1) // which keeps the memory for the next one
 	f.due.Store(len(f.pending) > 0 || f.removed)
 	f.telling, f.since = true, next.at
 	select {

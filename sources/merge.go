@@ -167,10 +167,11 @@ func (m *merge) sent(u PodUpdate) {
 			m.given[store.KeyOf(pod)] = pod
 		}
 	}
-	m.part = append(m.part, u)
 	if m.left--; m.left == 0 {
 		m.told, m.part = m.next, nil
+		return
 	}
+	m.part = append(m.part, u)
 }
 
 // toldInPart is the state that the reader knows after a part of the plan.

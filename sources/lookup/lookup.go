@@ -102,7 +102,10 @@ func (l *Lookup) expired(p *Pod) bool { return !p.Ended.IsZero() && time.Since(p
 
 // changed takes in the pods that a source has changed. The cost is that of these pods.
 func (l *Lookup) changed(pods iter.Seq2[string, sources.MergedPod]) {
-	next := &edit{tables: *l.now.Load(), owner: trie.NewOwner(), controllers: map[types.UID]owned{}}
+	next := &edit{tables: *l.now.Load(), owner: trie.NewOwner()}
+	if l.owners != nil {
+		next.controllers = map[types.UID]owned{}
+	}
 	for key, pod := range pods {
 		if old, gone := next.replace(key, pod); gone && l.keep > 0 {
 			ended := &Pod{old.MergedPod, time.Now()}
@@ -117,9 +120,6 @@ func (l *Lookup) changed(pods iter.Seq2[string, sources.MergedPod]) {
 	}
 	l.ended = slices.Delete(l.ended, 0, expired)
 	l.now.Store(&next.tables)
-	if l.owners == nil {
-		return
-	}
 	for uid, object := range next.controllers {
 		if _, used := next.owned.Get(textKey(string(uid))); used {
 			l.owners.use(object)

@@ -31,7 +31,7 @@ func textKey(text string) (hash uint64, key string) { return trie.HashString(tex
 type edit struct {
 	tables
 	owner       uint64
-	controllers map[types.UID]owned // of the pods that were changed
+	controllers map[types.UID]owned // of the pods that were changed; nil without owners
 }
 
 // replace makes pod the pod of a name. It returns the pod that had the name, and whether that pod
@@ -65,7 +65,7 @@ func (e *edit) each(p *Pod, change func([]*Pod, *Pod) []*Pod) {
 		}
 	}
 	for pod := range p.states {
-		if object, ok := ownedBy(pod); ok {
+		if object, ok := ownedBy(pod); ok && e.controllers != nil {
 			e.controllers[object.uid] = object
 			e.owned = changed(texts, e.owned, string(object.uid), p, change)
 		}
