@@ -107,7 +107,7 @@ func (b *backlog[T]) weigh() []weighed[T] {
 }
 
 // shareOf is the weight that no history may exceed, so that least is left of used. Histories that
-// keep the same change have weights of more than used together; each loses the same part of its own.
+// keep the same change have weights of more than used together, and lose as large a part of them.
 func shareOf[T store.Object](weights []weighed[T], least, used int64) int64 {
 	sum := int64(0)
 	for _, w := range weights {

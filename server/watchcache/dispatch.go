@@ -24,7 +24,7 @@ type trigger[T store.Object] struct {
 	source   source
 	of       func(T) (value string, ok bool)
 	lanes    map[string]*lane[T]            // of selections that ask for the value alone
-	narrower map[string]map[string]*lane[T] // of others: by value, then by the text of the selection
+	narrower map[string]map[string]*lane[T] // of others: by value, then by the selection
 }
 
 // source is where a trigger's value comes from.

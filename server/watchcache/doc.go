@@ -35,8 +35,8 @@
 //     (TestExactListsAreThePast, TestPages).
 //  4. A slow reader, be it a list or a watcher, never holds up a writer nor another reader
 //     (TestStuckReadersHoldUpNobody). Over HTTP its watch ends (TestSlowClientIsCut).
-//  5. A write costs nothing for watchers of another value: of a name, a namespace, a field or a label
-//     (TestAWriteCostsNothingForTheWatchersOfOtherValues).
+//  5. A write costs nothing for watchers of another value: of a name, a namespace, a field or a
+//     label (TestAWriteCostsNothingForTheWatchersOfOtherValues).
 //  6. From its first event on, a watcher is not cut for changes that its selection does not see,
 //     whatever that asks for (TestNobodyIsCutForTheChangesOfOthers,
 //     TestNobodyIsCutForValuesThatOthersShare). It is cut for more changes of its own than a window
@@ -71,13 +71,14 @@
 // # Cost
 //
 // The window keeps the old version of each object that it has a change of, and the encodings that
-// readers asked for, within [WithWindowBytes]. A waiting watcher costs 2 KB and a stack of 4 KB. While it reads events, it has 1 KB more, or 15 KB for a burst. A watcher that waits by
+// readers asked for, within [WithWindowBytes]. A waiting watcher costs 2 KB and a stack of 4 KB.
+// While it reads events, it has 1 KB more, or 15 KB for a burst. A watcher that waits by
 // [Watcher.Poll] has no goroutine, and costs 1.1 KB.
 //
 // Lists and initial events of the whole collection share the order of a state, at eight bytes per
 // object, and its encodings, within [WithListBytes] (TestListsShareEncodings). The next state takes
 // over the unchanged parts. Nothing is kept without a reader. A list of one namespace or of one
 // value of an indexed field reads and sorts the objects of that value alone
-// (TestAListReadsWhatItSelectsAlone). An exact list undoes the changes since, and so does each page
-// behind the first: that sorts nothing either, while a writer is at work.
+// (TestAListReadsWhatItSelectsAlone). An exact list, and each page behind the first, undoes the
+// changes since its version. That sorts nothing either, while a writer is at work.
 package watchcache
