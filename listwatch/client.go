@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"reflect"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,33 +111,6 @@ type clientSource[T store.Object] struct {
 	options                 options
 	acceptList, acceptWatch string
 	decoder                 *decoder[T]
-}
-
-const (
-	mediaJSON     = "application/json"
-	mediaProtobuf = "application/vnd.kubernetes.protobuf"
-	asMetadata    = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	asMetaList    = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-)
-
-// accepts returns the Accept headers: the best form first, a form that every server has last.
-func accepts[T store.Object](d *decoder[T], onlyJSON bool) (list, watch string) {
-	_, metadata := any(d.new()).(*metav1.PartialObjectMetadata)
-	types := []string{mediaProtobuf, mediaJSON}
-	if onlyJSON || !d.protobuf {
-		types = types[1:]
-	}
-	for _, media := range types {
-		if metadata {
-			list, watch = list+media+asMetaList+",", watch+media+asMetadata+","
-		} else {
-			list, watch = list+media+",", watch+media+","
-		}
-	}
-	if metadata { // a server without the metadata form sends whole objects
-		return list + mediaJSON, watch + mediaJSON
-	}
-	return strings.TrimSuffix(list, ","), strings.TrimSuffix(watch, ",")
 }
 
 func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) List[T] {

@@ -145,9 +145,6 @@ func (d *decoder[T]) list(body io.ReadCloser, yield func(T, error) bool) (metav1
 	return metav1.ListMeta{}, unknown
 }
 
-// maxStart is the number of bytes that tell the encoding of a list.
-const maxStart = len(wire.Magic)
-
 // watch decodes the body of a WATCH until it ends; nil means a clean end between two frames.
 func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) error {
 	r := bufio.NewReaderSize(body, watchBuffer)

@@ -3,16 +3,20 @@ package listwatch
 import (
 	"bufio"
 	"io"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/store"
 )
 
 // encoding is a wire format; each has a file of its own. The decoder knows events, kinds and held
 // objects; an encoding knows bytes. It is safe for concurrent use.
+//
+// A new format is a file of its own, an entry in encodings and a media type in accepts.
 type encoding[T store.Object] interface {
 	// begins reports whether a body that starts with these bytes, at least one, is in this format.
 	begins(start []byte, stream bool) bool
@@ -36,6 +40,9 @@ func (d *decoder[T]) encodings() []encoding[T] {
 	return []encoding[T]{jsonEncoding[T]{d}, protobufEncoding[T]{d}}
 }
 
+// maxStart is the number of bytes that tell the encoding of a list.
+const maxStart = len(wire.Magic)
+
 // encodingOf finds the encoding by the body's first bytes: servers choose it.
 func (d *decoder[T]) encodingOf(start []byte, stream bool) (encoding[T], error) {
 	for _, e := range d.encodings() {
@@ -44,6 +51,33 @@ func (d *decoder[T]) encodingOf(start []byte, stream bool) (encoding[T], error) 
 		}
 	}
 	return nil, errNoEncoding
+}
+
+const (
+	mediaJSON     = "application/json"
+	mediaProtobuf = "application/vnd.kubernetes.protobuf"
+	asMetadata    = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	asMetaList    = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
+// accepts returns the Accept headers: the best form first, a form that every server has last.
+func accepts[T store.Object](d *decoder[T], onlyJSON bool) (list, watch string) {
+	_, metadata := any(d.new()).(*metav1.PartialObjectMetadata)
+	types := []string{mediaProtobuf, mediaJSON}
+	if onlyJSON || !d.protobuf {
+		types = types[1:]
+	}
+	for _, media := range types {
+		if metadata {
+			list, watch = list+media+asMetaList+",", watch+media+asMetadata+","
+		} else {
+			list, watch = list+media+",", watch+media+","
+		}
+	}
+	if metadata { // a server without the metadata form sends whole objects
+		return list + mediaJSON, watch + mediaJSON
+	}
+	return strings.TrimSuffix(list, ","), strings.TrimSuffix(watch, ",")
 }
 
 // frame is one event of a watch before its object is decoded.
