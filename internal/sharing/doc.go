@@ -11,6 +11,11 @@
 // messages are decoded by a plan of offsets, made once per type from the struct tags: see
 // unsafe.go for its rules.
 //
+// Read memo.go and table.go first: generations of values, and how one is found. Then protobuf:
+// node.go (places and their habits), walk_protobuf.go, change.go (the last state of an object) and
+// notes.go, which only saves time. JSON is in the files with that name, and place.go. All bounds
+// are in limits.go.
+//
 //  1. Only the form that API servers write is taken apart: known fields of the declared wire
 //     type, in ascending order, each in one run. A message of any other form is decoded plainly,
 //     as a whole.
