@@ -7,6 +7,7 @@ import (
 	"math/rand"
 	"runtime"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -97,6 +98,42 @@ func BenchmarkLayers(b *testing.B) {
 				state++
 			}
 			decoding(b, changes)
+		})
+	}
+}
+
+// BenchmarkDecoders decodes a list by several goroutines at once, which share a memo. Each takes
+// batches of neighbours, as a stream does.
+func BenchmarkDecoders(b *testing.B) {
+	const batch = 32
+	var all [][]byte
+	for i := range benchPods {
+		data, err := inState(i, 0).Marshal()
+		require.NoError(b, err)
+		all = append(all, data)
+	}
+	for _, decoders := range []int{1, 2, 4} {
+		b.Run(fmt.Sprint(decoders), func(b *testing.B) {
+			decoding(b, func(held []any) {
+				m, err := sharing.New()
+				require.NoError(b, err)
+				m.Listed(benchPods, 0)
+				var running sync.WaitGroup
+				for first := range decoders {
+					running.Go(func() {
+						for from := first * batch; from < benchPods; from += decoders * batch {
+							for i := from; i < min(from+batch, benchPods); i++ {
+								pod := &corev1.Pod{}
+								if err := m.Unmarshal(all[i], pod); err != nil {
+									b.Error(err)
+								}
+								held[i] = pod
+							}
+						}
+					})
+				}
+				running.Wait()
+			})
 		})
 	}
 }

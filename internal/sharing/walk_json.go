@@ -197,27 +197,33 @@ func (w *jsonWalk) field(f *jsonField, first byte, prev previous) error {
 		return w.plain(f, into)
 	}
 	h := m.whole(w.at, f.number, f.whole)
-	if !h.wanted() {
-		return w.decode(f, first, into, prev)
-	}
-	raw := m.doc.Value()
-	if len(raw) == 0 {
-		return errForm
-	}
-	if len(raw) > m.limits.part {
-		return w.decode(f, first, into, prev)
-	}
-	k := m.keyOf(raw)
-	if found, _ := m.find(f.whole, h, k, len(raw), refTo(into.Addr())); found {
+	k, size, found := m.seekJSON(f.whole, h, into)
+	if found {
 		w.at.forget(f.number)
-		m.doc.At += len(raw)
 		return nil
 	}
-	if err := w.decode(f, first, into, prev); err != nil {
-		return err
+	err := w.decode(f, first, into, prev)
+	if err == nil && size > 0 {
+		m.keep(f.whole, h, k, size, into)
 	}
-	m.keep(f.whole, h, k, len(raw), into)
-	return nil
+	return err
+}
+
+// seekJSON looks for the next value, and passes over it if it is found. Otherwise size is that of a
+// value to keep; zero if it is not worth it, or malformed.
+func (m *decoder) seekJSON(s *site, h *habit, into reflect.Value) (k key, size int, found bool) {
+	if !h.wanted() {
+		return k, 0, false
+	}
+	raw := m.doc.Value()
+	if len(raw) == 0 || len(raw) > m.limits.part {
+		return k, 0, false
+	}
+	k = m.keyOf(raw)
+	if found, _ = m.find(s, h, k, len(raw), refTo(into.Addr())); found {
+		m.doc.At += len(raw)
+	}
+	return k, len(raw), found
 }
 
 func (w *jsonWalk) decode(f *jsonField, first byte, into reflect.Value, prev previous) error {
@@ -310,29 +316,18 @@ func (w *jsonWalk) element(f *jsonField, i int, elem reflect.Value, prev previou
 	if d.Peek() != '{' {
 		return errForm
 	}
-	if !h.wanted() {
-		return m.jsonObject(nested, below, elem, prev)
-	}
-	raw := d.Value()
-	if len(raw) == 0 {
-		return errForm
-	}
-	if len(raw) > m.limits.part {
-		return m.jsonObject(nested, below, elem, prev)
-	}
-	k := m.keyOf(raw)
-	if found, _ := m.find(f.each, h, k, len(raw), refTo(elem.Addr())); found {
+	k, size, found := m.seekJSON(f.each, h, elem)
+	if found {
 		if below != nil {
 			below.valid = false
 		}
-		d.At += len(raw)
 		return nil
 	}
-	if err := m.jsonObject(nested, below, elem, prev); err != nil {
-		return err
+	err := m.jsonObject(nested, below, elem, prev)
+	if err == nil && size > 0 {
+		m.keep(f.each, h, k, size, elem)
 	}
-	m.keep(f.each, h, k, len(raw), elem)
-	return nil
+	return err
 }
 
 // in is the field in its struct.
