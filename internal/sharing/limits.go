@@ -29,6 +29,7 @@ const (
 	// one object, such as the data of a ConfigMap, or have smaller parts that are found themselves.
 	maxPart     = 4 << 10
 	maxArrived  = 8 << 20 // bytes of a generation while the size of the collection is not known
+	maxLate     = 1 << 9  // objects by which a generation is longer while others decode
 	entryBytes  = 64      // the estimate of an entry beside its value
 	minRoom     = 4       // entries of the smallest table
 	doubledRoom = 1 << 8  // entries up to which a table doubles; a larger one grows by half

@@ -33,6 +33,7 @@ type Memo struct {
 	stats    Stats // but for Entries, Held and Changing
 
 	objects int // decoded in this generation
+	late    int // of them, since it was full
 	longest int // objects of the longest list lately
 	largest int // and its bytes on the wire
 	arrived int // bytes decoded before the first list ended
@@ -125,11 +126,7 @@ func (m *Memo) takeLocked(size int) *decoder {
 		m.fitLocked()
 	}
 	if m.objects > max(m.limits.objects, 2*m.longest) || m.bytes.Load() > int64(m.most) {
-		m.objects = 0
-		m.bytes.Store(0)
-		for _, s := range m.sites {
-			s.age(m, m.decoding == 0)
-		}
+		m.ageLocked()
 	}
 	m.decoding++
 	last := len(m.idle) - 1
@@ -144,6 +141,20 @@ func (m *Memo) takeLocked(size int) *decoder {
 		d.forgetPrevious()
 	}
 	return d
+}
+
+// ageLocked begins a new generation. It waits a little for a moment in which no other goroutine
+// decodes: then the space of the generation that is forgotten serves again.
+func (m *Memo) ageLocked() {
+	alone := m.decoding == 0
+	if m.late++; m.late <= maxLate && !alone {
+		return
+	}
+	m.objects, m.late = 0, 0
+	m.bytes.Store(0)
+	for _, s := range m.sites {
+		s.age(m, alone)
+	}
 }
 
 func (m *Memo) take(size int) *decoder {

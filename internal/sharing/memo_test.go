@@ -73,6 +73,28 @@ func TestALongListMakesLongGenerations(t *testing.T) {
 	require.True(t, share(all[0], decode(t, m, configMap(0))))
 }
 
+// TestAFullGenerationWaitsForOtherDecoders: another goroutine may be reading in the space that would
+// serve again.
+func TestAFullGenerationWaitsForOtherDecoders(t *testing.T) {
+	m := testMemo(t, bounded(20, 1<<30, 1<<30))
+	other := m.take(1)
+	first := decode(t, m, configMap(0))
+	for i := range maxLate {
+		decode(t, m, configMap(i))
+	}
+	require.True(t, share(first, decode(t, m, configMap(0))), "the generation goes on")
+	for i := range 2 * (maxLate + 30) {
+		decode(t, m, configMap(10+i))
+	}
+	require.False(t, share(first, decode(t, m, configMap(0))), "but not for ever")
+	other.giveBack()
+	for i := range 100 {
+		decode(t, m, configMap(i))
+	}
+	require.False(t, share(first, decode(t, m, configMap(0))))
+	require.Zero(t, m.decoding)
+}
+
 func TestAGenerationIsBoundedByTheCollection(t *testing.T) {
 	m := testMemo(t, bounded(20, 1<<10, 1<<24))
 	require.EqualValues(t, 1<<10, m.most, "at least")
