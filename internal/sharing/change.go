@@ -32,9 +32,9 @@ type changes struct {
 
 func (c *changes) clear() { c.young, c.old, c.bytes = nil, nil, 0 }
 
-// of returns the entry of an object that changes now, and the address of its last state: last if the
-// caller knows it, else the kept state. Worth is false if changes are not worth noting. Notes of
-// another state are left out.
+// of returns the entry of an object that changes now, and the address of its last state: last if
+// the caller knows it, else the kept state. Worth is false if changes are not worth noting. Notes
+// of another state are left out.
 func (c *changes) of(uid []byte, last *byte, typ reflect.Type) (known latest, at *byte, worth bool) {
 	if !c.kept.wanted() {
 		return known, last, false
@@ -139,7 +139,7 @@ func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarsha
 func (d *decoder) part(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
 	last = last.part(f)
 	if f.kind != inline && (f.kind == generated || last.p == nil || as[ref](last.ref).p == nil) {
-		return d.sought(n, f, dst, to, before{}, b, count, index) // there is nothing to compare with
+		return d.sought(n, f, dst, to, before{}, b, count, index) // nothing to compare with
 	}
 	compares := last.all || last.at == 0 || len(b) < minNoted
 	switch f.kind {

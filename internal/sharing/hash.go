@@ -92,8 +92,8 @@ func compress(key *[blockSize / 8]uint64, data *[blockSize]byte) (low, high uint
 }
 
 // key stands for bytes: the bytes themselves and their number if they are few, else their GMAC. For
-// two inputs of n bytes that were chosen without the key of the Hash, the chance of equal results is
-// below n/2^124.
+// two inputs of n bytes that were chosen without the key of the Hash, the chance of equal results
+// is below n/2^124.
 type key [16]byte
 
 func (m *decoder) keyOf(b []byte) (k key) {

@@ -65,9 +65,9 @@ const (
 	worthMessage = 16       // bytes of a message that is looked up: a smaller one is decoded sooner
 	worthRun     = 8        // bytes of a run that is looked up
 	worthPointer = 3        // bytes of a message behind a pointer that is looked up
-	maxRecent    = 8        // recent values of one part: elements of lists are told apart by position
+	maxRecent    = 8        // recent values of a part: elements are told apart by position
 	maxNodes     = 1 << 12  // of one decoder
-	maxArray     = 64       // elements of an array with a type of its own; a longer one costs 24 bytes more
+	maxArray     = 64       // elements of an array with its own type; others cost 24 bytes more
 	maxGivenUp   = 64 << 10 // bytes of an object that is left to the generated code: see object
 )
 
@@ -75,11 +75,11 @@ const (
 const (
 	latestBytes   = 192      // the estimate of an object without its notes
 	noteBytes     = 32       // of a note
-	minNoted      = 48       // bytes of a part that is noted: a smaller one is compared faster than hashed
+	minNoted      = 48       // bytes of a part: a smaller one is compared faster than hashed
 	maxNotedBytes = 64 << 10 // a larger part is compared as fast
-	maxNotedList  = 16       // elements of a list that are noted: more notes would take as much memory as they
-	notedAnew     = 16       // one change in so many also compares parts that differed the last time
-	inFull        = 32       // one change in so many uses the memo alone, so that shared values stay in it
+	maxNotedList  = 16       // elements of a list: notes of more would take as much memory as they
+	notedAnew     = 16       // one change in so many also compares parts that differed last time
+	inFull        = 32       // one change in so many uses the memo alone: shared values stay in it
 )
 
 // JSON.

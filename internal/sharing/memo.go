@@ -43,7 +43,7 @@ type Memo struct {
 	// doubts is the number of calls of Doubt. A value from before the last one is not handed out.
 	doubts atomic.Uint32
 
-	tree *site // of the values in unstructured objects: their meaning does not depend on their place
+	tree *site // of the values in unstructured objects: they mean the same in every place
 	met  filter
 
 	bytes   atomic.Int64 // kept in this generation: on the wire, and of the entries

@@ -73,8 +73,8 @@ func TestALongListMakesLongGenerations(t *testing.T) {
 	require.True(t, share(all[0], decode(t, m, configMap(0))))
 }
 
-// TestAFullGenerationWaitsForOtherDecoders: another goroutine may be reading in the space that would
-// serve again.
+// TestAFullGenerationWaitsForOtherDecoders: another goroutine may be reading in the space that
+// would serve again.
 func TestAFullGenerationWaitsForOtherDecoders(t *testing.T) {
 	m := testMemo(t, bounded(20, 1<<30, 1<<30))
 	other := m.take(1)

@@ -59,8 +59,8 @@ func (d *decoder) noted(at, now path, b []byte) (is verdict, end, to int) {
 	return equal, was.size, to
 }
 
-// note notes a part that is as in the last state, in place of the notes of its parts: those from one
-// index to another. So the next change compares one key sooner than several.
+// note notes a part that is as in the last state, in place of the notes of its parts: those from
+// one index to another. So the next change compares one key sooner than several.
 func (d *decoder) note(at path, b []byte, from, to int) {
 	room := len(d.notes.now) < d.limits.notes || to > from
 	if at != 0 && len(b) >= minNoted && len(b) <= maxNotedBytes && room {

@@ -158,8 +158,8 @@ type room struct {
 	used    int // entries; under the site's lock
 }
 
-// seed places keys. A tenant chooses the text that is a short key, but must not be able to choose its
-// slot.
+// seed places keys. A tenant chooses the text that is a short key, but must not be able to choose
+// its slot.
 var seed = maphash.MakeSeed()
 
 // find returns the index of a key's entry; below zero if there is none.
@@ -226,8 +226,8 @@ func (r *room) emptied() *room {
 }
 
 // filter knows which keys were met lately. A place that finds few of its values lets the memo have
-// a value only when it comes a second time, and a value that never repeats is never kept. A key that
-// is forgotten too early, or is taken for another, costs a copy or an entry.
+// a value only when it comes a second time, and a value that never repeats is never kept. A key
+// that is forgotten too early, or is taken for another, costs a copy or an entry.
 type filter struct {
 	table atomic.Pointer[[]atomic.Uint32]
 }

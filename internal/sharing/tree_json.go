@@ -6,8 +6,8 @@ import (
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
-// The values that were decoded into unstructured objects are at one site, since their meaning does not
-// depend on their place. Habits are kept by path.
+// The values that were decoded into unstructured objects are at one site, since their meaning does
+// not depend on their place. Habits are kept by path.
 
 // treeSite is a path, such as spec.containers[].env.
 type treeSite struct {

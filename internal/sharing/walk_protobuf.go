@@ -122,8 +122,8 @@ func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool 
 	return true
 }
 
-// plain leaves a message to the generated code, since its form is not the usual one. Its notes, from
-// an index on, mean nothing.
+// plain leaves a message to the generated code, since its form is not the usual one. Its notes,
+// from an index on, mean nothing.
 func (d *decoder) plain(n *node, dst ref, b []byte, notes int) bool {
 	d.notes.now = d.notes.now[:notes]
 	dst.value(n.plan.typ).SetZero()

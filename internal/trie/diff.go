@@ -11,8 +11,8 @@ type Change[K comparable, V any] struct {
 }
 
 // Diff yields the changes that turn before into after: each key once, values compared by same. If
-// after was made from before by edits, it costs as much as they changed: shared nodes are skipped by
-// pointer.
+// after was made from before by edits, it costs as much as they changed: shared nodes are skipped
+// by pointer.
 func Diff[K comparable, V any](before, after Map[K, V], same func(a, b V) bool) iter.Seq[Change[K, V]] {
 	return func(yield func(Change[K, V]) bool) {
 		diff(before.root, after.root, same, yield)
@@ -51,8 +51,8 @@ func (n *node[K, V]) inSlot(bit uint32) *node[K, V] {
 	return n.kid(rank(n.slots, bit))
 }
 
-// diffFlat compares a bucket or list with any node of the same place. It yields the entries that are
-// only in flat, only in other, and in both with different values.
+// diffFlat compares a bucket or list with any node of the same place. It yields the entries that
+// are only in flat, only in other, and in both with different values.
 func diffFlat[K comparable, V any](flat, other *node[K, V], same func(a, b V) bool, yield visit[K, V],
 	onlyFlat, onlyOther func(Entry[K, V]) Change[K, V], both func(flat, other Entry[K, V]) Change[K, V],
 ) bool {

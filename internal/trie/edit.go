@@ -43,9 +43,9 @@ func (t Writer[K, V]) Delete(m Map[K, V], hash uint64, key K) (now Map[K, V], ol
 	return now, w.old, w.found
 }
 
-// Build makes a Map of entries and the hashes of their keys; of equal keys the last value counts. It
-// takes fewer steps and less memory than as many writes, and neighbours in the Map are neighbours in
-// memory. It reorders both slices.
+// Build makes a Map of entries and the hashes of their keys; of equal keys the last value counts.
+// It takes fewer steps and less memory than as many writes, and neighbours in the Map are
+// neighbours in memory. It reorders both slices.
 func (t Writer[K, V]) Build(entries []Entry[K, V], hashes []uint64) Map[K, V] {
 	if len(entries) == 0 {
 		return Map[K, V]{}
@@ -278,8 +278,8 @@ func (w *write[K, V]) deleteFromBucket(n *node[K, V]) *node[K, V] {
 	return out
 }
 
-// fold makes one bucket of a branch that has few enough entries: kid has just taken the place of its
-// i-th child. The children are buckets, since a branch has more entries than a bucket.
+// fold makes one bucket of a branch that has few enough entries: kid has just taken the place of
+// its i-th child. The children are buckets, since a branch has more entries than a bucket.
 func (w *write[K, V]) fold(n *node[K, V], i int, kid *node[K, V]) *node[K, V] {
 	var entries [bucketMax]Entry[K, V]
 	var tags [bucketMax]uint8
