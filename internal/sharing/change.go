@@ -298,19 +298,7 @@ func (p *plan) lacks(message ref, from, to int) bool {
 		if at == 0 {
 			continue
 		}
-		f := &p.fields[at-1]
-		value, zero := message.field(f.offset), false
-		switch {
-		case f.kind == text:
-			zero = *as[string](value) == ""
-		case f.kind == boolean:
-			zero = !*as[bool](value)
-		case f.kind.isPointer():
-			zero = as[ref](value).p == nil
-		default:
-			zero = value.value(f.typ).IsZero()
-		}
-		if !zero {
+		if f := &p.fields[at-1]; !message.field(f.offset).isZero(f.typ) {
 			return false
 		}
 	}
@@ -322,18 +310,11 @@ func (d *decoder) matchesField(n *node, f wireField, value ref, b []byte, index 
 	switch f.kind {
 	case skipped:
 		return as[ref](value).p == nil
-	case text:
-		return *as[string](value) == string(b)
-	case boolean:
-		return *as[bool](value) == (f.value != 0)
-	case number32:
-		return *as[int32](value) == int32(f.value)
-	case number64:
-		return *as[int64](value) == int64(f.value)
-	case instant, microInstant:
-		return isInstant(value, b, f.kind == microInstant)
-	case octets:
-		return as[ref](value).p != nil && string(*as[[]byte](value)) == string(b)
+	case text, plain:
+		return f.scalar.is(value, b, f.value)
+	case pointerTo:
+		to := *as[ref](value)
+		return to.p != nil && f.scalar.is(to, b, f.value)
 	case inline:
 		below := d.below(n, f.field)
 		return below != nil && d.matches(below, value, b, index)
@@ -344,10 +325,8 @@ func (d *decoder) matchesField(n *node, f wireField, value ref, b []byte, index 
 		return f.holds(value, b, f.count)
 	case repeated:
 		return d.matchesElements(n, f.field, value, b, f.count, index)
-	case generated:
-		return f.slot >= 0 && d.isMemos(&n.slots[f.slot], f.field, value, b, index)
 	}
-	return f.points(*as[ref](value), b, f.value)
+	return f.slot >= 0 && d.isMemos(&n.slots[f.slot], f.field, value, b, index)
 }
 
 func (d *decoder) matchesElements(n *node, f *field, list ref, run []byte, count, index int) bool {

@@ -37,7 +37,7 @@ type jsonField struct {
 type shape int
 
 const (
-	scalar   shape = iota // it lies in the struct itself: nothing to share
+	bare     shape = iota // it lies in the struct itself: nothing to share
 	leaf                  // it is decoded as a whole
 	message               // taken apart in turn
 	pointer               // a pointer to such a message
@@ -155,9 +155,9 @@ func (m *Memo) jsonFieldOf(t reflect.Type, index []int, number int) *jsonField {
 	case t.Kind() == reflect.String:
 		f.form = plainForm
 	case t.Kind() == reflect.Bool || reflect.Zero(t).CanInt():
-		f.form, f.shape = plainForm, scalar
+		f.form, f.shape = plainForm, bare
 	}
-	if f.shape != scalar {
+	if f.shape != bare {
 		f.whole = m.newSite(t)
 	}
 	return f

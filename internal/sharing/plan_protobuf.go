@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
@@ -35,7 +33,8 @@ type field struct {
 	slot    int // -1: nothing is shared
 	offset  uintptr
 	typ     reflect.Type
-	elem    reflect.Type         // of a message
+	elem    reflect.Type         // of a message, or of a scalar behind a pointer
+	scalar  *scalar              // of a plain field, a text or a pointer
 	nested  atomic.Pointer[plan] // of elem, made when it is first needed
 	whole   *site                // of all occurrences together; nil for a scalar
 	each    *site                // of each occurrence of a repeated message
@@ -45,45 +44,22 @@ type field struct {
 type kind uint8
 
 const (
-	skipped kind = iota // not at all
-
-	boolean // scalars
-	number32
-	number64
-	instant
-	microInstant
-	octets // []byte
-
-	text
-
-	booleanTo // pointers to scalars
-	number32To
-	number64To
-	textTo
-	instantTo
-	microInstantTo
-
-	inline    // a message in the struct itself
-	pointed   // a pointer to a message
-	repeated  // a slice of messages
-	texts     // []string
-	textMap   // map[string]string
-	generated // by the generated code of the message around it
+	skipped   kind = iota // not at all
+	text                  // a string
+	plain                 // another scalar
+	pointerTo             // a pointer to a scalar
+	inline                // a message in the struct itself
+	pointed               // a pointer to a message
+	repeated              // a slice of messages
+	texts                 // []string
+	textMap               // map[string]string
+	generated             // by the generated code of the message around it
 )
-
-// isPointer reports whether values of a kind begin with a pointer, which is nil without a value.
-func (k kind) isPointer() bool {
-	return k == octets || k >= booleanTo && k < inline || k > inline && k < generated
-}
 
 // unmarshaler is the generated code of a message.
 type unmarshaler interface{ Unmarshal(data []byte) error }
 
-var (
-	unmarshalerType = reflect.TypeFor[unmarshaler]()
-	microTimeType   = reflect.TypeFor[metav1.MicroTime]()
-	bytesType       = reflect.TypeFor[[]byte]()
-)
+var unmarshalerType = reflect.TypeFor[unmarshaler]()
 
 func (m *Memo) planOf(t reflect.Type) *plan {
 	m.mu.Lock()
@@ -149,15 +125,15 @@ func (f *field) classify() {
 		to = t.Elem()
 	}
 	f.kind, f.format, f.entries = generated, wire.Bytes, t.Kind() == reflect.Map
+	f.scalar = scalarOf(to)
 	switch {
-	case t == timeType:
-		f.kind = instant
-	case to == timeType:
-		f.kind = instantTo
-	case t == microTimeType:
-		f.kind = microInstant
-	case to == microTimeType:
-		f.kind = microInstantTo
+	case f.scalar != nil && t.Kind() == reflect.Pointer:
+		f.kind, f.elem, f.format = pointerTo, to, f.scalar.format
+	case f.scalar != nil:
+		f.kind, f.format = plain, f.scalar.format
+		if t.Kind() == reflect.String {
+			f.kind = text
+		}
 	case isMessage(t):
 		f.kind, f.elem, f.least = inline, t, worthMessage
 	case isMessage(to):
@@ -170,37 +146,15 @@ func (f *field) classify() {
 		f.kind, f.least = texts, worthRun
 	case t.ConvertibleTo(stringMapType) && t.Kind() == reflect.Map:
 		f.kind, f.least = textMap, worthRun
-	case t == bytesType:
-		f.kind = octets
 	default:
-		f.scalar(t, to)
-	}
-}
-
-// scalar classifies a field without a message in it.
-func (f *field) scalar(t, to reflect.Type) {
-	kinds := map[reflect.Kind][2]kind{
-		reflect.String: {text, textTo}, reflect.Bool: {boolean, booleanTo},
-		reflect.Int32: {number32, number32To}, reflect.Int64: {number64, number64To},
-	}
-	known, ok := kinds[to.Kind()]
-	switch {
-	case !ok:
 		f.least = worthRun
-	case t.Kind() == reflect.Pointer:
-		f.kind = known[1]
-	default:
-		f.kind = known[0]
-	}
-	if ok && to.Kind() != reflect.String {
-		f.format = wire.Varint
 	}
 }
 
 // addSites gives a field its place among the values that are remembered.
 func (m *Memo) addSites(p *plan, f *field) {
 	switch f.kind {
-	case skipped, boolean, number32, number64, octets, instant, microInstant:
+	case skipped, plain:
 		return
 	case generated:
 		if k := f.typ.Kind(); k != reflect.Pointer && k != reflect.Map && k != reflect.Slice && k != reflect.Struct {

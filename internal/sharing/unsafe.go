@@ -27,9 +27,6 @@ type ref struct{ p unsafe.Pointer }
 
 func refTo(pointer reflect.Value) ref { return ref{pointer.UnsafePointer()} }
 
-// refOf makes a value that is a copy of another.
-func refOf[T any](value T) ref { return ref{unsafe.Pointer(&value)} }
-
 // as is the value, as a type with its memory layout.
 func as[T any](r ref) *T { return (*T)(r.p) }
 
@@ -57,6 +54,16 @@ func (r ref) set(t reflect.Type, from ref) {
 		r.value(t).Set(from.value(t))
 	}
 }
+
+// isZero reports whether a value of type t is zero. It may be false for an empty text.
+func (r ref) isZero(t reflect.Type) bool {
+	if size := t.Size(); size <= uintptr(len(zero)) {
+		return string(unsafe.Slice((*byte)(r.p), size)) == string(zero[:size])
+	}
+	return r.value(t).IsZero()
+}
+
+var zero [32]byte
 
 // identical reports whether two values of a size are one in memory.
 func (r ref) identical(to ref, size uintptr) bool {

@@ -193,7 +193,7 @@ func (w *jsonWalk) field(f *jsonField, first byte, prev previous) error {
 		}
 		return nil
 	}
-	if first == 'n' || f.shape == scalar {
+	if first == 'n' || f.shape == bare {
 		return w.plain(f, into)
 	}
 	h := m.whole(w.at, f.number, f.whole)

@@ -2,7 +2,6 @@ package sharing
 
 import (
 	"reflect"
-	"time"
 
 	"github.com/tributary-go/tributary/internal/wire"
 )
@@ -102,9 +101,10 @@ func (d *decoder) walk(n *node, dst ref, b []byte, last before, index int) bool 
 		switch {
 		case f.kind == text:
 			d.text(n, f.field, to, last, b[f.from:i], index)
-		case f.kind < text:
-			ok = f.setScalar(to, b[f.from:i], f.value)
-		case f.kind < inline:
+		case f.kind == skipped:
+		case f.kind == plain:
+			ok = f.scalar.set(to, b[f.from:i], f.value)
+		case f.kind == pointerTo:
 			ok = d.pointer(n, f.field, to, last, b[f.from:i], f.value)
 		case f.slot < 0:
 			ok = d.generated(p, f.field, dst, to, b[f.from:i])
@@ -136,53 +136,22 @@ func (d *decoder) plain(n *node, dst ref, b []byte, notes int) bool {
 	return true
 }
 
-// setScalar decodes a field without memory of its own, or bytes. It is false if the field has
-// another form.
-func (f *field) setScalar(to ref, b []byte, value uint64) bool {
-	switch f.kind {
-	case boolean:
-		*as[bool](to) = value != 0
-	case number32:
-		*as[int32](to) = int32(value)
-	case number64:
-		*as[int64](to) = int64(value)
-	case octets:
-		*as[[]byte](to) = append(make([]byte, 0, len(b)), b...)
-	case instant, microInstant:
-		t, ok := instantOf(b, f.kind == microInstant)
-		*as[time.Time](to) = t
-		return ok
-	}
-	return true
-}
-
 // pointer decodes a pointer to a scalar. It is the pointer of the last state, or the last one that
 // was decoded here, if the value is the same.
-func (d *decoder) pointer(n *node, f *field, to ref, own before, b []byte, value uint64) bool {
+func (d *decoder) pointer(n *node, f *field, to ref, own before, b []byte, varint uint64) bool {
+	last := &n.slots[f.slot].last
 	if own.p != nil {
-		if was := *as[ref](own.field(f.offset)); f.points(was, b, value) {
+		if was := *as[ref](own.field(f.offset)); was.p != nil && f.scalar.is(was, b, varint) {
 			*as[ref](to) = was
 			return true
 		}
 	}
-	last := &n.slots[f.slot].last
-	if !f.points(*last, b, value) {
-		switch f.kind {
-		case booleanTo:
-			*last = refOf(value != 0)
-		case number32To:
-			*last = refOf(int32(value))
-		case number64To:
-			*last = refOf(int64(value))
-		case textTo:
-			*last = refOf(string(b))
-		default:
-			t, ok := instantOf(b, f.kind == microInstantTo)
-			if !ok {
-				return false
-			}
-			*last = refOf(t)
+	if last.p == nil || !f.scalar.is(*last, b, varint) {
+		made := refTo(reflect.New(f.elem))
+		if !f.scalar.set(made, b, varint) {
+			return false
 		}
+		*last = made
 	}
 	*as[ref](to) = *last
 	return true

@@ -2,7 +2,10 @@ package sharing
 
 import (
 	"encoding/binary"
+	"reflect"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/internal/wire"
 )
@@ -102,56 +105,6 @@ func payloadOf(b []byte, at int, format byte) (value uint64, from, end int) {
 	return 0, at, end
 }
 
-// points reports whether a scalar, or nil, is the one on the wire.
-func (f *field) points(to ref, b []byte, value uint64) bool {
-	if to.p == nil {
-		return false
-	}
-	switch f.kind {
-	case booleanTo:
-		return *as[bool](to) == (value != 0)
-	case number32To:
-		return *as[int32](to) == int32(value)
-	case number64To:
-		return *as[int64](to) == int64(value)
-	case textTo:
-		return *as[string](to) == string(b)
-	}
-	return isInstant(to, b, f.kind == microInstantTo)
-}
-
-func isInstant(to ref, b []byte, micro bool) bool {
-	t, ok := instantOf(b, micro)
-	return ok && *as[time.Time](to) == t
-}
-
-// instantOf decodes a Timestamp of seconds and nanoseconds, as metav1.Time and MicroTime do.
-func instantOf(b []byte, micro bool) (t time.Time, ok bool) {
-	if len(b) == 0 {
-		return t, true
-	}
-	if b[0] != 1<<3|wire.Varint {
-		return t, false
-	}
-	seconds, _, end := payloadOf(b, 1, wire.Varint)
-	if end == 0 {
-		return t, false
-	}
-	nanos := uint64(0)
-	if b = b[end:]; len(b) > 0 {
-		if b[0] != 2<<3|wire.Varint {
-			return t, false
-		}
-		if nanos, _, end = payloadOf(b, 1, wire.Varint); end != len(b) {
-			return t, false
-		}
-	}
-	if !micro {
-		return time.Unix(int64(seconds), 0), true
-	}
-	return time.Unix(int64(seconds), int64(time.Duration(int32(nanos)).Truncate(time.Microsecond))), true
-}
-
 // occurrence splits the first field off a run, whose form is known.
 func (f *field) occurrence(run []byte) (b, rest []byte) {
 	if size := int(run[f.head]); size < 0x80 {
@@ -177,4 +130,109 @@ func entryOf(b []byte) (key, value []byte, ok bool) {
 		return nil, nil, false
 	}
 	return key, b[from:last], true
+}
+
+// scalar is how the values of a Go type are read from protobuf: from their bytes, or from a varint.
+type scalar struct {
+	format byte                                            // wire type
+	set    func(to ref, b []byte, varint uint64) (ok bool) // ok is false if b has another form
+	is     func(at ref, b []byte, varint uint64) bool
+}
+
+// scalarOf returns the scalar of a type; nil if it has none.
+func scalarOf(t reflect.Type) *scalar {
+	switch {
+	case t == timeType:
+		return seconds
+	case t == reflect.TypeFor[metav1.MicroTime]():
+		return microseconds
+	case t == reflect.TypeFor[[]byte]():
+		return octets
+	case decodesItself(t):
+		return nil
+	}
+	return map[reflect.Kind]*scalar{
+		reflect.String: characters, reflect.Bool: booleans, reflect.Int32: numbers32, reflect.Int64: numbers64,
+	}[t.Kind()]
+}
+
+var (
+	booleans  = number(func(n uint64) bool { return n != 0 })
+	numbers32 = number(func(n uint64) int32 { return int32(n) })
+	numbers64 = number(func(n uint64) int64 { return int64(n) })
+
+	characters = &scalar{
+		format: wire.Bytes,
+		set:    func(to ref, b []byte, _ uint64) bool { *as[string](to) = string(b); return true },
+		is:     func(at ref, b []byte, _ uint64) bool { return *as[string](at) == string(b) },
+	}
+	octets = &scalar{ // which are not nil, even if there are none
+		format: wire.Bytes,
+		set: func(to ref, b []byte, _ uint64) bool {
+			*as[[]byte](to) = append(make([]byte, 0, len(b)), b...)
+			return true
+		},
+		is: func(at ref, b []byte, _ uint64) bool {
+			return as[ref](at).p != nil && string(*as[[]byte](at)) == string(b)
+		},
+	}
+	seconds      = instant(func(s, _ int64) time.Time { return time.Unix(s, 0) })
+	microseconds = instant(func(s, n int64) time.Time {
+		return time.Unix(s, int64(time.Duration(int32(n)).Truncate(time.Microsecond)))
+	})
+)
+
+func number[T comparable](of func(varint uint64) T) *scalar {
+	return &scalar{
+		format: wire.Varint,
+		set:    func(to ref, _ []byte, n uint64) bool { *as[T](to) = of(n); return true },
+		is:     func(at ref, _ []byte, n uint64) bool { return *as[T](at) == of(n) },
+	}
+}
+
+// instant is a Timestamp of seconds and nanoseconds, as metav1.Time and MicroTime read it. Without
+// bytes it is zero.
+func instant(of func(seconds, nanoseconds int64) time.Time) *scalar {
+	read := func(b []byte) (t time.Time, ok bool) {
+		if len(b) == 0 {
+			return t, true
+		}
+		seconds, nanoseconds, ok := timestampOf(b)
+		if !ok {
+			return t, false
+		}
+		return of(seconds, nanoseconds), true
+	}
+	return &scalar{
+		format: wire.Bytes,
+		set: func(to ref, b []byte, _ uint64) (ok bool) {
+			*as[time.Time](to), ok = read(b)
+			return ok
+		},
+		is: func(at ref, b []byte, _ uint64) bool {
+			t, ok := read(b)
+			return ok && *as[time.Time](at) == t
+		},
+	}
+}
+
+// timestampOf reads both numbers, of which the second one may be missing.
+func timestampOf(b []byte) (seconds, nanoseconds int64, ok bool) {
+	if b[0] != 1<<3|wire.Varint {
+		return 0, 0, false
+	}
+	s, _, end := payloadOf(b, 1, wire.Varint)
+	if end == 0 {
+		return 0, 0, false
+	}
+	n := uint64(0)
+	if b = b[end:]; len(b) > 0 {
+		if b[0] != 2<<3|wire.Varint {
+			return 0, 0, false
+		}
+		if n, _, end = payloadOf(b, 1, wire.Varint); end != len(b) {
+			return 0, 0, false
+		}
+	}
+	return int64(s), int64(n), true
 }
