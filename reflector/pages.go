@@ -1,6 +1,39 @@
 package reflector
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pages yields a LIST and the pages that follow it, all of one resource version.
+func (r *Reflector[T]) pages(ctx context.Context, options metav1.ListOptions, read *listRead) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for count := (pageCount{}); ; {
+			list, items := r.source.List(ctx, options), 0
+			for obj, err := range list.Items {
+				items++
+				if !yield(obj, causeOf(ctx, err)) {
+					return
+				}
+			}
+			meta := list.Meta()
+			read.version = meta.ResourceVersion
+			if meta.Continue == "" {
+				return
+			}
+			if err := count.next(meta.Continue, items); err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			options.Continue = meta.Continue
+			options.ResourceVersion, options.ResourceVersionMatch = "", "" // the token has them
+		}
+	}
+}
 
 // Bounds of one LIST in pages: a server, or a proxy that drops the continue parameter, may answer
 // pages for ever.

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"errors"
+	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -103,4 +104,18 @@ func (r *Reflector[T]) placeByObject(p *position, event listwatch.Event[T], vers
 		p.at = version
 	}
 	return displaced
+}
+
+// misplaced takes in an event that is not placed, and reports whether it is written all the same.
+func (r *Reflector[T]) misplaced(where verdict, event listwatch.Event[T]) (write bool, err error) {
+	switch where {
+	case repeated:
+		return false, nil
+	case unplaced:
+		return false, errUnplaced
+	}
+	// The relist may wait for the next bookmark: no object is missing.
+	r.machine.healing.lost(Unplaced, time.Now())
+	r.skipped(errUnplaced)
+	return where == displaced && event.Type != watch.Bookmark, nil
 }

@@ -41,7 +41,10 @@ type openWatch[T store.Object] struct {
 	events iter.Seq2[listwatch.Event[T], error]
 
 	opened  time.Time
-	timeout time.Duration // what the server was asked for
+	timeout time.Duration // the server was asked to end it then
+
+	position position
+	outcome  outcome // so far
 
 	// Of a watch list, which is read in two parts: the initial events by the store, the rest by the
 	// loop.
@@ -58,6 +61,11 @@ func (r *Reflector[T]) openWatch(ctx context.Context, options metav1.ListOptions
 	return &openWatch[T]{
 		ctx: ctx, guard: guard, cancel: cancel, events: r.source.Watch(ctx, options), opened: time.Now(), timeout: timeout,
 	}
+}
+
+// watchTimeout is what the server is asked for: between the option and its double.
+func (r *Reflector[T]) watchTimeout() time.Duration {
+	return r.options.watchTimeout + time.Duration(r.random()*float64(r.options.watchTimeout))
 }
 
 func (r *Reflector[T]) openWatchList(ctx context.Context, options metav1.ListOptions) *openWatch[T] {
@@ -174,7 +182,7 @@ func (g *guard) stop() {
 
 // causeOf puts the reason why ctx was ended in place of the error that its end caused.
 func causeOf(ctx context.Context, err error) error {
-	if err == nil { // asked of every event: before anything is allocated
+	if err == nil { // before anything is allocated
 		return nil
 	}
 	var unusable *listwatch.DecodeError

@@ -1,0 +1,176 @@
+package reflector
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// watch follows the changes, over the connection of the watch list where there is one.
+func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
+	r.enter(Watching)
+	r.status.change(func(st *Status) { st.Watches++ })
+	w := r.open
+	if w == nil {
+		w = r.openWatch(ctx, s.options, r.untilFirst())
+		if s.quiet {
+			w.guard.lookAfter(r.quietFor(s))
+		}
+	}
+	r.open = w
+	defer r.closeOpen()
+	version := s.options.ResourceVersion
+	w.position = position{at: version, before: version, unordered: r.unordered}
+	for event, err := range w.events {
+		if !r.take(w, event, err) {
+			break
+		}
+	}
+	o := w.outcome
+	o.version = w.position.at
+	if o.err == nil {
+		o.err = causeOf(w.ctx, w.ctx.Err()) // a source may end cleanly when its context does
+	}
+	o.due = time.Since(w.opened) >= w.timeout-w.timeout/10
+	return o
+}
+
+// untilFirst is how long a watch may be silent from its start. After one that was silent the next
+// gets no extra time, so that a dead connection does not get it again and again.
+func (r *Reflector[T]) untilFirst() time.Duration {
+	if r.machine.watches.silent > 0 {
+		return r.options.liveness
+	}
+	return firstPatience * r.options.liveness
+}
+
+// quietFor is how long a watch that goes on after an interruption may bring nothing before a probe:
+// 5 to 15 s by default, so that the probes of many clients spread, and the whole is over within the
+// liveness period.
+func (r *Reflector[T]) quietFor(s step) time.Duration {
+	if s.deaf {
+		return min(shortWatch, r.options.liveness/18)
+	}
+	return r.options.liveness/18 + time.Duration(r.random()*float64(r.options.liveness/9))
+}
+
+// take takes in one event, or the error in its place, and reports whether the watch goes on. Status
+// is edited once, when the store has the event, so that contact, version and count are always of
+// one event.
+func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error) (goOn bool) {
+	now, isEvent, write := time.Now(), event.Type != watch.Bookmark, err == nil
+	if err == nil {
+		if w.outcome.contacts == 0 {
+			r.recovered(false)
+			w.guard.allow(r.options.liveness)
+		}
+		w.outcome.contacts++
+		w.guard.heard(now)
+		if where := r.place(&w.position, event); where != placed {
+			write, err = r.misplaced(where, event)
+		}
+	}
+	if write {
+		err = r.pass(event)
+	}
+	if err != nil && !r.lost(w, err, now) {
+		return false
+	}
+	if !isEvent {
+		r.bookmarked(w, event.ResourceVersion)
+	}
+	r.status.change(func(s *Status) {
+		s.LastContact = now
+		if isEvent {
+			s.LastEvent = now
+		}
+		if w.outcome.err != nil {
+			return
+		}
+		s.reached(w.position.at, now)
+		s.MayBeOld = s.MayBeOld && r.machine.proof.caughtUp(w.position.at)
+		if isEvent && write && err == nil {
+			s.Events++
+		}
+	})
+	return w.outcome.err == nil
+}
+
+// lost takes in an error in place of an event. It reports whether the error is about that event
+// alone; the watch ends all the same when a relist may heal the loss now.
+func (r *Reflector[T]) lost(w *openWatch[T], err error, now time.Time) (alone bool) {
+	err = causeOf(w.ctx, err)
+	class := classify(err)
+	if lostBy(class) == "" {
+		w.outcome.err = err
+		return false
+	}
+	w.guard.heard(now)
+	r.skipped(err)
+	if r.machine.healing.lost(class, time.Now()) {
+		w.outcome.err = err
+	}
+	return true
+}
+
+// bookmarked ends the watch at a bookmark if there is something else to do.
+func (r *Reflector[T]) bookmarked(w *openWatch[T], version string) {
+	if w.outcome.err != nil {
+		return
+	}
+	w.outcome.bookmarks++
+	switch {
+	case r.machine.proof.suspect && behind(version, w.position.at): // a probe can tell why
+		w.outcome.err = errQuiet
+	case r.machine.healing.due(time.Now()): // a lost event is still to be healed, and now it may
+		w.outcome.err = doubtError{r.machine.healing.doubt}
+	}
+}
+
+// pass writes an event into the store.
+func (r *Reflector[T]) pass(event listwatch.Event[T]) (err error) {
+	sized, ok := r.store.(store.Sized[T])
+	ok = ok && event.Bytes > 0
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		switch {
+		case ok:
+			err = sized.PutSized(event.Object, event.Bytes)
+		case event.Type == watch.Added:
+			err = r.store.Add(event.Object)
+		default:
+			err = r.store.Update(event.Object)
+		}
+	case watch.Deleted:
+		if ok {
+			err = sized.DeleteSized(event.Object, event.Bytes)
+		} else {
+			err = r.store.Delete(event.Object)
+		}
+	case watch.Bookmark:
+		if b, ok := r.store.(store.Bookmarker); ok {
+			err = b.Bookmark(event.ResourceVersion)
+		}
+	}
+	if err != nil {
+		return storeError{err}
+	}
+	return nil
+}
+
+// skipped counts an event or object that puts the copy in doubt, and shows it.
+func (r *Reflector[T]) skipped(err error) {
+	class := classify(err)
+	r.status.change(func(s *Status) {
+		if class == Unplaced {
+			s.Unplaced++
+		} else {
+			s.Skipped++
+		}
+	})
+	r.failing(class, err, time.Now())
+}
