@@ -15,14 +15,14 @@ type backoff struct {
 	told     int // of the failures, the last ones in a row in which the server named a time
 }
 
-// Limits of the delay by what happened. A server that is not there costs nothing to ask, and agents
-// want to be back within moments of its return, however long it was away; one that answers with an
-// error may be overloaded.
+// Limits of the delay, by the kind of failure. To ask a server that is not there costs nothing, and
+// agents want to be back within moments of its return, however long it was away. A server that
+// answers with an error may be overloaded.
 //
-// Rights that are refused are asked for again at an even pace: who grants them sees the copy within
-// refusedWithin, and no pace with fewer requests can promise that. Only a server that was away gets
-// patience, since one that starts answers 403 until it has read its roles, and 404 until it knows
-// its custom resources.
+// Refused rights are asked for again at an even pace: the person that grants them sees the copy
+// within refusedWithin, and no pace with fewer requests can promise that. Only a server that was
+// away gets patience: while it starts, it answers 403 until it has read its roles, and 404 until it
+// knows its custom resources.
 const (
 	absentLimit    = 2 * time.Second
 	refusedAtLeast = 4 * time.Second
@@ -30,22 +30,23 @@ const (
 	// Refusals after an absence before they are believed: seven seconds on average.
 	refusalPatience = 8
 	toldSpread      = 5 * time.Second
-	// toldLimit bounds what a server may ask for. A client that asks once in five minutes is no
-	// load, and one that is blind for an hour, by the mistake of a gateway, is an outage.
+	// toldLimit bounds the wait that a server may ask for. A client that asks once in five minutes
+	// is no load. A client that is blind for an hour, by the mistake of a gateway, is an outage.
 	toldLimit = 5 * time.Minute
-	// resumeSpread is the jitter of the first retry after a watch that lived: 500 clients whose
-	// connections were cut together arrive at 10 a millisecond, and each of them has as long again
-	// to connect before 100 ms are over.
+	// resumeSpread is the jitter of the first retry after a watch that lived. If the connections of
+	// 500 clients are cut together, the clients arrive at 10 a millisecond, and each has as long
+	// again to connect before 100 ms are over.
 	resumeSpread = 50 * time.Millisecond
 )
 
 // next counts one failure and returns the delay before the next attempt: the initial delay doubled
 // per failure up to the limit, then full jitter (anything between nothing and that), so that
-// clients that failed together do not return together. What the server told to wait is waited in
-// full, with jitter on top, since many clients are told the same; but for no longer than it asked
-// for again, or toldSpread where that is longer: it knows best when to come back, up to toldLimit.
-// What failed before that has no part in it: a server that starts refuses connections, then
-// permission, and then says "in 1 s".
+// clients that failed together do not return together.
+//
+// A wait that the server asked for is kept in full, up to toldLimit: the server knows best when to
+// come back. Jitter comes on top, since many clients are told the same, but at most as long again,
+// or toldSpread if that is longer. Earlier failures have no part in it: a server that starts
+// refuses connections, then permission, and then says "in 1 s".
 func (b *backoff) next(class Class, told time.Duration) time.Duration {
 	if told = min(told, toldLimit); told == 0 {
 		b.told = 0
@@ -58,11 +59,11 @@ func (b *backoff) next(class Class, told time.Duration) time.Duration {
 	return least + b.within(spread)
 }
 
-// after counts one failure, and returns the delay in two parts: what is waited in any case, and
-// what jitter is taken of.
+// after counts one failure, and returns the delay in two parts: the least wait, and the range of
+// the jitter on top.
 func (b *backoff) after(class Class) (least, spread time.Duration) {
 	// A server that starts is not there, then refuses, then may fail: none of them adds to the
-	// weight of what comes next.
+	// weight of the next.
 	if class == Unreachable {
 		b.absences++
 		b.refusals, b.patience = 0, refusalPatience

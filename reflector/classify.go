@@ -20,11 +20,11 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// Class says what an error, or the end of a stream, means for the copy. Its text is stable and has
-// no spaces: it serves as a label.
+// Class is the meaning of an error, or of the end of a stream, for the copy. Its text is stable and
+// has no spaces: it serves as a label.
 type Class string
 
-// The classes. What follows each is in machine.go.
+// The classes. machine.go has the request that follows each.
 const (
 	// OK is no error: a list that completed, or a watch that the server ended in its own time.
 	OK Class = "ok"
@@ -32,8 +32,8 @@ const (
 	Short Class = "short"
 	// Disconnected is a connection that was cut, reset or timed out.
 	Disconnected Class = "disconnected"
-	// Unreachable is a server from which no answer came: the connection could not be made, or ended
-	// before that, as a load balancer ends it that has no server left.
+	// Unreachable: nothing answered. The connection was refused, or was closed before an answer, as
+	// by a load balancer with no servers left.
 	Unreachable Class = "unreachable"
 	// TLS is a connection that client and server did not agree on. A certificate of either side is
 	// expired, for another name or of an unknown authority, or one side speaks plain HTTP.
@@ -47,8 +47,8 @@ const (
 	Expired Class = "expired"
 	// TooLarge is a resource version that the server has not reached yet.
 	TooLarge Class = "version_too_large"
-	// WentBack is a server whose newest version is older than the one held: its etcd was restored
-	// from a backup.
+	// WentBack is a server with a newest version older than the one held: its etcd was restored from
+	// a backup.
 	WentBack Class = "version_went_back"
 	// Throttled is a server that asks to come later (429).
 	Throttled Class = "throttled"
@@ -67,7 +67,7 @@ const (
 	Incomplete Class = "incomplete"
 	// Undecodable is an object or event that could not be used.
 	Undecodable Class = "undecodable"
-	// Unplaced is an event whose resource version contradicts the versions of the stream.
+	// Unplaced is an event with a resource version that contradicts the versions of the stream.
 	Unplaced Class = "unplaced"
 	// StoreError is a change that the store did not take.
 	StoreError Class = "store_error"
@@ -90,7 +90,7 @@ type storeError struct{ err error }
 func (e storeError) Error() string { return "the store refused a change: " + e.err.Error() }
 func (e storeError) Unwrap() error { return e.err }
 
-// doubtError ends a watch whose copy was put in doubt earlier.
+// doubtError ends a watch because the copy was put in doubt earlier.
 type doubtError struct{ class Class }
 
 func (doubtError) Error() string {
@@ -101,9 +101,9 @@ func (doubtError) Error() string {
 // errors have the class of the error that they wrap. Classify is safe for concurrent use.
 func Classify(err error) Class { return classify(err) }
 
-// classify is the one place that knows what errors look like.
+// classify is the one place that tells errors apart.
 func classify(err error) Class {
-	if err == nil { // asked of every event: before anything is allocated
+	if err == nil { // before anything is allocated
 		return OK
 	}
 	var undecodable *listwatch.DecodeError
@@ -157,7 +157,7 @@ func classifyStatus(err error, code int) Class {
 
 func classifyNetwork(err error) Class {
 	var operation *net.OpError
-	var request *url.Error // what sending a request fails with; reading its answer does not
+	var request *url.Error // of sending a request; reading its answer fails with another error
 	var name *net.DNSError
 	var network net.Error
 	var own *credentials.Error

@@ -7,7 +7,7 @@
 //
 // # The protocol
 //
-// The reflector is a state machine (machine.go) and one loop that does what it says (run.go):
+// The reflector is a state machine (machine.go) and one loop that makes its requests (run.go):
 //
 //	          +------- expired, copy in doubt, silent twice, the server went back in time, no watch -----+
 //	          v                                                                                         |
@@ -24,8 +24,8 @@
 //
 // The first state is the server's newest: an API server that is cut off from its etcd cannot answer
 // such a list, and the reflector is not synced until it can. A store that holds something when Run
-// begins, such as a checkpoint, keeps it until then. [WithCachedFirstList] takes what the server's
-// cache has, and [Status] says that it may be old.
+// begins, such as a checkpoint, keeps it until then. [WithCachedFirstList] takes the state of the
+// server's cache, and [Status] says that it may be old.
 //
 // If watches are refused, or fail again and again, lists alone keep the copy, at the backoff's
 // pace. [Status] goes on showing the error. Refused rights are tried again every 4 to 4.75 s.
@@ -42,9 +42,9 @@
 //     unless two answers agree that the server's own version is older: its etcd was restored from a
 //     backup.
 //  2. Every change reaches the store once, in order. Across a gap the relist's difference stands in
-//     for it. An event whose resource version does not fit those before it is judged by the object
-//     that the store holds: it is never a reason to go back, is counted in [Status] as unplaced,
-//     and is settled by one relist.
+//     for it. An event with a resource version that does not fit those before it is judged by the
+//     object that the store holds: it is never a reason to go back, is counted in [Status] as
+//     unplaced, and is settled by one relist.
 //  3. Nothing is silent: every end of a stream has a [Class], which [Status], the log and [Metrics]
 //     show. An object that cannot be decoded or placed, or that the store refuses, is counted and
 //     healed by one relist, at most one a minute.
@@ -61,7 +61,7 @@
 // and is the only one that an API server cannot move by itself: the version comes from etcd, and
 // counts the writes to all that the server stores, not to this collection alone.
 //
-// A version that stands still during contact has one of two causes: nobody writes anything, or the
+// A version that stands still during contact has one of two causes: nothing is written, or the
 // server is cut off from its etcd. In the second case the copy may be stale. A client cannot tell
 // the two apart. In a cluster with nodes, their leases are written all the time, so the second is
 // likely once the server should have reported a write. The server sends a bookmark a minute. etcd
@@ -72,6 +72,6 @@
 //
 // # Limits
 //
-// Between two contacts the store may be behind without a sign. Requests wait for the rate limiter
-// of the REST client.
+// Between two contacts the store may be behind without a sign. The REST client's rate limiter (QPS,
+// Burst) delays lists and watches too.
 package reflector

@@ -4,7 +4,7 @@ import "github.com/tributary-go/tributary/store"
 
 // holding is the version that the store has, and the answers of the server that speak against it.
 type holding struct {
-	// version is the newest resource version whose effects the store holds (invariant 1); a watch
+	// version is the newest resource version with its effects in the store (invariant 1); a watch
 	// goes on from here. Before the first list it is the version of the content that the store had
 	// when Run began; empty without such content.
 	version string

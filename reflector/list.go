@@ -13,7 +13,7 @@ import (
 // list reads the whole state into the store, in one transaction of the store's.
 func (r *Reflector[T]) list(ctx context.Context, s step) outcome {
 	r.enter(Listing)
-	if s.cached { // before the store shows the state to anybody
+	if s.cached { // before the store shows the state
 		r.status.change(func(st *Status) { st.MayBeOld = true })
 	}
 	read := &listRead{behind: s.behind}
@@ -56,13 +56,13 @@ func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
 	}
 }
 
-// listRead is what is known of a list besides its objects.
+// listRead is the record of a list while it is read, without its objects.
 type listRead struct {
 	version string // of the list, once it has ended
 	items   int
 	skipped int   // objects that could not be decoded
 	stale   int   // of these, those that the store keeps as they were
-	err     error // what broke the list off
+	err     error // that broke the list off
 	ended   bool
 	behind  bool // a version older than the one held is taken
 }
@@ -82,9 +82,9 @@ func (r *Reflector[T]) replace(items iter.Seq2[T, error], read *listRead, guard 
 	return outcome{err: err, complete: err == nil, version: read.version, items: read.items, skipped: read.skipped}
 }
 
-// usable passes on what the store may see of a list: objects, and the error that breaks it off. An
-// object that cannot be decoded is skipped, or stands in as it was last seen when the store can
-// still show it: an object that the server has must not seem deleted.
+// usable filters a list for the store: it yields objects, and the error that breaks the list off.
+// An undecodable object is replaced by its last good state, or skipped if the store cannot show
+// that: an object that the server has must not seem deleted.
 func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *guard) iter.Seq2[T, error] {
 	held, _ := r.store.(store.Snapshotter[T])
 	return func(yield func(T, error) bool) {
@@ -142,7 +142,7 @@ func (r *Reflector[T]) probe(ctx context.Context, s step) outcome {
 		if err != nil && !errors.As(err, &unusable) {
 			return outcome{err: causeOf(guarded, err)}
 		}
-		guard.heard(time.Now()) // no contact in Status: that is what the watch brings
+		guard.heard(time.Now()) // no contact in Status: the watch brings that
 	}
 	o := outcome{version: list.Meta().ResourceVersion}
 	if behind(o.version, r.machine.held.version) {

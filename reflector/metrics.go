@@ -2,7 +2,7 @@ package reflector
 
 import "time"
 
-// Metrics receives what a reflector measures, on the goroutine of Run: methods must not block.
+// Metrics receives a reflector's measurements, on the goroutine of Run: methods must not block.
 // Label values are the texts of [Class], so their number is bounded.
 type Metrics interface {
 	// ListEnded is called for each list, whether it completed or not.
@@ -13,7 +13,8 @@ type Metrics interface {
 
 // ListStats is one list: a LIST with all its pages, or the initial part of a watch list.
 type ListStats struct {
-	// Cause is why the list was made: [OK] for the first one, else what made it necessary.
+	// Cause is why the list was made: [OK] for the first one, else the class of the error, or of
+	// the end of a watch, that made it necessary.
 	Cause Class
 	// WatchList: it was a watch that sends the state first.
 	WatchList bool

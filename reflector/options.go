@@ -35,7 +35,7 @@ func defaults() options {
 	}
 }
 
-// WithLogger logs to log: failures that a person must mend as errors, what else changes (listed,
+// WithLogger logs to log: failures that a person must mend as errors, other changes (listed,
 // failing, well again) at level 0, each request at level 2. A failure is logged once and not for
 // each attempt. Default: client-go's convention, which is the logger in Run's context, else klog's.
 // WithLogger(logr.Discard()) silences a reflector.
@@ -45,13 +45,13 @@ func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = &log
 func WithMetrics(m Metrics) Option { return func(o *options) { o.metrics = m } }
 
 // WithLiveness sets how long a stream may bring nothing before it is given up and resumed. Default
-// 90 s. A new one gets twice that until its first event or bookmark, since that of a server that
-// has just started is late. Lower values suit collections with many events and servers that send
-// bookmarks more often than once a minute; else they only cost reconnects.
+// 90 s. A new watch gets twice as long until its first event or bookmark, because a server that has
+// just started sends its first bookmark late. Lower values suit collections with many events and
+// servers that send bookmarks more often than once a minute; else they only cost reconnects.
 //
-// Over HTTP/2 the watches of a client share one connection. Where that is dead, client-go finds it
-// by a ping after 30 s plus 15 s, before the default is over. A shorter liveness finds the silence
-// sooner, but what is asked next goes over the same connection until the ping has ended it: the
+// Over HTTP/2 the watches of a client share one connection. If that is dead, client-go finds it by
+// a ping after 30 s plus 15 s, before the default is over. A shorter liveness finds the silence
+// sooner, but the next request goes over the same connection until the ping has ended it: the
 // environment's HTTP2_READ_IDLE_TIMEOUT_SECONDS and HTTP2_PING_TIMEOUT_SECONDS, or HTTP/1.1, make
 // that as short.
 func WithLiveness(d time.Duration) Option { return func(o *options) { o.liveness = d } }
@@ -74,20 +74,21 @@ func WithPageSize(n int64) Option { return func(o *options) { o.pageSize = n } }
 
 // WithProgressWithin makes Ready fail also when the resource version has not moved for d, which is
 // the only sign of an API server that is cut off from etcd. Default 0: Ready asks for contact
-// alone, since a version also stands still where nobody writes. How long d must be is the cluster's
-// to say: see Freshness in the package's documentation.
+// alone, since a version also stands still in a cluster without writes. The right d depends on the
+// cluster: see Freshness in the package's documentation.
 func WithProgressWithin(d time.Duration) Option { return func(o *options) { o.progress = d } }
 
-// WithFinalErrors makes Run return on 401, 403 and 404, which only somebody else can mend. Default:
-// they show in Status and are tried again, slowly.
+// WithFinalErrors makes Run return on 401, 403 and 404, which the client cannot mend. Default: they
+// show in Status and are tried again, slowly.
 func WithFinalErrors() Option { return func(o *options) { o.stopOnFinal = true } }
 
 // WithCachedFirstList lets the LIST that follows a failed watch list read the first state from the
-// server's cache (resourceVersion 0, or not older than what the store held before): it costs etcd
-// nothing, and is answered by a server that is cut off from etcd. It may be older than the truth by
-// any time. [Status].MayBeOld says so, and [Reflector.Ready] fails, until the copy has reached the
-// version of a consistent answer, which is asked for at once. Default: the first state is the
-// server's newest, and a server that cannot tell it is waited for. No effect beside WithPageSize.
+// server's cache (resourceVersion 0, or not older than the content that the store held before): it
+// costs etcd nothing, and a server that is cut off from etcd answers it. It may be older than the
+// truth by any time. [Status].MayBeOld says so, and [Reflector.Ready] fails, until the copy has
+// reached the version of a consistent answer, which is asked for at once. Default: the first state
+// is the server's newest, and the reflector waits for a server that cannot tell it. No effect
+// beside WithPageSize.
 func WithCachedFirstList() Option { return func(o *options) { o.cachedFirst = true } }
 
 func apply(list []Option) options {
@@ -98,9 +99,9 @@ func apply(list []Option) options {
 	return o
 }
 
-// Validate returns what is wrong with a list of options, and nil if a reflector would run with
-// them. The error names the option and what to give instead. Validate is for code that takes
-// options now and makes reflectors later; [Reflector.Run] validates by itself.
+// Validate returns an error if a reflector would not run with a list of options, else nil. The
+// error names the option and a value to give instead. Validate is for code that takes options now
+// and makes reflectors later; [Reflector.Run] validates by itself.
 func Validate(optionList ...Option) error { return apply(optionList).validate() }
 
 func (o options) validate() error {

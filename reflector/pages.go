@@ -73,5 +73,5 @@ func (p *pageCount) next(token string, items int) error {
 	return nil
 }
 
-// endless says what to look at.
+// endless is the advice for a list without an end.
 const endless = "see whether the server, or a proxy before it, obeys the parameter continue"

@@ -22,7 +22,7 @@ type position struct {
 	unordered bool
 }
 
-// verdict says what becomes of an event.
+// verdict is the fate of an event.
 type verdict uint8
 
 const (

@@ -10,8 +10,8 @@ import (
 // Readier is a copy that can be asked whether it is good enough to act on; a [Reflector] of any
 // type is one.
 type Readier interface {
-	// Ready returns nil when the copy is synced and was heard of within maxStaleness, else what is
-	// wrong.
+	// Ready returns nil if the copy is synced and was heard of within maxStaleness, else an error
+	// that says why not.
 	Ready(maxStaleness time.Duration) error
 }
 
@@ -20,8 +20,8 @@ var (
 	errMayBeOld  = errors.New("the state was read from the server's cache, and may be older than the truth")
 )
 
-// Ready returns nil when the store holds a whole state of the server and the server was heard from
-// within maxStaleness; else what is wrong, with the error behind it. A server sends a bookmark
+// Ready returns nil if the store holds a whole state of the server and the server was heard from
+// within maxStaleness; else an error that says why not, with its cause. A server sends a bookmark
 // about once a minute, and its first one up to two minutes late, so a bound of less than three is
 // crossed by healthy copies too. With [WithProgressWithin] the resource version must have moved
 // within that time, too. It does not block.

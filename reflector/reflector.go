@@ -30,7 +30,7 @@ type Reflector[T store.Object] struct {
 	began  atomic.Bool
 	over   context.Context         // ends with Run
 	end    context.CancelCauseFunc // of over: the cause is Run's error, or errEnded
-	// missing is what New was not given.
+	// missing is an error if New was given no source or no store.
 	missing error
 
 	// Of the goroutine of Run.
@@ -38,7 +38,7 @@ type Reflector[T store.Object] struct {
 	log     logr.Logger
 	alarmed bool          // the present failure was logged as an error
 	open    *openWatch[T] // a watch list that has sent its state and goes on as a watch
-	// held is what the store has under a key; nil if the store has no snapshots.
+	// held finds an object in the store; nil if the store has no snapshots.
 	held      func(key string) (T, bool)
 	sharing   func() listwatch.SharingStats // nil if the source has none
 	unordered bool                          // the newest list came without a version
@@ -115,8 +115,8 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
 
 // WaitSynced blocks until the store holds a whole state of the server. When ctx ends first, the
-// error says what stood in the way, and wraps both that and ctx's error; nobody having called Run
-// is one such thing. When Run fails or ends first, WaitSynced fails at once and wraps Run's error.
+// error says what stood in the way, such as a Run that was never called, and wraps both that and
+// ctx's error. When Run fails or ends first, WaitSynced fails at once and wraps Run's error.
 func (r *Reflector[T]) WaitSynced(ctx context.Context) error {
 	select {
 	case <-r.synced:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// run does what the machine says and tells it what happened, until ctx ends.
+// run takes the machine's steps and tells it their outcomes, until ctx ends.
 func (r *Reflector[T]) run(ctx context.Context) error {
 	for {
 		s := r.machine.next()
@@ -48,7 +48,7 @@ func (r *Reflector[T]) report(s step, class Class, o outcome) {
 	switch s.kind {
 	case doProbe:
 		r.probed(class)
-		if class != WentBack { // what else it fails with, the watch will show
+		if class != WentBack { // the watch will show any other failure
 			return
 		}
 	case doWatch:

@@ -8,7 +8,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 )
 
-// Phase is what a reflector is doing.
+// Phase is the present activity of a reflector.
 type Phase string
 
 // The phases.
@@ -25,7 +25,7 @@ const (
 
 // Status is the health of a copy at one moment.
 type Status struct {
-	// Phase is what the reflector is doing.
+	// Phase is the present activity of the reflector.
 	Phase Phase
 	// Synced: the store has held a whole state of the server since some time.
 	Synced bool
@@ -33,9 +33,9 @@ type Status struct {
 	// may be older than the truth. It ends when the copy has reached a version that the server
 	// named in a consistent answer.
 	MayBeOld bool
-	// ResourceVersion is the newest version whose effects the store holds, and from which a watch
-	// is resumed. A version from the future, which no server could have reached by writes, does not
-	// move it.
+	// ResourceVersion is the newest version with its effects in the store; a watch is resumed from
+	// there. A version from the future, which no server could have reached by writes, does not move
+	// it.
 	ResourceVersion string
 	// LastContact is when the last object, event or bookmark came: the server, and the way to it,
 	// were alive then. An event counts once the store is done with it. A healthy server sends a
@@ -46,12 +46,12 @@ type Status struct {
 	// it. In a quiet collection it grows old in good health.
 	LastEvent time.Time
 	// LastProgress is when ResourceVersion last moved, by a list, an event or a bookmark: until
-	// then the copy is known to have followed. What it means that it stands still is in the
-	// package's documentation, under Freshness.
+	// then the copy is known to have followed. For a version that stands still, see Freshness in
+	// the package's documentation.
 	LastProgress time.Time
 
-	// Err is what is wrong now: why the last request ended, or what could not be stored. Nil when
-	// all is well.
+	// Err is the present failure: of the last request, or of an object that could not be decoded or
+	// stored. Nil when all is well.
 	Err error
 	// Class is the class of Err; [OK] when there is none.
 	Class Class
@@ -59,7 +59,7 @@ type Status struct {
 	Since    time.Time
 	Attempts int
 	// RetryAt is when the next request is made, while Phase is Waiting; zero otherwise. RetryAfter
-	// is what the server asked to wait, when it did (429 and others): obeyed up to five minutes,
+	// is the wait that the server asked for, if it did (429 and others): obeyed up to five minutes,
 	// with jitter on top.
 	RetryAt    time.Time
 	RetryAfter time.Duration
@@ -71,14 +71,14 @@ type Status struct {
 	Watches int
 	// Events counts the events of watches that were written to the store.
 	Events int
-	// Failures counts what has gone wrong since the start: failed requests and everything skipped.
+	// Failures counts all failures since the start: failed requests and everything skipped.
 	Failures int
 	// Skipped counts objects and events that could not be decoded or that the store refused.
 	Skipped int
-	// Unplaced counts events whose resource version contradicts the stream's: from another backend,
-	// replayed, or from the future. Each is written if the object that it concerns allows it, and
-	// one relist settles all, at once if an event could not be written, else at the next bookmark
-	// or end of the watch; at most one a minute.
+	// Unplaced counts events with a resource version that contradicts the stream's: from another
+	// backend, replayed, or from the future. Each is written if the object that it concerns allows
+	// it. One relist settles all, at once if an event could not be written, else at the next
+	// bookmark or end of the watch; at most one a minute.
 	Unplaced int
 	// Stale counts objects that were kept in their last good state, since the newest list had them
 	// undecodable.
@@ -108,9 +108,10 @@ func (s Status) String() string {
 
 // statusKeeper is the Status in the making.
 type statusKeeper struct {
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	now Status
-	// What could not be decoded or stored since the last whole list: it outlives a good connection.
+	// lost is the last object that could not be decoded or stored since the last whole list: it
+	// outlives a good connection.
 	lost error
 }
 
@@ -120,7 +121,7 @@ func (k *statusKeeper) change(do func(*Status)) {
 	do(&k.now)
 }
 
-// reached notes the newest version whose effects the store holds. The caller holds the lock that
+// reached notes the newest version with its effects in the store. The caller holds the lock that
 // change takes.
 func (s *Status) reached(version string, now time.Time) {
 	if version != s.ResourceVersion {
@@ -140,7 +141,7 @@ func (k *statusKeeper) read() Status {
 	return s
 }
 
-// failed records what is wrong; it reports whether that is news, and since when something is wrong.
+// failed records a failure. It reports whether its class is news, and since when the copy fails.
 func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool, since time.Time) {
 	k.change(func(s *Status) {
 		news = s.Class != class
@@ -159,8 +160,8 @@ func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool, 
 	return news, since
 }
 
-// polled records a list that stood in for a watch: with healed the copy is whole, and what is wrong
-// with the watch stays.
+// polled records a list that stood in for a watch: with healed the copy is whole, and the failure
+// of the watch stays.
 func (k *statusKeeper) polled(healed bool) {
 	k.change(func(*Status) {
 		if healed {
@@ -169,8 +170,8 @@ func (k *statusKeeper) polled(healed bool) {
 	})
 }
 
-// well records that the connection works, and with healed that the copy is whole. What was lost
-// before that stays shown. It reports whether all is well now and was not before.
+// well records that the connection works, and with healed that the copy is whole. An earlier loss
+// stays shown otherwise. It reports whether all is well now and was not before.
 func (k *statusKeeper) well(healed bool) (news bool) {
 	k.change(func(s *Status) {
 		if healed {

@@ -11,7 +11,7 @@ type step struct {
 	kind    stepKind
 	options metav1.ListOptions // of a request
 	wait    time.Duration
-	told    time.Duration // of a wait: what the server asked for
+	told    time.Duration // of a wait: the server asked for it
 	cause   Class         // of a list: why it is made; OK for the first
 	poll    bool          // of a list: it stands in for a watch
 	cached  bool          // of a list: its state may be older than the truth
@@ -37,7 +37,7 @@ const (
 type outcome struct {
 	err      error
 	complete bool // a list: the store took the state
-	// The newest version whose effects the store holds after it; empty: no news.
+	// version is the newest with its effects in the store afterwards; empty: no news.
 	version   string
 	contacts  int           // events and bookmarks of a watch
 	bookmarks int           // bookmarks alone

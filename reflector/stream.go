@@ -25,11 +25,11 @@ const (
 	probePatience = 3 * time.Second
 	// firstPatience is how many liveness periods a watch gets until its first event or bookmark.
 	// API servers send no bookmark that is not newer than the version at which the watch began
-	// (seen in 1.36.3), and look once a minute: from one that has just started, where nobody
-	// writes, the first was seen to come after up to two minutes.
+	// (seen in 1.36.3), and look once a minute. A server that has just started, in a cluster
+	// without writes, was seen to send its first bookmark after up to two minutes.
 	firstPatience = 2
-	// overtime is what a server gets to end a watch itself, after the timeout that it was asked
-	// for.
+	// overtime is how long a server may take to end a watch itself, after the timeout of the
+	// request.
 	overtime = 30 * time.Second
 )
 
@@ -63,7 +63,7 @@ func (r *Reflector[T]) openWatch(ctx context.Context, options metav1.ListOptions
 	}
 }
 
-// watchTimeout is what the server is asked for: between the option and its double.
+// watchTimeout is the timeout of a request: between the option and its double.
 func (r *Reflector[T]) watchTimeout() time.Duration {
 	return r.options.watchTimeout + time.Duration(r.random()*float64(r.options.watchTimeout))
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Sum is the Status of several copies that are one collection to their reader, by their names. It
-// is as well as the worst of them: synced if all are, heard when the quietest was, wrong if any is.
-// Its resource version is empty, since versions of several copies have no sum. Without copies it is
-// idle and synced.
+// Sum is the Status of several copies that are one collection to their reader, by their names. The
+// sum is synced if all copies are, failing if one is, and its LastContact is the oldest; so are its
+// LastEvent and LastProgress. Its resource version is empty, since versions of several copies have
+// no sum. Without copies it is idle and synced.
 func Sum(parts iter.Seq2[string, Status]) Status {
 	sum := Status{Phase: Idle, Synced: true, Class: OK, Lists: map[Class]int{}}
 	first := true
