@@ -246,7 +246,19 @@ func (f *follower) drop(present, next *customResource) {
 			f.site.server.Remove(r.GroupVersionResource)
 		}
 	}
-	present.stop()
+	present.stop() // its cache is not closed: requests under way may still read it
+}
+
+// close closes all collections, which nothing serves or runs any more.
+func (f *follower) close() {
+	for _, r := range f.site.running {
+		r.collection.Close()
+	}
+	for _, present := range f.served {
+		for _, r := range present.versions {
+			r.collection.Close()
+		}
+	}
 }
 
 // leave stops to serve the resource of a definition that is gone.

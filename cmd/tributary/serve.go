@@ -68,6 +68,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		s.running = append(s.running, made)
 	}
 	f := newFollower(s, only)
+	defer f.close() // their readers have ended with the server
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return err

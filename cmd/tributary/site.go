@@ -53,6 +53,7 @@ type running struct {
 		Run(context.Context) error
 		WaitSynced(context.Context) error
 		Status() reflector.Status
+		Close()
 	}
 	serve func(...apiserver.ServeOption)
 	// clear deletes all objects, and reports whether some are left that finalizers hold.

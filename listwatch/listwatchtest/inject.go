@@ -146,6 +146,7 @@ func (c *Collection[T]) freeze() *apiserver.Server {
 	if err != nil {
 		c.server.t.Fatalf("listwatchtest: Stale: %v", err)
 	}
+	c.server.t.Cleanup(content.Close)
 	apiserver.ServeCache(past, content, c.resource.View)
 	return past
 }

@@ -61,7 +61,7 @@ func NewServer(t testing.TB, options ...Option) *Server {
 	s.mutations = listwatch.WithMutationDetector(s.reporter())
 	t.Cleanup(func() {
 		s.end()
-		origin.Close()
+		_ = origin.Shutdown(context.Background()) // it has no parked watch to wait for
 	})
 	return s
 }

@@ -62,6 +62,12 @@ func (e *resourceEndpoint[T]) replaces() bool { return e.serving.replaces }
 
 func (e *resourceEndpoint[T]) end() { e.stop() }
 
+func (e *resourceEndpoint[T]) release() {
+	if e.serving.owned {
+		e.cache.Close()
+	}
+}
+
 func (e *resourceEndpoint[T]) sample() any {
 	return e.empty
 }

@@ -28,7 +28,10 @@ type serving struct {
 	park     bool
 	replaces bool
 	readOnly bool
+	owned    bool // the cache is the server's
 }
+
+func owned(s *serving) { s.owned = true }
 
 // Follower keeps a cache equal to its upstream, and knows how well it does. A [reflector.Reflector]
 // of any type is one, and so is an etcd.Collection.

@@ -39,10 +39,13 @@ type parkedWatches struct {
 	count  int        // watches that have entered, and not left
 	closed bool
 	probed map[*hijacked]struct{} // nil: none since the last time
+	timer  *time.Timer            // of the next probe; nil until the first
 	left   signal.Signal
+
+	readers sync.WaitGroup // of connections that cannot be probed
 }
 
-// enter counts a watch, which leaves later. It is false once somebody waits for all to leave.
+// enter counts a watch, which leaves later. It is false once wait has been called.
 func (w *parkedWatches) enter() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,14 +58,14 @@ func (w *parkedWatches) enter() bool {
 // watchOver has a watch that has entered end when its client has gone.
 func (w *parkedWatches) watchOver(h *hijacked) {
 	if h.raw == nil {
-		go h.hangUpAtItsEnd()
+		w.readers.Go(h.hangUpAtItsEnd) // it ends with the connection
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.probed == nil {
 		w.probed = map[*hijacked]struct{}{}
-		time.AfterFunc(probeEvery, w.probeAgain)
+		w.timer = time.AfterFunc(probeEvery, w.probeAgain)
 	}
 	w.probed[h] = struct{}{}
 }
@@ -76,15 +79,20 @@ func (w *parkedWatches) leave(h *hijacked) {
 	w.left.Broadcast()
 }
 
-// wait closes the entrance, and waits until all have left. It returns the error of ctx.
+// wait closes the entrance, and waits until all have left. Then neither a timer nor a goroutine is
+// left. It returns the error of ctx.
 func (w *parkedWatches) wait(ctx context.Context) error {
 	for {
 		left := w.left.Wait()
 		w.mu.Lock()
 		w.closed = true
 		count := w.count
+		if count == 0 && w.timer != nil {
+			w.timer.Stop()
+		}
 		w.mu.Unlock()
 		if count == 0 {
+			w.readers.Wait()
 			return nil
 		}
 		select {
@@ -101,7 +109,7 @@ func (w *parkedWatches) probeAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.probed) > 0 {
-		time.AfterFunc(probeEvery, w.probeAgain)
+		w.timer.Reset(probeEvery)
 	} else {
 		w.probed = nil
 	}

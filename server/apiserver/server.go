@@ -63,6 +63,8 @@ type endpoint interface {
 	replaces() bool
 	// end ends its watches.
 	end()
+	// release closes its cache, if that is the server's.
+	release()
 	// state reports whether there is an object of this name, and whether it is being deleted.
 	state(namespace, name string) (found, ending bool)
 }
@@ -89,7 +91,7 @@ func Serve[T store.Object](s *Server, resource Resource[T], options ...ServeOpti
 	if err != nil {
 		panic(err)
 	}
-	ServeCollection(s, c, resource.View, options...)
+	ServeCollection(s, c, resource.View, append(slices.Clone(options), owned)...)
 	return c
 }
 
@@ -135,7 +137,7 @@ func (s *Server) add(e endpoint) {
 }
 
 // Remove stops to serve a resource: its paths are not found any more, and its watches end in
-// silence. The collection stays usable from Go. It reports whether the resource was served.
+// silence. The collection stays usable from Go, and is the caller's to close. It reports whether the resource was served.
 func (s *Server) Remove(resource schema.GroupVersionResource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,10 +175,15 @@ func (s *Server) Close() { s.close() }
 
 // Shutdown does what [Server.Close] does, and waits until the watches have ended that
 // [ParkIdleWatches] has taken from the http.Server, whose Shutdown waits for the others alone. Each
-// gets a proper end. It returns the error of ctx if that ends first.
+// gets a proper end. Then it closes the collections that [Serve] has made: see
+// [collection.Collection.Close]. It returns the error of ctx if that ends first.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close()
-	return s.parked.wait(ctx)
+	err := s.parked.wait(ctx)
+	for _, e := range s.endpoints() {
+		e.release()
+	}
+	return err
 }
 
 // ServeHTTP answers a request. A list that breaks off in the middle panics with

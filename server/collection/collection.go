@@ -122,6 +122,11 @@ func (c *Collection[T]) WaitFresh(ctx context.Context) error { return c.cache.Wa
 // Cache is the copy that lists and watches read. It is for readers: write through the collection.
 func (c *Collection[T]) Cache() *watchcache.Cache[T] { return c.cache }
 
+// Close closes the cache, for the owner of the collection: see [watchcache.Cache.Close]. Writes to
+// a collection that [New] has made fail from then on; those to one [On] a storage are still made,
+// but no reader sees them.
+func (c *Collection[T]) Close() { c.cache.Close() }
+
 // Snapshot is the content now. It is O(1).
 func (c *Collection[T]) Snapshot() store.Snapshot[T] { return c.cache.Snapshot() }
 

@@ -35,6 +35,7 @@ type Cache[T store.Object] struct {
 	changed  signal.Signal
 	asked    atomic.Uint64 // how often bookmarks were asked for
 	lists    atomic.Uint64 // how often the content was replaced
+	work     *work
 
 	writing   sync.Mutex                 // serialises writers
 	observers []func(listwatch.Event[T]) // of [Cache.OnChange]; guarded by writing, as the next two
@@ -69,12 +70,14 @@ func NewCache[T store.Object](kind Kind[T], options ...Option) (*Cache[T], error
 		return nil, err
 	}
 	c := &Cache[T]{
-		resource: kind, config: config, revision: config.revision, window: newWindow[T](config), born: time.Now(),
+		resource: kind, config: config, work: newWork(), revision: config.revision, window: newWindow[T](config), born: time.Now(),
 		encodings: encodings{most: config.windowBytes / 4},
 		listings:  listings[T]{bytes: config.listBytes},
 	}
 	if config.upstream != nil {
-		c.proof = &proof[T]{cache: c, upstream: config.upstream}
+		c.proof = &proof[T]{
+			cache: c, upstream: config.upstream, seeking: errand{work: c.work}, comparing: errand{work: c.work},
+		}
 	}
 	c.fields = map[string]func(T) string{nameField: func(obj T) string { return obj.GetName() }}
 	c.indexes = map[string]*store.Index[T, string]{}
@@ -135,6 +138,9 @@ func (c *Cache[T]) change(op string, obj T, bytes int, do func(T) (store.Change[
 	if !pointer.None(obj) {
 		version, err = parseVersion(op, obj.GetResourceVersion())
 	}
+	if err == nil {
+		err = c.writable(op)
+	}
 	if err != nil {
 		return err
 	}
@@ -170,6 +176,9 @@ func (c *Cache[T]) change(op string, obj T, bytes int, do func(T) (store.Change[
 // watcher gets a 410 instead if the difference is larger than the window, if the resource version
 // has gone back, or if it loses an object and that is not all.
 func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
+	if err := c.writable("replace"); err != nil {
+		return err
+	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	before := c.objects.Snapshot()
@@ -220,6 +229,9 @@ func eachVersioned[T store.Object](items iter.Seq2[T, error], yield func(T, erro
 // is ignored.
 func (c *Cache[T]) Bookmark(resourceVersion string) error {
 	version, err := parseVersion("bookmark", resourceVersion)
+	if err == nil {
+		err = c.writable("bookmark")
+	}
 	if err != nil {
 		return err
 	}

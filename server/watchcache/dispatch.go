@@ -2,7 +2,6 @@ package watchcache
 
 import (
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/tributary-go/tributary/internal/pointer"
@@ -16,7 +15,6 @@ type dispatch[T store.Object] struct {
 	everything lane[T]
 	triggers   []*trigger[T]          // by key, by field, and of selections without an equality
 	labels     map[string]*trigger[T] // by label
-	waking     sync.WaitGroup         // of goroutines that wake watchers, see [Cache.wake]
 }
 
 // trigger tells objects apart by one value.
@@ -313,7 +311,9 @@ func (c *Cache[T]) wake() {
 		c.woken = parked[T]{lists: woken.lists[:0]}
 	default:
 		c.woken = parked[T]{}
-		c.dispatch.waking.Go(woken.wake)
+		if !c.work.begin(woken.wake) {
+			woken.wake()
+		}
 	}
 	if began := time.Since(c.born); began >= c.yieldAt {
 		runtime.Gosched()
@@ -321,10 +321,6 @@ func (c *Cache[T]) wake() {
 		c.yieldAt = ended + max(runAhead, ended-began)
 	}
 }
-
-// stopDispatch returns once the watchers that writes have found are awake. The writing lock is
-// held, so that no write finds more.
-func (c *Cache[T]) stopDispatch() { c.dispatch.waking.Wait() }
 
 // wakeAll makes every watcher look.
 func (c *Cache[T]) wakeAll() {

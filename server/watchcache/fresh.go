@@ -1,6 +1,7 @@
 package watchcache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,21 +122,23 @@ type proof[T store.Object] struct {
 	compareAt time.Time // when the content may be asked for again
 }
 
-// errand is a goroutine that runs while somebody needs it.
+// errand is a goroutine that runs while readers need it.
 type errand struct {
-	mu     sync.Mutex // guards what follows
+	work   *work      // of the cache
+	mu     sync.Mutex // guards the next fields
 	needed int
 	stop   context.CancelFunc
 }
 
-// join has run called, if it is not running, and its context end when all who joined have left.
+// join starts run unless it runs. The context of run ends when the last reader has left, or with
+// the cache.
 func (e *errand) join(run func(context.Context)) (leave func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.needed++; e.needed == 1 {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := context.WithCancel(e.work.ctx)
 		e.stop = cancel
-		go run(ctx)
+		e.work.begin(func() { run(ctx) })
 	}
 	return func() {
 		e.mu.Lock()
@@ -173,7 +176,7 @@ func (p *proof[T]) join() *question {
 	defer p.mu.Unlock()
 	if p.next == nil {
 		p.next = &question{done: make(chan struct{})}
-		p.next.ctx, p.next.cancel = context.WithCancel(context.Background())
+		p.next.ctx, p.next.cancel = context.WithCancel(p.cache.work.ctx)
 	}
 	q := p.next
 	q.askers++
@@ -198,8 +201,9 @@ func (p *proof[T]) leave(q *question) {
 // askNext sends the question that is next. The lock is held.
 func (p *proof[T]) askNext() {
 	p.asking, p.next = p.next, nil
-	if q := p.asking; q != nil {
-		go p.ask(q)
+	if q := p.asking; q != nil && !p.cache.work.begin(func() { p.ask(q) }) {
+		q.err, p.asking = p.cache.closed(), nil
+		close(q.done)
 	}
 }
 
@@ -211,7 +215,7 @@ func (p *proof[T]) ask(q *question) {
 		q.version, err = parseVersion("newest", answer)
 	}
 	if err != nil {
-		q.err = unproven(ctx, p.cache.resource.GroupResource(), err)
+		q.err = cmp.Or(p.cache.closed(), unproven(ctx, p.cache.resource.GroupResource(), err))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -72,6 +72,9 @@ func (w *Watcher[T]) look(ctx context.Context) (events []Delivery[T], waits bool
 	clear(w.batch.events)
 	w.batch.events = w.batch.events[:0]
 	for ctx.Err() == nil {
+		if err := w.cache.closed(); err != nil {
+			w.phase, w.end = over, err
+		}
 		if w.phase != unplaced && !w.all && w.lane.Load() == nil {
 			w.cache.join(w) // before it is told anything
 		}

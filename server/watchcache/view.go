@@ -55,6 +55,9 @@ func (c *Cache[T]) look(compared bool) (view[T], error) {
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	if err := c.closed(); err != nil {
+		return view[T]{}, err
+	}
 	if !c.filled {
 		return view[T]{}, notFilled(c.resource.GroupResource())
 	}
