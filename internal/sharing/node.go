@@ -68,30 +68,7 @@ func (d *decoder) below(n *node, f *field) *node {
 	return s.below
 }
 
-// remember keeps a copy of a value, of type t, for the next object. With a key, the memo gets the
-// value once it is met again.
-func (d *decoder) remember(s *shareable, t reflect.Type, value ref, b []byte, index int, k key) {
-	if len(b) > d.limits.recent {
-		return
-	}
-	i := index % maxRecent
-	for len(s.recent) <= i {
-		s.recent = append(s.recent, recent{})
-	}
-	r := &s.recent[i]
-	if d.recentBytes += len(b) - len(r.data); d.recentBytes > d.recentMost {
-		d.forgetRecent()
-		return
-	}
-	r.data = append(r.data[:0], b...)
-	if r.at.p == nil {
-		r.at = refTo(reflect.New(t))
-	}
-	r.at.set(t, value)
-	r.key = k
-}
-
-// giveBack lets go of the recent values of a part that rests.
+// giveBackRecent lets go of the recent values of a part that rests.
 func (d *decoder) giveBackRecent(s *shareable) {
 	for i := range s.recent {
 		d.recentBytes -= len(s.recent[i].data)
@@ -164,7 +141,7 @@ func (d *decoder) seek(s *shareable, of *site, to ref, b []byte, least, index in
 	p.key = d.keyOf(b)
 	found, known := d.find(of, &s.habit, p.key, len(b), to)
 	if found {
-		d.remember(s, of.typ, to, b, index, key{})
+		d.keepPart(s, of, to, b, index, sought{kept: true})
 		return p, true
 	}
 	if s.skip > 0 {
@@ -179,7 +156,8 @@ func (d *decoder) seek(s *shareable, of *site, to ref, b []byte, least, index in
 	return p, false
 }
 
-// keepPart keeps a part that was not found, and is decoded now.
+// keepPart keeps a part that was not found, and is decoded now: in the memo if it is shared, and a
+// copy in its place for the next object. With a key, the memo gets the value once it is met again.
 func (d *decoder) keepPart(s *shareable, of *site, value ref, b []byte, index int, p sought) {
 	if !p.kept {
 		return
@@ -188,5 +166,22 @@ func (d *decoder) keepPart(s *shareable, of *site, value ref, b []byte, index in
 		d.keep(of, &s.habit, p.key, len(b), value.value(of.typ))
 		p.key = key{}
 	}
-	d.remember(s, of.typ, value, b, index, p.key)
+	if len(b) > d.limits.recent {
+		return
+	}
+	i := index % maxRecent
+	for len(s.recent) <= i {
+		s.recent = append(s.recent, recent{})
+	}
+	r := &s.recent[i]
+	if d.recentBytes += len(b) - len(r.data); d.recentBytes > d.recentMost {
+		d.forgetRecent()
+		return
+	}
+	r.data = append(r.data[:0], b...)
+	if r.at.p == nil {
+		r.at = refTo(reflect.New(of.typ))
+	}
+	r.at.set(of.typ, value)
+	r.key = p.key
 }
