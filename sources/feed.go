@@ -54,7 +54,7 @@ type feed struct {
 	removed  bool // by Remove: the feed goes once everything is told
 	pending  []state
 	telling  bool      // the reader has only a part of the state that was popped last
-	since    time.Time // when the oldest state was set that the reader does not have; zero: it has all
+	since    time.Time // when the oldest unread state was set; zero: there is none
 	seen     bool
 	sets     int // states that the source has set
 	lastSet  time.Time

@@ -7,10 +7,10 @@ import (
 	"github.com/tributary-go/tributary/internal/null"
 )
 
-// Input is one source, and how it takes part in the merge. A function such as [APIServer], [File] or
-// [Custom] makes one; its methods return a changed copy. Give inputs to [New], or to [Sources.Add]
-// later. Any number of inputs of one kind is fine; [Input.Named] tells them apart.
-// An Input is used once.
+// Input is one source, and how it takes part in the merge. A function such as [APIServer], [File]
+// or [Custom] makes one; its methods return a changed copy. Give inputs to [New], or to
+// [Sources.Add] later. Any number of inputs of one kind is fine; [Input.Named] tells them apart. An
+// Input is used once.
 //
 //	sources.New("node-1",
 //		sources.APIServer(client).Required(time.Minute),

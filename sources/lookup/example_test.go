@@ -37,7 +37,7 @@ func Example() {
 		Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.0.0.7"}}},
 	}
 	pods := sources.New("node-1", sources.Custom(fixed{pod})) // or sources.APIServer(client)
-	find := lookup.New(pods)                                  // lookup.Owners(client) finds Deployments too
+	find := lookup.New(pods)                                  // Owners finds Deployments, too
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- pods.Run(ctx) }()
