@@ -39,6 +39,7 @@ func TestObserversAreToldBeforeTheReader(t *testing.T) {
 	expect := func(line string) {
 		t.Helper()
 		<-s.Updates()
+		require.NotEmpty(t, told, "the reader is told first")
 		require.Equal(t, line, <-told)
 	}
 	a.set(t, podOf("web", "v1"))
