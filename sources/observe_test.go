@@ -16,44 +16,51 @@ import (
 // TestObserversAreToldBeforeTheReader: an observer has each pod that the reader is told, as Merged
 // has it, and the end of a removed source.
 func TestObserversAreToldBeforeTheReader(t *testing.T) {
-	a, b := newScripted("a"), newScripted("b")
-	s := sources.New("node-1", sources.Custom(a), sources.Custom(b))
-	told := make(chan string, 100)
-	s.Observe(sources.Observer{Changed: func(pods iter.Seq2[string, sources.MergedPod]) {
-		line := ""
-		for key, pod := range pods {
-			if pod.Pod == nil {
-				line += key + " is gone"
-				continue
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newScripted("a"), newScripted("b")
+		s := sources.New("node-1", sources.Custom(a), sources.Custom(b))
+		told, release := make(chan string), make(chan struct{})
+		s.Observe(sources.Observer{Changed: func(pods iter.Seq2[string, sources.MergedPod]) {
+			line := ""
+			for key, pod := range pods {
+				line += key
+				if pod.Pod != nil {
+					line += "=" + pod.Pod.Spec.Containers[0].Image
+				}
+				for _, source := range pod.Sources {
+					line += " " + source
+				}
 			}
-			line += key + "=" + pod.Pod.Spec.Containers[0].Image
-			for _, source := range pod.Sources {
-				line += " " + source
+			told <- line
+			<-release
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		for _, step := range []struct {
+			do   func()
+			want string
+		}{
+			{func() { a.set(t, podOf("web", "v1")) }, "default/web=v1 a"},
+			{func() { b.set(t, podOf("web", "v2")) }, "default/web=v1 a b"},
+			{func() { go s.Remove("a") }, "default/web=v2 b"},
+			{func() { b.set(t) }, "default/web"},
+		} {
+			step.do()
+			require.Equal(t, step.want, <-told)
+			synctest.Wait()
+			select {
+			case <-s.Updates():
+				require.FailNow(t, "the reader is told first", step.want)
+			default:
 			}
+			release <- struct{}{}
+			<-s.Updates()
 		}
-		told <- line
-	}})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	expect := func(line string) {
-		t.Helper()
-		<-s.Updates()
-		require.NotEmpty(t, told, "the reader is told first")
-		require.Equal(t, line, <-told)
-	}
-	a.set(t, podOf("web", "v1"))
-	expect("default/web=v1 a")
-	b.set(t, podOf("web", "v2"))
-	expect("default/web=v1 a b")
-	require.NoError(t, s.Remove("a"))
-	expect("default/web=v2 b")
-	b.set(t)
-	expect("default/web is gone")
-	cancel()
-	require.NoError(t, <-ended)
-	require.Empty(t, told)
-	require.Panics(t, func() { s.Observe(sources.Observer{}) })
+		require.Panics(t, func() { s.Observe(sources.Observer{}) })
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }
 
 // TestObserversWorkDuringRun: from before the first source to the end of Run, and each has an entry
