@@ -285,7 +285,7 @@ func (s *Sources) deliver(ctx context.Context) error {
 				continue
 			}
 			if ctx.Err() != nil {
-				return nil // tell may have stopped halfway, so that no further plan would be right
+				return nil // the last tell may have stopped halfway
 			}
 			if next, ok := f.pop(); ok {
 				delivered = true
