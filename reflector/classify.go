@@ -47,8 +47,8 @@ const (
 	Expired Class = "expired"
 	// TooLarge is a resource version that the server has not reached yet.
 	TooLarge Class = "version_too_large"
-	// WentBack is a server with a newest version older than the one held: its etcd was restored from
-	// a backup.
+	// WentBack is a server with a newest version older than the one held: its etcd was restored
+	// from a backup.
 	WentBack Class = "version_went_back"
 	// Throttled is a server that asks to come later (429).
 	Throttled Class = "throttled"

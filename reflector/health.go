@@ -2,8 +2,8 @@ package reflector
 
 import "time"
 
-// watchHealth is the record of the watches: whether they work on this server, or lists must stand in
-// for them.
+// watchHealth is the record of the watches: whether they work on this server, or lists must stand
+// in for them.
 type watchHealth struct {
 	bookmarks bool // this server sends them, so that a silent watch means something
 	silent    int  // silent watches in a row

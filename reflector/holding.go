@@ -34,8 +34,8 @@ func (h *holding) watched(o outcome) {
 }
 
 // refused takes in an answer against the version. From the first witness on only the latest version
-// will do, and it is taken even if it is older than ours: the etcd of the server was restored from a
-// backup. A server for which the version is too large is behind another server. It is given time
+// will do, and it is taken even if it is older than ours: the etcd of the server was restored from
+// a backup. A server for which the version is too large is behind another server. It is given time
 // before that counts as a witness.
 func (h *holding) refused(class Class) {
 	switch class {
