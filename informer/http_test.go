@@ -14,8 +14,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/builtin"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -25,12 +24,11 @@ const patience = 20 * time.Second
 // TestOverHTTP follows the pods of one node over HTTP. A pod that leaves the node is deleted,
 // writes are read back, and the informer recovers from an expired watch.
 func TestOverHTTP(t *testing.T) {
-	s, err := apiserver.NewServer(watchcache.WithBookmarkInterval(20 * time.Millisecond))
-	require.NoError(t, err)
-	collection := apiserver.Serve(s, builtin.Pods())
+	s := listwatchtest.NewServer(t, watchcache.WithBookmarkInterval(20*time.Millisecond))
+	collection := listwatchtest.Serve(s, listwatchtest.Pods()).Origin()
 	listener := httptest.NewServer(s)
 	t.Cleanup(func() {
-		s.Close()
+		s.Origin().Close()
 		listener.Close()
 	})
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: listener.URL, QPS: -1})

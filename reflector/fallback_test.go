@@ -19,16 +19,14 @@ import (
 	cachetesting "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/store"
 )
 
 // fronted is a copy of an API server, over HTTP, behind a handler of the test.
 type fronted struct {
-	pods  *collection.Collection[*corev1.Pod]
+	pods  *listwatchtest.Origin[*corev1.Pod]
 	store *store.Indexer[*corev1.Pod]
 	*reflector.Reflector[*corev1.Pod]
 }
@@ -37,9 +35,8 @@ type fronted struct {
 // which answer is true.
 func front(t *testing.T, answer func(http.ResponseWriter, *http.Request) bool, options ...reflector.Option) *fronted {
 	t.Helper()
-	api, err := apiserver.NewServer()
-	require.NoError(t, err)
-	f := &fronted{pods: apiserver.Serve(api, builtin.Pods()), store: store.NewIndexer[*corev1.Pod]()}
+	api := listwatchtest.NewServer(t)
+	f := &fronted{pods: listwatchtest.Serve(api, listwatchtest.Pods()).Origin(), store: store.NewIndexer[*corev1.Pod]()}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !answer(w, r) {
 			api.ServeHTTP(w, r)
@@ -56,7 +53,7 @@ func front(t *testing.T, answer func(http.ResponseWriter, *http.Request) bool, o
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
-		api.Close()
+		api.Origin().Close()
 		transport.CloseIdleConnections()
 		server.Close()
 	})

@@ -25,10 +25,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -182,7 +180,7 @@ func TestAStoreThatDoesNotReadTheListIsNotSynced(t *testing.T) {
 type world struct {
 	t       *testing.T
 	random  *rand.Rand
-	pods    *collection.Collection[*corev1.Pod]
+	pods    *listwatchtest.Origin[*corev1.Pod]
 	client  rest.Interface
 	padding string // makes events as large as a test needs
 }
@@ -190,11 +188,11 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	api, err := apiserver.NewServer(watchcache.WithBookmarkInterval(50*time.Millisecond), watchcache.WithWindow(64))
-	require.NoError(t, err)
-	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 4)), pods: apiserver.Serve(api, builtin.Pods())}
+	api := listwatchtest.NewServer(t, watchcache.WithBookmarkInterval(50*time.Millisecond), watchcache.WithWindow(64))
+	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 4)), pods: listwatchtest.Serve(api, listwatchtest.Pods()).Origin()}
 	server := httptest.NewServer(api)
-	t.Cleanup(func() { api.Close(); server.Close() })
+	t.Cleanup(func() { api.Origin().Close(); server.Close() })
+	var err error
 	w.client, err = listwatch.NewRESTClient(&rest.Config{Host: server.URL, QPS: -1}, corev1.SchemeGroupVersion)
 	require.NoError(t, err)
 	t.Cleanup(w.client.(*rest.RESTClient).Client.CloseIdleConnections)

@@ -17,9 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -27,9 +26,8 @@ import (
 // HTTP/2 need as few connections as their number of streams asks for, and leave none open.
 func TestManyReflectorsShareConnectionsAndStopTogether(t *testing.T) {
 	const many = 1000
-	api, err := apiserver.NewServer()
-	require.NoError(t, err)
-	collection := apiserver.Serve(api, builtin.Pods())
+	api := listwatchtest.NewServer(t)
+	collection := listwatchtest.Serve(api, listwatchtest.Pods()).Origin()
 	for i := range 10 {
 		_, err := collection.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("pod-%d", i)}})
 		require.NoError(t, err)
@@ -47,7 +45,7 @@ func TestManyReflectorsShareConnectionsAndStopTogether(t *testing.T) {
 	}
 	server.StartTLS()
 	defer server.Close()
-	defer api.Close()
+	defer api.Origin().Close()
 	config := &rest.Config{Host: server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
 	require.NoError(t, err)

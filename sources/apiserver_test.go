@@ -13,10 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/manifest"
 )
@@ -24,7 +22,7 @@ import (
 // cluster is an API server with pods.
 type cluster struct {
 	t      *testing.T
-	pods   *collection.Collection[*corev1.Pod]
+	pods   *listwatchtest.Origin[*corev1.Pod]
 	client rest.Interface
 	refuse atomic.Int32 // the status that every request gets, unless zero
 	cut    func()       // cuts all connections
@@ -32,9 +30,8 @@ type cluster struct {
 }
 
 func newCluster(t *testing.T) *cluster {
-	server, err := apiserver.NewServer()
-	require.NoError(t, err)
-	c := &cluster{t: t, pods: apiserver.Serve(server, builtin.Pods())}
+	server := listwatchtest.NewServer(t)
+	c := &cluster{t: t, pods: listwatchtest.Serve(server, listwatchtest.Pods()).Origin()}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code := int(c.refuse.Load()); code != 0 {
 			http.Error(w, "refused", code)
@@ -48,10 +45,11 @@ func newCluster(t *testing.T) *cluster {
 	}))
 	c.cut = front.CloseClientConnections
 	transport := &http.Transport{}
+	var err error
 	c.client, err = listwatch.NewRESTClient(&rest.Config{Host: front.URL, Transport: transport}, corev1.SchemeGroupVersion)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		server.Close()
+		server.Origin().Close()
 		transport.CloseIdleConnections()
 		front.Close()
 	})

@@ -16,31 +16,29 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/sources"
 )
 
 // fadingServer is an API server that can be away: it cuts every connection then.
 type fadingServer struct {
-	pods   *collection.Collection[*corev1.Pod]
+	pods   *listwatchtest.Origin[*corev1.Pod]
 	client rest.Interface
 	away   atomic.Bool
 }
 
 func newFadingServer(t *testing.T) *fadingServer {
-	api, err := apiserver.NewServer()
-	require.NoError(t, err)
-	s := &fadingServer{pods: apiserver.Serve(api, builtin.Pods())}
+	api := listwatchtest.NewServer(t)
+	s := &fadingServer{pods: listwatchtest.Serve(api, listwatchtest.Pods()).Origin()}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.away.Load() {
 			panic(http.ErrAbortHandler)
 		}
 		api.ServeHTTP(w, r)
 	}))
-	t.Cleanup(func() { api.Close(); server.Close() })
+	t.Cleanup(func() { api.Origin().Close(); server.Close() })
+	var err error
 	s.client, err = listwatch.NewRESTClient(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion)
 	require.NoError(t, err)
 	return s

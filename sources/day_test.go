@@ -20,10 +20,8 @@ import (
 
 	"github.com/tributary-go/tributary/internal/pipes"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/sources"
 )
 
@@ -68,7 +66,7 @@ func (w *wire) takeAway() {
 // agent is an agent in a bubble: what its updates come to, and its sources.
 type agent struct {
 	*wire
-	pods    *collection.Collection[*corev1.Pod]
+	pods    *listwatchtest.Origin[*corev1.Pod]
 	sources *sources.Sources
 	held    map[types.UID]*corev1.Pod // by the updates; read it when all is quiet
 }
@@ -76,9 +74,8 @@ type agent struct {
 // startAgent runs an agent until the test ends.
 func startAgent(t *testing.T) *agent {
 	w := &wire{Network: pipes.New()}
-	api, err := apiserver.NewServer()
-	require.NoError(t, err)
-	a := &agent{wire: w, pods: apiserver.Serve(api, builtin.Pods()), held: map[types.UID]*corev1.Pod{}}
+	api := listwatchtest.NewServer(t)
+	a := &agent{wire: w, pods: listwatchtest.Serve(api, listwatchtest.Pods()).Origin(), held: map[types.UID]*corev1.Pod{}}
 	server := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
 		w.requests.Add(1)
 		api.ServeHTTP(answer, r)
@@ -106,7 +103,7 @@ func startAgent(t *testing.T) *agent {
 		cancel()
 		require.NoError(t, <-ended)
 		<-read
-		api.Close()
+		api.Origin().Close()
 		require.NoError(t, server.Close())
 		require.ErrorIs(t, <-served, http.ErrServerClosed)
 		transport.CloseIdleConnections()

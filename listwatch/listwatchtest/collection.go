@@ -9,6 +9,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/collection"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -34,7 +35,7 @@ type Collection[T store.Object] struct {
 func New[T interface {
 	*O
 	store.Object
-}, O any](t testing.TB, resource Resource[T], options ...Option) *Collection[T] {
+}, O any](t testing.TB, resource Resource[T], options ...watchcache.Option) *Collection[T] {
 	t.Helper()
 	return Serve(NewServer(t, options...), resource)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
+	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -26,5 +27,5 @@ func Custom[T store.Object](kind schema.GroupVersionKind, plural string) Resourc
 	return Resource[T]{Kind: watchcache.Kind[T]{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Plural: plural}}
 }
 
-// Option configures the server behind the fake: see the options of package watchcache.
-type Option = watchcache.Option
+// Origin is a collection behind the fake: see [Collection.Origin].
+type Origin[T store.Object] = collection.Collection[T]

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // Server is a fake API server for the collections that [Serve] puts on it, with one count of
@@ -26,7 +27,7 @@ import (
 // test's goroutine, as testing.TB demands.
 type Server struct {
 	t       testing.TB
-	options []Option
+	options []watchcache.Option
 	origin  *apiserver.Server
 
 	// closed ends with the test. It is a context so that the contexts of requests can end with it.
@@ -49,7 +50,7 @@ type Server struct {
 // a future version.
 //
 // Inside a testing/synctest bubble, make it with the bubble's own t.
-func NewServer(t testing.TB, options ...Option) *Server {
+func NewServer(t testing.TB, options ...watchcache.Option) *Server {
 	t.Helper()
 	origin, err := apiserver.NewServer(options...)
 	if err != nil {
