@@ -38,7 +38,7 @@ type follower struct {
 	served map[string]*customResource
 }
 
-// customResource is what is served of a definition.
+// customResource has the served versions of a definition.
 type customResource struct {
 	uid        types.UID
 	generation int64
@@ -50,7 +50,7 @@ type customResource struct {
 
 const (
 	worker       = "kube-apiserver" // the field manager of statuses, as there
-	removalPause = time.Second      // between two looks at objects whose finalizers hold them
+	removalPause = time.Second      // between two looks at objects that finalizers hold
 	rewatchPause = time.Second
 	firstRetry   = 100 * time.Millisecond
 	longestRetry = 30 * time.Second
@@ -236,7 +236,7 @@ func (c *customResource) has(version schema.GroupVersionResource) bool {
 	return c != nil && slices.ContainsFunc(c.versions, func(r running) bool { return r.GroupVersionResource == version })
 }
 
-// drop stops what was served and is not served by the next one.
+// drop stops the versions that the next one does not serve.
 func (f *follower) drop(present, next *customResource) {
 	if present == nil {
 		return

@@ -163,8 +163,8 @@ func showStatus(o options, server *apiserver.Server, stderr io.Writer) (*statusP
 	return p, nil
 }
 
-// choose is what --resource names, or all that there is: resources, and the names of definitions
-// whose custom resources are served; nil for all.
+// choose finds the resources that --resource names, or all, and the names of the definitions that
+// it names; nil for all.
 func choose(ctx context.Context, o options, from origin) (resources []resource, only map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
@@ -250,7 +250,7 @@ func (s *site) announce(stdout io.Writer, from, url string) {
 	}
 }
 
-// logger writes errors, and with a verbosity above zero what else happens.
+// logger writes errors, and with a verbosity above zero other events.
 func logger(stderr io.Writer, verbosity int) klog.Logger {
 	return funcr.New(func(_, line string) { fmt.Fprintln(stderr, line) },
 		funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly, Verbosity: verbosity - 1})

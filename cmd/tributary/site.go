@@ -35,7 +35,7 @@ func (r resource) prefix(below string) etcd.Prefix {
 	return etcd.Prefix(path.Join(below, folder) + "/")
 }
 
-// site is the server with what it serves.
+// site is the server with its collections.
 type site struct {
 	client   *clientv3.Client
 	prefix   string
@@ -96,7 +96,7 @@ func clearAll[T store.Object](ctx context.Context, c *etcd.Collection[T]) (left 
 			continue
 		}
 		_, err := c.Delete(obj.GetNamespace(), obj.GetName(), metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) { // somebody else was faster
+		if err != nil && !apierrors.IsNotFound(err) { // another writer was faster
 			return false, err
 		}
 	}

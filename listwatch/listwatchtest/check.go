@@ -19,7 +19,7 @@ type Property string
 // The properties, in the order in which a stream is judged.
 const (
 	// Ordered: in a stream, no event is older than the one before it. No stream begins with a state
-	// older than what the reader was told.
+	// older than the reader's last one.
 	Ordered Property = "ordered"
 	// Unique: in a stream, no version comes twice.
 	Unique Property = "unique"
@@ -29,7 +29,7 @@ const (
 	// older than an event before it.
 	Bookmarkable Property = "bookmarkable"
 	// Resumable: a stream begins with the first change after its version, and that version is not
-	// ahead of what the reader was told.
+	// ahead of the reader's last one.
 	Resumable Property = "resumable"
 	// Reliable: between its first version and its last, a stream has every change that was made,
 	// and no other.
@@ -46,7 +46,7 @@ type Violation struct {
 	Key string
 	// ResourceVersion is that of the event, bookmark or state; empty if there is none.
 	ResourceVersion string
-	// Detail says what was expected instead.
+	// Detail names the expected event.
 	Detail string
 }
 
@@ -65,7 +65,7 @@ func (v *Violation) Error() string {
 // maxViolations bounds the length of an error: one loss can break every stream after it.
 const maxViolations = 20
 
-// CheckHistory judges what readers were told by what was written. It returns nil, or the violations
+// CheckHistory judges the histories of readers by the writes. It returns nil, or the violations
 // as one error: errors.As finds the first *[Violation]. At most 20 are named.
 //
 // changes are all writes to the part of the collection that the readers select, from its first
@@ -294,7 +294,7 @@ func (j *judge) between(after, upTo uint64) []write {
 	return j.truth[from:max(from, to)]
 }
 
-// inOrder judges a stream without knowing what was written.
+// inOrder judges a stream without knowing the writes.
 func (j *judge) inOrder(s Stream) {
 	var last, mark uint64
 	seen := map[uint64]bool{}

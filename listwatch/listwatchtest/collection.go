@@ -69,7 +69,7 @@ func (c *Collection[T]) Server() *Server { return c.server }
 // the result to [listwatch.ToClientGo].
 //
 // Objects that it reads are shared and read-only. A write into one fails the test, with the object
-// and the field. listwatch.WithMutationDetector tells another function, or nobody (nil). A
+// and the field. listwatch.WithMutationDetector tells another function, or none (nil). A
 // benchmark does not look for writes.
 func (c *Collection[T]) ListerWatcher(options ...listwatch.Option) *listwatch.ListWatch[T] {
 	return c.read(append([]listwatch.Option{c.server.mutations}, options...)...)

@@ -20,7 +20,7 @@ import (
 type Rig struct {
 	// Source reads the collection: all namespaces unless options narrow it.
 	Source func(options ...listwatch.Option) listwatch.ListerWatcher[*corev1.Pod]
-	// Namespace is the suite's own: it is empty, and nobody else writes to it.
+	// Namespace is the suite's own: it is empty, and has no other writer.
 	Namespace string
 
 	// Create, Update and UpdateStatus write a pod and return it as stored.

@@ -10,7 +10,7 @@
 //
 // # Two doors
 //
-// [Server.Config] is a rest.Config whose connections are made of memory. Any client made from it, a
+// [Server.Config] is a rest.Config with connections made of memory. Any client made from it, a
 // clientset too, runs inside a testing/synctest bubble, where minutes of backoff take no time.
 // [Collection.ListerWatcher] is a reflector's source through that door. [Server.Listen] and
 // [Server.Kubeconfig] open the door over HTTP, for kubectl and for programs that are started apart.
@@ -27,10 +27,10 @@
 //
 // # Histories
 //
-// [CheckHistory] judges what a reader was told: whether its history is ordered, unique, atomic,
-// reliable, resumable and bookmarkable, as etcd defines these properties. A reader is recorded at
-// one of three places. [RecordSource] records what its source gave it, [RecordStore] what a
-// reflector wrote into its store. [RecordHandler] records what an event handler got, of client-go's
+// [CheckHistory] judges a reader's history: whether it is ordered, unique, atomic, reliable,
+// resumable and bookmarkable, as etcd defines these properties. A reader is recorded at one of
+// three places. [RecordSource] records the lists and events of its source, [RecordStore] the writes
+// of a reflector into its store, and [RecordHandler] the calls of an event handler, of client-go's
 // informers too. [Collection.Changes] returns the writes. Package e2e/robustness compares the
 // verdicts with those of etcd's own validators.
 //
@@ -64,12 +64,12 @@
 //
 // # Limits
 //
-// The fake lacks what package watchcache does not model: admission, conversion, authentication,
-// quota, garbage collection, logs and exec. docs/fake.md lists the differences, case by case. Nor
-// does it have RBAC, or priority and fairness: Fail(List, apierrors.NewForbidden(…)) and Throttle
-// show what they look like. Namespaces must exist if the server serves them, and need not
-// otherwise. No kubelet runs: a bound pod that is deleted stays, marked, until
-// [Collection.Remove].
+// The fake lacks the features that package watchcache does not model: admission, conversion,
+// authentication, quota, garbage collection, logs and exec. docs/fake.md lists the differences,
+// case by case. Nor does it have RBAC, or priority and fairness: Fail(List,
+// apierrors.NewForbidden(…)) and Throttle show what they look like. Namespaces must exist if the
+// server serves them, and need not otherwise. No kubelet runs: a bound pod that is deleted stays,
+// marked, until [Collection.Remove].
 //
 // A client is held to all rules: its pods get defaults, and a pod without containers is a 422. The
 // methods of a [Collection] store an object as it is, so that a test can prepare any state.
@@ -91,6 +91,6 @@
 //
 // # Cost
 //
-// A request through memory costs a goroutine and the encoding of what is read: 20 µs for a small
+// A request through memory costs a goroutine and the encoding of the answer: 20 µs for a small
 // pod (BenchmarkListThroughMemory). A fault costs a look under one lock per request and event.
 package listwatchtest

@@ -59,7 +59,7 @@ func (x *exchange) state() (broken, muted bool) {
 }
 
 // breakOff ends the connection like a pulled cable. It sends the header first: net/http silently
-// repeats a GET whose connection breaks before the answer has begun.
+// repeats a GET if its connection breaks before the answer has begun.
 func (x *exchange) breakOff() {
 	x.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(x.ResponseWriter).Flush() // the client has gone

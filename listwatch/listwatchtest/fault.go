@@ -30,7 +30,7 @@ type Fault struct {
 	lifted bool
 }
 
-// effect is what a fault does. Fields may be nil.
+// effect is the effect of a fault. Fields may be nil.
 type effect struct {
 	// underWay acts on an exchange in flight when the fault is made. It returns false if it does
 	// not fit this exchange. It runs under the server's lock.

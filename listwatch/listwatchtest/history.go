@@ -50,7 +50,7 @@ type Change struct {
 
 // Recording is a [History] in the making. All methods are safe for concurrent use.
 type Recording struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the next fields
 	history History
 
 	// Used only for a handler.
@@ -58,7 +58,7 @@ type Recording struct {
 	inferred bool // a run of inferred events is under way
 }
 
-// History returns what has been recorded so far. Call it when the reader can be told nothing more,
+// History returns the record so far. Call it when the reader can be told nothing more,
 // such as after its Run has returned: a list in flight is left out.
 func (r *Recording) History() History {
 	r.mu.Lock()

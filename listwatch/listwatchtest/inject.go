@@ -33,7 +33,7 @@ func (c *Collection[T]) Mute(options ...FaultOption) *Fault {
 	return c.inject("Mute", mute(), options)
 }
 
-// Expire makes every resource version and continue token that anybody has too old, at once. Watches
+// Expire makes every resource version and continue token so far too old, at once. Watches
 // in flight end with a 410 inside the stream.
 //
 // If there was none, and on every repetition, the next request that needs the past gets the 410: a

@@ -12,8 +12,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// RecordSource records what a source gives its reader: give the reader the returned source instead.
-// Each complete list is a stream, each watch another; a watch list is one stream.
+// RecordSource records the lists and events of a source: give the reader the returned source
+// instead. Each complete list is a stream, each watch another; a watch list is one stream.
 //
 // Some answers are not recorded: lists that break off, a reflector's probes (whole lists at a limit
 // of one), and watches that begin without a version.
@@ -110,7 +110,7 @@ func changeOf[T store.Object](event listwatch.Event[T]) Change {
 	return c
 }
 
-// RecordStore records what a reflector writes into a store: give the reflector the returned store
+// RecordStore records the writes of a reflector into a store: give the reflector the returned store
 // instead. A stream begins with each Replace and lasts until the next, however many watches that
 // takes. A write that the store refuses ends its stream, since the reflector must list again after
 // it.
@@ -183,7 +183,7 @@ func (s *recordedStore[T]) Replace(items iter.Seq2[T, error], resourceVersion fu
 	return err
 }
 
-// RecordHandler records what an event handler is told, by an informer of this project or of
+// RecordHandler records the calls of an event handler, by an informer of this project or of
 // client-go. Call told for each event: old is nil for an addition, new for a deletion.
 //
 // inferred is true for an event that comes from a state, not from a watch. Such events are the

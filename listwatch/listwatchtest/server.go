@@ -38,11 +38,11 @@ type Server struct {
 
 	mutations listwatch.Option // makes a write into a shared object fail the test
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the next fields
 	requests []Request
 	underWay map[*exchange]struct{}
 	faults   []*Fault
-	changed  chan struct{} // closes at the next change of these fields; nil if nobody waits
+	changed  chan struct{} // closes at the next change of these fields; nil if no caller waits
 }
 
 // NewServer makes a fake without collections, which ends with t. The options configure the server

@@ -15,7 +15,7 @@ import (
 	"github.com/tributary-go/tributary/server/internal/apierror"
 )
 
-// maxBody bounds what a client may send, as in the API server.
+// maxBody bounds the body of a request, as in the API server.
 const maxBody = 3 << 20
 
 // readBody reads a bounded body: 413 beyond.

@@ -85,7 +85,7 @@ func (cborEncoding) frame(event watch.EventType, doc []byte) ([]byte, error) {
 	return append(appendText(item, "object"), doc...), nil
 }
 
-// read decodes by way of JSON, whose decoder ignores fields that the type does not have. In JSON,
+// read decodes by way of JSON: its decoder ignores fields that the type does not have. In JSON,
 // bytes that are not UTF-8 become U+FFFD, and 1.0 becomes 1.
 func (cborEncoding) read(doc []byte, into any, strict bool) (metav1.TypeMeta, []error, error) {
 	var tree any
@@ -97,7 +97,7 @@ func (cborEncoding) read(doc []byte, into any, strict bool) (metav1.TypeMeta, []
 	return jsonEncoding{}.read(text, into, strict)
 }
 
-// content is what the encoder sees of a value.
+// content is the form of a value that the encoder gets.
 func content(value any) any {
 	if u, ok := value.(runtime.Unstructured); ok {
 		return u.UnstructuredContent()

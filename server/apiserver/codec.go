@@ -39,7 +39,7 @@ func (c codec[T]) object(f format, obj T) ([]byte, error) {
 	return f.document(kind, obj)
 }
 
-// itemKind is the kind of the encodings of list items, whose bytes have no kind of their own.
+// itemKind is the kind of the encodings of list items: their bytes have no kind of their own.
 type itemKind format
 
 // item is an object inside a list.

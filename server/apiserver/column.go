@@ -17,7 +17,7 @@ type Column[T store.Object] struct {
 	Type string
 	// Format is the OpenAPI format of the cells, such as "int32"; empty means none.
 	Format string
-	// Description tells people what the cells are.
+	// Description explains the cells to people.
 	Description string
 	// Wide columns are shown by kubectl get -o wide alone.
 	Wide bool

@@ -17,7 +17,7 @@ type gzipStream struct {
 	failed   error // to write the header
 }
 
-// deflater compresses, and notes the checksum and the length of what it is given.
+// deflater compresses, and notes the checksum and the length of its input.
 type deflater struct {
 	z    *flate.Writer // takes more than a megabyte
 	crc  uint32
@@ -54,7 +54,7 @@ func (s *gzipStream) Write(p []byte) (int, error) {
 	return s.deflater.Write(p)
 }
 
-// Flush sends what there is, up to the border of a byte.
+// Flush sends the present text, up to the border of a byte.
 func (s *gzipStream) Flush() error {
 	if s.failed != nil || s.z == nil {
 		return s.failed
@@ -62,7 +62,7 @@ func (s *gzipStream) Flush() error {
 	return s.z.Flush()
 }
 
-// writePiece writes what is compressed already. Nothing after it refers to what was before it.
+// writePiece writes a compressed piece. Nothing after it refers to the text before it.
 func (s *gzipStream) writePiece(p *piece) error {
 	if err := s.Flush(); err != nil {
 		return err
@@ -99,10 +99,10 @@ func (s *gzipStream) Close() error {
 type piece struct {
 	deflated []byte
 	crc      uint32
-	size     int // of what it says
+	size     int // of the plain text
 }
 
-// newPiece compresses what write writes.
+// newPiece compresses the output of write.
 func newPiece(write func(io.Writer) error) (*piece, error) {
 	var deflated bytes.Buffer
 	d := deflater{z: flates.Get().(*flate.Writer)}

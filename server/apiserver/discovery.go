@@ -14,14 +14,14 @@ import (
 	"github.com/tributary-go/tributary/server/internal/apierror"
 )
 
-// kubernetesVersion is the release whose behaviour is imitated; clients refuse to talk to much
+// kubernetesVersion is the release that is imitated; clients refuse to talk to much
 // older ones.
 const kubernetesVersion = "v1.36.3"
 
 // aggregatedType is the media type of all groups in one document.
 const aggregatedType = jsonType + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// serveDiscovery answers what clients ask before they know which resources there are.
+// serveDiscovery answers the requests of clients that do not know the resources yet.
 func serveDiscovery(w http.ResponseWriter, r *http.Request, resources []endpoint) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		respondError(w, plainJSON, apierror.Refused(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
@@ -55,7 +55,7 @@ func serveDiscovery(w http.ResponseWriter, r *http.Request, resources []endpoint
 	respondError(w, plainJSON, notFound(r.URL.Path))
 }
 
-// asksAggregated reports whether a client takes all groups in one document. Those who do name it
+// asksAggregated reports whether a client takes all groups in one document. Such clients name it
 // first.
 func asksAggregated(r *http.Request) bool {
 	for _, clause := range strings.Split(r.Header.Get("Accept"), ",") {

@@ -12,10 +12,10 @@
 //
 // # kubectl
 //
-// Discovery, aggregated too, and OpenAPI v3 and v2 describe what is served, so that kubectl
-// explains, edits, applies and diffs. Reviews of access allow everything to everybody. Package
+// Discovery, aggregated too, and OpenAPI v3 and v2 describe the resources, so that kubectl
+// explains, edits, applies and diffs. Reviews of access allow everything to all users. Package
 // [github.com/tributary-go/tributary/server/builtin] describes the built-in kinds.
-// docs/fake.md has the commands whose output differs from a real API server's.
+// docs/fake.md has the commands with another output than on a real API server.
 //
 // # Health
 //
@@ -30,12 +30,12 @@
 // # Cost
 //
 // A change is encoded once per format, whatever the number of watchers, and so are the objects of
-// lists and initial events of a whole collection, within watchcache.WithListBytes; but for tables,
-// whose rows say how old their objects are now (TestRowsSayHowOldTheirObjectsAreNow). A list is
+// lists and initial events of a whole collection, within watchcache.WithListBytes; but for tables:
+// their rows say how old the objects are now (TestRowsSayHowOldTheirObjectsAreNow). A list is
 // written object by object; the events that a watcher takes at once are one write, up to 32 KiB
 // (TestABurstIsFewWrites). An answer of 128 KiB or more that is no watch is compressed if the
 // client accepts gzip, as Go's clients do unless rest.Config has DisableCompression. Lists of a
-// whole collection share what is compressed, too, some 32 objects at a time, in place of the plain
+// whole collection share compressed pieces, too, some 32 objects at a time, in place of the plain
 // encodings (TestCompressedListsSayTheSame).
 //
 // With [ParkIdleWatches], a burst of events over HTTP/1.1 is one system call. Without, a burst of
@@ -47,8 +47,8 @@
 // TestBadReadersOfListsLeaveNothingBehind). A watch has this time for each batch of at most 1 MiB,
 // and another answer for each 32 KiB, in place of the http.Server's WriteTimeout: a slow reader
 // gets all of its list (TestASlowReaderGetsAllOfItsAnswer). If the http.Server has
-// an HTTP2.WriteByteTimeout, a connection of HTTP/2 whose client takes nothing at all is cut within
-// a minute (TestAStreamEndsWithAClientThatDoesNotRead).
+// an HTTP2.WriteByteTimeout, a connection of HTTP/2 is cut within a minute if its client takes
+// nothing at all (TestAStreamEndsWithAClientThatDoesNotRead).
 //
 // An idle watch keeps a goroutine and the buffers of net/http. Over HTTP/1.1 it keeps neither with
 // [ParkIdleWatches] (TestParkedWatchesCostNoGoroutine, TestParkedWatchesTakeFewBytes); then call
@@ -67,8 +67,8 @@
 //   - Conversion between versions, authentication, RBAC, audit, quota, priority and fairness.
 //   - Enums and list types in OpenAPI.
 //   - Subresources but status and scale, and binding and eviction of pods (no log, no exec, no
-//     ephemeral containers). An eviction asks the PodDisruptionBudgets that are served; nobody
-//     computes their status. The old /watch/ paths.
+//     ephemeral containers). An eviction asks the PodDisruptionBudgets that are served; no
+//     controller computes their status. The old /watch/ paths.
 //
 // The write rules are those of [github.com/tributary-go/tributary/server/collection], for a
 // client. If namespaces are served, an object's namespace must exist; otherwise any will do.

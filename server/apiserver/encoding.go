@@ -20,15 +20,15 @@ type encoding interface {
 	carries(view representation, sample any) bool
 	// document is an object as a document of its own, which names its kind.
 	document(kind metav1.TypeMeta, obj runtime.Object) ([]byte, error)
-	// appendItem appends an item of a list, without what stands between items.
+	// appendItem appends an item of a list, without the separator between items.
 	appendItem(to []byte, item any) ([]byte, error)
 	// list writes a list item by item.
 	list(w *bufio.Writer, l list) error
 	// frame is one event of a watch around a document.
 	frame(event watch.EventType, document []byte) ([]byte, error)
 	// read decodes a document into an object and returns the kind that the document names. If
-	// strict, it also returns what a strict reader objects to: unknown fields, and keys that are
-	// there twice.
+	// strict, it also returns the objections of a strict reader: unknown fields, and keys that
+	// are there twice.
 	// Errors: 400 for a document of another form, 415 for a type that has no such form.
 	read(document []byte, into any, strict bool) (kind metav1.TypeMeta, objections []error, err error)
 }
@@ -68,11 +68,11 @@ func decode(mediaType string, document []byte, obj any, strict bool) (metav1.Typ
 type list struct {
 	kind    metav1.TypeMeta
 	meta    metav1.ListMeta
-	columns []metav1.TableColumnDefinition // of a table, whose items are its rows
+	columns []metav1.TableColumnDefinition // of a table; its items are the rows
 	untyped bool                           // a list of documents
 	size    int
 	item    func(i int) (any, error)
-	append  func(to []byte, i int) ([]byte, error) // the encoding of an item, which nobody keeps
+	append  func(to []byte, i int) ([]byte, error) // the encoding of an item, which is not kept
 	items   itemEncodings
 	zip     *compressor // of a long answer; nil if its client does not take it
 }

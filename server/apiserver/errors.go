@@ -16,7 +16,7 @@ func notAcceptable(accepted string) error {
 		"only the following media types are accepted: "+accepted)
 }
 
-// statusOf is what an error looks like to a client.
+// statusOf is the Status of an error for a client.
 func statusOf(err error) *metav1.Status {
 	var known apierrors.APIStatus
 	var status metav1.Status

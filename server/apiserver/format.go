@@ -15,7 +15,7 @@ import (
 type format struct {
 	encoding
 	view representation
-	rows metav1.IncludeObjectPolicy // what rows of a table carry
+	rows metav1.IncludeObjectPolicy // objects in the rows of a table
 	// headless: a table names no columns, since an event before it has.
 	headless bool
 }
@@ -60,7 +60,7 @@ func negotiate(r *http.Request, sample any) (format, error) {
 	return plainJSON, notAcceptable(strings.Join(mediaTypes(sample), ", "))
 }
 
-// clauseFormat is what one clause of Accept asks for.
+// clauseFormat is the format that one clause of Accept asks for.
 func clauseFormat(clause goautoneg.Accept) (f format, ok bool) {
 	mediaType := clause.Type + "/" + clause.SubType
 	f.encoding, ok = encodingOf(mediaType)

@@ -45,7 +45,7 @@ func (c *compressor) WriteHeader(code int) {
 	}
 }
 
-// Write holds back what is less than compressFrom.
+// Write holds back less than compressFrom bytes.
 func (c *compressor) Write(p []byte) (int, error) {
 	switch {
 	case c.zip != nil:
@@ -65,7 +65,7 @@ func (c *compressor) Write(p []byte) (int, error) {
 	return n, c.decide(true)
 }
 
-// decide sends the header and what has been held back.
+// decide sends the header and the bytes that were held back.
 func (c *compressor) decide(compress bool) (err error) {
 	if c.done {
 		return nil
@@ -93,7 +93,7 @@ func (c *compressor) decide(compress bool) (err error) {
 	return err
 }
 
-// FlushError sends what there is.
+// FlushError sends all bytes so far.
 func (c *compressor) FlushError() error {
 	if err := c.decide(false); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (c *compressor) FlushError() error {
 // finish ends a whole answer. An answer that broke off must not be finished: its client would take
 // it for whole.
 func (c *compressor) finish() {
-	_ = c.decide(false) // the client has gone: there is nobody to tell
+	_ = c.decide(false) // the client has gone, and cannot be told
 	if c.zip != nil {
 		_ = c.zip.Close()
 	}

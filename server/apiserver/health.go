@@ -21,7 +21,7 @@ import (
 // ServeOption changes how one collection is served.
 type ServeOption func(*serving)
 
-// serving is what a ServeOption changes.
+// serving has the settings that a ServeOption changes.
 type serving struct {
 	follower Follower // nil: nothing is known of an upstream
 	warn     bool
@@ -37,16 +37,17 @@ func owned(s *serving) { s.owned = true }
 // of any type is one, and so is an etcd.Collection.
 type Follower interface{ Status() reflector.Status }
 
-// FilledBy names what fills a cache, so that the server can tell whether its content is stale. By
-// default a collection is never stale, and a cache is ready once it has been filled.
+// FilledBy names the follower that fills a cache, so that the server can tell whether its content
+// is stale. By default a collection is never stale, and a cache is ready once it has been filled.
 func FilledBy(f Follower) ServeOption { return func(s *serving) { s.follower = f } }
 
 // WarnStale sends a Warning header with each answer out of a stale cache, which kubectl and
 // client-go show. The default is none. It needs [FilledBy].
 func WarnStale() ServeOption { return func(s *serving) { s.warn = true } }
 
-// Replacing takes the place of what is served of the same resource, whose watches end in silence:
-// its clients find the new collection. Without it, to serve a resource twice is a mistake.
+// Replacing takes the place of a collection of the same resource. Watches of the old one end in
+// silence: their clients find the new collection. Without it, to serve a resource twice is a
+// mistake.
 func Replacing() ServeOption { return func(s *serving) { s.replaces = true } }
 
 // ReadOnly refuses the writes of clients with 405. The default is to take them.

@@ -106,7 +106,7 @@ type deflatedRun struct{}
 // list of 10,000 pods in JSON would leave 122 MB to the collector.
 var texts = sync.Pool{New: func() any { return new([]byte) }}
 
-// pieceOf compresses a run, whose items each have a separator before them.
+// pieceOf compresses a run, with a separator before each item.
 func (l list) pieceOf(i, end int, separator string) (*piece, error) {
 	p, err := l.items.OfRun(i, end, deflatedRun{}, func() (any, int64, error) {
 		p, err := newPiece(func(w io.Writer) (err error) {

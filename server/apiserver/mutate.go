@@ -106,7 +106,7 @@ func (e *resourceEndpoint[T]) serveDeleteCollection(c call) error {
 	}
 	for _, obj := range present.Objects {
 		_, err := e.deleter(options).Delete(obj.GetNamespace(), obj.GetName(), options)
-		if err != nil && !apierrors.IsNotFound(err) { // somebody else was faster
+		if err != nil && !apierrors.IsNotFound(err) { // another writer was faster
 			return err
 		}
 	}

@@ -20,8 +20,8 @@ const (
 	swaggerPath = "/openapi/v2"
 )
 
-// OpenAPI v2 in protobuf has two media types: what client-go asks for, and what it is answered,
-// which can be parsed.
+// OpenAPI v2 in protobuf has two media types: client-go asks for one, and is answered with the
+// other, which can be parsed.
 const (
 	swaggerAsked    = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 	swaggerAnswered = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

@@ -33,7 +33,7 @@ func refused(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind(kind).GroupKind(), "", errs)
 }
 
-// createOptions, updateOptions and patchOptions read what a client says about its write. Errors:
+// createOptions, updateOptions and patchOptions read a client's options for its write. Errors:
 // 400 for a parameter that cannot be read, 422 for one that is out of range.
 func createOptions(c call) (o collection.WriteOptions, err error) {
 	var given metav1.CreateOptions
@@ -101,7 +101,7 @@ func (c call) warn(text string) {
 	}
 }
 
-// warningCode is the code of a warning that says what its text says (RFC 7234, 5.5.7).
+// warningCode is the code of a warning without a class (RFC 7234, 5.5.7).
 const warningCode = 299
 
 // readDeleteOptions reads the body of a DELETE; the query counts only if there is none.

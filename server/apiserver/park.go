@@ -12,9 +12,9 @@ import (
 )
 
 // ParkIdleWatches has an idle watch over HTTP/1.1 keep its connection and its place in the cache,
-// and neither a goroutine nor a buffer. The server takes the connection from the http.Server, whose
-// timeouts and Shutdown no longer apply: [Server.Shutdown] waits for the watch. After the watch the
-// connection closes.
+// and neither a goroutine nor a buffer. The server takes the connection from the http.Server. The
+// timeouts and the Shutdown of that no longer apply: [Server.Shutdown] waits for the watch. After
+// the watch the connection closes.
 //
 // A client that has closed its connection is noticed within ten seconds. A client that has vanished
 // without a word, such as a machine without power, is noticed within 40 seconds: TCP gives it up
@@ -46,7 +46,7 @@ func parkConnection[T store.Object](c call, ended context.Context, stream eventS
 	p.take(connection)
 	head := headOf(c.Header(), stream.format.contentType(true))
 	go func() {
-		_ = p.writeAll(net.Buffers{head}) // run ends what is broken
+		_ = p.writeAll(net.Buffers{head}) // run ends a broken watch
 		among.watchOver(&p.hijacked)
 		p.run()
 	}()
@@ -79,7 +79,7 @@ func (p *parkedWatch[T]) run() {
 	}
 }
 
-// sendAll sends what the watcher sees, until it has seen all: then it waits, and the watch may be
+// sendAll sends the watcher's events, until it has seen all: then it waits, and the watch may be
 // running again already. Otherwise the watch is over.
 func (p *parkedWatch[T]) sendAll() (waits bool) {
 	for !p.broken {

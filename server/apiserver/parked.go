@@ -19,7 +19,7 @@ const probeEvery = 10 * time.Second
 // one that lives: a machine that has lost its power says no goodbye.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// endSilence has TCP end a connection whose client does not answer. What fails here leaves the
+// endSilence has TCP end a connection if its client does not answer. A failure here leaves the
 // connection as its listener has made it.
 func endSilence(connection net.Conn, raw syscall.RawConn) {
 	if c, ok := connection.(interface {
@@ -32,10 +32,10 @@ func endSilence(connection net.Conn, raw syscall.RawConn) {
 	}
 }
 
-// parkedWatches are the watches of a server that nothing but their connection keeps: it ends those
-// whose client has gone. The zero value is ready.
+// parkedWatches are the watches of a server that nothing but their connection keeps. It ends a
+// watch if its client has gone. The zero value is ready.
 type parkedWatches struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the next fields
 	count  int        // watches that have entered, and not left
 	closed bool
 	probed map[*hijacked]struct{} // nil: none since the last time
@@ -115,7 +115,7 @@ func (w *parkedWatches) probeAgain() {
 	}
 }
 
-// probe ends the watches whose client has gone.
+// probe ends the watches of clients that have gone.
 func (w *parkedWatches) probe() {
 	w.mu.Lock()
 	all := slices.Collect(maps.Keys(w.probed))

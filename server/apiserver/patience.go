@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// writePatience is how long a client may take to accept what is written at once: a batch of a
+	// writePatience is how long a client may take to accept one piece: a batch of a
 	// watch, or a piece of another answer.
 	writePatience = 30 * time.Second
-	// writeBuffer holds what is written before the connection sees it. It is also a piece of an
+	// writeBuffer holds a text before the connection sees it. It is also a piece of an
 	// answer, so that a reader of less than 1.1 KB a second counts as stuck.
 	writeBuffer = 32 << 10
 )
@@ -29,7 +29,7 @@ func newPatientWriter(w http.ResponseWriter) *patientWriter {
 	return &patientWriter{ResponseWriter: w, control: http.NewResponseController(w)}
 }
 
-// Write writes piece by piece. The last deadline stays, for what net/http has still to write after
+// Write writes piece by piece. The last deadline stays, for the bytes that net/http writes after
 // the handler: it takes the deadline back itself.
 func (w *patientWriter) Write(p []byte) (written int, err error) {
 	if w.own {
@@ -54,7 +54,7 @@ func (w *patientWriter) SetWriteDeadline(t time.Time) error {
 // Unwrap is for http.ResponseController.
 func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// innermost is the writer of the http.Server, whose type net/http looks at.
+// innermost is the writer of the http.Server; net/http looks at its type.
 func innermost(w http.ResponseWriter) http.ResponseWriter {
 	for {
 		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// rawConnection is what a connection is probed by; nil if that cannot be.
+// rawConnection is the form of a connection that can be probed; nil if it has none.
 func rawConnection(connection net.Conn) syscall.RawConn {
 	if c, ok := connection.(syscall.Conn); ok {
 		if raw, err := c.SyscallConn(); err == nil {
@@ -17,7 +17,7 @@ func rawConnection(connection net.Conn) syscall.RawConn {
 	return nil
 }
 
-// connectionProbe reads what a client should not send, without waiting for it.
+// connectionProbe reads bytes that a client should not send, without waiting for them.
 type connectionProbe struct {
 	unwanted [4 << 10]byte
 	ended    bool

@@ -57,10 +57,10 @@ func (protobufEncoding) appendItem(to []byte, item any) ([]byte, error) {
 	return marshalInto(binary.AppendUvarint(append(to, wire.Tag(wire.ListItems)), uint64(size)), m)
 }
 
-// itemHead is the length of what stands before an item of a size.
+// itemHead is the length of the head of an item of a size.
 func itemHead(size int) int { return 1 + len(binary.AppendUvarint(nil, uint64(size))) }
 
-// list goes over the items twice: the envelope comes first and tells the length of what follows.
+// list goes over the items twice: the envelope comes first and tells the length of the list.
 func (protobufEncoding) list(w *bufio.Writer, l list) error {
 	head := binary.AppendUvarint([]byte{wire.Tag(wire.ListMeta)}, uint64(l.meta.Size()))
 	head, err := marshalInto(head, &l.meta)
@@ -126,7 +126,7 @@ func (protobufEncoding) read(doc []byte, into any, _ bool) (kind metav1.TypeMeta
 	return metav1.TypeMeta{APIVersion: unknown.APIVersion, Kind: unknown.Kind}, nil, nil
 }
 
-// envelope is what comes before the raw bytes of a document of the given size.
+// envelope is the head before the raw bytes of a document of the given size.
 func envelope(kind metav1.TypeMeta, size int) []byte {
 	inner := runtime.TypeMeta{APIVersion: kind.APIVersion, Kind: kind.Kind}
 	head := append([]byte(wire.Magic), wire.Tag(wire.UnknownTypeMeta))

@@ -27,7 +27,7 @@ const (
 	// minimumTimeout is the shortest time that a watch without timeoutSeconds lasts. The longest is
 	// twice as much, and the choice is random, so that clients do not all come back at once.
 	minimumTimeout = 30 * time.Minute
-	// maximumTimeout bounds what a client may ask for.
+	// maximumTimeout bounds the timeout that a client may ask for.
 	maximumTimeout = 24 * time.Hour
 )
 

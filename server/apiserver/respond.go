@@ -51,5 +51,5 @@ func respondBytes(w http.ResponseWriter, contentType string, code int, doc []byt
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(code)
-	_, _ = w.Write(doc) // the client has gone: there is nobody to tell
+	_, _ = w.Write(doc) // the client has gone, and cannot be told
 }

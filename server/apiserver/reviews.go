@@ -14,7 +14,7 @@ import (
 )
 
 // review is a question about users, which is answered and not stored. There is neither
-// authentication nor authorization, so everybody is an administrator.
+// authentication nor authorization, so each user is an administrator.
 type review struct {
 	schema.GroupVersionResource
 	kind string

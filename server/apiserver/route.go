@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Target is what the path of a request names.
+// Target is the object or collection that the path of a request names.
 type Target struct {
 	// Resource is the collection.
 	Resource schema.GroupVersionResource
@@ -20,7 +20,7 @@ type Target struct {
 }
 
 // ParseTarget reads a path of the form /api/v1/… or /apis/GROUP/VERSION/…; ok is false for other
-// paths. It is for handlers around a [Server], which log or refuse what passes.
+// paths. It is for handlers around a [Server], which log or refuse requests.
 func ParseTarget(path string) (t Target, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

@@ -31,7 +31,7 @@ type Server struct {
 	options  []watchcache.Option
 	revision *watchcache.Revision
 
-	mu        sync.RWMutex // guards what follows
+	mu        sync.RWMutex // guards the next fields
 	resources []endpoint   // in the order of registration
 
 	// closed ends with Close. It is a context so that those of requests can be joined with it.
@@ -59,7 +59,7 @@ type endpoint interface {
 	follow(server string) following.Changes
 	// begin is called when it is added, with the context that ends when the server closes.
 	begin(closed context.Context)
-	// replaces reports whether it takes the place of what is served.
+	// replaces reports whether it takes the place of another endpoint.
 	replaces() bool
 	// end ends its watches.
 	end()
@@ -80,7 +80,7 @@ func NewServer(options ...watchcache.Option) (*Server, error) {
 	return s, nil
 }
 
-// Serve adds an empty collection that is written through the server and through what it returns. It
+// Serve adds an empty collection that is written through the server and through the result. It
 // panics when the server is nil, the description is incomplete or the resource is served already:
 // that is a mistake in the program.
 func Serve[T store.Object](s *Server, resource Resource[T], options ...ServeOption) *collection.Collection[T] {
@@ -95,7 +95,7 @@ func Serve[T store.Object](s *Server, resource Resource[T], options ...ServeOpti
 	return c
 }
 
-// ServeCollection adds a collection that has been made elsewhere, such as one whose storage is
+// ServeCollection adds a collection that has been made elsewhere, such as one with its storage in
 // etcd. Reads are answered by its cache. It panics as [Serve] does.
 func ServeCollection[T store.Object](s *Server, c *collection.Collection[T], view View[T], options ...ServeOption) {
 	switch {
@@ -137,7 +137,8 @@ func (s *Server) add(e endpoint) {
 }
 
 // Remove stops to serve a resource: its paths are not found any more, and its watches end in
-// silence. The collection stays usable from Go, and is the caller's to close. It reports whether the resource was served.
+// silence. The collection stays usable from Go, and is the caller's to close. It reports whether
+// the resource was served.
 func (s *Server) Remove(resource schema.GroupVersionResource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +156,7 @@ func (s *Server) Serves(resource schema.GroupVersionResource) bool {
 	return s.endpoint(resource) != nil
 }
 
-// endpoint finds what serves a resource, or nil.
+// endpoint finds the endpoint of a resource, or nil.
 func (s *Server) endpoint(resource schema.GroupVersionResource) endpoint {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -173,9 +174,9 @@ func (s *Server) indexLocked(resource schema.GroupVersionResource) int {
 // Shutdown does, and returns soon once Close has been called. Collections stay usable from Go.
 func (s *Server) Close() { s.close() }
 
-// Shutdown does what [Server.Close] does, and waits until the watches have ended that
-// [ParkIdleWatches] has taken from the http.Server, whose Shutdown waits for the others alone. Each
-// gets a proper end. Then it closes the collections that [Serve] has made: see
+// Shutdown is [Server.Close], and waits until the watches have ended that [ParkIdleWatches] has
+// taken from the http.Server; the Shutdown of that waits for the others. Each watch gets a proper
+// end. Then it closes the collections that [Serve] has made: see
 // [collection.Collection.Close]. It returns the error of ctx if that ends first.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close()

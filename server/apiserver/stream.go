@@ -18,7 +18,7 @@ import (
 )
 
 // serveWatch streams events until the client goes, the timeout is over, or the server closes. A
-// version that is too old, and what goes wrong later, comes as an ERROR event inside the stream, as
+// version that is too old, or a later error, comes as an ERROR event inside the stream, as
 // from the API server.
 func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	if c.format.contentType(true) == "" {
@@ -75,7 +75,7 @@ type sink interface {
 	write(frames [][]byte) error
 }
 
-// run sends what the watcher sees until either has an end, and closes it. A watcher that could not
+// run sends the watcher's events until either has an end, and closes it. A watcher that could not
 // begin has an error.
 func (s *eventStream[T]) run(ctx context.Context, w *watchcache.Watcher[T], err error) {
 	if err == nil {
@@ -148,7 +148,7 @@ func (b *batch) add(frame []byte) {
 	b.size += len(frame)
 }
 
-// writeTo writes what there is, and empties the batch.
+// writeTo writes the frames, and empties the batch.
 func (b *batch) writeTo(to sink) error {
 	if len(b.frames) == 0 {
 		return nil

@@ -19,7 +19,7 @@ func isWebSocket(r *http.Request) bool {
 }
 
 // overWebSocket calls serve with a web socket, in which the frame of each write is a message: text
-// for JSON, bytes for protobuf. The context ends with the client, whose messages are ignored. As on
+// for JSON, bytes for protobuf. The context ends with the client; its messages are ignored. As on
 // the API server, a request without an Origin is refused.
 func (c call) overWebSocket(ctx context.Context, serve func(ctx context.Context, w io.Writer)) {
 	websocket.Handler(func(conn *websocket.Conn) {

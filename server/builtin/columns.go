@@ -306,7 +306,7 @@ func or(text, instead string) string {
 	return text
 }
 
-// value is what p points to, or zero.
+// value is the value at p, or zero if p is nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

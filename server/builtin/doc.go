@@ -2,7 +2,7 @@
 // scopes, short names, categories, selectable fields, columns and scale.
 //
 //	server, err := apiserver.NewServer()
-//	builtin.Serve(server) // kubectl finds what it finds on a new cluster
+//	builtin.Serve(server) // kubectl finds the resources of a new cluster
 //
 //	deployments := apiserver.Serve(other, builtin.Of[*appsv1.Deployment]())
 //

@@ -31,7 +31,7 @@ import (
 // anyResource describes a kind, whatever its Go type.
 type anyResource = apiserver.Resource[store.Object]
 
-// kinds are all of them but pods, by group. Each row names what sets the kind apart, as the
+// kinds are all of them but pods, by group. Each row names the traits that set a kind apart, as the
 // strategies of kube-apiserver 1.36 have it.
 func kinds() []anyResource {
 	return []anyResource{

@@ -98,6 +98,6 @@ func podGates(p *corev1.Pod) any {
 	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
 }
 
-// defaultGracePeriod is what the API server's defaulting would have written into the pod, in
-// seconds.
+// defaultGracePeriod is the value that the API server's defaulting would have written into the pod,
+// in seconds.
 const defaultGracePeriod = 30

@@ -12,7 +12,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// rules are what the API server does with the writes of a kind, beside pods.
+// rules are the API server's rules for writes of a kind; pods have theirs in a file of their own.
 var rules = map[string]collection.Rules[store.Object]{
 	"ConfigMap": {Validate: func(obj, stored store.Object) field.ErrorList {
 		if stored == nil || !frozen(stored.(*corev1.ConfigMap).Immutable) {

@@ -90,7 +90,7 @@ func (c *Collection[T]) objectToTwice(objections []error) error {
 	return nil
 }
 
-// writeApplied stores what an apply has made.
+// writeApplied stores the result of an apply.
 func (c *Collection[T]) writeApplied(next T, created bool, subresource string) (T, error) {
 	c.fill(next)
 	if err := object.Tidy(next); err != nil {

@@ -94,7 +94,7 @@ func needsVersion() field.ErrorList {
 	return field.ErrorList{field.Invalid(metaPath.Child("resourceVersion"), 0, "must be specified for an update")}
 }
 
-// invalid is the 422 for what is wrong, or nil.
+// invalid is the 422 for the faults of an object, or nil without any.
 func (c *Collection[T]) invalid(obj T, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil

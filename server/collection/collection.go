@@ -22,7 +22,7 @@ import (
 type Collection[T store.Object] struct {
 	cache     *watchcache.Cache[T]
 	rules     Rules[T]
-	part      string // the subresource whose objects these are; empty for whole objects
+	part      string // the subresource that the objects are of; empty for whole objects
 	storage   Storage[T]
 	revision  *watchcache.Revision // nil if the storage counts
 	ownership *ownership[T]
@@ -34,12 +34,12 @@ type Collection[T store.Object] struct {
 type WriteOptions struct {
 	// Manager is the name under which fields are owned (KEP-555). Empty means an unknown manager.
 	Manager string
-	// DryRun makes a write up to the storing, and returns what would have been stored.
+	// DryRun makes a write up to the storing, and returns the object that is not stored.
 	DryRun bool
-	// FieldValidation says what becomes of a patch that names unknown fields, or a field twice: one
+	// FieldValidation decides on a patch that names unknown fields, or a field twice: one
 	// of metav1.FieldValidationIgnore, Warn and Strict. Empty means Ignore.
 	FieldValidation string
-	// Warn is told what a client should know. It may be nil, and is called before the write
+	// Warn gets each warning for the client. It may be nil, and is called before the write
 	// returns.
 	Warn func(text string)
 }
@@ -70,8 +70,8 @@ func (c *Collection[T]) With(o WriteOptions) *Collection[T] {
 	return &as
 }
 
-// New makes an empty collection, whose versions revision counts. It fails on an incomplete kind and
-// on options out of range.
+// New makes an empty collection. Its versions are counted by revision. It fails on an incomplete
+// kind and on options out of range.
 func New[T store.Object](
 	kind watchcache.Kind[T], rules Rules[T], revision *watchcache.Revision, options ...watchcache.Option,
 ) (*Collection[T], error) {
@@ -87,7 +87,7 @@ func New[T store.Object](
 	return c, nil
 }
 
-// On is a collection whose objects are in a storage. Its readers have cache, which a reflector
+// On is a collection with its objects in a storage. Its readers have cache, which a reflector
 // keeps equal to the storage, and which asks the storage whether it is fresh
 // ([watchcache.WithUpstream]). It fails on a kind for which no owners of fields can be kept.
 func On[T store.Object](cache *watchcache.Cache[T], rules Rules[T], storage Storage[T]) (*Collection[T], error) {
@@ -142,8 +142,8 @@ func (c *Collection[T]) OnChange(f func(listwatch.Event[T])) { c.cache.OnChange(
 // [watchcache.Cache.Compact].
 func (c *Collection[T]) Compact() { c.cache.Compact() }
 
-// Expire makes every version that anybody has seen too old: the server moves on by one version, as
-// with a write to another collection, and forgets what was before. All watches under way end with a
+// Expire makes every version so far too old: the server moves on by one version, as with a write to
+// another collection, and forgets all changes before. All watches under way end with a
 // 410.
 func (c *Collection[T]) Expire() {
 	if c.revision == nil { // the storage counts
@@ -192,7 +192,7 @@ func (c *Collection[T]) clientRules() (r Rules[T]) {
 	return r
 }
 
-// fill fills in what a client has left out.
+// fill fills in the fields that a client has left out.
 func (c *Collection[T]) fill(obj T) {
 	if fill := c.clientRules().Default; fill != nil {
 		fill(obj)

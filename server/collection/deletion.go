@@ -36,13 +36,13 @@ func (c *Collection[T]) Delete(namespace, name string, options metav1.DeleteOpti
 	return last, err
 }
 
-// Remove takes an object away at once, whatever its finalizers and grace period: what the owner of
-// the object does in the end, a kubelet for instance. Error: NotFound.
+// Remove takes an object away at once, whatever its finalizers and grace period. The owner of the
+// object, such as a kubelet, does so in the end. Error: NotFound.
 func (c *Collection[T]) Remove(namespace, name string) (T, error) {
 	return c.remove(namespace, name, metav1.Preconditions{})
 }
 
-// verdict is what marking an object for deletion came to.
+// verdict is the result of marking an object for deletion.
 type verdict struct{ changed, stays bool }
 
 // mark notes on the object that it is to go, where there is something to note.
@@ -89,7 +89,7 @@ func (c *Collection[T]) terminate(obj T, options metav1.DeleteOptions) verdict {
 	return verdict{changed: changed, stays: held || pending}
 }
 
-// markDeleted notes that obj is to go, as one more change of what is wanted.
+// markDeleted notes that obj is to go, and counts that as a change of the spec.
 func markDeleted(obj metav1.Object, end metav1.Time, period int64) {
 	obj.SetDeletionTimestamp(&end)
 	obj.SetDeletionGracePeriodSeconds(&period)
@@ -98,7 +98,7 @@ func markDeleted(obj metav1.Object, end metav1.Time, period int64) {
 	}
 }
 
-// startGrace starts the grace period of an object whose kind has one, or shortens the period that
+// startGrace starts the grace period of an object, if its kind has one, or shortens the period that
 // runs. It reports whether a period runs then.
 func (c *Collection[T]) startGrace(obj T, requested *int64) (pending, changed bool) {
 	if c.rules.GracePeriod == nil {

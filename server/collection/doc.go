@@ -27,7 +27,7 @@
 //
 // # How it differs from the API server
 //
-// docs/fake.md lists what differs, case by case. Not modelled: admission but that of pods by
+// docs/fake.md lists the differences, case by case. Not modelled: admission but that of pods by
 // default, garbage collection, and the rules of built-in kinds other than pods.
 //
 // Server-side apply is the API server's own library: it merges lists by their keys, finds

@@ -52,7 +52,7 @@ func BudgetsIn[T store.Object](c *Collection[T]) *Budgets {
 	}
 }
 
-// evictor is the field manager of what an eviction writes to a budget.
+// evictor is the field manager of the fields that an eviction writes to a budget.
 const evictor = "kube-apiserver"
 
 // maxDisrupted bounds the pods that a budget names as about to go, as in the API server.
@@ -87,7 +87,7 @@ func takeOne(budget *policyv1.PodDisruptionBudget, pod string) error {
 	return nil
 }
 
-// retryLater is when a client comes again whose budget has not been seen yet, in seconds.
+// retryLater is when a client comes again if the controller has not seen the budget, in seconds.
 const retryLater = 10
 
 // whyNone says why a budget allows no disruption.
@@ -143,8 +143,8 @@ func Evict(pods *Collection[*corev1.Pod], budgets *Budgets, namespace, name stri
 	return err
 }
 
-// ask takes the disruption of a pod from its budget. It reports free if the pod may go for what it
-// is now, without a budget that pays for it.
+// ask takes the disruption of a pod from its budget. It reports free if the pod may go as it is
+// now, without a budget that pays for it.
 func ask(budgets *Budgets, pod *corev1.Pod) (free bool, err error) {
 	if budgets == nil || pod.DeletionTimestamp != nil {
 		return false, nil

@@ -23,8 +23,8 @@ import (
 
 // ownership keeps metadata.managedFields of a collection, with the API server's own library.
 //
-// Clients' objects are followed from their creation on. What the owner of the collection creates is
-// followed from the first apply on: until then, its writes cost nothing, and then all that is there
+// Clients' objects are followed from their creation on, those of the collection's owner
+// from the first apply on: until then, its writes cost nothing, and then all that is there
 // belongs to "before-first-apply", as with objects that are older than the API server's
 // bookkeeping.
 type ownership[T store.Object] struct {
@@ -137,7 +137,7 @@ func (o *ownership[T]) given(stored, next T, manager string, of *managedfields.F
 	return obj
 }
 
-// keepTimes leaves the times of owners who own the same as before, if nothing else changes either:
+// keepTimes leaves the times of owners that own the same as before, if nothing else changes either:
 // a write that changes nothing is none.
 func keepTimes[T store.Object](stored, next T) {
 	was, is := stored.GetManagedFields(), next.GetManagedFields()
@@ -157,7 +157,7 @@ func keepTimes[T store.Object](stored, next T) {
 	}
 }
 
-// named is a copy of obj that says what it is, as the library wants it.
+// named is a copy of obj that names its kind and version, as the library wants it.
 func (o *ownership[T]) named(obj T) T {
 	obj = object.Copy(obj)
 	obj.GetObjectKind().SetGroupVersionKind(o.kind)

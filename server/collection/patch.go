@@ -113,7 +113,7 @@ func (c *Collection[T]) objects() bool {
 	return c.options.FieldValidation == metav1.FieldValidationWarn || c.options.FieldValidation == metav1.FieldValidationStrict
 }
 
-// object warns of what a strict reader objects to, or refuses it.
+// object warns of the objections of a strict reader, or refuses the object for them.
 func (c *Collection[T]) object(objections []error) error {
 	if c.options.FieldValidation == metav1.FieldValidationStrict && len(objections) > 0 {
 		return unfit(runtime.NewStrictDecodingError(objections).Error())
@@ -216,7 +216,7 @@ func (c *Collection[T]) applyJSONPatch(before, body []byte) (after []byte, objec
 			objections[i] = fmt.Errorf("json patch %w", objection)
 		}
 	}
-	var operations jsonpatch.Patch // what an operation lacks shows when it is made
+	var operations jsonpatch.Patch // an operation that lacks a field fails when it is made
 	if err := json.Unmarshal(body, &operations); err != nil {
 		return nil, nil, apierror.BadRequest("the patch cannot be read: it is not a list of operations")
 	}

@@ -61,9 +61,9 @@ type Rules[T store.Object] struct {
 	// Create refuses a client's new object with its error, an API status error. Nil, the default,
 	// refuses none.
 	Create func(obj T) error
-	// Delete notes on an object that a client deletes, before any other deletion of it, what must
-	// happen before it goes, such as a finalizer. It sets the deletion time itself if the object
-	// stays. Nil, the default, notes nothing.
+	// Delete notes on an object that a client deletes, before any other deletion of it, the work
+	// that must be done before it goes, such as a finalizer. It sets the deletion time itself if
+	// the object stays. Nil, the default, notes nothing.
 	Delete func(obj T)
 }
 
@@ -81,8 +81,8 @@ const (
 	CountNothing
 )
 
-// Scale is where the objects of a kind have what the scale subresource shows. A path is the names
-// of fields from the root on.
+// Scale is where the objects of a kind have the fields of the scale subresource. A path is the
+// names of fields from the root on.
 type Scale struct {
 	// SpecReplicas is the path of the wanted number.
 	SpecReplicas []string

@@ -20,8 +20,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Scales are the scale subresources of a collection whose [Rules] have a Scale: to update or patch
-// one writes the wanted number of replicas of the object of its name. They cannot be created,
+// Scales are the scale subresources of a collection with [Rules.Scale]. To update or patch one is
+// to write the wanted number of replicas of the object of its name. They cannot be created,
 // deleted or listed, and have no cache to read. Errors are those of the collection.
 func (c *Collection[T]) Scales() (*Collection[*autoscalingv1.Scale], error) {
 	kind := watchcache.Kind[*autoscalingv1.Scale]{
@@ -50,7 +50,7 @@ func checkScale(scale, _ *autoscalingv1.Scale) (errs field.ErrorList) {
 	return errs
 }
 
-// ScaleOf is what the scale subresource shows of an object. Error: a 500 for an object without a
+// ScaleOf is the scale subresource of an object. Error: a 500 for an object without a
 // wanted number of replicas, or with one of a wrong type.
 func (c *Collection[T]) ScaleOf(obj T) (*autoscalingv1.Scale, error) {
 	scale, wanted, err := c.scaleOf(obj)

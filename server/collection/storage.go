@@ -14,20 +14,20 @@ type Storage[T store.Object] interface {
 	Read(key string) (obj T, found bool, err error)
 
 	// Write makes one write of the object under a key. Decide gets its newest state, which is
-	// read-only, and says what becomes of it. It has no side effects and may be called again, if
+	// read-only, and decides on it. It has no side effects and may be called again, if
 	// the object has changed meanwhile; its error is Write's. Write returns the object of the last
 	// decision, under the version of the write if there was one. The storage owns the object that
 	// it has written.
 	Write(key string, decide func(stored T, found bool) (Decision[T], error)) (T, error)
 }
 
-// Decision is what becomes of an object.
+// Decision is the outcome of a write for an object.
 type Decision[T store.Object] struct {
 	Op     Op
 	Object T
 }
 
-// Op is what a [Decision] does.
+// Op is the operation of a [Decision].
 type Op int
 
 // The operations.

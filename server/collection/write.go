@@ -22,7 +22,7 @@ import (
 // Create stores a new object under a new UID, creation time and resource version, and generation 1
 // if the server counts changes of its kind. If there is no name, one is made from
 // metadata.generateName. The status is stored as given, unless the writer is a client. Errors:
-// AlreadyExists; Invalid for what the API server's rules refuse; 500 with a resource version, as
+// AlreadyExists; Invalid for a breach of the API server's rules; 500 with a resource version, as
 // from there.
 func (c *Collection[T]) Create(obj T) (created T, err error) {
 	next := object.Copy(obj)
@@ -42,7 +42,7 @@ func (c *Collection[T]) dropStatus(obj T) {
 	}
 }
 
-// create stores a new object whose fields have their owners, under a generated name if it has none.
+// create stores a new object with its field owners, under a generated name if it has none.
 func (c *Collection[T]) create(next T) (created T, err error) {
 	prefix := next.GetGenerateName()
 	if next.GetName() != "" || prefix == "" {
@@ -116,7 +116,7 @@ func (c *Collection[T]) countsFrom(obj T) bool {
 // UID, creation and deletion time. The generation grows when the spec changes. Where nothing
 // changes, nothing is written. An object that is being deleted goes when its last finalizer is
 // dropped. Errors: NotFound; Conflict when obj has a resource version or a UID that is not the
-// stored one; Invalid for what the API server's rules refuse.
+// stored one; Invalid for a breach of the API server's rules.
 func (c *Collection[T]) Update(obj T) (T, error) {
 	return c.replace(obj, update, func(stored, next T) T { return c.whole(stored, next) })
 }
@@ -146,7 +146,7 @@ func (c *Collection[T]) statusOnly(stored, next T) T {
 	return c.withStatus(stored, c.ownership.track(stored, next, c.options.Manager, c.ownership.status))
 }
 
-// withStatus is stored with what a write of the status takes from next.
+// withStatus is stored with the fields that a write of the status takes from next.
 func (c *Collection[T]) withStatus(stored, next T) T {
 	whole := object.Copy(stored)
 	object.Status.Move(whole, next)
@@ -169,7 +169,7 @@ const (
 	patch             // it was made from the stored state
 )
 
-// replace writes what merge makes of the stored object and a copy of obj.
+// replace writes the result of merge for the stored object and a copy of obj.
 func (c *Collection[T]) replace(obj T, by way, merge func(stored, next T) T) (result T, err error) {
 	var response T
 	var removed bool
@@ -196,7 +196,7 @@ func (c *Collection[T]) replace(obj T, by way, merge func(stored, next T) T) (re
 	return result, err
 }
 
-// updated decides what becomes of a stored object of which next is the new state.
+// updated decides on a stored object if next is its new state.
 func (c *Collection[T]) updated(stored, next T) (d Decision[T], err error) {
 	c.Kind().SetKind(next)
 	keepSystemFields(stored, next)
@@ -233,7 +233,7 @@ func (c *Collection[T]) counts(stored, next T) bool {
 	return !object.Spec.Same(stored, next)
 }
 
-// checkVersion compares an update with what it claims to replace.
+// checkVersion compares an update with the object that it claims to replace.
 func (c *Collection[T]) checkVersion(stored, obj T, by way) error {
 	if uid := obj.GetUID(); by == update && uid != "" && uid != stored.GetUID() {
 		return c.conflict(obj.GetName(), fmt.Errorf("the UID %s in the update is not the stored one, %s: the object "+
@@ -265,8 +265,8 @@ func parseVersion(text string) (uint64, error) {
 	return strconv.ParseUint(text, 10, 64)
 }
 
-// keepSystemFields copies what an update cannot change. It leaves what a client may not even try to
-// change, for the validation to find.
+// keepSystemFields copies the fields that an update cannot change. It leaves those that a client
+// may not even try to change, for the validation to find.
 func keepSystemFields[T store.Object](stored, next T) {
 	if next.GetUID() == "" {
 		next.SetUID(stored.GetUID())

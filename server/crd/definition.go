@@ -26,7 +26,7 @@ const kind = "CustomResourceDefinition"
 // and of the folders in it, in the order of their names. Documents of other kinds are skipped.
 //
 // Definitions are checked as the API server checks them. Errors name the file and the document:
-// what cannot be read, an invalid definition, and a path without a definition.
+// an unreadable document, an invalid definition, and a path without a definition.
 func Load(path string) (all []*apiextensionsv1.CustomResourceDefinition, err error) {
 	files, err := filesOf(path)
 	if err != nil {

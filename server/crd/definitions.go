@@ -24,7 +24,7 @@ import (
 type definition = apiextensionsv1.CustomResourceDefinition
 
 // Definitions describes the resource of the definitions themselves, with the API server's rules for
-// them. A server that offers it must act on what is written: [Accept] is what it does at first. A
+// them. A server that offers it must act on each write, at first by [Accept]. A
 // definition that a client deletes stays until its cleanup finalizer is taken away.
 func Definitions() apiserver.Resource[*definition] {
 	return apiserver.Resource[*definition]{

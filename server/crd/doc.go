@@ -19,7 +19,7 @@
 // # Limits
 //
 // [Resource] and [Serve] serve one version, the stored one, and objects as they were stored.
-// [Versions] has all that are served, for a program whose definitions change under stored objects,
+// [Versions] has all served ones, for a program with definitions that change under stored objects,
 // such as cmd/tributary; [Definitions] and [Accept] are for the definitions themselves. No webhook
 // is called.
 package crd

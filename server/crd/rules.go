@@ -26,7 +26,7 @@ import (
 	"github.com/tributary-go/tributary/server/collection"
 )
 
-// rules are what a structural schema says of the objects. They are read-only once they are made.
+// rules are those of a structural schema for the objects. They are read-only once they are made.
 type rules struct {
 	schema    *schema.Structural
 	validator validation.SchemaValidator
@@ -67,7 +67,7 @@ func newRules(v version) (made collection.Rules[*document], err error) {
 	}, nil
 }
 
-// prune drops what the schema does not have, and nulls that it does not allow.
+// prune drops fields that the schema does not have, and nulls that it does not allow.
 func (r *rules) prune(obj *document) (dropped []string, err error) {
 	track := schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	dropped = pruning.PruneWithOptions(obj.Object, r.schema, true, track)
@@ -101,7 +101,7 @@ func (r *rules) validate(obj, stored *document) (errs field.ErrorList) {
 	}
 	errs = append(errs, r.validateScale(obj)...)
 	errs = append(errs, objectmeta.Validate(context.Background(), nil, obj.Object, r.schema, false)...)
-	// What was taken once is not judged again.
+	// Lists that were taken once are not judged again.
 	if stored == nil || len(listtype.ValidateListSetsAndMaps(nil, r.schema, was)) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, r.schema, obj.Object)...)
 	}

@@ -7,9 +7,9 @@ import (
 )
 
 // Serve adds an empty collection for each definition in files and folders, which [Load] reads. A
-// fake then has what a cluster has after kubectl apply: builtin.Serve adds the kinds that are there
+// fake is then like a cluster after kubectl apply: builtin.Serve adds the kinds that are there
 // without a definition. Errors: those of Load and [Resource]; a resource that is served already.
-// What was added before an error stays.
+// Collections that were added before an error stay.
 func Serve(server *apiserver.Server, paths ...string) error {
 	for _, path := range paths {
 		definitions, err := Load(path)

@@ -19,10 +19,10 @@ import (
 // version, or that were stored when the definition was another one.
 type Version struct {
 	Resource apiserver.Resource[*document]
-	// Read makes of a stored object, in JSON, what is served: of this version, without the fields
+	// Read makes of a stored object, in JSON, the served one: of this version, without the fields
 	// that its schema does not have, with its defaults. Nil: objects are served as they are stored.
 	Read func(stored []byte) ([]byte, error)
-	// Write makes of an object in JSON what is stored. Nil: objects are stored as they are served.
+	// Write makes of an object in JSON the stored one. Nil: objects are stored as they are served.
 	Write func(served []byte) ([]byte, error)
 }
 

@@ -9,9 +9,9 @@ import (
 )
 
 // Close ends the cache, and returns once no goroutine of its own is left. Watches and waits under
-// way, and all later reads, fail with a 503; later writes fail, and change nothing. [Cache.Snapshot]
-// stays readable. Close may be called more than once. Its caller is the cache's owner, which no
-// longer serves it.
+// way, and all later reads, fail with a 503; later writes fail, and change nothing.
+// [Cache.Snapshot] stays readable. Close may be called more than once. Its caller is the cache's
+// owner, which no longer serves it.
 func (c *Cache[T]) Close() {
 	c.work.stop()
 	c.SendBookmarks() // all watchers look, and find the cache closed

@@ -31,8 +31,8 @@ func (u slowUpstream) Progress(ctx context.Context, _ string) (after, until stri
 	return "", "", err
 }
 
-// TestCloseEndsAll: readers under way and later ones fail with a 503, writers fail, and no goroutine
-// of the cache is left when Close returns: the bubble would find one.
+// TestCloseEndsAll: readers under way and later ones fail with a 503, writers fail, and no
+// goroutine of the cache is left when Close returns: the bubble would find one.
 func TestCloseEndsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := watchcache.NewCache(watchcache.Pods(), watchcache.WithUpstream(slowUpstream{}), watchcache.WithFreshWait(time.Hour))

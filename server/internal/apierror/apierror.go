@@ -15,7 +15,7 @@ func BadRequest(format string, args ...any) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
 }
 
-// OtherName is the 400 for a body whose object has another name than the path.
+// OtherName is the 400 for a body with another name than the path.
 func OtherName(name, inPath string) error {
 	return BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, inPath)
 }
@@ -33,7 +33,7 @@ func UnsupportedMedia(accepted ...string) error {
 		"the body of the request was in an unknown format - accepted media types include: "+strings.Join(accepted, ", "))
 }
 
-// Unclassified is a 500 without a reason: what the API server makes of an error that is no Status.
+// Unclassified is a 500 without a reason, as the API server answers for an error that is no Status.
 func Unclassified(format string, args ...any) error {
 	return Refused(http.StatusInternalServerError, metav1.StatusReasonUnknown, fmt.Sprintf(format, args...))
 }

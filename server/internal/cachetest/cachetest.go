@@ -1,5 +1,5 @@
-// Package cachetest has what the tests of the rooms share: pods, and a watch that is pulled event
-// by event.
+// Package cachetest has the helpers that tests of the rooms share: pods, and a watch that is pulled
+// event by event.
 package cachetest
 
 import (

@@ -42,7 +42,7 @@ var read = sync.OnceValue(func() (c contents) {
 	return c
 })
 
-// opening is what every type begins with.
+// opening is the beginning of every type.
 const opening = `{"Name":"`
 
 // For returns the types of a kind; ok is false for kinds that client-go does not have. It is cheap:

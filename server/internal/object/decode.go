@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Decode reads a JSON document into an object. If strict, it also returns what a strict reader
-// objects to: keys that are there twice, and fields that the type does not have. Such a document is
-// read all the same.
+// Decode reads a JSON document into an object. If strict, it also returns the objections of a
+// strict reader: keys that are there twice, and fields that the type does not have. Such a document
+// is read all the same.
 func Decode(doc []byte, into any, strict bool) (objections []error, err error) {
 	if u, ok := into.(runtime.Unstructured); ok {
 		return decodeDocument(doc, u, strict)
@@ -25,7 +25,7 @@ func Decode(doc []byte, into any, strict bool) (objections []error, err error) {
 	return strictjson.UnmarshalStrict(doc, into)
 }
 
-// decodeDocument reads a document of any type, whose metadata is that of every object.
+// decodeDocument reads a document of any type; its metadata is that of every object.
 func decodeDocument(doc []byte, into runtime.Unstructured, strict bool) (objections []error, err error) {
 	content := map[string]any{}
 	if strict {
@@ -44,7 +44,7 @@ func decodeDocument(doc []byte, into runtime.Unstructured, strict bool) (objecti
 	return append(objections, unknown...), err
 }
 
-// Tidy drops what is empty from the metadata of a document, as decoding does. Other objects have
+// Tidy drops empty fields from the metadata of a document, as decoding does. Other objects have
 // nothing to drop.
 func Tidy(obj any) error {
 	if u, ok := obj.(runtime.Unstructured); ok {

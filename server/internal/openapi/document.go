@@ -30,7 +30,7 @@ type Resource struct {
 	Subresource string
 }
 
-// Document is the OpenAPI v3 document of the resources of one group version, whose path is root.
+// Document is the OpenAPI v3 document of the resources of one group version, at the path root.
 func Document(root string, resources []Resource) map[string]any {
 	known := models{}
 	paths := schema{}

@@ -46,7 +46,7 @@ func swaggerSchema(value any) any {
 		for key, member := range v {
 			switch key {
 			case "nullable":
-			case "properties": // whose names are no words of a schema
+			case "properties": // their names are no words of a schema
 				properties := schema{}
 				for name, p := range member.(schema) {
 					properties[name] = swaggerSchema(p)

@@ -133,7 +133,7 @@ func (m models) element(t reflect.Type) schema {
 	return with(m.value(t), beside)
 }
 
-// zero is the default of a type whose zero value is written; nil for others.
+// zero is the default of a type if its zero value is written; nil for others.
 func zero(t reflect.Type) any {
 	switch t.Kind() {
 	case reflect.String:
