@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -21,7 +22,7 @@ func (c *Cache[T]) Close() {
 
 // closed is the error of a read, once the cache is closed.
 func (c *Cache[T]) closed() error {
-	if c.work.ctx.Err() == nil {
+	if !c.work.over.Load() {
 		return nil
 	}
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("the cache of %s is closed", c.resource.GroupResource()))
@@ -29,7 +30,7 @@ func (c *Cache[T]) closed() error {
 
 // writable is the error of a write, once the cache is closed.
 func (c *Cache[T]) writable(op string) error {
-	if c.work.ctx.Err() == nil {
+	if !c.work.over.Load() {
 		return nil
 	}
 	return fmt.Errorf("watchcache: %s: the cache of %s is closed", op, c.resource.GroupResource())
@@ -37,6 +38,7 @@ func (c *Cache[T]) writable(op string) error {
 
 // work owns the goroutines of a cache.
 type work struct {
+	over    atomic.Bool     // each look of a watcher reads it: Err of a context may take a lock
 	ctx     context.Context // ends with the cache
 	cancel  context.CancelFunc
 	mu      sync.Mutex // no goroutine begins while it is held
@@ -53,7 +55,7 @@ func newWork() *work {
 func (w *work) begin(do func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ctx.Err() != nil {
+	if w.over.Load() {
 		return false
 	}
 	w.running.Go(do)
@@ -64,5 +66,6 @@ func (w *work) begin(do func()) bool {
 func (w *work) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.over.Store(true)
 	w.cancel()
 }
