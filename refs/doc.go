@@ -1,0 +1,58 @@
+// Package refs holds the objects that something refers to by name, and no others: the Secrets and
+// ConfigMaps of a node's pods, the certificates of ingresses. It is the kubelet's object manager as
+// a library.
+//
+//	secrets := refs.New(refs.FromClient[corev1.Secret](clientset.CoreV1().RESTClient(), "secrets"))
+//	go secrets.Run(ctx)
+//	secrets.SetOwner(pod.UID, refs.In(ns, "tls", "db"))
+//	obj, err := secrets.Get(ctx, ns, "tls") // fresh, or says why not
+//
+// Owners refer to names. [Refs.SetOwner] states the names of one owner, and [FromOwners] takes them
+// from an informer: [SecretsOf] and [ConfigMapsOf] tell which names a pod mentions. [Refs.Changes]
+// yields each change with the owners that it concerns.
+//
+// # How it works
+//
+// Each name has a watch of its own with the field selector metadata.name. It is a watch list
+// (KEP-3157): one request brings the state, and then the changes. So the verb watch is enough, and
+// a role may name the objects:
+//
+//	rules:
+//	- apiGroups: [""]
+//	  resources: [secrets]
+//	  verbs: [watch, list]
+//	  resourceNames: [tls, db]
+//
+// The verb list is for servers without watch lists: a LIST and a WATCH stand in for it.
+//
+// When a watch ends, the next one brings the state again, which is one object. So there is nothing
+// to resume, and no version can be too old.
+//
+// # Guarantees
+//
+//  1. A name is followed as long as an owner has it. Nothing else is requested, decoded or held. An
+//     answer with another object is an error.
+//  2. [Refs.Get] returns a state that the server had. After an owner has got a name, the first Get
+//     of the name returns a state that is no older than that. The state comes from etcd, not from a
+//     server's cache.
+//  3. If the state is not known to be current, Get returns an [Error] that says why and since when,
+//     and the last known state beside it. Silence is noticed within the liveness period.
+//  4. A state that is older than the last one is believed only if the server tells it twice: its
+//     etcd was restored from a backup.
+//  5. [Refs.Changes] leads from state to state: each change begins where the last one of its name
+//     ended. Nothing is lost, nothing is told twice, and a slow reader costs no queue.
+//  6. A Secret or ConfigMap with immutable set is read once, and not followed. It is read again
+//     when another owner gets its name.
+//  7. A watch ends if nobody has called Get for five minutes ([WithIdle]). The next Get reads the
+//     object again.
+//  8. At most 32 requests wait for their state ([WithPace]), and 8 more if Gets wait for them. A
+//     server that is away, or answers with a 429 or a 5xx, is asked at one pace for all names, and
+//     its Retry-After is obeyed.
+//  9. When Run returns, all goroutines have ended.
+//
+// # Limits
+//
+// Between two signs of life the state may be behind without a sign, as with every watch. Objects
+// are shared and read-only. There is no list of objects, and no index: names are all that is known.
+// A collection of which most objects are needed is cheaper as an informer: see docs/refs.md.
+package refs

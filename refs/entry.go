@@ -1,0 +1,114 @@
+package refs
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/internal/signal"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+// phase is the state of a name.
+type phase uint8
+
+const (
+	// idle: nothing is requested; the state may be old.
+	idle phase = iota
+	// opening: the state is being read, or waits for its turn or for the next attempt.
+	opening
+	// following: the state is known, and a watch follows it.
+	following
+	// kept: the object is immutable, and was read.
+	kept
+)
+
+// entry is one name and its object. The lock of Refs guards it.
+//
+//	       follow                    state                   immutable
+//	idle ----------> opening -----------------> following -----------> kept
+//	  ^                 ^   the watch ended        |  |                  |
+//	  |                 +--------------------------+  |                  |
+//	  |                 +---- a new owner, and a Get -+------------------+
+//	  +--- nobody reads it, Run ended
+type entry[T store.Object] struct {
+	name   types.NamespacedName
+	source listwatch.ListerWatcher[T]
+	owners map[types.UID]struct{}
+	phase  phase
+	run    *run // of the present attempt; nil in idle and kept
+
+	obj     T // nil if there is no such object, or known is false
+	known   bool
+	version string        // up to which obj is known
+	contact time.Time     // the last sign that obj is the server's state
+	used    time.Time     // the last Get
+	signal  signal.Signal // any of this changed
+
+	// wanted and covered count pairs of an owner and a name: a state is read again if it was asked
+	// for before the newest pair.
+	wanted, covered uint64
+
+	failure  *failure // of the last attempt; nil if there was none, or it was well
+	failures int      // attempts in a row
+	doubt    bool     // the next state must be the server's newest
+	back     bool     // the last answer was older than obj
+}
+
+// failure is the reason why a state is not known to be current.
+type failure struct {
+	class reflector.Class
+	err   error
+	at    time.Time
+}
+
+// run is one attempt to read a state and to follow it.
+type run struct {
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	delay   time.Duration // before the request
+	covers  uint64        // of entry.wanted
+	from    string        // the oldest version that will do; empty: the server's newest
+	lists   bool          // by LIST, and then WATCH
+	urgent  chan struct{} // closed when somebody waits for the state
+	rushed  bool          // urgent is closed
+	asked   time.Time     // when the request was sent
+	read    time.Time     // when the state came
+	heard   time.Time     // the last answer, object, event or bookmark
+	news    bool          // an event or a bookmark came after the state
+	timeout time.Duration // of the watch
+}
+
+func (r *run) rush() {
+	if !r.rushed {
+		r.rushed = true
+		close(r.urgent)
+	}
+}
+
+// current reports whether the state is the server's, as far as a watch can tell.
+func (e *entry[T]) current() bool {
+	return e.known && e.covered >= e.wanted && (e.phase == following || e.phase == kept)
+}
+
+// immutable reports whether an object never changes while it exists.
+func immutable(obj any) bool {
+	switch o := obj.(type) {
+	case *corev1.Secret:
+		return o != nil && o.Immutable != nil && *o.Immutable
+	case *corev1.ConfigMap:
+		return o != nil && o.Immutable != nil && *o.Immutable
+	case *unstructured.Unstructured:
+		if o == nil || o.GetAPIVersion() != "v1" || o.GetKind() != "Secret" && o.GetKind() != "ConfigMap" {
+			return false
+		}
+		value, _, _ := unstructured.NestedBool(o.Object, "immutable")
+		return value
+	}
+	return false
+}

@@ -1,0 +1,382 @@
+package refs
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/internal/pointer"
+	"github.com/tributary-go/tributary/internal/watchlist"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+const (
+	// shortLife: a watch that ended sooner after its state counts as a failure, so that a server
+	// which cuts every connection is not asked in a tight loop.
+	shortLife = time.Second
+	// statePatience is how long a watch list may bring nothing. A server that ignores the request
+	// is silent.
+	statePatience = 10 * time.Second
+	// firstPatience is how many liveness periods a watch gets until its first event or bookmark: a
+	// server's first bookmark may take two minutes.
+	firstPatience = 2
+	// overtime is what a server gets to end a watch itself.
+	overtime = 30 * time.Second
+	// listingPeriod is how long LIST stands in for watch lists that the server did not answer.
+	listingPeriod = time.Hour
+	// resumeSpread keeps names apart whose watches ended together.
+	resumeSpread = 50 * time.Millisecond
+)
+
+// follow begins to read a name, and to follow it. The caller holds the lock.
+func (r *Refs[T]) follow(e *entry[T]) {
+	if r.running == nil {
+		return
+	}
+	first := r.newRun(e, 0)
+	e.signal.Broadcast()
+	r.followers.Go(func() {
+		for next := first; next != nil; {
+			err := r.attempt(e, next)
+			next = r.ended(e, next, err)
+		}
+	})
+}
+
+// newRun prepares the next attempt. A state that is only resumed may come from the server's cache;
+// one that was asked for must be the server's newest.
+func (r *Refs[T]) newRun(e *entry[T], delay time.Duration) *run {
+	n := &run{delay: delay, covers: e.wanted, urgent: make(chan struct{})}
+	n.lists = time.Now().Before(r.listing) || !watchlist.Supported(e.source)
+	if e.known && e.covered >= e.wanted && !e.doubt && e.failure == nil {
+		n.from = e.version
+	}
+	n.timeout = r.options.watchTimeout + time.Duration(rand.Float64()*float64(r.options.watchTimeout))
+	n.ctx, n.cancel = context.WithCancelCause(r.running)
+	e.phase, e.run = opening, n
+	return n
+}
+
+// want has the next Get read the state again. The caller holds the lock.
+func (r *Refs[T]) want(e *entry[T]) {
+	r.asked++
+	e.wanted = r.asked
+	if e.run != nil && e.run.asked.IsZero() { // its request comes later, and will do
+		e.run.covers, e.run.from = e.wanted, ""
+	}
+}
+
+// leave ends the present attempt for good. The caller holds the lock.
+func (r *Refs[T]) leave(e *entry[T], to phase, cause error) {
+	if e.run != nil {
+		e.run.cancel(cause)
+		e.run = nil
+	}
+	e.phase = to
+}
+
+// again reads the state anew, at once. The caller holds the lock.
+func (r *Refs[T]) again(e *entry[T]) {
+	r.leave(e, idle, errAgain)
+	r.follow(e)
+}
+
+// attempt makes one run: it reads the state and follows it until the watch ends.
+func (r *Refs[T]) attempt(e *entry[T], run *run) error {
+	defer run.cancel(nil)
+	if !sleep(run.ctx, run.delay) {
+		return context.Cause(run.ctx)
+	}
+	turn, err := r.gate.enter(run.ctx, run.urgent)
+	if err != nil {
+		return err
+	}
+	if !r.send(e, run) {
+		turn.leave(errAgain)
+		return errAgain
+	}
+	s := &stream[T]{refs: r, e: e, run: run, turn: turn}
+	if run.lists {
+		err = s.listAndWatch()
+	} else {
+		err = s.watchList()
+	}
+	if run.ctx.Err() != nil {
+		err = context.Cause(run.ctx)
+	}
+	if turn.leave(err) {
+		r.log.Info("The server does not answer", "class", classify(err), "reason", err.Error())
+	}
+	return err
+}
+
+// send notes that the request is sent now. It reports whether the attempt is still wanted.
+func (r *Refs[T]) send(e *entry[T], run *run) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	run.asked = time.Now()
+	run.heard = run.asked
+	return e.run == run
+}
+
+// stream is the request of a run.
+type stream[T store.Object] struct {
+	refs *Refs[T]
+	e    *entry[T]
+	run  *run
+	turn *turn
+}
+
+// request selects the one object.
+func (s *stream[T]) request() metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.e.name.Name).String()}
+}
+
+// watchRequest is that of a watch.
+func (s *stream[T]) watchRequest() metav1.ListOptions {
+	request := s.request()
+	seconds := int64(s.run.timeout / time.Second)
+	request.TimeoutSeconds = &seconds
+	request.AllowWatchBookmarks = true
+	return request
+}
+
+// watchList reads the state and the changes by one request (KEP-3157).
+func (s *stream[T]) watchList() error {
+	request, yes := s.watchRequest(), true
+	request.SendInitialEvents = &yes
+	request.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	request.ResourceVersion = s.run.from
+	var state T
+	initial := true
+	for event, err := range s.e.source.Watch(s.run.ctx, request) {
+		if err == nil {
+			err = s.check(event)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !initial:
+			err = s.change(event)
+		case event.Type == watch.Added:
+			state = event.Object
+			s.heard()
+		case event.Type == watch.Bookmark && event.InitialEventsEnd:
+			initial = false
+			err = s.state(state, event.ResourceVersion)
+		case event.Type != watch.Bookmark:
+			err = errIncomplete
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if initial {
+		return errIncomplete
+	}
+	return nil
+}
+
+// listAndWatch is for servers without watch lists.
+func (s *stream[T]) listAndWatch() error {
+	var state T
+	list := s.e.source.List(s.run.ctx, s.request())
+	for obj, err := range list.Items {
+		if err == nil {
+			err = s.check(listwatch.Event[T]{Object: obj})
+		}
+		if err != nil {
+			return err
+		}
+		state = obj
+	}
+	version := list.Meta().ResourceVersion
+	if err := s.state(state, version); err != nil {
+		return err
+	}
+	request := s.watchRequest()
+	request.ResourceVersion = version
+	for event, err := range s.e.source.Watch(s.run.ctx, request) {
+		if err == nil {
+			err = s.check(event)
+		}
+		if err == nil {
+			err = s.change(event)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses an object of another name: the source has not selected by name.
+func (s *stream[T]) check(event listwatch.Event[T]) error {
+	if pointer.None(event.Object) || event.Object.GetName() == s.e.name.Name && event.Object.GetNamespace() == s.e.name.Namespace {
+		return nil
+	}
+	return errOther
+}
+
+// heard notes a sign of life.
+func (s *stream[T]) heard() {
+	s.refs.mu.Lock()
+	defer s.refs.mu.Unlock()
+	s.run.heard = time.Now()
+}
+
+// state takes in the state that a request began with. A state older than the last one is believed
+// when the server tells it twice: its etcd was restored from a backup.
+func (s *stream[T]) state(obj T, version string) error {
+	if s.turn.leave(nil) {
+		s.refs.log.Info("The server answers again")
+	}
+	r, e := s.refs, s.e
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.run != s.run {
+		return errAgain
+	}
+	if order, _ := store.CompareVersions(version, e.version); e.known && order < 0 && !e.back {
+		e.back = true
+		return errWentBack
+	}
+	now := time.Now()
+	s.run.read, s.run.heard, e.contact = now, now, now
+	e.back, e.doubt, e.failure = false, false, nil
+	e.phase, e.covered, e.version = following, s.run.covers, version
+	return r.take(e, obj)
+}
+
+// change takes in an event or a bookmark.
+func (s *stream[T]) change(event listwatch.Event[T]) error {
+	r, e := s.refs, s.e
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.run != s.run {
+		return errAgain
+	}
+	if order, _ := store.CompareVersions(event.ResourceVersion, e.version); order < 0 {
+		return errUnplaced
+	}
+	now := time.Now()
+	s.run.heard, s.run.news, e.contact, e.version = now, true, now, event.ResourceVersion
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		return r.take(e, event.Object)
+	case watch.Deleted:
+		var none T
+		return r.take(e, none)
+	}
+	e.signal.Broadcast() // a bookmark, for which WaitFor may wait
+	return nil
+}
+
+// take makes obj the state of e, and tells it. The caller holds the lock.
+func (r *Refs[T]) take(e *entry[T], obj T) error {
+	defer e.signal.Broadcast()
+	old := e.obj
+	e.known = true
+	if !same(old, obj) {
+		e.obj = obj
+		for reader := range r.readers {
+			reader.note(e, old)
+		}
+	}
+	if immutable(obj) {
+		e.run, e.phase = nil, kept
+		return errKept
+	}
+	return nil
+}
+
+// same reports whether two states are one: a state that is read again.
+func same[T store.Object](a, b T) bool {
+	if pointer.None(a) || pointer.None(b) {
+		return pointer.None(a) && pointer.None(b)
+	}
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion() && a.GetUID() != ""
+}
+
+// ended takes in the end of an attempt, and returns the next one; nil if another has begun, or none
+// is wanted.
+func (r *Refs[T]) ended(e *entry[T], done *run, err error) *run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.run != done || r.running == nil || r.running.Err() != nil {
+		return nil
+	}
+	defer e.signal.Broadcast()
+	now, class := time.Now(), classify(err)
+	lived := !done.read.IsZero() && (now.Sub(done.read) >= shortLife || done.news)
+	if lived {
+		e.failures = 0
+	}
+	if lived && (class == reflector.OK || class == reflector.Disconnected) {
+		return r.newRun(e, jitter(resumeSpread))
+	}
+	e.failures++
+	delay := told(err) + jitter(doubled(e.failures, backoffLimit))
+	switch {
+	case class == reflector.OK: // a watch that ended at once
+	case done.read.IsZero() && !done.lists && noWatchList(class):
+		r.listing, delay = now.Add(listingPeriod), 0
+	case ofServer(class):
+		e.failure, delay = &failure{class, err, now}, jitter(resumeSpread) // the gate waits
+	case class == reflector.WentBack, class == reflector.TooLarge, class == reflector.Expired:
+		e.doubt, delay = true, jitter(resumeSpread)
+		if e.failures > 2 {
+			delay = jitter(doubled(e.failures, backoffLimit))
+		}
+	default:
+		e.failure, e.doubt = &failure{class, err, now}, true
+	}
+	return r.newRun(e, delay)
+}
+
+// noWatchList reports whether a watch list may have failed for being one.
+func noWatchList(class reflector.Class) bool {
+	return class == reflector.Refused || class == reflector.Incomplete || class == reflector.Silent
+}
+
+// patrol ends watches over which nothing comes, and those of objects that nobody reads, until ctx
+// ends. One goroutine for all names takes the place of a timer for each.
+func (r *Refs[T]) patrol(ctx context.Context) {
+	for sleep(ctx, r.options.liveness/18) {
+		r.mu.Lock()
+		now := time.Now()
+		for _, e := range r.names {
+			r.inspect(e, now)
+		}
+		r.mu.Unlock()
+	}
+}
+
+func (r *Refs[T]) inspect(e *entry[T], now time.Time) {
+	run := e.run
+	if run == nil || run.asked.IsZero() {
+		return
+	}
+	patience := r.options.liveness
+	switch {
+	case run.read.IsZero() && !run.lists:
+		patience = min(statePatience, patience)
+	case !run.read.IsZero() && !run.news:
+		patience *= firstPatience
+	}
+	switch {
+	case now.Sub(run.heard) > patience:
+		run.cancel(errSilent)
+	case now.Sub(run.asked) > run.timeout+overtime:
+		run.cancel(errDeadline)
+	case e.phase == following && r.options.idle > 0 && len(r.readers) == 0 &&
+		now.Sub(e.used) > r.options.idle && now.Sub(run.read) > r.options.idle:
+		r.leave(e, idle, errIdle)
+	}
+}

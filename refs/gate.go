@@ -1,0 +1,166 @@
+package refs
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/tributary-go/tributary/reflector"
+)
+
+const (
+	backoffInitial = 800 * time.Millisecond // as a reflector's
+	backoffLimit   = 30 * time.Second
+	absentLimit    = 2 * time.Second // a server that is not there costs nothing to ask
+	toldLimit      = 5 * time.Minute // the longest Retry-After that is obeyed
+	// reserve is the number of turns that only names have for whose state somebody waits.
+	reserve = 8
+)
+
+// gate bounds the requests that wait for a state, of all names together. One answer that means the
+// whole server, such as a refused connection or a 429, keeps all names back.
+type gate struct {
+	turns, reserve chan struct{}
+
+	mu       sync.Mutex // guards what follows
+	shut     time.Time  // no request before
+	failures int        // in a row
+	failure  *failure   // the last one; nil once the server answers
+}
+
+func newGate(o options) *gate {
+	return &gate{turns: make(chan struct{}, max(1, o.pace)), reserve: make(chan struct{}, reserve)}
+}
+
+// turn is the right to send one request.
+type turn struct {
+	gate  *gate
+	lane  chan struct{}
+	began time.Time
+	left  bool
+}
+
+// enter waits for a turn. Once urgent is closed, the reserve will do too.
+func (g *gate) enter(ctx context.Context, urgent <-chan struct{}) (*turn, error) {
+	t := &turn{gate: g, lane: g.turns}
+	select {
+	case g.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-urgent:
+		select {
+		case g.turns <- struct{}{}:
+		case g.reserve <- struct{}{}:
+			t.lane = g.reserve
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	for {
+		wait := time.Until(g.opens())
+		if wait <= 0 {
+			t.began = time.Now()
+			return t, nil
+		}
+		if !sleep(ctx, wait) {
+			<-t.lane
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (g *gate) opens() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.shut
+}
+
+// trouble is the failure that keeps all names back; nil if there is none.
+func (g *gate) trouble() *failure {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failure
+}
+
+// leave gives the turn back, with the error of its request. Later calls do nothing. news tells that
+// the server has failed, or has come back.
+func (t *turn) leave(err error) (news bool) {
+	if t.left {
+		return false
+	}
+	t.left = true
+	<-t.lane
+	g := t.gate
+	class := classify(err)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !ofServer(class) {
+		if err != nil && (class == reflector.Unknown || class == reflector.Silent) { // no answer
+			return false
+		}
+		news = g.failure != nil
+		g.failures, g.failure, g.shut = 0, nil, time.Time{}
+		return news
+	}
+	if t.began.Before(g.shut) { // it was under way when the gate was shut
+		return false
+	}
+	news = g.failure == nil || g.failure.class != class
+	now := time.Now()
+	g.failures++
+	g.failure = &failure{class: class, err: err, at: now}
+	limit := backoffLimit
+	if class == reflector.Unreachable {
+		limit = absentLimit
+	}
+	g.shut = now.Add(told(err) + jitter(doubled(g.failures, limit)))
+	return news
+}
+
+// ofServer reports whether a failure is that of all names.
+func ofServer(class reflector.Class) bool {
+	switch class {
+	case reflector.Unreachable, reflector.Disconnected, reflector.TLS, reflector.Credentials, reflector.Throttled,
+		reflector.ServerError, reflector.Unauthorized:
+		return true
+	}
+	return false
+}
+
+// told is how long the server asked to wait.
+func told(err error) time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return min(time.Duration(min(max(0, seconds), math.MaxInt32))*time.Second, toldLimit)
+}
+
+// doubled is the limit of the delay after so many failures in a row.
+func doubled(failures int, limit time.Duration) time.Duration {
+	delay := backoffInitial
+	for range failures - 1 {
+		if delay *= 2; delay >= limit {
+			return limit
+		}
+	}
+	return min(delay, limit)
+}
+
+func jitter(d time.Duration) time.Duration { return time.Duration(rand.Float64() * float64(d)) }
+
+// sleep reports whether the time passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

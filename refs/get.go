@@ -1,0 +1,170 @@
+package refs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/internal/pointer"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+// asksAgain is how old the answer of a failed attempt may be before a Get asks again.
+const asksAgain = time.Second
+
+// Get returns the object of a name. It waits for the first state, and for a state that must be read
+// again: of a name that an owner has got since, and of a name that was idle. It waits until ctx
+// ends, but not for a server that has refused the request.
+//
+// Errors are *[Error], with a class and a cause:
+//
+//   - apierrors.IsNotFound is true if the server has no such object.
+//   - apierrors.IsForbidden is true if the rights are missing.
+//   - [Error].Since is set if the state was read once, and the last attempt to follow it failed.
+//     The object is then the last known state, or nil if there was none.
+//   - [ErrNotReferred] if no owner has the name.
+//
+// The object is shared and read-only.
+func (r *Refs[T]) Get(ctx context.Context, namespace, name string) (T, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	var obj T
+	var why error
+	err := r.await(ctx, key, func(e *entry[T]) bool {
+		e.used = time.Now()
+		var done bool
+		obj, why, done = r.answer(e)
+		return done
+	})
+	if err != nil {
+		obj, why = r.unfinished(key, err)
+	}
+	return obj, why
+}
+
+// await blocks until done holds for the entry of a name. done is called under the lock.
+func (r *Refs[T]) await(ctx context.Context, name types.NamespacedName, done func(*entry[T]) bool) error {
+	for {
+		r.mu.Lock()
+		e := r.names[name]
+		if e == nil {
+			r.mu.Unlock()
+			return ErrNotReferred
+		}
+		changed := e.signal.Wait()
+		if done(e) {
+			r.mu.Unlock()
+			return nil
+		}
+		if e.run != nil {
+			e.run.rush()
+		}
+		r.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-r.over.Done():
+			return ErrStopped
+		}
+	}
+}
+
+// answer is what Get returns for an entry, unless it must wait.
+func (r *Refs[T]) answer(e *entry[T]) (obj T, err error, done bool) {
+	if r.running == nil {
+		return obj, nil, false
+	}
+	if e.current() {
+		if pointer.None(e.obj) {
+			return obj, notFound[T](e.name), true
+		}
+		return e.obj, nil, true
+	}
+	if e.run == nil || e.phase == following {
+		r.again(e)
+		return obj, nil, false
+	}
+	f := e.failure
+	if f != nil && answers(f.class) && time.Since(f.at) > asksAgain && e.run.asked.IsZero() && e.run.delay > 0 {
+		r.again(e)
+		e.failure = nil
+		return obj, nil, false
+	}
+	if f == nil {
+		f = r.gate.trouble()
+	}
+	if f != nil && (e.known || answers(f.class)) {
+		return e.obj, &Error{Name: e.name, Class: f.class, Since: e.contact, Err: f.err}, true
+	}
+	return obj, nil, false
+}
+
+// unfinished is what Get returns if its wait ended with err.
+func (r *Refs[T]) unfinished(name types.NamespacedName, err error) (obj T, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	result := &Error{Name: name, Class: reflector.OK, Err: err}
+	e := r.names[name]
+	if errors.Is(err, ErrNotReferred) || e == nil {
+		return obj, result
+	}
+	result.Since = e.contact
+	f := e.failure
+	if f == nil {
+		f = r.gate.trouble()
+	}
+	switch {
+	case errors.Is(err, ErrStopped):
+	case r.running == nil:
+		result.Err = fmt.Errorf("%w: %w", errNotRun, err)
+	case f != nil:
+		result.Class, result.Err = f.class, fmt.Errorf("%w (%w)", f.err, err)
+	}
+	return e.obj, result
+}
+
+// WaitFor blocks until the state of obj's name is obj, as a write returned it, or a later one: a
+// newer version, its deletion, or an object created in its place. A Get afterwards includes the
+// write.
+//
+// It blocks until ctx ends. It fails at once if obj has no resource version, and if no owner has
+// the name.
+func (r *Refs[T]) WaitFor(ctx context.Context, obj T) error {
+	return r.waitFor(ctx, obj, func(*entry[T]) bool { return true })
+}
+
+// WaitForDeletion blocks until obj, by its UID, does not exist any more. obj is any version that
+// the server returned. Otherwise it is as [Refs.WaitFor].
+func (r *Refs[T]) WaitForDeletion(ctx context.Context, obj T) error {
+	return r.waitFor(ctx, obj, func(e *entry[T]) bool { return pointer.None(e.obj) || e.obj.GetUID() != obj.GetUID() })
+}
+
+func (r *Refs[T]) waitFor(ctx context.Context, obj T, holds func(*entry[T]) bool) error {
+	if pointer.None(obj) || obj.GetName() == "" || obj.GetResourceVersion() == "" {
+		return errors.New("refs: wait: the object is nil, or has no name or resource version: give the object that the server returned")
+	}
+	name := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	var read uint64 // a state that covers it was read after the call
+	err := r.await(ctx, name, func(e *entry[T]) bool {
+		e.used = time.Now()
+		order, comparable := store.CompareVersions(e.version, obj.GetResourceVersion())
+		reached := e.known && (comparable && order >= 0 || read > 0 && e.covered >= read)
+		if reached && holds(e) {
+			return true
+		}
+		if r.running != nil && read == 0 && (!comparable || e.phase == idle || e.phase == kept) {
+			r.want(e) // nothing follows the name, or versions have no order: read it again
+			read = e.wanted
+			r.again(e)
+		}
+		return false
+	})
+	if err != nil {
+		_, err = r.unfinished(name, err)
+	}
+	return err
+}

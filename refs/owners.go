@@ -1,0 +1,125 @@
+package refs
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Names are the objects that an owner refers to.
+type Names []types.NamespacedName
+
+// In returns names of one namespace; it is empty for objects in cluster scope. Empty names are left
+// out.
+func In(namespace string, names ...string) Names {
+	all := make(Names, 0, len(names))
+	for _, name := range names {
+		if name != "" {
+			all = append(all, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	return all
+}
+
+// SetOwner states all names that an owner refers to, in place of those stated before. Without
+// names, the owner is forgotten. owner is any text that is unique among owners, such as the UID of
+// a pod.
+//
+// A name is followed as long as an owner has it. With its last owner its watch ends, and its object
+// is dropped. The next Get of a name that is new to this owner reads the object again. Names that
+// the owner had before stay as they are, so that SetOwner may be called for each event of a pod.
+//
+// SetOwner sends no request, and waits for none.
+func (r *Refs[T]) SetOwner(owner types.UID, names Names) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	has := r.owners[owner]
+	for name, e := range has {
+		if !slices.Contains(names, name) {
+			r.release(owner, e)
+		}
+	}
+	r.addLocked(owner, names)
+}
+
+// AddNames adds to the names that an owner refers to.
+func (r *Refs[T]) AddNames(owner types.UID, names Names) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addLocked(owner, names)
+}
+
+func (r *Refs[T]) addLocked(owner types.UID, names Names) {
+	for _, name := range names {
+		has := r.owners[owner]
+		if _, known := has[name]; known || name.Name == "" {
+			continue
+		}
+		if has == nil {
+			has = map[types.NamespacedName]*entry[T]{}
+			r.owners[owner] = has
+		}
+		e := r.names[name]
+		if e == nil {
+			e = r.register(name)
+		}
+		e.owners[owner] = struct{}{}
+		has[name] = e
+		if r.want(e); e.phase == idle {
+			r.follow(e)
+		}
+	}
+}
+
+// register makes the entry of a name that has no owner yet.
+func (r *Refs[T]) register(name types.NamespacedName) *entry[T] {
+	s := r.spaces[name.Namespace]
+	if s == nil {
+		s = &space[T]{source: r.source(name.Namespace)}
+		r.spaces[name.Namespace] = s
+	}
+	s.names++
+	e := &entry[T]{name: name, source: s.source, owners: map[types.UID]struct{}{}}
+	r.names[name] = e
+	return e
+}
+
+// release takes a name from an owner.
+func (r *Refs[T]) release(owner types.UID, e *entry[T]) {
+	delete(e.owners, owner)
+	if delete(r.owners[owner], e.name); len(r.owners[owner]) == 0 {
+		delete(r.owners, owner)
+	}
+	if len(e.owners) > 0 {
+		return
+	}
+	r.leave(e, idle, errReleased)
+	delete(r.names, e.name)
+	e.signal.Broadcast()
+	for reader := range r.readers {
+		reader.forget(e)
+	}
+	s := r.spaces[e.name.Namespace]
+	if s.names--; s.names == 0 {
+		delete(r.spaces, e.name.Namespace)
+	}
+}
+
+// Owners returns the owners of a name, in order.
+func (r *Refs[T]) Owners(namespace, name string) []types.UID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.names[types.NamespacedName{Namespace: namespace, Name: name}]; e != nil {
+		return e.ownerList()
+	}
+	return nil
+}
+
+func (e *entry[T]) ownerList() []types.UID {
+	list := make([]types.UID, 0, len(e.owners))
+	for owner := range e.owners {
+		list = append(list, owner)
+	}
+	slices.Sort(list)
+	return list
+}

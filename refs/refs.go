@@ -1,0 +1,128 @@
+package refs
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/features"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Source returns a reader of one namespace; an empty namespace stands for cluster scope. [Refs]
+// adds the field selector metadata.name to each request. [FromClient] makes a source.
+type Source[T store.Object] func(namespace string) listwatch.ListerWatcher[T]
+
+// FromClient reads objects of a resource by a REST client, as [listwatch.FromClient] does. Each
+// object is decoded into memory of its own. Options of selection do not apply: a field selector
+// would take the place of the name.
+//
+// FromClient panics as listwatch.FromClient does.
+func FromClient[O any, T interface {
+	*O
+	store.Object
+}](client rest.Interface, resource string, optionList ...listwatch.Option) Source[T] {
+	alone := append([]listwatch.Option{listwatch.WithoutSharing()}, optionList...)
+	listwatch.FromClient[O, T](client, resource, alone...) // panics here rather than in Run
+	return func(namespace string) listwatch.ListerWatcher[T] {
+		return listwatch.FromClient[O, T](client, resource, append(alone[:len(alone):len(alone)], listwatch.InNamespace(namespace))...)
+	}
+}
+
+// Refs holds the objects that owners refer to by name. Make one with [New] and call Run once. All
+// methods are safe for concurrent use, at any time.
+type Refs[T store.Object] struct {
+	source  Source[T]
+	options options
+	gate    *gate
+	began   atomic.Bool
+	over    context.Context // ends with Run
+	end     context.CancelFunc
+
+	// Of Run.
+	log       logr.Logger
+	followers sync.WaitGroup
+
+	mu      sync.Mutex      // guards what follows, and all entries
+	running context.Context // nil before Run and after it
+	owners  map[types.UID]map[types.NamespacedName]*entry[T]
+	names   map[types.NamespacedName]*entry[T]
+	spaces  map[string]*space[T]
+	readers map[*reader[T]]struct{}
+	asked   uint64 // counts the pairs of an owner and a name
+	// listing is until when LIST stands in for watch lists, which the server does not answer.
+	listing time.Time
+}
+
+// space is the reader of one namespace, as long as it has names.
+type space[T store.Object] struct {
+	source listwatch.ListerWatcher[T]
+	names  int
+}
+
+// New makes an empty set of references. Nothing is requested before Run.
+func New[T store.Object](source Source[T], optionList ...Option) *Refs[T] {
+	if source == nil {
+		panic("refs: New: the source is nil: make it with FromClient")
+	}
+	r := &Refs[T]{
+		source: source, options: apply(optionList),
+		owners: map[types.UID]map[types.NamespacedName]*entry[T]{}, names: map[types.NamespacedName]*entry[T]{},
+		spaces: map[string]*space[T]{}, readers: map[*reader[T]]struct{}{},
+	}
+	if !features.FeatureGates().Enabled(features.WatchListClient) {
+		r.listing = time.Now().Add(math.MaxInt64)
+	}
+	r.gate = newGate(r.options)
+	r.over, r.end = context.WithCancel(context.Background())
+	return r
+}
+
+// Run follows the names until ctx ends, which is no error. It blocks, and everything that it
+// started has ended when it returns. It fails at once on bad options and on a second call.
+func (r *Refs[T]) Run(ctx context.Context) error {
+	if r.began.Swap(true) {
+		return errors.New("refs: Run was called twice: make a new Refs for each run")
+	}
+	defer r.end()
+	if err := r.options.validate(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.log = reflector.Logger[T](ctx, r.options.logger()...)
+	r.start(ctx)
+	var feeds sync.WaitGroup
+	for _, feed := range r.options.feeds {
+		feeds.Go(func() { feed(ctx, r.SetOwner) })
+	}
+	r.patrol(ctx)
+	feeds.Wait()
+	r.mu.Lock()
+	r.running = nil
+	for _, e := range r.names {
+		r.leave(e, idle, errEnded)
+	}
+	r.mu.Unlock()
+	r.followers.Wait()
+	return nil
+}
+
+// start begins to follow all names that were given before Run.
+func (r *Refs[T]) start(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = ctx
+	for _, e := range r.names {
+		r.follow(e)
+	}
+}
