@@ -18,7 +18,8 @@ type Change[T store.Object] struct {
 	// nil if the object was deleted. An object that was deleted and created again has another UID.
 	// Objects are shared and read-only.
 	Old, New T
-	// Owners refer to the object now, in order.
+	// Owners refer to the object now, in order. Without owners, New is nil, and the object may
+	// exist: nothing refers to it.
 	Owners []types.UID
 }
 
@@ -30,8 +31,8 @@ type Change[T store.Object] struct {
 // the present one. So nothing is queued but one state for each changed name. Names have no order
 // among each other.
 //
-// A name that loses its last owner is told no more, not as a deletion either. If it gets an owner
-// again, it begins anew, without an Old.
+// If a name loses its last owner, its object is told as gone, without owners: what the reader knows
+// of it is not kept up any more. If the name gets an owner again, it begins anew.
 func (r *Refs[T]) Changes(ctx context.Context) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		reader := r.newReader()
@@ -87,9 +88,6 @@ func (d *reader[T]) note(e *entry[T], old T) {
 	}
 }
 
-// forget drops a name that has lost its last owner.
-func (d *reader[T]) forget(e *entry[T]) { delete(d.told, e) }
-
 // next waits for the next change.
 func (r *Refs[T]) next(ctx context.Context, d *reader[T]) (Change[T], bool) {
 	for {
@@ -113,10 +111,7 @@ func (r *Refs[T]) pending(d *reader[T]) (Change[T], bool) {
 	for len(d.order) > 0 {
 		e := d.order[0]
 		d.order[0], d.order = nil, d.order[1:]
-		old, waits := d.told[e]
-		if !waits {
-			continue
-		}
+		old := d.told[e]
 		delete(d.told, e)
 		if !same(old, e.obj) {
 			return Change[T]{Name: e.name, Old: old, New: e.obj, Owners: e.ownerList()}, true

@@ -96,8 +96,11 @@ func (r *Refs[T]) release(owner types.UID, e *entry[T]) {
 	r.leave(e, idle, errReleased)
 	delete(r.names, e.name)
 	e.signal.Broadcast()
+	var none T
+	old := e.obj
+	e.obj = none
 	for reader := range r.readers {
-		reader.forget(e)
+		reader.note(e, old)
 	}
 	s := r.spaces[e.name.Namespace]
 	if s.names--; s.names == 0 {

@@ -6,10 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
@@ -107,4 +107,5 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func owner(name string) types.UID { return types.UID(name) }
+// discard is a logger that says nothing.
+var discard = logr.Discard()

@@ -1,0 +1,326 @@
+package refs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/refs"
+	"github.com/tributary-go/tributary/store"
+)
+
+// TestSimulation lets names and owners come and go while a server writes and fails. No object is
+// told that the server did not have, none is requested without an owner, none is older than the
+// registration of its owner, and none is missed. TRIBUTARY_SIM_SEED=n replays one seed;
+// TRIBUTARY_SIM_RUNS=n sets how many pairs of seeds are run.
+func TestSimulation(t *testing.T) {
+	total := &tally{faults: map[string]int{}}
+	if seed, err := strconv.ParseUint(os.Getenv("TRIBUTARY_SIM_SEED"), 10, 64); err == nil {
+		simulate(t, seed, total)
+		return
+	}
+	runs := 20
+	if n, err := strconv.Atoi(os.Getenv("TRIBUTARY_SIM_RUNS")); err == nil {
+		runs = n
+	}
+	for i := range runs {
+		for _, seed := range []uint64{uint64(1000 + i), rand.Uint64()} { // half fixed, half fresh
+			if simulate(t, seed, total); t.Failed() {
+				t.Fatalf("seed %d: replay it with TRIBUTARY_SIM_SEED=%d", seed, seed)
+			}
+		}
+	}
+	t.Logf("%d gets, %d of them answered with an object, %d stale, %d changes told, faults %v", total.gets, total.found, total.stale, total.told, total.faults)
+	for _, fault := range slices.Sorted(maps.Keys(faults)) {
+		require.Positive(t, total.faults[fault], "%s was never tried", fault)
+	}
+	require.Positive(t, total.found)
+	require.Positive(t, total.stale)
+	require.Positive(t, total.told)
+}
+
+// tally counts over all seeds.
+type tally struct {
+	gets, found, stale, told int
+	faults                   map[string]int
+}
+
+// faults are what can go wrong on the way, once each.
+var faults = map[string]func(*simulation) *listwatchtest.Fault{
+	"disconnect":    func(s *simulation) *listwatchtest.Fault { return s.server.Disconnect(s.times()) },
+	"expire":        func(s *simulation) *listwatchtest.Fault { return s.server.Expire(s.times()) },
+	"mute":          func(s *simulation) *listwatchtest.Fault { return s.server.Mute(s.times()) },
+	"truncate":      func(s *simulation) *listwatchtest.Fault { return s.server.Truncate(s.times()) },
+	"throttle":      func(s *simulation) *listwatchtest.Fault { return s.server.Throttle(3*time.Second, s.times()) },
+	"delay":         func(s *simulation) *listwatchtest.Fault { return s.server.Delay(4*time.Second, s.times()) },
+	"stale":         func(s *simulation) *listwatchtest.Fault { return s.server.Stale(s.times()) },
+	"no watch list": func(s *simulation) *listwatchtest.Fault { return s.server.NoWatchList(s.times()) },
+	"forbidden watch": func(s *simulation) *listwatchtest.Fault {
+		return s.server.Fail(listwatchtest.Watch, forbidden, s.times())
+	},
+	"forbidden list": func(s *simulation) *listwatchtest.Fault {
+		return s.server.Fail(listwatchtest.List, forbidden, s.times())
+	},
+	"server error": func(s *simulation) *listwatchtest.Fault {
+		return s.server.Fail(listwatchtest.Watch, apierrors.NewInternalError(errors.New("by order")), s.times())
+	},
+}
+
+var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New("by order"))
+
+// simulation is one seed's server, references and truth.
+type simulation struct {
+	*rig
+	seed   uint64
+	random *rand.Rand
+	total  *tally
+	lifted []*listwatchtest.Fault
+
+	values     map[string]string // by resource version
+	owners     map[types.UID]map[string]bool
+	registered map[string]string // the server's version when the newest owner got the name
+	seen       int               // requests that were checked
+}
+
+const (
+	simNames  = 6
+	simOwners = 5
+)
+
+func simulate(t *testing.T, seed uint64, total *tally) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &simulation{
+			rig: newRig(t, refs.WithIdle(0), refs.WithLogger(discard)), seed: seed, random: rand.New(rand.NewPCG(seed, 0)), total: total,
+			values: map[string]string{}, owners: map[types.UID]map[string]bool{}, registered: map[string]string{},
+		}
+		told := s.read()
+		for range 150 {
+			s.step()
+		}
+		for _, fault := range s.lifted {
+			fault.Lift()
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		s.checkRequests()
+		s.checkEnd(told)
+		s.stop()
+		synctest.Wait()
+		s.server.Server().AwaitWatches(0)
+	})
+}
+
+// step does one thing, and lets time pass.
+func (s *simulation) step() {
+	synctest.Wait()
+	s.checkRequests() // all of them are of the owners before
+	name := fmt.Sprintf("n%d", s.random.IntN(simNames))
+	owner := types.UID(fmt.Sprintf("o%d", s.random.IntN(simOwners)))
+	switch s.random.IntN(10) {
+	case 0, 1, 2:
+		s.write(name)
+	case 3, 4:
+		s.setOwner(owner)
+	case 5, 6:
+		s.fail()
+	default:
+		s.get(name)
+	}
+	s.checkRequests()
+	if s.random.IntN(3) > 0 {
+		time.Sleep(time.Duration(s.random.ExpFloat64() * float64(5*time.Second)))
+	}
+}
+
+func (s *simulation) write(name string) {
+	held, err := s.server.Origin().Get(ns, name)
+	if err == nil && (s.random.IntN(3) == 0 || held.Immutable != nil) {
+		s.remove(name)
+		return
+	}
+	value := fmt.Sprint(s.random.Uint64())
+	var obj *corev1.Secret
+	if s.random.IntN(12) == 0 {
+		obj = s.putImmutable(name, value)
+	} else {
+		obj = s.put(name, value)
+	}
+	s.values[obj.ResourceVersion] = value
+}
+
+func (s *simulation) setOwner(owner types.UID) {
+	var names []string
+	for i := range simNames {
+		if s.random.IntN(4) == 0 {
+			names = append(names, fmt.Sprintf("n%d", i))
+		}
+	}
+	before, now := s.owners[owner], map[string]bool{}
+	for _, name := range names {
+		if now[name] = true; !before[name] {
+			s.registered[name] = s.server.Origin().Snapshot().ResourceVersion()
+		}
+	}
+	s.owners[owner] = now
+	s.SetOwner(owner, refs.In(ns, names...))
+}
+
+func (s *simulation) fail() {
+	kind := slices.Sorted(maps.Keys(faults))[s.random.IntN(len(faults))]
+	s.total.faults[kind]++
+	s.lifted = append(s.lifted, faults[kind](s))
+}
+
+// times has a fault strike up to three times.
+func (s *simulation) times() listwatchtest.FaultOption {
+	return listwatchtest.Times(1 + s.random.IntN(3))
+}
+
+func (s *simulation) owned() map[string]bool {
+	all := map[string]bool{}
+	for _, names := range s.owners {
+		maps.Copy(all, names)
+	}
+	return all
+}
+
+// checkRequests: nothing is requested but by the names that have owners.
+func (s *simulation) checkRequests() {
+	owned := s.owned()
+	requests := s.server.Server().Requests()
+	for _, request := range requests[s.seen:] {
+		name, ok := strings.CutPrefix(request.Options.FieldSelector, "metadata.name=")
+		switch {
+		case request.Verb == listwatchtest.Get, request.Verb == listwatchtest.Create:
+		case !ok || request.Namespace != ns || !owned[name]:
+			s.t.Errorf("seed %d: %s, but the owners refer to %v", s.seed, request, owned)
+		}
+	}
+	s.seen = len(requests)
+}
+
+// get reads a name, and judges the answer.
+func (s *simulation) get(name string) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Duration(s.random.IntN(20))*time.Second)
+	defer cancel()
+	obj, err := s.Get(ctx, ns, name)
+	s.total.gets++
+	var why *refs.Error
+	switch {
+	case !s.owned()[name]:
+		require.ErrorIs(s.t, err, refs.ErrNotReferred)
+	case err == nil:
+		s.total.found++
+		s.checkObject(obj, name)
+		s.checkFresh(name, obj.ResourceVersion)
+	case apierrors.IsNotFound(err):
+		s.checkFresh(name, "")
+	default:
+		require.ErrorAs(s.t, err, &why)
+		if obj != nil {
+			s.total.stale++
+			require.False(s.t, why.Since.IsZero())
+			s.checkObject(obj, name)
+		}
+	}
+}
+
+func (s *simulation) checkObject(obj *corev1.Secret, name string) {
+	require.Equal(s.t, name, obj.Name)
+	require.Equal(s.t, s.values[obj.ResourceVersion], string(obj.Data["value"]), "seed %d: the server never had this state", s.seed)
+}
+
+// checkFresh: the state was the server's at some time after the registration. An empty version
+// stands for an object that does not exist.
+func (s *simulation) checkFresh(name, version string) {
+	since := s.registered[name]
+	state := "" // after the writes so far
+	fresh := false
+	for _, write := range s.server.Changes() {
+		if write.Key != store.Key(ns, name) {
+			continue
+		}
+		if order, _ := store.CompareVersions(write.ResourceVersion, since); order > 0 || since == "" {
+			fresh = fresh || state == version
+		}
+		if state = write.ResourceVersion; write.Type == watch.Deleted {
+			state = ""
+		}
+	}
+	if fresh = fresh || state == version; !fresh {
+		s.t.Errorf("seed %d: %s is at version %q, which was over at version %s, when its owner came", s.seed, name, version, since)
+	}
+}
+
+// read follows the changes, at a varying pace, and judges each. It returns what was told.
+func (s *simulation) read() map[types.NamespacedName]string {
+	told := map[types.NamespacedName]string{}
+	random := rand.New(rand.NewPCG(s.seed, 1))
+	changes := s.Changes(s.t.Context())
+	go func() {
+		for change := range changes {
+			s.total.told++
+			switch before, known := told[change.Name]; {
+			case change.Old == nil && change.New == nil:
+				s.t.Errorf("seed %d: %s: no change", s.seed, change.Name)
+			case change.Old != nil && (!known || change.Old.ResourceVersion != before):
+				s.t.Errorf("seed %d: %s: told %q last, and the change begins at %q", s.seed, change.Name, before, change.Old.ResourceVersion)
+			}
+			if len(change.Owners) == 0 && change.New != nil {
+				s.t.Errorf("seed %d: %s has no owner", s.seed, change.Name)
+			}
+			if delete(told, change.Name); change.New != nil {
+				told[change.Name] = change.New.ResourceVersion
+			}
+			time.Sleep(time.Duration(random.ExpFloat64() * float64(time.Second)))
+		}
+	}()
+	return told
+}
+
+// checkEnd: each name with an owner has the server's state, and one watch.
+func (s *simulation) checkEnd(told map[types.NamespacedName]string) {
+	watches := 0
+	for name := range s.owned() { // of an immutable object that has a new owner, this may be the first read
+		_, _ = s.Get(s.t.Context(), ns, name)
+	}
+	time.Sleep(time.Hour)
+	for name := range told {
+		require.Contains(s.t, s.owned(), name.Name, "seed %d: told, and not referred to", s.seed)
+	}
+	for name := range s.owned() {
+		obj, err := s.Get(s.t.Context(), ns, name)
+		held, missing := s.server.Origin().Get(ns, name)
+		key := types.NamespacedName{Namespace: ns, Name: name}
+		if missing != nil && (err != nil || obj.Immutable == nil) {
+			watches++
+			require.True(s.t, apierrors.IsNotFound(err), "seed %d: %s: %v", s.seed, name, err)
+			require.NotContains(s.t, told, key, "seed %d", s.seed)
+			continue
+		}
+		require.NoError(s.t, err, "seed %d: %s", s.seed, name)
+		if obj.Immutable == nil { // else it may have been deleted since
+			watches++
+			require.Equal(s.t, held.ResourceVersion, obj.ResourceVersion, "seed %d: %s", s.seed, name)
+		}
+		require.Equal(s.t, obj.ResourceVersion, told[key], "seed %d: %s was not told", s.seed, name)
+	}
+	s.server.Server().AwaitWatches(watches)
+}
