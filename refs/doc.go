@@ -45,7 +45,7 @@
 //     when another owner gets its name.
 //  7. A watch ends if nobody has called Get for five minutes ([WithIdle]). The next Get reads the
 //     object again.
-//  8. At most 32 requests wait for their state ([WithPace]), and 8 more if Gets wait for them. A
+//  8. At most 16 requests wait for their state ([WithPace]), and 8 more if Gets wait for them. A
 //     server that is away, or answers with a 429 or a 5xx, is asked at one pace for all names, and
 //     its Retry-After is obeyed.
 //  9. When Run returns, all goroutines have ended.

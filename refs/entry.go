@@ -39,7 +39,7 @@ const (
 type entry[T store.Object] struct {
 	name   types.NamespacedName
 	source listwatch.ListerWatcher[T]
-	owners map[types.UID]struct{}
+	owners []types.UID // few: most objects have one or two
 	phase  phase
 	run    *run // of the present attempt; nil in idle and kept
 
@@ -75,7 +75,7 @@ type run struct {
 	covers  uint64        // of entry.wanted
 	from    string        // the oldest version that will do; empty: the server's newest
 	lists   bool          // by LIST, and then WATCH
-	urgent  chan struct{} // closed when somebody waits for the state
+	urgent  chan struct{} // closed when somebody waits for the state; nil once the request is sent
 	rushed  bool          // urgent is closed
 	asked   time.Time     // when the request was sent
 	read    time.Time     // when the state came
@@ -85,7 +85,7 @@ type run struct {
 }
 
 func (r *run) rush() {
-	if !r.rushed {
+	if r.urgent != nil && !r.rushed {
 		r.rushed = true
 		close(r.urgent)
 	}

@@ -93,27 +93,30 @@ func (r *Refs[T]) attempt(e *entry[T], run *run) error {
 	if !sleep(run.ctx, run.delay) {
 		return context.Cause(run.ctx)
 	}
-	turn, err := r.gate.enter(run.ctx, run.urgent)
+	turn, err := r.gate.enter(run.ctx, r.urgent(run))
 	if err != nil {
 		return err
 	}
-	if !r.send(e, run) {
-		turn.leave(errAgain)
-		return errAgain
-	}
 	s := &stream[T]{refs: r, e: e, run: run, turn: turn}
-	if run.lists {
+	switch {
+	case !r.send(e, run):
+		err = errAgain
+	case run.lists:
 		err = s.listAndWatch()
-	} else {
+	default:
 		err = s.watchList()
 	}
 	if run.ctx.Err() != nil {
 		err = context.Cause(run.ctx)
 	}
-	if turn.leave(err) {
-		r.log.Info("The server does not answer", "class", classify(err), "reason", err.Error())
-	}
+	s.leave(err)
 	return err
+}
+
+func (r *Refs[T]) urgent(run *run) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return run.urgent
 }
 
 // send notes that the request is sent now. It reports whether the attempt is still wanted.
@@ -121,7 +124,7 @@ func (r *Refs[T]) send(e *entry[T], run *run) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	run.asked = time.Now()
-	run.heard = run.asked
+	run.heard, run.urgent = run.asked, nil
 	return e.run == run
 }
 
@@ -130,7 +133,22 @@ type stream[T store.Object] struct {
 	refs *Refs[T]
 	e    *entry[T]
 	run  *run
-	turn *turn
+	turn *turn // nil once the state has come
+}
+
+// leave gives the turn back, at the state or at the end of the request.
+func (s *stream[T]) leave(err error) {
+	if s.turn == nil {
+		return
+	}
+	news := s.turn.leave(err)
+	s.turn = nil
+	switch {
+	case news && !ofServer(classify(err)):
+		s.refs.log.Info("The server answers again")
+	case news:
+		s.refs.log.Info("The server does not answer", "class", classify(err), "reason", err.Error())
+	}
 }
 
 // request selects the one object.
@@ -234,9 +252,7 @@ func (s *stream[T]) heard() {
 // state takes in the state that a request began with. A state older than the last one is believed
 // when the server tells it twice: its etcd was restored from a backup.
 func (s *stream[T]) state(obj T, version string) error {
-	if s.turn.leave(nil) {
-		s.refs.log.Info("The server answers again")
-	}
+	s.leave(nil)
 	r, e := s.refs, s.e
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -41,7 +41,6 @@ type turn struct {
 	gate  *gate
 	lane  chan struct{}
 	began time.Time
-	left  bool
 }
 
 // enter waits for a turn. Once urgent is closed, the reserve will do too.
@@ -86,13 +85,9 @@ func (g *gate) trouble() *failure {
 	return g.failure
 }
 
-// leave gives the turn back, with the error of its request. Later calls do nothing. news tells that
-// the server has failed, or has come back.
+// leave gives the turn back, with the error of its request. news tells that the server has failed,
+// or has come back.
 func (t *turn) leave(err error) (news bool) {
-	if t.left {
-		return false
-	}
-	t.left = true
 	<-t.lane
 	g := t.gate
 	class := classify(err)

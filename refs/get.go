@@ -54,11 +54,11 @@ func (r *Refs[T]) await(ctx context.Context, name types.NamespacedName, done fun
 			r.mu.Unlock()
 			return ErrNotReferred
 		}
-		changed := e.signal.Wait()
 		if done(e) {
 			r.mu.Unlock()
 			return nil
 		}
+		changed := e.signal.Wait() // it is told under the lock, so that nothing comes in between
 		if e.run != nil {
 			e.run.rush()
 		}

@@ -1,6 +1,8 @@
 package refs_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -10,5 +12,12 @@ import (
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
+	if address := os.Getenv(agentOf); address != "" {
+		if err := beAgent(address); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }

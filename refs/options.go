@@ -28,7 +28,7 @@ type options struct {
 // defaults, with their reasons.
 func defaults() options {
 	return options{
-		pace:         32,              // a thousand names in some seconds, by few connections
+		pace:         16,              // a thousand names in some seconds; more dial more connections than they need
 		idle:         5 * time.Minute, // the kubelet's
 		liveness:     90 * time.Second,
 		watchTimeout: 30 * time.Minute, // the kubelet's: each watch that begins sends its object
@@ -36,7 +36,7 @@ func defaults() options {
 }
 
 // WithPace sets how many requests may wait for their state at the same time, of all names together.
-// A Get that waits has eight more. Default 32. Once its state has come, a watch does not count. The
+// Gets that wait have eight more. Default 16. Once its state has come, a watch does not count. The
 // rate limiter of the REST client (QPS, Burst) holds in addition: at client-go's default of 5 a
 // second, a thousand names take three minutes.
 func WithPace(n int) Option { return func(o *options) { o.pace = n } }

@@ -31,14 +31,22 @@ func In(namespace string, names ...string) Names {
 //
 // SetOwner sends no request, and waits for none.
 func (r *Refs[T]) SetOwner(owner types.UID, names Names) {
+	wanted := make(map[types.NamespacedName]bool, len(names))
+	for _, name := range names {
+		wanted[name] = true
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	has := r.owners[owner]
-	for name, e := range has {
-		if !slices.Contains(names, name) {
+	kept := r.owners[owner][:0]
+	for _, e := range r.owners[owner] {
+		if wanted[e.name] {
+			kept = append(kept, e)
+		} else {
 			r.release(owner, e)
 		}
 	}
+	clear(r.owners[owner][len(kept):])
+	r.owners[owner] = kept
 	r.addLocked(owner, names)
 }
 
@@ -50,25 +58,25 @@ func (r *Refs[T]) AddNames(owner types.UID, names Names) {
 }
 
 func (r *Refs[T]) addLocked(owner types.UID, names Names) {
+	has := r.owners[owner]
 	for _, name := range names {
-		has := r.owners[owner]
-		if _, known := has[name]; known || name.Name == "" {
+		e := r.names[name]
+		if name.Name == "" || e != nil && slices.Contains(e.owners, owner) {
 			continue
 		}
-		if has == nil {
-			has = map[types.NamespacedName]*entry[T]{}
-			r.owners[owner] = has
-		}
-		e := r.names[name]
 		if e == nil {
 			e = r.register(name)
 		}
-		e.owners[owner] = struct{}{}
-		has[name] = e
+		e.owners, has = append(e.owners, owner), append(has, e)
 		if r.want(e); e.phase == idle {
 			r.follow(e)
 		}
 	}
+	if len(has) == 0 {
+		delete(r.owners, owner)
+		return
+	}
+	r.owners[owner] = has
 }
 
 // register makes the entry of a name that has no owner yet.
@@ -79,18 +87,15 @@ func (r *Refs[T]) register(name types.NamespacedName) *entry[T] {
 		r.spaces[name.Namespace] = s
 	}
 	s.names++
-	e := &entry[T]{name: name, source: s.source, owners: map[types.UID]struct{}{}}
+	e := &entry[T]{name: name, source: s.source}
 	r.names[name] = e
 	return e
 }
 
-// release takes a name from an owner.
+// release takes an owner from a name. The caller takes the name from the owner.
 func (r *Refs[T]) release(owner types.UID, e *entry[T]) {
-	delete(e.owners, owner)
-	if delete(r.owners[owner], e.name); len(r.owners[owner]) == 0 {
-		delete(r.owners, owner)
-	}
-	if len(e.owners) > 0 {
+	at := slices.Index(e.owners, owner)
+	if e.owners = slices.Delete(e.owners, at, at+1); len(e.owners) > 0 {
 		return
 	}
 	r.leave(e, idle, errReleased)
@@ -119,10 +124,7 @@ func (r *Refs[T]) Owners(namespace, name string) []types.UID {
 }
 
 func (e *entry[T]) ownerList() []types.UID {
-	list := make([]types.UID, 0, len(e.owners))
-	for owner := range e.owners {
-		list = append(list, owner)
-	}
+	list := slices.Clone(e.owners)
 	slices.Sort(list)
 	return list
 }

@@ -54,7 +54,7 @@ type Refs[T store.Object] struct {
 
 	mu      sync.Mutex      // guards what follows, and all entries
 	running context.Context // nil before Run and after it
-	owners  map[types.UID]map[types.NamespacedName]*entry[T]
+	owners  map[types.UID][]*entry[T]
 	names   map[types.NamespacedName]*entry[T]
 	spaces  map[string]*space[T]
 	readers map[*reader[T]]struct{}
@@ -76,7 +76,7 @@ func New[T store.Object](source Source[T], optionList ...Option) *Refs[T] {
 	}
 	r := &Refs[T]{
 		source: source, options: apply(optionList),
-		owners: map[types.UID]map[types.NamespacedName]*entry[T]{}, names: map[types.NamespacedName]*entry[T]{},
+		owners: map[types.UID][]*entry[T]{}, names: map[types.NamespacedName]*entry[T]{},
 		spaces: map[string]*space[T]{}, readers: map[*reader[T]]struct{}{},
 	}
 	if !features.FeatureGates().Enabled(features.WatchListClient) {

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tributary-go/tributary/internal/self"
+)
+
+// settings say how much is measured. They are the arguments of the processes that are started, too.
+type settings struct {
+	Secrets  int
+	Size     int // bytes of each
+	Referred int
+	Names    int
+	Repeat   int
+	Only     string
+}
+
+func main() {
+	var s settings
+	quick := flag.Bool("quick", false, "small sizes and one repetition: shows that everything runs, not how much it costs")
+	flag.IntVar(&s.Secrets, "secrets", 33493, "Secrets on the server")
+	flag.IntVar(&s.Size, "size", 10_000, "bytes of a Secret")
+	flag.IntVar(&s.Referred, "referred", 50, "Secrets that are referred to")
+	flag.IntVar(&s.Names, "names", 10_000, "names of the first table")
+	flag.IntVar(&s.Repeat, "repeat", 3, "repetitions of each row")
+	flag.StringVar(&s.Only, "only", "", "measure what has this in its name: names, start or memory")
+	role := flag.String("role", "", "what a process of its own is: the command starts them itself")
+	flag.Parse()
+	if *quick {
+		s = settings{Secrets: 500, Size: 10_000, Referred: 5, Names: 200, Repeat: 1, Only: s.Only}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, s, *role, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "refs:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, s settings, role string, args []string) error {
+	if role == "" {
+		return measure(ctx, s)
+	}
+	if err := json.Unmarshal([]byte(args[0]), &s); err != nil {
+		return err
+	}
+	if role == "serve" {
+		return serve(ctx, s)
+	}
+	return read(ctx, s, role, args[1])
+}
+
+func measure(ctx context.Context, s settings) error {
+	fmt.Printf("%s, %s/%s, %d CPUs, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().Format(time.DateOnly))
+	for _, part := range []struct {
+		name    string
+		measure func(context.Context, settings) error
+	}{{"names", measureNames}, {"memory", measureMemory}} {
+		if strings.Contains(part.name, s.Only) {
+			if err := part.measure(ctx, s); err != nil {
+				return fmt.Errorf("%s: %w", part.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// measureNames is the cost of names without their objects.
+func measureNames(ctx context.Context, s settings) error {
+	without := s
+	without.Secrets = 0
+	fmt.Printf("\n### names without objects (medians of %d)\n\n", s.Repeat)
+	fmt.Println("| | names | all started after s | most that waited for their state | connections | KB a name: heap | stacks | RSS | goroutines a name | CPU ms a name |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
+	base, err := without.median(ctx, bare)
+	if err != nil {
+		return err
+	}
+	for _, names := range []int{s.Names / 10, s.Names} {
+		for _, library := range []string{followed, kubelet} {
+			row := without
+			row.Names = names
+			r, err := row.median(ctx, library)
+			if err != nil {
+				return err
+			}
+			n := float64(names)
+			fmt.Printf("| %s | %d | %.1f | %d | %d | %.1f | %.1f | %.1f | %.2f | %.2f |\n", library, names, r.Seconds, r.Waiting, r.Connections,
+				(r.Heap-base.Heap)/n/1e3, (r.Stacks-base.Stacks)/n/1e3, (r.RSS-base.RSS)/n/1e3, float64(r.Goroutines-base.Goroutines)/n, (r.CPU-base.CPU)/n*1e3)
+		}
+	}
+	return nil
+}
+
+// measureMemory is a program that refers to a few of many Secrets.
+func measureMemory(ctx context.Context, s settings) error {
+	fmt.Printf("\n### %d of %d Secrets of %d bytes (medians of %d)\n\n", s.Referred, s.Secrets, s.Size, s.Repeat)
+	fmt.Println("| | live heap MB | RSS MB | RSS over the bare program | peak RSS MB | all read after ms | read from the network MB |")
+	fmt.Println("|---|---|---|---|---|---|---|")
+	var base float64
+	for _, library := range []string{bare, referred, clientGo} {
+		r, err := s.median(ctx, library)
+		if err != nil {
+			return err
+		}
+		if library == bare {
+			base = r.RSS
+		}
+		fmt.Printf("| %s | %.1f | %.1f | %.1f | %.1f | %.0f | %.1f |\n", library, r.Heap/1e6, r.RSS/1e6, (r.RSS-base)/1e6, r.Peak/1e6, r.Seconds*1e3, float64(r.Read)/1e6)
+	}
+	return nil
+}
+
+// median measures a library in processes of their own, on a server of its own.
+func (s settings) median(ctx context.Context, library string) (result, error) {
+	server, err := s.start(ctx, "serve")
+	if err != nil {
+		return result{}, err
+	}
+	defer server.stop()
+	address, err := server.line()
+	if err != nil {
+		return result{}, err
+	}
+	var all []result
+	for range s.Repeat {
+		r, err := s.once(ctx, library, address)
+		if err != nil {
+			return result{}, fmt.Errorf("%s: %w", library, err)
+		}
+		all = append(all, r)
+	}
+	return result{
+		Heap: of(all, func(r result) float64 { return r.Heap }), Stacks: of(all, func(r result) float64 { return r.Stacks }),
+		RSS: of(all, func(r result) float64 { return r.RSS }), Peak: of(all, func(r result) float64 { return r.Peak }),
+		Seconds: of(all, func(r result) float64 { return r.Seconds }), CPU: of(all, func(r result) float64 { return r.CPU }),
+		Goroutines: of(all, func(r result) int { return r.Goroutines }), Read: of(all, func(r result) int64 { return r.Read }),
+		load: load{of(all, func(r result) int64 { return r.Connections }), of(all, func(r result) int64 { return r.Waiting })},
+	}, nil
+}
+
+// of is the median of a figure.
+func of[T cmp.Ordered](all []result, figure func(result) T) T {
+	var values []T
+	for _, r := range all {
+		values = append(values, figure(r))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+func (s settings) once(ctx context.Context, library, address string) (r result, err error) {
+	p, err := s.start(ctx, library, address)
+	if err != nil {
+		return r, err
+	}
+	defer p.stop()
+	line, err := p.line()
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal([]byte(line), &r)
+}
+
+// process is a process in a role. It says lines, and ends with its input.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	lines *bufio.Scanner
+}
+
+func (s settings) start(ctx context.Context, role string, args ...string) (*process, error) {
+	how, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := self.Command(ctx, append([]string{"-role", role, string(how)}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &process{cmd, stdin, bufio.NewScanner(stdout)}, cmd.Start()
+}
+
+// line is the next line that the process says.
+func (p *process) line() (string, error) {
+	if !p.lines.Scan() {
+		return "", fmt.Errorf("a process has ended: %w", cmp.Or(p.lines.Err(), io.ErrUnexpectedEOF))
+	}
+	return p.lines.Text(), nil
+}
+
+func (p *process) stop() {
+	_ = p.stdin.Close()
+	_ = p.cmd.Wait()
+}

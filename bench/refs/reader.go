@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/refs"
+)
+
+// The libraries. Each process imports all of them.
+const (
+	bare     = "bare program"
+	followed = "refs"
+	referred = "refs, with objects"
+	clientGo = "client-go informer"
+	kubelet  = "client-go reflectors"
+)
+
+// result is what a process measures of itself, in bytes and seconds.
+type result struct {
+	Heap, Stacks, RSS, Peak float64
+	Goroutines              int
+	Seconds, CPU            float64
+	Read                    int64
+	load
+}
+
+// read is a program with one library.
+func read(ctx context.Context, s settings, library, address string) error {
+	var received atomic.Int64
+	config := &rest.Config{
+		Host: address, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return counting{conn, &received}, err
+		},
+	}
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	if _, err := clientset.Discovery().ServerVersion(); err != nil { // the connection is there
+		return err
+	}
+	if _, err := loadOf(address); err != nil { // of the process before
+		return err
+	}
+	began := time.Now()
+	keep, err := use(ctx, s, library, clientset)
+	if err != nil {
+		return err
+	}
+	r := result{Seconds: time.Since(began).Seconds()}
+	if r.load, err = loadOf(address); err != nil {
+		return err
+	}
+	r.Read = received.Load()
+	time.Sleep(time.Second)
+	for range 3 { // stacks shrink by half each time
+		runtime.GC()
+	}
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	r.Heap, r.Stacks, r.Goroutines = float64(m.HeapAlloc), float64(m.StackInuse), runtime.NumGoroutine()
+	r.RSS, r.Peak = memory("VmRSS:"), memory("VmHWM:")
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail for the process itself
+	r.CPU = float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
+	line, err := json.Marshal(r)
+	fmt.Println(string(line))
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	runtime.KeepAlive(keep)
+	return err
+}
+
+// use reads with a library, and returns once all is read.
+func use(ctx context.Context, s settings, library string, clientset kubernetes.Interface) (any, error) {
+	switch library {
+	case followed:
+		return follow(ctx, clientset, s.Names, false)
+	case referred:
+		return follow(ctx, clientset, s.Referred, true)
+	case kubelet:
+		return reflect(ctx, clientset, s.Names)
+	case clientGo:
+		factory := informers.NewSharedInformerFactory(clientset, 0)
+		informer := factory.Core().V1().Secrets().Informer()
+		factory.Start(ctx.Done())
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().List()) != s.Secrets {
+			return nil, fmt.Errorf("the informer has %d Secrets", len(informer.GetStore().List()))
+		}
+		return informer, nil
+	}
+	return nil, nil
+}
+
+// follow refers to the first n names, and gets all.
+func follow(ctx context.Context, clientset kubernetes.Interface, n int, exist bool) (any, error) {
+	secrets := refs.New(refs.FromClient[corev1.Secret](clientset.CoreV1().RESTClient(), "secrets"))
+	go func() { _ = secrets.Run(ctx) }()
+	for i := range n {
+		secrets.SetOwner(types.UID(fmt.Sprintf("owner-%d", i)), refs.In(namespace, secretName(i)))
+	}
+	var all sync.WaitGroup
+	var failed atomic.Pointer[error]
+	for part := range 32 {
+		all.Go(func() {
+			for i := part; i < n; i += 32 {
+				_, err := secrets.Get(ctx, namespace, secretName(i))
+				if exist && err != nil || !exist && !apierrors.IsNotFound(err) {
+					failed.Store(&err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return nil, *err
+	}
+	return secrets, nil
+}
+
+// reflect follows the first n names as the kubelet's manager does: a reflector and a store for each.
+func reflect(ctx context.Context, clientset kubernetes.Interface, n int) (any, error) {
+	var all []*cache.Reflector
+	for i := range n {
+		lw := cache.NewListWatchFromClient(clientset.CoreV1().RESTClient(), "secrets", namespace,
+			fields.OneTermEqualSelector(metav1.ObjectNameField, secretName(i)))
+		r := cache.NewReflectorWithOptions(lw, &corev1.Secret{}, cache.NewStore(cache.MetaNamespaceKeyFunc),
+			cache.ReflectorOptions{Name: secretName(i), MinWatchTimeout: 30 * time.Minute})
+		all = append(all, r)
+		go r.RunWithContext(ctx)
+	}
+	for _, r := range all {
+		for r.LastSyncResourceVersion() == "" {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return all, nil
+}
+
+// loadOf asks for the server's figures since the last time.
+func loadOf(address string) (l load, err error) {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := client.Get(address + "/load")
+	if err != nil {
+		return l, err
+	}
+	defer response.Body.Close()
+	err = json.NewDecoder(response.Body).Decode(&l)
+	l.Connections-- // this one
+	return l, err
+}
+
+// memory is a figure of the kernel for this process, in bytes.
+func memory(name string) float64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name); ok {
+			kib, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+			return kib * 1024
+		}
+	}
+	return 0
+}
+
+// counting counts what is read from a connection.
+type counting struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c counting) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
+)
+
+const namespace = "default"
+
+func secretName(i int) string { return fmt.Sprintf("secret-%05d", i) }
+
+// load is what the server has seen of one process.
+type load struct {
+	Connections int64
+	Waiting     int64 // the most requests at one time that had no state yet
+}
+
+// serve prints its address and serves until its input ends.
+func serve(ctx context.Context, s settings) error {
+	api, err := apiserver.NewServer()
+	if err != nil {
+		return err
+	}
+	secrets := apiserver.Serve(api, builtin.Of[*corev1.Secret]())
+	for i := range s.Secrets {
+		value := make([]byte, s.Size)
+		copy(value, fmt.Sprintf("planted value of %s ", secretName(i)))
+		for j := 40; j < len(value); j++ {
+			value[j] = byte('a' + (i+j)%26)
+		}
+		if _, err := secrets.Create(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName(i)}, Data: map[string][]byte{"value": value},
+		}); err != nil {
+			return err
+		}
+	}
+	var connections, waiting, most atomic.Int64
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		for n := waiting.Add(1); ; {
+			if now := most.Load(); n <= now || most.CompareAndSwap(now, n) {
+				break
+			}
+		}
+		began := &beginning{ResponseWriter: w, waiting: &waiting}
+		defer began.answered()
+		api.ServeHTTP(began, r)
+	})
+	mux.HandleFunc("/load", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(load{connections.Swap(0), most.Swap(0)})
+	})
+	hs := httptest.NewUnstartedServer(mux)
+	hs.EnableHTTP2 = true
+	hs.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100} // kube-apiserver's default
+	hs.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	hs.StartTLS()
+	fmt.Println(hs.URL)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	os.Exit(0) // no watch is waited for
+	return nil
+}
+
+// beginning counts a request until the first byte of its answer.
+type beginning struct {
+	http.ResponseWriter
+	waiting *atomic.Int64
+	over    bool
+}
+
+func (b *beginning) answered() {
+	if !b.over {
+		b.over = true
+		b.waiting.Add(-1)
+	}
+}
+
+func (b *beginning) Write(p []byte) (int, error) { b.answered(); return b.ResponseWriter.Write(p) }
+
+func (b *beginning) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+func (b *beginning) Flush() { _ = http.NewResponseController(b.ResponseWriter).Flush() }
