@@ -69,6 +69,7 @@ func TestChangesNameTheirOwners(t *testing.T) {
 		r.put("db", "3")
 		synctest.Wait()
 		r.remove("db")
+		synctest.Wait()
 		require.Equal(t, []string{"db: 1 -> 2, of [pod2]", "tls: 2 -> 102, of [pod1 pod2]", "db: 2 -> nothing, of [pod2]"}, steps(3))
 
 		r.SetOwner("pod2", nil)

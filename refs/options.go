@@ -3,6 +3,7 @@ package refs
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -64,7 +65,7 @@ func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = &log
 //
 // Owners that are set by [Refs.SetOwner] stay as they are.
 func FromOwners[O store.Object](of interface {
-	Events(context.Context, ...informer.HandlerOption) func(yield func(informer.Event[O]) bool)
+	Events(context.Context, ...informer.HandlerOption) iter.Seq[informer.Event[O]]
 }, names func(O) Names) Option {
 	return func(o *options) {
 		o.feeds = append(o.feeds, func(ctx context.Context, set func(types.UID, Names)) {
