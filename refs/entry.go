@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/internal/signal"
-	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
@@ -38,14 +37,15 @@ const (
 //	  +--- nobody reads it, Run ended
 type entry[T store.Object] struct {
 	name   types.NamespacedName
-	source listwatch.ListerWatcher[T]
+	space  *space[T]
 	owners []types.UID // few: most objects have one or two
 	phase  phase
-	run    *run // of the present attempt; nil in idle and kept
+	run    *run // of the present attempt; nil in idle and kept, and if the namespace is watched
 
 	obj     T // nil if there is no such object, or known is false
 	known   bool
 	version string        // up to which obj is known
+	told    string        // the version of the last event that the namespace's watch had of it
 	contact time.Time     // the last sign that obj is the server's state
 	used    time.Time     // the last Get
 	signal  signal.Signal // any of this changed
@@ -93,7 +93,8 @@ func (r *run) rush() {
 
 // current reports whether the state is the server's, as far as a watch can tell.
 func (e *entry[T]) current() bool {
-	return e.known && e.covered >= e.wanted && (e.phase == following || e.phase == kept)
+	return e.known && e.covered >= e.wanted &&
+		(e.phase == kept || e.phase == following && (e.run != nil || e.space.live()))
 }
 
 // immutable reports whether an object never changes while it exists.

@@ -63,14 +63,17 @@ var (
 	errIdle     = errors.New("nobody reads the object")
 	errReleased = errors.New("no owner refers to the object")
 	errEnded    = errors.New("Run ends")
+	errShared   = errors.New("the namespace is watched")
+	errAlone    = errors.New("the namespace has few names")
 	errSilent   = errors.New("nothing came within the liveness period")
 	errDeadline = errors.New("the server did not end the watch at its timeout")
 
 	// What is wrong with an answer.
-	errWentBack   = errors.New("the server's newest version is older than the one held: was its etcd restored from a backup?")
-	errIncomplete = errors.New("the watch list went on or ended without the bookmark that ends its initial events")
-	errUnplaced   = errors.New("the event is older than those before it")
-	errOther      = errors.New("the source answered with an object of another name: it must obey the field selector metadata.name")
+	errWentBack     = errors.New("the server's newest version is older than the one held: was its etcd restored from a backup?")
+	errIncomplete   = errors.New("the watch list went on or ended without the bookmark that ends its initial events")
+	errUnplaced     = errors.New("the event is older than those before it")
+	errIncomparable = errors.New("the resource versions of the server have no order")
+	errOther        = errors.New("the source answered with an object of another name: it must obey the field selector metadata.name")
 )
 
 // classify is [reflector.Classify] for the errors of this package too.

@@ -2,7 +2,6 @@ package refs
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,14 +51,22 @@ func (r *Refs[T]) follow(e *entry[T]) {
 // newRun prepares the next attempt. A state that is only resumed may come from the server's cache;
 // one that was asked for must be the server's newest.
 func (r *Refs[T]) newRun(e *entry[T], delay time.Duration) *run {
-	n := &run{delay: delay, covers: e.wanted, urgent: make(chan struct{})}
-	n.lists = time.Now().Before(r.listing) || !watchlist.Supported(e.source)
+	n := r.prepare(delay)
+	n.covers = e.wanted
+	n.lists = time.Now().Before(r.listing) || !watchlist.Supported(e.space.source)
 	if e.known && e.covered >= e.wanted && !e.doubt && e.failure == nil {
-		n.from = e.version
+		if n.from = e.version; e.behind() {
+			n.from = e.told
+		}
 	}
-	n.timeout = r.options.watchTimeout + time.Duration(rand.Float64()*float64(r.options.watchTimeout))
-	n.ctx, n.cancel = context.WithCancelCause(r.running)
 	e.phase, e.run = opening, n
+	return n
+}
+
+func (r *Refs[T]) prepare(delay time.Duration) *run {
+	n := &run{delay: delay, urgent: make(chan struct{})}
+	n.timeout = r.options.watchTimeout + jitter(r.options.watchTimeout)
+	n.ctx, n.cancel = context.WithCancelCause(r.running)
 	return n
 }
 
@@ -99,7 +106,7 @@ func (r *Refs[T]) attempt(e *entry[T], run *run) error {
 	}
 	s := &stream[T]{refs: r, e: e, run: run, turn: turn}
 	switch {
-	case !r.send(e, run):
+	case !r.send(run, func() bool { return e.run == run }):
 		err = errAgain
 	case run.lists:
 		err = s.listAndWatch()
@@ -109,7 +116,7 @@ func (r *Refs[T]) attempt(e *entry[T], run *run) error {
 	if run.ctx.Err() != nil {
 		err = context.Cause(run.ctx)
 	}
-	s.leave(err)
+	r.leaveTurn(&s.turn, err)
 	return err
 }
 
@@ -119,13 +126,13 @@ func (r *Refs[T]) urgent(run *run) <-chan struct{} {
 	return run.urgent
 }
 
-// send notes that the request is sent now. It reports whether the attempt is still wanted.
-func (r *Refs[T]) send(e *entry[T], run *run) bool {
+// send notes that the request is sent now, unless it is not wanted any more.
+func (r *Refs[T]) send(run *run, wanted func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	run.asked = time.Now()
 	run.heard, run.urgent = run.asked, nil
-	return e.run == run
+	return wanted()
 }
 
 // stream is the request of a run.
@@ -136,18 +143,18 @@ type stream[T store.Object] struct {
 	turn *turn // nil once the state has come
 }
 
-// leave gives the turn back, at the state or at the end of the request.
-func (s *stream[T]) leave(err error) {
-	if s.turn == nil {
+// leaveTurn gives a turn back, at the state or at the end of the request.
+func (r *Refs[T]) leaveTurn(t **turn, err error) {
+	if *t == nil {
 		return
 	}
-	news := s.turn.leave(err)
-	s.turn = nil
+	news := (*t).leave(err)
+	*t = nil
 	switch {
 	case news && !ofServer(classify(err)):
-		s.refs.log.Info("The server answers again")
+		r.log.Info("The server answers again")
 	case news:
-		s.refs.log.Info("The server does not answer", "class", classify(err), "reason", err.Error())
+		r.log.Info("The server does not answer", "class", classify(err), "reason", err.Error())
 	}
 }
 
@@ -156,24 +163,30 @@ func (s *stream[T]) request() metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.e.name.Name).String()}
 }
 
-// watchRequest is that of a watch.
-func (s *stream[T]) watchRequest() metav1.ListOptions {
-	request := s.request()
-	seconds := int64(s.run.timeout / time.Second)
+// watch makes a request one for a watch.
+func (r *run) watch(request metav1.ListOptions) metav1.ListOptions {
+	seconds := int64(r.timeout / time.Second)
 	request.TimeoutSeconds = &seconds
 	request.AllowWatchBookmarks = true
 	return request
 }
 
-// watchList reads the state and the changes by one request (KEP-3157).
-func (s *stream[T]) watchList() error {
-	request, yes := s.watchRequest(), true
+// watchList makes a request one for a watch that sends the state first (KEP-3157).
+func (r *run) watchList(request metav1.ListOptions) metav1.ListOptions {
+	yes := true
+	request = r.watch(request)
 	request.SendInitialEvents = &yes
 	request.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	request.ResourceVersion = s.run.from
+	request.ResourceVersion = r.from
+	return request
+}
+
+// watchList reads the state and the changes by one request.
+func (s *stream[T]) watchList() error {
+	request := s.run.watchList(s.request())
 	var state T
 	initial := true
-	for event, err := range s.e.source.Watch(s.run.ctx, request) {
+	for event, err := range s.e.space.source.Watch(s.run.ctx, request) {
 		if err == nil {
 			err = s.check(event)
 		}
@@ -204,7 +217,7 @@ func (s *stream[T]) watchList() error {
 // listAndWatch is for servers without watch lists.
 func (s *stream[T]) listAndWatch() error {
 	var state T
-	list := s.e.source.List(s.run.ctx, s.request())
+	list := s.e.space.source.List(s.run.ctx, s.request())
 	for obj, err := range list.Items {
 		if err == nil {
 			err = s.check(listwatch.Event[T]{Object: obj})
@@ -218,9 +231,9 @@ func (s *stream[T]) listAndWatch() error {
 	if err := s.state(state, version); err != nil {
 		return err
 	}
-	request := s.watchRequest()
+	request := s.run.watch(s.request())
 	request.ResourceVersion = version
-	for event, err := range s.e.source.Watch(s.run.ctx, request) {
+	for event, err := range s.e.space.source.Watch(s.run.ctx, request) {
 		if err == nil {
 			err = s.check(event)
 		}
@@ -243,16 +256,18 @@ func (s *stream[T]) check(event listwatch.Event[T]) error {
 }
 
 // heard notes a sign of life.
-func (s *stream[T]) heard() {
-	s.refs.mu.Lock()
-	defer s.refs.mu.Unlock()
-	s.run.heard = time.Now()
+func (s *stream[T]) heard() { s.refs.heard(s.run) }
+
+func (r *Refs[T]) heard(run *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	run.heard = time.Now()
 }
 
 // state takes in the state that a request began with. A state older than the last one is believed
 // when the server tells it twice: its etcd was restored from a backup.
 func (s *stream[T]) state(obj T, version string) error {
-	s.leave(nil)
+	s.refs.leaveTurn(&s.turn, nil)
 	r, e := s.refs, s.e
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,9 +280,15 @@ func (s *stream[T]) state(obj T, version string) error {
 	}
 	now := time.Now()
 	s.run.read, s.run.heard, e.contact = now, now, now
+	if e.back {
+		e.told = ""
+	}
 	e.back, e.doubt, e.failure = false, false, nil
 	e.phase, e.covered, e.version = following, s.run.covers, version
-	return r.take(e, obj)
+	if err := r.take(e, obj); err != nil || !e.space.live() {
+		return err
+	}
+	return r.settle(e)
 }
 
 // change takes in an event or a bookmark.
@@ -370,15 +391,33 @@ func (r *Refs[T]) patrol(ctx context.Context) {
 		for _, e := range r.names {
 			r.inspect(e, now)
 		}
+		for _, s := range r.spaces {
+			if s.share != nil && !s.share.run.asked.IsZero() {
+				r.overdue(s.share.run, now)
+			}
+			r.weigh(s)
+		}
 		r.mu.Unlock()
 	}
 }
 
 func (r *Refs[T]) inspect(e *entry[T], now time.Time) {
 	run := e.run
-	if run == nil || run.asked.IsZero() {
+	if run == nil || run.asked.IsZero() || r.overdue(run, now) {
 		return
 	}
+	if e.phase == following && r.unread(e, now) && now.Sub(run.read) > r.options.idle {
+		r.leave(e, idle, errIdle)
+	}
+}
+
+// unread reports whether nobody has asked for the state for long.
+func (r *Refs[T]) unread(e *entry[T], now time.Time) bool {
+	return r.options.idle > 0 && len(r.readers) == 0 && now.Sub(e.used) > r.options.idle
+}
+
+// overdue ends a request over which nothing comes, and one that the server should have ended.
+func (r *Refs[T]) overdue(run *run, now time.Time) bool {
 	patience := r.options.liveness
 	switch {
 	case run.read.IsZero() && !run.lists:
@@ -391,8 +430,8 @@ func (r *Refs[T]) inspect(e *entry[T], now time.Time) {
 		run.cancel(errSilent)
 	case now.Sub(run.asked) > run.timeout+overtime:
 		run.cancel(errDeadline)
-	case e.phase == following && r.options.idle > 0 && len(r.readers) == 0 &&
-		now.Sub(e.used) > r.options.idle && now.Sub(run.read) > r.options.idle:
-		r.leave(e, idle, errIdle)
+	default:
+		return false
 	}
+	return true
 }

@@ -84,6 +84,10 @@ func (r *Refs[T]) answer(e *entry[T]) (obj T, err error, done bool) {
 		}
 		return e.obj, nil, true
 	}
+	if e.returning() { // the watch of the namespace is made again
+		e.space.share.run.rush()
+		return obj, nil, false
+	}
 	if e.run == nil || e.phase == following {
 		r.again(e)
 		return obj, nil, false
@@ -98,7 +102,7 @@ func (r *Refs[T]) answer(e *entry[T]) (obj T, err error, done bool) {
 		f = r.gate.trouble()
 	}
 	if f != nil && (e.known || answers(f.class)) {
-		return e.obj, &Error{Name: e.name, Class: f.class, Since: e.contact, Err: f.err}, true
+		return e.obj, &Error{Name: e.name, Class: f.class, Since: e.lastContact(), Err: f.err}, true
 	}
 	return obj, nil, false
 }
@@ -112,7 +116,7 @@ func (r *Refs[T]) unfinished(name types.NamespacedName, err error) (obj T, why e
 	if errors.Is(err, ErrNotReferred) || e == nil {
 		return obj, result
 	}
-	result.Since = e.contact
+	result.Since = e.lastContact()
 	f := e.failure
 	if f == nil {
 		f = r.gate.trouble()
@@ -151,7 +155,7 @@ func (r *Refs[T]) waitFor(ctx context.Context, obj T, holds func(*entry[T]) bool
 	var read uint64 // a state that covers it was read after the call
 	err := r.await(ctx, name, func(e *entry[T]) bool {
 		e.used = time.Now()
-		order, comparable := store.CompareVersions(e.version, obj.GetResourceVersion())
+		order, comparable := store.CompareVersions(e.complete(), obj.GetResourceVersion())
 		reached := e.known && (comparable && order >= 0 || read > 0 && e.covered >= read)
 		if reached && holds(e) {
 			return true

@@ -21,6 +21,7 @@ type options struct {
 	log          *logr.Logger
 	pace         int
 	idle         time.Duration
+	share        int
 	liveness     time.Duration
 	watchTimeout time.Duration
 	feeds        []func(context.Context, func(types.UID, Names))
@@ -46,6 +47,18 @@ func WithPace(n int) Option { return func(o *options) { o.pace = n } }
 // object again, by one request. Default 5 minutes, as in the kubelet; 0: never. While somebody
 // ranges over [Refs.Changes], no watch is idle.
 func WithIdle(d time.Duration) Option { return func(o *options) { o.idle = d } }
+
+// WithNamespaceWatch has one watch for a namespace with n or more names, in place of one for each
+// name. Below half as many, names get watches of their own again. Default 0: never.
+//
+// That watch brings the metadata of all objects of the namespace. An object is read, by its name,
+// when the metadata shows that it has changed. A name then costs about 1 KB and no goroutine, but
+// each change of any object of the namespace is received. It needs the right to watch all of the
+// namespace; without it, or without a server that has watch lists, names keep their own watches.
+//
+// Metadata can have values: kubectl apply writes a whole Secret into an annotation. So with this
+// option the memory of a program may hold, for a moment, what it does not refer to.
+func WithNamespaceWatch(n int) Option { return func(o *options) { o.share = n } }
 
 // WithLiveness sets how long a watch may bring nothing before it is given up and made again; see
 // [reflector.WithLiveness]. Default 90 s.
@@ -101,6 +114,8 @@ func (o options) validate() error {
 		return fmt.Errorf("refs: WithPace(%d): give at least 1", o.pace)
 	case o.idle < 0:
 		return fmt.Errorf("refs: WithIdle(%s): give a positive duration, or 0 for never", o.idle)
+	case o.share < 0:
+		return fmt.Errorf("refs: WithNamespaceWatch(%d): give a number of names, or 0 for never", o.share)
 	case o.liveness <= 0:
 		return fmt.Errorf("refs: WithLiveness(%s): give a positive duration", o.liveness)
 	case o.watchTimeout < time.Second:

@@ -83,12 +83,13 @@ func (r *Refs[T]) addLocked(owner types.UID, names Names) {
 func (r *Refs[T]) register(name types.NamespacedName) *entry[T] {
 	s := r.spaces[name.Namespace]
 	if s == nil {
-		s = &space[T]{source: r.source(name.Namespace)}
+		s = &space[T]{name: name.Namespace, source: r.source.Objects(name.Namespace)}
 		r.spaces[name.Namespace] = s
 	}
 	s.names++
-	e := &entry[T]{name: name, source: s.source}
+	e := &entry[T]{name: name, space: s}
 	r.names[name] = e
+	r.weigh(s)
 	return e
 }
 
@@ -107,8 +108,8 @@ func (r *Refs[T]) release(owner types.UID, e *entry[T]) {
 	for reader := range r.readers {
 		reader.note(e, old)
 	}
-	s := r.spaces[e.name.Namespace]
-	if s.names--; s.names == 0 {
+	e.space.names--
+	if r.weigh(e.space); e.space.names == 0 {
 		delete(r.spaces, e.name.Namespace)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/features"
 	"k8s.io/client-go/rest"
@@ -18,9 +19,14 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Source returns a reader of one namespace; an empty namespace stands for cluster scope. [Refs]
-// adds the field selector metadata.name to each request. [FromClient] makes a source.
-type Source[T store.Object] func(namespace string) listwatch.ListerWatcher[T]
+// Source has the readers of a namespace; an empty namespace stands for cluster scope. [FromClient]
+// makes a source.
+type Source[T store.Object] struct {
+	// Objects reads whole objects. [Refs] adds the field selector metadata.name to each request.
+	Objects func(namespace string) listwatch.ListerWatcher[T]
+	// Metadata reads the metadata of all objects, for [WithNamespaceWatch]. It may be nil.
+	Metadata func(namespace string) listwatch.ListerWatcher[*metav1.PartialObjectMetadata]
+}
 
 // FromClient reads objects of a resource by a REST client, as [listwatch.FromClient] does. Each
 // object is decoded into memory of its own. Options of selection do not apply: a field selector
@@ -33,8 +39,16 @@ func FromClient[O any, T interface {
 }](client rest.Interface, resource string, optionList ...listwatch.Option) Source[T] {
 	alone := append([]listwatch.Option{listwatch.WithoutSharing()}, optionList...)
 	listwatch.FromClient[O, T](client, resource, alone...) // panics here rather than in Run
-	return func(namespace string) listwatch.ListerWatcher[T] {
-		return listwatch.FromClient[O, T](client, resource, append(alone[:len(alone):len(alone)], listwatch.InNamespace(namespace))...)
+	in := func(namespace string) []listwatch.Option {
+		return append(alone[:len(alone):len(alone)], listwatch.InNamespace(namespace))
+	}
+	return Source[T]{
+		Objects: func(namespace string) listwatch.ListerWatcher[T] {
+			return listwatch.FromClient[O, T](client, resource, in(namespace)...)
+		},
+		Metadata: func(namespace string) listwatch.ListerWatcher[*metav1.PartialObjectMetadata] {
+			return listwatch.FromClient[metav1.PartialObjectMetadata](client, resource, append(in(namespace), listwatch.DropManagedFields())...)
+		},
 	}
 }
 
@@ -63,16 +77,10 @@ type Refs[T store.Object] struct {
 	listing time.Time
 }
 
-// space is the reader of one namespace, as long as it has names.
-type space[T store.Object] struct {
-	source listwatch.ListerWatcher[T]
-	names  int
-}
-
 // New makes an empty set of references. Nothing is requested before Run.
 func New[T store.Object](source Source[T], optionList ...Option) *Refs[T] {
-	if source == nil {
-		panic("refs: New: the source is nil: make it with FromClient")
+	if source.Objects == nil {
+		panic("refs: New: the source has no Objects: make it with FromClient")
 	}
 	r := &Refs[T]{
 		source: source, options: apply(optionList),
@@ -112,6 +120,9 @@ func (r *Refs[T]) Run(ctx context.Context) error {
 	for _, e := range r.names {
 		r.leave(e, idle, errEnded)
 	}
+	for _, s := range r.spaces {
+		s.end(errEnded)
+	}
 	r.mu.Unlock()
 	r.followers.Wait()
 	return nil
@@ -124,5 +135,8 @@ func (r *Refs[T]) start(ctx context.Context) {
 	r.running = ctx
 	for _, e := range r.names {
 		r.follow(e)
+	}
+	for _, s := range r.spaces {
+		r.weigh(s)
 	}
 }

@@ -35,6 +35,7 @@ import (
 const (
 	bare     = "bare program"
 	followed = "refs"
+	watched  = "refs, the namespace watched"
 	referred = "refs, with objects"
 	clientGo = "client-go informer"
 	kubelet  = "client-go reflectors"
@@ -80,8 +81,8 @@ func read(ctx context.Context, s settings, library, address string) error {
 		return err
 	}
 	r.Read = received.Load()
-	time.Sleep(time.Second)
-	for range 3 { // stacks shrink by half each time
+	time.Sleep(2 * time.Second) // connections that are not used end
+	for range 3 {               // stacks shrink by half each time
 		runtime.GC()
 	}
 	debug.FreeOSMemory()
@@ -104,6 +105,8 @@ func use(ctx context.Context, s settings, library string, clientset kubernetes.I
 	switch library {
 	case followed:
 		return follow(ctx, clientset, s.Names, false)
+	case watched:
+		return follow(ctx, clientset, s.Names, false, refs.WithNamespaceWatch(100))
 	case referred:
 		return follow(ctx, clientset, s.Referred, true)
 	case kubelet:
@@ -121,8 +124,8 @@ func use(ctx context.Context, s settings, library string, clientset kubernetes.I
 }
 
 // follow refers to the first n names, and gets all.
-func follow(ctx context.Context, clientset kubernetes.Interface, n int, exist bool) (any, error) {
-	secrets := refs.New(refs.FromClient[corev1.Secret](clientset.CoreV1().RESTClient(), "secrets"))
+func follow(ctx context.Context, clientset kubernetes.Interface, n int, exist bool, options ...refs.Option) (any, error) {
+	secrets := refs.New(refs.FromClient[corev1.Secret](clientset.CoreV1().RESTClient(), "secrets"), options...)
 	go func() { _ = secrets.Run(ctx) }()
 	for i := range n {
 		secrets.SetOwner(types.UID(fmt.Sprintf("owner-%d", i)), refs.In(namespace, secretName(i)))
