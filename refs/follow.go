@@ -365,7 +365,7 @@ func (r *Refs[T]) ended(e *entry[T], done *run, err error) *run {
 	case done.read.IsZero() && !done.lists && noWatchList(class):
 		r.listing, delay = now.Add(listingPeriod), 0
 	case ofServer(class):
-		e.failure, delay = &failure{class, err, now}, jitter(resumeSpread) // the gate waits
+		e.failure, delay = &failure{class, err, now}, told(err)+jitter(resumeSpread) // the gate waits
 	case class == reflector.WentBack, class == reflector.TooLarge, class == reflector.Expired:
 		e.doubt, delay = true, jitter(resumeSpread)
 		if e.failures > 2 {

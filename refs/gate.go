@@ -97,11 +97,14 @@ func (t *turn) leave(err error) (news bool) {
 		if err != nil && (class == reflector.Unknown || class == reflector.Silent) { // no answer
 			return false
 		}
+		if g.failure != nil && t.began.Before(g.failure.at) { // it was under way when the gate was shut
+			return false
+		}
 		news = g.failure != nil
 		g.failures, g.failure, g.shut = 0, nil, time.Time{}
 		return news
 	}
-	if t.began.Before(g.shut) { // it was under way when the gate was shut
+	if t.began.Before(g.shut) { // as above
 		return false
 	}
 	news = g.failure == nil || g.failure.class != class

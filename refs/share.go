@@ -305,7 +305,7 @@ func (r *Refs[T]) endedShare(s *space[T], h *share, done *run, err error) *run {
 	if h.failures++; lived {
 		h.failures = 0
 	}
-	delay := jitter(resumeSpread)
+	delay := told(err) + jitter(resumeSpread)
 	switch {
 	case clean, ofServer(class): // the gate waits for the server
 	case class == reflector.OK, class == reflector.Silent, class == reflector.WentBack, class == reflector.TooLarge,
