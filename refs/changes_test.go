@@ -14,6 +14,7 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/refs"
 	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -162,5 +163,28 @@ func TestOwnersOfAnInformer(t *testing.T) {
 		bound.Remove(pod)
 		synctest.Wait()
 		require.Empty(t, r.Owners(ns, "tls"))
+	})
+}
+
+// TestHealth: Status counts, and Ready names what is wrong.
+func TestHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newQuietRig(t)
+		r.SetOwner("pod", refs.In(ns, "tls", "db"))
+		require.ErrorContains(t, r.Ready(time.Minute), "nobody has called Run")
+		r.run()
+		r.put("tls", "1")
+		r.server.Server().AwaitWatches(2)
+		synctest.Wait()
+		var probe reflector.Readier = r
+		require.NoError(t, probe.Ready(time.Minute))
+		require.Equal(t, "2 names of 1 owners, 2 current, 0 idle, 2 watches", r.Status().String())
+		r.server.Mute()
+		time.Sleep(2 * time.Minute)
+		require.ErrorContains(t, r.Ready(time.Minute), "nothing heard for 2m0s, allowed are 1m0s")
+		r.server.Throttle(time.Hour, listwatchtest.UntilLifted())
+		time.Sleep(2 * time.Minute)
+		require.ErrorContains(t, r.Ready(time.Hour), "throttled")
+		require.Contains(t, r.Status().String(), "server throttled")
 	})
 }

@@ -55,7 +55,8 @@ var (
 	// ErrStopped is the cause after Run has ended.
 	ErrStopped = errors.New("Run has ended")
 
-	errNotRun = errors.New("nobody has called Run")
+	errNotRun     = errors.New("nobody has called Run")
+	errNotCurrent = errors.New("the state is not current")
 
 	// Why a watch was ended.
 	errAgain    = errors.New("the state is read again")

@@ -3,7 +3,6 @@ package refs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -98,10 +97,7 @@ func (r *Refs[T]) answer(e *entry[T]) (obj T, err error, done bool) {
 		e.failure = nil
 		return obj, nil, false
 	}
-	if f == nil {
-		f = r.gate.trouble()
-	}
-	if f != nil && (e.known || answers(f.class)) {
+	if f = r.trouble(e); f != nil && (e.known || answers(f.class)) {
 		return e.obj, &Error{Name: e.name, Class: f.class, Since: e.lastContact(), Err: f.err}, true
 	}
 	return obj, nil, false
@@ -111,24 +107,14 @@ func (r *Refs[T]) answer(e *entry[T]) (obj T, err error, done bool) {
 func (r *Refs[T]) unfinished(name types.NamespacedName, err error) (obj T, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	result := &Error{Name: name, Class: reflector.OK, Err: err}
 	e := r.names[name]
-	if errors.Is(err, ErrNotReferred) || e == nil {
-		return obj, result
-	}
-	result.Since = e.lastContact()
-	f := e.failure
-	if f == nil {
-		f = r.gate.trouble()
-	}
 	switch {
+	case errors.Is(err, ErrNotReferred) || e == nil:
+		return obj, &Error{Name: name, Class: reflector.OK, Err: err}
 	case errors.Is(err, ErrStopped):
-	case r.running == nil:
-		result.Err = fmt.Errorf("%w: %w", errNotRun, err)
-	case f != nil:
-		result.Class, result.Err = f.class, fmt.Errorf("%w (%w)", f.err, err)
+		return e.obj, &Error{Name: name, Class: reflector.OK, Since: e.lastContact(), Err: err}
 	}
-	return e.obj, result
+	return e.obj, r.whyNot(e, err)
 }
 
 // WaitFor blocks until the state of obj's name is obj, as a write returned it, or a later one: a
