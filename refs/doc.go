@@ -25,30 +25,41 @@
 //
 // The verb list is for servers without watch lists: a LIST and a WATCH stand in for it.
 //
-// When a watch ends, the next one brings the state again, which is one object. So there is nothing
-// to resume, and no version can be too old.
+// When a watch ends, the next one brings the state again, which is one object. So no version can be
+// too old, and there is no other way for a state to arrive.
+//
+// [WithNamespaceWatch] replaces the watches of a namespace by one of its metadata, for programs
+// with thousands of names in a namespace, and the right to watch it.
 //
 // # Guarantees
 //
-//  1. A name is followed as long as an owner has it. Nothing else is requested, decoded or held. An
-//     answer with another object is an error.
+//  1. A name is followed as long as an owner has it. Nothing else is requested, decoded or held,
+//     unless [WithNamespaceWatch] asks for metadata. An answer with another object is an error.
 //  2. [Refs.Get] returns a state that the server had. After an owner has got a name, the first Get
-//     of the name returns a state that is no older than that. The state comes from etcd, not from a
+//     of the name returns a state that is no older than that: it comes from etcd, not from a
 //     server's cache.
-//  3. If the state is not known to be current, Get returns an [Error] that says why and since when,
-//     and the last known state beside it. Silence is noticed within the liveness period.
+//  3. If the state is not known to be current, Get returns an [Error] with the class, the cause and
+//     the time, and the last known state beside it. Silence is noticed within the liveness period,
+//     or twice that before a watch has brought its first event or bookmark.
 //  4. A state that is older than the last one is believed only if the server tells it twice: its
 //     etcd was restored from a backup.
 //  5. [Refs.Changes] leads from state to state: each change begins where the last one of its name
 //     ended. Nothing is lost, nothing is told twice, and a slow reader costs no queue.
 //  6. A Secret or ConfigMap with immutable set is read once, and not followed. It is read again
 //     when another owner gets its name.
-//  7. A watch ends if nobody has called Get for five minutes ([WithIdle]). The next Get reads the
-//     object again.
+//  7. A watch ends if there was no Get for five minutes ([WithIdle]). The next Get reads the object
+//     again.
 //  8. At most 16 requests wait for their state ([WithPace]), and 8 more if Gets wait for them. A
 //     server that is away, or answers with a 429 or a 5xx, is asked at one pace for all names, and
 //     its Retry-After is obeyed.
 //  9. When Run returns, all goroutines have ended.
+//
+// # Cost
+//
+// A name takes 26 KB beside its object, of which net/http's HTTP/2 has about 12: 12 KB of heap, 14
+// KB of stacks. It takes a goroutine, and net/http another one for each stream. client-go's
+// reflectors take 37 KB and four goroutines. With WithNamespaceWatch it is 2 KB and none.
+// docs/refs.md has the figures and the command.
 //
 // # Limits
 //
