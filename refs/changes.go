@@ -31,8 +31,8 @@ type Change[T store.Object] struct {
 // the present one. So nothing is queued but one state for each changed name. Names have no order
 // among each other.
 //
-// If a name loses its last owner, its object is told as gone, without owners: what the reader knows
-// of it is not kept up any more. If the name gets an owner again, it begins anew.
+// If a name loses its last owner, its object is told as gone, without owners: the reader is told
+// nothing more of it. If the name gets an owner again, it begins anew.
 func (r *Refs[T]) Changes(ctx context.Context) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		reader := r.newReader()

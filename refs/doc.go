@@ -56,10 +56,9 @@
 //
 // # Cost
 //
-// A name takes 26 KB beside its object, of which net/http's HTTP/2 has about 12: 12 KB of heap, 14
-// KB of stacks. It takes a goroutine, and net/http another one for each stream. client-go's
-// reflectors take 37 KB and four goroutines. With WithNamespaceWatch it is 2 KB and none.
-// docs/refs.md has the figures and the command.
+// A name takes 26 KB beside its object: 12 KB of heap, and 14 KB of stacks, for a goroutine of this
+// package and one that net/http has for each stream. client-go's reflectors take 37 KB and four
+// goroutines. With WithNamespaceWatch a name takes 2 KB and none. docs/refs.md has the figures.
 //
 // # Limits
 //

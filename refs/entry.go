@@ -34,7 +34,7 @@ const (
 //	  ^                 ^   the watch ended        |  |                  |
 //	  |                 +--------------------------+  |                  |
 //	  |                 +---- a new owner, and a Get -+------------------+
-//	  +--- nobody reads it, Run ended
+//	  +--- no Get for long, Run ended
 type entry[T store.Object] struct {
 	name   types.NamespacedName
 	space  *space[T]
@@ -75,7 +75,7 @@ type run struct {
 	covers  uint64        // of entry.wanted
 	from    string        // the oldest version that will do; empty: the server's newest
 	lists   bool          // by LIST, and then WATCH
-	urgent  chan struct{} // closed when somebody waits for the state; nil once the request is sent
+	urgent  chan struct{} // closed when a Get waits for the state; nil once the request is sent
 	rushed  bool          // urgent is closed
 	asked   time.Time     // when the request was sent
 	read    time.Time     // when the state came

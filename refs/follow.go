@@ -382,8 +382,7 @@ func noWatchList(class reflector.Class) bool {
 	return class == reflector.Refused || class == reflector.Incomplete || class == reflector.Silent
 }
 
-// patrol ends watches over which nothing comes, and those of objects that nobody reads, until ctx
-// ends. One goroutine for all names takes the place of a timer for each.
+// patrol ends silent watches, and those of objects without a Get for long, until ctx ends. One goroutine for all names takes the place of a timer for each.
 func (r *Refs[T]) patrol(ctx context.Context) {
 	for sleep(ctx, r.options.liveness/18) {
 		r.mu.Lock()
@@ -411,7 +410,7 @@ func (r *Refs[T]) inspect(e *entry[T], now time.Time) {
 	}
 }
 
-// unread reports whether nobody has asked for the state for long.
+// unread reports whether the last Get was long ago, and there is no reader of changes.
 func (r *Refs[T]) unread(e *entry[T], now time.Time) bool {
 	return r.options.idle > 0 && len(r.readers) == 0 && now.Sub(e.used) > r.options.idle
 }

@@ -17,7 +17,7 @@ const (
 	backoffLimit   = 30 * time.Second
 	absentLimit    = 2 * time.Second // a server that is not there costs nothing to ask
 	toldLimit      = 5 * time.Minute // the longest Retry-After that is obeyed
-	// reserve is the number of turns that only names have for whose state somebody waits.
+	// reserve is the number of turns for names with a waiting Get.
 	reserve = 8
 )
 
@@ -26,7 +26,7 @@ const (
 type gate struct {
 	turns, reserve chan struct{}
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	shut     time.Time  // no request before
 	failures int        // in a row
 	failure  *failure   // the last one; nil once the server answers

@@ -72,7 +72,7 @@ func (r *Refs[T]) await(ctx context.Context, name types.NamespacedName, done fun
 	}
 }
 
-// answer is what Get returns for an entry, unless it must wait.
+// answer returns the result of Get for an entry; done is false if Get must wait.
 func (r *Refs[T]) answer(e *entry[T]) (obj T, err error, done bool) {
 	if r.running == nil {
 		return obj, nil, false
@@ -103,7 +103,7 @@ func (r *Refs[T]) answer(e *entry[T]) (obj T, err error, done bool) {
 	return obj, nil, false
 }
 
-// unfinished is what Get returns if its wait ended with err.
+// unfinished returns the result of a Get whose wait ended with err.
 func (r *Refs[T]) unfinished(name types.NamespacedName, err error) (obj T, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -44,7 +44,7 @@ func defaults() options {
 func WithPace(n int) Option { return func(o *options) { o.pace = n } }
 
 // WithIdle sets after which time without a Get the watch of a name is ended. The next Get reads the
-// object again, by one request. Default 5 minutes, as in the kubelet; 0: never. While somebody
+// object again, by one request. Default 5 minutes, as in the kubelet; 0: never. While a loop
 // ranges over [Refs.Changes], no watch is idle.
 func WithIdle(d time.Duration) Option { return func(o *options) { o.idle = d } }
 
@@ -57,7 +57,7 @@ func WithIdle(d time.Duration) Option { return func(o *options) { o.idle = d } }
 // namespace; without it, or without a server that has watch lists, names keep their own watches.
 //
 // Metadata can have values: kubectl apply writes a whole Secret into an annotation. So with this
-// option the memory of a program may hold, for a moment, what it does not refer to.
+// option the memory of a program may hold, for a moment, values of other objects.
 func WithNamespaceWatch(n int) Option { return func(o *options) { o.share = n } }
 
 // WithLiveness sets how long a watch may bring nothing before it is given up and made again; see
@@ -71,7 +71,7 @@ func WithWatchTimeout(d time.Duration) Option { return func(o *options) { o.watc
 // WithLogger logs to log. Default: the logger in Run's context, else klog's.
 func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = &log } }
 
-// FromOwners keeps owners and names equal to what the objects of an informer refer to, while Run
+// FromOwners keeps owners and names equal to the references of an informer's objects, while Run
 // runs. The UID of an object is its owner. names is called on a goroutine of Run.
 //
 //	secrets := refs.New(source, refs.FromOwners(pods, refs.SecretsOf))

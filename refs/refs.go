@@ -66,7 +66,7 @@ type Refs[T store.Object] struct {
 	log       logr.Logger
 	followers sync.WaitGroup
 
-	mu      sync.Mutex      // guards what follows, and all entries
+	mu      sync.Mutex      // guards the fields below, and all entries
 	running context.Context // nil before Run and after it
 	owners  map[types.UID][]*entry[T]
 	names   map[types.NamespacedName]*entry[T]

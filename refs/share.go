@@ -52,8 +52,8 @@ func (s *space[T]) end(cause error) {
 	}
 }
 
-// shared reports whether the state of a name is what the namespace's watch has told, or had told
-// before it was interrupted.
+// shared reports whether the watch of the namespace follows the name, or did before it was
+// interrupted.
 func (e *entry[T]) shared() bool { return e.phase == following && e.run == nil && e.space.share != nil }
 
 // returning: the watch of the namespace has ended, and its first attempt to go on is under way.
@@ -277,7 +277,7 @@ func (r *Refs[T]) toldShare(s *space[T], h *share, run *run, event listwatch.Eve
 	}
 	e.told = event.ResourceVersion
 	switch {
-	case !e.shared(): // it is being read, or nobody wants it
+	case !e.shared(): // it is being read, or is idle
 	case event.Type == watch.Deleted:
 		var none T
 		e.version = event.ResourceVersion

@@ -11,8 +11,8 @@ import (
 type Status struct {
 	// Names have owners.
 	Names, Owners int
-	// Current names have a state that a watch follows, or that never changes. Idle names have none,
-	// since nobody asks for it. The others wait for their first state, or for the next one.
+	// Current names have a state that a watch follows, or that never changes. Idle names are not
+	// followed: their last Get was long ago. All others wait for their first state, or the next.
 	Current, Idle int
 	// Watches of names, and of namespaces ([WithNamespaceWatch]), are open or being opened.
 	Watches, Namespaces int
@@ -66,8 +66,8 @@ func (r *Refs[T]) Status() Status {
 }
 
 // Ready returns nil when each name has a state that is current, or that never changes or is idle,
-// and the server was heard from within maxStaleness about each. Otherwise it tells of one of the
-// other names what is wrong. A server sends a bookmark about once a minute. It implements
+// and the server was heard from within maxStaleness about each. Otherwise the error names one of
+// the others, and the cause. A server sends a bookmark about once a minute. It implements
 // [reflector.Readier].
 func (r *Refs[T]) Ready(maxStaleness time.Duration) error {
 	r.mu.Lock()

@@ -41,7 +41,7 @@ const (
 	kubelet  = "client-go reflectors"
 )
 
-// result is what a process measures of itself, in bytes and seconds.
+// result has the figures of a process, in bytes and seconds.
 type result struct {
 	Heap, Stacks, RSS, Peak float64
 	Goroutines              int
@@ -196,7 +196,7 @@ func memory(name string) float64 {
 	return 0
 }
 
-// counting counts what is read from a connection.
+// counting counts the bytes read from a connection.
 type counting struct {
 	net.Conn
 	bytes *atomic.Int64

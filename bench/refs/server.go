@@ -23,7 +23,7 @@ const namespace = "default"
 
 func secretName(i int) string { return fmt.Sprintf("secret-%05d", i) }
 
-// load is what the server has seen of one process.
+// load has the server's figures of one process.
 type load struct {
 	Connections int64
 	Waiting     int64 // the most requests at one time that had no state yet

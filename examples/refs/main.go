@@ -60,7 +60,7 @@ func run(ctx context.Context, config *rest.Config, node string, out io.Writer) e
 	}
 	all.Go(func() { tell(ctx, lines, "Secret", secrets) })
 	all.Go(func() { tell(ctx, lines, "ConfigMap", configMaps) })
-	err = <-errs // at the interrupt, or with what is wrong
+	err = <-errs // nil at the interrupt
 	all.Wait()
 	return err
 }
@@ -87,7 +87,7 @@ func tell[O any, T interface {
 type printer struct {
 	pods *informer.Informer[*corev1.Pod]
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards out
 	out io.Writer
 }
 
