@@ -24,6 +24,7 @@ type rig struct {
 	*refs.Refs[*corev1.Secret]
 	t      *testing.T
 	server *listwatchtest.Collection[*corev1.Secret]
+	source refs.Source[*corev1.Secret]
 	stop   func() // ends Run, and waits for it
 }
 
@@ -41,7 +42,8 @@ func newQuietRig(t *testing.T, options ...refs.Option) *rig {
 	server := listwatchtest.New(t, builtin.Of[*corev1.Secret]())
 	client, err := listwatch.NewRESTClient(server.Server().Config(), corev1.SchemeGroupVersion)
 	require.NoError(t, err)
-	return &rig{Refs: refs.New(refs.FromClient[corev1.Secret](client, "secrets"), options...), t: t, server: server}
+	source := refs.FromClient[corev1.Secret](client, "secrets")
+	return &rig{Refs: refs.New(source, options...), t: t, server: server, source: source}
 }
 
 func (r *rig) run() {
