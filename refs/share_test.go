@@ -97,3 +97,39 @@ func TestWithoutRightsToTheNamespace(t *testing.T) {
 		require.Equal(t, "1", r.value("n7"))
 	})
 }
+
+// TestAnEventDuringAReadIsNotLost: while an object is read, the watch of the namespace tells a newer
+// state of it. The answer that comes then is older than that.
+func TestAnEventDuringAReadIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, refs.WithNamespaceWatch(1), refs.WithIdle(0))
+		r.put("a", "1")
+		r.SetOwner("pod", refs.In(ns, "a"))
+		time.Sleep(time.Minute)
+		r.server.Intercept(func(w http.ResponseWriter, request *http.Request, server http.Handler) {
+			server.ServeHTTP(&late{ResponseWriter: w}, request)
+		})
+		r.put("a", "2") // the read begins, and its answer is on its way for a second
+		time.Sleep(500 * time.Millisecond)
+		r.put("a", "3")
+		time.Sleep(time.Minute)
+		require.Equal(t, "3", r.value("a"))
+		r.server.Server().AwaitWatches(1)
+	})
+}
+
+// late sends an answer a second after it was made.
+type late struct {
+	http.ResponseWriter
+	sent bool
+}
+
+func (l *late) Write(p []byte) (int, error) {
+	if !l.sent {
+		l.sent = true
+		time.Sleep(time.Second)
+	}
+	return l.ResponseWriter.Write(p)
+}
+
+func (l *late) Unwrap() http.ResponseWriter { return l.ResponseWriter }
