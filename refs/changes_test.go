@@ -100,7 +100,7 @@ func TestReadersKeepWatchesOpen(t *testing.T) {
 		}()
 		time.Sleep(5 * time.Minute)
 		r.put("tls", "3")
-		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Equal(t, []string{"tls: nothing -> 1, of [pod]", "tls: 1 -> 2, of [pod]", "tls: 2 -> 3, of [pod]"}, all)
 	})
 }

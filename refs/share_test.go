@@ -28,6 +28,7 @@ func TestManyNamesShareOneWatch(t *testing.T) {
 		step := func(watches int, want ...string) {
 			t.Helper()
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			r.server.Server().AwaitWatches(watches)
 			require.Equal(t, want, all)
 			all = nil

@@ -36,7 +36,7 @@ func TestSimulation(t *testing.T) {
 		simulate(t, seed, total)
 		return
 	}
-	runs := 10
+	runs := 5
 	if n, err := strconv.Atoi(os.Getenv("TRIBUTARY_SIM_RUNS")); err == nil {
 		runs = n
 	}
@@ -308,6 +308,7 @@ func (s *simulation) checkEnd(told map[types.NamespacedName]string) {
 		_, _ = s.Get(s.t.Context(), ns, name)
 	}
 	time.Sleep(time.Hour)
+	synctest.Wait()
 	for name := range told {
 		require.Contains(s.t, s.owned(), name.Name, "seed %d: told, and not referred to", s.seed)
 	}
