@@ -407,6 +407,7 @@ func (r *Refs[T]) inspect(e *entry[T], now time.Time) {
 	}
 	if e.phase == following && r.unread(e, now) && now.Sub(run.read) > r.options.idle {
 		r.leave(e, idle, errIdle)
+		e.signal.Broadcast() // a WaitFor reads it again
 	}
 }
 

@@ -26,6 +26,7 @@ type settings struct {
 	Referred int
 	Names    int
 	Repeat   int
+	Churn    int // changes of Secrets to which nobody refers
 	Only     string
 }
 
@@ -37,7 +38,7 @@ func main() {
 	flag.IntVar(&s.Referred, "referred", 50, "Secrets that are referred to")
 	flag.IntVar(&s.Names, "names", 10_000, "names of the first table")
 	flag.IntVar(&s.Repeat, "repeat", 3, "repetitions of each row")
-	flag.StringVar(&s.Only, "only", "", "measure what has this in its name: names, start or memory")
+	flag.StringVar(&s.Only, "only", "", "measure what has this in its name: names, memory or churn")
 	role := flag.String("role", "", "what a process of its own is: the command starts them itself")
 	flag.Parse()
 	if *quick {
@@ -69,7 +70,7 @@ func measure(ctx context.Context, s settings) error {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, settings) error
-	}{{"names", measureNames}, {"memory", measureMemory}} {
+	}{{"names", measureNames}, {"memory", measureMemory}, {"churn", measureChurn}} {
 		if strings.Contains(part.name, s.Only) {
 			if err := part.measure(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", part.name, err)
@@ -128,6 +129,22 @@ func measureMemory(ctx context.Context, s settings) error {
 	return nil
 }
 
+// measureChurn is what a reader pays for changes of objects to which it does not refer.
+func measureChurn(ctx context.Context, s settings) error {
+	s.Secrets, s.Churn = max(s.Secrets/30, s.Referred+100), max(s.Secrets/3, 1000)
+	fmt.Printf("\n### %d changes of other Secrets of %d bytes, of %d (medians of %d)\n\n", s.Churn, s.Size, s.Secrets, s.Repeat)
+	fmt.Println("| | CPU µs a change | bytes a change |")
+	fmt.Println("|---|---|---|")
+	for _, library := range []string{bare, referred, shared, clientGo} {
+		r, err := s.median(ctx, library)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("| %s | %.1f | %.0f |\n", library, r.ChurnCPU/float64(s.Churn)*1e6, float64(r.ChurnRead)/float64(s.Churn))
+	}
+	return nil
+}
+
 // median measures a library in processes of their own, on a server of its own.
 func (s settings) median(ctx context.Context, library string) (result, error) {
 	server, err := s.start(ctx, "serve")
@@ -151,6 +168,7 @@ func (s settings) median(ctx context.Context, library string) (result, error) {
 		Heap: of(all, func(r result) float64 { return r.Heap }), Stacks: of(all, func(r result) float64 { return r.Stacks }),
 		RSS: of(all, func(r result) float64 { return r.RSS }), Peak: of(all, func(r result) float64 { return r.Peak }),
 		Seconds: of(all, func(r result) float64 { return r.Seconds }), CPU: of(all, func(r result) float64 { return r.CPU }),
+		ChurnCPU: of(all, func(r result) float64 { return r.ChurnCPU }), ChurnRead: of(all, func(r result) int64 { return r.ChurnRead }),
 		Goroutines: of(all, func(r result) int { return r.Goroutines }), Read: of(all, func(r result) int64 { return r.Read }),
 		load: load{of(all, func(r result) int64 { return r.Connections }), of(all, func(r result) int64 { return r.Waiting })},
 	}, nil

@@ -37,6 +37,7 @@ const (
 	followed = "refs"
 	watched  = "refs, the namespace watched"
 	referred = "refs, with objects"
+	shared   = "refs, with objects, the namespace watched"
 	clientGo = "client-go informer"
 	kubelet  = "client-go reflectors"
 )
@@ -47,6 +48,8 @@ type result struct {
 	Goroutines              int
 	Seconds, CPU            float64
 	Read                    int64
+	ChurnCPU                float64 // seconds
+	ChurnRead               int64
 	load
 }
 
@@ -81,6 +84,14 @@ func read(ctx context.Context, s settings, library, address string) error {
 		return err
 	}
 	r.Read = received.Load()
+	if s.Churn > 0 {
+		before := processor()
+		if _, err := get(address + "/churn"); err != nil {
+			return err
+		}
+		time.Sleep(time.Second) // the last events are on their way
+		r.ChurnCPU, r.ChurnRead = processor()-before, received.Load()-r.Read
+	}
 	time.Sleep(2 * time.Second) // connections that are not used end
 	for range 3 {               // stacks shrink by half each time
 		runtime.GC()
@@ -90,9 +101,7 @@ func read(ctx context.Context, s settings, library, address string) error {
 	runtime.ReadMemStats(&m)
 	r.Heap, r.Stacks, r.Goroutines = float64(m.HeapAlloc), float64(m.StackInuse), runtime.NumGoroutine()
 	r.RSS, r.Peak = memory("VmRSS:"), memory("VmHWM:")
-	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail for the process itself
-	r.CPU = float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
+	r.CPU = processor()
 	line, err := json.Marshal(r)
 	fmt.Println(string(line))
 	_, _ = io.Copy(io.Discard, os.Stdin)
@@ -109,6 +118,8 @@ func use(ctx context.Context, s settings, library string, clientset kubernetes.I
 		return follow(ctx, clientset, s.Names, false, refs.WithNamespaceWatch(100))
 	case referred:
 		return follow(ctx, clientset, s.Referred, true)
+	case shared:
+		return follow(ctx, clientset, s.Referred, true, refs.WithNamespaceWatch(1))
 	case kubelet:
 		return reflect(ctx, clientset, s.Names)
 	case clientGo:
@@ -170,15 +181,33 @@ func reflect(ctx context.Context, clientset kubernetes.Interface, n int) (any, e
 
 // loadOf asks for the server's figures since the last time.
 func loadOf(address string) (l load, err error) {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	response, err := client.Get(address + "/load")
-	if err != nil {
-		return l, err
+	body, err := get(address + "/load")
+	if err == nil {
+		err = json.Unmarshal(body, &l)
 	}
-	defer response.Body.Close()
-	err = json.NewDecoder(response.Body).Decode(&l)
 	l.Connections-- // this one
 	return l, err
+}
+
+func get(url string) ([]byte, error) {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := client.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, body)
+	}
+	return body, err
+}
+
+// processor is the time that this process has used, in seconds.
+func processor() float64 {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail for the process itself
+	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
 }
 
 // memory is a figure of the kernel for this process, in bytes.

@@ -63,6 +63,20 @@ func serve(ctx context.Context, s settings) error {
 	mux.HandleFunc("/load", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(load{connections.Swap(0), most.Swap(0)})
 	})
+	mux.HandleFunc("/churn", func(w http.ResponseWriter, _ *http.Request) {
+		for i := range s.Churn { // of the Secrets to which nobody refers
+			obj, err := secrets.Get(namespace, secretName(s.Referred+i%(s.Secrets-s.Referred)))
+			if err == nil {
+				obj = obj.DeepCopy()
+				obj.Labels = map[string]string{"churn": fmt.Sprint(i)}
+				_, err = secrets.Update(obj)
+			}
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+		}
+	})
 	hs := httptest.NewUnstartedServer(mux)
 	hs.EnableHTTP2 = true
 	hs.Config.ErrorLog = log.New(io.Discard, "", 0)                // connections that a client dials and does not use
