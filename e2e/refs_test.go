@@ -108,55 +108,69 @@ func TestRefsByResourceNames(t *testing.T) {
 	}
 }
 
-// TestRefsAcrossARestart: a thousand names are read at once, and again after kill -9 of the server.
-// Get tells meanwhile since when it does not know.
+// TestRefsAcrossARestart: a thousand names are read at once, and again after kill -9 of the server;
+// with a watch for each, and with one of the namespace's metadata. Get tells meanwhile since when
+// it does not know.
 func TestRefsAcrossARestart(t *testing.T) {
 	t.Parallel()
 	const names = 1000
 	c := cluster.Start(t)
 	admin, err := kubernetes.NewForConfig(c.Server.Config(cluster.Admin))
 	require.NoError(t, err)
-	for i := range names {
-		_, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c%d", i)}, Data: map[string]string{"value": "1"},
-		}, metav1.CreateOptions{})
+	put := func(name, value string) *corev1.ConfigMap {
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: map[string]string{"value": value}}
+		written, err := admin.CoreV1().ConfigMaps("default").Update(t.Context(), obj, metav1.UpdateOptions{})
+		if apierrors.IsNotFound(err) {
+			written, err = admin.CoreV1().ConfigMaps("default").Create(t.Context(), obj, metav1.CreateOptions{})
+		}
 		require.NoError(t, err)
+		return written
 	}
-	client, err := listwatch.NewRESTClient(c.Server.Config(cluster.Admin), corev1.SchemeGroupVersion)
-	require.NoError(t, err)
-	maps := refs.New(refs.FromClient[corev1.ConfigMap](client, "configmaps"))
-	run(t, maps.Run)
-	began := time.Now()
 	var owned refs.Names
 	for i := range names {
 		owned = append(owned, refs.In("default", fmt.Sprintf("c%d", i))...)
+		put(owned[i].Name, "1")
 	}
-	maps.SetOwner("pod", owned)
-	all := func() {
-		for i := range names {
-			_, err := maps.Get(t.Context(), "default", fmt.Sprintf("c%d", i))
+	client, err := listwatch.NewRESTClient(c.Server.Config(cluster.Admin), corev1.SchemeGroupVersion)
+	require.NoError(t, err)
+	both := map[string]*refs.Refs[*corev1.ConfigMap]{}
+	for how, share := range map[string]int{"a watch for each name": 0, "one for the namespace": 100} {
+		maps := refs.New(refs.FromClient[corev1.ConfigMap](client, "configmaps"), refs.WithNamespaceWatch(share))
+		run(t, maps.Run)
+		began := time.Now()
+		maps.SetOwner("pod", owned)
+		for _, name := range owned {
+			_, err := maps.Get(t.Context(), name.Namespace, name.Name)
 			require.NoError(t, err)
 		}
+		t.Logf("%s: %d names read after %s", how, names, time.Since(began).Round(time.Millisecond))
+		both[how] = maps
 	}
-	all()
-	first := time.Since(began)
+	require.Eventually(t, func() bool {
+		status := both["one for the namespace"].Status()
+		return status.Watches == 0 && status.Namespaces == 1 && status.Current == names
+	}, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, names, both["a watch for each name"].Status().Watches)
+
 	c.Server.Kill()
-	require.Eventually(t, func() bool {
-		obj, err := maps.Get(t.Context(), "default", "c7")
-		var why *refs.Error
-		return obj != nil && errors.As(err, &why) && !why.Since.IsZero()
-	}, 10*time.Second, 10*time.Millisecond, "the last known state, and since when it is old")
-	ready := c.Server.Restart()
-	require.Eventually(t, func() bool {
-		for i := range names {
-			if _, err := maps.Get(t.Context(), "default", fmt.Sprintf("c%d", i)); err != nil {
-				return false
-			}
-		}
-		return true
-	}, 60*time.Second, 20*time.Millisecond)
-	t.Logf("%d names: first read after %s; all fresh again %s after the server was ready", names, first.Round(time.Millisecond),
-		time.Since(ready).Round(time.Millisecond))
+	for how, maps := range both {
+		require.Eventually(t, func() bool {
+			obj, err := maps.Get(t.Context(), "default", "c7")
+			var why *refs.Error
+			return obj != nil && errors.As(err, &why) && !why.Since.IsZero()
+		}, 10*time.Second, 10*time.Millisecond, "%s: the last known state, and since when it is old", how)
+	}
+	c.Server.Restart()
+	for how, maps := range both {
+		ready := time.Now()
+		require.Eventually(t, func() bool { return maps.Status().Current == names }, 60*time.Second, 5*time.Millisecond, "%s: %s", how, maps.Status())
+		t.Logf("%s: all current %s after the server was ready", how, time.Since(ready).Round(time.Millisecond))
+		written := put("c9", how)
+		require.NoError(t, maps.WaitFor(t.Context(), written))
+		obj, err := maps.Get(t.Context(), "default", "c9")
+		require.NoError(t, err)
+		require.Equal(t, how, obj.Data["value"])
+	}
 }
 
 // permitByName gives a user rights to three names of the default namespace.
