@@ -351,7 +351,7 @@ func (r *Refs[T]) ended(e *entry[T], done *run, err error) *run {
 	}
 	defer e.signal.Broadcast()
 	now, class := time.Now(), classify(err)
-	lived := !done.read.IsZero() && (now.Sub(done.read) >= shortLife || done.news)
+	lived := !done.read.IsZero() && now.Sub(done.read) >= shortLife
 	if lived {
 		e.failures = 0
 	}
@@ -361,10 +361,10 @@ func (r *Refs[T]) ended(e *entry[T], done *run, err error) *run {
 	e.failures++
 	delay := told(err) + jitter(doubled(e.failures, backoffLimit))
 	switch {
-	case class == reflector.OK: // a watch that ended at once
+	case class == reflector.OK, class == reflector.Disconnected && !done.read.IsZero(): // it ended at once
 	case done.read.IsZero() && !done.lists && noWatchList(class):
 		r.listing, delay = now.Add(listingPeriod), 0
-	case ofServer(class):
+	case ofServer(class) && done.read.IsZero():
 		e.failure, delay = &failure{class, err, now}, told(err)+jitter(resumeSpread) // the gate waits
 	case class == reflector.WentBack, class == reflector.TooLarge, class == reflector.Expired:
 		e.doubt, delay = true, jitter(resumeSpread)
@@ -382,7 +382,8 @@ func noWatchList(class reflector.Class) bool {
 	return class == reflector.Refused || class == reflector.Incomplete || class == reflector.Silent
 }
 
-// patrol ends silent watches, and those of objects without a Get for long, until ctx ends. One goroutine for all names takes the place of a timer for each.
+// patrol ends silent watches, and those of objects without a Get for long, until ctx ends. One
+// goroutine for all names takes the place of a timer for each.
 func (r *Refs[T]) patrol(ctx context.Context) {
 	for sleep(ctx, r.options.liveness/18) {
 		r.mu.Lock()

@@ -1,6 +1,8 @@
 package refs_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/refs"
@@ -90,4 +93,58 @@ func TestAServerThatIsAwayIsAskedAtOnePace(t *testing.T) {
 		r.server.Server().AwaitWatches(200)
 		require.Less(t, time.Now().Minute(), 12)
 	})
+}
+
+// TestAWatchThatFailsAfterItsStateBacksOff: lists work, and watches do not. The state is read again
+// at the pace of the backoff.
+func TestAWatchThatFailsAfterItsStateBacksOff(t *testing.T) {
+	for what, fail := range map[string]func(r *rig){
+		"an error": func(r *rig) {
+			r.server.Fail(listwatchtest.Watch, apierrors.NewInternalError(errors.New("by order")), listwatchtest.UntilLifted())
+			r.server.Disconnect()
+		},
+		"cut at once": func(r *rig) { r.server.Disconnect(listwatchtest.UntilLifted(), listwatchtest.On(listwatchtest.Watch)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.put("tls", "1")
+				r.server.NoWatchList(listwatchtest.UntilLifted())
+				r.SetOwner("pod", refs.In(ns, "tls"))
+				require.Equal(t, "1", r.value("tls"))
+				fail(r)
+				time.Sleep(10 * time.Minute)
+				require.Less(t, r.requests(), 150)
+				r.put("tls", "2")
+				time.Sleep(time.Minute)
+				obj, _ := r.Get(t.Context(), ns, "tls")
+				require.Equal(t, "2", string(obj.Data["value"]))
+			})
+		})
+	}
+}
+
+// TestWatchesThatEndAtOnceBackOff: each watch brings its state, and ends.
+func TestWatchesThatEndAtOnceBackOff(t *testing.T) {
+	for _, share := range []int{0, 1} {
+		t.Run(fmt.Sprintf("WithNamespaceWatch(%d)", share), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, refs.WithNamespaceWatch(share))
+				short := r.server.Intercept(func(w http.ResponseWriter, request *http.Request, server http.Handler) {
+					ctx, cancel := context.WithTimeout(request.Context(), 10*time.Millisecond)
+					defer cancel()
+					server.ServeHTTP(w, request.WithContext(ctx))
+				}, listwatchtest.UntilLifted())
+				r.put("tls", "1")
+				r.SetOwner("pod", refs.In(ns, "tls"))
+				require.Equal(t, "1", r.value("tls"))
+				time.Sleep(10 * time.Minute)
+				require.Less(t, r.requests(), 150)
+				short.Lift()
+				r.put("tls", "2")
+				time.Sleep(time.Minute)
+				require.Equal(t, "2", r.value("tls"))
+			})
+		})
+	}
 }

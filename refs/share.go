@@ -299,7 +299,7 @@ func (r *Refs[T]) endedShare(s *space[T], h *share, done *run, err error) *run {
 		return nil
 	}
 	now, class := time.Now(), classify(err)
-	lived := h.live && (now.Sub(done.read) >= shortLife || done.news)
+	lived := h.live && now.Sub(done.read) >= shortLife
 	clean := lived && (class == reflector.OK || class == reflector.Disconnected)
 	h.live, h.failed = false, !clean
 	if h.failures++; lived {
@@ -307,9 +307,9 @@ func (r *Refs[T]) endedShare(s *space[T], h *share, done *run, err error) *run {
 	}
 	delay := told(err) + jitter(resumeSpread)
 	switch {
-	case clean, ofServer(class): // the gate waits for the server
-	case class == reflector.OK, class == reflector.Silent, class == reflector.WentBack, class == reflector.TooLarge,
-		class == reflector.Expired, class == reflector.Unplaced:
+	case clean, ofServer(class) && done.read.IsZero(): // the gate waits for the server
+	case ofServer(class), class == reflector.OK, class == reflector.Silent, class == reflector.WentBack,
+		class == reflector.TooLarge, class == reflector.Expired, class == reflector.Unplaced:
 		h.version = ""
 		delay = jitter(doubled(max(1, h.failures), backoffLimit))
 	default:
