@@ -20,7 +20,7 @@ import (
 )
 
 // Source has the readers of a namespace; an empty namespace stands for cluster scope. [FromClient]
-// makes a source.
+// makes a source. The functions are called under a lock: they must not block, nor call [Refs].
 type Source[T store.Object] struct {
 	// Objects reads whole objects. [Refs] adds the field selector metadata.name to each request.
 	Objects func(namespace string) listwatch.ListerWatcher[T]

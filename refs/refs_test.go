@@ -7,10 +7,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/refs"
@@ -269,5 +272,23 @@ func TestErrorsNameClassAndCause(t *testing.T) {
 			require.ErrorIs(t, err, refs.ErrStopped)
 			require.ErrorContains(t, r.Run(t.Context()), "twice")
 		})
+	})
+}
+
+// TestAnAnswerWithAnotherObjectIsAnError: a source that does not select by name shows nothing that
+// nothing refers to.
+func TestAnAnswerWithAnotherObjectIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newQuietRig(t)
+		client, err := listwatch.NewRESTClient(r.server.Server().Config(), corev1.SchemeGroupVersion)
+		require.NoError(t, err)
+		everything := listwatch.Fields(fields.OneTermEqualSelector("metadata.namespace", ns)) // in place of the name
+		r.Refs = refs.New(refs.FromClient[corev1.Secret](client, "secrets", everything))
+		r.run()
+		r.put("other", "1")
+		r.SetOwner("pod", refs.In(ns, "tls"))
+		obj, err := r.Get(within(t, time.Minute), ns, "tls")
+		require.Nil(t, obj)
+		require.ErrorContains(t, err, "it must obey the field selector metadata.name")
 	})
 }
