@@ -17,7 +17,6 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/refs"
 	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // told describes a change.
@@ -134,7 +133,7 @@ func TestOwnersOfAnInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := listwatchtest.NewServer(t)
 		secrets := listwatchtest.Serve(server, builtin.Of[*corev1.Secret]())
-		bound := listwatchtest.Serve(server, watchcache.Pods())
+		bound := listwatchtest.Serve(server, listwatchtest.Pods())
 		client, err := listwatch.NewRESTClient(server.Config(), corev1.SchemeGroupVersion)
 		require.NoError(t, err)
 		pods := informer.New(bound.ListerWatcher())
