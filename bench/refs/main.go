@@ -26,7 +26,7 @@ type settings struct {
 	Referred int
 	Names    int
 	Repeat   int
-	Churn    int // changes of Secrets to which nobody refers
+	Churn    int // changes of the other Secrets
 	Only     string
 }
 
@@ -129,7 +129,7 @@ func measureMemory(ctx context.Context, s settings) error {
 	return nil
 }
 
-// measureChurn is what a reader pays for changes of objects to which it does not refer.
+// measureChurn measures the cost of changes of other objects.
 func measureChurn(ctx context.Context, s settings) error {
 	s.Secrets, s.Churn = max(s.Secrets/30, s.Referred+100), max(s.Secrets/3, 1000)
 	fmt.Printf("\n### %d changes of other Secrets of %d bytes, of %d (medians of %d)\n\n", s.Churn, s.Size, s.Secrets, s.Repeat)

@@ -64,7 +64,7 @@ func serve(ctx context.Context, s settings) error {
 		_ = json.NewEncoder(w).Encode(load{connections.Swap(0), most.Swap(0)})
 	})
 	mux.HandleFunc("/churn", func(w http.ResponseWriter, _ *http.Request) {
-		for i := range s.Churn { // of the Secrets to which nobody refers
+		for i := range s.Churn { // of the other Secrets
 			obj, err := secrets.Get(namespace, secretName(s.Referred+i%(s.Secrets-s.Referred)))
 			if err == nil {
 				obj = obj.DeepCopy()
