@@ -55,7 +55,7 @@ func main() {
 				failures[e.Package]++
 			}
 			delete(output, key)
-			// A package fails by its tests; without one that failed, it did not build or has crashed.
+			// A package fails by its tests; without a failed test, it did not build or has crashed.
 			if e.Test != "" || e.Action == "fail" && failures[e.Package] == 1 {
 				fmt.Fprintln(tally, word)
 			}

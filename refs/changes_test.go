@@ -16,7 +16,6 @@ import (
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/refs"
-	"github.com/tributary-go/tributary/server/builtin"
 )
 
 // told describes a change.
@@ -104,8 +103,8 @@ func TestReadersKeepWatchesOpen(t *testing.T) {
 	})
 }
 
-// TestOwnWritesAreReadBack: a write that was acknowledged is in the next Get, whatever the watch has
-// brought so far.
+// TestOwnWritesAreReadBack: a write that was acknowledged is in the next Get, whatever the watch
+// has brought so far.
 func TestOwnWritesAreReadBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, refs.WithIdle(time.Minute))
@@ -132,7 +131,7 @@ func TestOwnWritesAreReadBack(t *testing.T) {
 func TestOwnersOfAnInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := listwatchtest.NewServer(t)
-		secrets := listwatchtest.Serve(server, builtin.Of[*corev1.Secret]())
+		secrets := listwatchtest.Serve(server, listwatchtest.Of[*corev1.Secret]())
 		bound := listwatchtest.Serve(server, listwatchtest.Pods())
 		client, err := listwatch.NewRESTClient(server.Config(), corev1.SchemeGroupVersion)
 		require.NoError(t, err)

@@ -19,8 +19,8 @@ import (
 type Error struct {
 	// Name is the object.
 	Name types.NamespacedName
-	// Class is the class of the last failure; [reflector.NotFound] if the server has no such object,
-	// or no such resource; [reflector.OK] if no request has failed yet.
+	// Class is the class of the last failure; [reflector.NotFound] if the server has no such
+	// object, or no such resource; [reflector.OK] if no request has failed yet.
 	Class reflector.Class
 	// Since is the time at which the state was last known to be the server's. It is zero if no
 	// state was ever read, and for an object that does not exist.

@@ -361,11 +361,11 @@ func (r *Refs[T]) ended(e *entry[T], done *run, err error) *run {
 	e.failures++
 	delay := told(err) + jitter(doubled(e.failures, backoffLimit))
 	switch {
-	case class == reflector.OK, class == reflector.Disconnected && !done.read.IsZero(): // it ended at once
+	case class == reflector.OK, class == reflector.Disconnected && !done.read.IsZero(): // at once
 	case done.read.IsZero() && !done.lists && noWatchList(class):
 		r.listing, delay = now.Add(listingPeriod), 0
 	case ofServer(class) && done.read.IsZero():
-		e.failure, delay = &failure{class, err, now}, told(err)+jitter(resumeSpread) // the gate waits
+		e.failure, delay = &failure{class, err, now}, told(err)+jitter(resumeSpread)
 	case class == reflector.WentBack, class == reflector.TooLarge, class == reflector.Expired:
 		e.doubt, delay = true, jitter(resumeSpread)
 		if e.failures > 2 {

@@ -97,7 +97,7 @@ func (t *turn) leave(err error) (news bool) {
 		if err != nil && (class == reflector.Unknown || class == reflector.Silent) { // no answer
 			return false
 		}
-		if g.failure != nil && t.began.Before(g.failure.at) { // it was under way when the gate was shut
+		if g.failure != nil && t.began.Before(g.failure.at) { // under way when the gate was shut
 			return false
 		}
 		news = g.failure != nil

@@ -14,13 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/server/builtin"
 )
 
 // TestNothingElseIsInMemory searches the whole memory of a program, as a core dump has it, for the
 // values of all Secrets on the server. It has those that it refers to, and no other.
 func TestNothingElseIsInMemory(t *testing.T) {
-	server := listwatchtest.New(t, builtin.Of[*corev1.Secret]())
+	server := listwatchtest.New(t, listwatchtest.Of[*corev1.Secret]())
 	values := map[string]int{}
 	for i := range planted {
 		value := rand.Text() // of 26 letters

@@ -30,7 +30,8 @@ type options struct {
 // defaults, with their reasons.
 func defaults() options {
 	return options{
-		pace:         16,              // a thousand names in some seconds; more dial more connections than they need
+		// A thousand names in some seconds. More dial more connections than they need.
+		pace:         16,
 		idle:         5 * time.Minute, // the kubelet's
 		liveness:     90 * time.Second,
 		watchTimeout: 30 * time.Minute, // the kubelet's: each watch that begins sends its object

@@ -4,10 +4,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SecretsOf returns the names of all Secrets that a pod mentions: by its volumes, projected volumes,
-// environment, image pull secrets, and the secrets that its volumes' drivers need. It is the list
-// by which the Node authorizer permits a kubelet to read them, except for those of its persistent
-// volumes.
+// SecretsOf returns the names of all Secrets that a pod mentions: by its volumes, projected
+// volumes, environment, image pull secrets, and the secrets that its volumes' drivers need. It is
+// the list by which the Node authorizer permits a kubelet to read them, except for those of its
+// persistent volumes.
 func SecretsOf(pod *corev1.Pod) Names {
 	var found mentions
 	for i := range pod.Spec.ImagePullSecrets {

@@ -282,7 +282,7 @@ func TestAnAnswerWithAnotherObjectIsAnError(t *testing.T) {
 		r := newQuietRig(t)
 		client, err := listwatch.NewRESTClient(r.server.Server().Config(), corev1.SchemeGroupVersion)
 		require.NoError(t, err)
-		everything := listwatch.Fields(fields.OneTermEqualSelector("metadata.namespace", ns)) // in place of the name
+		everything := listwatch.Fields(fields.OneTermEqualSelector("metadata.namespace", ns))
 		r.Refs = refs.New(refs.FromClient[corev1.Secret](client, "secrets", everything))
 		r.run()
 		r.put("other", "1")

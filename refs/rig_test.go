@@ -14,7 +14,6 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/refs"
-	"github.com/tributary-go/tributary/server/builtin"
 )
 
 const ns = "shop"
@@ -39,7 +38,7 @@ func newRig(t *testing.T, options ...refs.Option) *rig {
 // newQuietRig does not call Run.
 func newQuietRig(t *testing.T, options ...refs.Option) *rig {
 	t.Helper()
-	server := listwatchtest.New(t, builtin.Of[*corev1.Secret]())
+	server := listwatchtest.New(t, listwatchtest.Of[*corev1.Secret]())
 	client, err := listwatch.NewRESTClient(server.Server().Config(), corev1.SchemeGroupVersion)
 	require.NoError(t, err)
 	source := refs.FromClient[corev1.Secret](client, "secrets")

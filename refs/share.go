@@ -141,7 +141,7 @@ func (r *Refs[T]) attemptShare(s *space[T], h *share, run *run, source listwatch
 	if err != nil {
 		return err
 	}
-	heads := map[*entry[T]]string{} // the version of each object in the state; empty if there is none
+	heads := map[*entry[T]]string{} // versions of the state; empty: no object
 	if !r.send(run, func() bool {
 		for e := range r.in(s) {
 			heads[e] = ""

@@ -99,8 +99,8 @@ func TestWithoutRightsToTheNamespace(t *testing.T) {
 	})
 }
 
-// TestAnEventDuringAReadIsNotLost: while an object is read, the watch of the namespace tells a newer
-// state of it. The answer that comes then is older than that.
+// TestAnEventDuringAReadIsNotLost: while an object is read, the watch of the namespace tells a
+// newer state of it. The answer that comes then is older than that.
 func TestAnEventDuringAReadIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, refs.WithNamespaceWatch(1), refs.WithIdle(0))

@@ -41,7 +41,7 @@ func TestSimulation(t *testing.T) {
 		runs = n
 	}
 	for i := range runs {
-		for _, seed := range []uint64{uint64(1000 + i), uint64(2001 + i), rand.Uint64(), rand.Uint64()} { // half fixed, half fresh
+		for _, seed := range []uint64{uint64(1000 + i), uint64(2001 + i), rand.Uint64(), rand.Uint64()} {
 			if simulate(t, seed, total); t.Failed() {
 				t.Fatalf("seed %d: replay it with TRIBUTARY_SIM_SEED=%d", seed, seed)
 			}
@@ -304,7 +304,7 @@ func (s *simulation) read() map[types.NamespacedName]string {
 // checkEnd: each name with an owner has the server's state, and one watch.
 func (s *simulation) checkEnd(told map[types.NamespacedName]string) {
 	watches := 0
-	for name := range s.owned() { // of an immutable object that has a new owner, this may be the first read
+	for name := range s.owned() { // a new owner of an immutable object may be the first
 		_, _ = s.Get(s.t.Context(), ns, name)
 	}
 	time.Sleep(time.Hour)

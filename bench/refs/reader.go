@@ -160,7 +160,8 @@ func follow(ctx context.Context, clientset kubernetes.Interface, n int, exist bo
 	return secrets, nil
 }
 
-// reflect follows the first n names as the kubelet's manager does: a reflector and a store for each.
+// reflect follows the first n names as the kubelet's manager does: a reflector and a store for
+// each.
 func reflect(ctx context.Context, clientset kubernetes.Interface, n int) (any, error) {
 	var all []*cache.Reflector
 	for i := range n {

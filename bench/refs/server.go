@@ -79,7 +79,8 @@ func serve(ctx context.Context, s settings) error {
 	})
 	hs := httptest.NewUnstartedServer(mux)
 	hs.EnableHTTP2 = true
-	hs.Config.ErrorLog = log.New(io.Discard, "", 0)                // connections that a client dials and does not use
+	// A client closes connections that it dials and does not use.
+	hs.Config.ErrorLog = log.New(io.Discard, "", 0)
 	hs.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100} // kube-apiserver's default
 	hs.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {

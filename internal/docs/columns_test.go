@@ -1,14 +1,12 @@
 package docs_test
 
 import (
-	"fmt"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -17,28 +15,6 @@ import (
 )
 
 const columns = 100
-
-// wrapped are the folders whose Go comments are wrapped. The list only grows.
-var wrapped = []string{
-	".", "bench", "bench/agents", "bench/etcd", "bench/fanout", "bench/interop", "bench/interop/caches", "bench/world", "controllerruntime", "controllerruntime/examples/controller", "server/crd",
-	"e2e", "e2e/assets", "e2e/cluster",
-	"e2e/fidelity", "e2e/kubelet", "e2e/netfault", "e2e/robustness", "e2e/robustness/member", "e2e/servers/podsapi", "e2e/servers/podsource", "e2e/suites", "cmd/tributary", "etcd", "etcd/backup",
-	"examples/controller", "examples/fake-listwatch", "examples/kubelet-pods", "examples/node-agent",
-	"examples/readme/agent", "examples/readme/controller", "examples/readme/unittest",
-	"examples/readme/whose", "e2e/browser", "internal/following",
-	"internal/content", "internal/credentials", "internal/docs", "internal/null", "internal/ring", "internal/rv", "internal/sharing",
-	"internal/signal",
-	"internal/trie", "internal/wire", "metrics", "prom",
-	"status", "sources", "sources/health", "sources/internal/access", "sources/internal/checkpoint", "sources/internal/limit", "sources/internal/live",
-	"sources/kubelet", "sources/lookup", "sources/manifest",
-	"internal/podapi", "sources/sourcestest", "sources/static", "store", "store/storetest", "undelta",
-	"server/watchcache", "server/apiserver", "server/collection", "server/internal/fieldtypes",
-	"server/internal/apierror", "server/internal/cachetest",
-	"server/internal/object",
-	"informer/enqueue", "informer/join", "informer/predicate", "internal/pipes", "internal/self", "listwatch/mapper",
-	"informer", "informer/clientgo", "informer/clientgo/dynamicinformer", "informer/clientgo/informers",
-	"informer/clientgo/internal/factory", "informer/clientgo/metadatainformer", "internal/watchlist", "listwatch", "listwatch/listwatchtest", "reflector",
-}
 
 // target is the part of a line that cannot be wrapped: an address, or the target of a link.
 var target = regexp.MustCompile(`\]\([^)]*\)|https?://\S+`)
@@ -70,11 +46,10 @@ func TestProseIsWrapped(t *testing.T) {
 	}
 }
 
-// TestCommentsAreWrapped: in the folders of wrapped, no line of a Go comment has more than 100
-// columns. Tables and code in comments, addresses and directives may.
+// TestCommentsAreWrapped: no line of a Go comment has more than 100 columns. Tables and code in
+// comments, addresses and directives may.
 func TestCommentsAreWrapped(t *testing.T) {
 	atRoot(t)
-	found := map[string][]string{}
 	for path := range files(t, ".go") {
 		source, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -90,16 +65,10 @@ func TestCommentsAreWrapped(t *testing.T) {
 						continue
 					}
 					if n := width(lines[first+i-1]); n > columns {
-						folder := filepath.ToSlash(filepath.Dir(path))
-						found[folder] = append(found[folder], fmt.Sprintf("%s:%d has %d columns", path, first+i, n))
+						t.Errorf("%s:%d has %d columns", path, first+i, n)
 					}
 				}
 			}
-		}
-	}
-	for folder, lines := range found {
-		if slices.Contains(wrapped, folder) {
-			t.Errorf("wrap these comments:\n%s", strings.Join(lines, "\n"))
 		}
 	}
 }

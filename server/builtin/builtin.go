@@ -11,8 +11,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// All describes every built-in kind but pods, which [Pods] describes. The objects are of client-go's
-// Go types.
+// All describes every built-in kind but pods, which [Pods] describes. The objects are of
+// client-go's Go types.
 func All() []apiserver.Resource[store.Object] { return kinds() }
 
 // Of describes the built-in kind of a Go type, such as *appsv1.Deployment. It panics if T is none:

@@ -71,7 +71,8 @@ func main() {
 const (
 	warm   = 6 // events before the first that is counted
 	events = 6 // that are counted
-	// settle is the time after which nothing of an event runs any more, though its receiver was told.
+	// settle is the time after which nothing of an event runs any more, though its receiver was
+	// told.
 	settle   = 60 * time.Millisecond
 	patience = 20 * time.Second
 	node     = "node-1"
