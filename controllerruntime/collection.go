@@ -22,16 +22,21 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// collection is the objects of one kind in one form.
-type collection struct {
+// shape is how objects of one kind in one form are selected and copied.
+type shape struct {
 	kind    kind
 	root    bool                    // cluster scope
 	configs map[string]cache.Config // by namespace; the empty one stands for all others
-	copy    copied
-	waits   map[string]waits // by namespace, as configs
-	shared  shared
 	deep    deepCopier
-	stop    context.CancelFunc // guarded by the cache's lock
+}
+
+// collection is the objects of one kind in one form.
+type collection struct {
+	shape
+	copy   copied
+	waits  map[string]waits // by namespace, as configs
+	shared shared
+	stop   context.CancelFunc // guarded by the cache's lock
 
 	mu     sync.RWMutex
 	fields map[string]fieldIndex
@@ -55,22 +60,30 @@ type waits interface {
 	WaitForDeletion(context.Context, object) error
 }
 
-func newCollection(k kind, like runtime.Object, s settings, from sources) (*collection, error) {
+// newShape returns a kind's shape, an empty object and the resource.
+func newShape(k kind, like runtime.Object, s settings, from sources) (shape, object, *meta.RESTMapping, error) {
 	// Of a kind without lists, such as Binding, no copy can be kept: a read would wait for ever.
 	if list := k.GroupVersion().WithKind(k.Kind + "List"); k.form == typed && !from.scheme.Recognizes(list) {
-		return nil, runtime.NewNotRegisteredErrForKind(from.scheme.Name(), list)
+		return shape{}, nil, nil, runtime.NewNotRegisteredErrForKind(from.scheme.Name(), list)
 	}
 	mapping, err := from.mapper.RESTMapping(k.GroupKind(), k.Version)
 	if err != nil {
-		return nil, err
+		return shape{}, nil, nil, err
 	}
 	example, err := exampleOf(k, like, from.scheme)
 	if err != nil {
+		return shape{}, nil, nil, err
+	}
+	root := isRoot(mapping)
+	return shape{k, root, s.of(k.GroupVersionKind, !root), newDeepCopier(reflect.TypeOf(example))}, example, mapping, nil
+}
+
+func newCollection(k kind, like runtime.Object, s settings, from sources) (*collection, error) {
+	shape, example, mapping, err := newShape(k, like, s, from)
+	if err != nil {
 		return nil, err
 	}
-	c := &collection{kind: k, root: isRoot(mapping), waits: map[string]waits{}, fields: map[string]fieldIndex{}, stop: func() {}}
-	c.configs = s.of(k.GroupVersionKind, !c.root)
-	c.deep = newDeepCopier(reflect.TypeOf(example))
+	c := &collection{shape: shape, waits: map[string]waits{}, fields: map[string]fieldIndex{}, stop: func() {}}
 	options := []informer.Option{informer.WithReflector(reflector.WithLogger(logger().WithValues("kind", k.String())))}
 	if !c.root {
 		options = append(options, informer.WithIndexes(store.ByNamespace[object]()))
@@ -114,8 +127,8 @@ func (c *collection) addMembers(union *informer.Union[object], example object, m
 }
 
 // config returns the configuration of a namespace; ok is false if the cache does not keep it.
-func (c *collection) config(namespace string) (config cache.Config, ok bool) {
-	return ofNamespace(c.configs, namespace)
+func (s shape) config(namespace string) (config cache.Config, ok bool) {
+	return ofNamespace(s.configs, namespace)
 }
 
 // ofNamespace returns the settings of a namespace, or those of all namespaces without settings of

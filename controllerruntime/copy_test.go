@@ -87,8 +87,10 @@ func (p *pointers) DeepCopyObject() apiruntime.Object { return &pointers{Items: 
 func TestItems(t *testing.T) {
 	held := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
 	c := &collection{
-		kind:    kind{corev1.SchemeGroupVersion.WithKind("Pod"), typed},
-		configs: map[string]cache.Config{"": {}}, deep: newDeepCopier(reflect.TypeOf(held)),
+		shape: shape{
+			kind:    kind{corev1.SchemeGroupVersion.WithKind("Pod"), typed},
+			configs: map[string]cache.Config{"": {}}, deep: newDeepCopier(reflect.TypeOf(held)),
+		},
 	}
 	for _, shared := range []bool{true, false} {
 		structs, list := &corev1.PodList{}, &pointers{}

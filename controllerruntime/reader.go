@@ -30,31 +30,40 @@ func (c *collection) get(key client.ObjectKey, out client.Object, options *clien
 	}
 	obj, ok := c.copy.Get(store.Key(key.Namespace, key.Name))
 	if !ok {
-		return apierrors.NewNotFound(schema.GroupResource{Group: c.kind.Group, Resource: c.kind.Kind}, key.Name)
+		return c.notFound(key)
 	}
+	return c.give(obj, key, out, uncopied(config, options.UnsafeDisableDeepCopy))
+}
+
+func (s shape) notFound(key client.ObjectKey) error {
+	return apierrors.NewNotFound(schema.GroupResource{Group: s.kind.Group, Resource: s.kind.Kind}, key.Name)
+}
+
+// give makes *out the object, or a copy of it.
+func (s shape) give(obj object, key client.ObjectKey, out client.Object, uncopied bool) error {
 	into, held := reflect.ValueOf(out), reflect.ValueOf(obj)
 	if into.Type() != held.Type() {
-		return fmt.Errorf("controllerruntime: get %s %s: the cache has a %T, and the caller wants a %T", c.kind.Kind, key, obj, out)
+		return fmt.Errorf("controllerruntime: get %s %s: the cache has a %T, and the caller wants a %T", s.kind.Kind, key, obj, out)
 	}
-	if uncopied(config, options.UnsafeDisableDeepCopy) {
+	if uncopied {
 		into.Elem().Set(held.Elem())
 		return nil
 	}
-	c.copyInto(held, into)
+	s.copyInto(held, into)
 	return nil
 }
 
 // copyInto makes *into a copy of *held that states its kind.
-func (c *collection) copyInto(held, into reflect.Value) {
-	c.deep.copyInto(held, into)
-	into.Interface().(object).GetObjectKind().SetGroupVersionKind(c.kind.GroupVersionKind)
+func (s shape) copyInto(held, into reflect.Value) {
+	s.deep.copyInto(held, into)
+	into.Interface().(object).GetObjectKind().SetGroupVersionKind(s.kind.GroupVersionKind)
 }
 
 // unknownNamespace refuses a namespace that the cache does not keep, since an empty answer would be
 // wrong.
-func (c *collection) unknownNamespace(op, namespace string) error {
+func (s shape) unknownNamespace(op, namespace string) error {
 	return fmt.Errorf("controllerruntime: unable to %s: the cache keeps no %s of namespace %q: add it to the cache's Namespaces",
-		op, c.kind.Kind, namespace)
+		op, s.kind.Kind, namespace)
 }
 
 // uncopied reports whether a reader gets the cache's own objects. The reader decides, after the

@@ -72,7 +72,7 @@ func logger() logr.Logger { return log.Log.WithName("cache") }
 
 // of returns the source of one namespace of a kind, or of the whole kind.
 func (s sources) of(k kind, example object, mapping *meta.RESTMapping, namespace string, config cache.Config) (listwatch.ListerWatcher[object], error) {
-	client, err := apiutil.RESTClientForGVK(k.GroupVersionKind, false, k.form != typed, s.config, s.codecs, s.client)
+	client, err := s.clientOf(k)
 	if err != nil {
 		return nil, err
 	}
@@ -80,10 +80,23 @@ func (s sources) of(k kind, example object, mapping *meta.RESTMapping, namespace
 		// A program with the rights of one namespace cannot list all of them.
 		namespace, _ = config.FieldSelector.RequiresExactMatch("metadata.namespace")
 	}
-	options := []listwatch.Option{listwatch.InNamespace(namespace)}
+	var options []listwatch.Option
 	if config.FieldSelector != nil {
 		options = append(options, listwatch.Fields(config.FieldSelector))
 	}
+	return s.by(client, k, example, mapping, namespace, config, options...), nil
+}
+
+func (s sources) clientOf(k kind) (rest.Interface, error) {
+	return apiutil.RESTClientForGVK(k.GroupVersionKind, false, k.form != typed, s.config, s.codecs, s.client)
+}
+
+// by returns a source that requests as options say, and as config says but for its field selector.
+func (s sources) by(
+	client rest.Interface, k kind, example object, mapping *meta.RESTMapping, namespace string, config cache.Config,
+	options ...listwatch.Option,
+) listwatch.ListerWatcher[object] {
+	options = append(options, listwatch.InNamespace(namespace))
 	if config.LabelSelector != nil {
 		options = append(options, listwatch.Labels(config.LabelSelector))
 	}
@@ -110,7 +123,7 @@ func (s sources) of(k kind, example object, mapping *meta.RESTMapping, namespace
 			s.onError(log.IntoContext(ctx, logger()), r, err)
 		})
 	}
-	return source, nil
+	return source
 }
 
 // stripsManagedFields recognises controller-runtime's transform: the decoder can do its work. The
