@@ -31,10 +31,12 @@ type Cache struct {
 	options  cache.Options
 	sources  sources
 	settings settings
+	lean     lean
 
 	mu          sync.Mutex
 	collections map[kind]*collection
-	start       func(*collection) // set by Start
+	names       map[kind]*names                                    // of lean kinds
+	start       func(run func(context.Context)) context.CancelFunc // set by Start
 	ended       bool
 	running     sync.WaitGroup
 	started     chan struct{} // closed by Start
@@ -59,6 +61,10 @@ const (
 // for the kinds of the API that options.ByObject names, if options has no Mapper. It fails if
 // options contradict each other, or name a kind that the scheme or the server does not know.
 func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	return newCache(config, options, nil)
+}
+
+func newCache(config *rest.Config, options cache.Options, own []Option) (cache.Cache, error) {
 	if options.NewInformer != nil {
 		return nil, errors.New("controllerruntime: NewInformer is set: this cache makes its own informers: remove NewInformer or NewCache")
 	}
@@ -70,9 +76,13 @@ func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}
+	lean, err := newLean(own, sources)
+	if err != nil {
+		return nil, fmt.Errorf("controllerruntime: %w", err)
+	}
 	return &Cache{
-		options: options, sources: sources, settings: settings,
-		collections: map[kind]*collection{}, started: make(chan struct{}),
+		options: options, sources: sources, settings: settings, lean: lean,
+		collections: map[kind]*collection{}, names: map[kind]*names{}, started: make(chan struct{}),
 	}, nil
 }
 
@@ -82,12 +92,19 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object
 	if err != nil {
 		return err
 	}
+	options := (&client.GetOptions{}).ApplyOptions(optionList)
+	if c.lean.has(k) {
+		byName, err := c.readNames(k, out)
+		if err != nil {
+			return err
+		}
+		return byName.get(ctx, key, out, options)
+	}
 	held, err := c.read(ctx, k, out)
 	if err != nil {
 		return err
 	}
-	options := client.GetOptions{}
-	return held.get(key, out, options.ApplyOptions(optionList))
+	return held.get(key, out, options)
 }
 
 // List implements client.Reader. The result is one instant of the collection. Of several
@@ -98,6 +115,9 @@ func (c *Cache) List(ctx context.Context, out client.ObjectList, optionList ...c
 		return err
 	}
 	k.Kind = strings.TrimSuffix(k.Kind, "List")
+	if err := c.lean.refuse("list", k, "list it as metav1.PartialObjectMetadataList"); err != nil {
+		return err
+	}
 	options := client.ListOptions{}
 	options.ApplyOptions(optionList)
 	if options.Continue != "" {
@@ -148,6 +168,9 @@ func (c *Cache) informer(ctx context.Context, k kind, example runtime.Object, op
 	for _, option := range optionList {
 		option(&options)
 	}
+	if err := c.lean.refuse("watch", k, "watch its metadata with builder.OnlyMetadata, or what requests have read with NewReads"); err != nil {
+		return nil, err
+	}
 	held, started, err := c.collection(k, example, false)
 	if err != nil {
 		return nil, err
@@ -161,7 +184,7 @@ func (c *Cache) informer(ctx context.Context, k kind, example runtime.Object, op
 }
 
 // RemoveInformer ends the collection of the object's kind, in the form of obj, and frees its
-// memory. A later read begins a new one.
+// memory. A later read begins a new one. Of a lean kind, it lets all names go.
 func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 	k, err := c.kindOf(obj)
 	if err != nil {
@@ -173,6 +196,10 @@ func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 		held.stop()
 		delete(c.collections, k)
 	}
+	if held, ok := c.names[k]; ok {
+		held.stop()
+		delete(c.names, k)
+	}
 	return nil
 }
 
@@ -182,6 +209,9 @@ func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 func (c *Cache) IndexField(_ context.Context, obj client.Object, field string, values client.IndexerFunc) error {
 	k, err := c.kindOf(obj)
 	if err != nil {
+		return err
+	}
+	if err := c.lean.refuse("index", k, "index its metadata"); err != nil {
 		return err
 	}
 	held, _, err := c.collection(k, obj, false)
@@ -211,16 +241,16 @@ func (c *Cache) begin(ctx context.Context) error {
 	if c.start != nil {
 		return errors.New("controllerruntime: informer already started: Start was called twice")
 	}
-	c.start = func(held *collection) {
+	c.start = func(run func(context.Context)) context.CancelFunc {
 		own, stop := context.WithCancel(ctx)
-		held.stop = stop
 		c.running.Go(func() {
 			defer stop()
-			held.shared.RunWithContext(own)
+			run(own)
 		})
+		return stop
 	}
 	for _, held := range c.collections {
-		c.start(held)
+		held.stop = c.start(held.shared.RunWithContext)
 	}
 	close(c.started)
 	return nil
@@ -285,12 +315,15 @@ func (c *Cache) all() map[kind]*collection {
 	return all
 }
 
-// ofKind returns the collections of a kind, in all forms.
-func (c *Cache) ofKind(gvk schema.GroupVersionKind) (all []*collection) {
+// ofKind returns the collections and names of a kind, in all forms.
+func (c *Cache) ofKind(gvk schema.GroupVersionKind) (all []view) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, form := range []form{typed, document, metadata} {
 		if held, ok := c.collections[kind{gvk, form}]; ok {
+			all = append(all, held)
+		}
+		if held, ok := c.names[kind{gvk, form}]; ok {
 			all = append(all, held)
 		}
 	}
@@ -320,9 +353,55 @@ func (c *Cache) collection(k kind, example runtime.Object, failIfMissing bool) (
 	}
 	c.collections[k] = held
 	if started && !c.ended {
-		c.start(held)
+		held.stop = c.start(held.shared.RunWithContext)
 	}
 	return held, started, nil
+}
+
+// readNames returns the names of a lean kind for a reader.
+func (c *Cache) readNames(k kind, example runtime.Object) (*names, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.start == nil {
+		return nil, &cache.ErrCacheNotStarted{}
+	}
+	if held, ok := c.names[k]; ok {
+		return held, nil
+	}
+	held, err := newNames(k, example, c.settings, c.sources, c.lean.idle, func() *collection { return c.metadataOf(k) })
+	if err != nil {
+		return nil, err
+	}
+	c.names[k] = held
+	if !c.ended {
+		held.stop = c.start(held.run)
+	}
+	return held, nil
+}
+
+// metadataOf returns the synced collection of a kind's metadata; nil if there is none.
+func (c *Cache) metadataOf(k kind) *collection {
+	k.form = metadata
+	c.mu.Lock()
+	held := c.collections[k]
+	c.mu.Unlock()
+	if held == nil {
+		return nil
+	}
+	select {
+	case <-held.copy.Synced():
+		return held
+	default:
+		return nil
+	}
+}
+
+// view returns what a reader of a kind waits for.
+func (c *Cache) view(ctx context.Context, k kind, example runtime.Object) (view, error) {
+	if c.lean.has(k) {
+		return c.readNames(k, example)
+	}
+	return c.read(ctx, k, example)
 }
 
 func (c *Cache) kindOf(obj runtime.Object) (kind, error) {

@@ -100,7 +100,7 @@ func (c *ownWrites) of(gvk schema.GroupVersionKind) *writes {
 	}
 	w = &writes{
 		cache: c.cache, gvk: gvk, configs: c.cache.settings.of(gvk, !isRoot(mapping)),
-		pending: map[client.ObjectKey]write{}, past: map[form]*collection{},
+		pending: map[client.ObjectKey]write{}, past: map[form]view{},
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *ownWrites) wait(ctx context.Context, out runtime.Object, match func(cli
 	if !waits {
 		return nil
 	}
-	held, err := c.cache.read(ctx, k, example)
+	held, err := c.cache.view(ctx, k, example)
 	if err != nil {
 		return nil
 	}

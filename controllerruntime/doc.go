@@ -30,6 +30,37 @@
 // controller-runtime's own client works with this cache too, but not with several namespaces, and
 // refuses DeleteAllOf.
 //
+// # Lean kinds
+//
+// A program that reads 50 of 30,000 Secrets by name keeps 50, if Secrets are lean:
+//
+//	ctrl.Options{NewCache: controllerruntime.NewCacheWith(controllerruntime.Lean(&corev1.Secret{}))}
+//
+// Get reads a whole object by one request, and package refs follows it by a watch of its own. After
+// five minutes without a Get ([LeanIdle]) the object is let go. The verbs list and watch for these
+// resourceNames are enough. ByObject, selectors, namespaces, transforms and [NewClient] work as
+// ever.
+//
+//   - Metadata is as ever too: a watch with builder.OnlyMetadata, and a List, a Get or an index of
+//     metav1.PartialObjectMetadata have the metadata of all objects. A program that asks for none
+//     keeps none.
+//   - Get is never older than the metadata that the cache has, so a reconcile finds the state of
+//     its event, or a later one. If the metadata lack an object, nothing is requested.
+//   - Owns, Watches and For of a lean kind need builder.OnlyMetadata. GetInformer, List and
+//     IndexField of whole objects fail with [ErrLean], which a controller logs when it starts.
+//     EnableReadYourWritesConsistency of controller-runtime's own client needs an informer, and
+//     fails so too.
+//   - [NewReads] makes requests the owners of the objects that they read: an object is kept as long
+//     as a request refers to it, and its change queues those requests alone.
+//   - While the server is away, Get returns the last known state, as from a full cache. An error is
+//     anything else that is not known: Get waits for the first state until its context ends, and a
+//     missing right is an error at once, which apierrors.IsForbidden knows.
+//   - [Cache.Status], [Cache.Ready] and WaitForCacheSync speak of collections, not of names.
+//     ReaderFailOnMissingInformer does not concern a lean kind.
+//
+// Each name costs a watch. So a kind of which most objects are read within five minutes is cheaper
+// without Lean.
+//
 // # Differences from controller-runtime's own
 //
 //  1. Several namespaces are one collection with one stream of events. It is synced once all of its

@@ -32,7 +32,18 @@ type writes struct {
 	// floor is the newest version of the writes that are pending no more. A collection that is not
 	// in past has not been asked for them, and must be complete up to it.
 	floor string
-	past  map[form]*collection
+	past  map[form]view
+}
+
+// view is what readers of one form of a kind see: a collection, or the names of a lean kind.
+type view interface {
+	form() form
+	// seen returns the object of a key as readers see it, or as they saw it last.
+	seen(client.ObjectKey) (client.Object, bool)
+	// waitFor blocks until readers see a write.
+	waitFor(context.Context, write) error
+	// waitUpTo blocks until readers see all writes up to a version.
+	waitUpTo(ctx context.Context, version string) error
 }
 
 // write is an object as a write has left it.
@@ -154,7 +165,7 @@ func (w *writes) uid(key client.ObjectKey) types.UID {
 func (w *writes) held(key client.ObjectKey) iter.Seq[client.Object] {
 	return func(yield func(client.Object) bool) {
 		for _, c := range w.cache.ofKind(w.gvk) {
-			if obj, ok := c.copy.Get(store.Key(key.Namespace, key.Name)); ok && !yield(obj) {
+			if obj, ok := c.seen(key); ok && !yield(obj) {
 				return
 			}
 		}
@@ -204,7 +215,7 @@ func (w *writes) forgetLocked(each write) {
 	delete(w.pending, each.key)
 	for _, c := range all {
 		if w.floor == "" {
-			w.past[c.kind.form] = c
+			w.past[c.form()] = c
 		}
 	}
 	w.floor = newer(w.floor, each.version)
@@ -223,27 +234,27 @@ func (w *writes) unseen(match func(client.ObjectKey) bool) (found []write, waits
 }
 
 // wait blocks until a collection shows the writes found.
-func (w *writes) wait(ctx context.Context, c *collection, found []write) error {
+func (w *writes) wait(ctx context.Context, c view, found []write) error {
 	w.mu.Lock()
 	floor := w.floor
-	if w.past[c.kind.form] == c {
+	if w.past[c.form()] == c {
 		floor = ""
 	}
 	w.mu.Unlock()
 	if floor != "" {
-		if err := c.copy.WaitForResourceVersion(ctx, floor); err != nil {
-			return fmt.Errorf("controllerruntime: read own writes of %s: %w", c.kind.Kind, err)
+		if err := c.waitUpTo(ctx, floor); err != nil {
+			return fmt.Errorf("controllerruntime: read own writes of %s: %w", w.gvk.Kind, err)
 		}
 	}
 	for _, each := range found {
 		if err := c.waitFor(ctx, each); err != nil {
-			return fmt.Errorf("controllerruntime: read own writes of %s: %w", c.kind.Kind, err)
+			return fmt.Errorf("controllerruntime: read own writes of %s: %w", w.gvk.Kind, err)
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if floor != "" && w.floor == floor {
-		w.past[c.kind.form] = c
+		w.past[c.form()] = c
 	}
 	for _, each := range found {
 		w.forgetLocked(each)
@@ -251,20 +262,36 @@ func (w *writes) wait(ctx context.Context, c *collection, found []write) error {
 	return nil
 }
 
-// waitFor blocks until the collection shows a write.
+func (s shape) form() form { return s.kind.form }
+
+func (c *collection) seen(key client.ObjectKey) (client.Object, bool) {
+	return c.copy.Get(store.Key(key.Namespace, key.Name))
+}
+
+func (c *collection) waitUpTo(ctx context.Context, version string) error {
+	return c.copy.WaitForResourceVersion(ctx, version)
+}
+
+// object is as much of the object as a wait needs.
+func (w write) object() object {
+	version := w.version
+	if w.end != stays {
+		version = w.since
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.key.Namespace, Name: w.key.Name, UID: w.uid, ResourceVersion: version,
+	}}
+}
+
 func (c *collection) waitFor(ctx context.Context, each write) error {
 	waits, ok := ofNamespace(c.waits, each.key.Namespace)
 	if !ok {
 		return nil
 	}
-	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: each.key.Namespace, Name: each.key.Name, UID: each.uid, ResourceVersion: each.version,
-	}}
 	if each.end == stays {
-		return waits.WaitFor(ctx, obj)
+		return waits.WaitFor(ctx, each.object())
 	}
-	obj.ResourceVersion = each.since
-	return waits.WaitForDeletion(ctx, obj)
+	return waits.WaitForDeletion(ctx, each.object())
 }
 
 // inScope reports whether a cache of this configuration has an object, as far as the object shows.
