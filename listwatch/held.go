@@ -38,9 +38,10 @@ type heldCopy[T store.Object] struct {
 	// get returns the object under key, and the object that the reader itself keeps.
 	get     func(key string) (obj T, kept any, found bool)
 	digests *digests
-	// standIns: obj has only an identity, valid until the next get. [Project] holds the copy, and
-	// compares.
-	standIns bool
+	// own is set if obj is a stand-in: it has an identity and no content, and is valid until the
+	// next get. [Project] holds the copy, and compares. own returns a stand-in that stays until it
+	// is yielded.
+	own func(obj T) T
 }
 
 // identity names one state of an object, as slices of a buffer.
@@ -70,29 +71,33 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 		return counterpart[T]{}
 	}
 	c.entry = h.digests.entryOf(id.uid)
-	c.due = !h.standIns && h.digests.due(c.entry) // a stand-in has no content
+	c.due = h.own == nil && h.digests.due(c.entry) // a stand-in has no content
 	return c
 }
 
 // last is the address of the object that was decoded last under a UID, while it is referenced. A
 // stand-in has no content.
 func (h *heldCopy[T]) last(uid []byte) *byte {
-	if h == nil || h.standIns {
+	if h == nil || h.own != nil {
 		return nil
 	}
 	return h.digests.last(uid)
 }
 
-// isFrom reports whether the held object was decoded from these very bytes. find has compared
-// versions before, so most changed objects need no digest.
-func (h *heldCopy[T]) isFrom(c counterpart[T], data []byte) bool {
+// isFrom reports whether the held object was decoded from these very bytes, and may be yielded in
+// their place. find has compared versions before, so most changed objects need no digest.
+func (h *heldCopy[T]) isFrom(c *counterpart[T], data []byte) bool {
 	switch {
 	case !c.found:
 		return false
 	case c.due:
 		return encodesTo(c.obj, data)
 	}
-	return h.digests.is(c.entry, c.kept, h.digests.hash.Sum(data))
+	is := h.digests.is(c.entry, c.kept, h.digests.hash.Sum(data))
+	if is && h.own != nil {
+		c.obj = h.own(c.obj)
+	}
+	return is
 }
 
 // settle notes the bytes from which obj was decoded. It returns obj, or the held object if the two
@@ -103,7 +108,7 @@ func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
 	}
 	sum := h.digests.hash.Sum(data)
 	switch {
-	case !c.found || h.standIns:
+	case !c.found || h.own != nil:
 	case content.Equal(c.obj, obj):
 		obj = c.obj
 	case h.digests.is(c.entry, c.kept, sum): // equal bytes, but another object
@@ -122,5 +127,5 @@ func (d *decoder[T]) holds(f *frame[T]) bool {
 		return false
 	}
 	f.held = d.held.find(f.identity)
-	return d.held.isFrom(f.held, f.object)
+	return d.held.isFrom(&f.held, f.object)
 }

@@ -52,7 +52,7 @@ func (l *items[T]) take(data []byte, kind schema.GroupVersionKind) (err error) {
 	l.bytes += len(data)
 	i := item[T]{data: data, kind: kind}
 	if l.held != nil {
-		if i.held = l.held.find(l.encoding.identity(data)); l.held.isFrom(i.held, data) {
+		if i.held = l.held.find(l.encoding.identity(data)); l.held.isFrom(&i.held, data) {
 			return l.known(i.held.obj)
 		}
 	}

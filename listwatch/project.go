@@ -118,8 +118,10 @@ func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert fun
 	if p.held == nil {
 		return p.source, func(obj T, neighbour U) (U, error) { return p.convert(op, obj, neighbour) }
 	}
-	standIn := standInFor[T]()
+	standIn := standInFor[T]() // of the last look-up
 	var meant U
+	waiting := map[any]U{} // the held objects of the stand-ins that the source has not yielded
+	var spare []T
 	find := func(key string) (_ T, kept any, found bool) {
 		if meant, kept, found = p.held.get(key); !found {
 			var none T
@@ -129,10 +131,26 @@ func (p projection[T, U]) begin(op string) (source ListerWatcher[T], convert fun
 		standIn.SetResourceVersion(meant.GetResourceVersion())
 		return standIn, kept, true
 	}
-	source = holding(p.source)(heldCopy[T]{digests: p.held.digests, get: find, standIns: true})
+	// Items that are yielded late wait in the source, each for its turn.
+	own := func(found T) (stays T) {
+		if n := len(spare); n > 0 {
+			stays, spare = spare[n-1], spare[:n-1]
+		} else {
+			stays = standInFor[T]()
+		}
+		stays.SetUID(found.GetUID())
+		stays.SetResourceVersion(found.GetResourceVersion())
+		if waiting[stays] = meant; p.held.own != nil {
+			waiting[stays] = p.held.own(meant)
+		}
+		return stays
+	}
+	source = holding(p.source)(heldCopy[T]{digests: p.held.digests, get: find, own: own})
 	return source, func(obj T, neighbour U) (U, error) {
-		if pointer.Same(obj, standIn) {
-			return meant, nil
+		if held, ok := waiting[obj]; ok {
+			delete(waiting, obj)
+			spare = append(spare, obj)
+			return held, nil
 		}
 		projected, err := p.convert(op, obj, neighbour)
 		if err == nil {
@@ -153,7 +171,7 @@ func standInFor[T store.Object]() T {
 
 // settled returns projected, or the held object if the two are equal.
 func (p projection[T, U]) settled(obj T, projected U) U {
-	if !p.held.standIns {
+	if p.held.own == nil {
 		held, _, found := p.held.get(store.KeyOf(projected))
 		if found && p.copier.needed {
 			content.Share(projected, held)

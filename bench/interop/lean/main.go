@@ -1,5 +1,5 @@
-// The command lean measures the memory of a program that reads 50 Secrets of a cluster by name, with
-// each of the caches, and prints a table.
+// The command lean measures the memory of a program that reads 50 Secrets of a cluster by name,
+// with each of the caches, and prints a table.
 //
 //	go run -C bench ./interop/lean        # 33,493 Secrets of 10 KB: a minute
 //	go run -C bench ./interop/lean -quick # small, for CI
