@@ -289,3 +289,24 @@ func (d *decoder[T]) checkList(kind string) error {
 	}
 	return nil
 }
+
+func newEvent[T store.Object](kind watch.EventType, obj T, bytes int) Event[T] {
+	event := Event[T]{Type: kind, Object: obj, ResourceVersion: obj.GetResourceVersion(), Bytes: bytes}
+	if kind == watch.Bookmark {
+		var none T
+		event.Object = none
+		event.kind = obj.GetObjectKind().GroupVersionKind()
+		event.InitialEventsEnd = obj.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+	}
+	return event
+}
+
+// eventName avoids a string per event. It reports whether the type is one of the API's.
+func eventName(name []byte) (event string, known bool) {
+	for _, known := range []watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
+		if string(name) == string(known) {
+			return string(known), true
+		}
+	}
+	return string(name), false
+}

@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/store"
@@ -99,16 +98,6 @@ type frames[T store.Object] interface {
 	next() (frame[T], error)
 	waits() bool // whether the next frame has already arrived
 	close()
-}
-
-// eventName avoids a string per event. It reports whether the type is one of the API's.
-func eventName(name []byte) (event string, known bool) {
-	for _, known := range []watch.EventType{watch.Modified, watch.Added, watch.Deleted, watch.Bookmark, watch.Error} {
-		if string(name) == string(known) {
-			return string(known), true
-		}
-	}
-	return string(name), false
 }
 
 // unexpected is for reads inside a value.

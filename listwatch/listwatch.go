@@ -59,17 +59,6 @@ type Event[T store.Object] struct {
 	kind schema.GroupVersionKind // of a bookmark's object if T has a kind, for ToClientGo
 }
 
-func newEvent[T store.Object](kind watch.EventType, obj T, bytes int) Event[T] {
-	event := Event[T]{Type: kind, Object: obj, ResourceVersion: obj.GetResourceVersion(), Bytes: bytes}
-	if kind == watch.Bookmark {
-		var none T
-		event.Object = none
-		event.kind = obj.GetObjectKind().GroupVersionKind()
-		event.InitialEventsEnd = obj.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
-	}
-	return event
-}
-
 // ListWatch is the [ListerWatcher] that the constructors of this package return. With [FromClient],
 // all its lists and watches share the memo of decoded parts.
 type ListWatch[T store.Object] struct {
