@@ -206,14 +206,11 @@ func (r *Refs[T]) liveShare(s *space[T], h *share, run *run, version string, hea
 	if s.share != h || h.run != run {
 		return errAgain
 	}
-	order, comparable := store.CompareVersions(version, h.version)
-	switch {
-	case h.version != "" && order < 0:
+	if _, comparable := store.CompareVersions(version, version); !comparable {
+		return errIncomparable
+	}
+	if order, _ := store.CompareVersions(version, h.version); order < 0 { // zero for the first state
 		return errWentBack
-	case h.version == "":
-		if _, comparable = store.CompareVersions(version, version); !comparable {
-			return errIncomparable
-		}
 	}
 	now := time.Now()
 	run.read, run.heard = now, now

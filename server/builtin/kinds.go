@@ -36,6 +36,7 @@ type anyResource = apiserver.Resource[store.Object]
 func kinds() []anyResource {
 	return []anyResource{
 		row[*corev1.ConfigMap]("", "v1", "configmaps", short("cm")),
+		//lint:ignore SA1019 deprecated, and served by kube-apiserver
 		row[*corev1.Endpoints]("", "v1", "endpoints", short("ep")),
 		row[*corev1.Event]("", "v1", "events", short("ev")),
 		row[*corev1.LimitRange]("", "v1", "limitranges", short("limits"), uncounted),
