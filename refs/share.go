@@ -209,7 +209,7 @@ func (r *Refs[T]) liveShare(s *space[T], h *share, run *run, version string, hea
 	if _, comparable := store.CompareVersions(version, version); !comparable {
 		return errIncomparable
 	}
-	if order, _ := store.CompareVersions(version, h.version); order < 0 { // zero for the first state
+	if order, _ := store.CompareVersions(version, h.version); order < 0 { // zero at first
 		return errWentBack
 	}
 	now := time.Now()

@@ -43,7 +43,14 @@ func TestWaitingWatchesHaveSmallStacks(t *testing.T) {
 		})
 	}
 	begun.Wait()
-	require.Less(t, (stacks()-before)/watches, most)
+	each := most
+	for range 20 { // an answer begins before its watch waits
+		if each = (stacks() - before) / watches; each < most {
+			break
+		}
+		runtime.Gosched()
+	}
+	require.Less(t, each, most)
 }
 
 // stacks is how many bytes the stacks of all goroutines take.
