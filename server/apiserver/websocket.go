@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/websocket"
@@ -34,9 +35,15 @@ func (c call) overWebSocket(ctx context.Context, serve func(ctx context.Context,
 		defer cancel()
 		// A server that closes ends a client that does not read.
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		go func() {
+		var reading sync.WaitGroup
+		reading.Go(func() {
 			_, _ = io.Copy(io.Discard, conn)
 			cancel()
+		})
+		defer func() { // the end of the connection ends the reader
+			_ = conn.SetWriteDeadline(time.Now().Add(writePatience))
+			_ = conn.Close()
+			reading.Wait()
 		}()
 		serve(ctx, to)
 	}).ServeHTTP(hijacker{c.ResponseWriter}, c.request)
