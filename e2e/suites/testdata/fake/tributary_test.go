@@ -168,12 +168,12 @@ func serve[T store.Object](o *origin, r apiserver.Resource[T]) {
 		if err != nil {
 			return err
 		}
-		into := r.Empty()
+		into := r.Kind.Empty()
 		if err := json.Unmarshal(encoded, into); err != nil {
 			return err
 		}
 		into.SetResourceVersion("")
-		if into.GetNamespace() == "" && !r.ClusterScoped {
+		if into.GetNamespace() == "" && !r.Kind.ClusterScoped {
 			into.SetNamespace(metav1.NamespaceDefault)
 		}
 		_, err = c.Create(into)
