@@ -18,7 +18,7 @@ import (
 // follow it. A reflector fills it with a copy of a server's collection, under that server's
 // resource versions; a collection.Collection is one that is written here.
 //
-// What happens on a write: the new state is committed to the indexer; its difference to the old
+// A write takes three steps: the new state is committed to the indexer; its difference to the old
 // state goes into the window as changes; the watchers whose selection the changes may concern are
 // woken. Nothing is done for any other watcher.
 //
@@ -42,7 +42,7 @@ type Cache[T store.Object] struct {
 	woken     parked[T]                  // the watchers that a write has to wake
 	yieldAt   time.Duration              // since born: when watchers may next run before the writer
 
-	mu        sync.RWMutex // guards what follows, and the present content of objects
+	mu        sync.RWMutex // guards the next fields, and the present content of objects
 	window    window[T]    // read by watchers without a lock
 	dispatch  dispatch[T]
 	replacing *store.Snapshot[T] // the content, while a Replace is arriving
@@ -52,7 +52,7 @@ type Cache[T store.Object] struct {
 	lostBy    cause // why lost was set
 
 	stats     stats
-	lost      atomic.Uint64 // watchers before this number have lost what they had not read
+	lost      atomic.Uint64 // watchers before this number have lost their unread changes
 	encodings encodings
 	listings  listings[T]
 	buffers   buffers[T]
@@ -114,7 +114,7 @@ func (c *Cache[T]) Snapshot() store.Snapshot[T] { return c.objects.Snapshot() }
 // it does nothing. It fails on an object without a name or a numeric resource version.
 func (c *Cache[T]) Add(obj T) error { return c.put("add", obj) }
 
-// Update does what [Cache.Add] does.
+// Update is [Cache.Add].
 func (c *Cache[T]) Update(obj T) error { return c.put("update", obj) }
 
 func (c *Cache[T]) put(op string, obj T) error { return c.change(op, obj, 0, c.objects.Put) }
@@ -214,7 +214,7 @@ func (c *Cache[T]) setReplacing(content *store.Snapshot[T]) {
 // whether they have come to a good end.
 func eachVersioned[T store.Object](items iter.Seq2[T, error], yield func(T, error) bool) bool {
 	for obj, err := range items {
-		// What has no name is for the indexer to refuse.
+		// The indexer refuses an object without a name.
 		if err == nil && !pointer.None(obj) && obj.GetName() != "" {
 			_, err = parseVersion("replace", obj.GetResourceVersion())
 		}
@@ -240,7 +240,7 @@ func (c *Cache[T]) Bookmark(resourceVersion string) error {
 	return c.bookmark(version)
 }
 
-// bookmark does what [Cache.Bookmark] does; the writing lock is held.
+// bookmark is [Cache.Bookmark] under the writing lock.
 func (c *Cache[T]) bookmark(version uint64) error {
 	if err := c.objects.Bookmark(formatVersion(version)); err != nil {
 		return err

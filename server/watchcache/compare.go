@@ -108,7 +108,7 @@ func (p *proof[T]) compareAll(ctx context.Context) {
 }
 
 // listable is the first wish that a list can fulfil, with the options of the list. Readers may wait
-// for a version that nobody has written.
+// for a version that was never written.
 func (p *proof[T]) listable(ctx context.Context) (*wish, metav1.ListOptions) {
 	now, err := p.cache.latest()
 	if err != nil {
@@ -238,7 +238,7 @@ func (c *Cache[T]) settled(listed inventory) bool {
 	c.states = slices.Insert(c.states, at, view[T]{present: now, version: listed.version, next: c.window.Next(), early: true})
 	if len(c.states) > mostStates {
 		dropped := 0 // the oldest
-		if at == 0 { // just inserted, and somebody waits for it
+		if at == 0 { // just inserted, and a reader waits for it
 			dropped = 1
 		}
 		c.states = slices.Delete(c.states, dropped, dropped+1)

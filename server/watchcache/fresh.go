@@ -114,7 +114,7 @@ type proof[T store.Object] struct {
 	seeking   errand // asks for progress
 	comparing errand // asks for the content
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the next fields
 	asking    *question
 	next      *question // of later readers, for whom the answer to asking may be too old
 	told      uint64    // the newest version that the upstream has told
@@ -151,7 +151,7 @@ func (e *errand) join(run func(context.Context)) (leave func()) {
 
 // question is one request for the newest version.
 type question struct {
-	ctx     context.Context // ends when nobody waits for the answer
+	ctx     context.Context // ends when no reader waits for the answer
 	cancel  context.CancelFunc
 	askers  int // guarded by the proof's mu
 	done    chan struct{}

@@ -9,7 +9,7 @@ import (
 // Option changes a [Cache], or every collection of a [Server].
 type Option func(*config)
 
-// config is what options change.
+// config has the values that options change.
 type config struct {
 	window           int
 	windowBytes      int64
@@ -31,9 +31,9 @@ func newConfig(options []Option) (config, error) {
 		windowAge: 75 * time.Second,
 		// Some ten thousand usual pods in JSON and in protobuf.
 		listBytes: 128 << 20,
-		// What the API server does.
+		// As the API server does.
 		bookmarkInterval: time.Minute,
-		// What the API server does: longer than any watch lags behind, shorter than a client's
+		// As the API server does: longer than any watch lags behind, shorter than a client's
 		// patience.
 		freshWait: 3 * time.Second,
 	}

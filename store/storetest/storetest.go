@@ -1,5 +1,5 @@
-// Package storetest is the conformance suite of [store.Store]: what a reflector relies on, checked
-// on any implementation.
+// Package storetest is the conformance suite of [store.Store]. It checks on any implementation the
+// promises on which a reflector relies.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Rig {
@@ -29,7 +29,7 @@ import (
 // Rig is one empty store under test.
 type Rig struct {
 	Store store.Store[*corev1.Pod]
-	// Objects returns what the store holds now, in any order.
+	// Objects returns the objects that the store holds now, in any order.
 	Objects func() []*corev1.Pod
 	// ResourceVersion returns the version that the store believes to have; nil where it keeps none.
 	ResourceVersion func() string
@@ -196,7 +196,7 @@ func randomList(random *rand.Rand, model map[string]*corev1.Pod, version int) ma
 		case 1:
 			list[name] = Pod(name, version)
 		default:
-			list[name] = model[name].DeepCopy() // a list decodes anew what has not changed
+			list[name] = model[name].DeepCopy() // a list decodes unchanged objects anew
 		}
 	}
 	return list
