@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/sources"
 )
@@ -94,7 +95,7 @@ func consume(ctx context.Context, pods *sources.Sources, synced func()) error {
 // beAgents is the process of all agents of a row. It says when they are synced; polls are over
 // then.
 func beAgents(ctx context.Context, s settings, library, url string) error {
-	ctx = untilInputEnds(ctx)
+	ctx = self.UntilInputEnds(ctx)
 	var ready, running sync.WaitGroup
 	ready.Add(s.Agents)
 	for i := range s.Agents {
@@ -140,7 +141,7 @@ func poll(ctx context.Context, url, node string) error {
 
 // beOne is a process whose memory is measured: it says what it takes, once it has its pods.
 func beOne(ctx context.Context, library, url string) error {
-	ctx = untilInputEnds(ctx)
+	ctx = self.UntilInputEnds(ctx)
 	ready := make(chan struct{})
 	ended := make(chan error, 1)
 	switch library {
@@ -167,7 +168,7 @@ func beOne(ctx context.Context, library, url string) error {
 		return err
 	}
 	time.Sleep(5 * time.Second) // all is quiet
-	fmt.Println(resident())
+	fmt.Println(self.Memory("VmRSS"))
 	<-ctx.Done()
 	return nil
 }

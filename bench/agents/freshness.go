@@ -39,7 +39,7 @@ func measureFreshness(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	defer server.stop()
+	defer server.Stop()
 	folder, err := manifests()
 	if err != nil {
 		return err

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -11,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
 	"slices"
@@ -82,54 +79,13 @@ func run(ctx context.Context, s settings, role string, args []string) error {
 	return nil
 }
 
-// process is a process in a role. It says lines, and ends with its input.
-type process struct {
-	cmd   *exec.Cmd
-	stdin io.Closer
-	lines *bufio.Scanner
-}
-
-func (s settings) start(ctx context.Context, role string, args ...string) (*process, error) {
+// start starts a process in a role, with the same settings.
+func (s settings) start(ctx context.Context, role string, args ...string) (*self.Process, error) {
 	how, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := self.Command(ctx, append([]string{"-role", role, string(how)}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &process{cmd, stdin, bufio.NewScanner(stdout)}, cmd.Start()
-}
-
-// line is the next line that the process says.
-func (p *process) line() (string, error) {
-	if !p.lines.Scan() {
-		return "", fmt.Errorf("a process has ended: %w", cmp.Or(p.lines.Err(), io.ErrUnexpectedEOF))
-	}
-	return p.lines.Text(), nil
-}
-
-func (p *process) stop() {
-	_ = p.stdin.Close()
-	_ = p.cmd.Wait()
-}
-
-// untilInputEnds is when the process has to end.
-func untilInputEnds(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		defer cancel()
-		_, _ = io.Copy(io.Discard, os.Stdin)
-	}()
-	return ctx
+	return self.Start(ctx, append([]string{"-role", role, string(how)}, args...)...)
 }
 
 // post asks the server to do something, and for its answer.

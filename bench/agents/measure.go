@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
-	"strings"
+
+	"github.com/tributary-go/tributary/internal/self"
 )
 
 // measureMemory is what an agent of one node takes, over a program with the same imports that does
@@ -18,7 +18,7 @@ func measureMemory(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	defer server.stop()
+	defer server.Stop()
 	libraries := []string{empty, tributary, clientGo}
 	all := map[string][]float64{}
 	for range s.Repeat {
@@ -27,8 +27,8 @@ func measureMemory(ctx context.Context, s settings) error {
 			if err != nil {
 				return err
 			}
-			line, err := p.line()
-			p.stop()
+			line, err := p.Line()
+			p.Stop()
 			if err != nil {
 				return err
 			}
@@ -48,30 +48,15 @@ func measureMemory(ctx context.Context, s settings) error {
 	return nil
 }
 
-// resident is the memory of this process that is in RAM.
-func resident() (bytes int64) {
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
-}
-
 // serve starts a server.
-func (s settings) serve(ctx context.Context) (server *process, url string, err error) {
+func (s settings) serve(ctx context.Context) (server *self.Process, url string, err error) {
 	server, err = s.start(ctx, "serve")
 	if err != nil {
 		return nil, "", err
 	}
-	url, err = server.line()
+	url, err = server.Line()
 	if err != nil {
-		server.stop()
+		server.Stop()
 	}
 	return server, url, err
 }
@@ -111,7 +96,7 @@ func (s settings) load(ctx context.Context, library string) (first, hour figures
 	if err != nil {
 		return first, hour, err
 	}
-	defer server.stop()
+	defer server.Stop()
 	before, err := post[figures](ctx, url+"/figures")
 	if err != nil {
 		return first, hour, err
@@ -121,8 +106,8 @@ func (s settings) load(ctx context.Context, library string) (first, hour figures
 		if err != nil {
 			return first, hour, err
 		}
-		defer agents.stop()
-		if _, err := agents.line(); err != nil {
+		defer agents.Stop()
+		if _, err := agents.Line(); err != nil {
 			return first, hour, err
 		}
 	}

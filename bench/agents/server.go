@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/bench/world"
+	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
@@ -78,7 +79,7 @@ func serve(ctx context.Context, s settings) error {
 	}
 	fmt.Printf("http://%s\n", listener.Addr())
 	hs := &http.Server{Handler: mux}
-	defer context.AfterFunc(untilInputEnds(ctx), func() { _ = hs.Close() })()
+	defer context.AfterFunc(self.UntilInputEnds(ctx), func() { _ = hs.Close() })()
 	_ = hs.Serve(counted{listener, &srv.bytes})
 	return nil
 }

@@ -9,9 +9,10 @@ import (
 	"runtime/metrics"
 	"runtime/pprof"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tributary-go/tributary/internal/self"
 )
 
 // figures are the outcome of one measurement.
@@ -82,7 +83,7 @@ func meter(n int, profile string, do func() (began time.Time, err error)) error 
 		return err
 	}
 	wall := time.Since(began).Seconds()
-	f := figures{Wall: wall, Rate: float64(n) / wall, CPU: (cpuTime() - cpu).Seconds(), PeakMB: peak()}
+	f := figures{Wall: wall, Rate: float64(n) / wall, CPU: (cpuTime() - cpu).Seconds(), PeakMB: float64(self.Memory("VmHWM")) / 1e6}
 	bytesNow, countNow := allocated()
 	f.AllocatedMB, f.Allocations = float64(bytesNow-bytes)/1e6, float64(countNow-count)/float64(n)
 	return json.NewEncoder(os.Stdout).Encode(f)
@@ -93,21 +94,6 @@ func allocated() (bytes, count uint64) {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/allocs:objects"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64(), s[1].Value.Uint64()
-}
-
-// peak is the largest resident set, in MB. Getrusage has that of the parent if it was larger.
-func peak() float64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0 // not Linux
-	}
-	for line := range strings.Lines(string(status)) {
-		var kilobytes float64
-		if n, _ := fmt.Sscanf(line, "VmHWM: %f kB", &kilobytes); n == 1 {
-			return kilobytes * 1024 / 1e6
-		}
-	}
-	return 0
 }
 
 func cpuTime() time.Duration {

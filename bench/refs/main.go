@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
 	"slices"
@@ -151,8 +148,8 @@ func (s settings) median(ctx context.Context, library string) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	defer server.stop()
-	address, err := server.line()
+	defer server.Stop()
+	address, err := server.Line()
 	if err != nil {
 		return result{}, err
 	}
@@ -189,50 +186,19 @@ func (s settings) once(ctx context.Context, library, address string) (r result, 
 	if err != nil {
 		return r, err
 	}
-	defer p.stop()
-	line, err := p.line()
+	defer p.Stop()
+	line, err := p.Line()
 	if err != nil {
 		return r, err
 	}
 	return r, json.Unmarshal([]byte(line), &r)
 }
 
-// process is a process in a role. It says lines, and ends with its input.
-type process struct {
-	cmd   *exec.Cmd
-	stdin io.Closer
-	lines *bufio.Scanner
-}
-
-func (s settings) start(ctx context.Context, role string, args ...string) (*process, error) {
+// start starts a process in a role, with the same settings.
+func (s settings) start(ctx context.Context, role string, args ...string) (*self.Process, error) {
 	how, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := self.Command(ctx, append([]string{"-role", role, string(how)}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &process{cmd, stdin, bufio.NewScanner(stdout)}, cmd.Start()
-}
-
-// line is the next line that the process says.
-func (p *process) line() (string, error) {
-	if !p.lines.Scan() {
-		return "", fmt.Errorf("a process has ended: %w", cmp.Or(p.lines.Err(), io.ErrUnexpectedEOF))
-	}
-	return p.lines.Text(), nil
-}
-
-func (p *process) stop() {
-	_ = p.stdin.Close()
-	_ = p.cmd.Wait()
+	return self.Start(ctx, append([]string{"-role", role, string(how)}, args...)...)
 }

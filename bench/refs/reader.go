@@ -8,11 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/refs"
 )
 
@@ -100,11 +98,11 @@ func read(ctx context.Context, s settings, library, address string) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	r.Heap, r.Stacks, r.Goroutines = float64(m.HeapAlloc), float64(m.StackInuse), runtime.NumGoroutine()
-	r.RSS, r.Peak = memory("VmRSS:"), memory("VmHWM:")
+	r.RSS, r.Peak = float64(self.Memory("VmRSS")), float64(self.Memory("VmHWM"))
 	r.CPU = processor()
 	line, err := json.Marshal(r)
 	fmt.Println(string(line))
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	<-self.UntilInputEnds(ctx).Done()
 	runtime.KeepAlive(keep)
 	return err
 }
@@ -209,21 +207,6 @@ func processor() float64 {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail for the process itself
 	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
-}
-
-// memory is a figure of the kernel for this process, in bytes.
-func memory(name string) float64 {
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, name); ok {
-			kib, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
-			return kib * 1024
-		}
-	}
-	return 0
 }
 
 // counting counts the bytes read from a connection.

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
 )
@@ -89,15 +90,7 @@ func serve(ctx context.Context, s settings) error {
 	}
 	hs.StartTLS()
 	fmt.Println(hs.URL)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = io.Copy(io.Discard, os.Stdin)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-	}
+	<-self.UntilInputEnds(ctx).Done()
 	os.Exit(0) // no watch is waited for
 	return nil
 }

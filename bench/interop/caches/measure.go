@@ -10,8 +10,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -28,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tributary-go/tributary/controllerruntime"
+	"github.com/tributary-go/tributary/internal/self"
 )
 
 var ofWidgets = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
@@ -59,13 +58,13 @@ func (m measurement) measure(ctx context.Context) error {
 	runtime.GC()
 	runtime.GC()
 	r.Live = float64(heap()) / 1e6
-	r.PeakRSS = statusMB("VmHWM")
+	r.PeakRSS = float64(self.Memory("VmHWM")) / 1e6
 	debug.FreeOSMemory()
-	r.RSS = statusMB("VmRSS")
+	r.RSS = float64(self.Memory("VmRSS")) / 1e6
 	if r.Objects, r.Reads, err = m.reads(ctx, c); err != nil {
 		return err
 	}
-	r.ReadingRSS = statusMB("VmHWM")
+	r.ReadingRSS = float64(self.Memory("VmHWM")) / 1e6
 	runtime.KeepAlive(c)
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
@@ -269,19 +268,4 @@ func watchHeap(ctx context.Context) (peak func() uint64) {
 		}
 	}()
 	return func() uint64 { close(done); <-ended; return most.Load() }
-}
-
-// statusMB reads a line of /proc/self/status, which is in kB.
-func statusMB(name string) float64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			kB, _ := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			return kB / 1000
-		}
-	}
-	return 0
 }

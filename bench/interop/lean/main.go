@@ -23,7 +23,6 @@ import (
 	"runtime/metrics"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -36,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tributary-go/tributary/controllerruntime"
+	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
 )
@@ -182,9 +182,9 @@ func measure(row int, url string) error {
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
-	r.Live, r.Peak = float64(sample[0].Value.Uint64())/1e6, statusMB("VmHWM")
+	r.Live, r.Peak = float64(sample[0].Value.Uint64())/1e6, float64(self.Memory("VmHWM"))/1e6
 	debug.FreeOSMemory()
-	r.RSS = statusMB("VmRSS")
+	r.RSS = float64(self.Memory("VmRSS")) / 1e6
 	runtime.KeepAlive(c)
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
@@ -205,19 +205,4 @@ func reads(ctx context.Context, c client.Reader) (r result, err error) {
 	}
 	r.All = float64(time.Since(began).Microseconds()) / 1000
 	return r, nil
-}
-
-// statusMB reads a line of /proc/self/status, which is in kB.
-func statusMB(name string) float64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			kB, _ := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			return kB / 1000
-		}
-	}
-	return 0
 }

@@ -231,12 +231,18 @@ func enveloped(kind string, content []byte) []byte {
 	return append([]byte("k8s\x00"), encoded...)
 }
 
-func toHandler(ctx context.Context, told func(string)) (func(*corev1.Pod) error, error) {
+// serveClient serves, and returns the client of one of our readers.
+func serveClient(ctx context.Context) (rest.Interface, func(*corev1.Pod) error, error) {
 	config, send, err := serve(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
+	return client, send, err
+}
+
+func toHandler(ctx context.Context, told func(string)) (func(*corev1.Pod) error, error) {
+	client, send, err := serveClient(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -250,11 +256,7 @@ func toHandler(ctx context.Context, told func(string)) (func(*corev1.Pod) error,
 }
 
 func toUpdate(ctx context.Context, told func(string)) (func(*corev1.Pod) error, error) {
-	config, send, err := serve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
+	client, send, err := serveClient(ctx)
 	if err != nil {
 		return nil, err
 	}
