@@ -1,6 +1,10 @@
 package reflector
 
-import "time"
+import (
+	"time"
+
+	"github.com/tributary-go/tributary/internal/pace"
+)
 
 // backoff counts failures and says how long to wait after one. It has no clock; random gives
 // numbers in [0, 1).
@@ -24,31 +28,23 @@ type backoff struct {
 // away gets patience: while it starts, it answers 403 until it has read its roles, and 404 until it
 // knows its custom resources.
 const (
-	absentLimit    = 2 * time.Second
 	refusedAtLeast = 4 * time.Second
 	refusedWithin  = 4750 * time.Millisecond // and the time of a request, up to 5 s
 	// Refusals after an absence before they are believed: seven seconds on average.
 	refusalPatience = 8
 	toldSpread      = 5 * time.Second
-	// toldLimit bounds the wait that a server may ask for. A client that asks once in five minutes
-	// is no load. A client that is blind for an hour, by the mistake of a gateway, is an outage.
-	toldLimit = 5 * time.Minute
-	// resumeSpread is the jitter of the first retry after a watch that lived. If the connections of
-	// 500 clients are cut together, the clients arrive at 10 a millisecond, and each has as long
-	// again to connect before 100 ms are over.
-	resumeSpread = 50 * time.Millisecond
 )
 
 // next counts one failure and returns the delay before the next attempt: the initial delay doubled
 // per failure up to the limit, then full jitter (anything between nothing and that), so that
 // clients that failed together do not return together.
 //
-// A wait that the server asked for is kept in full, up to toldLimit: the server knows best when to
+// A wait that the server asked for is kept in full, up to its limit: the server knows best when to
 // come back. Jitter comes on top, since many clients are told the same, but at most as long again,
 // or toldSpread if that is longer. Earlier failures have no part in it: a server that starts
 // refuses connections, then permission, and then says "in 1 s".
 func (b *backoff) next(class Class, told time.Duration) time.Duration {
-	if told = min(told, toldLimit); told == 0 {
+	if told = min(told, pace.ToldLimit); told == 0 {
 		b.told = 0
 	}
 	least, spread := b.after(class)
@@ -67,7 +63,7 @@ func (b *backoff) after(class Class) (least, spread time.Duration) {
 	if class == Unreachable {
 		b.absences++
 		b.refusals, b.patience = 0, refusalPatience
-		return 0, min(b.doubled(b.absences-1), absentLimit)
+		return 0, min(b.doubled(b.absences-1), pace.AbsentLimit)
 	}
 	b.absences = 0
 	if class != Forbidden && class != NotFound {
@@ -77,7 +73,7 @@ func (b *backoff) after(class Class) (least, spread time.Duration) {
 	}
 	if b.refusals++; b.patience > 0 {
 		b.patience--
-		return 0, min(b.doubled(b.refusals-1), absentLimit)
+		return 0, min(b.doubled(b.refusals-1), pace.AbsentLimit)
 	}
 	least = min(b.limit, refusedAtLeast)
 	return least, min(b.limit, refusedWithin) - least
@@ -91,7 +87,7 @@ func (b *backoff) resume() time.Duration {
 		return 0
 	}
 	b.failures++
-	return min(b.initial, 1+b.within(resumeSpread))
+	return min(b.initial, 1+b.within(pace.ResumeSpread))
 }
 
 // alive takes in a sign of life. flaps counts the last lists in a row that no live watch followed:
@@ -104,15 +100,7 @@ func (b *backoff) alive(flaps int) {
 }
 
 // doubled is the initial delay doubled n times, up to the limit.
-func (b *backoff) doubled(n int) time.Duration {
-	delay := b.initial
-	for range n {
-		if delay *= 2; delay >= b.limit {
-			return b.limit
-		}
-	}
-	return min(delay, b.limit)
-}
+func (b *backoff) doubled(n int) time.Duration { return pace.Doubled(b.initial, b.limit, n) }
 
 // within is a random part of d.
 func (b *backoff) within(d time.Duration) time.Duration {

@@ -5,12 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"syscall"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -194,13 +192,4 @@ func isTLS(err error) bool {
 		return alert.Err.Error() != "tls: internal error"
 	}
 	return false
-}
-
-// retryAfter is how long the server asked to wait; 0 where it did not.
-func retryAfter(err error) time.Duration {
-	seconds, ok := apierrors.SuggestsClientDelay(err)
-	if !ok {
-		return 0
-	}
-	return time.Duration(min(max(0, seconds), math.MaxInt32)) * time.Second
 }

@@ -35,8 +35,8 @@ func (h *healing) begin(now time.Time) bool {
 	return due
 }
 
-// listed takes in a list. One that has undecodable objects itself is made again, ever more seldom:
-// they may be mended on the server at any time.
+// listed takes in a list. A list with undecodable objects is made again, ever more seldom: the
+// objects may be mended on the server at any time.
 func (h *healing) listed(o outcome) {
 	if o.skipped == 0 {
 		h.doubt, h.delay = "", 0

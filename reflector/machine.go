@@ -5,6 +5,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/internal/pace"
 )
 
 // goal is the request that is due next.
@@ -243,13 +245,13 @@ func (m *machine) stopsAt(class Class, err error) bool {
 
 // wait delays the next request.
 func (m *machine) wait(class Class, err error) {
-	told := retryAfter(err)
+	told := pace.RetryAfter(err)
 	m.pause = pause{delay: m.backoff.next(class, told), told: told}
 }
 
 // resume is wait for the end of a watch that lived: the first retry is at once.
 func (m *machine) resume(class Class, err error) {
-	if retryAfter(err) == 0 {
+	if pace.RetryAfter(err) == 0 {
 		m.pause.delay = m.backoff.resume()
 	}
 	if m.pause.delay == 0 {

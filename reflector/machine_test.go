@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tributary-go/tributary/internal/credentials"
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -114,7 +115,7 @@ func TestBackoffOfRefusedRights(t *testing.T) {
 		}
 		b.next(Unreachable, 0)
 		for range refusalPatience {
-			require.LessOrEqual(t, b.next(Forbidden, 0), absentLimit)
+			require.LessOrEqual(t, b.next(Forbidden, 0), pace.AbsentLimit)
 		}
 		require.GreaterOrEqual(t, b.next(Forbidden, 0), 4*time.Second)
 	}
@@ -139,12 +140,12 @@ func TestBackoffBoundsWhatTheServerAsksFor(t *testing.T) {
 	for _, seconds := range []int{301, 3600, 1e9, math.MaxInt} {
 		for _, err := range []error{apierrors.NewTooManyRequests("later", seconds), apierrors.NewServerTimeout(schema.GroupResource{}, "list", seconds)} {
 			b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
-			told := retryAfter(err)
+			told := pace.RetryAfter(err)
 			if int(int32(seconds)) == seconds {
 				require.Equal(t, time.Duration(seconds)*time.Second, told)
 			}
 			for range 10 {
-				require.LessOrEqual(t, b.next(Throttled, told), toldLimit+30*time.Second)
+				require.LessOrEqual(t, b.next(Throttled, told), pace.ToldLimit+30*time.Second)
 			}
 		}
 	}

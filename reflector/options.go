@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/tributary-go/tributary/internal/pace"
 )
 
 // Option changes how a reflector works. The defaults suit a node agent and a controller alike.
@@ -27,9 +29,9 @@ type options struct {
 func defaults() options {
 	return options{
 		metrics:        noMetrics{},
-		liveness:       90 * time.Second,       // bookmarks come about once a minute
-		backoffInitial: 800 * time.Millisecond, // the field's habit
-		backoffLimit:   30 * time.Second,       // the field's habit
+		liveness:       90 * time.Second, // bookmarks come about once a minute
+		backoffInitial: pace.Initial,
+		backoffLimit:   pace.Limit,
 		// To twice that: connections spread over a server's instances.
 		watchTimeout: 5 * time.Minute,
 	}

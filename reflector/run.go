@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tributary-go/tributary/internal/pace"
 )
 
 // run takes the machine's steps and tells it their outcomes, until ctx ends.
@@ -17,7 +19,7 @@ func (r *Reflector[T]) run(ctx context.Context) error {
 		case s.kind == doStop:
 			return fmt.Errorf("reflector: stopped by a final error: %w", s.err)
 		case s.kind == doWait:
-			if r.waiting(s); !sleep(ctx, s.wait) {
+			if r.waiting(s); !pace.Sleep(ctx, s.wait) {
 				return nil
 			}
 			continue
@@ -94,16 +96,4 @@ func (r *Reflector[T]) enter(p Phase) {
 // waiting shows until when, and whether the server asked for it.
 func (r *Reflector[T]) waiting(s step) {
 	r.status.change(func(st *Status) { st.Phase, st.RetryAt, st.RetryAfter = Waiting, time.Now().Add(s.wait), s.told })
-}
-
-// sleep reports whether the time passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -75,7 +76,7 @@ func (m *model) fail(ctx context.Context, fault string) error {
 		m.restore(fault == "restored")
 		return io.ErrUnexpectedEOF
 	case "slow":
-		sleep(ctx, time.Duration(m.random.IntN(20))*time.Second)
+		pace.Sleep(ctx, time.Duration(m.random.IntN(20))*time.Second)
 	case "mute":
 		<-ctx.Done()
 	}
@@ -287,7 +288,7 @@ func (m *model) changes(ctx context.Context, from int, timeout int64, yield even
 		}
 		i, _ := slices.BinarySearchFunc(m.history, from+1, func(s moment, v int) int { return s.version - v })
 		if i >= len(m.history)-m.behind {
-			sleep(ctx, 10*time.Second) // nothing new
+			pace.Sleep(ctx, 10*time.Second) // nothing new
 			if from > m.shown().version {
 				continue // a version of the future: silence
 			}

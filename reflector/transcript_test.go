@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -264,7 +265,7 @@ func (s *scriptedServer) say(ctx context.Context, word string) (event listwatch.
 	switch verb {
 	case "wait":
 		d, _ := time.ParseDuration(arg)
-		if !sleep(ctx, d) {
+		if !pace.Sleep(ctx, d) {
 			return event, ctx.Err(), true
 		}
 	case "silent":

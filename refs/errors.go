@@ -69,7 +69,7 @@ var (
 	errSilent   = errors.New("nothing came within the liveness period")
 	errDeadline = errors.New("the server did not end the watch at its timeout")
 
-	// What is wrong with an answer.
+	// Faults of an answer.
 	errWentBack     = errors.New("the server's newest version is older than the one held: was its etcd restored from a backup?")
 	errIncomplete   = errors.New("the watch list went on or ended without the bookmark that ends its initial events")
 	errUnplaced     = errors.New("the event is older than those before it")

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
@@ -29,8 +30,6 @@ const (
 	overtime = 30 * time.Second
 	// listingPeriod is how long LIST stands in for watch lists that the server did not answer.
 	listingPeriod = time.Hour
-	// resumeSpread keeps names apart whose watches ended together.
-	resumeSpread = 50 * time.Millisecond
 )
 
 // follow begins to read a name, and to follow it. The caller holds the lock.
@@ -97,7 +96,7 @@ func (r *Refs[T]) again(e *entry[T]) {
 // attempt makes one run: it reads the state and follows it until the watch ends.
 func (r *Refs[T]) attempt(e *entry[T], run *run) error {
 	defer run.cancel(nil)
-	if !sleep(run.ctx, run.delay) {
+	if !pace.Sleep(run.ctx, run.delay) {
 		return context.Cause(run.ctx)
 	}
 	turn, err := r.gate.enter(run.ctx, r.urgent(run))
@@ -356,20 +355,20 @@ func (r *Refs[T]) ended(e *entry[T], done *run, err error) *run {
 		e.failures = 0
 	}
 	if lived && (class == reflector.OK || class == reflector.Disconnected) {
-		return r.newRun(e, jitter(resumeSpread))
+		return r.newRun(e, jitter(pace.ResumeSpread))
 	}
 	e.failures++
-	delay := told(err) + jitter(doubled(e.failures, backoffLimit))
+	delay := told(err) + backoff(e.failures, pace.Limit)
 	switch {
 	case class == reflector.OK, class == reflector.Disconnected && !done.read.IsZero(): // at once
 	case done.read.IsZero() && !done.lists && noWatchList(class):
 		r.listing, delay = now.Add(listingPeriod), 0
 	case ofServer(class) && done.read.IsZero():
-		e.failure, delay = &failure{class, err, now}, told(err)+jitter(resumeSpread)
+		e.failure, delay = &failure{class, err, now}, told(err)+jitter(pace.ResumeSpread)
 	case class == reflector.WentBack, class == reflector.TooLarge, class == reflector.Expired:
-		e.doubt, delay = true, jitter(resumeSpread)
+		e.doubt, delay = true, jitter(pace.ResumeSpread)
 		if e.failures > 2 {
-			delay = jitter(doubled(e.failures, backoffLimit))
+			delay = backoff(e.failures, pace.Limit)
 		}
 	default:
 		e.failure, e.doubt = &failure{class, err, now}, true
@@ -385,7 +384,7 @@ func noWatchList(class reflector.Class) bool {
 // patrol ends silent watches, and those of objects without a Get for long, until ctx ends. One
 // goroutine for all names takes the place of a timer for each.
 func (r *Refs[T]) patrol(ctx context.Context) {
-	for sleep(ctx, r.options.liveness/18) {
+	for pace.Sleep(ctx, r.options.liveness/18) {
 		r.mu.Lock()
 		now := time.Now()
 		for _, e := range r.names {

@@ -2,21 +2,15 @@ package refs
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/reflector"
 )
 
 const (
-	backoffInitial = 800 * time.Millisecond // as a reflector's
-	backoffLimit   = 30 * time.Second
-	absentLimit    = 2 * time.Second // a server that is not there costs nothing to ask
-	toldLimit      = 5 * time.Minute // the longest Retry-After that is obeyed
 	// reserve is the number of turns for names with a waiting Get.
 	reserve = 8
 )
@@ -65,7 +59,7 @@ func (g *gate) enter(ctx context.Context, urgent <-chan struct{}) (*turn, error)
 			t.began = time.Now()
 			return t, nil
 		}
-		if !sleep(ctx, wait) {
+		if !pace.Sleep(ctx, wait) {
 			<-t.lane
 			return nil, context.Cause(ctx)
 		}
@@ -111,11 +105,11 @@ func (t *turn) leave(err error) (news bool) {
 	now := time.Now()
 	g.failures++
 	g.failure = &failure{class: class, err: err, at: now}
-	limit := backoffLimit
+	limit := pace.Limit
 	if class == reflector.Unreachable {
-		limit = absentLimit
+		limit = pace.AbsentLimit
 	}
-	g.shut = now.Add(told(err) + jitter(doubled(g.failures, limit)))
+	g.shut = now.Add(told(err) + backoff(g.failures, limit))
 	return news
 }
 
@@ -129,36 +123,12 @@ func ofServer(class reflector.Class) bool {
 	return false
 }
 
-// told is how long the server asked to wait.
-func told(err error) time.Duration {
-	seconds, _ := apierrors.SuggestsClientDelay(err)
-	return min(time.Duration(min(max(0, seconds), math.MaxInt32))*time.Second, toldLimit)
-}
-
-// doubled is the limit of the delay after so many failures in a row.
-func doubled(failures int, limit time.Duration) time.Duration {
-	delay := backoffInitial
-	for range failures - 1 {
-		if delay *= 2; delay >= limit {
-			return limit
-		}
-	}
-	return min(delay, limit)
-}
-
 func jitter(d time.Duration) time.Duration { return time.Duration(rand.Float64() * float64(d)) }
 
-// sleep reports whether the time passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// told is the wait that the server asked for, within its bound.
+func told(err error) time.Duration { return min(pace.RetryAfter(err), pace.ToldLimit) }
+
+// backoff is a random delay after so many failures in a row.
+func backoff(failures int, limit time.Duration) time.Duration {
+	return jitter(pace.Doubled(pace.Initial, limit, failures-1))
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -134,7 +135,7 @@ func (r *Refs[T]) in(s *space[T]) func(func(*entry[T]) bool) {
 // attemptShare makes one watch of a namespace.
 func (r *Refs[T]) attemptShare(s *space[T], h *share, run *run, source listwatch.ListerWatcher[*metav1.PartialObjectMetadata]) error {
 	defer run.cancel(nil)
-	if !sleep(run.ctx, run.delay) {
+	if !pace.Sleep(run.ctx, run.delay) {
 		return context.Cause(run.ctx)
 	}
 	turn, err := r.gate.enter(run.ctx, r.urgent(run))
@@ -302,13 +303,13 @@ func (r *Refs[T]) endedShare(s *space[T], h *share, done *run, err error) *run {
 	if h.failures++; lived {
 		h.failures = 0
 	}
-	delay := told(err) + jitter(resumeSpread)
+	delay := told(err) + jitter(pace.ResumeSpread)
 	switch {
 	case clean, ofServer(class) && done.read.IsZero(): // the gate waits for the server
 	case ofServer(class), class == reflector.OK, class == reflector.Silent, class == reflector.WentBack,
 		class == reflector.TooLarge, class == reflector.Expired, class == reflector.Unplaced:
 		h.version = ""
-		delay = jitter(doubled(max(1, h.failures), backoffLimit))
+		delay = backoff(max(1, h.failures), pace.Limit)
 	default:
 		s.refused = now.Add(refusedFor)
 		r.log.Info("The namespace is not watched: each name has a watch of its own", "namespace", s.name, "class", class, "reason", err.Error())

@@ -16,8 +16,8 @@ import (
 const killAt = "TRIBUTARY_TEST_KILL_AT"
 
 // TestCheckpointKilledAtEveryByte kills a process, by a signal that it does not catch, when it has
-// written so many bytes of a new state: at each byte of it. What is loaded then is the old state,
-// or the whole new one, and never a third.
+// written so many bytes of a new state: at each byte of it. Load then returns the old state, or the
+// whole new one, and never a third.
 func TestCheckpointKilledAtEveryByte(t *testing.T) {
 	if limit := os.Getenv(killAt); limit != "" {
 		dieAt(t, limit)

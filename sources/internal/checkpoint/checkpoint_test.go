@@ -67,8 +67,8 @@ func TestCheckpointKeepsTheState(t *testing.T) {
 }
 
 // TestCheckpointCutAtEveryByte: a process that ends while it writes leaves a part of the new state
-// beside the old one, at any byte. What is loaded is the old state; and a part in the place of the
-// file is refused.
+// beside the old one, at any byte. Load returns the old state, and refuses a part in the place of
+// the file.
 func TestCheckpointCutAtEveryByte(t *testing.T) {
 	c := newFile(t.TempDir(), "node-1", "")
 	require.NoError(t, c.Save(podsAt(2, 1)))
