@@ -41,7 +41,8 @@ func (r *Refs[T]) follow(e *entry[T]) {
 	e.signal.Broadcast()
 	r.followers.Go(func() {
 		for next := first; next != nil; {
-			err := r.attempt(e, next)
+			s := &stream[T]{refs: r, e: e, run: next}
+			err := r.attempt(next, func() bool { return e.run == next }, s.read)
 			next = r.ended(e, next, err)
 		}
 	})
@@ -93,8 +94,9 @@ func (r *Refs[T]) again(e *entry[T]) {
 	r.follow(e)
 }
 
-// attempt makes one run: it reads the state and follows it until the watch ends.
-func (r *Refs[T]) attempt(e *entry[T], run *run) error {
+// attempt makes the request of a run: after its delay, in its turn, and if it is still wanted. It
+// returns when the request has ended.
+func (r *Refs[T]) attempt(run *run, wanted func() bool, request func(t **turn) error) error {
 	defer run.cancel(nil)
 	if !pace.Sleep(run.ctx, run.delay) {
 		return context.Cause(run.ctx)
@@ -103,19 +105,13 @@ func (r *Refs[T]) attempt(e *entry[T], run *run) error {
 	if err != nil {
 		return err
 	}
-	s := &stream[T]{refs: r, e: e, run: run, turn: turn}
-	switch {
-	case !r.send(run, func() bool { return e.run == run }):
-		err = errAgain
-	case run.lists:
-		err = s.listAndWatch()
-	default:
-		err = s.watchList()
+	if err = errAgain; r.send(run, wanted) {
+		err = request(&turn)
 	}
 	if run.ctx.Err() != nil {
 		err = context.Cause(run.ctx)
 	}
-	r.leaveTurn(&s.turn, err)
+	r.leaveTurn(&turn, err)
 	return err
 }
 
@@ -139,7 +135,15 @@ type stream[T store.Object] struct {
 	refs *Refs[T]
 	e    *entry[T]
 	run  *run
-	turn *turn // nil once the state has come
+	turn **turn // of a nil turn once the state has come
+}
+
+// read reads the state of a name and follows it until the watch ends.
+func (s *stream[T]) read(t **turn) error {
+	if s.turn = t; s.run.lists {
+		return s.listAndWatch()
+	}
+	return s.watchList()
 }
 
 // leaveTurn gives a turn back, at the state or at the end of the request.
@@ -266,7 +270,7 @@ func (r *Refs[T]) heard(run *run) {
 // state takes in the state that a request began with. A state older than the last one is believed
 // when the server tells it twice: its etcd was restored from a backup.
 func (s *stream[T]) state(obj T, version string) error {
-	s.refs.leaveTurn(&s.turn, nil)
+	s.refs.leaveTurn(s.turn, nil)
 	r, e := s.refs, s.e
 	r.mu.Lock()
 	defer r.mu.Unlock()

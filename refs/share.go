@@ -1,7 +1,6 @@
 package refs
 
 import (
-	"context"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,13 +93,7 @@ func (r *Refs[T]) weigh(s *space[T]) {
 	case s.share == nil && s.names >= many && time.Now().After(s.refused):
 		h := &share{run: r.prepare(0)}
 		s.share = h
-		r.followers.Go(func() {
-			source := r.source.Metadata(s.name)
-			for next := h.run; next != nil; {
-				err := r.attemptShare(s, h, next, source)
-				next = r.endedShare(s, h, next, err)
-			}
-		})
+		r.followers.Go(func() { r.followShare(s, h) })
 	case s.share != nil && s.names < (many+1)/2:
 		r.part(s, errAlone)
 	}
@@ -132,34 +125,23 @@ func (r *Refs[T]) in(s *space[T]) func(func(*entry[T]) bool) {
 	}
 }
 
-// attemptShare makes one watch of a namespace.
-func (r *Refs[T]) attemptShare(s *space[T], h *share, run *run, source listwatch.ListerWatcher[*metav1.PartialObjectMetadata]) error {
-	defer run.cancel(nil)
-	if !pace.Sleep(run.ctx, run.delay) {
-		return context.Cause(run.ctx)
-	}
-	turn, err := r.gate.enter(run.ctx, r.urgent(run))
-	if err != nil {
-		return err
-	}
-	heads := map[*entry[T]]string{} // versions of the state; empty: no object
-	if !r.send(run, func() bool {
-		for e := range r.in(s) {
-			heads[e] = ""
+// followShare keeps a watch of a namespace open, until each name has a watch of its own.
+func (r *Refs[T]) followShare(s *space[T], h *share) {
+	source := r.source.Metadata(s.name)
+	for next := h.run; next != nil; {
+		heads := map[*entry[T]]string{} // versions of the state; empty: no object
+		wanted := func() bool {
+			for e := range r.in(s) {
+				heads[e] = ""
+			}
+			return s.share == h
 		}
-		return s.share == h
-	}) {
-		err = errAgain
-	} else {
-		err = r.watchShare(s, h, run, source, heads, &turn)
+		err := r.attempt(next, wanted, func(t **turn) error { return r.watchShare(s, h, next, source, heads, t) })
+		next = r.endedShare(s, h, next, err)
 	}
-	if run.ctx.Err() != nil {
-		err = context.Cause(run.ctx)
-	}
-	r.leaveTurn(&turn, err)
-	return err
 }
 
+// watchShare reads the versions of a namespace and follows them until the watch ends.
 func (r *Refs[T]) watchShare(s *space[T], h *share, run *run, source listwatch.ListerWatcher[*metav1.PartialObjectMetadata],
 	heads map[*entry[T]]string, t **turn,
 ) error {
