@@ -25,7 +25,7 @@ import (
 // All methods are safe for concurrent use; writers wait for each other, readers never for a Replace
 // that is still arriving. Resource versions must be decimal numbers.
 type Cache[T store.Object] struct {
-	resource Kind[T]
+	kind     Kind[T]
 	config   config
 	fields   map[string]func(T) string
 	indexes  map[string]*store.Index[T, string]
@@ -70,7 +70,7 @@ func NewCache[T store.Object](kind Kind[T], options ...Option) (*Cache[T], error
 		return nil, err
 	}
 	c := &Cache[T]{
-		resource: kind, config: config, work: newWork(), revision: config.revision, window: newWindow[T](config), born: time.Now(),
+		kind: kind, config: config, work: newWork(), revision: config.revision, window: newWindow[T](config), born: time.Now(),
 		encodings: encodings{most: config.windowBytes / 4},
 		listings:  listings[T]{bytes: config.listBytes},
 	}
@@ -105,7 +105,7 @@ func NewCache[T store.Object](kind Kind[T], options ...Option) (*Cache[T], error
 }
 
 // Kind is the description that the cache was made with.
-func (c *Cache[T]) Kind() Kind[T] { return c.resource }
+func (c *Cache[T]) Kind() Kind[T] { return c.kind }
 
 // Snapshot is the content now. It is O(1).
 func (c *Cache[T]) Snapshot() store.Snapshot[T] { return c.objects.Snapshot() }

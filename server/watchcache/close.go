@@ -25,7 +25,7 @@ func (c *Cache[T]) closed() error {
 	if !c.work.over.Load() {
 		return nil
 	}
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("the cache of %s is closed", c.resource.GroupResource()))
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("the cache of %s is closed", c.kind.GroupResource()))
 }
 
 // writable is the error of a write, once the cache is closed.
@@ -33,7 +33,7 @@ func (c *Cache[T]) writable(op string) error {
 	if !c.work.over.Load() {
 		return nil
 	}
-	return fmt.Errorf("watchcache: %s: the cache of %s is closed", op, c.resource.GroupResource())
+	return fmt.Errorf("watchcache: %s: the cache of %s is closed", op, c.kind.GroupResource())
 }
 
 // work owns the goroutines of a cache.

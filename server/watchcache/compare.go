@@ -180,7 +180,7 @@ func (p *proof[T]) inventory(ctx context.Context, options metav1.ListOptions) (i
 			return listed, err
 		}
 		listed.objects++
-		key := c.resource.Key(obj.GetNamespace(), obj.GetName())
+		key := c.kind.Key(obj.GetNamespace(), obj.GetName())
 		if held, ok := now.present.Get(key); !ok || identityOf(held) != identityOf(obj) {
 			listed.missing[key] = identityOf(obj)
 		}

@@ -22,7 +22,7 @@ type equality[T store.Object] struct {
 func (s *selection[T]) narrow(state store.Snapshot[T]) {
 	if s.pinned() {
 		of := func(obj T) (string, bool) { return store.KeyOf(obj), true }
-		if s.cache.resource.ClusterScoped {
+		if s.cache.kind.ClusterScoped {
 			of = func(obj T) (string, bool) { return obj.GetName(), true }
 		}
 		s.narrowest = &equality[T]{source: source{kind: byKey}, value: s.key(), of: of}
@@ -70,7 +70,7 @@ func (s *selection[T]) equalities() (found []equality[T]) {
 			})
 		}
 	}
-	if s.namespace != "" && !s.cache.resource.ClusterScoped {
+	if s.namespace != "" && !s.cache.kind.ClusterScoped {
 		field(namespaceField, s.namespace)
 	}
 	return found

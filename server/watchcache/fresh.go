@@ -215,7 +215,7 @@ func (p *proof[T]) ask(q *question) {
 		q.version, err = parseVersion("newest", answer)
 	}
 	if err != nil {
-		q.err = cmp.Or(p.cache.closed(), unproven(ctx, p.cache.resource.GroupResource(), err))
+		q.err = cmp.Or(p.cache.closed(), unproven(ctx, p.cache.kind.GroupResource(), err))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

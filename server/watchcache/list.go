@@ -164,9 +164,9 @@ func (c *Cache[T]) Get(ctx context.Context, r Request) (obj T, err error) {
 	if err != nil {
 		return obj, err
 	}
-	obj, ok := now.present.Get(c.resource.Key(r.Namespace, r.Name))
+	obj, ok := now.present.Get(c.kind.Key(r.Namespace, r.Name))
 	if !ok {
-		return obj, apierrors.NewNotFound(c.resource.GroupResource(), r.Name)
+		return obj, apierrors.NewNotFound(c.kind.GroupResource(), r.Name)
 	}
 	return obj, nil
 }

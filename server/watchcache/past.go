@@ -47,7 +47,7 @@ func (c *Cache[T]) pastPage(ctx context.Context, upstream listwatch.ListerWatche
 		case apierrors.IsResourceExpired(err):
 			return Page[T]{}, expired
 		default:
-			return Page[T]{}, unproven(ctx, c.resource.GroupResource(), err)
+			return Page[T]{}, unproven(ctx, c.kind.GroupResource(), err)
 		}
 		if keep.namespace != "" && obj.GetNamespace() != keep.namespace && at.start != "" {
 			break // the keys of a namespace are together, and the list began there

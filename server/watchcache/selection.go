@@ -155,8 +155,8 @@ func (s *selection[T]) smallest(state store.Snapshot[T]) (smallest *store.Index[
 
 // pinned reports whether one object at most can match.
 func (s *selection[T]) pinned() bool {
-	return s.name != "" && (s.namespace != "" || s.cache.resource.ClusterScoped)
+	return s.name != "" && (s.namespace != "" || s.cache.kind.ClusterScoped)
 }
 
 // key is the store key of the only object that can match.
-func (s *selection[T]) key() string { return s.cache.resource.Key(s.namespace, s.name) }
+func (s *selection[T]) key() string { return s.cache.kind.Key(s.namespace, s.name) }

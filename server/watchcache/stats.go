@@ -160,7 +160,7 @@ var table = metrics.NewTable([]string{"server", "group", "resource"},
 
 // Follow implements [metrics.Follower]. The copy's name is the server's, a slash and the resource.
 func (c *Cache[T]) Follow(name string) (changes func() iter.Seq[metrics.Change]) {
-	return following.Snapshots(name+"/"+c.resource.GroupResource().String(), c.Snapshot)
+	return following.Snapshots(name+"/"+c.kind.GroupResource().String(), c.Snapshot)
 }
 
 // Samples implements [metrics.Reporter]. The name stands for the server.
@@ -171,5 +171,5 @@ func (c *Cache[T]) Samples(name string) iter.Seq[metrics.Sample] {
 	c.mu.RLock()
 	n.events, n.bytes, n.capacity = c.window.Len(), c.window.bytes, c.window.capacity()
 	c.mu.RUnlock()
-	return slices.Values(table(n, name, c.resource.Group, c.resource.Plural))
+	return slices.Values(table(n, name, c.kind.Group, c.kind.Plural))
 }

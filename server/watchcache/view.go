@@ -59,7 +59,7 @@ func (c *Cache[T]) look(compared bool) (view[T], error) {
 		return view[T]{}, err
 	}
 	if !c.filled {
-		return view[T]{}, notFilled(c.resource.GroupResource())
+		return view[T]{}, notFilled(c.kind.GroupResource())
 	}
 	if n := len(c.states); compared && n > 0 && c.states[n-1].next >= c.window.First() {
 		return c.states[n-1], nil
