@@ -48,7 +48,7 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 	`), names...))
 
 	r.Status = reflector.Status{
-		Synced: true, MayBeOld: true, RetryAt: time.UnixMilli(1625), LastContact: time.UnixMilli(1500), LastEvent: time.UnixMilli(1250), LastProgress: time.UnixMilli(1375), Err: errors.New("no"), Class: reflector.Forbidden, Skipped: 2, Events: 7,
+		Phase: reflector.Watching, Synced: true, ProvenAt: time.UnixMilli(1125), RetryAt: time.UnixMilli(1625), LastContact: time.UnixMilli(1500), LastEvent: time.UnixMilli(1250), LastProgress: time.UnixMilli(1375), Err: errors.New("no"), Class: reflector.Forbidden, Skipped: 2, Events: 7,
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 		# HELP tributary_reflector_events_total Events received.

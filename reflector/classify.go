@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -65,6 +66,9 @@ const (
 	Incomplete Class = "incomplete"
 	// Undecodable is an object or event that could not be used.
 	Undecodable Class = "undecodable"
+	// Shrunk is a list of fewer than half of the objects held, at a version that is not provably
+	// newer. A second answer must agree before anything is removed.
+	Shrunk Class = "shrunk"
 	// Unplaced is an event with a resource version that contradicts the versions of the stream.
 	Unplaced Class = "unplaced"
 	// StoreError is a change that the store did not take.
@@ -77,7 +81,9 @@ const (
 var (
 	errSilent     = errors.New("nothing came within the liveness period")
 	errDeadline   = errors.New("the server did not end the watch at its timeout")
-	errQuiet      = errors.New("the watch was ended for a look at the server's version")
+	errDoubted    = errors.New("the watch was ended for a relist")
+	errUnproven   = errors.New("no probe can prove the copy, and so a list does")
+	errNoVersion  = errors.New("the list has no resource version, and the copy has one: an empty cache between client and server?")
 	errWentBack   = errors.New("the server's newest version is older than the one held: was its etcd restored from a backup?")
 	errIncomplete = errors.New("the watch list went on or ended without the bookmark that ends its initial events")
 )
@@ -107,10 +113,16 @@ func classify(err error) Class {
 	var undecodable *listwatch.DecodeError
 	var doubt doubtError
 	switch {
-	case errors.Is(err, errDeadline), errors.Is(err, errQuiet):
+	case errors.Is(err, errDeadline), errors.Is(err, errDoubted), errors.Is(err, errUnproven):
 		return OK
-	case errors.Is(err, errWentBack):
+	case errors.Is(err, errWentBack), errors.Is(err, errNoVersion):
 		return WentBack
+	case errors.As(err, new(shrunkError)):
+		return Shrunk
+	case errors.As(err, new(historyError)):
+		return History
+	case errors.As(err, new(driftError)):
+		return Drift
 	case errors.As(err, new(storeError)):
 		return StoreError
 	case errors.As(err, &undecodable):
@@ -192,4 +204,11 @@ func isTLS(err error) bool {
 		return alert.Err.Error() != "tls: internal error"
 	}
 	return false
+}
+
+// shrunkError is a list that must be confirmed.
+type shrunkError struct{ listed, held int }
+
+func (e shrunkError) Error() string {
+	return fmt.Sprintf("the list has %d objects, %d are held, and its version is not newer: a second list must agree", e.listed, e.held)
 }

@@ -49,7 +49,8 @@ func (h *healing) listed(o outcome) {
 
 // lostBy is the class if it is that of a loss, else empty.
 func lostBy(class Class) Class {
-	if class == Undecodable || class == StoreError || class == Unplaced {
+	switch class {
+	case Undecodable, StoreError, Unplaced, Drift, History:
 		return class
 	}
 	return ""

@@ -13,10 +13,7 @@ import (
 // list reads the whole state into the store, in one transaction of the store's.
 func (r *Reflector[T]) list(ctx context.Context, s step) outcome {
 	r.enter(Listing)
-	if s.cached { // before the store shows the state
-		r.status.change(func(st *Status) { st.MayBeOld = true })
-	}
-	read := &listRead{behind: s.behind}
+	read := &listRead{behind: s.behind, confirmed: s.confirmed, asked: time.Now()}
 	var o outcome
 	if s.kind == doWatchList {
 		w := r.openWatchList(ctx, s.options)
@@ -42,9 +39,10 @@ func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
 	first, now := false, time.Now()
 	r.status.change(func(st *Status) {
 		first = !st.Synced
-		st.Synced, st.LastContact = true, now
-		st.reached(o.version, now)
-		st.Stale = read.stale
+		r.status.proof.listed(o.version, read.asked, s.options.ResourceVersion == "")
+		st.Synced, st.LastContact, st.ProvenAt = true, now, r.status.proof.at
+		r.status.reachedLocked(o.version, now)
+		st.Listed, st.Unusable, st.Stale = read.items+read.skipped, read.skipped, read.stale
 		if st.Lists == nil {
 			st.Lists = map[Class]int{}
 		}
@@ -64,7 +62,10 @@ type listRead struct {
 	stale   int   // of these, those that the store keeps as they were
 	err     error // that broke the list off
 	ended   bool
-	behind  bool // a version older than the one held is taken
+	// Of the request.
+	asked     time.Time
+	behind    bool // a version older than the one held is taken
+	confirmed bool // and a list of fewer than half of the objects held
 }
 
 // replace hands the list to the store. A store that takes a list which broke off, or stops in the
@@ -115,14 +116,33 @@ func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *
 				return
 			}
 		}
-		if !read.behind && behind(read.version, r.machine.held.version) {
+		if read.err = r.refuses(read); read.err != nil {
 			var none T
-			read.err = errWentBack
-			yield(none, errWentBack)
+			yield(none, read.err)
 			return
 		}
 		read.ended = true
 	}
+}
+
+// refuses is the reason why a list that was read to its end is no newer state of this collection.
+func (r *Reflector[T]) refuses(read *listRead) error {
+	at := r.machine.held.version
+	versioned := at != "" && at != "0"
+	order, comparable := store.CompareVersions(at, read.version)
+	switch {
+	case versioned && (read.version == "" || read.version == "0"):
+		return errNoVersion
+	case !read.behind && behind(read.version, at):
+		return errWentBack
+	case read.confirmed || comparable && order < 0:
+		return nil
+	}
+	held, ok := r.store.(store.Snapshotter[T])
+	if n := read.items + read.skipped; ok && 2*n < held.Snapshot().Len() {
+		return shrunkError{n, held.Snapshot().Len()}
+	}
+	return nil
 }
 
 // contact notes that the server has told an object.
@@ -130,23 +150,4 @@ func (r *Reflector[T]) contact(g *guard) {
 	now := time.Now()
 	g.heard(now)
 	r.status.change(func(s *Status) { s.LastContact, s.LastEvent = now, now })
-}
-
-// probe asks for the newest version that the server has, by a consistent LIST of one object.
-func (r *Reflector[T]) probe(ctx context.Context, s step) outcome {
-	guarded, guard := guardSilence(ctx, min(probePatience, r.options.liveness))
-	defer guard.stop()
-	list := r.source.List(guarded, s.options)
-	for _, err := range list.Items {
-		var unusable *listwatch.DecodeError
-		if err != nil && !errors.As(err, &unusable) {
-			return outcome{err: causeOf(guarded, err)}
-		}
-		guard.heard(time.Now()) // no contact in Status: the watch brings that
-	}
-	o := outcome{version: list.Meta().ResourceVersion}
-	if behind(o.version, r.machine.held.version) {
-		o.err = errWentBack
-	}
-	return o
 }

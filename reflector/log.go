@@ -36,13 +36,12 @@ func (r *Reflector[T]) failing(class Class, err error, at time.Time) {
 	const message = "List-watch is failing"
 	switch {
 	case needsPerson(class, at.Sub(since)):
-		if !r.alarmed || news {
+		if !r.alarmed.Swap(true) || news {
 			r.log.Error(err, message, "class", class)
 		}
-		r.alarmed = true
 	case news:
 		r.log.Info(message, "class", class, "reason", err.Error())
-		r.alarmed = false
+		r.alarmed.Store(false)
 	}
 }
 

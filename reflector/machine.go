@@ -1,7 +1,6 @@
 package reflector
 
 import (
-	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,14 +15,13 @@ const (
 	listDue  goal = iota // a list, for the sake of plan.cause
 	pollDue              // a list that stands in for a watch
 	watchDue             // a watch from held.version
-	probeDue             // a probe of the server's version; a watch follows
 	stopped              // none: Run ends with final
 )
 
 // machine decides the next step of a reflector. It has no clock, does no I/O and starts nothing:
 // next names the step, and ended takes in its outcome. Not safe for concurrent use.
 //
-// The goal is the machine's state. Each of the five parts keeps one kind of fact, and takes in the
+// The goal is the machine's state. Each of the four parts keeps one kind of fact, and takes in the
 // outcomes that bear on it.
 type machine struct {
 	goal  goal
@@ -33,7 +31,6 @@ type machine struct {
 	held    holding     // the version that the store has, and the answers against it
 	plan    listPlan    // the list that is due: its cause and its kind
 	watches watchHealth // whether watches work here, or lists must stand in for them
-	proof   proof       // whether the copy is of the server's present
 	healing healing     // the loss that a relist must heal, and when it may
 
 	backoff     backoff
@@ -64,13 +61,8 @@ func (m *machine) next() step {
 	switch m.goal {
 	case stopped:
 		return step{kind: doStop, err: m.final}
-	case probeDue:
-		return step{kind: doProbe, options: metav1.ListOptions{Limit: 1}}
 	case watchDue:
-		return step{
-			kind: doWatch, quiet: m.proof.suspect, deaf: m.watches.deaf > 0,
-			options: metav1.ListOptions{ResourceVersion: m.held.version, AllowWatchBookmarks: true},
-		}
+		return step{kind: doWatch, options: metav1.ListOptions{ResourceVersion: m.held.version, AllowWatchBookmarks: true}}
 	}
 	return m.plan.step(m.goal == pollDue, &m.held, m.now)
 }
@@ -80,30 +72,21 @@ func (m *machine) ended(s step, o outcome) Class {
 	m.now = o.at
 	class := classify(o.err)
 	switch {
-	case s.kind == doProbe:
-		m.probed(class, o.version)
 	case s.kind != doWatch && o.complete:
 		m.listed(s, o)
 	case s.kind != doWatch:
 		m.listFailed(s, class, o)
-	case errors.Is(o.err, errQuiet): // the probe will tell
-		m.held.reached(o.version)
-		m.watches.bookmarked(o.bookmarks)
-		m.goal = probeDue
 	default:
-		return m.watchEnded(s, class, o)
+		return m.watchEnded(class, o)
 	}
 	return class
 }
 
 func (m *machine) listed(s step, o outcome) {
-	if m.goal = watchDue; s.cached {
-		m.goal = probeDue
-	}
+	m.goal = watchDue
 	m.held.listed(o.version)
 	m.plan.listed(s.kind, o.at)
 	m.watches.listed(s.kind)
-	m.proof.listed(s, o.version)
 	m.healing.listed(o)
 	if s.poll {
 		m.watches.pollLater(o.at, &m.backoff)
@@ -133,10 +116,9 @@ func (m *machine) listFailed(s step, class Class, o outcome) {
 	m.wait(class, o.err)
 }
 
-func (m *machine) watchEnded(s step, class Class, o outcome) Class {
+func (m *machine) watchEnded(class Class, o outcome) Class {
 	class = m.watches.ended(class, o)
 	m.held.watched(o)
-	m.proof.watched(o.version != s.options.ResourceVersion, m.watches.interrupted(class, o))
 	m.follow(class, o)
 	if m.healing.begin(o.at) {
 		m.relist(m.healing.doubt)
@@ -207,17 +189,21 @@ func (m *machine) standIn(class Class, at time.Time) {
 	}
 }
 
-// probed takes in the version that the server named. A probe that failed proves nothing: the watch
-// goes on, and the probe is repeated the next time that it is quiet, a few times.
-func (m *machine) probed(class Class, version string) {
-	m.goal = watchDue
-	m.proof.probed(class, version, m.held.version)
-	switch class {
-	case WentBack:
+// doubted takes in a doubt that came from beside the watch. OK is none: the list is the proof. The
+// list must be the server's newest state.
+func (m *machine) doubted(class Class, now time.Time) {
+	if m.now = now; class == OK {
+		m.relist(Silent)
+		m.held.atLeast = ""
+		return
+	}
+	if class == WentBack {
 		m.held.refused(class)
 		m.relist(class)
-	case OK: // a watch was open, or a list has just been read, and the server answers
-		m.lives()
+		return
+	}
+	if m.held.atLeast = ""; m.healing.lost(class, now) && m.healing.begin(now) {
+		m.relist(class)
 	}
 }
 

@@ -20,7 +20,7 @@ type options struct {
 	backoffLimit   time.Duration
 	watchTimeout   time.Duration
 	pageSize       int64
-	progress       time.Duration
+	proof          time.Duration
 	stopOnFinal    bool
 	cachedFirst    bool
 }
@@ -34,6 +34,7 @@ func defaults() options {
 		backoffLimit:   pace.Limit,
 		// To twice that: connections spread over a server's instances.
 		watchTimeout: 5 * time.Minute,
+		proof:        time.Minute, // with the next bookmark, a copy is proven within two
 	}
 }
 
@@ -74,11 +75,11 @@ func WithWatchTimeout(d time.Duration) Option { return func(o *options) { o.watc
 // later ones.
 func WithPageSize(n int64) Option { return func(o *options) { o.pageSize = n } }
 
-// WithProgressWithin makes Ready fail also when the resource version has not moved for d, which is
-// the only sign of an API server that is cut off from etcd. Default 0: Ready asks for contact
-// alone, since a version also stands still in a cluster without writes. The right d depends on the
-// cluster: see Freshness in the package's documentation.
-func WithProgressWithin(d time.Duration) Option { return func(o *options) { o.progress = d } }
+// WithProof sets how often the server is asked for its version, by a LIST of one object: a probe.
+// Default one minute: 60 requests an hour. A copy is proven once it has reached that version, which
+// a quiet collection does at the next bookmark. So a healthy copy's proof is at most two minutes
+// old; a shorter time brings that down to the minute between two bookmarks.
+func WithProof(every time.Duration) Option { return func(o *options) { o.proof = every } }
 
 // WithFinalErrors makes Run return on 401, 403 and 404, which the client cannot mend. Default: they
 // show in Status and are tried again, slowly.
@@ -87,7 +88,7 @@ func WithFinalErrors() Option { return func(o *options) { o.stopOnFinal = true }
 // WithCachedFirstList lets the LIST that follows a failed watch list read the first state from the
 // server's cache (resourceVersion 0, or not older than the content that the store held before): it
 // costs etcd nothing, and a server that is cut off from etcd answers it. It may be older than the
-// truth by any time. [Status].MayBeOld says so, and [Reflector.Ready] fails, until the copy has
+// truth by any time. The copy is not right ([MayBeOld]), and [Reflector.Ready] fails, until it has
 // reached the version of a consistent answer, which is asked for at once. Default: the first state
 // is the server's newest, and the reflector waits for a server that cannot tell it. No effect
 // beside WithPageSize.
@@ -114,8 +115,8 @@ func (o options) validate() error {
 		return fmt.Errorf("reflector: WithBackoff(%s, %s): give a positive delay and a limit not below it", o.backoffInitial, o.backoffLimit)
 	case o.watchTimeout < time.Second:
 		return fmt.Errorf("reflector: WithWatchTimeout(%s): give at least a second", o.watchTimeout)
-	case o.progress < 0:
-		return fmt.Errorf("reflector: WithProgressWithin(%s): give a positive duration, or leave the option out", o.progress)
+	case o.proof < probePause:
+		return fmt.Errorf("reflector: WithProof(%s): give at least %s", o.proof, probePause)
 	case o.pageSize < 0:
 		return fmt.Errorf("reflector: WithPageSize(%d): give 0 or more", o.pageSize)
 	case o.metrics == nil:

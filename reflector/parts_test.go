@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -145,35 +146,36 @@ func TestWatchHealthPacesTheListsThatStandIn(t *testing.T) {
 }
 
 func TestProof(t *testing.T) {
-	cached := step{kind: doList, cached: true}
-	fromVersion, latest := step{kind: doList}, step{kind: doList}
-	fromVersion.options.ResourceVersion = "5"
+	claimed := func(version string, minute int) claim {
+		return claim{version, after(time.Duration(minute) * time.Minute)}
+	}
+	at := func(minute int) time.Time { return after(time.Duration(minute) * time.Minute) }
 	tell(t, proof{}, []outcomeOf[proof]{
-		{"a cut watch: the server may have gone back", func(p *proof) { p.watched(true, true) }, proof{suspect: true}},
-		{"a watch to its end that brought nothing", func(p *proof) { p.watched(false, false) }, proof{suspect: true}},
-		{"one that brought something newer", func(p *proof) { p.watched(true, false) }, proof{}},
-		{"cut again", func(p *proof) { p.watched(false, true) }, proof{suspect: true}},
-		{"a probe fails", func(p *proof) { p.probed(ServerError, "", "5") }, proof{suspect: true, probes: 1}},
-		{"and again", func(p *proof) { p.probed(ServerError, "", "5") }, proof{suspect: true, probes: 2}},
-		{"this server answers none", func(p *proof) { p.probed(ServerError, "", "5") }, proof{probes: 3}},
-		{"a probe names the version", func(p *proof) { p.probed(OK, "5", "5") }, proof{}},
-		{"a list in place of a watch says nothing of the server", func(p *proof) { p.listed(step{poll: true}, "5") }, proof{suspect: true}},
+		{"a state from the cache proves nothing", func(p *proof) { p.listed("5", at(0), false) }, proof{}},
+		{"events prove nothing", func(p *proof) { p.reached("6") }, proof{}},
+		{"the server is at 8", func(p *proof) { p.named(claimed("8", 1), "6") }, proof{claims: []claim{claimed("8", 1)}}},
+		{"and at 12", func(p *proof) { p.named(claimed("12", 2), "6") }, proof{claims: []claim{claimed("8", 1), claimed("12", 2)}}},
+		{"a list not older than 5 is at 7", func(p *proof) { p.listed("7", at(3), false) }, proof{claims: []claim{claimed("8", 1), claimed("12", 2)}}},
+		{"at 9 the copy is that of the first minute", func(p *proof) { p.reached("9") }, proof{at: at(1), claims: []claim{claimed("12", 2)}}},
+		{"at 12 of the second", func(p *proof) { p.reached("12") }, proof{at: at(2), claims: []claim{}}},
+		{"a version that is held already", func(p *proof) { p.named(claimed("11", 4), "12") }, proof{at: at(4), claims: []claim{}}},
+		{"the server is at 20", func(p *proof) { p.named(claimed("20", 5), "12") }, proof{at: at(4), claims: []claim{claimed("20", 5)}}},
+		{"a consistent list, of another history even", func(p *proof) { p.listed("3", at(6), true) }, proof{at: at(6)}},
+		{"a source without versions answers", func(p *proof) { p.named(claimed("", 7), "") }, proof{at: at(7), claims: []claim{}}},
 	})
-	tell(t, proof{}, []outcomeOf[proof]{
-		{"a state from the cache", func(p *proof) { p.listed(cached, "5") }, proof{age: unknown, suspect: true}},
-		{"events prove nothing", func(p *proof) { p.caughtUp("6") }, proof{age: unknown, suspect: true}},
-		{"a probe fails, however often", func(p *proof) { p.probes = 9; p.probed(Silent, "", "6") }, proof{age: unknown, suspect: true, probes: 10}},
-		{"the server is at 8", func(p *proof) { p.probed(OK, "8", "6") }, proof{age: named, truth: "8"}},
-		{"at 7 the copy may be old", func(p *proof) { require.True(t, p.caughtUp("7")) }, proof{age: named, truth: "8"}},
-		{"a list not older than 5 is at 7", func(p *proof) { p.listed(fromVersion, "7") }, proof{age: named, truth: "8"}},
-		{"at 8 it is not", func(p *proof) { require.False(t, p.caughtUp("8")) }, proof{age: newest, truth: "8"}},
-	})
-	tell(t, proof{age: unknown}, []outcomeOf[proof]{
-		{"a list at the latest version", func(p *proof) { p.listed(latest, "5") }, proof{}},
-		{"the cache", func(p *proof) { p.listed(cached, "5") }, proof{age: unknown, suspect: true}},
-		{"the probe names no version", func(p *proof) { p.probed(OK, "", "5") }, proof{age: unknown}},
-		{"the watch after it is suspected", func(p *proof) { p.watched(true, false) }, proof{age: unknown, suspect: true}},
-	})
+	back := &proof{}
+	back.named(claimed("20", 1), "5")
+	back.named(claimed("12", 2), "5")
+	require.Equal(t, []claim{claimed("12", 2)}, back.claims, "a server that went back never reaches 20")
+	far := &proof{}
+	for minute := range 100 {
+		far.named(claimed(fmt.Sprint(100+minute), minute), "1")
+	}
+	require.Len(t, far.claims, maxClaims)
+	require.Equal(t, claimed("100", 0), far.claims[0], "the oldest is reached first")
+	require.Equal(t, claimed("199", 99), far.claims[maxClaims-1])
+	far.reached("100")
+	require.Equal(t, at(0), far.at)
 }
 
 func TestHealing(t *testing.T) {

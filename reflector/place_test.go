@@ -2,6 +2,7 @@ package reflector_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strconv"
 	"testing"
@@ -35,9 +36,11 @@ type strange struct {
 func (s *strange) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (s *strange) List(_ context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {
-	if o.Limit != 1 { // a probe
-		s.lists++
+	if o.Limit == 1 {
+		none := func(yield func(*corev1.Pod, error) bool) { yield(nil, errors.New("no probes here")) }
+		return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return metav1.ListMeta{} }, Items: none}
 	}
+	s.lists++
 	pods := []*corev1.Pod{podAt("first", s.listed)}
 	if s.lists > 1 {
 		for i, version := range s.added {

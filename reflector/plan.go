@@ -16,6 +16,8 @@ type listPlan struct {
 	cause  Class // OK until the first list
 	from   listFrom
 	byList bool // a watch list has failed, and a LIST is to bring this state
+	// confirm: the last list was Shrunk, and this one is the second answer.
+	confirm bool
 	// refused counts LISTs in a row that an operator must permit.
 	refused   int
 	restUntil time.Time     // no watch list before this: one has failed when a LIST worked
@@ -51,7 +53,7 @@ func newListPlan(o options, watchLists bool) listPlan {
 
 // step is the request that is due. With poll it stands in for a watch, unless it is one.
 func (p *listPlan) step(poll bool, h *holding, now time.Time) step {
-	s := step{cause: p.cause, behind: h.doubted() || p.cause == Unplaced}
+	s := step{cause: p.cause, behind: h.doubted() || p.cause == Unplaced, confirmed: p.confirm}
 	if p.watchLists && !p.byList && !now.Before(p.restUntil) {
 		s.kind, s.options = doWatchList, watchListOptions(h.atLeast)
 		return s
@@ -98,7 +100,7 @@ func (p *listPlan) listed(kind stepKind, at time.Time) {
 		p.rest = min(max(2*p.rest, watchListRest), watchListLimit)
 		p.restUntil = at.Add(p.rest)
 	}
-	p.from, p.byList, p.refused = fromHeld, false, 0
+	p.from, p.byList, p.refused, p.confirm = fromHeld, false, 0, false
 }
 
 // newer plans a list for a newer version after one that the server no longer has, then one without
@@ -113,6 +115,10 @@ func (p *listPlan) newer() bool {
 
 // failed takes in a list that is repeated after a wait.
 func (p *listPlan) failed(s step, class Class) {
+	if p.confirm = class == Shrunk; p.confirm { // another kind of request, at the latest version
+		p.from, p.byList = fromLatest, true
+		return
+	}
 	if class == TooLarge && s.cached { // the cache is behind the store's first content
 		p.from = fromLatest
 	}
@@ -134,7 +140,7 @@ func (p *listPlan) failed(s step, class Class) {
 // connection and credentials. The other classes are about the version or the store.
 func listMayWork(class Class) bool {
 	switch class {
-	case Throttled, Unreachable, TLS, Credentials, Expired, TooLarge, WentBack, StoreError:
+	case Throttled, Unreachable, TLS, Credentials, Expired, TooLarge, WentBack, StoreError, Shrunk:
 		return false
 	}
 	return true

@@ -1,76 +1,63 @@
 package reflector
 
-// proof shows whether the copy is of the server's present: the server has not gone back in time
-// since, and a state from its cache has caught up.
-type proof struct {
-	age age
-	// truth is the version that ends the age named once the copy reaches it.
-	truth string
-	// suspect: the last watch was interrupted, and the server may have gone back in time since.
-	suspect bool
-	probes  int // those in a row that failed
-}
+import (
+	"slices"
+	"time"
 
-// age is how old the state may be that the copy began with.
-type age uint8
-
-const (
-	newest  age = iota // it was the server's newest, or has caught up
-	unknown            // a cache had it, as the program asked, and it may be of any age
-	named              // the same, and the server has named its version: truth
+	"github.com/tributary-go/tributary/store"
 )
 
-// probeAttempts is how often a server is probed that does not answer probes.
-const probeAttempts = 3
+// proof is the moment of which the copy is proven to be the server's state. A consistent answer
+// names a version; when the copy reaches it, the copy is proven for the time of that request.
+// Contact proves nothing: a slow link, a proxy or a server without etcd brings old news, too.
+type proof struct {
+	at     time.Time // zero: nothing is proven
+	claims []claim   // versions that the copy has not reached, oldest first
+}
 
-// listed takes in a list. A list at the latest version is the proof itself.
-func (p *proof) listed(s step, version string) {
-	p.suspect = s.cached || s.poll
-	switch {
-	case s.cached:
-		p.age = unknown
-	case s.options.ResourceVersion == "":
-		p.age = newest
-	default:
-		p.caughtUp(version)
+// claim is a version that the server named in a consistent answer.
+type claim struct {
+	version string
+	asked   time.Time // when the request was made, so that the version is not older than this
+}
+
+// maxClaims bounds the claims of a copy that falls behind. The oldest is kept, because it is
+// reached first, and the newest.
+const maxClaims = 8
+
+// listed takes in a list. If it was consistent, it is the proof itself, and of a history in which
+// older claims may not exist.
+func (p *proof) listed(version string, asked time.Time, consistent bool) {
+	if consistent {
+		p.at, p.claims = wall(asked), nil
+		return
+	}
+	p.reached(version)
+}
+
+// named takes in a claim, and the version that the copy has by now. Older claims of newer versions
+// are of a history that the server has no more.
+func (p *proof) named(c claim, held string) {
+	c.asked = wall(c.asked)
+	p.claims = slices.DeleteFunc(p.claims, func(old claim) bool { return behind(c.version, old.version) })
+	if len(p.claims) == maxClaims {
+		p.claims = slices.Delete(p.claims, 1, 2)
+	}
+	p.claims = append(p.claims, c)
+	p.reached(held)
+}
+
+// reached takes in the version that the copy has. It is called for each event.
+func (p *proof) reached(version string) {
+	for len(p.claims) > 0 && covers(version, p.claims[0].version) {
+		p.at = p.claims[0].asked
+		p.claims = slices.Delete(p.claims, 0, 1)
 	}
 }
 
-// watched takes in the end of a watch, and whether it brought something newer.
-func (p *proof) watched(newer, interrupted bool) {
-	p.suspect = p.suspect && !newer || interrupted || p.age == unknown
-}
-
-// probed takes in a probe: the version that the server named.
-func (p *proof) probed(class Class, version, held string) {
-	switch class {
-	case WentBack:
-	case OK:
-		p.suspect, p.probes = false, 0
-		p.name(version)
-		p.caughtUp(held)
-	default:
-		p.probes++
-		p.suspect = p.age != newest || p.probes < probeAttempts
-	}
-}
-
-// name takes in the server's version at this moment.
-func (p *proof) name(version string) {
-	switch {
-	case p.age == newest:
-	case version == "":
-		p.age = unknown
-	default:
-		p.age, p.truth = named, version
-	}
-}
-
-// caughtUp takes in a version that the copy has reached, and reports whether the state may still be
-// old.
-func (p *proof) caughtUp(version string) (old bool) {
-	if p.age == named && !behind(version, p.truth) {
-		p.age = newest
-	}
-	return p.age != newest
+// covers reports whether a copy at version held has all that the server had at version named. A
+// source without versions can prove no more than that it answers.
+func covers(held, named string) bool {
+	order, comparable := store.CompareVersions(held, named)
+	return held == named || named == "" || comparable && order >= 0
 }

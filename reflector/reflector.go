@@ -33,10 +33,16 @@ type Reflector[T store.Object] struct {
 	// missing is an error if New was given no source or no store.
 	missing error
 
+	log       logr.Logger
+	prober    prober
+	alarmed   atomic.Bool           // the present failure was logged as an error
+	told      atomic.Pointer[Class] // of the verdict that the log has
+	bookmarks atomic.Bool           // this server sends them
+	watching  atomic.Pointer[guard] // of the open watch
+	doubts    atomic.Pointer[error] // the newest, until Run takes it in
+
 	// Of the goroutine of Run.
 	machine *machine
-	log     logr.Logger
-	alarmed bool          // the present failure was logged as an error
 	open    *openWatch[T] // a watch list that has sent its state and goes on as a watch
 	// held finds an object in the store; nil if the store has no snapshots.
 	held      func(key string) (T, bool)
@@ -75,6 +81,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 		}
 	}
 	r.status.now = Status{Phase: Idle, Class: OK}
+	r.prober.every, r.prober.probe, r.prober.random = r.options.proof, r.probe, func() float64 { return r.random() }
 	watchLists := watchlist.Supported(source) && features.FeatureGates().Enabled(features.WatchListClient)
 	r.machine = newMachine(r.options, watchLists, func() float64 { return r.random() })
 	return r
@@ -88,11 +95,25 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		return errors.New("reflector: Run was called twice: make a new reflector for each run")
 	}
 	err := r.runOnce(ctx)
+	r.stopped(err)
 	if err != nil {
 		r.end(err)
 	}
 	r.end(errEnded)
 	return err
+}
+
+// stopped shows the end of Run.
+func (r *Reflector[T]) stopped(err error) {
+	r.enter(Stopped)
+	if err == nil {
+		return
+	}
+	class := classify(err)
+	if class == Unknown { // of the program, and not of the server
+		class = Ended
+	}
+	r.status.change(func(s *Status) { s.Err, s.Class = err, class })
 }
 
 func (r *Reflector[T]) runOnce(ctx context.Context) error {
@@ -103,11 +124,19 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 		return err
 	}
 	r.log = loggerFor[T](ctx, r.options.log)
-	defer r.enter(Idle)
+	free, err := keeps(r.store)
+	if err != nil {
+		return err
+	}
+	defer free()
+	ctx, cancel := context.WithCancel(ctx)
+	defer r.prober.stop()
+	defer cancel()
 	defer r.closeOpen()
 	if held, ok := r.store.(store.Snapshotter[T]); ok {
 		r.machine.held.version = held.Snapshot().ResourceVersion()
 	}
+	r.prober.start(ctx)
 	return r.run(ctx)
 }
 

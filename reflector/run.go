@@ -12,6 +12,9 @@ import (
 // run takes the machine's steps and tells it their outcomes, until ctx ends.
 func (r *Reflector[T]) run(ctx context.Context) error {
 	for {
+		if reason := r.doubts.Swap(nil); reason != nil {
+			r.doubted(*reason)
+		}
 		s := r.machine.next()
 		switch {
 		case ctx.Err() != nil:
@@ -29,8 +32,6 @@ func (r *Reflector[T]) run(ctx context.Context) error {
 		switch s.kind {
 		case doWatch:
 			o = r.watch(ctx, s)
-		case doProbe:
-			o = r.probe(ctx, s)
 		default:
 			o = r.list(ctx, s)
 		}
@@ -40,25 +41,30 @@ func (r *Reflector[T]) run(ctx context.Context) error {
 		o.at = time.Now()
 		o.lived = o.at.Sub(began)
 		class := r.machine.ended(s, o)
+		r.bookmarks.Store(r.machine.watches.bookmarks)
 		r.report(s, class, o)
 	}
 }
 
 // report shows the end of a request in Status, log and metrics.
 func (r *Reflector[T]) report(s step, class Class, o outcome) {
-	r.status.change(func(st *Status) { st.MayBeOld = r.machine.proof.age != newest })
 	switch s.kind {
-	case doProbe:
-		r.probed(class)
-		if class != WentBack { // the watch will show any other failure
-			return
-		}
 	case doWatch:
+		if !errors.Is(o.err, errDoubted) && r.machine.watches.interrupted(class, o) { // and the server may have gone back since
+			r.prober.within(r.soon())
+		}
 		r.options.metrics.WatchEnded(WatchStats{Class: class, Duration: o.lived, Events: o.contacts - o.bookmarks})
 	default:
 		r.options.metrics.ListEnded(ListStats{
 			Cause: s.cause, WatchList: s.kind == doWatchList, Class: class, Duration: o.lived, Items: o.items,
 		})
+		switch {
+		case !o.complete:
+		case s.cached:
+			r.prober.within(0)
+		case s.options.ResourceVersion != "": // it says nothing of the server's present
+			r.prober.within(r.soon())
+		}
 	}
 	r.log.V(2).Info("Request ended", "class", class, "list", s.kind != doWatch, "took", o.lived, "resourceVersion", r.machine.held.version)
 	switch {
@@ -73,19 +79,12 @@ func (r *Reflector[T]) report(s step, class Class, o outcome) {
 	}
 }
 
-// probed shows that the server answers again, and that its last watch was open. Only a stream can
-// show that streams bring something again.
-func (r *Reflector[T]) probed(class Class) {
-	if class == OK && r.Status().Class != Silent {
-		r.recovered(false)
-	}
-}
-
-// recovered notes that the server answers, and with healed that the copy is whole.
+// recovered notes that the server answers, and with healed that the copy is whole. It may be called
+// on any goroutine.
 func (r *Reflector[T]) recovered(healed bool) {
 	if r.status.well(healed) {
-		r.alarmed = false
-		r.log.Info("List-watch is well again", "resourceVersion", r.machine.held.version)
+		r.alarmed.Store(false)
+		r.log.Info("List-watch is well again", "resourceVersion", r.Status().ResourceVersion)
 	}
 }
 
@@ -96,4 +95,19 @@ func (r *Reflector[T]) enter(p Phase) {
 // waiting shows until when, and whether the server asked for it.
 func (r *Reflector[T]) waiting(s step) {
 	r.status.change(func(st *Status) { st.Phase, st.RetryAt, st.RetryAfter = Waiting, time.Now().Add(s.wait), s.told })
+}
+
+// announce logs when the copy ceases to be right, and when it is right again. The log's bound for a
+// proof is the one that Ready is usually given.
+func (r *Reflector[T]) announce() {
+	const bound = 3 * time.Minute
+	v := r.Status().Verdict(bound)
+	if before := r.told.Swap(&v.Class); before != nil && *before == v.Class || before == nil && v.Class == OK {
+		return
+	}
+	if v.Class == OK {
+		r.log.Info("The copy is proven to be right again")
+		return
+	}
+	r.log.Error(v.Err, "The copy is not right", "verdict", v.Class)
 }

@@ -12,7 +12,14 @@ import (
 
 var table = metrics.NewTable([]string{"reflector"},
 	metrics.Gauge("tributary_reflector_synced", "1 once the store has held a whole state of the server.", func(s Status) bool { return s.Synced }),
-	metrics.Gauge("tributary_reflector_may_be_old", "1 while the first state, read from a cache on request, is not proven to be the newest.", func(s Status) bool { return s.MayBeOld }),
+	metrics.By("class", func(s Status) map[string]bool {
+		if v := s.Verdict(0); v.Class != OK {
+			return map[string]bool{string(v.Class): true}
+		}
+		return nil
+	}, metrics.Gauge("tributary_reflector_not_right", "1 while the copy is not right, whatever the age of its proof; the class says why.", metrics.Itself[bool])),
+	metrics.Gauge("tributary_reflector_proven_timestamp_seconds", "The moment of which the copy is proven to be the server's state.", func(s Status) time.Time { return s.ProvenAt }),
+	metrics.Gauge("tributary_reflector_unusable_objects", "Objects since the newest list, itself included, that could not be decoded or stored.", func(s Status) int { return s.Unusable }),
 	metrics.Gauge("tributary_reflector_retry_timestamp_seconds", "When the next request is made, while one is waited for.", func(s Status) time.Time { return s.RetryAt }),
 	metrics.Gauge("tributary_reflector_last_contact_timestamp_seconds", "When the server was last heard.", func(s Status) time.Time { return s.LastContact }),
 	metrics.Gauge("tributary_reflector_last_event_timestamp_seconds", "When the last object or event came, bookmarks apart.", func(s Status) time.Time { return s.LastEvent }),

@@ -31,7 +31,8 @@ var (
 	watchFaults   = []string{"end", "EOF", "cut", "reset", "410 inside", "500 inside", "undecodable event", "wrong type",
 		"unknown event type", "duplicate", "replay", "bookmark", "mute", "slow", "restart",
 		"future version", "near future", "other backend", "no version"}
-	allFaults = slices.Concat(requestFaults, listFaults, watchFaults, []string{"stale server", "cut off from etcd", "watch list fails", "watch refused", "store refuses", "continue expired", "watch list ends early", "other content"})
+	probeFaults = []string{"probe fails: 403", "probe fails: 500", "probe fails: mute", "probe fails: cut"}
+	allFaults   = slices.Concat(probeFaults, requestFaults, listFaults, watchFaults, []string{"stale server", "cut off from etcd", "watch list fails", "watch refused", "store refuses", "continue expired", "watch list ends early", "other content"})
 )
 
 var pods = schema.GroupResource{Resource: "pods"}
@@ -76,11 +77,67 @@ func (m *model) fail(ctx context.Context, fault string) error {
 		m.restore(fault == "restored")
 		return io.ErrUnexpectedEOF
 	case "slow":
-		pace.Sleep(ctx, time.Duration(m.random.IntN(20))*time.Second)
+		m.sleep(ctx, time.Duration(m.random.IntN(20))*time.Second)
 	case "mute":
-		<-ctx.Done()
+		m.sleep(ctx, 24*time.Hour)
 	}
 	return ctx.Err()
+}
+
+// sleep lets others use the model meanwhile.
+func (m *model) sleep(ctx context.Context, d time.Duration) {
+	m.mu.Unlock()
+	defer m.mu.Lock()
+	pace.Sleep(ctx, d)
+}
+
+// outside calls yield without the lock.
+func outside[V any](m *model, yield func(V, error) bool) func(V, error) bool {
+	return func(v V, err error) bool {
+		m.mu.Unlock()
+		defer m.mu.Lock()
+		return yield(v, err)
+	}
+}
+
+// defaulted gives the objects of events the content that the server has for them now.
+func (m *model) defaulted(yield events) events {
+	return func(e listwatch.Event[*corev1.Pod], err error) bool {
+		if e.Object != nil {
+			e.Object.Labels = map[string]string{"default": strconv.Itoa(m.defaults)}
+		}
+		return yield(e, err)
+	}
+}
+
+// probe answers with the newest state's first object, or fails. The world stands still meanwhile,
+// because the watch under way has the steps.
+func (m *model) probe(ctx context.Context, o metav1.ListOptions, meta *metav1.ListMeta, yield func(*corev1.Pod, error) bool) {
+	if m.done.Load() {
+		m.probes++
+	}
+	if fault := m.fault(4, probeFaults...); fault != "" {
+		if err := m.fail(ctx, strings.TrimPrefix(fault, "probe fails: ")); err != nil {
+			yield(nil, err)
+		}
+		return
+	}
+	if m.cutOff {
+		yield(nil, apierrors.NewGenericServerResponse(504, "list", pods, "", "sim", 0, true))
+		return
+	}
+	state := m.last()
+	meta.ResourceVersion = strconv.Itoa(state.version)
+	names := slices.Sorted(maps.Keys(state.objects))
+	if len(names) > 1 {
+		left := int64(len(names) - 1)
+		meta.RemainingItemCount, meta.Continue = &left, "more"
+	}
+	if len(names) > 0 {
+		p := podOf(names[0], state.objects[names[0]])
+		p.Labels = map[string]string{"default": strconv.Itoa(m.defaults)}
+		yield(p, nil)
+	}
 }
 
 func tooLargeVersion() error {
@@ -105,6 +162,13 @@ func (m *model) request(ctx context.Context) error {
 func (m *model) List(ctx context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {
 	var meta metav1.ListMeta
 	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: func(yield func(*corev1.Pod, error) bool) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		yield = outside(m, yield)
+		if o.Limit == 1 {
+			m.probe(ctx, o, &meta, yield)
+			return
+		}
 		err := m.request(ctx)
 		var state moment
 		from := 0
@@ -187,6 +251,9 @@ func bookmark(version int, end bool) listwatch.Event[*corev1.Pod] {
 
 func (m *model) Watch(ctx context.Context, o metav1.ListOptions) iter.Seq2[listwatch.Event[*corev1.Pod], error] {
 	return func(yield events) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		yield = outside(m, m.defaulted(yield))
 		if err := m.request(ctx); err != nil {
 			yield(listwatch.Event[*corev1.Pod]{}, err)
 			return
@@ -211,7 +278,7 @@ func (m *model) Watch(ctx context.Context, o metav1.ListOptions) iter.Seq2[listw
 			return
 		}
 		if from == 0 && m.cutOff {
-			<-ctx.Done()
+			m.sleep(ctx, 24*time.Hour)
 			return
 		}
 		if state, ok := m.initial(from, yield); ok {
@@ -288,7 +355,7 @@ func (m *model) changes(ctx context.Context, from int, timeout int64, yield even
 		}
 		i, _ := slices.BinarySearchFunc(m.history, from+1, func(s moment, v int) int { return s.version - v })
 		if i >= len(m.history)-m.behind {
-			pace.Sleep(ctx, 10*time.Second) // nothing new
+			m.sleep(ctx, 10*time.Second) // nothing new
 			if from > m.shown().version {
 				continue // a version of the future: silence
 			}

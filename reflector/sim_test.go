@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -81,6 +82,9 @@ type tally struct {
 // be healed.
 const maxRequests = 60
 
+// maxProbes is one a minute.
+const maxProbes = 134
+
 func simulate(t *testing.T, seed uint64, total *tally) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel(t, seed, total)
@@ -88,7 +92,7 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 		m.store = st
 		ctx, cancel := context.WithCancel(t.Context())
 		r := New[*corev1.Pod](m, st)
-		r.random = m.random.Float64
+		r.random = lockedRandom(seed)
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
 		<-m.calm
@@ -96,14 +100,17 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		status := r.Status()
-		if m.requests > maxRequests {
-			t.Errorf("seed %d: %d requests in two quiet hours", seed, m.requests)
+		if m.requests > maxRequests || m.probes > maxProbes {
+			t.Errorf("seed %d: %d requests in two quiet hours, and %d probes", seed, m.requests, m.probes)
 		}
 		if want := m.last(); !maps.Equal(want.objects, st.objects()) {
 			t.Errorf("seed %d: did not converge: server %v, store %v; %s", seed, want, st.objects(), status)
 		}
 		if status.Err != nil || !status.Synced || status.Phase != Watching {
 			t.Errorf("seed %d: converged, but is not well: %s", seed, status)
+		}
+		if err := r.Ready(3 * time.Minute); err != nil {
+			t.Errorf("seed %d: converged, but is not ready: %v", seed, err)
 		}
 		if got := st.Snapshot().ResourceVersion(); status.ResourceVersion != got {
 			t.Errorf("seed %d: Status says version %s, the store %s", seed, status.ResourceVersion, got)
@@ -128,8 +135,9 @@ type moment struct {
 	object  string
 }
 
-// model is a server with a history. It is used by the reflector's goroutine alone, but for done.
+// model is a server with a history. Its lock is free while the reflector or the clock has its turn.
 type model struct {
+	mu     sync.Mutex
 	t      *testing.T
 	seed   uint64
 	random *rand.Rand
@@ -157,7 +165,8 @@ type model struct {
 
 	listed map[string]string // the content that the last list had, by name
 
-	requests int  // since the faults ended
+	requests int  // since the faults ended, probes apart
+	probes   int  // since then
 	frozen   bool // nothing is written: see restore
 	little   bool // with frozen: nothing that would reach the version held
 	lossy    bool // the store may differ: something was garbled since the last whole list
@@ -334,6 +343,8 @@ func (c *checkedStore) Update(p *corev1.Pod) error { return c.write(p, c.Indexer
 func (c *checkedStore) Delete(p *corev1.Pod) error { return c.write(p, c.Indexer.Delete) }
 
 func (c *checkedStore) write(p *corev1.Pod, do func(*corev1.Pod) error) error {
+	c.model.mu.Lock()
+	defer c.model.mu.Unlock()
 	if err := c.refuse(); err != nil {
 		return err
 	}
@@ -361,6 +372,8 @@ func (c *checkedStore) write(p *corev1.Pod, do func(*corev1.Pod) error) error {
 }
 
 func (c *checkedStore) Bookmark(version string) error {
+	c.model.mu.Lock()
+	defer c.model.mu.Unlock()
 	if err := c.Indexer.Bookmark(version); err != nil {
 		return err
 	}
@@ -370,13 +383,19 @@ func (c *checkedStore) Bookmark(version string) error {
 }
 
 func (c *checkedStore) Replace(items iter.Seq2[*corev1.Pod, error], version func() string) error {
+	c.model.mu.Lock()
 	c.model.torn = false
 	if err := c.refuse(); err != nil {
 		c.model.lossy = c.version == 0 // nothing was lost: the old content stays
+		c.model.mu.Unlock()
 		return err
 	}
 	before := c.objects()
-	if err := c.Indexer.Replace(items, version); err != nil {
+	c.model.mu.Unlock()
+	err := c.Indexer.Replace(items, version)
+	c.model.mu.Lock()
+	defer c.model.mu.Unlock()
+	if err != nil {
 		if !maps.Equal(before, c.objects()) {
 			c.failf("a list that failed changed the content")
 		}
@@ -421,4 +440,15 @@ func (c *checkedStore) check(version int) {
 func podOf(name, object string) *corev1.Pod {
 	uid, version, _ := strings.Cut(object, "@")
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: version}}
+}
+
+// lockedRandom is for the reflector, whose prober has a goroutine of its own.
+func lockedRandom(seed uint64) func() float64 {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 7))
+	return func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.Float64()
+	}
 }

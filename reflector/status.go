@@ -13,7 +13,7 @@ type Phase string
 
 // The phases.
 const (
-	// Idle is before Run and after it.
+	// Idle is before Run.
 	Idle Phase = "idle"
 	// Listing is reading the whole state, by a watch list or a LIST.
 	Listing Phase = "listing"
@@ -21,6 +21,8 @@ const (
 	Watching Phase = "watching"
 	// Waiting is between two attempts; Err says why.
 	Waiting Phase = "waiting"
+	// Stopped is after Run. If Run has failed, Err is its error.
+	Stopped Phase = "stopped"
 )
 
 // Status is the health of a copy at one moment.
@@ -29,10 +31,12 @@ type Status struct {
 	Phase Phase
 	// Synced: the store has held a whole state of the server since some time.
 	Synced bool
-	// MayBeOld: the state was read from the server's cache, as [WithCachedFirstList] allows, and
-	// may be older than the truth. It ends when the copy has reached a version that the server
-	// named in a consistent answer.
-	MayBeOld bool
+	// ProvenAt is the moment of which the copy is proven to be the server's state: at that moment a
+	// consistent answer of the server was asked for, and the copy has all that the answer covers.
+	// It is zero before the first proof. See Freshness in the package's documentation.
+	ProvenAt time.Time
+	// ProbeErr is the error of the last probe, which asked for such a proof; nil if it was answered.
+	ProbeErr error
 	// ResourceVersion is the newest version with its effects in the store; a watch is resumed from
 	// there. A version from the future, which no server could have reached by writes, does not move
 	// it.
@@ -80,9 +84,10 @@ type Status struct {
 	// it. One relist settles all, at once if an event could not be written, else at the next
 	// bookmark or end of the watch; at most one a minute.
 	Unplaced int
-	// Stale counts objects that were kept in their last good state, since the newest list had them
-	// undecodable.
-	Stale int
+	// Listed is the number of objects of the newest list. Unusable counts those of them, and of the
+	// events since, that could not be decoded or that the store refused. Stale counts the objects
+	// that were kept in their last good state, since the newest list had them undecodable.
+	Listed, Unusable, Stale int
 	// Sharing tells which part of the received bytes was not decoded again. It is zero if the
 	// source is no [listwatch.ListWatch].
 	Sharing listwatch.SharingStats
@@ -91,8 +96,8 @@ type Status struct {
 // String is one line for logs and people.
 func (s Status) String() string {
 	line := fmt.Sprintf("%s, synced=%t, version %q", s.Phase, s.Synced, s.ResourceVersion)
-	if s.MayBeOld {
-		line += ", may be older than the truth"
+	if !s.ProvenAt.IsZero() {
+		line += ", proven for " + s.ProvenAt.Format(time.TimeOnly)
 	}
 	if s.Err != nil {
 		line += fmt.Sprintf(", %s since %s (%d attempts): %v", s.Class, s.Since.Format(time.TimeOnly), s.Attempts, s.Err)
@@ -112,7 +117,23 @@ type statusKeeper struct {
 	now Status
 	// lost is the last object that could not be decoded or stored since the last whole list: it
 	// outlives a good connection.
-	lost error
+	lost  error
+	proof proof // ProvenAt, and the claims behind it
+}
+
+// follows reports whether a probe can prove the copy: a watch is open, or lists stand in for the
+// watches that are forbidden. A server that asks to wait is asked nothing.
+func (k *statusKeeper) follows() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.now.Synced && (k.now.Phase == Watching || k.now.Phase == Waiting && k.now.Class == Forbidden)
+}
+
+// doubted reports whether something was lost since the last whole list.
+func (k *statusKeeper) doubted() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lost != nil
 }
 
 func (k *statusKeeper) change(do func(*Status)) {
@@ -121,11 +142,12 @@ func (k *statusKeeper) change(do func(*Status)) {
 	do(&k.now)
 }
 
-// reached notes the newest version with its effects in the store. The caller holds the lock that
-// change takes.
-func (s *Status) reached(version string, now time.Time) {
-	if version != s.ResourceVersion {
-		s.ResourceVersion, s.LastProgress = version, now
+// reachedLocked notes the newest version with its effects in the store.
+func (k *statusKeeper) reachedLocked(version string, now time.Time) {
+	if version != k.now.ResourceVersion {
+		k.now.ResourceVersion, k.now.LastProgress = version, now
+		k.proof.reached(version)
+		k.now.ProvenAt = k.proof.at
 	}
 }
 

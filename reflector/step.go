@@ -8,18 +8,16 @@ import (
 
 // step is one thing to do.
 type step struct {
-	kind    stepKind
-	options metav1.ListOptions // of a request
-	wait    time.Duration
-	told    time.Duration // of a wait: the server asked for it
-	cause   Class         // of a list: why it is made; OK for the first
-	poll    bool          // of a list: it stands in for a watch
-	cached  bool          // of a list: its state may be older than the truth
-	behind  bool          // of a list: a version older than the one held is taken
-	quiet   bool          // of a watch: to be ended for a probe when nothing comes for a while
-	// Of a watch: those before it were answered with an error, so that a short while will do.
-	deaf bool
-	err  error // to stop with
+	kind      stepKind
+	options   metav1.ListOptions // of a request
+	wait      time.Duration
+	told      time.Duration // of a wait: the server asked for it
+	cause     Class         // of a list: why it is made; OK for the first
+	poll      bool          // of a list: it stands in for a watch
+	cached    bool          // of a list: its state may be older than the truth
+	behind    bool          // of a list: a version older than the one held is taken
+	confirmed bool          // of a list: fewer than half of the objects held are taken
+	err       error         // to stop with
 }
 
 type stepKind int
@@ -28,7 +26,6 @@ const (
 	doWatchList stepKind = iota
 	doList
 	doWatch
-	doProbe
 	doWait
 	doStop
 )

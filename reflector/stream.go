@@ -20,9 +20,6 @@ const (
 	// that know the request begin to answer within seconds; one that ignores it is silent from then
 	// on.
 	watchListPatience = 10 * time.Second
-	// probePatience is how long a probe may take. While it does, no watch is open; a server that is
-	// well answers at once.
-	probePatience = 3 * time.Second
 	// firstPatience is how many liveness periods a watch gets until its first event or bookmark.
 	// API servers send no bookmark that is not newer than the version at which the watch began
 	// (seen in 1.36.3), and look once a minute. A server that has just started, in a cluster
@@ -58,6 +55,7 @@ func (r *Reflector[T]) openWatch(ctx context.Context, options metav1.ListOptions
 	options.TimeoutSeconds = &seconds
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout+overtime, errDeadline)
 	ctx, guard := guardSilence(ctx, silence)
+	r.watching.Store(guard)
 	return &openWatch[T]{
 		ctx: ctx, guard: guard, cancel: cancel, events: r.source.Watch(ctx, options), opened: time.Now(), timeout: timeout,
 	}
@@ -120,6 +118,7 @@ func (w *openWatch[T]) close() {
 // closeOpen ends the watch that is under way, if there is one.
 func (r *Reflector[T]) closeOpen() {
 	if r.open != nil {
+		r.watching.Store(nil)
 		r.open.close()
 		r.open = nil
 	}
@@ -131,7 +130,6 @@ type guard struct {
 	began   time.Time
 	last    atomic.Int64 // when something was last heard, since began
 	silence atomic.Int64 // the longest silence allowed
-	quiet   atomic.Bool  // a silence is no failure, but the moment for a probe
 	timer   *time.Timer
 	cancel  context.CancelCauseFunc
 }
@@ -147,27 +145,15 @@ func guardSilence(ctx context.Context, silence time.Duration) (context.Context, 
 
 func (g *guard) heard(now time.Time) { g.last.Store(int64(now.Sub(g.began))) }
 
-// lookAfter makes the first silence the moment for a probe.
-func (g *guard) lookAfter(silence time.Duration) {
-	g.quiet.Store(true)
-	g.silence.Store(int64(silence))
-	g.timer.Reset(silence)
-}
-
 // allow changes the longest silence, from now on.
 func (g *guard) allow(silence time.Duration) {
 	g.silence.Store(int64(silence))
-	g.quiet.Store(false)
 	g.heard(time.Now())
 	g.timer.Reset(silence) // it may have been set for longer
 }
 
 func (g *guard) check() {
 	left := g.last.Load() + g.silence.Load() - int64(time.Since(g.began))
-	if left <= 0 && g.quiet.Load() {
-		g.cancel(errQuiet)
-		return
-	}
 	if left <= 0 {
 		g.cancel(errSilent)
 		return
@@ -190,7 +176,7 @@ func causeOf(ctx context.Context, err error) error {
 		return err
 	}
 	cause := context.Cause(ctx)
-	if errors.Is(cause, errSilent) || errors.Is(cause, errDeadline) || errors.Is(cause, errQuiet) {
+	if errors.Is(cause, errSilent) || errors.Is(cause, errDeadline) || errors.Is(cause, errDoubted) {
 		return cause
 	}
 	return err

@@ -3,19 +3,24 @@ package reflector
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 )
 
 // Sum is the Status of several copies that are one collection to their reader, by their names. The
 // sum is synced if all copies are, failing if one is, and its LastContact is the oldest; so are its
-// LastEvent and LastProgress. Its resource version is empty, since versions of several copies have
+// ProvenAt, LastEvent and LastProgress. Its resource version is empty, since versions of several copies have
 // no sum. Without copies it is idle and synced.
 func Sum(parts iter.Seq2[string, Status]) Status {
 	sum := Status{Phase: Idle, Synced: true, Class: OK, Lists: map[Class]int{}}
 	first := true
 	for name, s := range parts {
-		if first || sum.Phase == Watching {
+		if first || rank(s.Phase) > rank(sum.Phase) {
 			sum.Phase = s.Phase
+		}
+		sum.ProvenAt = earlier(first, sum.ProvenAt, s.ProvenAt)
+		if sum.ProbeErr == nil && s.ProbeErr != nil {
+			sum.ProbeErr = fmt.Errorf("member %q: %w", name, s.ProbeErr)
 		}
 		sum.LastContact = earlier(first, sum.LastContact, s.LastContact)
 		sum.LastEvent = earlier(first, sum.LastEvent, s.LastEvent)
@@ -35,7 +40,6 @@ func Sum(parts iter.Seq2[string, Status]) Status {
 // add takes in the parts of a Status that add up.
 func (s *Status) add(part Status) {
 	s.Synced = s.Synced && part.Synced
-	s.MayBeOld = s.MayBeOld || part.MayBeOld
 	for class, n := range part.Lists {
 		s.Lists[class] += n
 	}
@@ -44,6 +48,8 @@ func (s *Status) add(part Status) {
 	s.Failures += part.Failures
 	s.Skipped += part.Skipped
 	s.Unplaced += part.Unplaced
+	s.Listed += part.Listed
+	s.Unusable += part.Unusable
 	s.Stale += part.Stale
 	s.Sharing.Same += part.Sharing.Same
 	s.Sharing.Lookups += part.Sharing.Lookups
@@ -62,4 +68,9 @@ func earlier(first bool, so, now time.Time) time.Time {
 		return now
 	}
 	return so
+}
+
+// rank orders the phases: a sum has the phase of the part that is farthest from following.
+func rank(p Phase) int {
+	return slices.Index([]Phase{Watching, Listing, Waiting, Idle, Stopped}, p)
 }

@@ -88,6 +88,8 @@ func play(t *testing.T, script string) string {
 			options = append(options, WithCachedFirstList())
 		case verb == "option" && strings.HasPrefix(rest, "held "):
 			held = strings.TrimPrefix(rest, "held ")
+		case verb == "option" && rest == "ahead":
+			server.ahead = true
 		case verb == "option" && rest == "store-refuses":
 			server.refuses = "full"
 		case strings.HasSuffix(verb, ":"):
@@ -99,6 +101,7 @@ func play(t *testing.T, script string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	st := &loggedStore{log: server.log, refuses: server.refuses}
+	server.store = st
 	if held != "" {
 		require.NoError(t, st.Indexer.Add(testPod("a", "1")))
 		require.NoError(t, st.Indexer.Bookmark(held))
@@ -107,8 +110,8 @@ func play(t *testing.T, script string) string {
 	r.random = func() float64 { return 0.5 }
 	time.AfterFunc(look, func() {
 		s := r.Status()
-		server.log.line("Status: %s, synced=%t mayBeOld=%t class=%q, next request in %s, asked to wait %s",
-			s.Phase, s.Synced, s.MayBeOld, s.Class, max(0, time.Until(s.RetryAt)).Round(time.Millisecond), s.RetryAfter)
+		server.log.line("Status: %s, synced=%t proven=%t class=%q, next request in %s, asked to wait %s",
+			s.Phase, s.Synced, !s.ProvenAt.IsZero(), s.Class, max(0, time.Until(s.RetryAt)).Round(time.Millisecond), s.RetryAfter)
 	})
 	err := r.Run(ctx)
 	server.log.line("Run returned %v", err)
@@ -195,6 +198,8 @@ type scriptedServer struct {
 	log     *transcript
 	answers []answer
 	refuses string
+	store   *loggedStore
+	ahead   bool
 }
 
 type answer struct {
@@ -218,7 +223,7 @@ func (s *scriptedServer) List(ctx context.Context, o metav1.ListOptions) listwat
 	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: func(yield func(*corev1.Pod, error) bool) {
 		kind, missing := "list", "silent"
 		if o.Limit == 1 {
-			kind, missing = "probe", "at@1000" // a server that is well
+			kind, missing = "probe", "well"
 		}
 		s.log.line("%s version=%q match=%q limit=%d continue=%q", strings.ToUpper(kind), o.ResourceVersion, o.ResourceVersionMatch, o.Limit, o.Continue)
 		for _, word := range s.take(kind, missing) {
@@ -229,6 +234,13 @@ func (s *scriptedServer) List(ctx context.Context, o metav1.ListOptions) listwat
 				continue
 			case "continue":
 				meta.Continue = version
+				continue
+			case "well": // at the version that the copy has, or ahead of it
+				if s.ahead {
+					meta.ResourceVersion, meta.Continue = "1000", "more"
+					continue
+				}
+				meta.ResourceVersion, meta.Continue = s.store.Snapshot().ResourceVersion(), "more"
 				continue
 			}
 			event, err, end := s.say(ctx, word)

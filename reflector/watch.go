@@ -17,12 +17,12 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	w := r.open
 	if w == nil {
 		w = r.openWatch(ctx, s.options, r.untilFirst())
-		if s.quiet {
-			w.guard.lookAfter(r.quietFor(s))
-		}
 	}
 	r.open = w
 	defer r.closeOpen()
+	if r.doubts.Load() != nil { // it came before there was a watch to end
+		w.guard.cancel(errDoubted)
+	}
 	version := s.options.ResourceVersion
 	w.position = position{at: version, before: version, unordered: r.unordered}
 	for event, err := range w.events {
@@ -48,14 +48,10 @@ func (r *Reflector[T]) untilFirst() time.Duration {
 	return firstPatience * r.options.liveness
 }
 
-// quietFor is how long a watch that goes on after an interruption may bring nothing before a probe:
-// 5 to 15 s by default, so that the probes of many clients spread, and the whole is over within the
-// liveness period.
-func (r *Reflector[T]) quietFor(s step) time.Duration {
-	if s.deaf {
-		return min(shortWatch, r.options.liveness/18)
-	}
-	return r.options.liveness/18 + time.Duration(r.random()*float64(r.options.liveness/9))
+// soon is when a probe follows an interruption: after 5 to 14 s by default, so that the probes of
+// many clients spread, and the whole is over within the liveness period.
+func (r *Reflector[T]) soon() time.Duration {
+	return r.options.liveness/18 + time.Duration(r.random()*float64(r.options.liveness/10))
 }
 
 // take takes in one event, or the error in its place, and reports whether the watch goes on. Status
@@ -91,8 +87,7 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 		if w.outcome.err != nil {
 			return
 		}
-		s.reached(w.position.at, now)
-		s.MayBeOld = s.MayBeOld && r.machine.proof.caughtUp(w.position.at)
+		r.status.reachedLocked(w.position.at, now)
 		if isEvent && write && err == nil {
 			s.Events++
 		}
@@ -123,9 +118,10 @@ func (r *Reflector[T]) bookmarked(w *openWatch[T], version string) {
 		return
 	}
 	w.outcome.bookmarks++
+	r.bookmarks.Store(true)
 	switch {
-	case r.machine.proof.suspect && behind(version, w.position.at): // a probe can tell why
-		w.outcome.err = errQuiet
+	case behind(version, w.position.at): // a probe can tell why
+		r.prober.within(0)
 	case r.machine.healing.due(time.Now()): // a lost event is still to be healed, and now it may
 		w.outcome.err = doubtError{r.machine.healing.doubt}
 	}
@@ -170,6 +166,7 @@ func (r *Reflector[T]) skipped(err error) {
 			s.Unplaced++
 		} else {
 			s.Skipped++
+			s.Unusable++
 		}
 	})
 	r.failing(class, err, time.Now())

@@ -2,7 +2,6 @@ package sources
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -35,9 +34,6 @@ func APIServer(client rest.Interface, options ...reflector.Option) Input {
 
 // APISource is the name of the source of [APIServer].
 const APISource = "api"
-
-var errMayBeOld = access.Mark(classMayBeOld,
-	errors.New("the pods were read from the API server's cache, and may be older than the truth"))
 
 // apiStale is twice the time between two bookmarks of a healthy server.
 const apiStale = 2 * time.Minute
@@ -111,8 +107,8 @@ func (a *apiServer) Report() Report {
 	if status.Err != nil {
 		report.Problems = []error{access.Mark(string(status.Class), status.Err)}
 	}
-	if status.MayBeOld {
-		report.Problems = append(report.Problems, errMayBeOld)
+	if v := status.Verdict(0); status.Err == nil && status.Synced && v.Err != nil {
+		report.Problems = append(report.Problems, access.Mark(string(v.Class), v.Err))
 	}
 	if a.saver != nil {
 		if err := a.saver.Problem(); err != nil {

@@ -14,9 +14,8 @@ import (
 
 // Classes of problems that no API server's error has.
 const (
-	classEnded    = "ended"      // the source's Run has returned an error
-	classMayBeOld = "may_be_old" // the state was read from a cache, and is not proven
-	classOverdue  = "overdue"    // a required source has not been read within its deadline
+	classEnded   = "ended"   // the source's Run has returned an error
+	classOverdue = "overdue" // a required source has not been read within its deadline
 )
 
 // classOf is the class of a problem, for the label of metrics.

@@ -40,8 +40,8 @@ func (s Status) Ready(maxStaleness time.Duration) error {
 		wrong = "its pods are of a checkpoint"
 	case !s.Seen:
 		wrong = "not read yet"
-	case s.Reflector != nil && s.Reflector.MayBeOld:
-		return fmt.Errorf("%s: %w", s.Source, errMayBeOld)
+	case s.Reflector != nil && s.Reflector.Verdict(maxStaleness).Err != nil:
+		return fmt.Errorf("%s: %w", s.Source, s.Reflector.Verdict(maxStaleness).Err)
 	case s.StaleAfter > 0 && silence > maxStaleness:
 		wrong = fmt.Sprintf("nothing heard for %s, allowed are %s", silence.Round(time.Millisecond), maxStaleness)
 	case s.Lag > maxStaleness:

@@ -38,7 +38,7 @@ func full() Status {
 		Source: "api", Optional: true, Seen: true, Pods: 1, LastSet: at, Restored: true, Pending: 2, Lag: time.Second,
 		Updates: map[Op]int{Add: 3}, Reflector: &reflector.Status{Phase: reflector.Watching, Events: 4},
 		Report: Report{
-			Mode: "watch", LastContact: at, StaleAfter: time.Minute, Problems: []error{errMayBeOld}, Complete: true, Skipped: 5, Errors: 6,
+			Mode: "watch", LastContact: at, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Complete: true, Skipped: 5, Errors: 6,
 		},
 	}
 }
@@ -88,14 +88,14 @@ func TestSumOfSourcesIsAsWellAsTheWorst(t *testing.T) {
 		Source: "api", Pods: 2, LastSet: early, Restored: true, Pending: 1, Lag: time.Second, Updates: map[Op]int{Add: 1, Remove: 1},
 		Reflector: &reflector.Status{Phase: reflector.Waiting, Class: reflector.OK, Events: 2},
 		Report: Report{
-			Mode: "watch", LastContact: early, StaleAfter: time.Minute, Problems: []error{errMayBeOld}, Skipped: 2, Errors: 2,
+			Mode: "watch", LastContact: early, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Skipped: 2, Errors: 2,
 		},
 	}
 	want := Status{
 		Source: "api", Pods: 3, LastSet: early, Restored: true, Pending: 1, Lag: time.Second, Updates: map[Op]int{Add: 2, Remove: 1},
 		Reflector: &reflector.Status{Phase: reflector.Waiting, Class: reflector.OK, Events: 3, Lists: map[reflector.Class]int{}},
 		Report: Report{
-			Mode: "watch", LastContact: early, StaleAfter: time.Minute, Problems: []error{errMayBeOld}, Skipped: 3, Errors: 3,
+			Mode: "watch", LastContact: early, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Skipped: 3, Errors: 3,
 		},
 	}
 	require.Equal(t, want, sum([]Status{well, ill}))
@@ -129,7 +129,6 @@ func TestClassesOfProblems(t *testing.T) {
 		"unauthorized": refused(401),
 		"throttled":    refused(429),
 		"server_error": refused(503),
-		"may_be_old":   errMayBeOld,
 		"checkpoint":   access.Mark("checkpoint", fs.ErrPermission),
 		"ended":        access.Mark(classEnded, errors.New("gone")),
 		"overdue":      access.Mark(classOverdue, errors.New("late")),

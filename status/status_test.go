@@ -322,7 +322,7 @@ func TestStates(t *testing.T) {
 	}{
 		{status.Syncing, reflector.Status{}, nil},
 		{status.Synced, reflector.Status{Synced: true, LastContact: now}, nil},
-		{status.Restored, reflector.Status{Synced: true, MayBeOld: true, LastContact: now}, nil},
+		{status.Restored, reflector.Status{Phase: reflector.Watching, Synced: true, LastContact: now}, nil},
 		{status.Failing, reflector.Status{Synced: true, LastContact: now, Err: io.EOF, Class: reflector.Disconnected}, []string{"EOF"}},
 		{status.Failing, reflector.Status{Err: io.EOF, Class: reflector.Disconnected}, []string{"EOF"}},
 		{status.Stale, reflector.Status{Synced: true, LastContact: now.Add(-4 * time.Minute), Err: io.EOF, Class: reflector.Unreachable}, []string{"EOF"}},

@@ -69,8 +69,7 @@ type Health struct {
 	Err error
 }
 
-// silence is how long a follower may hear nothing before its copy counts as stale: a server sends a
-// bookmark about once a minute, and its first one up to two minutes late.
+// silence is how old the last proof of a follower's copy may be before the copy counts as stale.
 const silence = 3 * time.Minute
 
 // String is one line for people, without the error.
@@ -99,7 +98,10 @@ func (e *resourceEndpoint[T]) health() Health {
 	}
 	s := e.serving.follower.Status()
 	h.Err, h.Class = s.Err, s.Class
-	h.Stale = !s.Synced || s.MayBeOld || s.Err != nil || time.Since(s.LastContact) > silence
+	if v := s.Verdict(silence); v.Err != nil && s.Err == nil {
+		h.Err, h.Class = v.Err, v.Class
+	}
+	h.Stale = h.Err != nil
 	if h.Stale {
 		h.Since = s.LastContact
 		if s.Err != nil && s.Since.Before(s.LastContact) {

@@ -1,0 +1,264 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/internal/content"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+const (
+	// probePatience is how long a probe may take. A server that is well answers at once.
+	probePatience = 10 * time.Second
+	// probePause is the least time between two probes of one copy.
+	probePause = 5 * time.Second
+)
+
+// prober asks for the server's version beside the watch, by a consistent LIST of one object: each
+// minute, and sooner after an interruption. It has a timer, and a goroutine only during a probe.
+type prober struct {
+	every  time.Duration
+	probe  func(context.Context)
+	random func() float64
+
+	ctx     context.Context
+	timer   *time.Timer
+	running sync.WaitGroup
+
+	mu   sync.Mutex // guards the fields below
+	over bool
+	due  time.Time
+	last time.Time // when the last probe began
+}
+
+// start begins the probes of a run.
+func (p *prober) start(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ctx, p.due = ctx, time.Now().Add(p.pause())
+	p.timer = time.AfterFunc(time.Until(p.due), p.fire)
+}
+
+// pause is the time to the next probe: up to a tenth less than every, so that the probes of many
+// copies spread.
+func (p *prober) pause() time.Duration {
+	return p.every - time.Duration(p.random()*float64(p.every/10))
+}
+
+// within makes the next probe due after delay, unless it is due sooner.
+func (p *prober) within(delay time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	due := time.Now().Add(delay)
+	if earliest := p.last.Add(probePause); due.Before(earliest) {
+		due = earliest
+	}
+	if !p.over && due.Before(p.due) {
+		p.due = due
+		p.timer.Reset(time.Until(due))
+	}
+}
+
+func (p *prober) fire() {
+	if !p.begin() {
+		return
+	}
+	defer p.running.Done()
+	p.probe(p.ctx)
+	p.again()
+}
+
+func (p *prober) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return false
+	}
+	p.running.Add(1)
+	p.last = time.Now()
+	p.due = p.last.Add(p.pause())
+	return true
+}
+
+func (p *prober) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.timer.Reset(max(0, time.Until(p.due)))
+	}
+}
+
+// stop ends the probes, and waits for the one under way, whose context has ended.
+func (p *prober) stop() {
+	p.mu.Lock()
+	p.over = true
+	p.timer.Stop()
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+// probeAnswer is the answer to a probe.
+type probeAnswer[T store.Object] struct {
+	version string
+	first   T    // zero if the list is empty, or its first object cannot be decoded
+	some    bool // first is an object
+	count   int  // objects of the collection; -1 if the answer does not tell
+}
+
+// probe asks for a proof, and takes in the answer. It is called by the prober alone.
+func (r *Reflector[T]) probe(ctx context.Context) {
+	if !r.status.follows() {
+		r.prober.within(r.soon())
+		return
+	}
+	var held store.Snapshot[T]
+	copied, compares := r.store.(store.Snapshotter[T])
+	if compares { // before the request, so that the answer is never older
+		held = copied.Snapshot()
+	}
+	asked := time.Now()
+	got, err := r.ask(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil && compares {
+		err = got.contradicts(held, r.status.doubted())
+	}
+	class := classify(err)
+	switch {
+	case class == WentBack, class == History, class == Drift:
+		r.doubt(err)
+	case class == Forbidden, class == Refused: // the role has watch alone, or the server no limits
+		r.doubt(errUnproven)
+	case err == nil:
+		r.claimed(claim{version: got.version, asked: asked})
+	}
+	r.status.change(func(s *Status) { s.ProbeErr = err })
+	r.announce()
+}
+
+// ask sends the probe.
+func (r *Reflector[T]) ask(ctx context.Context) (got probeAnswer[T], err error) {
+	ctx, guard := guardSilence(ctx, min(probePatience, r.options.liveness))
+	defer guard.stop()
+	list := r.source.List(ctx, metav1.ListOptions{Limit: 1})
+	for obj, err := range list.Items {
+		var unusable *listwatch.DecodeError
+		if err != nil && !errors.As(err, &unusable) {
+			return got, causeOf(ctx, err)
+		}
+		if got.count++; got.count == 1 && err == nil {
+			got.first, got.some = obj, true
+		}
+		guard.heard(time.Now())
+	}
+	meta := list.Meta()
+	got.version = meta.ResourceVersion
+	switch {
+	case meta.RemainingItemCount != nil:
+		got.count += int(*meta.RemainingItemCount)
+	case meta.Continue != "":
+		got.count = -1
+	}
+	return got, nil
+}
+
+// contradicts compares the answer with the copy as it was before the request. The copy is complete
+// up to its version: an object that was written before that must be held, and no other one.
+func (a probeAnswer[T]) contradicts(held store.Snapshot[T], doubted bool) error {
+	at := held.ResourceVersion()
+	switch {
+	case at == "" || at == "0" || a.version == "" || a.version == "0":
+		return nil // of sources without versions
+	case behind(a.version, at):
+		return errWentBack
+	case doubted: // a relist will come in any case
+		return nil
+	}
+	if a.some && covers(at, a.first.GetResourceVersion()) {
+		key := store.KeyOf(a.first)
+		switch has, ok := held.Get(key); {
+		case !ok:
+			return historyError{key, "it is not held"}
+		case has.GetUID() != a.first.GetUID():
+			return historyError{key, "the object held has another UID"}
+		case has.GetResourceVersion() != a.first.GetResourceVersion():
+			return historyError{key, fmt.Sprintf("version %s is held", has.GetResourceVersion())}
+		case !content.Equal(has, a.first):
+			return driftError{fmt.Errorf("%s differs from the server's in %s, at the same version", key, content.Difference(has, a.first))}
+		}
+	}
+	if a.count >= 0 && a.version == at && a.count != held.Len() {
+		return driftError{fmt.Errorf("%d objects are held, and the server has %d at the same version", held.Len(), a.count)}
+	}
+	return nil
+}
+
+// claimed takes in a version that the server named. If the copy has it, nothing has been missed:
+// the silence of a watch is that of a collection without changes.
+func (r *Reflector[T]) claimed(c claim) {
+	var watching, proven, silent bool
+	r.status.change(func(s *Status) {
+		p := &r.status.proof
+		p.named(c, s.ResourceVersion)
+		s.ProvenAt = p.at
+		watching, proven = s.Phase == Watching, len(p.claims) == 0
+		silent = s.Class == Silent || len(p.claims) > 1 && s.LastContact.Before(p.claims[0].asked)
+	})
+	if guard := r.watching.Load(); guard != nil && watching && proven {
+		guard.heard(time.Now())
+	}
+	switch {
+	case !watching:
+	case proven, !silent:
+		r.recovered(false)
+	case !r.bookmarks.Load():
+		// Two probes in a row, and not a sign from a server that was never seen to send bookmarks:
+		// only a list can prove the copy.
+		r.doubt(errUnproven)
+	}
+}
+
+// doubt ends the watch under way for a relist. Run takes in the reason.
+func (r *Reflector[T]) doubt(reason error) {
+	r.doubts.Store(&reason)
+	if guard := r.watching.Load(); guard != nil {
+		guard.cancel(errDoubted)
+	}
+}
+
+// Doubt says that the copy differs from its server. The copy is not right ([Drift]) until a relist
+// has replaced it, which is made at once, but at most once a minute. Doubt is for programs that
+// know more than the reflector, such as informer.Verify. It does not block; before and after Run it
+// has no effect.
+func (r *Reflector[T]) Doubt(reason error) { r.doubt(driftError{reason}) }
+
+// doubted takes in a doubt, on the goroutine of Run.
+func (r *Reflector[T]) doubted(reason error) {
+	now := time.Now()
+	class := classify(reason)
+	if class != OK {
+		r.failing(class, reason, now)
+	}
+	r.machine.doubted(class, now)
+}
+
+// historyError is an object of the server that contradicts the copy.
+type historyError struct{ key, why string }
+
+func (e historyError) Error() string {
+	return fmt.Sprintf("the server has %s at a version that the copy covers, and %s: another cluster answers, or a restored one", e.key, e.why)
+}
+
+// driftError is a difference from the server under equal versions.
+type driftError struct{ err error }
+
+func (e driftError) Error() string { return "the copy differs from the server: " + e.err.Error() }
+func (e driftError) Unwrap() error { return e.err }

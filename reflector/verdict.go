@@ -1,0 +1,89 @@
+package reflector
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The classes of a verdict that are not those of a request.
+const (
+	// NotRun is a copy that nothing keeps yet: Run has not been called.
+	NotRun Class = "not_run"
+	// Ended is a copy that nothing keeps any more: Run has ended.
+	Ended Class = "ended"
+	// NotSynced is a copy without a whole state of the server.
+	NotSynced Class = "not_synced"
+	// MayBeOld is a state of unknown age: no consistent answer has proven it yet.
+	MayBeOld Class = "may_be_old"
+	// Stale is a copy whose last proof is older than the reader permits.
+	Stale Class = "stale"
+	// History is a copy that the server contradicts: an object of a version that the copy covers is
+	// not the object held. The address leads to another cluster, or to one that was restored.
+	History Class = "another_history"
+	// Drift is a copy with other content than the server's under the same versions.
+	Drift Class = "drift"
+)
+
+// Verdict is the worth of a copy at one moment. Each part of this module that says something about
+// a copy says its verdict: Ready, the readiness handler, SafeToPrune, metrics, log and status page.
+type Verdict struct {
+	// Class is [OK] if the copy is right, else the reason why it is not.
+	Class Class
+	// Err is nil if the copy is right. Else it says why not, and wraps the cause.
+	Err error
+}
+
+// unusableShare: of a list, one object in so many may be unusable before the copy is not right.
+const unusableShare = 20
+
+var (
+	errNotRun    = errors.New("Run has not been called")
+	errNotSynced = errors.New("not synced yet")
+	errMayBeOld  = errors.New("the state is of unknown age: no consistent answer of the server has proven it yet")
+)
+
+// Verdict judges the copy as it is now. It is right if Run keeps it, a whole state has been read,
+// nothing contradicts it, at most one object in twenty is unusable, and it is proven to have been
+// the server's state at a moment within maxStaleness. Zero asks for a proof of any age.
+//
+// Wall time decides, because monotonic time stands still while a machine is suspended.
+func (s Status) Verdict(maxStaleness time.Duration) Verdict {
+	return s.verdict(time.Now(), maxStaleness)
+}
+
+func (s Status) verdict(now time.Time, maxStaleness time.Duration) Verdict {
+	age := wall(now).Sub(wall(s.ProvenAt))
+	switch {
+	case s.Phase == Idle:
+		return Verdict{NotRun, errNotRun}
+	case s.Phase == Stopped:
+		return s.not(Ended, errEnded)
+	case !s.Synced:
+		return s.not(NotSynced, errNotSynced)
+	case s.Class == History, s.Class == Drift:
+		return Verdict{s.Class, s.Err}
+	case s.Unusable*unusableShare > max(s.Listed, 1):
+		return s.not(Undecodable, fmt.Errorf("%d objects cannot be used, of %d in the newest list", s.Unusable, s.Listed))
+	case s.ProvenAt.IsZero():
+		return s.not(MayBeOld, errMayBeOld)
+	case maxStaleness > 0 && age > maxStaleness:
+		return s.not(Stale, fmt.Errorf("proven for %s, which is %s ago; allowed are %s",
+			s.ProvenAt.Format(time.TimeOnly), age.Round(time.Millisecond), maxStaleness))
+	}
+	return Verdict{Class: OK}
+}
+
+// not is a verdict with the present failure as its cause, else with the failure of the last probe.
+func (s Status) not(class Class, why error) Verdict {
+	switch {
+	case s.Err != nil:
+		why = fmt.Errorf("%w (%s: %w)", why, s.Class, s.Err)
+	case s.ProbeErr != nil:
+		why = fmt.Errorf("%w (the last probe: %w)", why, s.ProbeErr)
+	}
+	return Verdict{class, why}
+}
+
+// wall is a time without its monotonic reading.
+func wall(t time.Time) time.Time { return t.Round(0) }
