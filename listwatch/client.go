@@ -50,7 +50,7 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 		panic("listwatch: " + op + ": the resource is empty: give its plural name, such as \"pods\"")
 	}
 	c := &clientSource[T]{
-		client: boundErrors(client), resource: resource, options: apply(optionList),
+		client: boundErrors(client), resource: resource, options: apply(optionList), origin: origin{client, resource},
 		decoder: decoder,
 	}
 	if !c.options.noSharing && resource != secrets {
@@ -68,7 +68,7 @@ const secrets = "secrets"
 
 func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	return &ListWatch[T]{
-		list: c.list, watch: c.watch, noWatchList: c.options.noWatchList, memo: c.decoder.memo, private: c.decoder.memo == nil,
+		list: c.list, watch: c.watch, origin: c.origin, noWatchList: c.options.noWatchList, memo: c.decoder.memo, private: c.decoder.memo == nil,
 		holding: func(held heldCopy[T]) ListerWatcher[T] {
 			decoder := *c.decoder
 			decoder.held = &held
@@ -108,6 +108,7 @@ func NewRESTClient(config *rest.Config, groupVersion schema.GroupVersion) (rest.
 type clientSource[T store.Object] struct {
 	client                  rest.Interface
 	resource                string
+	origin                  origin
 	options                 options
 	acceptList, acceptWatch string
 	decoder                 *decoder[T]

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/store"
@@ -64,6 +65,7 @@ type Event[T store.Object] struct {
 type ListWatch[T store.Object] struct {
 	list        func(context.Context, metav1.ListOptions) List[T]
 	watch       func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
+	origin      any // nil if it is not known
 	noWatchList bool
 	private     bool          // each object is the reader's alone
 	memo        *sharing.Memo // nil without sharing
@@ -83,6 +85,16 @@ func (lw *ListWatch[T]) Watch(ctx context.Context, options metav1.ListOptions) i
 
 // IsWatchListSemanticsUnSupported reports whether [WithoutWatchList] was given.
 func (lw *ListWatch[T]) IsWatchListSemanticsUnSupported() bool { return lw.noWatchList }
+
+// Origin is equal for all sources of one resource over one client, whatever their namespaces and
+// selectors: their resource versions are of one history. It is nil if that is not known.
+func (lw *ListWatch[T]) Origin() any { return lw.origin }
+
+// origin is a resource of a client.
+type origin struct {
+	client   rest.Interface
+	resource string
+}
 
 // Sharing returns the statistics of interning so far. They are zero with [WithoutSharing], and for
 // sources that do not decode.

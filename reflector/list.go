@@ -42,6 +42,7 @@ func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
 		r.status.proof.listed(o.version, read.asked, s.options.ResourceVersion == "")
 		st.Synced, st.LastContact, st.ProvenAt = true, now, r.status.proof.at
 		r.status.reachedLocked(o.version, now)
+		r.status.listedAt, r.status.listTook = now, now.Sub(read.asked)
 		st.Listed, st.Unusable, st.Stale = read.items+read.skipped, read.skipped, read.stale
 		if st.Lists == nil {
 			st.Lists = map[Class]int{}

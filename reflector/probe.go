@@ -31,11 +31,14 @@ type prober struct {
 	ctx     context.Context
 	timer   *time.Timer
 	running sync.WaitGroup
+	own     time.Time // of the copy's last probe of its own; of the goroutine of probe
 
-	mu   sync.Mutex // guards the fields below
-	over bool
-	due  time.Time
-	last time.Time // when the last probe began
+	mu     sync.Mutex // guards the fields below
+	over   bool
+	asking bool // a probe is under way
+	due    time.Time
+	since  time.Time // an older answer will not do: something has happened since
+	last   time.Time // when the last probe began
 }
 
 // start begins the probes of a run.
@@ -56,14 +59,26 @@ func (p *prober) pause() time.Duration {
 func (p *prober) within(delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	due := time.Now().Add(delay)
+	p.since = time.Now()
+	due := p.since.Add(delay)
 	if earliest := p.last.Add(probePause); due.Before(earliest) {
 		due = earliest
 	}
 	if !p.over && due.Before(p.due) {
-		p.due = due
-		p.timer.Reset(time.Until(due))
+		if p.due = due; !p.asking { // else the probe under way sets the timer
+			p.timer.Reset(time.Until(due))
+		}
 	}
+}
+
+// fresh is how old the answer to another copy's probe may be.
+func (p *prober) fresh(now time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if since := now.Add(-p.every / 2); since.After(p.since) {
+		return since
+	}
+	return p.since
 }
 
 func (p *prober) fire() {
@@ -78,9 +93,10 @@ func (p *prober) fire() {
 func (p *prober) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over {
+	if p.over || p.asking {
 		return false
 	}
+	p.asking = true
 	p.running.Add(1)
 	p.last = time.Now()
 	p.due = p.last.Add(p.pause())
@@ -90,7 +106,7 @@ func (p *prober) begin() bool {
 func (p *prober) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.over {
+	if p.asking = false; !p.over {
 		p.timer.Reset(max(0, time.Until(p.due)))
 	}
 }
@@ -118,12 +134,17 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 		r.prober.within(r.soon())
 		return
 	}
+	asked := time.Now()
+	if c, ok := r.origin.told(r.prober.fresh(asked), r.prober.own); ok && asked.Sub(r.prober.own) < ownProbe {
+		r.toldBy(c)
+		return
+	}
+	r.prober.own = asked
 	var held store.Snapshot[T]
 	copied, compares := r.store.(store.Snapshotter[T])
 	if compares { // before the request, so that the answer is never older
 		held = copied.Snapshot()
 	}
-	asked := time.Now()
 	got, err := r.ask(ctx)
 	if ctx.Err() != nil {
 		return
@@ -131,17 +152,40 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 	if err == nil && compares {
 		err = got.contradicts(held, r.status.doubted())
 	}
+	if err == nil { // one that was raised within the minute after a relist is still to be healed
+		err = r.Status().Contradiction
+	}
 	class := classify(err)
 	switch {
 	case class == WentBack, class == History, class == Drift:
+		r.origin.tell(claim{asked: asked}, true)
 		r.doubt(err)
 	case class == Forbidden, class == Refused: // the role has watch alone, or the server no limits
-		r.doubt(errUnproven)
+		r.proveByList()
 	case err == nil:
+		r.origin.tell(claim{version: got.version, asked: asked}, false)
 		r.claimed(claim{version: got.version, asked: asked})
 	}
 	r.status.change(func(s *Status) { s.ProbeErr = err })
 	r.announce()
+}
+
+// toldBy takes in the answer to another copy's probe. If this copy has moved since, its version may
+// be newer than the answer.
+func (r *Reflector[T]) toldBy(c claim) {
+	if s := r.Status(); behind(c.version, s.ResourceVersion) && s.LastProgress.Before(c.asked) {
+		r.doubt(errWentBack)
+		return
+	}
+	r.claimed(c)
+	r.announce()
+}
+
+// proveByList proves a copy that no probe can prove. The lists take a fiftieth of the time at most.
+func (r *Reflector[T]) proveByList() {
+	if r.status.mayList(time.Now()) {
+		r.doubt(errUnproven)
+	}
 }
 
 // ask sends the probe.
@@ -222,7 +266,7 @@ func (r *Reflector[T]) claimed(c claim) {
 	case !r.bookmarks.Load():
 		// Two probes in a row, and not a sign from a server that was never seen to send bookmarks:
 		// only a list can prove the copy.
-		r.doubt(errUnproven)
+		r.proveByList()
 	}
 }
 

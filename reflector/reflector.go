@@ -35,6 +35,7 @@ type Reflector[T store.Object] struct {
 
 	log       logr.Logger
 	prober    prober
+	origin    *origin
 	alarmed   atomic.Bool           // the present failure was logged as an error
 	told      atomic.Pointer[Class] // of the verdict that the log has
 	bookmarks atomic.Bool           // this server sends them
@@ -129,6 +130,8 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 		return err
 	}
 	defer free()
+	r.origin = shareProbes(r.source)
+	defer r.origin.leave()
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.prober.stop()
 	defer cancel()

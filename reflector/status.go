@@ -37,6 +37,9 @@ type Status struct {
 	ProvenAt time.Time
 	// ProbeErr is the error of the last probe, which asked for such a proof; nil if it was answered.
 	ProbeErr error
+	// Contradiction is what the server, or [Reflector.Doubt], says against the copy. Nil if there is
+	// nothing; a relist ends it.
+	Contradiction error
 	// ResourceVersion is the newest version with its effects in the store; a watch is resumed from
 	// there. A version from the future, which no server could have reached by writes, does not move
 	// it.
@@ -119,6 +122,20 @@ type statusKeeper struct {
 	// outlives a good connection.
 	lost  error
 	proof proof // ProvenAt, and the claims behind it
+	// Of the newest list: when it had been read, and how long that took.
+	listedAt time.Time
+	listTook time.Duration
+}
+
+// listShare bounds the lists that are made to prove a copy: they take one part of the time in so
+// many.
+const listShare = 50
+
+// mayList reports whether a list for the sake of a proof may be made.
+func (k *statusKeeper) mayList(now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return now.Sub(k.listedAt) >= listShare*k.listTook
 }
 
 // follows reports whether a probe can prove the copy: a watch is open, or lists stand in for the
@@ -177,6 +194,9 @@ func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool, 
 		if lostBy(class) != "" {
 			k.lost = err
 		}
+		if class == History || class == Drift {
+			s.Contradiction = err
+		}
 		since = s.Since
 	})
 	return news, since
@@ -185,9 +205,9 @@ func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool, 
 // polled records a list that stood in for a watch: with healed the copy is whole, and the failure
 // of the watch stays.
 func (k *statusKeeper) polled(healed bool) {
-	k.change(func(*Status) {
+	k.change(func(s *Status) {
 		if healed {
-			k.lost = nil
+			k.lost, s.Contradiction = nil, nil
 		}
 	})
 }
@@ -197,7 +217,7 @@ func (k *statusKeeper) polled(healed bool) {
 func (k *statusKeeper) well(healed bool) (news bool) {
 	k.change(func(s *Status) {
 		if healed {
-			k.lost = nil
+			k.lost, s.Contradiction = nil, nil
 		}
 		if k.lost != nil {
 			s.Err, s.Class, s.Attempts = k.lost, classify(k.lost), 0

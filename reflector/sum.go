@@ -25,6 +25,9 @@ func Sum(parts iter.Seq2[string, Status]) Status {
 		sum.LastContact = earlier(first, sum.LastContact, s.LastContact)
 		sum.LastEvent = earlier(first, sum.LastEvent, s.LastEvent)
 		sum.LastProgress = earlier(first, sum.LastProgress, s.LastProgress)
+		if sum.Contradiction == nil && s.Contradiction != nil {
+			sum.Contradiction = fmt.Errorf("member %q: %w", name, s.Contradiction)
+		}
 		if sum.Err == nil && s.Err != nil {
 			sum.Err, sum.Class, sum.Since, sum.Attempts = fmt.Errorf("member %q: %w", name, s.Err), s.Class, s.Since, s.Attempts
 		}

@@ -61,8 +61,11 @@ func (s Status) verdict(now time.Time, maxStaleness time.Duration) Verdict {
 		return s.not(Ended, errEnded)
 	case !s.Synced:
 		return s.not(NotSynced, errNotSynced)
-	case s.Class == History, s.Class == Drift:
-		return Verdict{s.Class, s.Err}
+	case s.Contradiction != nil:
+		if errors.Is(s.Err, s.Contradiction) {
+			s.Err = nil // to name it once
+		}
+		return s.not(classify(s.Contradiction), s.Contradiction)
 	case s.Unusable*unusableShare > max(s.Listed, 1):
 		return s.not(Undecodable, fmt.Errorf("%d objects cannot be used, of %d in the newest list", s.Unusable, s.Listed))
 	case s.ProvenAt.IsZero():

@@ -1,0 +1,360 @@
+package reflector_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
+)
+
+// cluster is a source whose state a test sets at any time. Its watch sends bookmarks while told to,
+// and no events: what it sends is of the test.
+type cluster struct {
+	mu       sync.Mutex // guards the fields below
+	version  string
+	pods     []*corev1.Pod
+	origin   any
+	noLists  error // of probes
+	probes   int
+	lists    int
+	cut      chan struct{} // closes to end the watches
+	bookmark string        // sent each 30 s, if any
+}
+
+func newCluster(version string, pods ...*corev1.Pod) *cluster {
+	return &cluster{version: version, pods: pods, cut: make(chan struct{})}
+}
+
+func (c *cluster) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (c *cluster) Origin() any { return c.origin }
+
+func (c *cluster) become(version string, pods ...*corev1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version, c.pods = version, pods
+	close(c.cut)
+	c.cut = make(chan struct{})
+}
+
+// set changes what is answered, under the lock.
+func (c *cluster) set(do func(c *cluster)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do(c)
+}
+
+func (c *cluster) List(_ context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pods, meta := slices.Clone(c.pods), metav1.ListMeta{ResourceVersion: c.version}
+	if o.Limit != 1 {
+		c.lists++
+	} else if c.probes++; len(pods) > 1 {
+		left := int64(len(pods) - 1)
+		meta.RemainingItemCount, meta.Continue, pods = &left, "more", pods[:1]
+	}
+	failed := c.noLists
+	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: func(yield func(*corev1.Pod, error) bool) {
+		if o.Limit == 1 && failed != nil {
+			yield(nil, failed)
+			return
+		}
+		for _, p := range pods {
+			if p.Name == "" {
+				if !yield(nil, &listwatch.DecodeError{Op: "list", Object: "bad", Err: errors.New("no pod")}) {
+					return
+				}
+			} else if !yield(p, nil) {
+				return
+			}
+		}
+	}}
+}
+
+func (c *cluster) Watch(ctx context.Context, _ metav1.ListOptions) iter.Seq2[listwatch.Event[*corev1.Pod], error] {
+	return func(yield func(listwatch.Event[*corev1.Pod], error) bool) {
+		c.mu.Lock()
+		cut := c.cut
+		c.mu.Unlock()
+		for {
+			select {
+			case <-ctx.Done():
+				yield(listwatch.Event[*corev1.Pod]{}, ctx.Err())
+				return
+			case <-cut:
+				yield(listwatch.Event[*corev1.Pod]{}, errors.New("connection reset by peer"))
+				return
+			case <-time.After(30 * time.Second):
+				c.mu.Lock()
+				bookmark := c.bookmark
+				c.mu.Unlock()
+				if bookmark != "" && !yield(listwatch.Event[*corev1.Pod]{Type: watch.Bookmark, ResourceVersion: bookmark}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// podsOf makes n pods of one version, whose UIDs name their cluster.
+func podsOf(cluster, version string, n int) (all []*corev1.Pod) {
+	for i := range n {
+		all = append(all, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("pod-%02d", i), UID: types.UID(cluster + strconv.Itoa(i)), ResourceVersion: version,
+		}})
+	}
+	return all
+}
+
+// follow runs a reflector until the test's end.
+func follow(t *testing.T, source listwatch.ListerWatcher[*corev1.Pod], options ...reflector.Option) (*reflector.Reflector[*corev1.Pod], *store.Indexer[*corev1.Pod]) {
+	pods := store.NewIndexer[*corev1.Pod]()
+	r := reflector.New(source, pods, options...)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
+	require.NoError(t, r.WaitSynced(ctx))
+	return r, pods
+}
+
+// uids are those of the pods held.
+func uids(pods *store.Indexer[*corev1.Pod]) (all []string) {
+	for _, p := range pods.Snapshot().Sorted() {
+		all = append(all, string(p.UID))
+	}
+	return all
+}
+
+// TestAnotherClusterBehindTheAddress: the address leads to another cluster whose versions cover the
+// copy's. Its watch brings nothing, and the probe's object contradicts the copy.
+func TestAnotherClusterBehindTheAddress(t *testing.T) {
+	for name, other := range map[string][]*corev1.Pod{
+		"other pods":            podsOf("b", "300", 46),
+		"pods of other names":   {{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "b", ResourceVersion: "7"}}},
+		"the same, at versions": podsOf("a", "301", 46),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newCluster("500", podsOf("a", "300", 46)...)
+				r, pods := follow(t, source)
+				source.become("900", other...)
+				time.Sleep(20 * time.Second) // of the simulated clock
+				synctest.Wait()
+				require.Equal(t, 1, r.Status().Lists[reflector.History], "%v", r.Status())
+				require.Len(t, uids(pods), len(other))
+				require.Equal(t, string(other[0].UID), uids(pods)[0])
+				require.NoError(t, r.Ready(3*time.Minute))
+			})
+		})
+	}
+}
+
+// TestAContradictionIsNotRight: the copy is not right from the contradiction until the relist.
+func TestAContradictionIsNotRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newCluster("500", podsOf("a", "300", 3)...)
+		r, _ := follow(t, source)
+		source.become("900", podsOf("b", "300", 3)...)
+		time.Sleep(20 * time.Second) // the first relist
+		require.NoError(t, r.Ready(3*time.Minute))
+		source.become("950", podsOf("c", "300", 3)...)
+		time.Sleep(20 * time.Second) // one relist a minute for such doubts
+		v := r.Status().Verdict(time.Hour)
+		require.Equal(t, reflector.History, v.Class)
+		require.ErrorContains(t, v.Err, "pod-00")
+		require.ErrorContains(t, v.Err, "another cluster answers, or a restored one")
+		time.Sleep(time.Minute + 20*time.Second)
+		require.NoError(t, r.Ready(3*time.Minute), "%v", r.Status())
+	})
+}
+
+// TestAListWithoutAVersionRemovesNothing: an empty cache between client and server answers an empty
+// list of version 0, or of none. A copy with content of a version takes no such list.
+func TestAListWithoutAVersionRemovesNothing(t *testing.T) {
+	for _, version := range []string{"", "0"} {
+		t.Run(version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newCluster("500", podsOf("a", "300", 5)...)
+				r, pods := follow(t, source)
+				r.Doubt(errors.New("a reason to list"))
+				source.become(version)
+				time.Sleep(10 * time.Minute) // of the simulated clock
+				require.Len(t, uids(pods), 5)
+				require.Equal(t, reflector.WentBack, r.Status().Class)
+				require.ErrorContains(t, r.Ready(3*time.Minute), "the list has no resource version")
+				source.become("600", podsOf("a", "300", 4)...)
+				time.Sleep(time.Minute)
+				require.Len(t, uids(pods), 4)
+				require.NoError(t, r.Ready(3*time.Minute))
+			})
+		})
+	}
+}
+
+// TestFewerThanHalfWaitForASecondAnswer: at the version held, half of the objects are gone from one
+// list, and are back in the next; or the second list agrees.
+func TestFewerThanHalfWaitForASecondAnswer(t *testing.T) {
+	for _, agrees := range []bool{false, true} {
+		t.Run(fmt.Sprint(agrees), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newCluster("500", podsOf("a", "300", 10)...)
+				r, pods := follow(t, source)
+				least := 10
+				source.set(func(c *cluster) { c.pods = c.pods[:4] })
+				r.Doubt(errors.New("a reason to list"))
+				for range 300 { // the second answer comes after a backoff
+					synctest.Wait()
+					if source.set(func(c *cluster) {
+						if !agrees && c.lists == 2 {
+							c.pods = podsOf("a", "300", 10)
+						}
+					}); source.lists == 2 {
+						least = min(least, pods.Snapshot().Len())
+						require.Error(t, r.Ready(time.Hour))
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				require.Equal(t, 10, least, "nothing was removed for one answer")
+				require.Equal(t, 3, source.lists)
+				require.Len(t, uids(pods), map[bool]int{false: 10, true: 4}[agrees])
+				require.NoError(t, r.Ready(time.Minute))
+			})
+		})
+	}
+}
+
+// TestUnusableObjectsMakeACopyNotRight: one object in twenty may be unusable, not more.
+func TestUnusableObjectsMakeACopyNotRight(t *testing.T) {
+	for bad, right := range map[int]bool{0: true, 1: true, 2: true, 3: false, 40: false} {
+		synctest.Test(t, func(t *testing.T) {
+			pods := podsOf("a", "300", 40)
+			for i := range bad {
+				pods[i] = &corev1.Pod{}
+			}
+			r, _ := follow(t, newCluster("500", pods...))
+			synctest.Wait()
+			err := r.Ready(time.Minute)
+			require.Equal(t, right, err == nil, "%d bad: %v", bad, err)
+			require.Equal(t, bad, r.Status().Unusable)
+			if !right {
+				require.ErrorContains(t, err, fmt.Sprintf("%d objects cannot be used, of 40 in the newest list", bad))
+			}
+		})
+	}
+}
+
+// TestASlowLinkIsNotFresh: the watch is alive and behind: bookmarks come, of versions that the
+// server had long ago.
+func TestASlowLinkIsNotFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newCluster("1000", podsOf("a", "300", 3)...)
+		r, _ := follow(t, source, reflector.WithWatchTimeout(time.Hour))
+		for minute := 1; minute <= 10; minute++ { // half as fast as the writes
+			source.set(func(c *cluster) { c.version, c.bookmark = fmt.Sprint(1000+100*minute), fmt.Sprint(1000+50*minute) })
+			time.Sleep(time.Minute)
+		}
+		s := r.Status()
+		require.NoError(t, s.Err, "the stream is alive")
+		require.Less(t, time.Since(s.LastContact), time.Minute)
+		require.Equal(t, reflector.Stale, s.Verdict(3*time.Minute).Class)
+		behind := time.Since(s.ProvenAt)
+		require.True(t, 5*time.Minute <= behind && behind <= 7*time.Minute, "%s", behind)
+		source.set(func(c *cluster) { c.bookmark = c.version })
+		time.Sleep(time.Minute)
+		require.NoError(t, r.Ready(2*time.Minute))
+	})
+}
+
+// TestAnEndedRunIsNotReady: from that moment on, and with the error of Run.
+func TestAnEndedRunIsNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := reflector.New(newCluster("5"), store.NewIndexer[*corev1.Pod]())
+		require.EqualError(t, r.Ready(time.Hour), "Run has not been called")
+		require.Equal(t, reflector.NotRun, r.Status().Verdict(0).Class)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.NoError(t, r.Run(ctx))
+		require.EqualError(t, r.Ready(time.Hour), "Run has ended")
+		require.Equal(t, reflector.Stopped, r.Status().Phase)
+
+		r = reflector.New(newCluster("5"), store.NewIndexer[*corev1.Pod](), reflector.WithLiveness(-1))
+		failed := r.Run(t.Context())
+		require.ErrorContains(t, failed, "WithLiveness")
+		require.ErrorIs(t, r.Ready(time.Hour), failed)
+		require.Equal(t, reflector.Ended, r.Status().Class)
+	})
+}
+
+// TestCopiesOfOneResourceShareProbes: a hundred copies over one client ask as often as one, and
+// each compares an object of its own now and then. A contradiction makes all ask for themselves.
+func TestCopiesOfOneResourceShareProbes(t *testing.T) {
+	requests := func(copies int, origin any) (probes int) {
+		synctest.Test(t, func(t *testing.T) {
+			var sources []*cluster
+			for range copies {
+				source := newCluster("500", podsOf("a", "300", 3)...)
+				source.origin = origin
+				sources = append(sources, source)
+				r, _ := follow(t, source)
+				defer func() { require.NoError(t, r.Ready(2*time.Minute)) }()
+			}
+			time.Sleep(time.Hour)
+			for _, source := range sources {
+				probes += source.probes
+			}
+		})
+		return probes
+	}
+	alone := requests(1, "one")
+	require.InDelta(t, 63, alone, 4, "one a minute")
+	apart := requests(100, nil)
+	require.InDelta(t, 100*alone, apart, 400)
+	together := requests(100, "a hundred")
+	require.Less(t, together, 600, "a probe a minute in all, and one each 15 minutes of each copy")
+	t.Logf("requests an hour: 1 copy %d, 100 copies of one resource %d, of a hundred %d", alone, together, apart)
+}
+
+// TestARoleThatMayNotListIsProvenByLists: the probe is forbidden, the watch list is not.
+func TestProbesThatAreForbidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newCluster("500", podsOf("a", "300", 3)...)
+		source.noLists = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no list"))
+		r, _ := follow(t, source)
+		time.Sleep(time.Hour)
+		require.NoError(t, r.Ready(2*time.Minute), "%v", r.Status())
+		require.NoError(t, r.Status().Err)
+		require.Less(t, source.lists, 70)
+	})
+}
+
+// TestTimesOfStatusAreWallTimes: monotonic time stands still while a machine is suspended.
+func TestTimesOfStatusAreWallTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := follow(t, newCluster("500"))
+		s := r.Status()
+		require.NotContains(t, s.ProvenAt.String(), "m=")
+		suspended := s
+		suspended.ProvenAt = time.Now().Round(0).Add(-time.Hour)
+		require.Equal(t, reflector.Stale, suspended.Verdict(3*time.Minute).Class)
+	})
+}
