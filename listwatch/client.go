@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -68,7 +69,7 @@ const secrets = "secrets"
 
 func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	return &ListWatch[T]{
-		list: c.list, watch: c.watch, origin: c.origin, noWatchList: c.options.noWatchList, memo: c.decoder.memo, private: c.decoder.memo == nil,
+		list: c.list, watch: c.watch, lookup: c.lookup, origin: c.origin, noWatchList: c.options.noWatchList, memo: c.decoder.memo, private: c.decoder.memo == nil,
 		holding: func(held heldCopy[T]) ListerWatcher[T] {
 			decoder := *c.decoder
 			decoder.held = &held
@@ -144,6 +145,18 @@ func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions)
 			yield(Event[T]{}, c.failure("watch", err))
 		}
 	}
+}
+
+// lookup lists one object. Of a namespaced path the server reads no other one for it.
+func (c *clientSource[T]) lookup(ctx context.Context, namespace, name string) List[T] {
+	one := *c
+	one.options.namespace = namespace
+	selector := fields.OneTermEqualSelector("metadata.name", name).String()
+	if one.options.fieldSelector != "" {
+		selector = one.options.fieldSelector + "," + selector
+	}
+	one.options.fieldSelector = selector
+	return one.list(ctx, metav1.ListOptions{})
 }
 
 // open sends one GET and returns the body of a 2xx answer. It does not retry: the caller must see

@@ -65,6 +65,8 @@ type Event[T store.Object] struct {
 type ListWatch[T store.Object] struct {
 	list        func(context.Context, metav1.ListOptions) List[T]
 	watch       func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
+	// lookup is nil if the source has no requests for single objects.
+	lookup      func(ctx context.Context, namespace, name string) List[T]
 	origin      any // nil if it is not known
 	noWatchList bool
 	private     bool          // each object is the reader's alone
@@ -85,6 +87,15 @@ func (lw *ListWatch[T]) Watch(ctx context.Context, options metav1.ListOptions) i
 
 // IsWatchListSemanticsUnSupported reports whether [WithoutWatchList] was given.
 func (lw *ListWatch[T]) IsWatchListSemanticsUnSupported() bool { return lw.noWatchList }
+
+// Lookup begins a consistent LIST of the one object of a name, which is empty if the collection does
+// not have it. It reports false if the source cannot ask for single objects: only [FromClient] can.
+func (lw *ListWatch[T]) Lookup(ctx context.Context, namespace, name string) (List[T], bool) {
+	if lw.lookup == nil {
+		return List[T]{}, false
+	}
+	return lw.lookup(ctx, namespace, name), true
+}
 
 // Origin is equal for all sources of one resource over one client, whatever their namespaces and
 // selectors: their resource versions are of one history. It is nil if that is not known.

@@ -2,16 +2,8 @@ package reflector
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/tributary-go/tributary/internal/content"
-	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/store"
 )
 
 const (
@@ -120,14 +112,6 @@ func (p *prober) stop() {
 	p.running.Wait()
 }
 
-// probeAnswer is the answer to a probe.
-type probeAnswer[T store.Object] struct {
-	version string
-	first   T    // zero if the list is empty, or its first object cannot be decoded
-	some    bool // first is an object
-	count   int  // objects of the collection; -1 if the answer does not tell
-}
-
 // probe asks for a proof, and takes in the answer. It is called by the prober alone.
 func (r *Reflector[T]) probe(ctx context.Context) {
 	if !r.status.follows() {
@@ -140,17 +124,9 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 		return
 	}
 	r.prober.own = asked
-	var held store.Snapshot[T]
-	copied, compares := r.store.(store.Snapshotter[T])
-	if compares { // before the request, so that the answer is never older
-		held = copied.Snapshot()
-	}
-	got, err := r.ask(ctx)
+	got, err := r.inspect(ctx)
 	if ctx.Err() != nil {
 		return
-	}
-	if err == nil && compares {
-		err = got.contradicts(held, r.status.doubted())
 	}
 	if err == nil { // one that was raised within the minute after a relist is still to be healed
 		err = r.Status().Contradiction
@@ -163,8 +139,8 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 	case class == Forbidden, class == Refused: // the role has watch alone, or the server no limits
 		r.proveByList()
 	case err == nil:
-		r.origin.tell(claim{version: got.version, asked: asked}, false)
-		r.claimed(claim{version: got.version, asked: asked})
+		r.origin.tell(claim{version: got, asked: asked}, false)
+		r.claimed(claim{version: got, asked: asked})
 	}
 	r.status.change(func(s *Status) { s.ProbeErr = err })
 	r.announce()
@@ -186,63 +162,6 @@ func (r *Reflector[T]) proveByList() {
 	if r.status.mayList(time.Now()) {
 		r.doubt(errUnproven)
 	}
-}
-
-// ask sends the probe.
-func (r *Reflector[T]) ask(ctx context.Context) (got probeAnswer[T], err error) {
-	ctx, guard := guardSilence(ctx, min(probePatience, r.options.liveness))
-	defer guard.stop()
-	list := r.source.List(ctx, metav1.ListOptions{Limit: 1})
-	for obj, err := range list.Items {
-		var unusable *listwatch.DecodeError
-		if err != nil && !errors.As(err, &unusable) {
-			return got, causeOf(ctx, err)
-		}
-		if got.count++; got.count == 1 && err == nil {
-			got.first, got.some = obj, true
-		}
-		guard.heard(time.Now())
-	}
-	meta := list.Meta()
-	got.version = meta.ResourceVersion
-	switch {
-	case meta.RemainingItemCount != nil:
-		got.count += int(*meta.RemainingItemCount)
-	case meta.Continue != "":
-		got.count = -1
-	}
-	return got, nil
-}
-
-// contradicts compares the answer with the copy as it was before the request. The copy is complete
-// up to its version: an object that was written before that must be held, and no other one.
-func (a probeAnswer[T]) contradicts(held store.Snapshot[T], doubted bool) error {
-	at := held.ResourceVersion()
-	switch {
-	case at == "" || at == "0" || a.version == "" || a.version == "0":
-		return nil // of sources without versions
-	case behind(a.version, at):
-		return errWentBack
-	case doubted: // a relist will come in any case
-		return nil
-	}
-	if a.some && covers(at, a.first.GetResourceVersion()) {
-		key := store.KeyOf(a.first)
-		switch has, ok := held.Get(key); {
-		case !ok:
-			return historyError{key, "it is not held"}
-		case has.GetUID() != a.first.GetUID():
-			return historyError{key, "the object held has another UID"}
-		case has.GetResourceVersion() != a.first.GetResourceVersion():
-			return historyError{key, fmt.Sprintf("version %s is held", has.GetResourceVersion())}
-		case !content.Equal(has, a.first):
-			return driftError{fmt.Errorf("%s differs from the server's in %s, at the same version", key, content.Difference(has, a.first))}
-		}
-	}
-	if a.count >= 0 && a.version == at && a.count != held.Len() {
-		return driftError{fmt.Errorf("%d objects are held, and the server has %d at the same version", held.Len(), a.count)}
-	}
-	return nil
 }
 
 // claimed takes in a version that the server named. If the copy has it, nothing has been missed:
@@ -293,16 +212,3 @@ func (r *Reflector[T]) doubted(reason error) {
 	}
 	r.machine.doubted(class, now)
 }
-
-// historyError is an object of the server that contradicts the copy.
-type historyError struct{ key, why string }
-
-func (e historyError) Error() string {
-	return fmt.Sprintf("the server has %s at a version that the copy covers, and %s: another cluster answers, or a restored one", e.key, e.why)
-}
-
-// driftError is a difference from the server under equal versions.
-type driftError struct{ err error }
-
-func (e driftError) Error() string { return "the copy differs from the server: " + e.err.Error() }
-func (e driftError) Unwrap() error { return e.err }

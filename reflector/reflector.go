@@ -42,6 +42,10 @@ type Reflector[T store.Object] struct {
 	watching  atomic.Pointer[guard] // of the open watch
 	doubts    atomic.Pointer[error] // the newest, until Run takes it in
 
+	// Of the prober's goroutine.
+	single bool       // the last probe was for one object
+	absent *absent[T] // nil if there is none
+
 	// Of the goroutine of Run.
 	machine *machine
 	open    *openWatch[T] // a watch list that has sent its state and goes on as a watch

@@ -26,13 +26,13 @@ import (
 
 // The faults of requests, of lists under way, and of watches under way.
 var (
-	requestFaults = []string{"400", "401", "403", "404", "410", "429", "429 later", "500", "503", "unreachable", "timeout", "slow", "mute", "restored", "restored, written to", "429 for 31 years"}
+	requestFaults = []string{"400", "401", "403", "404", "410", "429", "429 later", "500", "503", "unreachable", "timeout", "slow", "mute", "restored", "restored, written to", "another history", "429 for 31 years"}
 	listFaults    = []string{"cut", "reset", "undecodable item", "mute"}
 	watchFaults   = []string{"end", "EOF", "cut", "reset", "410 inside", "500 inside", "undecodable event", "wrong type",
 		"unknown event type", "duplicate", "replay", "bookmark", "mute", "slow", "restart",
 		"future version", "near future", "other backend", "no version"}
 	probeFaults = []string{"probe fails: 403", "probe fails: 500", "probe fails: mute", "probe fails: cut"}
-	allFaults   = slices.Concat(probeFaults, requestFaults, listFaults, watchFaults, []string{"stale server", "cut off from etcd", "watch list fails", "watch refused", "store refuses", "continue expired", "watch list ends early", "other content"})
+	allFaults   = slices.Concat(probeFaults, requestFaults, listFaults, watchFaults, []string{"stale server", "cut off from etcd", "watch list fails", "watch refused", "store refuses", "continue expired", "watch list ends early", "other content", "version 0"})
 )
 
 var pods = schema.GroupResource{Resource: "pods"}
@@ -73,6 +73,9 @@ func (m *model) fail(ctx context.Context, fault string) error {
 	case "restart": // the server's window begins anew
 		m.floor = m.last().version
 		return io.ErrUnexpectedEOF
+	case "another history":
+		m.become()
+		return io.ErrUnexpectedEOF
 	case "restored", "restored, written to":
 		m.restore(fault == "restored")
 		return io.ErrUnexpectedEOF
@@ -110,9 +113,43 @@ func (m *model) defaulted(yield events) events {
 	}
 }
 
+// Lookup answers with the newest state's object of a name, or fails.
+func (m *model) Lookup(ctx context.Context, _, name string) (listwatch.List[*corev1.Pod], bool) {
+	var meta metav1.ListMeta
+	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: func(yield func(*corev1.Pod, error) bool) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.probe(ctx, &meta, outside(m, yield), func(have string) bool { return have == name })
+	}}, true
+}
+
+// become makes the server another cluster. Its versions cover those of the copy, and its watch goes
+// on from there: nothing tells a client but the objects.
+func (m *model) become() {
+	m.epoch++
+	m.wentBack, m.lossy, m.torn = true, true, true
+	m.frozen, m.little = m.random.IntN(2) == 0, false
+	other := moment{version: max(m.last().version, m.store.version), objects: map[string]string{}}
+	if m.store.version > 0 {
+		other.version = m.store.version
+	}
+	for range 1 + m.random.IntN(6) {
+		version := 1 + m.random.IntN(other.version)
+		other.objects[fmt.Sprintf("pod-%d", m.random.IntN(6))] = fmt.Sprintf("other%d.%d@%d", m.epoch, version, version)
+	}
+	// A cluster that was restored, and was written to until it passed the copy, has kept some.
+	before := m.at(other.version).objects
+	if names := slices.Sorted(maps.Keys(before)); len(names) > 0 && m.random.IntN(2) == 0 {
+		maps.DeleteFunc(other.objects, func(name, _ string) bool { return name <= names[0] })
+		other.objects[names[0]] = before[names[0]]
+	}
+	m.history, m.behind = []moment{other}, 0
+	m.floor = min(m.floor, other.version)
+}
+
 // probe answers with the newest state's first object, or fails. The world stands still meanwhile,
 // because the watch under way has the steps.
-func (m *model) probe(ctx context.Context, o metav1.ListOptions, meta *metav1.ListMeta, yield func(*corev1.Pod, error) bool) {
+func (m *model) probe(ctx context.Context, meta *metav1.ListMeta, yield func(*corev1.Pod, error) bool, wanted func(name string) bool) {
 	if m.done.Load() {
 		m.probes++
 	}
@@ -128,7 +165,7 @@ func (m *model) probe(ctx context.Context, o metav1.ListOptions, meta *metav1.Li
 	}
 	state := m.last()
 	meta.ResourceVersion = strconv.Itoa(state.version)
-	names := slices.Sorted(maps.Keys(state.objects))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(state.objects)), func(name string) bool { return !wanted(name) })
 	if len(names) > 1 {
 		left := int64(len(names) - 1)
 		meta.RemainingItemCount, meta.Continue = &left, "more"
@@ -166,12 +203,16 @@ func (m *model) List(ctx context.Context, o metav1.ListOptions) listwatch.List[*
 		defer m.mu.Unlock()
 		yield = outside(m, yield)
 		if o.Limit == 1 {
-			m.probe(ctx, o, &meta, yield)
+			m.probe(ctx, &meta, yield, func(string) bool { return true })
 			return
 		}
 		err := m.request(ctx)
 		var state moment
 		from := 0
+		if err == nil && m.store.version > 0 && m.fault(2*m.rarity, "version 0") != "" {
+			meta.ResourceVersion = []string{"", "0"}[m.random.IntN(2)]
+			return // empty, as from a cache that has just started
+		}
 		if err == nil {
 			state, from, err = m.listState(o)
 		}

@@ -1,0 +1,172 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/internal/content"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// reply is the answer to a probe.
+type reply[T store.Object] struct {
+	version string
+	first   T    // zero if the list is empty, or its first object cannot be decoded
+	some    bool // first is an object
+	count   int  // objects of the collection; -1 if the answer does not tell
+}
+
+// absent is an object held that the server did not have at a version. When the copy has reached
+// that version, it must not hold the object any more.
+type absent[T store.Object] struct {
+	obj     T
+	version string
+}
+
+// finder is a source that can ask for single objects.
+type finder[T store.Object] interface {
+	Lookup(ctx context.Context, namespace, name string) (listwatch.List[T], bool)
+}
+
+// inspect sends a probe, compares the answer with the copy, and returns the server's version. Every
+// second probe is for an object held, by chance: the first object of the collection may be the only
+// one that is right.
+func (r *Reflector[T]) inspect(ctx context.Context) (version string, err error) {
+	var held store.Snapshot[T]
+	if copied, ok := r.store.(store.Snapshotter[T]); ok { // before the request, so that no answer is older
+		held = copied.Snapshot()
+	}
+	if err := r.settle(held); err != nil {
+		return "", err
+	}
+	ctx, guard := guardSilence(ctx, min(probePatience, r.options.liveness))
+	defer guard.stop()
+	list, obj, single := r.choose(ctx, held)
+	got, err := ask(ctx, list, guard)
+	at := held.ResourceVersion()
+	switch {
+	case err != nil:
+		return "", err
+	case at == "" || at == "0" || got.version == "" || got.version == "0":
+		return got.version, nil // a source without versions
+	case behind(got.version, at):
+		return "", errWentBack
+	case r.status.doubted(): // a relist will come in any case
+		return got.version, nil
+	case !single:
+		return got.version, got.contradicts(held)
+	case got.some:
+		return got.version, got.agrees(held)
+	case got.version == at:
+		return "", historyError{store.KeyOf(obj), "the server does not have it"}
+	}
+	r.absent = &absent[T]{obj, got.version}
+	return got.version, nil
+}
+
+// choose begins the LIST of a probe: of one object held, or of the collection with a limit of one.
+func (r *Reflector[T]) choose(ctx context.Context, held store.Snapshot[T]) (list listwatch.List[T], obj T, single bool) {
+	source, finds := r.source.(finder[T])
+	if r.single = !r.single && finds && held.Len() > 0; r.single {
+		left := rand.IntN(held.Len())
+		for _, obj = range held.All() {
+			if left--; left < 0 {
+				break
+			}
+		}
+		if list, ok := source.Lookup(ctx, obj.GetNamespace(), obj.GetName()); ok {
+			return list, obj, true
+		}
+	}
+	return r.source.List(ctx, metav1.ListOptions{Limit: 1}), obj, false
+}
+
+// settle looks whether an object that the server did not have is still held, although the copy has
+// passed that answer.
+func (r *Reflector[T]) settle(held store.Snapshot[T]) error {
+	gone := r.absent
+	if gone == nil || !covers(held.ResourceVersion(), gone.version) {
+		return nil
+	}
+	r.absent = nil
+	key := store.KeyOf(gone.obj)
+	if has, ok := held.Get(key); ok && has.GetUID() == gone.obj.GetUID() && has.GetResourceVersion() == gone.obj.GetResourceVersion() {
+		return historyError{key, "the server did not have it at version " + gone.version}
+	}
+	return nil
+}
+
+// ask sends a probe, and reads the answer.
+func ask[T store.Object](ctx context.Context, list listwatch.List[T], guard *guard) (got reply[T], err error) {
+	for obj, err := range list.Items {
+		var unusable *listwatch.DecodeError
+		if err != nil && !errors.As(err, &unusable) {
+			return got, causeOf(ctx, err)
+		}
+		if got.count++; got.count == 1 && err == nil {
+			got.first, got.some = obj, true
+		}
+		guard.heard(time.Now())
+	}
+	meta := list.Meta()
+	got.version = meta.ResourceVersion
+	switch {
+	case meta.RemainingItemCount != nil:
+		got.count += int(*meta.RemainingItemCount)
+	case meta.Continue != "":
+		got.count = -1
+	}
+	return got, nil
+}
+
+// contradicts compares an answer about the collection with the copy as it was before the request.
+func (a reply[T]) contradicts(held store.Snapshot[T]) error {
+	if a.some {
+		if err := a.agrees(held); err != nil {
+			return err
+		}
+	}
+	if a.count >= 0 && a.version == held.ResourceVersion() && a.count != held.Len() {
+		return driftError{fmt.Errorf("%d objects are held, and the server has %d at the same version", held.Len(), a.count)}
+	}
+	return nil
+}
+
+// agrees compares an object with the copy as it was before the request. The copy is complete up to
+// its version: an object that was written before that must be held, and no other one.
+func (a reply[T]) agrees(held store.Snapshot[T]) error {
+	if !covers(held.ResourceVersion(), a.first.GetResourceVersion()) {
+		return nil
+	}
+	key := store.KeyOf(a.first)
+	switch has, ok := held.Get(key); {
+	case !ok:
+		return historyError{key, "it is not held"}
+	case has.GetUID() != a.first.GetUID():
+		return historyError{key, "the object held has another UID"}
+	case has.GetResourceVersion() != a.first.GetResourceVersion():
+		return historyError{key, fmt.Sprintf("version %s is held", has.GetResourceVersion())}
+	case !content.Equal(has, a.first):
+		return driftError{fmt.Errorf("%s differs from the server's in %s, at the same version", key, content.Difference(has, a.first))}
+	}
+	return nil
+}
+
+// historyError is an object that shows another history.
+type historyError struct{ key, why string }
+
+func (e historyError) Error() string {
+	return fmt.Sprintf("%s contradicts the copy: %s: another cluster answers, or one that was restored", e.key, e.why)
+}
+
+// driftError is a difference from the server under equal versions.
+type driftError struct{ err error }
+
+func (e driftError) Error() string { return "the copy differs from the server: " + e.err.Error() }
+func (e driftError) Unwrap() error { return e.err }
