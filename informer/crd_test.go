@@ -123,7 +123,7 @@ func TestCRDRemovedUnseen(t *testing.T) {
 		require.Empty(t, take(events))
 		require.Equal(t, 2, i.Snapshot().Len(), "the last state is kept")
 		require.Equal(t, reflector.NotFound, i.Status().Class)
-		require.ErrorContains(t, i.Ready(time.Minute), "nothing heard for")
+		require.ErrorContains(t, i.Ready(time.Minute), "10m0s ago; allowed are 1m0s (not_found: ")
 
 		w.create("b")
 		again()

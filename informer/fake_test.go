@@ -45,7 +45,7 @@ type server struct {
 	cut      chan struct{} // closed to end the watches
 	mute     bool          // watches send nothing until they are cut
 	lost     int           // watches skip changes up to this one
-	requests int
+	requests int           // lists, probes apart
 }
 
 // watched is a change and the content after it.
@@ -169,13 +169,15 @@ func contentOf(pods iter.Seq[*corev1.Pod]) content {
 
 func (s *server) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (s *server) List(context.Context, metav1.ListOptions) listwatch.List[*corev1.Pod] {
+func (s *server) List(_ context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {
 	var meta metav1.ListMeta
 	return listwatch.List[*corev1.Pod]{
 		Meta: func() metav1.ListMeta { return meta },
 		Items: func(yield func(*corev1.Pod, error) bool) {
 			s.mu.Lock()
-			s.requests++
+			if o.Limit != 1 { // not a probe
+				s.requests++
+			}
 			pods := slices.Collect(maps.Values(s.pods))
 			meta.ResourceVersion = s.version(len(s.history))
 			s.mu.Unlock()

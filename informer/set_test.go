@@ -199,7 +199,11 @@ func TestFailureOfOneCopyIsItsOwn(t *testing.T) {
 			time.Sleep(10 * time.Second) // simulated time
 			require.Equal(t, reflector.Forbidden, refused.Status().Class)
 			require.NoError(t, healthy.Ready(time.Minute))
-			require.ErrorContains(t, set.Ready(time.Minute), "nodes/v1 as *v1.Node: not synced yet (forbidden")
+			why := "not synced yet"
+			if final {
+				why = "Run has ended"
+			}
+			require.ErrorContains(t, set.Ready(time.Minute), "nodes/v1 as *v1.Node: "+why+" (forbidden")
 			require.Equal(t, final, refused.Err() != nil)
 			if final {
 				<-refused.Done()

@@ -60,7 +60,9 @@ func (r *refusable) check(cut context.CancelFunc) (err error) {
 	if r.refused {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)
 	}
-	r.cut = cut
+	if cut != nil { // a probe's List leaves the watch's
+		r.cut = cut
+	}
 	return nil
 }
 

@@ -33,7 +33,9 @@
 //	| tributary_reflector_watch_duration_seconds          | histogram | reflector                     | how long a watch lasted                   |
 //	| tributary_reflector_items_per_watch                 | histogram | reflector                     | events per watch                          |
 //	| tributary_reflector_synced                          | gauge     | reflector                     | 1 once the store held a whole state       |
-//	| tributary_reflector_may_be_old                      | gauge     | reflector                     | 1 while a cached first state is unproven  |
+//	| tributary_reflector_not_right                       | gauge     | reflector, class              | 1 while it is not right, by the reason    |
+//	| tributary_reflector_proven_timestamp_seconds        | gauge     | reflector                     | of when the copy is proven                |
+//	| tributary_reflector_unusable_objects                | gauge     | reflector                     | objects that are not decoded, or stored   |
 //	| tributary_reflector_retry_timestamp_seconds         | gauge     | reflector                     | when the next request is made             |
 //	| tributary_reflector_last_contact_timestamp_seconds  | gauge     | reflector                     | when the server was last heard            |
 //	| tributary_reflector_last_event_timestamp_seconds    | gauge     | reflector                     | when the last object or event came        |
@@ -71,10 +73,10 @@
 //	| tributary_sources_errors_total                      | counter   | sources, source               | faults of the source                      |
 //	| tributary_sources_updates_total                     | counter   | sources, source, op           | updates that have been read               |
 //
-// time() - tributary_reflector_last_contact_timestamp_seconds is how long the server has not been
-// heard; a healthy server keeps that below about a minute. The same with last_progress is how long
-// the copy has stood still, which also happens while nothing is written: package reflector says
-// under Freshness when it means a server that is cut off from etcd. A handler is in trouble if its
+// tributary_reflector_not_right and time() - tributary_reflector_proven_timestamp_seconds are the two
+// parts of the verdict that Ready gives: the copy is not right, or its proof is old. The proof of a
+// healthy copy is up to two minutes old. time() - last_contact is how long the server has not been
+// heard, and proves nothing: a slow link or a proxy brings old news. A handler is in trouble if its
 // lag_seconds grows. The counters of handlers fall when one of several of a name is removed, which
 // rate and increase take for a restart.
 package prom

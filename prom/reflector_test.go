@@ -30,15 +30,15 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 		"tributary_reflector_synced", "tributary_reflector_failing", "tributary_reflector_skipped_objects_total",
 		"tributary_reflector_last_contact_timestamp_seconds", "tributary_reflector_last_event_timestamp_seconds",
 		"tributary_reflector_last_progress_timestamp_seconds", "tributary_reflector_events_total",
-		"tributary_reflector_may_be_old", "tributary_reflector_retry_timestamp_seconds",
+		"tributary_reflector_not_right", "tributary_reflector_proven_timestamp_seconds", "tributary_reflector_retry_timestamp_seconds",
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 		# HELP tributary_reflector_events_total Events received.
 		# TYPE tributary_reflector_events_total counter
 		tributary_reflector_events_total{reflector="pods"} 0
-		# HELP tributary_reflector_may_be_old 1 while the first state, read from a cache on request, is not proven to be the newest.
-		# TYPE tributary_reflector_may_be_old gauge
-		tributary_reflector_may_be_old{reflector="pods"} 0
+		# HELP tributary_reflector_not_right 1 while the copy is not right, whatever the age of its proof; the class says why.
+		# TYPE tributary_reflector_not_right gauge
+		tributary_reflector_not_right{class="not_synced",reflector="pods"} 1
 		# HELP tributary_reflector_skipped_objects_total Objects and events that could not be decoded or stored.
 		# TYPE tributary_reflector_skipped_objects_total counter
 		tributary_reflector_skipped_objects_total{reflector="pods"} 0
@@ -48,7 +48,9 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 	`), names...))
 
 	r.Status = reflector.Status{
-		Phase: reflector.Watching, Synced: true, ProvenAt: time.UnixMilli(1125), RetryAt: time.UnixMilli(1625), LastContact: time.UnixMilli(1500), LastEvent: time.UnixMilli(1250), LastProgress: time.UnixMilli(1375), Err: errors.New("no"), Class: reflector.Forbidden, Skipped: 2, Events: 7,
+		Phase: reflector.Watching, Synced: true, Err: errors.New("no"), Class: reflector.Forbidden, Skipped: 2, Events: 7,
+		ProvenAt: time.UnixMilli(1125), RetryAt: time.UnixMilli(1625), LastContact: time.UnixMilli(1500),
+		LastEvent: time.UnixMilli(1250), LastProgress: time.UnixMilli(1375),
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 		# HELP tributary_reflector_events_total Events received.
@@ -66,9 +68,9 @@ func TestStatusIsReadAtEachScrape(t *testing.T) {
 		# HELP tributary_reflector_last_progress_timestamp_seconds When the resource version last moved.
 		# TYPE tributary_reflector_last_progress_timestamp_seconds gauge
 		tributary_reflector_last_progress_timestamp_seconds{reflector="pods"} 1.375
-		# HELP tributary_reflector_may_be_old 1 while the first state, read from a cache on request, is not proven to be the newest.
-		# TYPE tributary_reflector_may_be_old gauge
-		tributary_reflector_may_be_old{reflector="pods"} 1
+		# HELP tributary_reflector_proven_timestamp_seconds The moment of which the copy is proven to be the server's state.
+		# TYPE tributary_reflector_proven_timestamp_seconds gauge
+		tributary_reflector_proven_timestamp_seconds{reflector="pods"} 1.125
 		# HELP tributary_reflector_retry_timestamp_seconds When the next request is made, while one is waited for.
 		# TYPE tributary_reflector_retry_timestamp_seconds gauge
 		tributary_reflector_retry_timestamp_seconds{reflector="pods"} 1.625
