@@ -189,8 +189,11 @@ func (r *Reflector[T]) claimed(c claim) {
 	}
 }
 
-// doubt ends the watch under way for a relist. Run takes in the reason.
+// doubt shows the reason at once, and ends the watch under way for a relist.
 func (r *Reflector[T]) doubt(reason error) {
+	if class := classify(reason); class != OK {
+		r.failing(class, reason, time.Now())
+	}
 	r.doubts.Store(&reason)
 	if guard := r.watching.Load(); guard != nil {
 		guard.cancel(errDoubted)
@@ -201,13 +204,18 @@ func (r *Reflector[T]) doubt(reason error) {
 // has replaced it, which is made at once, but at most once a minute. Doubt is for programs that
 // know more than the reflector, such as informer.Verify. It does not block; before and after Run it
 // has no effect.
-func (r *Reflector[T]) Doubt(reason error) { r.doubt(driftError{reason}) }
+func (r *Reflector[T]) Doubt(reason error) {
+	if phase := r.Status().Phase; phase != Idle && phase != Stopped {
+		r.doubt(driftError{reason})
+		r.announce()
+	}
+}
 
 // doubted takes in a doubt, on the goroutine of Run.
 func (r *Reflector[T]) doubted(reason error) {
 	now := time.Now()
 	class := classify(reason)
-	if class != OK {
+	if class != OK && r.Status().Class != class { // the end of the request under way hides it
 		r.failing(class, reason, now)
 	}
 	r.machine.doubted(class, now)

@@ -110,15 +110,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 
 // stopped shows the end of Run.
 func (r *Reflector[T]) stopped(err error) {
-	r.enter(Stopped)
-	if err == nil {
-		return
-	}
-	class := classify(err)
-	if class == Unknown { // of the program, and not of the server
-		class = Ended
-	}
-	r.status.change(func(s *Status) { s.Err, s.Class = err, class })
+	r.status.change(func(s *Status) { *s = s.Ended(err, time.Now()) })
 }
 
 func (r *Reflector[T]) runOnce(ctx context.Context) error {

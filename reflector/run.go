@@ -82,7 +82,7 @@ func (r *Reflector[T]) report(s step, class Class, o outcome) {
 // recovered notes that the server answers, and with healed that the copy is whole. It may be called
 // on any goroutine.
 func (r *Reflector[T]) recovered(healed bool) {
-	if r.status.well(healed) {
+	if r.status.well(healed && r.doubts.Load() == nil) {
 		r.alarmed.Store(false)
 		r.log.Info("List-watch is well again", "resourceVersion", r.Status().ResourceVersion)
 	}

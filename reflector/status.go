@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -94,6 +95,24 @@ type Status struct {
 	// Sharing tells which part of the received bytes was not decoded again. It is zero if the
 	// source is no [listwatch.ListWatch].
 	Sharing listwatch.SharingStats
+
+	parts []part // of a sum
+}
+
+// Ended is the status of the copy once Run has ended at that time, with an error if err is not nil.
+// It is for parts that run a reflector and may fail beside it.
+func (s Status) Ended(err error, at time.Time) Status {
+	s.Phase, s.RetryAt, s.RetryAfter, s.parts = Stopped, time.Time{}, 0, nil
+	if err == nil {
+		return s
+	}
+	if s.Err == nil || !errors.Is(err, s.Err) {
+		s.Since, s.Attempts = at, 0
+	}
+	if s.Err, s.Class = err, classify(err); s.Class == Unknown { // of the program, and not of the server
+		s.Class = Ended
+	}
+	return s
 }
 
 // String is one line for logs and people.
@@ -194,7 +213,7 @@ func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool, 
 		if lostBy(class) != "" {
 			k.lost = err
 		}
-		if class == History || class == Drift {
+		if contradicts(class) {
 			s.Contradiction = err
 		}
 		since = s.Since

@@ -9,7 +9,8 @@ import (
 
 // Sum is the Status of several copies that are one collection to their reader, by their names. The
 // sum is synced if all copies are, failing if one is, and its LastContact is the oldest; so are its
-// ProvenAt, LastEvent and LastProgress. Its resource version is empty, since versions of several copies have
+// ProvenAt, LastEvent and LastProgress. Its [Verdict] is that of the first copy that is not right,
+// and names all such copies. Its resource version is empty, since versions of several copies have
 // no sum. Without copies it is idle and synced.
 func Sum(parts iter.Seq2[string, Status]) Status {
 	sum := Status{Phase: Idle, Synced: true, Class: OK, Lists: map[Class]int{}}
@@ -35,9 +36,16 @@ func Sum(parts iter.Seq2[string, Status]) Status {
 			sum.RetryAt, sum.RetryAfter = s.RetryAt, s.RetryAfter
 		}
 		sum.add(s)
+		sum.parts = append(sum.parts, part{name, s})
 		first = false
 	}
 	return sum
+}
+
+// part is one copy of a sum.
+type part struct {
+	name   string
+	status Status
 }
 
 // add takes in the parts of a Status that add up.

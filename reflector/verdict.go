@@ -54,6 +54,9 @@ func (s Status) Verdict(maxStaleness time.Duration) Verdict {
 
 func (s Status) verdict(now time.Time, maxStaleness time.Duration) Verdict {
 	age := wall(now).Sub(wall(s.ProvenAt))
+	if v := s.ofParts(now, maxStaleness); v.Class != OK {
+		return v
+	}
 	switch {
 	case s.Phase == Idle:
 		return Verdict{NotRun, errNotRun}
@@ -76,6 +79,24 @@ func (s Status) verdict(now time.Time, maxStaleness time.Duration) Verdict {
 	}
 	return Verdict{Class: OK}
 }
+
+// ofParts is the verdict of a sum: that of the first part that is not right, with the reasons of
+// all of them.
+func (s Status) ofParts(now time.Time, maxStaleness time.Duration) Verdict {
+	sum := Verdict{Class: OK}
+	for _, p := range s.parts {
+		if v := p.status.verdict(now, maxStaleness); v.Class != OK {
+			if sum.Class == OK {
+				sum.Class = v.Class
+			}
+			sum.Err = errors.Join(sum.Err, fmt.Errorf("member %q: %w", p.name, v.Err))
+		}
+	}
+	return sum
+}
+
+// contradicts reports whether a class says that the copy is wrong, until a list has replaced it.
+func contradicts(class Class) bool { return class == History || class == Drift }
 
 // not is a verdict with the present failure as its cause, else with the failure of the last probe.
 func (s Status) not(class Class, why error) Verdict {
