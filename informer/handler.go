@@ -40,6 +40,8 @@ type Handler[T store.Object] struct {
 
 	position  atomic.Uint64 // the next change that the handler has not returned from
 	since     atomic.Int64  // ring time: no older change awaits the handler's return
+	began     atomic.Bool   // the initial list has begun
+	untold    atomic.Int64  // objects of the initial list that the handler has not returned from
 	delivered atomic.Uint64
 	diffs     atomic.Uint64
 
@@ -53,10 +55,12 @@ type Handler[T store.Object] struct {
 
 // Lag is the distance of a handler behind the store.
 type Lag struct {
-	// Events is the number of changes from which the handler has not returned yet.
+	// Events is the number of changes, and of objects of the initial list, from which the handler
+	// has not returned yet.
 	Events uint64
-	// Age is the time for which the oldest of them has waited. While the handler is told a
-	// difference, it is an upper bound.
+	// Age is the time for which the oldest of them has waited. Until the handler is synced, it is the
+	// time since its initial list began. While the handler is told a difference, it is an upper
+	// bound.
 	Age time.Duration
 }
 
@@ -98,8 +102,24 @@ func (h *Handler[T]) WaitSynced(ctx context.Context) error {
 
 // Lag returns the handler's present distance behind the store. It does not block.
 func (h *Handler[T]) Lag() Lag {
+	initial := h.began.Load() && !h.isSynced()
 	position := h.position.Load()
-	return h.ring.lag(position, time.Duration(h.since.Load()))
+	since := time.Duration(h.since.Load())
+	lag := h.ring.lag(position, since)
+	if initial {
+		lag.Events += uint64(h.untold.Load())
+		lag.Age = h.ring.age(since)
+	}
+	return lag
+}
+
+func (h *Handler[T]) isSynced() bool {
+	select {
+	case <-h.synced:
+		return true
+	default:
+		return false
+	}
 }
 
 // Remove ends the handler and blocks until it has returned for the last time: after Remove there
@@ -200,6 +220,8 @@ func (h *Handler[T]) initial(tell func(Event[T]) bool) bool {
 			h.since.Store(int64(first.at))
 			h.position.Store(first.next)
 			h.reader = rd
+			h.untold.Store(int64(first.state.Len()))
+			h.began.Store(true)
 			return h.tellAll(first.state, Added, tell)
 		}
 		select {
@@ -221,7 +243,9 @@ func (h *Handler[T]) tellAll(state store.Snapshot[T], kind EventType, tell func(
 		if !tell(e) {
 			return false
 		}
-		count++
+		if count++; kind == Added {
+			h.untold.Add(-1)
+		}
 	}
 	h.delivered.Add(uint64(count))
 	return true
@@ -290,13 +314,8 @@ type HandlerStatus struct {
 
 func (h *Handler[T]) status() HandlerStatus {
 	s := HandlerStatus{
-		Name: h.name, Unnamed: h.options.name == "", Lag: h.Lag(),
+		Name: h.name, Unnamed: h.options.name == "", Synced: h.isSynced(), Lag: h.Lag(),
 		Delivered: h.delivered.Load(), Differences: h.diffs.Load(), Incomplete: h.incomplete.Load(),
-	}
-	select {
-	case <-h.synced:
-		s.Synced = true
-	default:
 	}
 	select {
 	case <-h.done:

@@ -29,6 +29,7 @@ type shared[T store.Object] struct {
 	optionErr error
 	journal   *journal[T]
 	copier    copier
+	doubt     func(error) // of the reflector; nil in a union
 	// complete returns the version up to which the store is complete, and that version's owner.
 	complete func() (resourceVersion, owner string)
 	over     context.Context         // ends when Run ends, or fails to begin
@@ -41,9 +42,12 @@ type shared[T store.Object] struct {
 	unnamed  int                     // the count of names by number
 	fail     context.CancelCauseFunc // ends Run; set while it runs
 	failure  error                   // the first panic, or the error that ended Run
-	log      logr.Logger             // of Run
-	drift    Drift                   // of the last successful verification
-	driftErr error                   // of the last verification
+	failedAt time.Time
+	log      logr.Logger // of Run
+	drift    Drift       // of the last successful verification
+	driftErr error       // of the last verification
+	// driftList is the last list that had begun when the last successful verification ended.
+	driftList uint64
 
 	running sync.WaitGroup // Run waits for it; grows under mu only
 }
@@ -53,7 +57,6 @@ type copier interface {
 	Run(context.Context) error
 	Synced() <-chan struct{}
 	WaitSynced(context.Context) error
-	Ready(maxStaleness time.Duration) error
 	Status() reflector.Status
 }
 
@@ -73,7 +76,8 @@ func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option
 		i.optionErr, source = errors.Join(i.optionErr, errNoSource), nil
 	}
 	i.source = source
-	i.copier = reflector.New(source, i.journal, i.options.reflector...)
+	r := reflector.New(source, i.journal, i.options.reflector...)
+	i.copier, i.doubt = r, r.Doubt
 	i.complete = func() (string, string) { return i.journal.objects.ResourceVersion(), "the store" }
 	return &Informer[T]{i}
 }
@@ -147,9 +151,7 @@ func (i *shared[T]) end(err error) {
 // endLocked ends the handlers and wakes all waiters. A panic, noted before, takes precedence over
 // err.
 func (i *shared[T]) endLocked(err error) {
-	if i.failure == nil {
-		i.failure = err
-	}
+	i.noteLocked(err)
 	if i.phase = ended; i.failure != nil {
 		i.finish(i.failure)
 	}
@@ -211,11 +213,6 @@ func (i *shared[T]) notRun() error {
 // be added.
 func (i *shared[T]) Done() <-chan struct{} { return i.over.Done() }
 
-// Ready returns nil if the store holds a whole state of the server, and the last contact with the
-// server is within maxStaleness. Otherwise the error has the cause. [reflector.ReadyHandler]
-// accepts an informer.
-func (i *shared[T]) Ready(maxStaleness time.Duration) error { return i.copier.Ready(maxStaleness) }
-
 // Snapshot returns the present content of the store; see [store.Indexer.Snapshot]. It is never
 // behind an event that a handler was told of, and may be ahead.
 func (i *shared[T]) Snapshot() store.Snapshot[T] { return i.journal.Snapshot() }
@@ -228,33 +225,6 @@ func (i *shared[T]) Get(key string) (obj T, ok bool) { return i.journal.Get(key)
 // [store.Indexer.AddIndexes]. If the indexes are known from the start, [WithIndexes] costs less.
 func (i *shared[T]) AddIndexes(indexes ...store.AnyIndex[T]) {
 	i.journal.objects.AddIndexes(indexes...)
-}
-
-// Status is the health of an informer at one moment.
-type Status struct {
-	// Status is the reflector's: the health of the copy.
-	reflector.Status
-	// Objects is the number of objects held.
-	Objects int
-	// Handlers has one entry for each handler and each running loop over Events, in the order of
-	// their addition.
-	Handlers []HandlerStatus
-	// Drift is the result of the last successful verification; its At is zero if there was none.
-	// DriftErr is the error of the last verification; nil if it succeeded.
-	Drift    Drift
-	DriftErr error
-}
-
-// Status returns the present health of the copy and of its handlers. It does not block.
-func (i *shared[T]) Status() Status {
-	s := Status{Status: i.copier.Status(), Objects: i.Snapshot().Len()}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	s.Drift, s.DriftErr = i.drift, i.driftErr
-	for _, h := range i.handlers {
-		s.Handlers = append(s.Handlers, h.status())
-	}
-	return s
 }
 
 // AddHandler adds a handler, before Run or while it runs. handle is told of all objects as its
@@ -386,8 +356,13 @@ func (i *shared[T]) removeOwned(owner any) {
 func (i *shared[T]) failed(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.failure == nil {
-		i.failure = err
-	}
+	i.noteLocked(err)
 	i.fail(i.failure)
+}
+
+// noteLocked notes the first error that ends Run.
+func (i *shared[T]) noteLocked(err error) {
+	if i.failure == nil && err != nil {
+		i.failure, i.failedAt = err, time.Now()
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -40,6 +41,9 @@ func (m *Member[T]) Name() string { return m.name }
 // Status returns the member's present health. It does not block.
 func (m *Member[T]) Status() CopyStatus {
 	held := Status{Status: m.reflector.Status(), Objects: m.held.Snapshot().Len()}
+	if cause := context.Cause(m.union.over); cause != nil && held.Phase == reflector.Idle { // it never began
+		held.Status = held.Status.Ended(cause, time.Now())
+	}
 	return CopyStatus{Name: m.name, Status: held}
 }
 

@@ -164,6 +164,9 @@ func (r *sharedRing[T]) lag(place uint64, since time.Duration) Lag {
 	return Lag{Events: count, Age: r.timeline.now() - at}
 }
 
+// age is how long ago a moment of the timeline was.
+func (r *sharedRing[T]) age(since time.Duration) time.Duration { return r.timeline.now() - since }
+
 // holds reports whether a change of key in the timeline satisfies match.
 func (r *sharedRing[T]) holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool {
 	r.beginRead()

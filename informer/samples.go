@@ -12,12 +12,12 @@ import (
 var table = metrics.NewTable([]string{"informer"},
 	metrics.Gauge("tributary_informer_objects", "Objects held.", func(s Status) int { return s.Objects }),
 	metrics.When(func(s Status) bool { return !s.Drift.At.IsZero() },
-		metrics.Gauge("tributary_informer_drift_objects", "Objects that differed from the server's at the last verification.", func(s Status) int { return s.Drift.Count })),
+		metrics.Gauge("tributary_informer_drift_objects", "Objects that differ from the server's, as the last verification found; 0 once a relist has healed them.", present)),
 	metrics.By("handler", func(s Status) map[string]sum { return joined(s.Handlers) },
 		metrics.Gauge("tributary_informer_handlers", "Handlers of this name.", func(h sum) int { return h.count }),
 		metrics.Gauge("tributary_informer_handler_synced", "1 once the handlers have returned from their initial lists.", func(h sum) bool { return h.Synced }),
-		metrics.Gauge("tributary_informer_handler_lag_events", "Changes that the handler has not returned from yet.", func(h sum) uint64 { return h.Lag.Events }),
-		metrics.Gauge("tributary_informer_handler_lag_seconds", "How long the oldest of these changes has waited.", func(h sum) time.Duration { return h.Lag.Age }),
+		metrics.Gauge("tributary_informer_handler_lag_events", "Changes, and objects of its initial list, that the handler has not returned from yet.", func(h sum) uint64 { return h.Lag.Events }),
+		metrics.Gauge("tributary_informer_handler_lag_seconds", "How long the oldest of these has waited; until the handler is synced, since its initial list began.", func(h sum) time.Duration { return h.Lag.Age }),
 		metrics.Gauge("tributary_informer_handlers_failed", "Handlers that have ended with a panic.", func(h sum) int { return h.failed }),
 		metrics.Counter("tributary_informer_handler_events_total", "Events told, in whole batches.", func(h sum) uint64 { return h.Delivered }),
 		metrics.Counter("tributary_informer_handler_differences_total", "How often the handler fell behind the ring and was told a difference.", func(h sum) uint64 { return h.Differences }),
@@ -58,6 +58,14 @@ func (s *Set) Samples(string) iter.Seq[metrics.Sample] {
 // Handlers of one name are summed: the greatest lag, the sum of counts.
 func (s Status) Samples(name string) iter.Seq[metrics.Sample] {
 	return slices.Values(slices.AppendSeq(table(s, name), s.Status.Samples(name)))
+}
+
+// present is the number of objects that differ now.
+func present(s Status) int {
+	if s.Drift.Healed {
+		return 0
+	}
+	return s.Drift.Count
 }
 
 type sum struct {

@@ -35,6 +35,7 @@ type Set struct {
 	copies  map[copyKey]*leased
 	clients map[schema.GroupVersion]rest.Interface
 	start   func(*leased) // set while Run runs
+	failure error         // the error that ended Run
 	running sync.WaitGroup
 }
 
@@ -89,6 +90,8 @@ func NewSet(config *rest.Config, optionList ...Option) *Set {
 	}
 }
 
+var errSetEnded = errors.New("Run of the set has ended")
+
 var errNoConfig = errors.New("informer: NewSet: the config is nil")
 
 // Run runs the leased informers, present and future, until ctx ends, which is not an error. It
@@ -99,24 +102,26 @@ var errNoConfig = errors.New("informer: NewSet: the config is nil")
 // Trouble between one informer and the server affects no other informer: it shows in that
 // informer's Status.
 func (s *Set) Run(ctx context.Context) error {
-	if s.optionErr != nil {
-		return s.optionErr
-	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	if err := s.begin(ctx, fail); err != nil {
 		return err
 	}
 	<-ctx.Done()
-	s.mu.Lock()
-	s.phase = ended
-	s.mu.Unlock()
-	s.running.Wait()
 	var panicked *PanicError
 	if errors.As(context.Cause(ctx), &panicked) {
-		return panicked
+		s.end(panicked)
+	} else {
+		s.end(nil)
 	}
-	return nil
+	s.running.Wait()
+	return s.failure
+}
+
+func (s *Set) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase, s.failure = ended, err
 }
 
 func (s *Set) begin(ctx context.Context, fail context.CancelCauseFunc) error {
@@ -124,6 +129,10 @@ func (s *Set) begin(ctx context.Context, fail context.CancelCauseFunc) error {
 	defer s.mu.Unlock()
 	if s.phase != idle {
 		return errors.New("informer: Set.Run was called twice: make a new set for each run")
+	}
+	if s.optionErr != nil {
+		s.phase, s.failure = ended, s.optionErr
+		return s.optionErr
 	}
 	s.phase = running
 	s.start = func(c *leased) {
@@ -156,11 +165,19 @@ func (s *Set) Status() []CopyStatus {
 	return all
 }
 
-// Ready returns nil if all leased copies are ready, as [Informer.Ready] says; otherwise the error
-// names the others, each with the cause. [reflector.ReadyHandler] accepts a set.
+// Ready returns nil if Run runs and all leased copies are ready, as [Informer.Ready] says;
+// otherwise the error names the others, each with the cause. [reflector.ReadyHandler] accepts a set.
 func (s *Set) Ready(maxStaleness time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	switch {
+	case s.phase == idle:
+		return errSetNotRun
+	case s.failure != nil:
+		return fmt.Errorf("%w: %w", errSetEnded, s.failure)
+	case s.phase == ended:
+		return errSetEnded
+	}
 	var all []error
 	for key, c := range s.copies {
 		if err := c.informer.Ready(maxStaleness); err != nil {

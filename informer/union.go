@@ -303,20 +303,15 @@ func (u *members[T]) areSynced() (synced bool, err error) {
 	return synced, nil
 }
 
-func (u *members[T]) Ready(maxStaleness time.Duration) error {
-	var all []error
-	for _, m := range u.list() {
-		if err := m.reflector.Ready(maxStaleness); err != nil {
-			all = append(all, fmt.Errorf("member %q: %w", m.name, err))
-		}
-	}
-	return errors.Join(all...)
-}
-
-// Status aggregates the members; it is healthy only if all of them are.
+// Status aggregates the members; it is healthy only if all of them are. Without members, it is at
+// each moment what it is to be: empty.
 func (u *members[T]) Status() reflector.Status {
+	all := u.list()
+	if len(all) == 0 {
+		return reflector.Status{Phase: reflector.Watching, Synced: true, Class: reflector.OK, ProvenAt: time.Now()}
+	}
 	sum := reflector.Sum(func(yield func(string, reflector.Status) bool) {
-		for _, m := range u.list() {
+		for _, m := range all {
 			if !yield(m.name, m.reflector.Status()) {
 				return
 			}

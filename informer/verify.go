@@ -23,6 +23,9 @@ type Drift struct {
 	// Count is the number of objects that differ. Differences has the first 100 of them.
 	Count       int
 	Differences []Difference
+	// Healed, in a [Status], says that a later list has replaced the copy. The relist follows a
+	// verification that finds a difference, at most once a minute; see [Informer.Verify].
+	Healed bool
 }
 
 // Difference is one object on which the copy and the server differ.
@@ -51,6 +54,10 @@ var errIncomparable = errors.New("the server's resource versions cannot be compa
 // Verify compares keys, resource versions and content with a fresh, consistent LIST in pages of
 // 500, and reports the differences. It changes nothing in the store and tells no handler.
 //
+// A copy that differs is not right ([reflector.Drift]): Ready fails, until the relist that Verify
+// asks for has replaced the copy, and told the handlers. The relist is made at once, but at most
+// once a minute.
+//
 // It reports only certain differences. A difference that may be a change in flight is left out; if
 // it is real, the next verification finds it.
 //
@@ -62,11 +69,36 @@ func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) { return i.veri
 func (i *shared[T]) verifyAndNote(ctx context.Context) (Drift, error) {
 	d, err := i.verify(ctx)
 	i.mu.Lock()
-	defer i.mu.Unlock()
 	if i.driftErr = err; err == nil {
 		i.drift = d
+		i.driftList, _ = i.journal.ring.lists()
+	}
+	i.mu.Unlock()
+	if err == nil && d.Count > 0 {
+		i.doubt(d.reason())
 	}
 	return d, err
+}
+
+// relistedLocked reports whether the store has a list that began after the last verification.
+func (i *shared[T]) relistedLocked() bool {
+	_, listed := i.journal.ring.lists()
+	return listed > i.driftList
+}
+
+// reason says in one line how the copy differs.
+func (d *Drift) reason() error {
+	first := d.Differences[0]
+	how := fmt.Sprintf("version %s on the server, %s in the copy", first.Server, first.Store)
+	switch {
+	case first.Path != "":
+		how = "in " + first.Path
+	case first.Server == "":
+		how = "which the server does not have"
+	case first.Store == "":
+		how = "which the copy does not have"
+	}
+	return fmt.Errorf("a verification found %d different objects, such as %s (%s)", d.Count, first.Key, how)
 }
 
 func (i *shared[T]) verify(ctx context.Context) (Drift, error) {
