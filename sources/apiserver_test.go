@@ -149,7 +149,7 @@ func TestAPIServerWithACachedFirstListIsNotSafeToPrune(t *testing.T) {
 	r := start(t, sources.APIServer(c.client, reflector.WithCachedFirstList(), reflector.WithLiveness(9*time.Second)))
 	r.expect("ADD api a=v1")
 	<-r.Synced()
-	r.problem("may be older than the truth")
+	r.problem("the state is of unknown age")
 	require.False(t, r.SafeToPrune(sources.APISource))
 	c.create("b", onNode("node-1"))
 	r.expect("ADD api b=v1")

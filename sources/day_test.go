@@ -29,7 +29,8 @@ import (
 type wire struct {
 	*pipes.Network
 	away     atomic.Bool
-	requests atomic.Int32
+	requests atomic.Int32 // probes apart
+	probes   atomic.Int32
 
 	mu   sync.Mutex // guards open
 	open []net.Conn
@@ -77,7 +78,11 @@ func startAgent(t *testing.T) *agent {
 	api := listwatchtest.NewServer(t)
 	a := &agent{wire: w, pods: listwatchtest.Serve(api, listwatchtest.Pods()).Origin(), held: map[types.UID]*corev1.Pod{}}
 	server := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
-		w.requests.Add(1)
+		if r.URL.Query().Get("limit") == "1" {
+			w.probes.Add(1)
+		} else {
+			w.requests.Add(1)
+		}
 		api.ServeHTTP(answer, r)
 	})}
 	served := make(chan error, 1)
@@ -187,13 +192,14 @@ func TestADayWithoutTheServer(t *testing.T) {
 		a.away.Store(false)
 		time.Sleep(4 * time.Second) // a refused server is asked again every two seconds
 		a.requireTruth(t)
+		time.Sleep(15 * time.Second) // until a probe proves that the watch brings everything
 		require.NoError(t, a.sources.Ready(time.Minute))
 		require.True(t, a.sources.SafeToPrune(sources.APISource))
 	})
 }
 
-// TestAQuietDay: while nothing happens, an agent makes two requests an hour at most, and is ready
-// all the time.
+// TestAQuietDay: while nothing happens, an agent makes two requests an hour at most, and probes of
+// one object each about once a minute. It is ready, and its pods are safe to prune, all the time.
 func TestAQuietDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := startAgent(t)
@@ -201,12 +207,16 @@ func TestAQuietDay(t *testing.T) {
 		<-a.sources.Synced()
 		time.Sleep(time.Second)
 		a.requests.Store(0)
+		a.probes.Store(0)
 		for hour := range 24 {
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			require.LessOrEqual(t, a.requests.Load(), int32(2*(hour+1)))
+			require.LessOrEqual(t, a.probes.Load(), int32(67*(hour+1)))
 			require.NoError(t, a.sources.Ready(3*time.Minute))
+			require.True(t, a.sources.SafeToPrune(sources.APISource))
 		}
+		require.GreaterOrEqual(t, a.probes.Load(), int32(24*60))
 		require.Positive(t, a.requests.Load())
 		a.requireTruth(t)
 	})

@@ -62,5 +62,5 @@ func TestACheckpointIsNotReady(t *testing.T) {
 	restored := sources.Status{Source: "api", Restored: true}
 	require.EqualError(t, restored.Ready(time.Hour), "api: its pods are of a checkpoint")
 	cached := sources.Status{Source: "api", Seen: true, Reflector: &reflector.Status{Phase: reflector.Watching, Synced: true}}
-	require.ErrorContains(t, cached.Ready(time.Hour), "may be older than the truth")
+	require.ErrorContains(t, cached.Ready(time.Hour), "the state is of unknown age")
 }

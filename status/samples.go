@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tributary-go/tributary/metrics"
+	"github.com/tributary-go/tributary/reflector"
 )
 
 // table is the copies in the making, by name.
@@ -84,8 +85,8 @@ func (c *Copy) reflector(name string, s metrics.Sample) {
 	switch name {
 	case "synced":
 		c.synced = s.Value > 0
-	case "may_be_old":
-		c.unproven = c.unproven || s.Value > 0
+	case "not_right":
+		c.unproven = c.unproven || s.Labels[1] == string(reflector.MayBeOld)
 	case "failing":
 		c.class(s.Labels[1])
 	case "last_contact_timestamp_seconds":

@@ -314,14 +314,15 @@ func (c *counter) Samples(name string) iter.Seq[metrics.Sample] {
 // TestStates: each state from the numbers that mean it.
 func TestStates(t *testing.T) {
 	now := time.Now()
-	lagging := informer.Status{Status: reflector.Status{Synced: true, LastContact: now}, Handlers: []informer.HandlerStatus{{Name: "h", Lag: informer.Lag{Events: 3, Age: time.Minute}}}}
+	well := reflector.Status{Phase: reflector.Watching, Synced: true, LastContact: now, ProvenAt: now}
+	lagging := informer.Status{Status: well, Handlers: []informer.HandlerStatus{{Name: "h", Lag: informer.Lag{Events: 3, Age: time.Minute}}}}
 	for _, row := range []struct {
 		want   status.State
 		of     metrics.Reporter
 		causes []string
 	}{
 		{status.Syncing, reflector.Status{}, nil},
-		{status.Synced, reflector.Status{Synced: true, LastContact: now}, nil},
+		{status.Synced, well, nil},
 		{status.Restored, reflector.Status{Phase: reflector.Watching, Synced: true, LastContact: now}, nil},
 		{status.Failing, reflector.Status{Synced: true, LastContact: now, Err: io.EOF, Class: reflector.Disconnected}, []string{"EOF"}},
 		{status.Failing, reflector.Status{Err: io.EOF, Class: reflector.Disconnected}, []string{"EOF"}},

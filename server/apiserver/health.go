@@ -58,12 +58,12 @@ type Health struct {
 	Resource schema.GroupVersionResource
 	// Ready: the cache has content. Until then its requests get a 429.
 	Ready bool
-	// Stale: the content may be behind the upstream. Its follower has an error, or has heard
-	// nothing for three minutes, in which a healthy server sends two bookmarks.
+	// Stale: the content may be behind the upstream. Its follower has an error, or its copy is not
+	// right, or not proven within three minutes: see [reflector.Status.Verdict].
 	Stale bool
-	// Since is when a stale copy was last known to be fresh; zero if it never was.
+	// Since is when a stale copy was last proven to be fresh; zero if it never was.
 	Since time.Time
-	// Class is why a copy is stale or not ready yet; empty for silence without an error.
+	// Class is why a copy is stale or not ready yet.
 	Class reflector.Class
 	// Err is the follower's last error, if it has one. It is not shown to clients.
 	Err error
@@ -103,8 +103,8 @@ func (e *resourceEndpoint[T]) health() Health {
 	}
 	h.Stale = h.Err != nil
 	if h.Stale {
-		h.Since = s.LastContact
-		if s.Err != nil && s.Since.Before(s.LastContact) {
+		h.Since = s.ProvenAt
+		if s.Err != nil && s.Since.Before(s.ProvenAt) {
 			h.Since = s.Since // a healthy stream of a copy that lacks an object
 		}
 	}

@@ -37,7 +37,7 @@ func (f *follower) set(s reflector.Status) {
 }
 
 // TestReadinessFollowsTheUpstream: a copy that was never listed is not ready. A copy without its
-// upstream is ready and stale, since its last contact; each endpoint, the samples and the Warning
+// upstream is ready and stale, since its last proof; each endpoint, the samples and the Warning
 // header of an answer say so.
 func TestReadinessFollowsTheUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -75,11 +75,13 @@ func TestReadinessFollowsTheUpstream(t *testing.T) {
 		require.Equal(t, 429, get("/api/v1/pods").code)
 		require.Zero(t, value("tributary_apiserver_ready"))
 
-		contact := time.Now()
+		proven := time.Now()
 		a := pod("a")
 		a.ResourceVersion = "5"
 		require.NoError(t, cache.Replace(store.Items(a), store.At("5")))
-		f.set(reflector.Status{Synced: true, LastContact: contact})
+		f.set(reflector.Status{Synced: true, LastContact: time.Now()})
+		require.Contains(t, text(200, "/readyz?verbose"), "[+]pods stale (may_be_old)\n", "nothing has proven it yet")
+		f.set(reflector.Status{Synced: true, LastContact: time.Now(), ProvenAt: proven})
 		require.Equal(t, "ok", text(200, "/readyz"))
 		require.Equal(t, "[+]ping ok\n[+]configmaps ok\n[+]pods ok\nreadyz check passed\n", text(200, "/readyz?verbose"))
 		require.Equal(t, "[+]ping ok\nlivez check passed\n", text(200, "/livez?verbose"))
@@ -89,8 +91,8 @@ func TestReadinessFollowsTheUpstream(t *testing.T) {
 		require.EqualValues(t, -1, value("tributary_apiserver_stale_since_timestamp_seconds"))
 
 		time.Sleep(time.Minute) // of the simulated clock
-		since := contact.UTC().Format(time.RFC3339)
-		f.set(reflector.Status{Synced: true, LastContact: contact, Err: errors.New("refused"), Class: reflector.Unreachable, Since: time.Now()})
+		since := proven.UTC().Format(time.RFC3339)
+		f.set(reflector.Status{Synced: true, LastContact: time.Now(), ProvenAt: proven, Err: errors.New("refused"), Class: reflector.Unreachable, Since: time.Now()})
 		require.Equal(t, "ok", text(200, "/readyz"))
 		require.Contains(t, text(200, "/readyz?verbose"), "\n[+]pods stale since "+since+" (unreachable)\n")
 		for _, path := range []string{"/api/v1/pods", "/api/v1/namespaces/ns/pods/a", "/api/v1/pods?watch=1&timeoutSeconds=1"} {
@@ -98,16 +100,16 @@ func TestReadinessFollowsTheUpstream(t *testing.T) {
 		}
 		require.Empty(t, get("/api/v1/configmaps").Header().Get("Warning"))
 		require.EqualValues(t, 1, value("tributary_apiserver_stale"))
-		require.EqualValues(t, contact.Unix(), int64(value("tributary_apiserver_stale_since_timestamp_seconds")))
+		require.EqualValues(t, proven.Unix(), int64(value("tributary_apiserver_stale_since_timestamp_seconds")))
 
-		f.set(reflector.Status{Synced: true, LastContact: contact})
+		f.set(reflector.Status{Synced: true, LastContact: time.Now(), ProvenAt: proven})
 		require.Contains(t, text(200, "/readyz?verbose"), "[+]pods ok\n")
 		time.Sleep(3 * time.Minute)
-		require.Contains(t, text(200, "/readyz?verbose"), "[+]pods stale since "+since+"\n", "silence alone")
+		require.Contains(t, text(200, "/readyz?verbose"), "[+]pods stale since "+since+" (stale)\n", "the server is heard, and proves nothing")
 
 		// A watch that goes on, with an object that could not be decoded.
 		lost := time.Now().Add(-time.Minute)
-		f.set(reflector.Status{Synced: true, LastContact: time.Now(), Err: errors.New("bad"), Class: reflector.Undecodable, Since: lost})
+		f.set(reflector.Status{Synced: true, ProvenAt: time.Now(), Err: errors.New("bad"), Class: reflector.Undecodable, Since: lost})
 		require.Equal(t, lost, s.Health()[1].Since)
 
 		require.EqualValues(t, 5, value("apiserver_watch_cache_resource_version"), "the numbers of the cache")
