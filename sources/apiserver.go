@@ -24,10 +24,10 @@ import (
 // [reflector.WithWatchTimeout]. A nil client, and a bad option, are an error of Run, or of Add.
 func APIServer(client rest.Interface, options ...reflector.Option) Input {
 	if null.Is(client) {
-		return Input{err: fmt.Errorf("APIServer was given no client (%T): a fake clientset of client-go has none", client)}
+		return Input{name: APISource, err: fmt.Errorf("APIServer was given no client (%T): a fake clientset of client-go has none", client)}
 	}
 	if err := reflector.Validate(options...); err != nil {
-		return Input{err: fmt.Errorf("APIServer: %w", err)}
+		return Input{name: APISource, err: fmt.Errorf("APIServer: %w", err)}
 	}
 	return Custom(&apiServer{client: client, options: options})
 }
@@ -35,8 +35,8 @@ func APIServer(client rest.Interface, options ...reflector.Option) Input {
 // APISource is the name of the source of [APIServer].
 const APISource = "api"
 
-// apiStale is twice the time between two bookmarks of a healthy server.
-const apiStale = 2 * time.Minute
+// apiStale is longer than the proof of a healthy copy is ever old, which is two minutes.
+const apiStale = 3 * time.Minute
 
 // apiWatch bounds a watch from below: it lasts up to twice as long. kube-apiserver takes the same
 // half hour for a client that names no time (--min-request-timeout). client-go's 5 minutes are 8
@@ -112,7 +112,7 @@ func (a *apiServer) Report() Report {
 	}
 	if a.saver != nil {
 		if err := a.saver.Problem(); err != nil {
-			report.Complete = status.Err == nil // a checkpoint says nothing about the watch
+			report.Complete = len(report.Problems) == 0 // a checkpoint says nothing about the watch
 			report.Problems = append(report.Problems, err)
 			report.Errors++
 		}

@@ -12,11 +12,8 @@ import (
 	"github.com/tributary-go/tributary/sources/manifest"
 )
 
-// Classes of problems that no API server's error has.
-const (
-	classEnded   = "ended"   // the source's Run has returned an error
-	classOverdue = "overdue" // a required source has not been read within its deadline
-)
+// classOverdue is a required source that has not been read within its deadline.
+const classOverdue = "overdue"
 
 // classOf is the class of a problem, for the label of metrics.
 func classOf(problem error) string {

@@ -94,6 +94,8 @@ func TestAddAndRemoveBeforeRun(t *testing.T) {
 	s := sources.New("node-1", sources.Custom(newScripted("a")))
 	require.NoError(t, s.Remove("a"))
 	require.ErrorContains(t, s.Run(t.Context()), "no source")
+	require.ErrorContains(t, s.Add(sources.Custom(newScripted("b"))), "Run has ended")
+	s = sources.New("node-1")
 	require.NoError(t, s.Add(sources.Custom(newScripted("b"))))
 	require.Len(t, s.Status(), 1)
 }

@@ -43,6 +43,8 @@ type feed struct {
 	// due: pending has a state, or the feed is to be dropped. It is set with mu held and read
 	// without, so that the loop of Run passes over idle feeds without a lock.
 	due atomic.Bool
+	// over: the source's Run has returned.
+	over atomic.Bool
 	// newest is the state that the source set last.
 	newest atomic.Pointer[Pods]
 	// read counts the updates that have been read, by place in operations.
@@ -201,20 +203,19 @@ func (f *feed) ready() bool {
 }
 
 // safeToPrune reports whether the reader has the newest state of the source, complete and fresh.
-// The report counts only if no state was set while it was made: it might be of another state.
+// The status counts only if no state was set while it was made: it might be of another state.
 func (f *feed) safeToPrune() bool {
 	before, told := f.allTold()
-	report := f.source.Report()
+	status := f.status()
 	after, still := f.allTold()
-	return told && still && before == after && (len(report.Problems) == 0 || report.Complete) &&
-		(report.StaleAfter == 0 || time.Since(report.LastContact) <= report.StaleAfter)
+	return told && still && before == after && status.whole() && status.Verdict(status.StaleAfter).Err == nil
 }
 
 // allTold reports whether the reader has all states of the source, and at least one.
 func (f *feed) allTold() (sets int, told bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.sets, f.seen && !f.restored && f.failed == nil && f.since.IsZero()
+	return f.sets, f.seen && !f.restored && f.since.IsZero()
 }
 
 func (f *feed) fail(err error) {
@@ -227,6 +228,19 @@ func (f *feed) failure() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.failed
+}
+
+// phaseLocked is that of the source's Run. Nothing is missed of a source that was removed.
+func (f *feed) phaseLocked() reflector.Phase {
+	switch {
+	case f.removed:
+		return reflector.Watching
+	case f.failed != nil, f.over.Load():
+		return reflector.Stopped
+	case f.begun.IsZero():
+		return reflector.Idle
+	}
+	return reflector.Watching
 }
 
 // count counts an update that has been read.
@@ -264,7 +278,7 @@ func (f *feed) status() Status {
 		report.Problems = append(report.Problems[:len(report.Problems):len(report.Problems)], err)
 	}
 	s := Status{
-		Source: f.name, Seen: f.seen, Pods: f.state().Len(), LastSet: f.lastSet, Restored: f.restored,
+		Source: f.name, Phase: f.phaseLocked(), Seen: f.seen, Pods: f.state().Len(), LastSet: f.lastSet, Restored: f.restored,
 		Pending: len(f.pending), Updates: updates, Reflector: copied, Report: report, Optional: f.optional,
 	}
 	if f.telling {

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -53,6 +54,22 @@ func (in Input) Required(deadline time.Duration) Input {
 	in.optional, in.deadline = false, deadline
 	return in
 }
+
+// shown is the input with a source to name in Status: of one that adds none, a source that Run
+// refuses to begin.
+func (in Input) shown() Input {
+	if err := in.check(); err != nil {
+		in.source = refused{err}
+	}
+	return in
+}
+
+// refused stands for a source that could not be made. It never runs.
+type refused struct{ err error }
+
+func (refused) Name() string                       { return "source" }
+func (refused) Report() Report                     { return Report{} }
+func (r refused) Run(context.Context, *Sink) error { return r.err }
 
 // check is the reason why the input adds no source.
 func (in Input) check() error {

@@ -30,10 +30,10 @@ const (
 // takes over.
 func File(path string, options ...static.Option) Input {
 	if path == "" {
-		return Input{err: access.ErrNoPath}
+		return Input{name: FileSource, err: access.ErrNoPath}
 	}
 	if err := settingsOf(options).Validate(); err != nil {
-		return Input{err: fmt.Errorf("File: %w", err)}
+		return Input{name: FileSource, err: fmt.Errorf("File: %w", err)}
 	}
 	return Custom(&manifests{name: FileSource, start: func(sink *Sink) running {
 		settings := withLog(options, sink)
@@ -50,10 +50,10 @@ func File(path string, options ...static.Option) Input {
 // options are those of the package static.
 func HTTP(address string, options ...static.Option) Input {
 	if address == "" {
-		return Input{err: access.ErrNoURL}
+		return Input{name: HTTPSource, err: access.ErrNoURL}
 	}
 	if err := settingsOf(options).Validate(); err != nil {
-		return Input{err: fmt.Errorf("HTTP: %w", err)}
+		return Input{name: HTTPSource, err: fmt.Errorf("HTTP: %w", err)}
 	}
 	return Custom(&manifests{name: HTTPSource, start: func(sink *Sink) running {
 		settings := withLog(options, sink)
@@ -70,7 +70,7 @@ func HTTP(address string, options ...static.Option) Input {
 // or of Add.
 func From(pods *static.Reader[*corev1.Pod]) Input {
 	if pods == nil {
-		return Input{err: errors.New("From: the reader is nil")}
+		return Input{name: FileSource, err: errors.New("From: the reader is nil")}
 	}
 	return Custom(&manifests{name: pods.Kind(), start: func(*Sink) running { return podsOfReader(pods) }})
 }
@@ -90,10 +90,10 @@ func From(pods *static.Reader[*corev1.Pod]) Input {
 // the newest status; the module sources/kubelet reads it. [LikeKubelet] does not apply to it.
 func Kubelet(address string, options ...static.Option) Input {
 	if address == "" {
-		return Input{err: access.ErrNoURL}
+		return Input{name: KubeletSource, err: access.ErrNoURL}
 	}
 	if err := settingsOf(options).Validate(); err != nil {
-		return Input{err: fmt.Errorf("Kubelet: %w", err)}
+		return Input{name: KubeletSource, err: fmt.Errorf("Kubelet: %w", err)}
 	}
 	return Custom(kubeletPods{&manifests{name: KubeletSource, start: func(sink *Sink) running {
 		return podsOfReader(static.HTTP(address, decodePodList, withLog(options, sink)...))

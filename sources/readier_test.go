@@ -19,7 +19,9 @@ func TestSourcesReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, extra := newScripted("api"), newScripted("extra")
 		s := sources.New("node-1", sources.Custom(api), sources.Custom(extra).Optional(0))
+		require.EqualError(t, s.Ready(time.Hour), "sources: Run has not been called")
 		go s.Run(t.Context())
+		synctest.Wait()
 		probe := func() (int, string) {
 			answer := httptest.NewRecorder()
 			reflector.ReadyHandler(time.Minute, s).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
@@ -59,7 +61,7 @@ func TestSourcesReady(t *testing.T) {
 
 // TestACheckpointIsNotReady until the API server has answered.
 func TestACheckpointIsNotReady(t *testing.T) {
-	restored := sources.Status{Source: "api", Restored: true}
+	restored := sources.Status{Source: "api", Phase: reflector.Watching, Restored: true}
 	require.EqualError(t, restored.Ready(time.Hour), "api: its pods are of a checkpoint")
 	cached := sources.Status{Source: "api", Seen: true, Reflector: &reflector.Status{Phase: reflector.Watching, Synced: true}}
 	require.ErrorContains(t, cached.Ready(time.Hour), "the state is of unknown age")

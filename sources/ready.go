@@ -3,17 +3,18 @@ package sources
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/sources/internal/access"
 )
 
-// Ready returns nil if all sources but the optional ones are ready, and else an error for each that
-// is not: see [Status.Ready]. It makes Sources a [reflector.Readier] for [reflector.ReadyHandler].
-// It does not block.
+// Ready returns nil if Run keeps the sources and all but the optional ones are ready, and else an
+// error for each that is not: see [Status.Ready]. It makes Sources a [reflector.Readier] for
+// [reflector.ReadyHandler]. It does not block.
 func (s *Sources) Ready(maxStaleness time.Duration) error {
+	if err := s.kept(); err != nil {
+		return err
+	}
 	var all []error
 	for _, status := range s.Status() {
 		if !status.Optional {
@@ -25,44 +26,81 @@ func (s *Sources) Ready(maxStaleness time.Duration) error {
 
 var _ reflector.Readier = (*Sources)(nil)
 
-// Ready returns nil if the source has been read from Updates, was heard of within maxStaleness, and
-// no state has waited for the reader longer than that. Else it names the fault, with the problems
-// behind it. A problem alone does not matter: bad manifests and servers that are away keep the
-// pods. An API server sends a sign of life about once a minute, and files and URLs are read every
-// interval: see [reflector.Reflector.Ready].
-func (s Status) Ready(maxStaleness time.Duration) error {
-	var wrong string
-	silence := time.Since(s.LastContact)
+// kept is an error unless Run is under way.
+func (s *Sources) kept() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
-	case s.ended():
-		wrong = "it has ended"
-	case s.Restored:
-		wrong = "its pods are of a checkpoint"
-	case !s.Seen:
-		wrong = "not read yet"
-	case s.Reflector != nil && s.Reflector.Verdict(maxStaleness).Err != nil:
-		return fmt.Errorf("%s: %w", s.Source, s.Reflector.Verdict(maxStaleness).Err)
-	case s.StaleAfter > 0 && silence > maxStaleness:
-		wrong = fmt.Sprintf("nothing heard for %s, allowed are %s", silence.Round(time.Millisecond), maxStaleness)
-	case s.Lag > maxStaleness:
-		wrong = fmt.Sprintf("the reader of Updates is late by %s, allowed are %s", s.Lag.Round(time.Millisecond), maxStaleness)
-	default:
-		return nil
+	case s.phase == idle:
+		return errors.New("sources: Run has not been called")
+	case s.failed != nil:
+		return fmt.Errorf("Run has ended: %w", s.failed)
+	case s.phase == over:
+		return errors.New("sources: Run has ended")
 	}
-	if len(s.Problems) > 0 {
-		return fmt.Errorf("%s: %s: %w", s.Source, wrong, errors.Join(s.Problems...))
-	}
-	return fmt.Errorf("%s: %s", s.Source, wrong)
+	return nil
 }
 
-// ended reports whether the source has ended with an error.
-func (s Status) ended() bool {
-	return slices.ContainsFunc(s.Problems, func(problem error) bool { return access.ClassOf(problem) == classEnded })
+// Verdict judges the source's newest state, as [reflector.Status.Verdict] judges a copy: Ready,
+// [Sources.SafeToPrune], metrics and the status page say what it says. The state is right if the
+// source runs, the state is its own and not a checkpoint's, and it is proven within maxStaleness.
+// Zero asks for a proof of any age. A look at a file or an answer of a URL is the proof itself. The
+// copy of an API server's pods is proven by its reflector, and must have a resource version: an
+// empty cache between client and server has none.
+func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
+	switch silence := time.Since(s.LastContact.Round(0)); {
+	case s.Phase == reflector.Idle:
+		return s.not(reflector.NotRun, "Run has not been called")
+	case s.Phase == reflector.Stopped:
+		return s.not(reflector.Ended, "it has ended")
+	case s.Restored:
+		return s.not(reflector.NotSynced, "its pods are of a checkpoint")
+	case !s.Seen:
+		return s.not(reflector.NotSynced, "not read yet")
+	case s.Reflector != nil:
+		return s.reflected(maxStaleness)
+	case s.StaleAfter > 0 && maxStaleness > 0 && silence > maxStaleness:
+		return s.not(reflector.Stale, fmt.Sprintf("nothing heard for %s, allowed are %s", silence.Round(time.Millisecond), maxStaleness))
+	}
+	return reflector.Verdict{Class: reflector.OK}
+}
+
+// reflected is the verdict of the reflector.
+func (s Status) reflected(maxStaleness time.Duration) reflector.Verdict {
+	v := s.Reflector.Verdict(maxStaleness)
+	switch version := s.Reflector.ResourceVersion; {
+	case v.Err != nil:
+		return reflector.Verdict{Class: v.Class, Err: fmt.Errorf("%s: %w", s.Source, v.Err)}
+	case version == "" || version == "0":
+		return s.not(reflector.MayBeOld, "the server's list has no resource version: is it an empty cache between client and server?")
+	}
+	return v
+}
+
+// not is a verdict with the problems of the source as its cause.
+func (s Status) not(class reflector.Class, why string) reflector.Verdict {
+	if len(s.Problems) > 0 {
+		return reflector.Verdict{Class: class, Err: fmt.Errorf("%s: %s: %w", s.Source, why, errors.Join(s.Problems...))}
+	}
+	return reflector.Verdict{Class: class, Err: fmt.Errorf("%s: %s", s.Source, why)}
+}
+
+// Ready returns nil if the source's [Status.Verdict] is good, and no state has waited for the
+// reader longer than maxStaleness. Else it names the fault, with the problems behind it. A problem
+// alone does not matter: bad manifests and servers that are away keep the pods. The proof of a
+// healthy API server's pods is up to two minutes old (see [reflector.Reflector.Ready]), and files
+// and URLs are read every interval.
+func (s Status) Ready(maxStaleness time.Duration) error {
+	v := s.Verdict(maxStaleness)
+	if v.Err == nil && maxStaleness > 0 && s.Lag > maxStaleness {
+		v = s.not(reflector.Stale, fmt.Sprintf("the reader of Updates is late by %s, allowed are %s", s.Lag.Round(time.Millisecond), maxStaleness))
+	}
+	return v.Err
 }
 
 // SafeToPrune reports whether Updates has delivered everything that the named source declares. Its
-// state is complete and fresh (see [health.Report].StaleAfter), it is not from a checkpoint, no
-// state is pending, and no problem hides a pod. Only then may an agent stop a pod because the
+// [Status.Verdict] is good, with a proof not older than [health.Report].StaleAfter, no state is
+// pending, and no problem hides a pod. Only then may an agent stop a pod because the
 // source does not list it: in a partial view, missing pods look deleted. If several sources have
 // the name, all must be safe. If no source has it, SafeToPrune is false.
 //

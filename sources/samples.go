@@ -19,7 +19,9 @@ var (
 		metrics.Gauge("tributary_sources_seen", "1 once the first state of the source has been read.", func(s Status) bool { return s.Seen }),
 		metrics.Gauge("tributary_sources_optional", "1 if the source is not needed for readiness.", func(s Status) bool { return s.Optional }),
 		metrics.Gauge("tributary_sources_restored", "1 while the state is a checkpoint's.", func(s Status) bool { return s.Restored }),
-		metrics.Gauge("tributary_sources_stale", "1 while the last contact is older than the source permits.", func(s Status) bool { return time.Now().After(s.expires()) }),
+		metrics.By("class", Status.notRight,
+			metrics.Gauge("tributary_sources_not_right", "1 while the state is not right, whatever the age of its proof; the class says why.", metrics.Itself[bool])),
+		metrics.Gauge("tributary_sources_stale", "1 while the state's proof is older than the source permits.", func(s Status) bool { return time.Now().After(s.expires()) }),
 		metrics.Gauge("tributary_sources_incomplete", "1 while a problem may hide a pod.", func(s Status) bool { return !s.whole() }),
 		metrics.By("class", Status.classes,
 			metrics.Gauge("tributary_sources_problems", "Present problems of a class.", metrics.Itself[int])),
@@ -42,6 +44,14 @@ func (s Status) classes() map[string]int {
 		classes[classOf(problem)]++
 	}
 	return classes
+}
+
+// notRight has the class of the verdict, unless it is good.
+func (s Status) notRight() map[string]bool {
+	if v := s.Verdict(0); v.Err != nil {
+		return map[string]bool{string(v.Class): true}
+	}
+	return nil
 }
 
 // updates has a count for each operation, those that never were too.
@@ -117,6 +127,10 @@ func sum(parts []Status) Status {
 	total := parts[0]
 	total.Updates = map[Op]int{}
 	total.Problems, total.Complete = nil, true
+	oldest := slices.MinFunc(parts, func(a, b Status) int {
+		return cmp.Or(a.expires().Compare(b.expires()), a.LastContact.Compare(b.LastContact))
+	})
+	total.LastContact, total.StaleAfter = oldest.LastContact, oldest.StaleAfter
 	for i, part := range parts {
 		for op, n := range part.Updates {
 			total.Updates[op] += n
@@ -127,6 +141,7 @@ func sum(parts []Status) Status {
 			continue
 		}
 		total.Optional = total.Optional && part.Optional
+		total.Phase = worse(total.Phase, part.Phase)
 		total.Seen = total.Seen && part.Seen
 		total.Restored = total.Restored || part.Restored
 		total.Pods += part.Pods
@@ -137,12 +152,18 @@ func sum(parts []Status) Status {
 		if part.LastSet.Before(total.LastSet) {
 			total.LastSet = part.LastSet
 		}
-		if part.expires().Before(total.expires()) {
-			total.LastContact, total.StaleAfter = part.LastContact, part.StaleAfter
-		}
 	}
 	total.Reflector = sumOfReflectors(parts)
 	return total
+}
+
+// worse is the phase that is farther from following.
+func worse(a, b reflector.Phase) reflector.Phase {
+	order := []reflector.Phase{reflector.Watching, reflector.Idle, reflector.Stopped}
+	if slices.Index(order, b) > slices.Index(order, a) {
+		return b
+	}
+	return a
 }
 
 // never is later than any time that a source can become stale.
@@ -150,8 +171,11 @@ var never = time.Unix(1<<40, 0)
 
 // expires is when the state becomes stale.
 func (s Status) expires() time.Time {
-	if s.StaleAfter == 0 {
+	switch {
+	case s.StaleAfter == 0:
 		return never
+	case s.Reflector != nil:
+		return s.Reflector.ProvenAt.Add(s.StaleAfter)
 	}
 	return s.LastContact.Add(s.StaleAfter)
 }

@@ -35,7 +35,7 @@ func values(r metrics.Reporter) map[string]float64 {
 func full() Status {
 	at := time.Unix(1, 0)
 	return Status{
-		Source: "api", Optional: true, Seen: true, Pods: 1, LastSet: at, Restored: true, Pending: 2, Lag: time.Second,
+		Source: "api", Optional: true, Phase: reflector.Stopped, Seen: true, Pods: 1, LastSet: at, Restored: true, Pending: 2, Lag: time.Second,
 		Updates: map[Op]int{Add: 3}, Reflector: &reflector.Status{Phase: reflector.Watching, Events: 4},
 		Report: Report{
 			Mode: "watch", LastContact: at, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Complete: true, Skipped: 5, Errors: 6,
@@ -80,19 +80,19 @@ func TestSumOfSourcesLosesNoField(t *testing.T) {
 func TestSumOfSourcesIsAsWellAsTheWorst(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	well := Status{
-		Source: "api", Seen: true, Pods: 1, LastSet: late, Updates: map[Op]int{Add: 1},
+		Source: "api", Phase: reflector.Watching, Seen: true, Pods: 1, LastSet: late, Updates: map[Op]int{Add: 1},
 		Reflector: &reflector.Status{Phase: reflector.Watching, Synced: true, Class: reflector.OK, Events: 1},
 		Report:    Report{Mode: "watch", LastContact: late, StaleAfter: time.Minute, Skipped: 1, Errors: 1},
 	}
 	ill := Status{
-		Source: "api", Pods: 2, LastSet: early, Restored: true, Pending: 1, Lag: time.Second, Updates: map[Op]int{Add: 1, Remove: 1},
+		Source: "api", Phase: reflector.Stopped, Pods: 2, LastSet: early, Restored: true, Pending: 1, Lag: time.Second, Updates: map[Op]int{Add: 1, Remove: 1},
 		Reflector: &reflector.Status{Phase: reflector.Waiting, Class: reflector.OK, Events: 2},
 		Report: Report{
 			Mode: "watch", LastContact: early, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Skipped: 2, Errors: 2,
 		},
 	}
 	want := Status{
-		Source: "api", Pods: 3, LastSet: early, Restored: true, Pending: 1, Lag: time.Second, Updates: map[Op]int{Add: 2, Remove: 1},
+		Source: "api", Phase: reflector.Stopped, Pods: 3, LastSet: early, Restored: true, Pending: 1, Lag: time.Second, Updates: map[Op]int{Add: 2, Remove: 1},
 		Reflector: &reflector.Status{Phase: reflector.Waiting, Class: reflector.OK, Events: 3, Lists: map[reflector.Class]int{}},
 		Report: Report{
 			Mode: "watch", LastContact: early, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Skipped: 3, Errors: 3,
@@ -130,7 +130,7 @@ func TestClassesOfProblems(t *testing.T) {
 		"throttled":    refused(429),
 		"server_error": refused(503),
 		"checkpoint":   access.Mark("checkpoint", fs.ErrPermission),
-		"ended":        access.Mark(classEnded, errors.New("gone")),
+		"ended":        access.Mark(string(reflector.Ended), errors.New("gone")),
 		"overdue":      access.Mark(classOverdue, errors.New("late")),
 		"unreachable":  &url.Error{Op: "Get", URL: "http://localhost", Err: &net.OpError{Op: "dial", Err: errors.New("refused")}},
 		"unknown":      errors.New("what a source of your own says"),

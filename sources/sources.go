@@ -43,6 +43,7 @@ type Sources struct {
 
 	mu      sync.Mutex // guards the fields below
 	phase   phase
+	failed  error          // why Run could not begin
 	launch  func(*feed)    // starts a source of this run, with mu held
 	running sync.WaitGroup // one for each source
 }
@@ -83,9 +84,7 @@ func New(node string, options ...Option) *Sources {
 	}
 	var feeds []*feed
 	for _, input := range s.inputs {
-		if input.check() == nil { // else Run says why not
-			feeds = append(feeds, s.feedOf(input))
-		}
+		feeds = append(feeds, s.feedOf(input.shown()))
 	}
 	s.feeds.Store(&feeds)
 	s.observers.Store(&[]Observer{})
@@ -131,6 +130,9 @@ type Status struct {
 	// Optional: [Sources.Synced] waits for the source no longer than a deadline, or not at all. See
 	// [Input.Optional].
 	Optional bool
+	// Phase is [reflector.Idle] before the source's Run, and [reflector.Stopped] after it. Problems
+	// has the error of a Run that failed. In between, it is [reflector.Watching].
+	Phase reflector.Phase
 	// Seen: the first state of the source has been read from Updates.
 	Seen bool
 	// Pods is the number of pods in the newest state, which was set at LastSet.
@@ -178,6 +180,7 @@ func (s *Sources) Run(ctx context.Context) error {
 	}
 	defer close(s.updates) // also if it cannot begin: a reader of Updates must not wait for ever
 	if err := s.begin(ctx); err != nil {
+		s.refuse(err)
 		return err
 	}
 	defer func() {
@@ -214,6 +217,16 @@ func (s *Sources) begin(ctx context.Context) error {
 		s.launch(f)
 	}
 	return nil
+}
+
+// refuse shows that Run could not begin.
+func (s *Sources) refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase, s.failed = over, err
+	for _, f := range s.list() {
+		f.fail(access.Mark(string(reflector.Ended), err))
+	}
 }
 
 func (s *Sources) logger(ctx context.Context) logr.Logger {
@@ -259,8 +272,10 @@ func (s *Sources) runSource(ctx context.Context, f *feed) {
 		f.push(next)
 		s.look()
 	}}
-	if err := f.source.Run(ctx, sink); err != nil && ctx.Err() == nil {
-		f.fail(access.Mark(classEnded, fmt.Errorf("the %s source has ended: %w", f.name, err)))
+	err := f.source.Run(ctx, sink)
+	f.over.Store(true)
+	if err != nil && ctx.Err() == nil {
+		f.fail(access.Mark(string(reflector.Ended), fmt.Errorf("the %s source has ended: %w", f.name, err)))
 		s.failures.Add(1)
 		log.Error(err, "Source has ended")
 	}

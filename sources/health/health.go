@@ -11,7 +11,8 @@ type Report struct {
 	Mode string
 	// LastContact is the time of the last successful look, or of the last sign of life of a server.
 	LastContact time.Time
-	// StaleAfter is how old LastContact may be before the state counts as stale. Zero: never.
+	// StaleAfter is how old the proof of the state may be before it counts as stale. The proof is
+	// LastContact, and for an API server the ProvenAt of its reflector. Zero: never.
 	StaleAfter time.Duration
 	// Problems are the present faults, one error for each file, URL or object. Empty: all is well.
 	Problems []error
