@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/tributary-go/tributary/reflector"
 )
 
 // Version is the version of [Document]: fields may be added under it, and none changes.
@@ -32,9 +34,14 @@ type Document struct {
 // State is the health of a copy in one word.
 type State string
 
-// The states, from the worst on.
+// The states, from the worst on. They are those of the copy's verdict ([reflector.Status.Verdict]),
+// and of its present failures and readers.
 const (
-	// Stale: nothing was heard for too long.
+	// Wrong: the content differs from the server's, or too much of it cannot be used.
+	Wrong State = "wrong"
+	// Stopped: nothing keeps the copy. Run has not been called, or has ended.
+	Stopped State = "stopped"
+	// Stale: the newest proof of the copy is too old.
 	Stale State = "stale"
 	// Failing: something is wrong now. The copy keeps its last good state.
 	Failing State = "failing"
@@ -48,7 +55,7 @@ const (
 	Synced State = "synced"
 )
 
-var states = []State{Stale, Failing, Restored, Syncing, Late, Synced}
+var states = []State{Wrong, Stopped, Stale, Failing, Restored, Syncing, Late, Synced}
 
 // Copy is one copy: a reflector, an informer with its reflector, a source of pods, or a watch
 // cache.
@@ -60,12 +67,18 @@ type Copy struct {
 	// Since is the beginning of State. If the copy does not know it, it is when the page saw the
 	// state first. Stale copies were right then for the last time.
 	Since time.Time `json:"since"`
-	// Classes are the classes of the present problems, Causes their texts, and Advice the remedies.
+	// NotRight is the class of the copy's verdict; empty while it is right, whatever its age.
+	NotRight string `json:"notRight,omitempty"`
+	// Classes are the classes of the verdict and of the present problems, Causes their texts, and
+	// Advice the remedies.
 	Classes []string `json:"classes,omitempty"`
 	Causes  []string `json:"causes,omitempty"`
 	Advice  []string `json:"advice,omitempty"`
 	Objects int      `json:"objects"`
-	// LastContact is when the server, file or URL was last heard.
+	// ProvenAt is the moment of which the copy is proven to be the truth: by its reflector, or by
+	// the last look at a file or URL. A watch cache has it only while it is stale.
+	ProvenAt time.Time `json:"provenAt,omitzero"`
+	// LastContact is when the server, file or URL was last heard, which proves nothing.
 	LastContact time.Time `json:"lastContact,omitzero"`
 	// LastEvent is when the last object came.
 	LastEvent time.Time `json:"lastEvent,omitzero"`
@@ -94,7 +107,8 @@ type Copy struct {
 	Drift     *int `json:"drift,omitempty"`
 	CanVerify bool `json:"canVerify,omitempty"`
 
-	synced, unproven, stale bool
+	synced, restored, stale bool
+	reflected               bool      // the copy has a reflector
 	since                   time.Time // of the trouble, as the copy knows it
 	delivered, waited       float64   // events of which a watch cache measured the lag, and seconds
 }
@@ -129,13 +143,6 @@ type Reader struct {
 
 // settle finds the state once all samples have been added.
 func (c *Copy) settle(now time.Time, staleAfter time.Duration) {
-	slices.Sort(c.Classes)
-	slices.Sort(c.Causes)
-	for _, class := range c.Classes {
-		if text := advice[class]; text != "" {
-			c.Advice = append(c.Advice, text)
-		}
-	}
 	slices.SortFunc(c.Readers, func(a, b Reader) int {
 		return cmp.Or(cmp.Compare(b.LagSeconds, a.LagSeconds), cmp.Compare(a.Name, b.Name))
 	})
@@ -143,20 +150,55 @@ func (c *Copy) settle(now time.Time, staleAfter time.Duration) {
 	if n := len(c.Readers); n > maxReaders {
 		c.Readers, c.HiddenReaders = c.Readers[:maxReaders], n-maxReaders
 	}
-	silent := c.Kind != kindSource && !c.LastContact.IsZero() && now.Sub(c.LastContact) > staleAfter
-	switch {
-	case c.synced && (c.stale || silent):
-		c.State, c.since = Stale, c.LastContact
-	case len(c.Classes) > 0:
-		c.State = Failing
-	case c.unproven:
-		c.State = Restored
-	case !c.synced:
-		c.State = Syncing
-	case isLate:
+	if c.Kind == kindSource && !c.reflected {
+		c.ProvenAt = c.LastContact
+	} else if !c.ProvenAt.IsZero() && now.Sub(c.ProvenAt) > staleAfter {
+		c.stale = true
+	}
+	if c.State = c.judged(); c.State == "" && isLate {
 		c.State = Late
-	default:
-		c.State = Synced
+	}
+	c.State = cmp.Or(c.State, Synced)
+	c.explain()
+}
+
+// judged is the state by the verdict, and by the failures; empty if all is well.
+func (c *Copy) judged() State {
+	switch reflector.Class(c.NotRight) {
+	case reflector.NotRun, reflector.Ended:
+		return Stopped
+	case reflector.History, reflector.Drift, reflector.Undecodable:
+		return Wrong
+	}
+	switch {
+	case c.synced && c.stale:
+		c.since = c.ProvenAt
+		c.class(string(reflector.Stale))
+		return Stale
+	case len(c.Classes) > 0:
+		return Failing
+	case c.restored, c.synced && c.NotRight == string(reflector.MayBeOld):
+		return Restored
+	case !c.synced:
+		return Syncing
+	}
+	return ""
+}
+
+// explain adds the advice.
+func (c *Copy) explain() {
+	if c.State == Synced {
+		c.Causes = nil // of a probe that failed lately, and that will fail again if it matters
+	}
+	if c.NotRight != "" {
+		c.class(c.NotRight)
+	}
+	slices.Sort(c.Classes)
+	slices.Sort(c.Causes)
+	for _, class := range c.Classes {
+		if text := advice[class]; text != "" {
+			c.Advice = append(c.Advice, text)
+		}
 	}
 }
 

@@ -82,11 +82,14 @@ func (t table) add(s metrics.Sample) *Copy {
 }
 
 func (c *Copy) reflector(name string, s metrics.Sample) {
+	c.reflected = true
 	switch name {
 	case "synced":
 		c.synced = s.Value > 0
 	case "not_right":
-		c.unproven = c.unproven || s.Labels[1] == string(reflector.MayBeOld)
+		c.verdict(s.Labels[1])
+	case "proven_timestamp_seconds":
+		c.ProvenAt = timeOf(s)
 	case "failing":
 		c.class(s.Labels[1])
 	case "last_contact_timestamp_seconds":
@@ -113,7 +116,7 @@ func (c *Copy) informer(name string, s metrics.Sample) {
 	case "drift_objects":
 		drift := int(s.Value)
 		if c.Drift = &drift; drift > 0 {
-			c.class("drift")
+			c.verdict(string(reflector.Drift))
 		}
 	case "handler_lag_events":
 		c.reader(s.Labels[1]).Behind = int(s.Value)
@@ -129,8 +132,10 @@ func (c *Copy) source(name string, s metrics.Sample) {
 	switch name {
 	case "seen":
 		c.synced = s.Value > 0
+	case "not_right":
+		c.verdict(s.Labels[2])
 	case "restored":
-		c.unproven = c.unproven || s.Value > 0
+		c.restored = s.Value > 0
 	case "stale":
 		c.stale = s.Value > 0
 	case "problems":
@@ -173,13 +178,25 @@ func (c *Copy) cache(name string, s metrics.Sample) {
 		}
 	case "terminated_watchers_total":
 		c.CutWatchers = int(s.Value)
-	case "stale":
-		// Whatever is wrong besides has a class, or makes the last contact too old.
-		c.unproven = s.Value > 0
 	case "failing":
-		c.class(s.Labels[3])
+		switch class := s.Labels[3]; class {
+		case "stale":
+			c.stale = true
+		case "may_be_old", "not_run", "ended", "another_history", "drift":
+			c.verdict(class)
+		default:
+			c.class(class)
+		}
 	case "stale_since_timestamp_seconds":
-		c.since, c.LastContact = timeOf(s), timeOf(s)
+		c.since, c.ProvenAt = timeOf(s), timeOf(s)
+	}
+}
+
+// verdict takes in the class of a verdict. A source has its own, and that of its reflector: the
+// first one that says more than that a state is missing counts.
+func (c *Copy) verdict(class string) {
+	if c.NotRight == "" || c.NotRight == string(reflector.NotSynced) {
+		c.NotRight = class
 	}
 }
 

@@ -200,7 +200,7 @@ func (f frames) until(t *testing.T, seen func(frame) bool) {
 func TestForms(t *testing.T) {
 	page := new(status.Handler)
 	url := serve(t, page)
-	page.Track("<b>pods</b>\x1b[2J", reflector.Status{Synced: true, LastContact: time.Now(), Events: 7})
+	page.Track("<b>pods</b>\x1b[2J", reflector.Status{Synced: true, ProvenAt: time.Now(), Events: 7})
 	for accept, want := range map[string]string{
 		"": "text/plain", "*/*": "text/plain", "text/html,application/xhtml+xml,*/*;q=0.8": "text/html", "application/json": "application/json",
 	} {
@@ -314,7 +314,8 @@ func (c *counter) Samples(name string) iter.Seq[metrics.Sample] {
 // TestStates: each state from the numbers that mean it.
 func TestStates(t *testing.T) {
 	now := time.Now()
-	well := reflector.Status{Phase: reflector.Watching, Synced: true, LastContact: now, ProvenAt: now}
+	well := reflector.Status{Phase: reflector.Watching, Synced: true, ResourceVersion: "5", LastContact: now, ProvenAt: now}
+	elsewhere := reflector.Status{Synced: true, ProvenAt: now, ResourceVersion: "5", Err: io.EOF, Class: reflector.History}
 	lagging := informer.Status{Status: well, Handlers: []informer.HandlerStatus{{Name: "h", Lag: informer.Lag{Events: 3, Age: time.Minute}}}}
 	for _, row := range []struct {
 		want   status.State
@@ -322,13 +323,27 @@ func TestStates(t *testing.T) {
 		causes []string
 	}{
 		{status.Syncing, reflector.Status{}, nil},
+		{status.Stopped, reflector.Status{Phase: reflector.Idle, LastContact: now}, []string{"Run has not been called"}},
+		{status.Stopped, reflector.Status{Phase: reflector.Stopped, Synced: true, ProvenAt: now, LastContact: now}, []string{"Run has ended"}},
+		{status.Stopped, reflector.Status{Phase: reflector.Stopped, Synced: true, ProvenAt: now, Err: io.EOF, Class: reflector.Ended}, []string{"EOF"}},
 		{status.Synced, well, nil},
-		{status.Restored, reflector.Status{Phase: reflector.Watching, Synced: true, LastContact: now}, nil},
-		{status.Failing, reflector.Status{Synced: true, LastContact: now, Err: io.EOF, Class: reflector.Disconnected}, []string{"EOF"}},
+		{status.Restored, reflector.Status{Phase: reflector.Watching, Synced: true, LastContact: now}, []string{"the state is of unknown age: no consistent answer of the server has proven it yet"}},
+		{status.Failing, reflector.Status{Synced: true, ProvenAt: now, Err: io.EOF, Class: reflector.Disconnected}, []string{"EOF"}},
 		{status.Failing, reflector.Status{Err: io.EOF, Class: reflector.Disconnected}, []string{"EOF"}},
-		{status.Stale, reflector.Status{Synced: true, LastContact: now.Add(-4 * time.Minute), Err: io.EOF, Class: reflector.Unreachable}, []string{"EOF"}},
+		{status.Failing, reflector.Status{Synced: true, ProvenAt: now, Listed: 20, Unusable: 1, Err: io.EOF, Class: reflector.Undecodable}, []string{"EOF"}},
+		{status.Wrong, reflector.Status{Synced: true, ProvenAt: now, Listed: 20, Unusable: 2, Err: io.EOF, Class: reflector.Undecodable}, []string{"EOF"}},
+		{status.Wrong, reflector.Status{Synced: true, ProvenAt: now, Err: io.EOF, Class: reflector.History}, []string{"EOF"}},
+		{status.Wrong, reflector.Status{Synced: true, ProvenAt: now, Err: io.EOF, Class: reflector.Drift}, []string{"EOF"}},
+		{status.Stale, reflector.Status{Synced: true, ProvenAt: now.Add(-4 * time.Minute), LastContact: now}, nil},
+		{status.Stale, reflector.Status{Synced: true, ProvenAt: now.Add(-4 * time.Minute), ProbeErr: io.EOF}, []string{"the last probe: EOF"}},
+		{status.Synced, reflector.Status{Synced: true, ProvenAt: now, LastContact: now.Add(-4 * time.Minute), ProbeErr: io.EOF}, nil},
+		{status.Stale, reflector.Status{Synced: true, ProvenAt: now.Add(-4 * time.Minute), Err: io.EOF, Class: reflector.Unreachable}, []string{"EOF"}},
 		{status.Late, lagging, nil},
 		{status.Syncing, sources.Status{Source: "file"}, nil},
+		{status.Stopped, sources.Status{Source: "file", Phase: reflector.Idle}, nil},
+		{status.Stopped, sources.Status{Source: "file", Phase: reflector.Stopped, Seen: true}, nil},
+		{status.Synced, sources.Status{Source: "api", Seen: true, Reflector: &well}, nil},
+		{status.Wrong, sources.Status{Source: "api", Seen: true, Reflector: &elsewhere}, nil},
 		{status.Synced, sources.Status{Source: "file", Seen: true}, nil},
 		{status.Restored, sources.Status{Source: "api", Restored: true}, nil},
 		{status.Stale, sources.Status{Source: "api", Seen: true, Report: sources.Report{StaleAfter: time.Second, LastContact: now.Add(-time.Hour)}}, nil},
@@ -391,8 +406,8 @@ func TestSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		page := new(status.Handler)
-		page.Track("told", reflector.Status{Synced: true, LastContact: began, Err: io.EOF, Class: reflector.Disconnected, Since: began.Add(-5 * time.Second)})
-		page.Track("silent", reflector.Status{Synced: true, LastContact: began})
+		page.Track("told", reflector.Status{Synced: true, ProvenAt: began, Err: io.EOF, Class: reflector.Disconnected, Since: began.Add(-5 * time.Second)})
+		page.Track("unproven", reflector.Status{Synced: true, ProvenAt: began, LastContact: began.Add(4 * time.Minute)})
 		page.Track("node-1", sources.Status{Source: "file", Seen: true, Report: sources.Report{Problems: []error{io.EOF}}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -400,12 +415,12 @@ func TestSince(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		rows := rowsOf(page.Document())
 		require.WithinDuration(t, began.Add(-5*time.Second), rows["told"].Since, time.Millisecond)
-		require.WithinDuration(t, began, rows["silent"].Since, time.Millisecond)
+		require.WithinDuration(t, began, rows["unproven"].Since, time.Millisecond)
 		require.WithinDuration(t, began, rows["node-1/file"].Since, time.Millisecond)
 		time.Sleep(2 * time.Minute)
 		rows = rowsOf(page.Document())
-		require.Equal(t, status.Stale, rows["silent"].State)
-		require.WithinDuration(t, began, rows["silent"].Since, time.Millisecond, "when it was right for the last time")
+		require.Equal(t, status.Stale, rows["unproven"].State)
+		require.WithinDuration(t, began, rows["unproven"].Since, time.Millisecond, "when it was right for the last time")
 		cancel()
 		require.NoError(t, <-ended)
 	})
@@ -415,7 +430,7 @@ func TestSince(t *testing.T) {
 func TestStatesAreExplained(t *testing.T) {
 	explained, err := os.ReadFile("../docs/freshness.md")
 	require.NoError(t, err)
-	for _, state := range []status.State{status.Stale, status.Failing, status.Restored, status.Syncing, status.Late, status.Synced} {
+	for _, state := range []status.State{status.Wrong, status.Stopped, status.Stale, status.Failing, status.Restored, status.Syncing, status.Late, status.Synced} {
 		require.Contains(t, string(explained), `<a id="state-`+string(state)+`"></a>`)
 	}
 }

@@ -245,7 +245,7 @@ func TestWatchCachesOnThePage(t *testing.T) {
 	defer relay.Close()
 	require.NoError(t, cache.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", ResourceVersion: "1"}}))
 	since := time.Now().Add(-time.Minute)
-	apiserver.ServeCache(relay, cache, builtin.Pods().View, apiserver.FilledBy(follower{Synced: true, LastContact: since, Since: since, Err: io.EOF, Class: reflector.Disconnected}))
+	apiserver.ServeCache(relay, cache, builtin.Pods().View, apiserver.FilledBy(follower{Synced: true, ProvenAt: since, Since: since, Err: io.EOF, Class: reflector.Disconnected}))
 	page = new(status.Handler)
 	page.Track("relay", relay)
 	row := rowsOf(page.Document())["relay/pods"]

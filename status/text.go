@@ -12,14 +12,14 @@ import (
 func writeText(w io.Writer, d Document) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s  %d copies, heap %s\n\n", d.At.Format(time.RFC3339), len(d.Copies)+d.Hidden, readable(d.HeapBytes))
-	fmt.Fprintf(&out, "%-9s %-32s %-10s %9s %9s %10s %10s\n", "STATE", "NAME", "KIND", "OBJECTS", "EVENTS/S", "HEARD", "READER LAG")
+	fmt.Fprintf(&out, "%-9s %-32s %-10s %9s %9s %10s %10s\n", "STATE", "NAME", "KIND", "OBJECTS", "EVENTS/S", "PROVEN", "READER LAG")
 	for _, c := range d.Copies {
 		lag := "-"
 		if len(c.Readers) > 0 {
 			lag = seconds(c.Readers[0].LagSeconds)
 		}
 		fmt.Fprintf(&out, "%-9s %-32s %-10s %9d %9.1f %10s %10s\n",
-			c.State, printable(c.Name), c.Kind, c.Objects, c.EventsPerSecond, age(d.At, c.LastContact), lag)
+			c.State, printable(c.Name), c.Kind, c.Objects, c.EventsPerSecond, age(d.At, c.ProvenAt), lag)
 		if c.State != Synced {
 			fmt.Fprintf(&out, "          since: %s (%s) %s\n", c.Since.Format(time.RFC3339), age(d.At, c.Since), strings.Join(c.Classes, ", "))
 		}

@@ -107,7 +107,7 @@ type drifting struct {
 func (d drifting) Verify(ctx context.Context) (informer.Drift, error) { return d.verify(ctx) }
 
 func (d drifting) Samples(name string) iter.Seq[metrics.Sample] {
-	return informer.Status{Status: reflector.Status{Synced: true, LastContact: time.Now()}, Drift: d.drift}.Samples(name)
+	return informer.Status{Status: reflector.Status{Synced: true, ProvenAt: time.Now()}, Drift: d.drift}.Samples(name)
 }
 
 // TestDriftOnThePage: a copy that differs is not well, and an answer names each object and no
@@ -121,7 +121,7 @@ func TestDriftOnThePage(t *testing.T) {
 	failing := drifting{func(context.Context) (informer.Drift, error) { return informer.Drift{}, errors.New("no\x1banswer") }, informer.Drift{}}
 	page.Track("other", failing)
 	row := rowsOf(page.Document())["pods"]
-	require.Equal(t, status.Failing, row.State)
+	require.Equal(t, status.Wrong, row.State)
 	require.Equal(t, []string{"drift"}, row.Classes)
 	require.NotEmpty(t, row.Advice)
 	require.Equal(t, 3, *row.Drift)

@@ -58,7 +58,7 @@ func summaryOf(d Document) summary {
 // row is a copy, in the words of the page.
 type row struct {
 	Copy
-	Silent   bool // nothing is known of the last contact
+	Silent   bool // nothing is known of the last proof
 	Trouble  bool
 	Says     string
 	Behind   []string // readers
@@ -67,7 +67,9 @@ type row struct {
 
 // says explains the states.
 var says = map[State]string{
-	Stale:    "Nothing was heard",
+	Wrong:    "The content is not the server's",
+	Stopped:  "Nothing keeps the copy",
+	Stale:    "Not proven",
 	Failing:  "Failing, with the last good state,",
 	Restored: "Restored from a checkpoint or a cache, and not proven,",
 	Syncing:  "The first state is not complete",
@@ -75,7 +77,7 @@ var says = map[State]string{
 }
 
 func rowOf(c Copy) row {
-	r := row{Copy: c, Silent: c.Kind == kindCache && c.LastContact.IsZero(), Trouble: c.State != Synced, Says: says[c.State]}
+	r := row{Copy: c, Silent: c.Kind == kindCache && c.ProvenAt.IsZero(), Trouble: c.State != Synced, Says: says[c.State]}
 	if c.State == Failing && !c.synced {
 		r.Says = "Failing, without a first state,"
 	}
