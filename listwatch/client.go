@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/url"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -118,7 +119,8 @@ type clientSource[T store.Object] struct {
 func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) List[T] {
 	var meta metav1.ListMeta
 	items := func(yield func(T, error) bool) {
-		body, err := c.open(ctx, c.acceptList, request)
+		get := c.get(c.acceptList, request)
+		body, err := open(ctx, get)
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
@@ -126,7 +128,7 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			var none T
-			yield(none, c.failure("list", err))
+			yield(none, c.failure("list", get.URL(), err))
 		}
 	}
 	return List[T]{Items: items, Meta: func() metav1.ListMeta { return meta }}
@@ -135,14 +137,15 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[T], error] {
 	request.Watch = true
 	return func(yield func(Event[T], error) bool) {
-		body, err := c.open(ctx, c.acceptWatch, request)
+		get := c.get(c.acceptWatch, request)
+		body, err := open(ctx, get)
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
 			err = c.decoder.watch(body, yield)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(Event[T]{}, c.failure("watch", err))
+			yield(Event[T]{}, c.failure("watch", get.URL(), err))
 		}
 	}
 }
@@ -159,24 +162,28 @@ func (c *clientSource[T]) lookup(ctx context.Context, namespace, name string) Li
 	return one.list(ctx, metav1.ListOptions{})
 }
 
-// open sends one GET and returns the body of a 2xx answer. It does not retry: the caller must see
-// and obey a 429.
-func (c *clientSource[T]) open(ctx context.Context, accept string, request metav1.ListOptions) (io.ReadCloser, error) {
+// get is the request. It does not retry: the caller must see and obey a 429.
+func (c *clientSource[T]) get(accept string, request metav1.ListOptions) *rest.Request {
 	request = c.options.narrow(request)
-	get := c.client.Get().
+	return c.client.Get().
 		NamespaceIfScoped(c.options.namespace, c.options.namespace != "").
 		Resource(c.resource).
 		SpecificallyVersionedParams(&request, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", accept).
 		MaxRetries(0)
+}
+
+// open sends the request and returns the body of a 2xx answer.
+func open(ctx context.Context, get *rest.Request) (io.ReadCloser, error) {
 	body, err := get.Stream(ctx)
 	if err != nil {
-		return nil, answered(explain(err), get.URL())
+		return nil, explain(err)
 	}
 	return body, nil
 }
 
-func (c *clientSource[T]) failure(op string, err error) error {
+func (c *clientSource[T]) failure(op string, address *url.URL, err error) error {
+	err = answered(broken(err), address)
 	where := c.resource
 	if c.options.namespace != "" {
 		where += " in " + c.options.namespace

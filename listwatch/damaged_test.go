@@ -113,7 +113,7 @@ func TestObjectOfAnotherKind(t *testing.T) {
 
 			list := encode(t, media, v1Version, &corev1.ConfigMapList{Items: []corev1.ConfigMap{*configMap(1)}})
 			server := &cutter{body: list}
-			require.Equal(t, []string{"! list pods: the object is a ConfigMapList, not a PodList"},
+			require.Equal(t, []string{"! list pods: the answer is a ConfigMapList, not a PodList: compare the resource with the Go type (GET http://cut.example/api/v1/pods)"},
 				listOutcome(listwatch.FromClient[corev1.Pod](server.client(t), "pods").List(t.Context(), metav1.ListOptions{})))
 		})
 	}

@@ -139,7 +139,7 @@ func (d *decoder[T]) list(body io.ReadCloser, yield func(T, error) bool) (metav1
 			return meta, err
 		}
 		return meta, err
-	case err != nil && strings.HasPrefix(wire.Magic, string(start)):
+	case err != nil && strings.HasPrefix(wire.Magic, string(start)) && (len(start) > 0 || err != io.EOF):
 		return metav1.ListMeta{}, unexpected(err)
 	}
 	return metav1.ListMeta{}, unknown
@@ -224,6 +224,9 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 	case watch.Error:
 		return Event[T]{}, reported(e, f)
 	default:
+		if f.event == "" && f.object == nil {
+			return Event[T]{}, errNoEvent
+		}
 		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Object: e.key(f.object), Err: errUnknownEvent}
 	}
 	var changed []byte
@@ -282,10 +285,10 @@ func (d *decoder[T]) check(kind string) error {
 // checkList refuses a kind other than the Go type's list.
 func (d *decoder[T]) checkList(kind string) error {
 	if kind == "Status" {
-		return wrongKind(kind, "list")
+		return wrongList(kind, "list")
 	}
 	if kind != "" && d.kind != "" && kind != d.kind+"List" {
-		return wrongKind(kind, d.kind+"List")
+		return wrongList(kind, d.kind+"List")
 	}
 	return nil
 }

@@ -49,6 +49,12 @@ func (d *decoder[T]) encodingOf(start []byte, stream bool) (encoding[T], error) 
 			return e, nil
 		}
 	}
+	switch {
+	case len(start) == 0:
+		return nil, errNoBody
+	case start[0] == '<':
+		return nil, errPage
+	}
 	return nil, errNoEncoding
 }
 

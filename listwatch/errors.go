@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,6 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/tributary-go/tributary/internal/causes"
+	"github.com/tributary-go/tributary/internal/wire"
 )
 
 // DecodeError is one object of a LIST, or one event of a WATCH, that cannot be used: malformed, of
@@ -40,23 +44,50 @@ func (e *DecodeError) Error() string {
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 var (
-	errNoEncoding        = errors.New("the body is neither JSON nor protobuf: is this the address of a Kubernetes API server?")
-	errNoProtobuf        = errors.New("the server sent protobuf, which was not asked for and which this type has no code for")
-	errNoList            = errors.New("the body is no list: it has neither items nor a list's kind")
+	errPage              = answersWith("a page of HTML")
+	errNoEncoding        = answersWith("neither JSON nor protobuf")
+	errNoBody            = &causes.WrongAnswer{Err: fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, answersWith("an empty body"))}
+	errNoList            = answersWith("JSON that is no list")
+	errNoEvent           = answersWith("JSON that is no event")
+	errNotHTTP           = answersWith("bytes that are not HTTP")
+	errRedirects         = answersWith("ten redirects in a row")
+	errNoProtobuf        = wrongAnswer("the server sent protobuf, which was not asked for and which this type has no code for")
 	errNoKind            = errors.New("the object has no kind")
 	errNotObject         = errors.New("the object is not a JSON object")
-	errNotHTTP           = errors.New("the answer is not HTTP: is this the address of a Kubernetes API server?")
 	errUnknownEvent      = errors.New("only ADDED, MODIFIED, DELETED, BOOKMARK and ERROR are defined")
 	errUndecodableStatus = errors.New("the server reported an error that cannot be decoded")
 	errNoName            = errors.New("the object has no name")
 )
 
+func wrongAnswer(text string) error { return &causes.WrongAnswer{Err: errors.New(text)} }
+
+// answersWith is the error of an address that is probably not that of a Kubernetes API.
+func answersWith(something string) error {
+	return wrongAnswer("this address answers with " + something +
+		", not as a Kubernetes API does: check the URL, and the proxies before it")
+}
+
 func tooLarge(limit int) error {
-	return fmt.Errorf("one object is larger than the limit of %d MiB: the stream is broken, or not a Kubernetes API server's", limit>>20)
+	return wrongAnswer(fmt.Sprintf("one object is larger than the limit of %d MiB: the stream is broken, or not a Kubernetes API server's", limit>>20))
 }
 
 func wrongKind(got, want string) error {
 	return fmt.Errorf("the object is a %s, not a %s", got, want)
+}
+
+func wrongList(got, want string) error {
+	return wrongAnswer(fmt.Sprintf("the answer is a %s, not a %s: compare the resource with the Go type", got, want))
+}
+
+// broken names the end of a stream that cannot be read on.
+func broken(err error) error {
+	switch {
+	case errors.Is(err, wire.ErrJSON):
+		return answersWith("malformed JSON")
+	case errors.Is(err, wire.ErrProtobuf):
+		return answersWith("malformed protobuf")
+	}
+	return err
 }
 
 // withoutBody removes response bodies from errors, and cuts the texts of a Status. A client-go
@@ -119,7 +150,9 @@ func withoutValues(err error) error {
 // statusError returns the error of a Status from a stream.
 func statusError(status *metav1.Status) error {
 	if status.Status == "" && status.Code == 0 && status.Reason == "" {
-		return errors.New("the server reported an error without saying which")
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "the server reported an error without saying which",
+		}}
 	}
 	if short := bounded(*status); short != nil {
 		status = short

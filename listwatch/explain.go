@@ -14,17 +14,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tributary-go/tributary/internal/credentials"
+	"github.com/tributary-go/tributary/internal/causes"
 )
 
 // explain returns a request's error without bodies, queries and user info. If the cause alone does
 // not tell what to do, it adds advice. errors.Is and errors.As still find the cause.
 func explain(err error) error {
 	if sent, ok := err.(*url.Error); ok {
+		if sent.Err.Error() == redirects {
+			return errRedirects // the URL is that of the last one
+		}
 		return &url.Error{Op: sent.Op, URL: shortURL(sent.URL), Err: explainCause(sent.Err)}
 	}
 	return withoutBody(err)
 }
+
+// redirects is how net/http says that it follows no more of them.
+const redirects = "stopped after 10 redirects"
 
 // shortURL omits the user, and the query, which is long and may hold secrets.
 func shortURL(full string) string {
@@ -98,7 +104,8 @@ func tlsHint(err error) string {
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "begin the address with http://, or correct its port"
 	case errors.As(err, &authority):
-		return "give the authority that signed it as rest.Config.TLSClientConfig.CAFile or CAData"
+		return "give the authority that signed it as rest.Config.TLSClientConfig.CAFile or CAData; if the file was replaced, " +
+			"client-go reads it within 5 minutes, and before 0.36 never: restart the program then"
 	case errors.As(err, &certificate) && certificate.Reason == x509.Expired:
 		return "renew the server's certificate, or correct the clock of this machine"
 	case errors.As(err, &name):
@@ -141,7 +148,7 @@ func credentialsError(message string) error {
 		return nil
 	}
 	cut(&cause, maxMessage)
-	return &credentials.Error{Err: fmt.Errorf("%s: %s", cause, hint)}
+	return &causes.Credentials{Err: fmt.Errorf("%s: %s", cause, hint)}
 }
 
 // notFound adds the requested resource to a 404, and the things to check.
@@ -175,10 +182,9 @@ func addressError(address string) error {
 	return nil
 }
 
-// answered names the request in the error of an answer without a Status, whose sender may not be an
-// API server.
+// answered names the request in the error of an answer whose sender may not be an API server.
 func answered(err error, address *url.URL) error {
-	if err != nil && (errors.Is(err, errWantsHTTPS) || apierrors.IsUnexpectedServerError(err)) {
+	if errors.Is(err, errWantsHTTPS) || errors.As(err, new(*causes.WrongAnswer)) || apierrors.IsUnexpectedServerError(err) {
 		return fmt.Errorf("%w (GET %s)", err, shortURL(address.String()))
 	}
 	return err

@@ -63,8 +63,8 @@ type Event[T store.Object] struct {
 // ListWatch is the [ListerWatcher] that the constructors of this package return. With [FromClient],
 // all its lists and watches share the memo of decoded parts.
 type ListWatch[T store.Object] struct {
-	list        func(context.Context, metav1.ListOptions) List[T]
-	watch       func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
+	list  func(context.Context, metav1.ListOptions) List[T]
+	watch func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
 	// lookup is nil if the source has no requests for single objects.
 	lookup      func(ctx context.Context, namespace, name string) List[T]
 	origin      any // nil if it is not known

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -94,6 +95,29 @@ func TestEachCauseHasAClassAndASentence(t *testing.T) {
 	nginx := plain(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The plain HTTP request was sent to HTTPS port hunter2", http.StatusBadRequest)
 	})
+	loop := plain(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/hunter2", http.StatusFound) })
+	login := plain(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "<html>hunter2</html>") })
+	health := plain(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hunter2") })
+	other := plain(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, `{"hunter2":[]}`) })
+	spaced := plain(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "\n<html>hunter2</html>") })
+	services := plain(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"kind":"ServiceList","apiVersion":"v1","items":[{"metadata":{"name":"hunter2"}}]}`)
+	})
+	nowhere := plain(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusFound) })
+	aborts := func(begun string) (address string) {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if begun != "" {
+				_, _ = io.WriteString(w, begun)
+				_ = http.NewResponseController(w).Flush()
+			}
+			panic(http.ErrAbortHandler)
+		}))
+		server.EnableHTTP2 = true
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	reset, cut := aborts(""), aborts(`{"kind":"PodList","items":[`)
 	garbage := filepath.Join(t.TempDir(), "plugin")
 	require.NoError(t, os.WriteFile(garbage, []byte("#!/bin/sh\necho hunter2: [hunter2\n"), 0o700))
 	widgets := schema.GroupVersion{Group: "example.com", Version: "v1"}
@@ -140,7 +164,8 @@ func TestEachCauseHasAClassAndASentence(t *testing.T) {
 		"unknown authority": {
 			rest.Config{Host: "https://" + user + address}, corev1.SchemeGroupVersion, "pods", "", reflector.TLS,
 			`pods: Get "https://` + address + `/api/v1/pods": tls: failed to verify certificate: x509: certificate signed by unknown authority: ` +
-				`give the authority that signed it as rest.Config.TLSClientConfig.CAFile or CAData`,
+				`give the authority that signed it as rest.Config.TLSClientConfig.CAFile or CAData; if the file was replaced, ` +
+				`client-go reads it within 5 minutes, and before 0.36 never: restart the program then`,
 		},
 		"expired certificate": {
 			rest.Config{Host: "https://" + user + outdated, TLSClientConfig: rest.TLSClientConfig{CAData: itself}},
@@ -165,6 +190,44 @@ func TestEachCauseHasAClassAndASentence(t *testing.T) {
 		"a server out of order": {
 			rest.Config{Host: "https://" + user + broken, TLSClientConfig: insecure}, corev1.SchemeGroupVersion, "pods", "", reflector.Unreachable,
 			`tls: internal error: the server could not serve TLS: look at its log`,
+		},
+		"a loop of redirects": {
+			rest.Config{Host: "http://" + user + loop}, corev1.SchemeGroupVersion, "pods", "", reflector.WrongAnswer,
+			`pods: this address answers with ten redirects in a row, not as a Kubernetes API does: check the URL, and the proxies before it ` +
+				`(GET http://` + loop + `/api/v1/pods)`,
+		},
+		"a redirect to nowhere": {
+			rest.Config{Host: "http://" + user + nowhere}, corev1.SchemeGroupVersion, "pods", "", reflector.WrongAnswer,
+			`pods: the server answered 302 Found without a Status (GET http://` + nowhere + `/api/v1/pods)`,
+		},
+		"a page of HTML": {
+			rest.Config{Host: "http://" + user + login}, corev1.SchemeGroupVersion, "pods", "", reflector.WrongAnswer,
+			`pods: this address answers with a page of HTML, not as a Kubernetes API does: check the URL, and the proxies before it ` +
+				`(GET http://` + login + `/api/v1/pods)`,
+		},
+		"a page that begins with a line break": {
+			rest.Config{Host: "http://" + user + spaced}, corev1.SchemeGroupVersion, "pods", "", reflector.WrongAnswer,
+			`pods: this address answers with malformed JSON, not as a Kubernetes API does`,
+		},
+		"a word": {
+			rest.Config{Host: "http://" + user + health}, corev1.SchemeGroupVersion, "pods", "", reflector.WrongAnswer,
+			`pods: this address answers with neither JSON nor protobuf, not as a Kubernetes API does`,
+		},
+		"other JSON": {
+			rest.Config{Host: "http://" + user + other}, corev1.SchemeGroupVersion, "pods", "", reflector.WrongAnswer,
+			`pods: this address answers with JSON that is no `, // event, or list
+		},
+		"another resource": {
+			rest.Config{Host: "http://" + user + services}, corev1.SchemeGroupVersion, "services", "", reflector.WrongAnswer,
+			`services: `, // no event; and then a ServiceList, not a PodList
+		},
+		"an HTTP/2 stream that is reset": {
+			rest.Config{Host: "https://" + user + reset, TLSClientConfig: insecure}, corev1.SchemeGroupVersion, "pods", "", reflector.Disconnected,
+			`INTERNAL_ERROR; received from peer`,
+		},
+		"an HTTP/2 stream that is reset in the middle": {
+			rest.Config{Host: "https://" + user + cut, TLSClientConfig: insecure}, corev1.SchemeGroupVersion, "pods", "", reflector.Disconnected,
+			`INTERNAL_ERROR; received from peer`,
 		},
 		"no plugin": {
 			rest.Config{Host: "https://" + address, TLSClientConfig: insecure, ExecProvider: plugin("no-such-plugin")},
@@ -224,6 +287,19 @@ func TestEachCauseHasAClassAndASentence(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnEmptyAnswer: a 200 without a body is no list.
+func TestAnEmptyAnswer(t *testing.T) {
+	address := plain(t, func(http.ResponseWriter, *http.Request) {})
+	client, err := listwatch.NewRESTClient(&rest.Config{Host: "http://" + address}, corev1.SchemeGroupVersion)
+	require.NoError(t, err)
+	defer client.(*rest.RESTClient).Client.CloseIdleConnections()
+	for _, err = range listwatch.FromClient[corev1.Pod](client, "pods").List(t.Context(), metav1.ListOptions{}).Items {
+		require.Equal(t, reflector.WrongAnswer, reflector.Classify(err))
+		require.ErrorContains(t, err, "this address answers with an empty body, not as a Kubernetes API does")
+	}
+	require.Error(t, err)
 }
 
 // endings tells how requests ended.

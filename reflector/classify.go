@@ -11,11 +11,12 @@ import (
 	"net/url"
 	"syscall"
 
+	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/tributary-go/tributary/internal/credentials"
+	"github.com/tributary-go/tributary/internal/causes"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -61,6 +62,9 @@ const (
 	NotFound Class = "not_found"
 	// Refused is a request that the server finds wrong (400, 405, 406, 415, 422).
 	Refused Class = "refused"
+	// WrongAnswer is an answer that no Kubernetes API gives to this request: a page of HTML, other
+	// JSON, another kind, a list without an end, a loop of redirects.
+	WrongAnswer Class = "wrong_answer"
 	// Incomplete is a watch list that ended, or changed its nature, before its initial events were
 	// complete.
 	Incomplete Class = "incomplete"
@@ -161,6 +165,8 @@ func classifyStatus(err error, code int) Class {
 		return ServerError
 	case code >= 400:
 		return Refused
+	case code >= 300: // a redirect that leads nowhere
+		return WrongAnswer
 	}
 	return ServerError
 }
@@ -170,12 +176,16 @@ func classifyNetwork(err error) Class {
 	var request *url.Error // of sending a request; reading its answer fails with another error
 	var name *net.DNSError
 	var network net.Error
-	var own *credentials.Error
+	var own *causes.Credentials
 	switch {
 	case errors.As(err, &own):
 		return Credentials
+	case errors.As(err, new(*causes.WrongAnswer)):
+		return WrongAnswer
 	case isTLS(err):
 		return TLS
+	case isReset(err):
+		return Disconnected
 	case errors.As(err, &operation) && operation.Op == "dial", errors.As(err, &name):
 		return Unreachable
 	case errors.As(err, &operation), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
@@ -187,6 +197,14 @@ func classifyNetwork(err error) Class {
 		return Disconnected
 	}
 	return Unknown
+}
+
+// isReset reports whether the peer has ended an HTTP/2 stream, or its connection, out of turn. Go's
+// servers and proxies do so where they cut a connection of HTTP/1.1, such as that of a request that
+// has lasted too long: it is the same event, and no answer such as a 5xx. The peer is there, so it
+// is never Unreachable: a LIST may follow a watch list that was reset.
+func isReset(err error) bool {
+	return errors.As(err, new(http2.StreamError)) || errors.As(err, new(http2.ConnectionError))
 }
 
 // isTLS reports whether a connection was not made for a reason of TLS. A server that answers the

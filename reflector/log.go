@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -29,10 +30,38 @@ func loggerFor[T store.Object](ctx context.Context, given *logr.Logger) logr.Log
 	return log.WithValues("type", reflect.TypeFor[T]().String())
 }
 
+// logAgain is how long a class of failures that comes and goes among others is not logged again: a
+// watch list and the LIST after it may fail in different ways, attempt for attempt.
+const logAgain = 10 * time.Minute
+
+// logged has the time at which each class of failures was last logged.
+type logged struct {
+	mu sync.Mutex
+	at map[Class]time.Time // guarded by mu
+}
+
+// due reports whether a class is to be logged now, in a trouble that lasts since some time.
+func (l *logged) due(class Class, since, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last, known := l.at[class]; known && !last.Before(since) && now.Sub(last) < logAgain {
+		return false
+	}
+	if l.at == nil {
+		l.at = map[Class]time.Time{}
+	}
+	l.at[class] = now
+	return true
+}
+
 // failing records an error, and logs it if its class is not that of the last one: as an error if a
 // person must act. It does not log each attempt.
 func (r *Reflector[T]) failing(class Class, err error, at time.Time) {
 	news, since := r.status.failed(class, err, at)
+	if news && !r.logged.due(class, since, at) {
+		r.alarmed.Store(needsPerson(class, at.Sub(since)))
+		return
+	}
 	const message = "List-watch is failing"
 	switch {
 	case needsPerson(class, at.Sub(since)):
@@ -48,7 +77,7 @@ func (r *Reflector[T]) failing(class Class, err error, at time.Time) {
 // needsPerson reports whether a failure does not pass by itself.
 func needsPerson(class Class, lasts time.Duration) bool {
 	switch class {
-	case Unauthorized, Forbidden, TLS, Credentials, Undecodable, StoreError:
+	case Unauthorized, Forbidden, TLS, Credentials, WrongAnswer, Undecodable, StoreError:
 		return true
 	case NotFound:
 		return lasts >= notFoundPatience

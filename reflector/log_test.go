@@ -17,7 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -107,6 +109,27 @@ func TestFailuresAreLoggedByDefault(t *testing.T) {
 		run(t, errForbidden, func(ctx context.Context) context.Context { return klog.NewContext(ctx, l.logger(9)) },
 			reflector.WithLogger(logr.Discard()))
 		require.Empty(t, l.lines)
+	})
+}
+
+// TestClassesThatAlternateAreLoggedOnce: a watch list and the LIST after it fail in two ways, again
+// and again.
+func TestClassesThatAlternateAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l logged
+		source := listwatch.FromFuncs[*corev1.Pod](func(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+			return nil, errForbidden
+		}, func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return nil, apierrors.NewInternalError(errors.New("etcd is away"))
+		})
+		r := reflector.New(source, store.NewIndexer[*corev1.Pod](), reflector.WithLogger(l.logger(0)))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		require.NoError(t, r.Run(ctx))
+		require.Greater(t, r.Status().Attempts, 20)
+		require.Len(t, l.with("List-watch is failing", `"class"="server_error"`), 1)
+		require.Len(t, l.with("List-watch is failing", `"class"="forbidden"`), 1)
+		require.Len(t, l.lines, 2)
 	})
 }
 

@@ -19,11 +19,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/tributary-go/tributary/internal/credentials"
+	"github.com/tributary-go/tributary/internal/causes"
 	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/listwatch"
 )
@@ -83,7 +84,12 @@ func TestClassify(t *testing.T) {
 		// In a stream.
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: user canceled")}, Disconnected},
 		{&net.OpError{Op: "local error", Err: errors.New("tls: bad record MAC")}, Disconnected},
-		{&url.Error{Op: "Get", Err: &credentials.Error{Err: errors.New("no plugin")}}, Credentials},
+		{&url.Error{Op: "Get", Err: &causes.Credentials{Err: errors.New("no plugin")}}, Credentials},
+		{&url.Error{Op: "Get", Err: &causes.WrongAnswer{Err: errors.New("a page")}}, WrongAnswer},
+		{apierrors.NewGenericServerResponse(302, "get", schema.GroupResource{}, "", "", 0, true), WrongAnswer},
+		{http2.StreamError{StreamID: 7, Code: http2.ErrCodeInternal}, Disconnected},
+		{&url.Error{Op: "Get", Err: http2.StreamError{StreamID: 7, Code: http2.ErrCodeInternal}}, Disconnected},
+		{&url.Error{Op: "Get", Err: http2.ConnectionError(http2.ErrCodeProtocol)}, Disconnected},
 		{errors.New("something else"), Unknown},
 	} {
 		require.Equal(t, c.want, classify(c.err), "%v", c.err)

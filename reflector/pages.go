@@ -6,6 +6,8 @@ import (
 	"iter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/internal/causes"
 )
 
 // pages yields a LIST and the pages that follow it, all of one resource version.
@@ -61,11 +63,11 @@ func (p *pageCount) next(token string, items int) error {
 	}
 	switch {
 	case token == p.kept:
-		return fmt.Errorf("the list has no end: the continue token of page %d came again after page %d: %s", p.keptAt, p.pages, endless)
+		return endless("the continue token of page %d came again after page %d", p.keptAt, p.pages)
 	case p.empty == maxEmptyPages:
-		return fmt.Errorf("the list has no end: %d pages in a row are empty and have a continue token: %s", p.empty, endless)
+		return endless("%d pages in a row are empty and have a continue token", p.empty)
 	case p.pages == maxPages:
-		return fmt.Errorf("the list has no end: %d pages, and another continue token: %s", p.pages, endless)
+		return endless("%d pages, and another continue token", p.pages)
 	}
 	if p.pages >= 2*p.keptAt {
 		p.kept, p.keptAt = token, p.pages
@@ -73,5 +75,8 @@ func (p *pageCount) next(token string, items int) error {
 	return nil
 }
 
-// endless is the advice for a list without an end.
-const endless = "see whether the server, or a proxy before it, obeys the parameter continue"
+// endless is the error of a list without an end.
+func endless(sign string, values ...any) error {
+	return &causes.WrongAnswer{Err: fmt.Errorf("the list has no end: "+sign+
+		": see whether the server, or a proxy before it, obeys the parameter continue", values...)}
+}

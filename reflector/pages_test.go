@@ -80,6 +80,7 @@ func TestPagesEnd(t *testing.T) {
 				} else {
 					require.False(t, status.Synced)
 					require.LessOrEqual(t, source.requests, row.requests)
+					require.Equal(t, reflector.WrongAnswer, status.Class)
 					require.ErrorContains(t, status.Err, "the list has no end: ")
 					require.ErrorContains(t, status.Err, row.says)
 					require.ErrorContains(t, status.Err, "see whether the server, or a proxy before it, obeys the parameter continue")

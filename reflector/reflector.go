@@ -38,6 +38,7 @@ type Reflector[T store.Object] struct {
 	origin    *origin
 	alarmed   atomic.Bool           // the present failure was logged as an error
 	told      atomic.Pointer[Class] // of the verdict that the log has
+	logged    logged
 	bookmarks atomic.Bool           // this server sends them
 	watching  atomic.Pointer[guard] // of the open watch
 	doubts    atomic.Pointer[error] // the newest, until Run takes it in

@@ -65,10 +65,14 @@ func (s Status) verdict(now time.Time, maxStaleness time.Duration) Verdict {
 	case !s.Synced:
 		return s.not(NotSynced, errNotSynced)
 	case s.Contradiction != nil:
-		if errors.Is(s.Err, s.Contradiction) {
-			s.Err = nil // to name it once
+		class := Drift
+		if errors.As(s.Contradiction, new(historyError)) {
+			class = History
 		}
-		return s.not(classify(s.Contradiction), s.Contradiction)
+		if errors.Is(s.Err, s.Contradiction) {
+			s.Err, s.ProbeErr = nil, nil // to name it once
+		}
+		return s.not(class, s.Contradiction)
 	case s.Unusable*unusableShare > max(s.Listed, 1):
 		return s.not(Undecodable, fmt.Errorf("%d objects cannot be used, of %d in the newest list", s.Unusable, s.Listed))
 	case s.ProvenAt.IsZero():

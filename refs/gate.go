@@ -117,7 +117,7 @@ func (t *turn) leave(err error) (news bool) {
 func ofServer(class reflector.Class) bool {
 	switch class {
 	case reflector.Unreachable, reflector.Disconnected, reflector.TLS, reflector.Credentials, reflector.Throttled,
-		reflector.ServerError, reflector.Unauthorized:
+		reflector.ServerError, reflector.Unauthorized, reflector.WrongAnswer:
 		return true
 	}
 	return false

@@ -107,6 +107,7 @@ type Copy struct {
 	Drift     *int `json:"drift,omitempty"`
 	CanVerify bool `json:"canVerify,omitempty"`
 
+	causes                  []error // of which Causes are the texts
 	synced, restored, stale bool
 	reflected               bool      // the copy has a reflector
 	since                   time.Time // of the trouble, as the copy knows it
@@ -190,15 +191,13 @@ func (c *Copy) explain() {
 	if c.State == Synced {
 		c.Causes = nil // of a probe that failed lately, and that will fail again if it matters
 	}
-	if c.NotRight != "" {
-		c.class(c.NotRight)
+	if c.NotRight != "" && (c.NotRight != string(reflector.NotSynced) || len(c.Classes) == 0) {
+		c.class(c.NotRight) // unless another class says why there is no first state
 	}
 	slices.Sort(c.Classes)
 	slices.Sort(c.Causes)
 	for _, class := range c.Classes {
-		if text := advice[class]; text != "" {
-			c.Advice = append(c.Advice, text)
-		}
+		c.Advice = append(c.Advice, adviceFor(class, c.causes)...)
 	}
 }
 

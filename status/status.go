@@ -216,7 +216,7 @@ func (h *Handler) collect(now time.Time) Document {
 		if explainer, ok := one.reporter.(reports.Explainer); ok {
 			for name, cause := range explainer.Causes(one.name) {
 				if c := rows[name]; c != nil {
-					c.Causes = append(c.Causes, cause.Error())
+					c.Causes, c.causes = append(c.Causes, cause.Error()), append(c.causes, cause)
 				}
 			}
 		}

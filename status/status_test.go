@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -22,7 +23,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/informer"
@@ -315,7 +318,7 @@ func (c *counter) Samples(name string) iter.Seq[metrics.Sample] {
 func TestStates(t *testing.T) {
 	now := time.Now()
 	well := reflector.Status{Phase: reflector.Watching, Synced: true, ResourceVersion: "5", LastContact: now, ProvenAt: now}
-	elsewhere := reflector.Status{Synced: true, ProvenAt: now, ResourceVersion: "5", Err: io.EOF, Class: reflector.History}
+	elsewhere := reflector.Status{Synced: true, ProvenAt: now, ResourceVersion: "5", Err: io.EOF, Class: reflector.History, Contradiction: io.EOF}
 	lagging := informer.Status{Status: well, Handlers: []informer.HandlerStatus{{Name: "h", Lag: informer.Lag{Events: 3, Age: time.Minute}}}}
 	for _, row := range []struct {
 		want   status.State
@@ -332,8 +335,8 @@ func TestStates(t *testing.T) {
 		{status.Failing, reflector.Status{Err: io.EOF, Class: reflector.Disconnected}, []string{"EOF"}},
 		{status.Failing, reflector.Status{Synced: true, ProvenAt: now, Listed: 20, Unusable: 1, Err: io.EOF, Class: reflector.Undecodable}, []string{"EOF"}},
 		{status.Wrong, reflector.Status{Synced: true, ProvenAt: now, Listed: 20, Unusable: 2, Err: io.EOF, Class: reflector.Undecodable}, []string{"EOF"}},
-		{status.Wrong, reflector.Status{Synced: true, ProvenAt: now, Err: io.EOF, Class: reflector.History}, []string{"EOF"}},
-		{status.Wrong, reflector.Status{Synced: true, ProvenAt: now, Err: io.EOF, Class: reflector.Drift}, []string{"EOF"}},
+		{status.Wrong, reflector.Status{Synced: true, ProvenAt: now, Err: io.EOF, Class: reflector.History, Contradiction: io.EOF}, []string{"EOF"}},
+		{status.Wrong, reflector.Status{Synced: true, ProvenAt: now, Err: io.EOF, Class: reflector.Drift, Contradiction: io.EOF}, []string{"EOF"}},
 		{status.Stale, reflector.Status{Synced: true, ProvenAt: now.Add(-4 * time.Minute), LastContact: now}, nil},
 		{status.Stale, reflector.Status{Synced: true, ProvenAt: now.Add(-4 * time.Minute), ProbeErr: io.EOF}, []string{"the last probe: EOF"}},
 		{status.Synced, reflector.Status{Synced: true, ProvenAt: now, LastContact: now.Add(-4 * time.Minute), ProbeErr: io.EOF}, nil},
@@ -448,5 +451,31 @@ func TestAdvice(t *testing.T) {
 			continue
 		}
 		require.NotEmpty(t, page.Document().Copies[0].Advice, row[1])
+	}
+}
+
+// TestAdviceNamesTheRight: an API server's refusal names the verb, the resource and the user; the
+// advice says what to grant.
+func TestAdviceNamesTheRight(t *testing.T) {
+	refused := func(resource schema.GroupResource, text string) error {
+		return fmt.Errorf("watch pods: %w", apierrors.NewForbidden(resource, "", errors.New(text)))
+	}
+	pods, deployments := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Group: "apps", Resource: "deployments"}
+	for want, cause := range map[string]error{
+		`Grant "list" and "watch" on pods at the cluster scope to system:serviceaccount:shop:web.`: refused(pods,
+			`User "system:serviceaccount:shop:web" cannot list resource "pods" in API group "" at the cluster scope`),
+		`Grant "list" and "watch" on deployments.apps in the namespace shop to alice.`: refused(deployments,
+			`User "alice" cannot watch resource "deployments" in API group "apps" in the namespace "shop": RBAC: not found`),
+		`Grant "get" on deployments.apps in the namespace shop to alice.`: refused(deployments,
+			`User "alice" cannot get resource "deployments" in API group "apps" in the namespace "shop"`),
+		"Give the client credentials: the server took it for system:anonymous.": refused(pods,
+			`User "system:anonymous" cannot list resource "pods" in API group "" at the cluster scope`),
+		"The refusal has no Status, so it is probably that of a proxy before the API server: look there.": apierrors.NewGenericServerResponse(
+			http.StatusForbidden, "get", pods, "", "", 0, true),
+		"Grant list and watch, or the right to read the file or socket.": refused(pods, "by order of a webhook"),
+	} {
+		page := new(status.Handler)
+		page.Track("pods", reflector.Status{Err: cause, Class: reflector.Classify(cause)})
+		require.Equal(t, []string{want}, page.Document().Copies[0].Advice)
 	}
 }
