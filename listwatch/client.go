@@ -128,7 +128,7 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			var none T
-			yield(none, c.failure("list", get.URL(), err))
+			yield(none, c.failure(ctx, "list", get.URL(), err))
 		}
 	}
 	return List[T]{Items: items, Meta: func() metav1.ListMeta { return meta }}
@@ -145,7 +145,7 @@ func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions)
 			err = c.decoder.watch(body, yield)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(Event[T]{}, c.failure("watch", get.URL(), err))
+			yield(Event[T]{}, c.failure(ctx, "watch", get.URL(), err))
 		}
 	}
 }
@@ -182,8 +182,11 @@ func open(ctx context.Context, get *rest.Request) (io.ReadCloser, error) {
 	return body, nil
 }
 
-func (c *clientSource[T]) failure(op string, address *url.URL, err error) error {
+func (c *clientSource[T]) failure(ctx context.Context, op string, address *url.URL, err error) error {
 	err = answered(broken(err), address)
+	if ctx.Err() == nil {
+		err = timedOut(err, op, c.client)
+	}
 	where := c.resource
 	if c.options.namespace != "" {
 		where += " in " + c.options.namespace

@@ -62,5 +62,5 @@
 //
 // This package retries nothing and remembers no state of the collection between calls: the
 // reflector does. Requests obey the rate limiter of their REST client. A rest.Config with a Timeout
-// ends every watch after that time.
+// ends every watch after that time, and the error says so.
 package listwatch

@@ -1,12 +1,14 @@
 package listwatch_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/reflector"
 )
 
 // The sentences for each cause are in the reflector's TestEachCauseHasAClassAndASentence.
@@ -65,6 +69,32 @@ func TestErrorsOfTokenServersAreCut(t *testing.T) {
 		require.ErrorContains(t, err, "no credentials, so nothing was sent: oauth2: cannot fetch token: 400 Bad Request: "+
 			"log in again, or look at the server that issues the tokens")
 	}
+}
+
+// TestTheClientsOwnTimeoutIsNamed: net/http ends every request after rest.Config.Timeout, a watch
+// too.
+func TestTheClientsOwnTimeoutIsNamed(t *testing.T) {
+	pods := listwatchtest.New(t, listwatchtest.Pods())
+	config := pods.Server().Listen()
+	config.Timeout = 50 * time.Millisecond
+	lw := listwatch.FromClient[corev1.Pod](restClient(t, config, v1Version), "pods")
+	_, errs := readWatch(lw.Watch(t.Context(), metav1.ListOptions{}))
+	require.Len(t, errs, 1)
+	require.ErrorContains(t, errs[0], "watch pods: the client's own Timeout of 50ms (rest.Config.Timeout) ended the watch: "+
+		"leave it zero, and bound other requests by their contexts: ")
+	require.Equal(t, reflector.Disconnected, reflector.Classify(errs[0]))
+
+	pods.Mute(listwatchtest.On(listwatchtest.List), listwatchtest.Times(2))
+	_, _, errs = readList(lw.List(t.Context(), metav1.ListOptions{}))
+	require.Len(t, errs, 1)
+	require.ErrorContains(t, errs[0], "list pods: the client's own Timeout of 50ms (rest.Config.Timeout) ended the list: ")
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, _, errs = readList(lw.List(ctx, metav1.ListOptions{}))
+	require.Len(t, errs, 1)
+	require.ErrorIs(t, errs[0], context.DeadlineExceeded)
+	require.NotContains(t, errs[0].Error(), "rest.Config.Timeout")
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

@@ -1,9 +1,13 @@
 package listwatch
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"k8s.io/client-go/rest"
 )
@@ -32,6 +36,18 @@ func boundErrors(client rest.Interface) rest.Interface {
 	sender.Transport = &errorBound{sender.Transport}
 	out.Client = &sender
 	return out
+}
+
+// timedOut names the client's own limit if that has ended a request whose context goes on. net/http
+// gives either a deadline's error or, without a type, the name of the field.
+func timedOut(err error, op string, client rest.Interface) error {
+	own, ok := client.(*rest.RESTClient)
+	if !ok || own.Client == nil || own.Client.Timeout <= 0 ||
+		!errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "Client.Timeout") {
+		return err
+	}
+	return fmt.Errorf("the client's own Timeout of %s (rest.Config.Timeout) ended the %s: leave it zero, "+
+		"and bound other requests by their contexts: %w", own.Client.Timeout, op, err)
 }
 
 type errorBound struct{ next http.RoundTripper }
