@@ -133,7 +133,7 @@ func (i *shared[T]) begin(ctx context.Context, fail context.CancelCauseFunc) err
 	}
 	i.phase = running
 	i.fail = fail
-	i.log = reflector.Logger[T](ctx, i.options.reflector...)
+	i.log = reflector.Logger(ctx, i.source, i.options.reflector...)
 	for _, h := range i.handlers {
 		if !h.started { // a loop over Events is already started
 			i.startLocked(h)

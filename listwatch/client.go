@@ -69,8 +69,11 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 const secrets = "secrets"
 
 func (c *clientSource[T]) listWatch() *ListWatch[T] {
+	of := schema.GroupResource{Group: c.client.APIVersion().Group, Resource: c.resource}
 	return &ListWatch[T]{
-		list: c.list, watch: c.watch, lookup: c.lookup, origin: c.origin, noWatchList: c.options.noWatchList, memo: c.decoder.memo, private: c.decoder.memo == nil,
+		list: c.list, watch: c.watch, lookup: c.lookup,
+		collection: collection{of.String(), c.options.namespace}, origin: c.origin,
+		noWatchList: c.options.noWatchList, memo: c.decoder.memo, private: c.decoder.memo == nil,
 		holding: func(held heldCopy[T]) ListerWatcher[T] {
 			decoder := *c.decoder
 			decoder.held = &held

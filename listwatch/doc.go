@@ -35,7 +35,9 @@
 //     tests.
 //  7. A program may write into an object that leaves through [ToClientGo], and into the argument of
 //     [Project]'s function: both are copies, unless the program says [ReadOnly]. A forbidden write
-//     shows in objects that share the part, but in none decoded after the reader's next list.
+//     shows in every object that shares the part. The next list of a reader with
+//     [ListWatch.Holding], as every reflector is, ends that: no object decoded after it has the
+//     write. Without such a reader the write stays for as long as the [ListWatch] is in use.
 //  8. Secrets share nothing, in whatever form they are read, so nothing of a deleted Secret is
 //     remembered.
 //  9. A stream holds one object at a time, and up to 256 KiB of bytes behind it. With several

@@ -2,6 +2,7 @@ package listwatch
 
 import (
 	"bytes"
+	"errors"
 	"hash/maphash"
 	"maps"
 	"reflect"
@@ -39,6 +40,7 @@ func (lw *ListWatch[T]) Holding(held func(key string) (T, bool)) ListerWatcher[T
 	if digests == nil {
 		return lw
 	}
+	digests.resource = lw.collection.resource
 	return lw.holding(heldCopy[T]{digests: digests, get: func(key string) (obj T, kept any, found bool) {
 		obj, found = held(key)
 		return obj, obj, found
@@ -152,8 +154,9 @@ func (d *decoder[T]) holds(f *frame[T]) bool {
 //
 // It is safe for concurrent use.
 type digests struct {
-	hash *sharing.Hash
-	seed maphash.Seed // hashes UIDs
+	hash     *sharing.Hash
+	seed     maphash.Seed // hashes UIDs
+	resource string       // for log lines; empty if it is unknown
 
 	rounds atomic.Uint32 // lists begun
 	turns  atomic.Uint32 // lists until every object was compared; zero before the first list
@@ -210,12 +213,14 @@ func (d *digests) due(entry uint64) bool {
 // distrust forgets all digests: a program has written into one object, against the rule, and maybe
 // into others. So the rest of this list, and the whole next one, are decoded and compared.
 func (d *digests) distrust(object string) {
-	klog.Background().Error(nil, "An object of the store was written into and is replaced: copy before you write", "object", object)
+	klog.Background().Error(errWritten, "An object of the store is replaced", "resource", d.resource, "object", object)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.entries)
 	d.full = minSweep
 }
+
+var errWritten = errors.New("it was written into: copy an object before you write")
 
 // minSweep is the number of entries below which nothing is swept.
 const minSweep = 1 << 12

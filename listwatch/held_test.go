@@ -8,12 +8,15 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
@@ -151,10 +154,15 @@ func TestAWriteIntoAHeldObjectIsHealed(t *testing.T) {
 					return n
 				}
 				require.NotZero(t, damaged())
+				var line atomic.Value
+				klog.SetLogger(funcr.New(func(_, text string) { line.Store(text) }, funcr.Options{}))
+				defer klog.SetLogger(logr.Discard())
 				for range lists {
 					relist()
 				}
 				require.Zero(t, damaged())
+				require.Contains(t, line.Load(), `"msg"="An object of the store is replaced" "error"="it was written into: copy an object before you write" `+
+					`"resource"="pods" "object"="shop/`)
 			})
 		}
 	}

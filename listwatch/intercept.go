@@ -39,7 +39,7 @@ func Intercept[T store.Object](
 		panic(fmt.Sprintf("listwatch: Intercept: the source is nil (%T)", source))
 	}
 	// Not private: the functions may keep the objects.
-	out := &ListWatch[T]{list: source.List, watch: source.Watch, noWatchList: !watchlist.Supported(source)}
+	out := &ListWatch[T]{list: source.List, watch: source.Watch, collection: collectionOf(source), noWatchList: !watchlist.Supported(source)}
 	if list != nil {
 		out.list = func(ctx context.Context, request metav1.ListOptions) List[T] {
 			return list(request, source.List(ctx, request))

@@ -15,8 +15,10 @@ import (
 
 // ListerWatcher lists and watches one collection. Implementations are safe for concurrent use.
 //
-// Optional abilities are [Holder], and a method IsWatchListSemanticsUnSupported() bool: if it
+// Optional abilities are [Holder] and two methods. IsWatchListSemanticsUnSupported() bool: if it
 // returns true, the source does not answer a watch that sends the state first (KEP-3157).
+// Collection() (resource, namespace string): it names the collection in log lines, as
+// [ListWatch.Collection] does.
 type ListerWatcher[T store.Object] interface {
 	// List begins a LIST. The request is sent when the result's Items are ranged over, and ends
 	// with the loop or with ctx.
@@ -68,6 +70,7 @@ type ListWatch[T store.Object] struct {
 	// lookup is nil if the source has no requests for single objects.
 	lookup      func(ctx context.Context, namespace, name string) List[T]
 	origin      any // nil if it is not known
+	collection  collection
 	noWatchList bool
 	private     bool          // each object is the reader's alone
 	memo        *sharing.Memo // nil without sharing
@@ -83,6 +86,25 @@ func (lw *ListWatch[T]) List(ctx context.Context, options metav1.ListOptions) Li
 // Watch implements [ListerWatcher].
 func (lw *ListWatch[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[Event[T], error] {
 	return lw.watch(ctx, options)
+}
+
+// Collection names what is read: the resource, such as deployments.apps, and the namespace of
+// [InNamespace]. Both are empty if the source does not know its resource: functions do not tell it.
+func (lw *ListWatch[T]) Collection() (resource, namespace string) {
+	return lw.collection.resource, lw.collection.namespace
+}
+
+// collection names what a source reads; empty if that is unknown.
+type collection struct{ resource, namespace string }
+
+// collectionOf names what another source reads.
+func collectionOf(source any) (c collection) {
+	if named, ok := source.(interface {
+		Collection() (resource, namespace string)
+	}); ok {
+		c.resource, c.namespace = named.Collection()
+	}
+	return c
 }
 
 // IsWatchListSemanticsUnSupported reports whether [WithoutWatchList] was given.

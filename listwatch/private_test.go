@@ -234,6 +234,29 @@ func TestNoWriteOutlivesARelist(t *testing.T) {
 	}
 }
 
+// TestAWriteStaysWithoutAReaderThatHolds: a source alone does not know its readers' objects, and
+// trusts its memo. A probe, which is a list of one object, makes no reader doubt it either.
+func TestAWriteStaysWithoutAReaderThatHolds(t *testing.T) {
+	for _, media := range encodings {
+		cs := clientset(t, serve(t, answerBoth(media, encode(t, media, v1Version, podList(20)), frames(t, media, v1Version, podEvents(20)...))))
+		source := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods")
+		read := func(lw listwatch.ListerWatcher[*corev1.Pod], options metav1.ListOptions) []*corev1.Pod {
+			all, _, errs := readList(lw.List(t.Context(), options))
+			require.Empty(t, errs)
+			return all
+		}
+		first := read(source, metav1.ListOptions{})
+		first[0].Spec.Tolerations[0].Key = "damaged"
+		require.Equal(t, "damaged", read(source, metav1.ListOptions{})[19].Spec.Tolerations[0].Key)
+
+		reader := source.Holding(func(string) (*corev1.Pod, bool) { return nil, false })
+		read(reader, metav1.ListOptions{Limit: 1})
+		require.Equal(t, "damaged", read(source, metav1.ListOptions{})[19].Spec.Tolerations[0].Key)
+		read(reader, metav1.ListOptions{})
+		require.NotEqual(t, "damaged", read(source, metav1.ListOptions{})[19].Spec.Tolerations[0].Key)
+	}
+}
+
 // TestNoWriteIntoATreeOutlivesARelist: the same for objects without a Go type.
 func TestNoWriteIntoATreeOutlivesARelist(t *testing.T) {
 	cs := clientset(t, serve(t, answer(200, jsonType, encode(t, jsonType, v1Version, podList(20)))))

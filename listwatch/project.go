@@ -43,7 +43,7 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 	readOnly := isReadOnly(optionList)
 	p := projection[T, U]{source: source, project: project, copier: copierFor(source, readOnly)}
 	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly && !p.copier.needed}
-	lw.noWatchList = !watchlist.Supported(source)
+	lw.collection, lw.noWatchList = collectionOf(source), !watchlist.Supported(source)
 	if decoding, ok := source.(*ListWatch[T]); ok {
 		lw.memo = decoding.memo
 	}
@@ -51,7 +51,7 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 		lw.holding = func(held heldCopy[U]) ListerWatcher[U] {
 			p := p
 			p.held = &held
-			return &ListWatch[U]{list: p.list, watch: p.watch, noWatchList: lw.noWatchList, memo: lw.memo}
+			return &ListWatch[U]{list: p.list, watch: p.watch, collection: lw.collection, noWatchList: lw.noWatchList, memo: lw.memo}
 		}
 	}
 	return lw

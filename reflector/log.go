@@ -9,25 +9,41 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
 
 // notFoundPatience is how long a 404 is taken for that of a server that has just started.
 const notFoundPatience = 10 * time.Second
 
-// Logger returns the logger that a reflector with these options uses if its Run gets ctx. It is for
-// code that logs beside its reflector.
-func Logger[T store.Object](ctx context.Context, optionList ...Option) logr.Logger {
-	return loggerFor[T](ctx, apply(optionList).log)
+// Logger returns the logger that a reflector of this source and these options uses if its Run gets
+// ctx. It is for code that logs beside its reflector. The source may be nil.
+func Logger[T store.Object](ctx context.Context, source listwatch.ListerWatcher[T], optionList ...Option) logr.Logger {
+	return loggerFor(ctx, source, apply(optionList).log)
 }
 
-// loggerFor is the logger of the option, else that of ctx, else klog's. It names the object type.
-func loggerFor[T store.Object](ctx context.Context, given *logr.Logger) logr.Logger {
+// loggerFor is the logger of the option, else that of ctx, else klog's. It names the object type
+// and, if the source knows them, resource and namespace.
+func loggerFor[T store.Object](ctx context.Context, source listwatch.ListerWatcher[T], given *logr.Logger) logr.Logger {
 	log := klog.FromContext(ctx)
 	if given != nil {
 		log = *given
 	}
-	return log.WithValues("type", reflect.TypeFor[T]().String())
+	log = log.WithValues("type", reflect.TypeFor[T]().String())
+	named, ok := source.(interface {
+		Collection() (resource, namespace string)
+	})
+	if !ok {
+		return log
+	}
+	resource, namespace := named.Collection()
+	if resource != "" {
+		log = log.WithValues("resource", resource)
+	}
+	if namespace != "" {
+		log = log.WithValues("namespace", namespace)
+	}
+	return log
 }
 
 // logAgain is how long a class of failures that comes and goes among others is not logged again: a

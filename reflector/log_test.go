@@ -18,12 +18,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
@@ -183,4 +185,34 @@ func TestNoLineHoldsASecret(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestEachLineNamesItsCollection: resource and namespace, which the type of a custom resource does
+// not tell; and each line has one error at most.
+func TestEachLineNamesItsCollection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		client, err := listwatch.NewRESTClient(pods.Server().Config(), corev1.SchemeGroupVersion)
+		require.NoError(t, err)
+		source := listwatch.Project(listwatch.FromClient[unstructured.Unstructured](client, "pods", listwatch.InNamespace("shop")),
+			func(u *unstructured.Unstructured) *unstructured.Unstructured { return u })
+		var l logged
+		r := reflector.New(listwatch.Intercept(source, nil, nil), store.NewIndexer[*unstructured.Unstructured](), reflector.WithLogger(l.logger(2)))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		require.NoError(t, r.WaitSynced(ctx))
+		pods.Fail(listwatchtest.Watch, errForbidden)
+		pods.Disconnect().Wait()
+		time.Sleep(10 * time.Minute) // of the simulated clock
+		cancel()
+		require.NoError(t, <-ended)
+		require.NotEmpty(t, l.with(`"msg"="List-watch is failing"`))
+		require.NotEmpty(t, l.with(`"msg"="List-watch is well again"`))
+		require.Len(t, l.with(`"type"="*unstructured.Unstructured" "resource"="pods" "namespace"="shop"`), len(l.lines))
+		for _, line := range l.lines {
+			require.LessOrEqual(t, strings.Count(line, `"error"=`), 1, line)
+			require.NotContains(t, line, `"error"=null`)
+		}
+	})
 }

@@ -121,7 +121,7 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 	if err := r.options.validate(); err != nil {
 		return err
 	}
-	r.log = loggerFor[T](ctx, r.options.log)
+	r.log = loggerFor(ctx, r.source, r.options.log)
 	free, err := keeps(r.store)
 	if err != nil {
 		return err

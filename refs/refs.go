@@ -107,7 +107,7 @@ func (r *Refs[T]) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.log = reflector.Logger[T](ctx, r.options.logger()...)
+	r.log = reflector.Logger(ctx, r.source.Objects(""), r.options.logger()...)
 	r.start(ctx)
 	var feeds sync.WaitGroup
 	for _, feed := range r.options.feeds {

@@ -96,7 +96,7 @@ func follow(ctx context.Context, o options, play func(context.Context), out outp
 	defer cancel()
 	shown, err := showStatus(ctx, o, pods, out.log)
 	if err != nil {
-		out.log.Error(nil, "Not started", "error", err.Error())
+		out.log.Error(err, "Not started")
 		return exitFailed
 	}
 	running, played := make(chan error, 1), make(chan struct{})
@@ -125,7 +125,7 @@ func follow(ctx context.Context, o options, play func(context.Context), out outp
 	<-played
 	<-reported
 	if err != nil {
-		out.log.Error(nil, "Stopped", "error", err.Error())
+		out.log.Error(err, "Stopped")
 		return exitFailed
 	}
 	return exitOK

@@ -65,7 +65,7 @@ func (f *follower) run(ctx context.Context, changed <-chan struct{}) (err error)
 	}
 	f.folders, f.dirty = map[string]*podFolder{}, map[*containerLog]bool{}
 	if f.restored, err = f.positions.load(); err != nil {
-		f.log.Error(nil, "Problem", "error", err.Error())
+		f.log.Error(err, "Problem")
 	}
 	looks := time.NewTicker(lookEvery)
 	defer looks.Stop()
@@ -252,7 +252,7 @@ func (f *follower) save() {
 		}
 	}
 	if err := f.positions.save(all); err != nil {
-		f.log.Error(nil, "Problem", "error", err.Error())
+		f.log.Error(err, "Problem")
 	}
 }
 
@@ -262,5 +262,5 @@ func (f *follower) failed(path string, err error) {
 		return
 	}
 	f.joiner.counts.failures.Inc()
-	f.log.Error(nil, "Problem", "path", path, "error", err.Error())
+	f.log.Error(err, "Problem", "path", path)
 }
