@@ -162,7 +162,7 @@ func (c *clientSource[T]) lookup(ctx context.Context, namespace, name string) Li
 		selector = one.options.fieldSelector + "," + selector
 	}
 	one.options.fieldSelector = selector
-	return one.list(ctx, metav1.ListOptions{})
+	return one.list(ctx, metav1.ListOptions{Limit: 1})
 }
 
 // get is the request. It does not retry: the caller must see and obey a 429.
