@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/refs"
 )
 
 // Cache is a cache.Cache on Tributary's stores. [NewCache] makes one. All methods are safe for
@@ -37,9 +37,11 @@ type Cache struct {
 	collections map[kind]*collection
 	names       map[kind]*names                                    // of lean kinds
 	start       func(run func(context.Context)) context.CancelFunc // set by Start
-	ended       bool
-	running     sync.WaitGroup
-	started     chan struct{} // closed by Start
+	// over is set by Start, and closes when its context ends. From ended on nothing may be started.
+	over    <-chan struct{}
+	ended   bool
+	running sync.WaitGroup
+	started chan struct{} // closed by Start
 }
 
 // kind identifies a collection: controller-runtime keeps a kind once for each form that is asked
@@ -72,11 +74,15 @@ func newCache(config *rest.Config, options cache.Options, own []Option) (cache.C
 	if err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}
+	extras := extras{lean: lean{idle: defaultLeanIdle}}
+	for _, option := range own {
+		option(&extras)
+	}
 	settings, err := newSettings(options, sources)
 	if err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}
-	lean, err := newLean(own, sources)
+	lean, err := extras.lean.resolve(sources)
 	if err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}
@@ -98,7 +104,11 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object
 		if err != nil {
 			return err
 		}
-		return byName.get(ctx, key, out, options)
+		err = byName.get(ctx, key, out, options)
+		if errors.Is(err, refs.ErrStopped) {
+			err = errors.Join(c.runs(), err)
+		}
+		return err
 	}
 	held, err := c.read(ctx, k, out)
 	if err != nil {
@@ -142,7 +152,7 @@ func (c *Cache) read(ctx context.Context, k kind, example runtime.Object) (*coll
 	case !started:
 		return nil, &cache.ErrCacheNotStarted{}
 	}
-	return held, held.waitSynced(ctx)
+	return held, c.waitSynced(ctx, held)
 }
 
 // GetInformer implements cache.Informers. The result is a cache.SharedIndexInformer of client-go.
@@ -176,7 +186,7 @@ func (c *Cache) informer(ctx context.Context, k kind, example runtime.Object, op
 		return nil, err
 	}
 	if started && (options.BlockUntilSynced == nil || *options.BlockUntilSynced) {
-		if err := held.waitSynced(ctx); err != nil {
+		if err := c.waitSynced(ctx, held); err != nil {
 			return nil, err
 		}
 	}
@@ -241,6 +251,7 @@ func (c *Cache) begin(ctx context.Context) error {
 	if c.start != nil {
 		return errors.New("controllerruntime: informer already started: Start was called twice")
 	}
+	c.over = ctx.Done()
 	c.start = func(run func(context.Context)) context.CancelFunc {
 		own, stop := context.WithCancel(ctx)
 		c.running.Go(func() {
@@ -254,23 +265,6 @@ func (c *Cache) begin(ctx context.Context) error {
 	}
 	close(c.started)
 	return nil
-}
-
-// WaitForCacheSync blocks until Start has been called and all present collections are synced or
-// removed. It is false if ctx or a collection ends first.
-func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
-	select {
-	case <-c.started:
-	case <-ctx.Done():
-		return false
-	}
-	for k, held := range c.all() {
-		// A collection that was removed meanwhile ends unsynced, and is not waited for.
-		if held.waitSynced(ctx) != nil && (ctx.Err() != nil || c.has(k, held)) {
-			return false
-		}
-	}
-	return true
 }
 
 // NeedLeaderElection is false: a replica that is not the leader keeps its cache too.
@@ -288,9 +282,12 @@ func (c *Cache) Status() []informer.CopyStatus {
 	return all
 }
 
-// Ready returns nil if all collections are ready, as [informer.Informer.Ready] says; otherwise the
-// error names the others and their faults. reflector.ReadyHandler accepts a cache.
+// Ready returns nil if Start runs and all collections are ready, as [informer.Informer.Ready] says;
+// otherwise the error names the others and their faults. reflector.ReadyHandler accepts a cache.
 func (c *Cache) Ready(maxStaleness time.Duration) error {
+	if err := c.runs(); err != nil {
+		return err
+	}
 	var all []error
 	for k, held := range c.all() {
 		if err := held.copy.Ready(maxStaleness); err != nil {
@@ -368,14 +365,15 @@ func (c *Cache) readNames(k kind, example runtime.Object) (*names, error) {
 	if held, ok := c.names[k]; ok {
 		return held, nil
 	}
+	if c.ended {
+		return nil, fmt.Errorf("controllerruntime: %s: %w", k, errOver)
+	}
 	held, err := newNames(k, example, c.settings, c.sources, c.lean.idle, func() *collection { return c.metadataOf(k) })
 	if err != nil {
 		return nil, err
 	}
 	c.names[k] = held
-	if !c.ended {
-		held.stop = c.start(held.run)
-	}
+	held.stop = c.start(held.run)
 	return held, nil
 }
 
@@ -442,22 +440,6 @@ func exampleOf(k kind, like runtime.Object, scheme *runtime.Scheme) (client.Obje
 	}
 	obj.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	return obj, nil
-}
-
-// waitSynced blocks until the collection is synced.
-func (c *collection) waitSynced(ctx context.Context) error {
-	select {
-	case <-c.copy.Synced(): // even if ctx has ended
-		return nil
-	default:
-	}
-	select {
-	case <-c.copy.Synced():
-		return nil
-	case <-ctx.Done():
-	case <-c.copy.Done():
-	}
-	return apierrors.NewTimeoutError(fmt.Sprintf("failed waiting for the informer of %s to sync", c.kind), 0)
 }
 
 func isRoot(mapping *meta.RESTMapping) bool { return mapping.Scope.Name() == meta.RESTScopeNameRoot }

@@ -361,7 +361,7 @@ func TestHealth(t *testing.T) {
 		start(t, c)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.True(t, apierrors.IsTimeout(c.List(ctx, &corev1.PodList{})))
+		require.True(t, apierrors.IsForbidden(c.List(ctx, &corev1.PodList{})))
 		require.True(t, apierrors.IsForbidden(<-told))
 		require.ErrorContains(t, c.Ready(time.Minute), "/v1, Kind=Pod, typed: ")
 		require.Equal(t, "/v1, Kind=Pod, typed", c.Status()[0].Name)

@@ -30,6 +30,23 @@
 // controller-runtime's own client works with this cache too, but not with several namespaces, and
 // refuses DeleteAllOf.
 //
+// # Reads that wait
+//
+// The first read of a kind waits for the kind's collection, as with controller-runtime's own cache.
+// If the context ends first, the error has the class and the cause of the last failure:
+//
+//	/v1, Kind=Pod, typed: not synced: forbidden: list pods: pods is forbidden: … (9 attempts since …)
+//
+// A program can ask the error for more:
+//
+//   - The functions of apierrors, such as IsForbidden, know the server's answer. If there was none,
+//     IsTimeout is true.
+//   - If the server does not have the kind, the error is a meta.NoKindMatchError. IsNotFound is
+//     false, since readers take that for a deleted object.
+//   - After the end of Start, such a read fails at once with cache.ErrCacheNotStarted. A collection
+//     that was synced can still be read.
+//   - WaitForCacheSync has no error to return, and logs it.
+//
 // # Lean kinds
 //
 // A program that reads 50 of 30,000 Secrets by name keeps 50, if Secrets are lean:

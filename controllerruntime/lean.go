@@ -6,23 +6,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
-
-// Option changes a cache in ways that cache.Options does not have; see [NewCacheWith].
-type Option func(*lean)
-
-// NewCacheWith is [NewCache] with options of this module:
-//
-//	ctrl.Options{NewCache: controllerruntime.NewCacheWith(controllerruntime.Lean(&corev1.Secret{}))}
-func NewCacheWith(optionList ...Option) cache.NewCacheFunc {
-	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
-		return newCache(config, options, optionList)
-	}
-}
 
 // Lean keeps no whole objects of these kinds but those that are read by name, in all versions and
 // forms that are given. [Cache.Get] reads an object once, follows it, and lets it go when it has
@@ -33,29 +19,30 @@ func NewCacheWith(optionList ...Option) cache.NewCacheFunc {
 //
 // A List, an informer and an index of whole objects fail with [ErrLean].
 func Lean(objects ...client.Object) Option {
-	return func(l *lean) { l.objects = append(l.objects, objects...) }
+	return func(e *extras) { e.lean.objects = append(e.lean.objects, objects...) }
 }
 
 // LeanIdle sets how long an object of a lean kind is kept without a read. The next Get reads it
 // again, by one request. Default 5 minutes, as in the kubelet; 0: for ever. An object that a
 // request of [Reads] has read is kept as long as the request refers to it.
-func LeanIdle(d time.Duration) Option { return func(l *lean) { l.idle = d } }
+func LeanIdle(d time.Duration) Option { return func(e *extras) { e.lean.idle = d } }
 
 // ErrLean is the cause if a kind is lean, and whole objects of it are listed, watched or indexed.
 var ErrLean = errors.New("the kind is lean: of whole objects, the cache has only those that are read by name")
 
-// lean is the options of this module.
+// lean is the options for lean kinds.
 type lean struct {
 	objects []client.Object
 	idle    time.Duration
 	kinds   map[schema.GroupVersionKind]bool // of objects
 }
 
-func newLean(optionList []Option, from sources) (lean, error) {
-	l := lean{idle: 5 * time.Minute, kinds: map[schema.GroupVersionKind]bool{}}
-	for _, option := range optionList {
-		option(&l)
-	}
+// defaultLeanIdle is the kubelet's.
+const defaultLeanIdle = 5 * time.Minute
+
+// resolve finds the kinds of the objects.
+func (l lean) resolve(from sources) (lean, error) {
+	l.kinds = map[schema.GroupVersionKind]bool{}
 	if l.idle < 0 {
 		return l, fmt.Errorf("LeanIdle(%s): give a positive duration, or 0 for ever", l.idle)
 	}

@@ -2,9 +2,10 @@ package controllerruntime_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +20,30 @@ import (
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
+// heard is what has been logged since the last call of hear.
+var heard struct {
+	sync.Mutex
+	lines string
+}
+
+// hear returns a function for what is logged from now on.
+func hear() (logged func() string) {
+	heard.Lock()
+	defer heard.Unlock()
+	heard.lines = ""
+	return func() string {
+		heard.Lock()
+		defer heard.Unlock()
+		return heard.lines
+	}
+}
+
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
+	log.SetLogger(funcr.New(func(_, line string) {
+		heard.Lock()
+		defer heard.Unlock()
+		heard.lines += line + "\n"
+	}, funcr.Options{}))
 	goleak.VerifyTestMain(m)
 }
 
@@ -39,10 +62,12 @@ func mapper() meta.RESTMapper {
 }
 
 // newCache makes a cache of a fake's pods.
-func newCache(t *testing.T, pods *listwatchtest.Collection[*corev1.Pod], options cache.Options) *controllerruntime.Cache {
+func newCache(
+	t *testing.T, pods *listwatchtest.Collection[*corev1.Pod], options cache.Options, own ...controllerruntime.Option,
+) *controllerruntime.Cache {
 	t.Helper()
 	options.Mapper = mapper()
-	made, err := controllerruntime.NewCache(pods.Server().Config(), options)
+	made, err := controllerruntime.NewCacheWith(own...)(pods.Server().Config(), options)
 	require.NoError(t, err)
 	return made.(*controllerruntime.Cache)
 }

@@ -233,7 +233,7 @@ func (n *names) ask(ctx context.Context, key client.ObjectKey) (object, state, e
 		}
 	case why.Class == reflector.NotFound:
 		// The resource: apierrors.IsNotFound must not be true, since the object may exist.
-		return nil, state{}, fmt.Errorf("controllerruntime: get %s %s: the server has no such resource: %v", n.kind.Kind, key, err)
+		return nil, state{}, fmt.Errorf("controllerruntime: get %s %s: %w: %v", n.kind.Kind, key, n.noKind(), err)
 	default:
 		return nil, state{}, n.failed(key, err)
 	}

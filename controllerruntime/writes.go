@@ -243,12 +243,12 @@ func (w *writes) wait(ctx context.Context, c view, found []write) error {
 	w.mu.Unlock()
 	if floor != "" {
 		if err := c.waitUpTo(ctx, floor); err != nil {
-			return fmt.Errorf("controllerruntime: read own writes of %s: %w", w.gvk.Kind, err)
+			return w.unseenBy(c, err)
 		}
 	}
 	for _, each := range found {
 		if err := c.waitFor(ctx, each); err != nil {
-			return fmt.Errorf("controllerruntime: read own writes of %s: %w", w.gvk.Kind, err)
+			return w.unseenBy(c, err)
 		}
 	}
 	w.mu.Lock()
@@ -260,6 +260,16 @@ func (w *writes) wait(ctx context.Context, c view, found []write) error {
 		w.forgetLocked(each)
 	}
 	return nil
+}
+
+// unseenBy is the error of a wait, with the failure that keeps the view behind.
+func (w *writes) unseenBy(c view, err error) error {
+	if held, ok := c.(*collection); ok {
+		if s := held.copy.Status().Status; s.Err != nil {
+			err = fmt.Errorf("%w (%w)", err, held.cause(s))
+		}
+	}
+	return fmt.Errorf("controllerruntime: read own writes of %s: %w", w.gvk.Kind, err)
 }
 
 func (s shape) form() form { return s.kind.form }

@@ -1,0 +1,130 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/tributary-go/tributary/reflector"
+)
+
+var (
+	errNotBegun = fmt.Errorf("Start has not been called: %w", &cache.ErrCacheNotStarted{})
+	errOver     = fmt.Errorf("Start has ended: %w", &cache.ErrCacheNotStarted{})
+	errRemoved  = errors.New("RemoveInformer has ended it")
+)
+
+// runs returns an error if the cache follows nothing.
+func (c *Cache) runs() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.start == nil:
+		return fmt.Errorf("controllerruntime: %w", errNotBegun)
+	case isClosed(c.over):
+		return fmt.Errorf("controllerruntime: %w", errOver)
+	}
+	return nil
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// WaitForCacheSync blocks until Start has been called and all present collections are synced or
+// removed. If ctx or Start ends first, it is false, and the log has the cause.
+func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+		logNotSynced(fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx)))
+		return false
+	}
+	for k, held := range c.all() {
+		// A collection that was removed meanwhile ends unsynced, and is not waited for.
+		if err := c.waitSynced(ctx, held); err != nil && (ctx.Err() != nil || c.has(k, held)) {
+			logNotSynced(err)
+			return false
+		}
+	}
+	return true
+}
+
+func logNotSynced(err error) { logger().Info("The cache is not synced", "reason", err.Error()) }
+
+// waitSynced blocks until a collection is synced. The cache has been started.
+func (c *Cache) waitSynced(ctx context.Context, held *collection) error {
+	if isClosed(held.copy.Synced()) { // even if ctx has ended
+		return nil
+	}
+	select {
+	case <-held.copy.Synced():
+		return nil
+	case <-c.over:
+		return held.notSynced(reflector.Status{}, errOver)
+	case <-held.copy.Done():
+		if isClosed(c.over) {
+			return held.notSynced(reflector.Status{}, errOver)
+		}
+		return held.notSynced(reflector.Status{}, errRemoved)
+	case <-ctx.Done():
+		return held.notSynced(held.copy.Status().Status, context.Cause(ctx))
+	}
+}
+
+// unsynced is the error of a wait for a collection. Its causes are the server's answer, the end of
+// the wait, and a timeout as controller-runtime's own cache returns it. The functions of apierrors
+// look at the first one that is a status.
+type unsynced struct {
+	text   string
+	causes []error
+}
+
+func (e *unsynced) Error() string   { return e.text }
+func (e *unsynced) Unwrap() []error { return e.causes }
+
+// notSynced says why the collection is not synced: the failure in its status, and the end of the
+// wait, if it has one.
+func (c *collection) notSynced(s reflector.Status, end error) error {
+	e := &unsynced{text: fmt.Sprintf("controllerruntime: %s: not synced", c.kind)}
+	if s.Err != nil {
+		e.add(c.cause(s))
+	}
+	if s.Attempts > 0 {
+		e.text += fmt.Sprintf(" (%d attempts since %s)", s.Attempts, s.Since.Format(time.TimeOnly))
+	}
+	if end != nil {
+		e.add(end)
+		e.causes = append(e.causes, apierrors.NewTimeoutError("failed waiting for the informer to sync", 0))
+	}
+	return e
+}
+
+func (e *unsynced) add(cause error) {
+	e.text += ": " + cause.Error()
+	e.causes = append(e.causes, cause)
+}
+
+// cause is the failure in a status, with its class. A 404 of a list concerns the kind:
+// apierrors.IsNotFound must not be true, since readers take that for a deleted object.
+func (s shape) cause(of reflector.Status) error {
+	if of.Class == reflector.NotFound {
+		return fmt.Errorf("%s: %w: %v", of.Class, s.noKind(), of.Err)
+	}
+	return fmt.Errorf("%s: %w", of.Class, of.Err)
+}
+
+// noKind is controller-runtime's error for a kind that the server does not have.
+func (s shape) noKind() error {
+	return &meta.NoKindMatchError{GroupKind: s.kind.GroupKind(), SearchedVersions: []string{s.kind.Version}}
+}
