@@ -82,6 +82,7 @@ func newCache(config *rest.Config, options cache.Options, own []Option) (cache.C
 	if err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}
+	settings.failFast = extras.failFast
 	lean, err := extras.lean.resolve(sources)
 	if err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)

@@ -33,10 +33,11 @@ type shape struct {
 // collection is the objects of one kind in one form.
 type collection struct {
 	shape
-	copy   copied
-	waits  map[string]waits // by namespace, as configs
-	shared shared
-	stop   context.CancelFunc // guarded by the cache's lock
+	copy     copied
+	waits    map[string]waits // by namespace, as configs
+	shared   shared
+	refusals *refusals          // nil without FailFast
+	stop     context.CancelFunc // guarded by the cache's lock
 
 	mu     sync.RWMutex
 	fields map[string]fieldIndex
@@ -84,6 +85,9 @@ func newCollection(k kind, like runtime.Object, s settings, from sources) (*coll
 		return nil, err
 	}
 	c := &collection{shape: shape, waits: map[string]waits{}, fields: map[string]fieldIndex{}, stop: func() {}}
+	if s.failFast {
+		c.refusals = newRefusals()
+	}
 	options := []informer.Option{informer.WithReflector(reflector.WithLogger(logger().WithValues("kind", k.String())))}
 	if !c.root {
 		options = append(options, informer.WithIndexes(store.ByNamespace[object]()))
@@ -95,6 +99,7 @@ func newCollection(k kind, like runtime.Object, s settings, from sources) (*coll
 			if err != nil {
 				return nil, err
 			}
+			source = c.refusals.heardFrom(source, "")
 			one := informer.New(source, options...)
 			c.copy, c.waits[namespace], shared = one, one, clientgo.Informer(one)
 		}
@@ -119,6 +124,7 @@ func (c *collection) addMembers(union *informer.Union[object], example object, m
 		if name == metav1.NamespaceAll {
 			name = "all other namespaces"
 		}
+		source = c.refusals.heardFrom(source, name)
 		if c.waits[namespace], err = union.Add(name, source); err != nil {
 			return err
 		}

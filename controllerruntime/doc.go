@@ -45,6 +45,7 @@
 //     false, since readers take that for a deleted object.
 //   - After the end of Start, such a read fails at once with cache.ErrCacheNotStarted. A collection
 //     that was synced can still be read.
+//   - With [FailFast], 401, 403 and 404 are not waited for.
 //   - WaitForCacheSync has no error to return, and logs it.
 //
 // # Lean kinds

@@ -10,7 +10,8 @@ type Option func(*extras)
 
 // extras are the settings of this module.
 type extras struct {
-	lean lean
+	lean     lean
+	failFast bool
 }
 
 // NewCacheWith is [NewCache] with options of this module:
@@ -21,3 +22,15 @@ func NewCacheWith(optionList ...Option) cache.NewCacheFunc {
 		return newCache(config, options, optionList)
 	}
 }
+
+// FailFast makes Get, List and GetInformer fail at once while the server refuses to list the kind:
+// with 401, 403 or 404. Default: they wait until the list is permitted, or their context ends, as
+// with controller-runtime's own cache.
+//
+// The cache goes on asking: every five seconds after a 403 or 404, every half minute after a 401.
+// So a later call succeeds once the right is granted or the resource exists. A collection that was
+// synced once is read as ever.
+//
+// WaitForCacheSync still waits: it has no error to return, and a manager that gets false waits for
+// ever. A lean kind fails at once without FailFast.
+func FailFast() Option { return func(e *extras) { e.failFast = true } }

@@ -19,6 +19,7 @@ type settings struct {
 	defaults   cache.Config
 	namespaces map[string]cache.Config
 	byKind     map[schema.GroupVersionKind]cache.ByObject
+	failFast   bool // of the options of this module
 }
 
 func newSettings(options cache.Options, sources sources) (settings, error) {

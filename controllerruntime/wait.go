@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/tributary-go/tributary/internal/signal"
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 )
 
@@ -52,7 +58,7 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	}
 	for k, held := range c.all() {
 		// A collection that was removed meanwhile ends unsynced, and is not waited for.
-		if err := c.waitSynced(ctx, held); err != nil && (ctx.Err() != nil || c.has(k, held)) {
+		if err := c.await(ctx, held, nil); err != nil && (ctx.Err() != nil || c.has(k, held)) {
 			logNotSynced(err)
 			return false
 		}
@@ -62,23 +68,36 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 
 func logNotSynced(err error) { logger().Info("The cache is not synced", "reason", err.Error()) }
 
-// waitSynced blocks until a collection is synced. The cache has been started.
+// waitSynced blocks until a collection is synced, for a caller that gets the error.
 func (c *Cache) waitSynced(ctx context.Context, held *collection) error {
-	if isClosed(held.copy.Synced()) { // even if ctx has ended
-		return nil
-	}
-	select {
-	case <-held.copy.Synced():
-		return nil
-	case <-c.over:
-		return held.notSynced(reflector.Status{}, errOver)
-	case <-held.copy.Done():
-		if isClosed(c.over) {
-			return held.notSynced(reflector.Status{}, errOver)
+	return c.await(ctx, held, held.refusals)
+}
+
+// await blocks until a collection is synced, or a list of it is heard to be refused. The cache has
+// been started.
+func (c *Cache) await(ctx context.Context, held *collection, heard *refusals) error {
+	for {
+		refused := heard.next()
+		if isClosed(held.copy.Synced()) { // even if ctx has ended
+			return nil
 		}
-		return held.notSynced(reflector.Status{}, errRemoved)
-	case <-ctx.Done():
-		return held.notSynced(held.copy.Status().Status, context.Cause(ctx))
+		if err := heard.first(); err != nil {
+			return held.notSynced(reflector.Status{Err: err, Class: reflector.Classify(err)}, nil)
+		}
+		select {
+		case <-held.copy.Synced():
+			return nil
+		case <-refused:
+		case <-c.over:
+			return held.notSynced(reflector.Status{}, errOver)
+		case <-held.copy.Done():
+			if isClosed(c.over) {
+				return held.notSynced(reflector.Status{}, errOver)
+			}
+			return held.notSynced(reflector.Status{}, errRemoved)
+		case <-ctx.Done():
+			return held.notSynced(held.copy.Status().Status, context.Cause(ctx))
+		}
 	}
 }
 
@@ -127,4 +146,80 @@ func (s shape) cause(of reflector.Status) error {
 // noKind is controller-runtime's error for a kind that the server does not have.
 func (s shape) noKind() error {
 	return &meta.NoKindMatchError{GroupKind: s.kind.GroupKind(), SearchedVersions: []string{s.kind.Version}}
+}
+
+// refusals are the parts of a collection whose last LIST was answered with 401, 403 or 404. Watch
+// lists do not count: a LIST follows at once if one is refused. A nil pointer hears nothing.
+type refusals struct {
+	changed signal.Signal // broadcast after each refusal
+
+	mu     sync.Mutex
+	latest map[string]error // by the name of the part
+}
+
+func newRefusals() *refusals { return &refusals{latest: map[string]error{}} }
+
+// heardFrom returns a source whose lists are heard.
+func (r *refusals) heardFrom(source listwatch.ListerWatcher[object], part string) listwatch.ListerWatcher[object] {
+	if r == nil {
+		return source
+	}
+	return listwatch.Intercept(source, func(request metav1.ListOptions, list listwatch.List[object]) listwatch.List[object] {
+		if request.Limit == 1 { // a probe of a copy that is synced
+			return list
+		}
+		items := list.Items
+		list.Items = func(yield func(object, error) bool) {
+			whole := true
+			for obj, err := range items {
+				if err != nil {
+					whole = false
+					r.ended(part, err)
+				}
+				if !yield(obj, err) {
+					return
+				}
+			}
+			if whole {
+				r.ended(part, nil)
+			}
+		}
+		return list
+	}, nil)
+}
+
+// ended notes the error that a list has ended with; nil if it is complete.
+func (r *refusals) ended(part string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch reflector.Classify(err) {
+	case reflector.Unauthorized, reflector.Forbidden, reflector.NotFound:
+		if part != "" {
+			err = fmt.Errorf("member %q: %w", part, err)
+		}
+		r.latest[part] = err
+		r.changed.Broadcast()
+	default:
+		delete(r.latest, part)
+	}
+}
+
+func (r *refusals) next() <-chan struct{} {
+	if r == nil {
+		return nil
+	}
+	return r.changed.Wait()
+}
+
+// first returns the refusal of the first part by name; nil if there is none.
+func (r *refusals) first() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, part := range slices.Sorted(maps.Keys(r.latest)) {
+		return r.latest[part]
+	}
+	return nil
 }

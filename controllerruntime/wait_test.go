@@ -3,6 +3,8 @@ package controllerruntime_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +95,148 @@ func TestReadsNameTheCause(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestFailFast: a read fails at once if the server does not permit the list, or does not know the
+// resource. It succeeds later, within five seconds of the grant, or half a minute after a 401.
+func TestFailFast(t *testing.T) {
+	for name, read := range reads {
+		for _, row := range []struct {
+			answer error
+			is     func(error) bool
+			within time.Duration
+		}{
+			{apierrors.NewForbidden(resourcePods, "", errors.New("no role")), apierrors.IsForbidden, 5 * time.Second},
+			{apierrors.NewUnauthorized("no token"), apierrors.IsUnauthorized, 30 * time.Second},
+			{apierrors.NewNotFound(resourcePods, ""), meta.IsNoMatchError, 5 * time.Second},
+		} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					pods := listwatchtest.New(t, listwatchtest.Pods())
+					pods.Create(pod("ns", "p", "n"))
+					lift := refuse(pods, row.answer)
+					c := newCache(t, pods, cache.Options{}, controllerruntime.FailFast())
+					start(t, c)
+					began := time.Now()
+					for range 3 {
+						err := read(t.Context(), c)
+						require.True(t, row.is(err), "%v", err)
+						require.ErrorContains(t, err, row.answer.Error())
+						require.False(t, apierrors.IsNotFound(err))
+						require.False(t, apierrors.IsTimeout(err))
+					}
+					require.Equal(t, began, time.Now())
+					time.Sleep(time.Minute)
+					lift()
+					time.Sleep(row.within)
+					synctest.Wait()
+					require.NoError(t, read(t.Context(), c))
+					refuse(pods, row.answer)
+					pods.Disconnect()
+					time.Sleep(time.Minute)
+					require.NoError(t, read(t.Context(), c), "a collection that was synced is read as ever")
+				})
+			})
+		}
+	}
+}
+
+// TestFailFastWaits: FailFast is not for failures that pass by themselves, nor for a watch list
+// that is refused when LIST is permitted. WaitForCacheSync waits, since a manager that gets false
+// waits for ever.
+func TestFailFastWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		pods.Create(pod("ns", "p", "n"))
+		lift := refuse(pods, apierrors.NewInternalError(errors.New("no etcd")))
+		time.AfterFunc(time.Minute, lift)
+		c := newCache(t, pods, cache.Options{}, controllerruntime.FailFast())
+		start(t, c)
+		require.Len(t, list(t, c), 1)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		pods.Create(pod("ns", "p", "n"))
+		pods.Fail(listwatchtest.Watch, apierrors.NewForbidden(resourcePods, "", nil), listwatchtest.UntilLifted())
+		c := newCache(t, pods, cache.Options{}, controllerruntime.FailFast())
+		start(t, c)
+		require.Len(t, list(t, c), 1)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		lift := refuse(pods, apierrors.NewForbidden(resourcePods, "", nil))
+		time.AfterFunc(time.Minute, lift)
+		c := newCache(t, pods, cache.Options{}, controllerruntime.FailFast())
+		_, err := c.GetInformer(t.Context(), &corev1.Pod{})
+		require.NoError(t, err, "it does not wait before Start")
+		start(t, c) // waits
+		require.Len(t, list(t, c), 0)
+	})
+}
+
+// TestFailFastNamesTheNamespace: of several namespaces, the error names one that is refused, and
+// none that was refused before.
+func TestFailFastNamesTheNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		var refused sync.Map
+		refused.Store("/api/v1/namespaces/a/pods", true)
+		refused.Store("/api/v1/namespaces/b/pods", true)
+		pods.Intercept(func(w http.ResponseWriter, r *http.Request, server http.Handler) {
+			if _, ok := refused.Load(r.URL.Path); ok {
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+			server.ServeHTTP(w, r)
+		}, listwatchtest.UntilLifted())
+		c := newCache(t, pods, cache.Options{
+			DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}, "c": {}},
+		}, controllerruntime.FailFast())
+		start(t, c)
+		err := c.List(t.Context(), &corev1.PodList{})
+		require.True(t, apierrors.IsForbidden(err), "%v", err)
+		time.Sleep(time.Second)
+		require.ErrorContains(t, c.List(t.Context(), &corev1.PodList{}), `not synced: forbidden: member "a": `)
+		refused.Delete("/api/v1/namespaces/a/pods")
+		time.Sleep(5 * time.Second)
+		require.ErrorContains(t, c.List(t.Context(), &corev1.PodList{}), `not synced: forbidden: member "b": `)
+		refused.Delete("/api/v1/namespaces/b/pods")
+		time.Sleep(5 * time.Second)
+		require.NoError(t, c.List(t.Context(), &corev1.PodList{}))
+	})
+}
+
+// TestFailFastIgnoresProbes: a role with the verb watch alone keeps a namespace. That its probes are
+// refused is no reason to fail a read that waits for another namespace.
+func TestFailFastIgnoresProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		pods.Intercept(func(w http.ResponseWriter, r *http.Request, server http.Handler) {
+			switch {
+			case r.URL.Path == "/api/v1/namespaces/b/pods":
+				<-r.Context().Done()
+			case r.URL.Query().Get("watch") == "":
+				w.WriteHeader(http.StatusForbidden)
+			default:
+				server.ServeHTTP(w, r)
+			}
+		}, listwatchtest.UntilLifted())
+		c := newCache(t, pods, cache.Options{
+			DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}},
+		}, controllerruntime.FailFast())
+		start(t, c)
+		_, err := c.GetInformer(t.Context(), &corev1.Pod{}, cache.BlockUntilSynced(false))
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		probes := 0
+		for _, request := range pods.Server().Requests(listwatchtest.List) {
+			if request.Namespace == "a" {
+				probes++
+			}
+		}
+		require.Positive(t, probes)
+		require.ErrorIs(t, c.List(soon(t), &corev1.PodList{}), context.DeadlineExceeded)
+	})
 }
 
 // TestAfterStart: once Start has ended, what would wait fails at once and says so. What was synced
