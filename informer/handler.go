@@ -27,8 +27,9 @@ type Handler[T store.Object] struct {
 	options handlerOptions
 	ring    *sharedRing[T]
 	remove  func(*Handler[T])
-	over    context.Context // ends with the informer's Run; the cause is Run's error
-	idle    func() error    // an error if Run has not been called
+	over    context.Context             // ends with the informer's Run; the cause is Run's error
+	idle    func() error                // an error if Run has not been called
+	copied  func(context.Context) error // the informer's WaitSynced
 	log     func() logr.Logger
 
 	halted  chan struct{}
@@ -72,25 +73,38 @@ func (h *Handler[T]) Name() string { return h.name }
 // [Handler.WaitSynced].
 func (h *Handler[T]) Synced() <-chan struct{} { return h.synced }
 
-// WaitSynced blocks until [Handler.Synced] is closed. If ctx ends first, the error says whether Run
-// was never called. If the handler ends first, WaitSynced fails at once: with the handler's panic,
-// or with [ErrStopped] and Run's error.
+// WaitSynced blocks until [Handler.Synced] is closed. If ctx ends first, the error gives the cause:
+// a Run that was never called, what keeps the store from being synced, such as a 403, or the
+// handler itself, which has not returned from its initial list. If the handler ends first,
+// WaitSynced fails at once: with the handler's panic, or with [ErrStopped] and Run's error.
 func (h *Handler[T]) WaitSynced(ctx context.Context) error {
 	select {
 	case <-h.synced:
 		return nil
 	case <-ctx.Done():
-		if err := h.idle(); err != nil {
-			return fmt.Errorf("informer: %s: not synced: %w: %w", h.name, err, context.Cause(ctx))
-		}
-		return fmt.Errorf("informer: %s: not synced: %w", h.name, context.Cause(ctx))
 	case <-h.done:
 	}
 	select {
-	case <-h.synced: // select picks at random if both are closed
+	case <-h.synced: // select picks at random if more than one is closed
 		return nil
 	default:
 	}
+	select {
+	case <-h.done:
+		return h.endedUnsynced()
+	default:
+	}
+	cause := context.Cause(ctx)
+	if err := h.idle(); err != nil {
+		return fmt.Errorf("informer: %s: not synced: %w: %w", h.name, err, cause)
+	}
+	if err := h.copied(ctx); err != nil && !h.ring.mayBegin() {
+		return fmt.Errorf("informer: %s: %w", h.name, err)
+	}
+	return fmt.Errorf("informer: %s: not synced: it has not returned from its initial list: %w", h.name, cause)
+}
+
+func (h *Handler[T]) endedUnsynced() error {
 	if h.err != nil {
 		return h.err
 	}

@@ -280,7 +280,7 @@ func (i *shared[T]) Events(ctx context.Context, optionList ...HandlerOption) ite
 
 func (i *shared[T]) newHandler(optionList []HandlerOption) *Handler[T] {
 	h := &Handler[T]{
-		ring: i.journal.ring, remove: i.forget, over: i.over, log: i.logger,
+		ring: i.journal.ring, remove: i.forget, over: i.over, log: i.logger, copied: i.WaitSynced,
 		idle: func() error {
 			if i.isIdle() {
 				return i.notRun()

@@ -128,6 +128,14 @@ func (r *sharedRing[T]) begin() (rd *reader[T], first reading[T], ok bool) {
 	return rd, reading[T]{state: r.stateLocked(), next: rd.next, at: r.timeline.now()}, true
 }
 
+// mayBegin reports whether there is a whole state for readers. In a union it is whole without a
+// member that is refused.
+func (r *sharedRing[T]) mayBegin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.filled
+}
+
 // leave removes a reader.
 func (r *sharedRing[T]) leave(rd *reader[T]) {
 	r.beginRead()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
@@ -83,6 +85,61 @@ func TestWhoWaitsIsToldOfAPanic(t *testing.T) {
 			require.ErrorIs(t, err, panicked)
 			require.ErrorIs(t, err, informer.ErrStopped)
 		}
+	})
+}
+
+// TestWhoWaitsIsToldTheCause: if ctx ends before a list is permitted, every WaitSynced has the
+// reflector's cause: that of an informer, a lease, a set, a union, a member and a handler of each.
+// Of a handler that is itself at work, it says that.
+func TestWhoWaitsIsToldTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		pods := newPods(t, "a")
+		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no role"))
+		pods.Fail(listwatchtest.List, forbidden, listwatchtest.UntilLifted())
+		pods.Fail(listwatchtest.Watch, forbidden, listwatchtest.UntilLifted())
+		i := informer.New[*corev1.Pod](pods.ListerWatcher())
+		h := add(t, i, func(podEvent) {}, informer.WithName("mine"))
+		set := informer.NewSet(pods.Server().Config())
+		lease := acquire(t, set)
+		leased, err := lease.AddHandler(func(podEvent) {}, informer.WithName("mine"))
+		require.NoError(t, err)
+		u := informer.NewUnion[*corev1.Pod]()
+		m, err := u.Add("refused", pods.ListerWatcher())
+		require.NoError(t, err)
+		var ended sync.WaitGroup
+		for _, run := range []func(context.Context) error{i.Run, set.Run, u.Run} {
+			ended.Go(func() { require.NoError(t, run(ctx)) })
+		}
+		soon, stop := context.WithTimeout(ctx, 20*time.Second)
+		defer stop()
+		for name, wait := range map[string]func(context.Context) error{
+			"informer": i.WaitSynced, "handler": h.WaitSynced, "lease": lease.WaitSynced, "handler of a lease": leased.WaitSynced,
+			"set": set.WaitSynced, "union": u.WaitSynced, "member": m.WaitSynced,
+		} {
+			err := wait(soon)
+			require.ErrorIs(t, err, context.DeadlineExceeded, name)
+			require.True(t, apierrors.IsForbidden(err), "%s: %v", name, err)
+			require.ErrorContains(t, err, "no role", name)
+			require.ErrorContains(t, err, " attempts since ", name)
+		}
+		require.ErrorContains(t, h.WaitSynced(soon), "informer: mine: ")
+
+		_, err = u.Add("well", newServer("a"))
+		require.NoError(t, err)
+		synctest.Wait()
+		release := make(chan struct{})
+		slow, err := u.AddHandler(func(podEvent) { <-release }, informer.WithName("slow"))
+		require.NoError(t, err)
+		require.EqualError(t, slow.WaitSynced(soon),
+			"informer: slow: not synced: it has not returned from its initial list: context deadline exceeded")
+		close(release)
+		synctest.Wait()
+		for range 20 { // select picks at random
+			require.NoError(t, slow.WaitSynced(soon), "it is synced, if late")
+		}
+		cancel()
+		ended.Wait()
 	})
 }
 
