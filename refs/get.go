@@ -67,7 +67,7 @@ func (r *Refs[T]) await(ctx context.Context, name types.NamespacedName, done fun
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-r.over.Done():
-			return ErrStopped
+			return context.Cause(r.over)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package refs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -59,8 +60,8 @@ type Refs[T store.Object] struct {
 	options options
 	gate    *gate
 	began   atomic.Bool
-	over    context.Context // ends with Run
-	end     context.CancelFunc
+	over    context.Context         // ends with Run
+	end     context.CancelCauseFunc // of over: the cause is an [ErrStopped] with Run's error
 
 	// Of Run.
 	log       logr.Logger
@@ -91,7 +92,7 @@ func New[T store.Object](source Source[T], optionList ...Option) *Refs[T] {
 		r.listing = time.Now().Add(math.MaxInt64)
 	}
 	r.gate = newGate(r.options)
-	r.over, r.end = context.WithCancel(context.Background())
+	r.over, r.end = context.WithCancelCause(context.Background())
 	return r
 }
 
@@ -101,8 +102,9 @@ func (r *Refs[T]) Run(ctx context.Context) error {
 	if r.began.Swap(true) {
 		return errors.New("refs: Run was called twice: make a new Refs for each run")
 	}
-	defer r.end()
+	defer r.end(ErrStopped)
 	if err := r.options.validate(); err != nil {
+		r.end(fmt.Errorf("%w: %w", ErrStopped, err))
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -125,6 +127,17 @@ func (r *Refs[T]) Run(ctx context.Context) error {
 	}
 	r.mu.Unlock()
 	r.followers.Wait()
+	return nil
+}
+
+// runsLocked returns an error if no name is followed, since Run has not begun or has ended.
+func (r *Refs[T]) runsLocked() error {
+	switch {
+	case r.over.Err() != nil:
+		return context.Cause(r.over)
+	case r.running == nil:
+		return errNotRun
+	}
 	return nil
 }
 

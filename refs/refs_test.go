@@ -1,6 +1,7 @@
 package refs_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -235,6 +236,20 @@ func TestErrorsNameClassAndCause(t *testing.T) {
 			require.Equal(t, "1", r.value("tls"), "the next Get asks again")
 		})
 	})
+	t.Run("not read yet", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.server.Fail(listwatchtest.Watch, apierrors.NewInternalError(errors.New("etcd is gone")), listwatchtest.UntilLifted())
+			r.server.Fail(listwatchtest.List, apierrors.NewInternalError(errors.New("etcd is gone")), listwatchtest.UntilLifted())
+			r.SetOwner("pod", refs.In(ns, "tls"))
+			_, err := r.Get(within(t, time.Minute), ns, "tls")
+			require.Equal(t, reflector.ServerError, why(t, err).Class)
+			require.True(t, apierrors.IsInternalError(err))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "refs: shop/tls: not read yet: server_error: ")
+			require.ErrorContains(t, err, "etcd is gone")
+		})
+	})
 	t.Run("stale since", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
@@ -270,9 +285,23 @@ func TestErrorsNameClassAndCause(t *testing.T) {
 			r.stop()
 			_, err = r.Get(t.Context(), ns, "tls")
 			require.ErrorIs(t, err, refs.ErrStopped)
+			require.ErrorIs(t, r.Ready(time.Hour), refs.ErrStopped, "nobody follows it")
 			require.ErrorContains(t, r.Run(t.Context()), "twice")
 		})
 	})
+}
+
+// TestBadOptionsAreToldToReaders: Get and Ready have the error with which Run has ended.
+func TestBadOptionsAreToldToReaders(t *testing.T) {
+	r := newQuietRig(t, refs.WithIdle(-1))
+	require.ErrorContains(t, r.Ready(time.Hour), "nobody has called Run")
+	r.SetOwner("pod", refs.In(ns, "tls"))
+	require.ErrorContains(t, r.Run(t.Context()), "WithIdle(-1ns)")
+	_, err := r.Get(t.Context(), ns, "tls")
+	for _, err := range []error{err, r.Ready(time.Hour)} {
+		require.ErrorIs(t, err, refs.ErrStopped)
+		require.ErrorContains(t, err, "WithIdle(-1ns)")
+	}
 }
 
 // TestAnAnswerWithAnotherObjectIsAnError: a source that does not select by name shows nothing that

@@ -65,18 +65,21 @@ func (r *Refs[T]) Status() Status {
 	return s
 }
 
-// Ready returns nil when each name has a state that is current, or that never changes or is idle,
-// and the server was heard from within maxStaleness about each. Otherwise the error names one of
-// the others, and the cause. A server sends a bookmark about once a minute. It implements
-// [reflector.Readier].
+// Ready returns nil while Run runs, if each name has a state that is current, or that never changes
+// or is idle, and the server was heard from within maxStaleness about each. Otherwise the error
+// names one of the others, and the cause. A server sends a bookmark about once a minute. It
+// implements [reflector.Readier].
 func (r *Refs[T]) Ready(maxStaleness time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.runsLocked(); err != nil {
+		return fmt.Errorf("refs: %w", err)
+	}
 	now := time.Now()
 	for _, e := range r.names {
 		silence := now.Sub(e.lastContact())
 		switch {
-		case e.phase == kept, e.phase == idle && e.known && r.running != nil:
+		case e.phase == kept, e.phase == idle && e.known:
 		case !e.current():
 			return r.whyNot(e, errNotCurrent)
 		case silence > maxStaleness:
@@ -99,11 +102,9 @@ func (r *Refs[T]) trouble(e *entry[T]) *failure {
 // whyNot is an error about a name, with the failure behind it if there is one.
 func (r *Refs[T]) whyNot(e *entry[T], err error) error {
 	result := &Error{Name: e.name, Class: reflector.OK, Since: e.lastContact(), Err: err}
-	f := r.trouble(e)
-	switch {
-	case r.running == nil:
-		result.Err = fmt.Errorf("%w: %w", errNotRun, err)
-	case f != nil:
+	if idle := r.runsLocked(); idle != nil {
+		result.Err = fmt.Errorf("%w: %w", idle, err)
+	} else if f := r.trouble(e); f != nil {
 		result.Class, result.Err = f.class, fmt.Errorf("%w (%w)", f.err, err)
 	}
 	return result
