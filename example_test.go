@@ -55,7 +55,8 @@ func Example_nodeAgent() {
 	pods := sources.New("node-1",
 		sources.APIServer(client), // the pods with spec.nodeName=node-1
 		sources.File(folder))      // and the manifests of a folder
-	go pods.Run(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx) }()
 	for update := range pods.Updates() {
 		for _, pod := range update.Pods {
 			told[fmt.Sprintf("%s %s/%s from %s", update.Op, pod.Namespace, pod.Name, update.Source)] = true
@@ -65,8 +66,8 @@ func Example_nodeAgent() {
 		}
 	}
 
-	fmt.Println(told)
-	// Output: map[ADD default/etcd-node-1 from file:true ADD default/web-0 from api:true]
+	fmt.Println(told, <-ended)
+	// Output: map[ADD default/etcd-node-1 from file:true ADD default/web-0 from api:true] <nil>
 }
 
 func Example_cachedCollection() {
@@ -78,7 +79,8 @@ func Example_cachedCollection() {
 	byNode := store.NewIndex("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 	pods := store.NewIndexer(byNode)
 	r := reflector.New(listwatch.FromClient[corev1.Pod](client, "pods"), pods)
-	go r.Run(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
 	if err := r.WaitSynced(ctx); err != nil {
 		fmt.Println(err) // names the cause, such as a 403
 	}
@@ -87,7 +89,11 @@ func Example_cachedCollection() {
 		fmt.Println(pod.Name, "at version", now.ResourceVersion())
 	}
 
-	// Output: web-0 at version 3
+	cancel()
+	fmt.Println("ended:", <-ended)
+	// Output:
+	// web-0 at version 3
+	// ended: <nil>
 }
 
 func Example_pushPerChange() {
@@ -100,7 +106,10 @@ func Example_pushPerChange() {
 		fmt.Println(now.Len(), "pods") // the whole state, once per change, in order
 		cancel()
 	})
-	_ = reflector.New(listwatch.FromClient[corev1.Pod](client, "pods"), pods).Run(ctx)
+	err := reflector.New(listwatch.FromClient[corev1.Pod](client, "pods"), pods).Run(ctx)
 
-	// Output: 2 pods
+	fmt.Println("ended:", err)
+	// Output:
+	// 2 pods
+	// ended: <nil>
 }

@@ -6,7 +6,7 @@
 //	if err != nil { … }
 //	pods, err := watchcache.NewCache(watchcache.Pods())
 //	if err != nil { … }
-//	go reflector.New(etcd.New[corev1.Pod](client, "/registry/pods/"), pods).Run(ctx)
+//	err = reflector.New(etcd.New[corev1.Pod](client, "/registry/pods/"), pods).Run(ctx) // until ctx ends
 //
 // [NewFor] reads objects of a Go type that is chosen when the program runs. Package backup opens a
 // backup file as if it were an etcd.

@@ -40,8 +40,8 @@ type Collection[T store.Object] struct {
 //	resource := builtin.Pods()
 //	pods, err := etcd.NewCollection(etcd.New[corev1.Pod](client, "/registry/pods/"), resource.Kind, resource.Rules)
 //	if err != nil { … }
-//	go pods.Run(ctx)
 //	apiserver.ServeCollection(server, pods.Collection, resource.View, apiserver.FilledBy(pods))
+//	err = pods.Run(ctx) // until ctx ends
 //
 // The source is the collection's from here on, and refuses objects of another version than the
 // kind's. Types with generated code are stored in protobuf, documents in JSON, as

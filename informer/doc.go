@@ -3,10 +3,13 @@
 //	pods := informer.New(listwatch.FromClient[corev1.Pod](client, "pods"), informer.WithIndexes(byNode))
 //	h, err := pods.AddHandler(func(e informer.Event[*corev1.Pod]) { queue.Add(e.Key) }, informer.WithName("scheduler"))
 //	if err != nil { … }
-//	go pods.Run(ctx)
+//	ended := make(chan error, 1)
+//	go func() { ended <- pods.Run(ctx) }()
 //	if err := h.WaitSynced(ctx); err != nil { … }
 //	…
 //	for pod := range byNode.Objects(pods.Snapshot(), "node-1") { … }
+//	…
+//	return <-ended // Run's error; nil at the end of ctx
 //
 // A handler is a func([Event]). To loop instead, range over [Informer.Events]; [WithSynced] tells
 // the loop when its initial list is complete. An event has the object before and after, and says

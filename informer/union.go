@@ -21,9 +21,12 @@ import (
 //
 //	pods := informer.NewUnion[*corev1.Pod](informer.WithIndexes(byNode))
 //	m, err := pods.Add("team-a", listwatch.FromClient[corev1.Pod](client, "pods", listwatch.InNamespace("team-a")))
-//	go pods.Run(ctx)
+//	ended := make(chan error, 1)
+//	go func() { ended <- pods.Run(ctx) }()
 //	…
 //	m.Remove() // its objects are told as Deleted
+//	…
+//	return <-ended // Run's error; nil at the end of ctx
 //
 // All members must be of one resource of one server, since their versions are compared. Members may
 // overlap: the union holds each object once, in the newest version of any member, until no member

@@ -3,9 +3,12 @@
 // a library.
 //
 //	secrets := refs.New(refs.FromClient[corev1.Secret](clientset.CoreV1().RESTClient(), "secrets"))
-//	go secrets.Run(ctx)
+//	ended := make(chan error, 1)
+//	go func() { ended <- secrets.Run(ctx) }()
 //	secrets.SetOwner(pod.UID, refs.In(ns, "tls", "db"))
 //	obj, err := secrets.Get(ctx, ns, "tls") // fresh, or says why not
+//	…
+//	return <-ended // Run's error; nil at the end of ctx
 //
 // Owners refer to names. [Refs.SetOwner] states the names of one owner, and [FromOwners] takes them
 // from an informer: [SecretsOf] and [ConfigMapsOf] tell which names a pod mentions. [Refs.Changes]

@@ -6,10 +6,12 @@
 //		sources.APIServer(clientset.CoreV1().RESTClient()),
 //		sources.File("/etc/kubernetes/manifests"),
 //		sources.HTTP("https://example.com/pods.yaml"))
-//	go pods.Run(ctx)
+//	ended := make(chan error, 1)
+//	go func() { ended <- pods.Run(ctx) }()
 //	for update := range pods.Updates() {
 //		fmt.Println(update.Op, update.Source, len(update.Pods))
 //	}
+//	return <-ended // Run's error; nil at the end of ctx
 //
 // # Guarantees
 //

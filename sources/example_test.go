@@ -37,7 +37,8 @@ func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	pods := sources.New("node-1", sources.File(folder))
-	go pods.Run(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx) }()
 
 	changes := []func(){func() { write("nginx:1.28") }, func() {}, func() { os.Remove(path) }, cancel}
 	for update := range pods.Updates() {
@@ -47,11 +48,13 @@ func Example() {
 		changes[0]()
 		changes = changes[1:]
 	}
+	fmt.Println("ended:", <-ended)
 	// Output:
 	// ADD file web-node-1 nginx:1.27
 	// REMOVE file web-node-1 nginx:1.27
 	// ADD file web-node-1 nginx:1.28
 	// REMOVE file web-node-1 nginx:1.28
+	// ended: <nil>
 }
 
 // The pods of a node from all three places. The API server here is one of the package watchcache.
@@ -86,7 +89,8 @@ func ExampleNew() {
 		sources.APIServer(client),
 		sources.File("/does/not/exist/yet"),
 		sources.HTTP(server.URL+"/pods.json"))
-	go pods.Run(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx) }()
 
 	for synced := false; !synced; {
 		select {
@@ -97,11 +101,11 @@ func ExampleNew() {
 		}
 	}
 	cancel()
-	for range pods.Updates() { // until everything has ended
-	}
+	fmt.Println("ended:", <-ended)
 	http.DefaultClient.CloseIdleConnections()
 	// Unordered output:
 	// ADD api 1
 	// ADD file 0
 	// ADD http 0
+	// ended: <nil>
 }

@@ -4,7 +4,8 @@
 //	page := new(status.Handler)
 //	defer page.Track("pods", pods)() // reflectors, informers, sets, unions, sources, watch caches
 //	http.Handle("GET /statusz", page)
-//	go page.Run(ctx) // for the curve of the last hour
+//	ended := make(chan error, 1)
+//	go func() { ended <- page.Run(ctx) }() // for the curve of the last hour
 //
 // A browser gets HTML that is kept current by server-sent events; curl gets one screen of text; a
 // request that accepts application/json gets a [Document]. The page binds no address, and is

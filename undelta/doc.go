@@ -2,7 +2,7 @@
 // UndeltaStore.
 //
 //	pods := undelta.New(func(now store.Snapshot[*corev1.Pod]) { agent.Apply(now) })
-//	go reflector.New(source, pods).Run(ctx)
+//	err := reflector.New(source, pods).Run(ctx) // until ctx ends
 //
 // # Guarantees
 //

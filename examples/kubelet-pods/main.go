@@ -99,8 +99,8 @@ func follow(ctx context.Context, o options, play func(context.Context), out outp
 		out.log.Error(err, "Not started")
 		return exitFailed
 	}
-	running, played := make(chan error, 1), make(chan struct{})
-	go func() { running <- pods.Run(ctx) }()
+	ended, played := make(chan error, 1), make(chan struct{})
+	go func() { ended <- pods.Run(ctx) }()
 	go func() {
 		defer close(played)
 		play(ctx)
@@ -119,9 +119,9 @@ func follow(ctx context.Context, o options, play func(context.Context), out outp
 			}
 		}
 	}
-	err = errors.Join(failed, <-running)
+	err = errors.Join(failed, <-ended)
 	cancel()
-	<-shown
+	err = errors.Join(err, <-shown)
 	<-played
 	<-reported
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,11 +14,12 @@ import (
 	"github.com/tributary-go/tributary/status"
 )
 
-// showStatus serves the status page, if a flag asks for it, until ctx ends. ended closes then.
-func showStatus(ctx context.Context, o options, pods *sources.Sources, log logr.Logger) (ended <-chan struct{}, err error) {
-	done := make(chan struct{})
+// showStatus serves the status page, if a flag asks for it, until ctx ends. ended has its error
+// then.
+func showStatus(ctx context.Context, o options, pods *sources.Sources, log logr.Logger) (ended <-chan error, err error) {
+	done := make(chan error, 1)
 	if o.status == "" {
-		close(done)
+		done <- nil
 		return done, nil
 	}
 	listener, err := net.Listen("tcp", o.status)
@@ -28,16 +30,14 @@ func showStatus(ctx context.Context, o options, pods *sources.Sources, log logr.
 	page.Track(o.node, pods)
 	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second}
 	log.Info("Serving", "status", "http://"+listener.Addr().String())
-	served := make(chan struct{})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
 	go func() {
-		defer close(served)
-		_ = server.Serve(listener) // it ends by Close
-	}()
-	go func() {
-		defer close(done)
-		_ = page.Run(ctx)
-		_ = server.Close() // viewers follow the page for ever
-		<-served
+		err := errors.Join(page.Run(ctx), server.Close()) // viewers follow the page for ever
+		if why := <-served; !errors.Is(why, http.ErrServerClosed) {
+			err = errors.Join(err, why)
+		}
+		done <- err
 	}()
 	return done, nil
 }

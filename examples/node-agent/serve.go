@@ -59,14 +59,16 @@ func newEndpoints(node string, pods *sources.Sources, registry *prometheus.Regis
 // serve answers until ctx ends.
 func (e endpoints) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
+	until, stop := context.WithCancel(ctx)
+	defer stop()
 	ended := make(chan error, 2)
 	go func() { ended <- server.Serve(listener) }()
-	go func() { ended <- e.page.Run(ctx) }()
-	err := <-ended           // the page ends with ctx
-	closed := server.Close() // viewers follow the page for ever
-	<-ended
+	go func() { ended <- e.page.Run(until) }()
+	first := <-ended // the page ends with ctx
+	stop()
+	err := errors.Join(first, server.Close(), <-ended) // viewers follow the page for ever
 	if ctx.Err() != nil {
 		return nil
 	}
-	return errors.Join(err, closed)
+	return err
 }

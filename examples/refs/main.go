@@ -53,14 +53,17 @@ func run(ctx context.Context, config *rest.Config, node string, out io.Writer) e
 	configMaps := refs.New(refs.FromClient[corev1.ConfigMap](client, "configmaps"), refs.FromOwners(pods, refs.ConfigMapsOf))
 
 	lines := &printer{out: out, pods: pods}
-	errs := make(chan error, 3)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 3)
 	var all sync.WaitGroup
 	for _, run := range []func(context.Context) error{pods.Run, secrets.Run, configMaps.Run} {
-		all.Go(func() { errs <- run(ctx) })
+		all.Go(func() { ended <- run(ctx) })
 	}
 	all.Go(func() { tell(ctx, lines, "Secret", secrets) })
 	all.Go(func() { tell(ctx, lines, "ConfigMap", configMaps) })
-	err = <-errs // nil at the interrupt
+	err = <-ended // nil at the interrupt
+	stop()
 	all.Wait()
 	return err
 }

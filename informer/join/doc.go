@@ -3,13 +3,16 @@
 //
 //	var cluster join.View
 //	nodes, pods := join.Add(&cluster, nodeInformer), join.Add(&cluster, podInformer)
-//	go nodeInformer.Run(ctx)
-//	go podInformer.Run(ctx)
+//	ended := make(chan error, 2)
+//	go func() { ended <- nodeInformer.Run(ctx) }()
+//	go func() { ended <- podInformer.Run(ctx) }()
 //	err := cluster.Run(ctx, func(now join.Moment) {
 //		for name := range nodes.In(now).All() {
 //			fmt.Println(name, "has", byNode.Len(pods.In(now), name), "pods")
 //		}
 //	})
+//	stop() // of ctx: a collection that has ended does not end the other
+//	return errors.Join(err, <-ended, <-ended)
 //
 // # Guarantees
 //

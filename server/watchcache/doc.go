@@ -15,8 +15,11 @@
 //
 //	pods, err := watchcache.NewCache(watchcache.Pods())
 //	if err != nil { … }
-//	go reflector.New(listwatch.FromClient[corev1.Pod](client, "pods"), pods).Run(ctx)
+//	r := reflector.New(listwatch.FromClient[corev1.Pod](client, "pods"), pods)
+//	ended := make(chan error, 1)
+//	go func() { ended <- r.Run(ctx) }()
 //	for event, err := range pods.Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"}) { … }
+//	return <-ended // Run's error; nil at the end of ctx
 //
 // # Guarantees
 //

@@ -3,11 +3,14 @@
 //
 //	pods := sources.New("node-1", sources.APIServer(client))
 //	find := lookup.New(pods, lookup.Owners(client), lookup.KeepEnded(5*time.Minute))
-//	go pods.Run(ctx)
-//	...
+//	ended := make(chan error, 1)
+//	go func() { ended <- pods.Run(ctx) }()
+//	…
 //	if pod := find.ByIP(address); pod != nil {
 //		owner, known := find.Owner(pod.Pod) // such as its Deployment
 //	}
+//	…
+//	return <-ended // Run's error; nil at the end of ctx
 //
 // # Guarantees
 //

@@ -35,12 +35,12 @@ func main() {
 	source := listwatch.FromClient[corev1.Pod](client, "pods")
 	pods := informer.New(source, informer.WithIndexes(byNode))
 	queue := workqueue.NewTyped[string]()
-	context.AfterFunc(ctx, queue.ShutDown)
 	handler, err := pods.AddHandler(enqueue.Keys(queue, nodesOf))
 	if err != nil {
 		log.Fatal(err)
 	}
-	go pods.Run(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx); queue.ShutDown() }()
 	if err := handler.WaitSynced(ctx); err != nil {
 		log.Fatal(err) // names the cause, such as a 403
 	}
@@ -48,5 +48,8 @@ func main() {
 		now := pods.Snapshot() // immutable, read without a lock, O(1)
 		fmt.Println(node, "has", byNode.Len(now, node), "pods at version", now.ResourceVersion())
 		queue.Done(node)
+	}
+	if err := <-ended; err != nil {
+		log.Fatal(err)
 	}
 }

@@ -18,7 +18,9 @@ func TestCopySurvivesAnExpiredVersion(t *testing.T) {
 		server := listwatchtest.New(t, listwatchtest.Pods())
 		pods := store.NewIndexer[*corev1.Pod]()
 		r := reflector.New(server.ListerWatcher(), pods)
-		go r.Run(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(t.Context()) }()
+		t.Cleanup(func() { require.NoError(t, <-ended) })
 		require.NoError(t, r.WaitSynced(t.Context()))
 
 		server.Expire() // every version that the reflector has seen is too old: 410
