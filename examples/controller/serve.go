@@ -14,8 +14,8 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 )
 
-// maxStaleness is how long the copies are believed without a word from the server, which sends a
-// bookmark about once a minute.
+// maxStaleness is how long the copies are believed without a proof by the server. That of a healthy
+// copy is up to two minutes old.
 const maxStaleness = 3 * time.Minute
 
 // handler answers /readyz, by the copies and not by the lease: a replica that waits for the lease

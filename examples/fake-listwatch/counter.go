@@ -11,9 +11,9 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// maxSilence is how long the counter believes its copy without a word from the server, which sends
-// a bookmark about once a minute.
-const maxSilence = 3 * time.Minute
+// maxStaleness is how long the counter believes its copy without a proof by the server. That of a
+// healthy copy is up to two minutes old.
+const maxStaleness = 3 * time.Minute
 
 // byNode finds pods by their node.
 var byNode = store.NewIndex("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
@@ -33,9 +33,9 @@ func newCounter(source listwatch.ListerWatcher[*corev1.Pod]) *counter {
 func (c *counter) run(ctx context.Context) error { return c.reflector.Run(ctx) }
 
 // count is the number of pods on a node. It fails while the number is not known: before the first
-// list, and when nothing has been heard of the server for too long.
+// list, and when the copy has not been proven for too long.
 func (c *counter) count(node string) (int, error) {
-	if err := c.reflector.Ready(maxSilence); err != nil {
+	if err := c.reflector.Ready(maxStaleness); err != nil {
 		return 0, err
 	}
 	return byNode.Len(c.pods.Snapshot(), node), nil
