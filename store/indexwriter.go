@@ -1,8 +1,6 @@
 package store
 
 import (
-	"slices"
-
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/trie"
 )
@@ -30,14 +28,23 @@ type indexWriterOf[T Object, K comparable] struct {
 	// under one value is under no other, so that the old object's values need not be computed.
 	several bool
 
-	planned struct {
-		hash          uint64
-		old, obj      T
-		before, after []valueHash[K]
-		place         trie.Place[Object, struct{}] // of old, if just the object changes
-		one           [2]valueHash[K]              // the space of before and after
-	}
+	planned edit[T, K]
 }
+
+// edit is a planned write of one index.
+type edit[T Object, K comparable] struct {
+	hash     uint64 // of the object's key
+	old, obj T
+	// The values to take old from and to put obj under. A value may come twice.
+	before, after []valueHash[K]
+	place         trie.Place[Object, struct{}] // of old, if just the object changes
+	done          *indexed[T, K]               // the content after an edit of many values
+	one           [2]valueHash[K]              // the space of before and after
+}
+
+// lockedValues is how many values of an object a writer changes under the lock that a new snapshot
+// waits for. An edit of more values is made beforehand, in nodes of its own.
+const lockedValues = 64
 
 // valueHash is a value with its hash. Hashing fails for some dynamic types of an interface, and so
 // belongs to the plan.
@@ -72,10 +79,7 @@ func (w *indexWriterOf[T, K]) build(owner uint64, objects []trie.Entry[string, T
 	for i := range objects {
 		values := w.index.values(objects[i].Value)
 		w.several = w.several || len(values) > 1
-		for j, v := range values {
-			if slices.Contains(values[:j], v) {
-				continue
-			}
+		for _, v := range values { // Build takes an object once
 			g := groups[v]
 			if g == nil {
 				g = &group{}
@@ -96,77 +100,109 @@ func (w *indexWriterOf[T, K]) build(owner uint64, objects []trie.Entry[string, T
 
 func (w *indexWriterOf[T, K]) plan(hash uint64, old, obj T) {
 	p := &w.planned
-	p.hash, p.old, p.obj, p.place = hash, old, obj, trie.Place[Object, struct{}]{}
-	p.before, p.after = p.before[:0], p.after[:0]
+	p.hash, p.old, p.obj = hash, old, obj
+	// Another plan may have panicked.
+	p.before, p.after, p.done, p.place = nil, nil, nil, trie.Place[Object, struct{}]{}
 	if !pointer.None(obj) {
 		p.after = w.hashed(p.one[1:1:2], w.index.values(obj))
 	}
-	if pointer.None(old) {
-		return
+	if !pointer.None(old) && !w.stays() {
+		p.before = w.hashed(p.one[0:0:1], w.index.values(old))
 	}
-	if len(p.after) == 1 && !w.several {
-		under, _ := w.now.Get(p.after[0].hash, p.after[0].value)
-		if place, ok := under.Place(hash, old); ok {
-			p.place, p.before = place, p.after
-			return
-		}
+	if len(p.before)+len(p.after) > lockedValues {
+		done := w.edited(trie.NewOwner())
+		p.done = &done
 	}
-	p.before = w.hashed(p.one[0:0:1], w.index.values(old))
 }
 
-// hashed appends values, each once, to into.
+// stays reports whether the old object is known to be under the new one's only value, and under no
+// other.
+func (w *indexWriterOf[T, K]) stays() (ok bool) {
+	p := &w.planned
+	if len(p.after) != 1 || w.several {
+		return false
+	}
+	under, _ := w.now.Get(p.after[0].hash, p.after[0].value)
+	p.place, ok = under.Place(p.hash, p.old)
+	return ok
+}
+
+// hashed appends values to into.
 func (w *indexWriterOf[T, K]) hashed(into []valueHash[K], values []K) []valueHash[K] {
 	w.several = w.several || len(values) > 1
-	for i, v := range values {
-		if !slices.Contains(values[:i], v) {
-			into = append(into, valueHash[K]{v, w.index.hash(v)})
-		}
+	if len(values) > cap(into) {
+		into = make([]valueHash[K], 0, len(values))
+	}
+	for _, v := range values {
+		into = append(into, valueHash[K]{v, w.index.hash(v)})
 	}
 	return into
 }
 
 func (w *indexWriterOf[T, K]) write(owner uint64) {
-	var none T
-	p := &w.planned
-	switch {
+	switch p := &w.planned; {
 	case p.place.Owned(owner):
 		p.place.Key = p.obj
+	case p.done != nil:
+		w.now = *p.done
 	default:
-		for _, v := range p.before {
-			if !slices.Contains(p.after, v) {
-				w.move(owner, v, p.old, none)
-			}
-		}
-		for _, v := range p.after {
-			if slices.Contains(p.before, v) {
-				w.move(owner, v, p.old, p.obj)
-			} else {
-				w.move(owner, v, none, p.obj)
-			}
-		}
+		w.now = w.edited(owner)
 	}
-	p.old, p.obj, p.place = none, none, trie.Place[Object, struct{}]{} // not the writer's to keep
-	p.one = [2]valueHash[K]{}
-	p.before, p.after = nil, nil
+	w.planned = edit[T, K]{} // not the writer's to keep
 }
 
-// move puts obj in place of old under one value.
-func (w *indexWriterOf[T, K]) move(owner uint64, v valueHash[K], old, obj T) {
-	hash := w.planned.hash
-	was, _ := w.now.Get(v.hash, v.value)
-	now := was
+// edited is the content after the planned edit. First the object goes under its values, in place of
+// the old one where that is. Then the old one is taken from its own values: those of both are done
+// already. Each step looks up one value, so that the two lists need not be compared.
+func (w *indexWriterOf[T, K]) edited(owner uint64) indexed[T, K] {
+	p, now := &w.planned, w.now
+	for _, v := range p.after {
+		now = w.put(now, owner, v)
+	}
+	for i, v := range p.before {
+		if i >= len(p.after) || p.after[i] != v { // most lists change little, and keep their order
+			now = w.take(now, owner, v)
+		}
+	}
+	return now
+}
+
+// put is now with the object under a value, once.
+func (w *indexWriterOf[T, K]) put(now indexed[T, K], owner uint64, v valueHash[K]) indexed[T, K] {
+	p := &w.planned
+	was, _ := now.Get(v.hash, v.value)
+	replaced := Object(p.obj)
 	switch {
-	case pointer.None(obj):
-		now, _, _ = w.members(owner).Delete(was, hash, old)
-	case pointer.None(old):
-		now = w.members(owner).Swap(was, hash, obj, obj)
+	case p.place.Entry != nil:
+		replaced = p.old
+	case !pointer.None(p.old):
+		place, held := was.Place(p.hash, p.old)
+		if place.Owned(owner) {
+			place.Key = p.obj
+			return now
+		}
+		if held {
+			replaced = p.old
+		}
+	}
+	under := w.members(owner).Swap(was, p.hash, replaced, p.obj)
+	if under != was {
+		now, _, _ = w.buckets(owner).Set(now, v.hash, v.value, under)
+	}
+	return now
+}
+
+// take is now without the old object under a value, if it is still there.
+func (w *indexWriterOf[T, K]) take(now indexed[T, K], owner uint64, v valueHash[K]) indexed[T, K] {
+	p := &w.planned
+	was, _ := now.Get(v.hash, v.value)
+	under, _, _ := w.members(owner).Delete(was, p.hash, p.old)
+	switch {
+	case under == was:
+	case under.Len() == 0:
+		now, _, _ = w.buckets(owner).Delete(now, v.hash, v.value)
 	default:
-		now = w.members(owner).Swap(was, hash, old, obj)
+		now, _, _ = w.buckets(owner).Set(now, v.hash, v.value, under)
 	}
-	switch {
-	case now.Len() == 0:
-		w.now, _, _ = w.buckets(owner).Delete(w.now, v.hash, v.value)
-	case now != was:
-		w.now, _, _ = w.buckets(owner).Set(w.now, v.hash, v.value, now)
-	}
+	return now
 }
