@@ -173,6 +173,7 @@ func (c *clientSource[T]) get(accept string, request metav1.ListOptions) *rest.R
 		Resource(c.resource).
 		SpecificallyVersionedParams(&request, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", accept).
+		Throttle(limiterOf(c.client.GetRateLimiter(), request.Watch)).
 		MaxRetries(0)
 }
 

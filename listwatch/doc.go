@@ -63,6 +63,7 @@
 // # Limits
 //
 // This package retries nothing and remembers no state of the collection between calls: the
-// reflector does. Requests obey the rate limiter of their REST client. A rest.Config with a Timeout
-// ends every watch after that time, and the error says so.
+// reflector does. Lists obey the rate limiter of their REST client (QPS, Burst). Watches and watch
+// lists pass it by, as client-go's watches do. A rest.Config with a Timeout ends every watch after
+// that time, and the error says so.
 package listwatch
