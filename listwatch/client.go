@@ -61,7 +61,7 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 	if c.options.dropManaged {
 		c.decoder.dropManagedFields()
 	}
-	c.acceptList, c.acceptWatch = accepts(c.decoder, c.options.json)
+	c.acceptList, c.acceptWatch = accepts(c.decoder, c.options)
 	return detected(c.listWatch(), c.options)
 }
 

@@ -63,23 +63,28 @@ const (
 	mediaProtobuf = "application/vnd.kubernetes.protobuf"
 	asMetadata    = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	asMetaList    = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	// dropManaged asks the server to leave the managed fields out (KEP-5958, alpha in 1.38). Other
+	// servers pass over the parameter, as seen with 1.36.3, and the decoder drops the fields.
+	dropManaged = ";drop=metadata.managedFields"
 )
 
 // accepts returns the Accept headers: the best form first, a form that every server has last.
-func accepts[T store.Object](d *decoder[T], onlyJSON bool) (list, watch string) {
-	_, metadata := any(d.new()).(*metav1.PartialObjectMetadata)
+func accepts[T store.Object](d *decoder[T], o options) (list, watch string) {
 	types := []string{mediaProtobuf, mediaJSON}
-	if onlyJSON || !d.protobuf {
+	if o.json || !d.protobuf {
 		types = types[1:]
 	}
-	for _, media := range types {
-		if metadata {
-			list, watch = list+media+asMetaList+",", watch+media+asMetadata+","
-		} else {
-			list, watch = list+media+",", watch+media+","
-		}
+	ofList, ofWatch := "", ""
+	if _, metadata := any(d.new()).(*metav1.PartialObjectMetadata); metadata {
+		ofList, ofWatch = asMetaList, asMetadata
 	}
-	if metadata { // a server without the metadata form sends whole objects
+	if o.dropManaged {
+		ofList, ofWatch = ofList+dropManaged, ofWatch+dropManaged
+	}
+	for _, media := range types {
+		list, watch = list+media+ofList+",", watch+media+ofWatch+","
+	}
+	if ofList != "" { // a server without these forms sends whole objects
 		return list + mediaJSON, watch + mediaJSON
 	}
 	return strings.TrimSuffix(list, ","), strings.TrimSuffix(watch, ",")

@@ -84,7 +84,8 @@ func WithoutSharing() Option {
 }
 
 // DropManagedFields omits metadata.managedFields from every object: their bytes, half of a typical
-// pod, are skipped without decoding. Default: objects have all that the server sent.
+// pod, are skipped without decoding. A server that can is asked not to send them (KEP-5958, alpha
+// in Kubernetes 1.38). Default: objects have all that the server sent.
 //
 // It is for readers that do not compute server-side apply. An object without them must not be
 // written back with Update. It applies to [FromClient].

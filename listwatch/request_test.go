@@ -62,6 +62,7 @@ func TestRequestCarriesScopeSelectorsAndOptions(t *testing.T) {
 
 func TestRequestAcceptsWhatTheTypeCanBeReadFrom(t *testing.T) {
 	const metaOf = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	const drop = ";drop=metadata.managedFields" // KEP-5958
 	const metaListOf = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	for _, gate := range []features.Feature{features.ClientsAllowCBOR, features.ClientsPreferCBOR} {
 		featuretesting.SetFeatureDuringTest(t, gate, true) // ignored, as is the client's setting
@@ -116,6 +117,27 @@ func TestRequestAcceptsWhatTheTypeCanBeReadFrom(t *testing.T) {
 			[2]string{
 				protobufType + metaListOf + "," + jsonType + metaListOf + "," + jsonType,
 				protobufType + metaOf + "," + jsonType + metaOf + "," + jsonType,
+			},
+		},
+		"typed without managed fields": {
+			func() {
+				readList(listwatch.FromClient[corev1.Pod](core, "pods", listwatch.DropManagedFields()).List(t.Context(), metav1.ListOptions{}))
+			},
+			func() {
+				readWatch(listwatch.FromClient[corev1.Pod](core, "pods", listwatch.DropManagedFields()).Watch(t.Context(), metav1.ListOptions{}))
+			},
+			[2]string{protobufType + drop + "," + jsonType + drop + "," + jsonType, protobufType + drop + "," + jsonType + drop + "," + jsonType},
+		},
+		"metadata without managed fields": {
+			func() {
+				readList(listwatch.FromClient[metav1.PartialObjectMetadata](core, "pods", listwatch.DropManagedFields()).List(t.Context(), metav1.ListOptions{}))
+			},
+			func() {
+				readWatch(listwatch.FromClient[metav1.PartialObjectMetadata](core, "pods", listwatch.DropManagedFields()).Watch(t.Context(), metav1.ListOptions{}))
+			},
+			[2]string{
+				protobufType + metaListOf + drop + "," + jsonType + metaListOf + drop + "," + jsonType,
+				protobufType + metaOf + drop + "," + jsonType + metaOf + drop + "," + jsonType,
 			},
 		},
 	} {
