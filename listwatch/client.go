@@ -52,7 +52,7 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 		panic("listwatch: " + op + ": the resource is empty: give its plural name, such as \"pods\"")
 	}
 	c := &clientSource[T]{
-		client: boundErrors(client), resource: resource, options: apply(optionList), origin: origin{client, resource},
+		client: paced(client), resource: resource, options: apply(optionList), origin: origin{client, resource},
 		decoder: decoder,
 	}
 	if !c.options.noSharing && resource != secrets {
