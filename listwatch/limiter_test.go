@@ -2,6 +2,7 @@ package listwatch_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,10 +34,10 @@ func TestTheLimiterIsForLists(t *testing.T) {
 		}
 		var waits []sending.Wait
 		var ended []time.Time
-		ctx := sending.Observed(t.Context(), func(w sending.Wait) func() {
+		ctx := sending.For(t.Context(), sending.Reader{Waits: func(w sending.Wait) func() {
 			waits = append(waits, w)
 			return func() { ended = append(ended, time.Now()) }
-		})
+		}})
 		list := func() {
 			_, _, errs := readList(lw.List(ctx, metav1.ListOptions{Limit: 1}))
 			require.Empty(t, errs)
@@ -68,5 +69,40 @@ func TestTheLimiterIsForLists(t *testing.T) {
 		require.ErrorIs(t, errs[0], context.Canceled)
 		require.ErrorContains(t, errs[0], "waited 500ms for its turn (rest.Config.QPS is 1)")
 		require.Len(t, ended, 2)
+	})
+}
+
+// TestARequestThatYieldsLetsOthersGoFirst: the proofs of many copies do not stand before the
+// program's own requests in the limiter's queue.
+func TestARequestThatYieldsLetsOthersGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := listwatchtest.NewServer(t)
+		listwatchtest.Serve(server, listwatchtest.Pods())
+		config := server.Config()
+		config.QPS, config.Burst = 2, 2
+		lw := listwatch.FromClient[corev1.Pod](restClient(t, config, v1Version), "pods")
+		list := func(ctx context.Context) {
+			if _, _, errs := readList(lw.List(ctx, metav1.ListOptions{Limit: 1})); len(errs) > 0 {
+				t.Error(errs)
+			}
+		}
+		began, sent := time.Now(), atomic.Int32{}
+		proof := sending.For(t.Context(), sending.Reader{Yields: true, Waits: func(sending.Wait) func() { return func() {} }})
+		for range 40 {
+			go func() { list(proof); sent.Add(1) }()
+		}
+		synctest.Wait()
+		require.EqualValues(t, 2, sent.Load())
+		own := time.Now()
+		for range 4 {
+			list(t.Context())
+		}
+		require.LessOrEqual(t, time.Since(own), 2*time.Second, "as if it were alone")
+		require.LessOrEqual(t, sent.Load(), int32(3))
+		for sent.Load() < 40 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		require.Less(t, time.Since(began), 40*time.Second, "no part of the pace is lost for long")
 	})
 }

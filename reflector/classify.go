@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"syscall"
+	"time"
 
 	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/tributary-go/tributary/internal/causes"
+	"github.com/tributary-go/tributary/internal/sending"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -52,6 +54,10 @@ const (
 	WentBack Class = "version_went_back"
 	// Throttled is a server that asks to come later (429).
 	Throttled Class = "throttled"
+	// ClientThrottled is a list that waits for the client's own rate limiter, for a second or more:
+	// the program makes more requests than QPS and Burst of its rest.Config permit. No other
+	// failure is shown meanwhile.
+	ClientThrottled Class = "client_throttled"
 	// ServerError is any other failure on the server's side (5xx).
 	ServerError Class = "server_error"
 	// Unauthorized is 401: no or wrong credentials.
@@ -98,6 +104,26 @@ type storeError struct{ err error }
 func (e storeError) Error() string { return "the store refused a change: " + e.err.Error() }
 func (e storeError) Unwrap() error { return e.err }
 
+// throttledError is a request that waits for the client's rate limiter.
+type throttledError struct{ sending.Wait }
+
+func (e throttledError) Error() string {
+	return fmt.Sprintf("a LIST has waited since %s for the client's own rate limiter (rest.Config.QPS is %v): "+
+		"raise QPS and Burst, or list with fewer clients", e.Since.Format(time.TimeOnly), e.QPS)
+}
+
+// throttledAfter is the wait from which on Status shows it. Shorter ones are the limiter's daily
+// work.
+const throttledAfter = time.Second
+
+// throttled is the error of a wait for the client's limiter; nil if there is none worth showing.
+func throttled(w *sending.Wait) error {
+	if w == nil || w.For != sending.Limiter || time.Since(w.Since) < throttledAfter {
+		return nil
+	}
+	return throttledError{*w}
+}
+
 // doubtError ends a watch because the copy was put in doubt earlier.
 type doubtError struct{ class Class }
 
@@ -129,6 +155,8 @@ func classify(err error) Class {
 		return Drift
 	case errors.As(err, new(storeError)):
 		return StoreError
+	case errors.As(err, new(throttledError)):
+		return ClientThrottled
 	case errors.As(err, &undecodable):
 		return Undecodable
 	case errors.As(err, &doubt):

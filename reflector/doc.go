@@ -73,5 +73,6 @@
 // # Limits
 //
 // Between two contacts the store may be behind without a sign. The REST client's rate limiter (QPS,
-// Burst) delays lists and watches too.
+// Burst) delays lists and the requests for proofs; no watch waits for it. Status shows a list that
+// waits ([ClientThrottled]).
 package reflector

@@ -16,10 +16,10 @@ import (
 
 // reply is the answer to a probe.
 type reply[T store.Object] struct {
-	version string
-	first   T    // zero if the list is empty, or its first object cannot be decoded
-	some    bool // first is an object
-	count   int  // objects of the collection; -1 if the answer does not tell
+	claim
+	first T    // zero if the list is empty, or its first object cannot be decoded
+	some  bool // first is an object
+	count int  // objects of the collection; -1 if the answer does not tell
 }
 
 // absent is an object held that the server did not have at a version. When the copy has reached
@@ -34,40 +34,41 @@ type finder[T store.Object] interface {
 	Lookup(ctx context.Context, namespace, name string) (listwatch.List[T], bool)
 }
 
-// inspect sends a probe, compares the answer with the copy, and returns the server's version. Every
+// inspect sends a probe, compares the answer with the copy, and returns the server's claim. Every
 // second probe is for an object held, by chance: the first object of the collection may be the only
 // one that is right.
-func (r *Reflector[T]) inspect(ctx context.Context) (version string, err error) {
+func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 	var held store.Snapshot[T]
 	if copied, ok := r.store.(store.Snapshotter[T]); ok { // before the request, so that no answer is older
 		held = copied.Snapshot()
 	}
 	if err := r.settle(held); err != nil {
-		return "", err
+		return claim{}, err
 	}
-	ctx, guard := guardSilence(ctx, min(probePatience, r.options.liveness))
+	ctx, guard := guardSilence(ctx, min(probePatience, r.options.liveness), 0)
 	defer guard.stop()
+	ctx = guard.waiting(ctx, true, r.status.probeWaits) // the program's own requests go first
 	list, obj, single := r.choose(ctx, held)
 	got, err := ask(ctx, list, guard)
 	at := held.ResourceVersion()
 	switch {
 	case err != nil:
-		return "", err
+		return claim{}, err
 	case at == "" || at == "0" || got.version == "" || got.version == "0":
-		return got.version, nil // a source without versions
+		return got.claim, nil // a source without versions
 	case behind(got.version, at):
-		return "", errWentBack
+		return claim{}, errWentBack
 	case r.status.doubted(): // a relist will come in any case
-		return got.version, nil
+		return got.claim, nil
 	case !single:
-		return got.version, got.contradicts(held)
+		return got.claim, got.contradicts(held)
 	case got.some:
-		return got.version, got.agrees(held)
+		return got.claim, got.agrees(held)
 	case got.version == at:
-		return "", historyError{store.KeyOf(obj), "the server does not have it"}
+		return claim{}, historyError{store.KeyOf(obj), "the server does not have it"}
 	}
 	r.absent = &absent[T]{obj, got.version}
-	return got.version, nil
+	return got.claim, nil
 }
 
 // choose begins the LIST of a probe: of one object held, or of the collection with a limit of one.
@@ -115,7 +116,7 @@ func ask[T store.Object](ctx context.Context, list listwatch.List[T], guard *gua
 		guard.heard(time.Now())
 	}
 	meta := list.Meta()
-	got.version = meta.ResourceVersion
+	got.claim = claim{meta.ResourceVersion, time.Now().Add(-guard.lived())}
 	switch {
 	case meta.RemainingItemCount != nil:
 		got.count += int(*meta.RemainingItemCount)

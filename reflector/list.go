@@ -24,7 +24,7 @@ func (r *Reflector[T]) list(ctx context.Context, s step) outcome {
 			w.close()
 		}
 	} else {
-		guarded, guard := guardSilence(ctx, r.options.liveness)
+		guarded, guard := r.guarded(ctx, r.options.liveness, 0)
 		o = r.replace(r.pages(guarded, s.options, read), read, guard)
 		guard.stop()
 	}

@@ -139,8 +139,8 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 	case class == Forbidden, class == Refused: // the role has watch alone, or the server no limits
 		r.proveByList()
 	case err == nil:
-		r.origin.tell(claim{version: got, asked: asked}, false)
-		r.claimed(claim{version: got, asked: asked})
+		r.origin.tell(got, false)
+		r.claimed(got)
 	}
 	r.status.change(func(s *Status) { s.ProbeErr = err })
 	r.announce()

@@ -39,7 +39,9 @@ func (r *Reflector[T]) run(ctx context.Context) error {
 			return nil
 		}
 		o.at = time.Now()
-		o.lived = o.at.Sub(began)
+		if o.lived = o.at.Sub(began); s.kind == doWatch {
+			o.lived = min(o.lived, o.sent) // without a wait at the client
+		}
 		class := r.machine.ended(s, o)
 		r.bookmarks.Store(r.machine.watches.bookmarks)
 		r.report(s, class, o)

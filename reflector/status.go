@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/sending"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -20,7 +21,8 @@ const (
 	Listing Phase = "listing"
 	// Watching is following the changes.
 	Watching Phase = "watching"
-	// Waiting is between two attempts; Err says why.
+	// Waiting is between two attempts, or before a request that waits for its turn at the client.
+	// Err says why.
 	Waiting Phase = "waiting"
 	// Stopped is after Run. If Run has failed, Err is its error.
 	Stopped Phase = "stopped"
@@ -144,6 +146,8 @@ type statusKeeper struct {
 	// Of the newest list: when it had been read, and how long that took.
 	listedAt time.Time
 	listTook time.Duration
+	// Waits at the client, of the request under way and of the probe beside it; nil for none.
+	request, probe *sending.Wait
 }
 
 // listShare bounds the lists that are made to prove a copy: they take one part of the time in so
@@ -157,12 +161,18 @@ func (k *statusKeeper) mayList(now time.Time) bool {
 	return now.Sub(k.listedAt) >= listShare*k.listTook
 }
 
+// requestWaits shows that the request under way waits at the client; nil ends that.
+func (k *statusKeeper) requestWaits(w *sending.Wait) { k.change(func(*Status) { k.request = w }) }
+
+// probeWaits is requestWaits for the probe.
+func (k *statusKeeper) probeWaits(w *sending.Wait) { k.change(func(*Status) { k.probe = w }) }
+
 // follows reports whether a probe can prove the copy: a watch is open, or lists stand in for the
 // watches that are forbidden. A server that asks to wait is asked nothing.
 func (k *statusKeeper) follows() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.now.Synced && (k.now.Phase == Watching || k.now.Phase == Waiting && k.now.Class == Forbidden)
+	return k.now.Synced && k.request == nil && (k.now.Phase == Watching || k.now.Phase == Waiting && k.now.Class == Forbidden)
 }
 
 // doubted reports whether something was lost since the last whole list.
@@ -195,6 +205,15 @@ func (k *statusKeeper) read() Status {
 	s.Lists = make(map[Class]int, len(k.now.Lists))
 	for class, n := range k.now.Lists {
 		s.Lists[class] = n
+	}
+	if k.request != nil {
+		s.Phase = Waiting
+	}
+	if err := throttled(k.request); err != nil {
+		s.Err, s.Class, s.Since = err, ClientThrottled, k.request.Since
+	}
+	if err := throttled(k.probe); err != nil {
+		s.ProbeErr = err
 	}
 	return s
 }

@@ -41,6 +41,7 @@ type outcome struct {
 	items     int           // of a list
 	skipped   int           // of a list: objects that could not be decoded
 	lived     time.Duration // from the request to its end
+	sent      time.Duration // of a watch: from its sending to its end
 	due       bool          // a watch: it lasted as long as the server was asked for, about
 	at        time.Time     // when it ended
 }

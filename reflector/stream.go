@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/sending"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -32,12 +33,9 @@ const (
 
 // openWatch is a watch under way, with the guard that ends it when it falls silent.
 type openWatch[T store.Object] struct {
-	ctx    context.Context
-	guard  *guard
-	cancel context.CancelFunc
-	events iter.Seq2[listwatch.Event[T], error]
-
-	opened  time.Time
+	ctx     context.Context
+	guard   *guard
+	events  iter.Seq2[listwatch.Event[T], error]
 	timeout time.Duration // the server was asked to end it then
 
 	position position
@@ -53,12 +51,9 @@ func (r *Reflector[T]) openWatch(ctx context.Context, options metav1.ListOptions
 	timeout := r.watchTimeout().Truncate(time.Second)
 	seconds := int64(timeout / time.Second)
 	options.TimeoutSeconds = &seconds
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout+overtime, errDeadline)
-	ctx, guard := guardSilence(ctx, silence)
+	ctx, guard := r.guarded(ctx, silence, timeout+overtime)
 	r.watching.Store(guard)
-	return &openWatch[T]{
-		ctx: ctx, guard: guard, cancel: cancel, events: r.source.Watch(ctx, options), opened: time.Now(), timeout: timeout,
-	}
+	return &openWatch[T]{ctx: ctx, guard: guard, events: r.source.Watch(ctx, options), timeout: timeout}
 }
 
 // watchTimeout is the timeout of a request: between the option and its double.
@@ -108,7 +103,6 @@ func (w *openWatch[T]) initial(read *listRead) iter.Seq2[T, error] {
 }
 
 func (w *openWatch[T]) close() {
-	w.cancel()
 	w.guard.stop()
 	if w.stop != nil {
 		w.stop()
@@ -124,23 +118,65 @@ func (r *Reflector[T]) closeOpen() {
 	}
 }
 
-// guard ends a context when nothing has been heard for a while (invariant 8). It costs a timer per
-// stream and an atomic store per event.
+// guard ends a context when nothing has been heard for a while (invariant 8), or when it has lasted
+// too long. Both times begin when the request is sent. It costs a timer per stream and an atomic
+// store per event.
 type guard struct {
 	began   time.Time
-	last    atomic.Int64 // when something was last heard, since began
-	silence atomic.Int64 // the longest silence allowed
+	sent    atomic.Int64  // when the request was sent, since began; unsent while it waits
+	last    atomic.Int64  // when something was last heard, since began
+	silence atomic.Int64  // the longest silence allowed
+	life    time.Duration // the longest time allowed; 0 for any
 	timer   *time.Timer
 	cancel  context.CancelCauseFunc
 }
 
-func guardSilence(ctx context.Context, silence time.Duration) (context.Context, *guard) {
-	g := &guard{began: time.Now()}
+// unsent stands for a request that waits at the client.
+const unsent = -1
+
+func guardSilence(ctx context.Context, silence, life time.Duration) (context.Context, *guard) {
+	g := &guard{began: time.Now(), life: life}
 	ctx, g.cancel = context.WithCancelCause(ctx)
 	g.silence.Store(int64(silence))
 	g.timer = time.AfterFunc(math.MaxInt64, g.check)
-	g.timer.Reset(silence)
+	g.timer.Reset(g.left())
 	return ctx, g
+}
+
+// guarded is guardSilence for a list or watch, whose waits at the client Status shows.
+func (r *Reflector[T]) guarded(ctx context.Context, silence, life time.Duration) (context.Context, *guard) {
+	ctx, g := guardSilence(ctx, silence, life)
+	return g.waiting(ctx, false, r.status.requestWaits), g
+}
+
+// waiting returns a context for requests that may wait at the client before they are sent. show
+// hears of each such wait, and nil at its end.
+func (g *guard) waiting(ctx context.Context, yields bool, show func(*sending.Wait)) context.Context {
+	return sending.For(ctx, sending.Reader{Yields: yields, Waits: func(w sending.Wait) func() {
+		g.sent.Store(unsent)
+		show(&w)
+		return func() {
+			show(nil)
+			g.begin()
+		}
+	}})
+}
+
+// begin notes that the request is sent now.
+func (g *guard) begin() {
+	now := time.Now()
+	g.heard(now)
+	g.sent.Store(int64(now.Sub(g.began)))
+	g.timer.Reset(g.left())
+}
+
+// lived is the time since the request was sent.
+func (g *guard) lived() time.Duration {
+	sent := g.sent.Load()
+	if sent == unsent {
+		return 0
+	}
+	return time.Since(g.began) - time.Duration(sent)
 }
 
 func (g *guard) heard(now time.Time) { g.last.Store(int64(now.Sub(g.began))) }
@@ -149,16 +185,29 @@ func (g *guard) heard(now time.Time) { g.last.Store(int64(now.Sub(g.began))) }
 func (g *guard) allow(silence time.Duration) {
 	g.silence.Store(int64(silence))
 	g.heard(time.Now())
-	g.timer.Reset(silence) // it may have been set for longer
+	g.timer.Reset(g.left()) // it may have been set for longer
 }
 
 func (g *guard) check() {
-	left := g.last.Load() + g.silence.Load() - int64(time.Since(g.began))
-	if left <= 0 {
+	left := g.left()
+	switch {
+	case g.sent.Load() == unsent: // begin sets the timer
+	case left > 0:
+		g.timer.Reset(left)
+	case g.life > 0 && g.lived() >= g.life:
+		g.cancel(errDeadline)
+	default:
 		g.cancel(errSilent)
-		return
 	}
-	g.timer.Reset(time.Duration(left))
+}
+
+// left is the time to the end of the stream if nothing is heard until then.
+func (g *guard) left() time.Duration {
+	left := time.Duration(g.last.Load()+g.silence.Load()) - time.Since(g.began)
+	if g.life > 0 {
+		left = min(left, g.life-g.lived())
+	}
+	return left
 }
 
 func (g *guard) stop() {

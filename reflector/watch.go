@@ -35,7 +35,8 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	if o.err == nil {
 		o.err = causeOf(w.ctx, w.ctx.Err()) // a source may end cleanly when its context does
 	}
-	o.due = time.Since(w.opened) >= w.timeout-w.timeout/10
+	o.sent = w.guard.lived()
+	o.due = o.sent >= w.timeout-w.timeout/10
 	return o
 }
 

@@ -21,6 +21,7 @@ var advice = map[string]string{
 	"expired":           "If it is frequent, the client is too slow, or the server's watch cache too small.",
 	"version_went_back": "The server was restored from a backup: restart its clients.",
 	"throttled":         "Give the client a priority level; have fewer copies.",
+	"client_throttled":  "Raise QPS and Burst in rest.Config, or give the program's own requests another client.",
 	"server_error":      "Look at the server's log, and at its etcd.",
 	"unauthorized":      "Renew the credentials.",
 	"forbidden":         "Grant list and watch, or the right to read the file or socket.",

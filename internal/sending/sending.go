@@ -26,21 +26,30 @@ const (
 	Server
 )
 
-// Observer hears of a wait when it begins, and of its end by the function that it returns. Both
-// are called on the goroutine that sends the request, or on one that the request starts.
-type Observer func(Wait) (ended func())
+// Reader is the reader of a request, as far as its sender must know it.
+type Reader struct {
+	// Waits hears of a wait when it begins, and of its end by the function that it returns. Both
+	// are called on the goroutine that sends the request. A request may wait more than once.
+	Waits func(Wait) (ended func())
+	// Yields: all other requests of the client may go before this one.
+	Yields bool
+}
 
 type key struct{}
 
-// Observed returns a context for requests whose waits observe hears of.
-func Observed(ctx context.Context, observe Observer) context.Context {
-	return context.WithValue(ctx, key{}, observe)
-}
+// For returns a context for the requests of a reader.
+func For(ctx context.Context, r Reader) context.Context { return context.WithValue(ctx, key{}, r) }
 
-// Begin tells the observer of ctx, if there is one, that a wait begins. Call ended at its end.
+// Begin tells the reader of ctx, if there is one, that a wait begins. Call ended at its end.
 func Begin(ctx context.Context, wait Wait) (ended func()) {
-	if observe, ok := ctx.Value(key{}).(Observer); ok {
-		return observe(wait)
+	if r, ok := ctx.Value(key{}).(Reader); ok {
+		return r.Waits(wait)
 	}
 	return func() {}
+}
+
+// Yields reports whether the request of ctx lets all others of the client go first.
+func Yields(ctx context.Context) bool {
+	r, ok := ctx.Value(key{}).(Reader)
+	return ok && r.Yields
 }
