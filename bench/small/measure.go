@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	clientcache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tributary-go/tributary/controllerruntime"
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// measure runs informers until all have their first state, and prints a result.
+func (m measurement) measure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	log.SetLogger(logr.Discard())
+	number := slices.IndexFunc(kinds, func(k kind) bool { return k.name == m.Kind })
+	config := &rest.Config{
+		Host: fmt.Sprintf("%s/%d/%d", m.URL, number, m.Each), TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: protobufType, GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+		APIPath:       "/api",
+	}
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return err
+	}
+	start := m.informers(client)
+	if m.Cache {
+		start = m.cache(config)
+	}
+	// One before: what a process takes once is no informer's.
+	firstCtx, end := context.WithCancel(ctx)
+	_, wait, err := start(firstCtx, m.Informers, 1)
+	if err != nil {
+		return err
+	}
+	wait()
+	end()
+	before, used := settled(), cpu()
+	handlers, wait, err := start(ctx, 0, m.Informers)
+	if err != nil {
+		return err
+	}
+	wait()
+	r := result{CPU: (cpu() - used).Seconds()}
+	time.Sleep(500 * time.Millisecond) // requests and first states are over
+	after := settled()
+	per := func(after, before uint64) float64 { return (float64(after) - float64(before)) / float64(m.Informers) }
+	r.Heap, r.Stacks = per(after.HeapAlloc, before.HeapAlloc)/1000, per(after.StackInuse, before.StackInuse)/1000
+	r.Goroutines = per(uint64(after.goroutines-handlers), uint64(before.goroutines))
+	if m.Profile != "" {
+		file, err := os.Create(m.Profile)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := pprof.WriteHeapProfile(file); err != nil {
+			return err
+		}
+	}
+	runtime.KeepAlive(start)
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+type memory struct {
+	runtime.MemStats
+	goroutines int
+}
+
+// settled is the memory after garbage collections.
+func settled() (m memory) {
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m.MemStats)
+	m.goroutines = runtime.NumGoroutine()
+	return m
+}
+
+func cpu() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// starter starts informers of namespaces, and returns how many goroutines their handlers have. Wait
+// returns once each handler has its first state.
+type starter func(ctx context.Context, from, count int) (handlers int, wait func(), err error)
+
+// informers are those of either library.
+func (m measurement) informers(client rest.Interface) starter {
+	if m.Library == clientGo {
+		return m.clientGos(client)
+	}
+	if m.Kind == "Secret" {
+		return ours(m, client, listwatch.FromClient[corev1.Secret])
+	}
+	return ours(m, client, listwatch.FromClient[corev1.Pod])
+}
+
+var held []any
+
+func ours[T store.Object](m measurement, client rest.Interface, source func(rest.Interface, string, ...listwatch.Option) *listwatch.ListWatch[T]) starter {
+	return func(ctx context.Context, from, count int) (handlers int, wait func(), err error) {
+		var synced sync.WaitGroup
+		for i := range count {
+			it := informer.New(source(client, kindOf(m.Kind).resource, listwatch.InNamespace(fmt.Sprint(from+i))))
+			h, err := it.AddHandler(func(informer.Event[T]) {})
+			if err != nil {
+				return 0, nil, err
+			}
+			go func() { _ = it.Run(ctx) }()
+			synced.Go(func() { _ = h.WaitSynced(ctx) })
+			held = append(held, it)
+		}
+		return count, synced.Wait, nil
+	}
+}
+
+func (m measurement) clientGos(client rest.Interface) starter {
+	return func(ctx context.Context, from, count int) (handlers int, wait func(), err error) {
+		var synced sync.WaitGroup
+		kind := kindOf(m.Kind)
+		for i := range count {
+			example, err := scheme.Scheme.New(corev1.SchemeGroupVersion.WithKind(map[string]string{"pods": "Pod", "secrets": "Secret"}[kind.resource]))
+			if err != nil {
+				return 0, nil, err
+			}
+			source := clientcache.NewListWatchFromClient(client, kind.resource, fmt.Sprint(from+i), fields.Everything())
+			it := clientcache.NewSharedIndexInformer(source, example, 0, clientcache.Indexers{})
+			h, err := it.AddEventHandler(clientcache.ResourceEventHandlerFuncs{AddFunc: func(any) {}})
+			if err != nil {
+				return 0, nil, err
+			}
+			go it.RunWithContext(ctx)
+			synced.Go(func() { clientcache.WaitForCacheSync(ctx.Done(), h.HasSynced) })
+			held = append(held, it)
+		}
+		return 2 * count, synced.Wait, nil
+	}
+}
+
+// cache is one cache of all namespaces, without handlers.
+func (m measurement) cache(config *rest.Config) starter {
+	return func(ctx context.Context, from, count int) (handlers int, wait func(), err error) {
+		mapper := meta.NewDefaultRESTMapper(nil)
+		mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+		options := cache.Options{Mapper: mapper, DefaultNamespaces: map[string]cache.Config{}}
+		for i := range count {
+			options.DefaultNamespaces[fmt.Sprint(from+i)] = cache.Config{}
+		}
+		var c cache.Cache
+		if m.Library == tributary {
+			c, err = controllerruntime.NewCache(config, options)
+		} else {
+			c, err = cache.New(config, options)
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		if _, err := c.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false)); err != nil {
+			return 0, nil, err
+		}
+		held = append(held, c)
+		ended := make(chan error, 1)
+		go func() { ended <- c.Start(ctx) }()
+		return 0, func() {
+			if !c.WaitForCacheSync(ctx) {
+				panic(errors.Join(errors.New("the cache has not synced"), <-ended))
+			}
+		}, nil
+	}
+}
