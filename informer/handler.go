@@ -282,7 +282,9 @@ func (h *Handler[T]) tellReading(got reading[T], tell func(Event[T]) bool) bool 
 	h.since.Store(int64(got.at))
 	h.delivered.Add(uint64(len(got.events)))
 	clear(got.events) // the buffer must not keep objects alive
-	h.batch = got.events
+	if h.batch = got.events; cap(h.batch) > fewSlots && len(h.batch) < cap(h.batch)/4 {
+		h.batch = nil // of a burst that is over
+	}
 	return true
 }
 

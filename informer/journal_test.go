@@ -257,3 +257,52 @@ func TestAnotherUIDIsAnotherObject(t *testing.T) {
 		{Key: "ns/a", Old: second, Type: Deleted, Missed: true},
 	}, events)
 }
+
+// TestTheRingHasRoomForWhatIsUnread: an informer whose handlers keep up has a few slots, whatever
+// came before.
+func TestTheRingHasRoomForWhatIsUnread(t *testing.T) {
+	j := newJournal[*corev1.Pod](1024)
+	j.ring.fill()
+	rd, _, begun := j.ring.begin()
+	require.True(t, begun)
+	at := &j.ring.timeline
+	require.Empty(t, at.slots, "nothing has come")
+	version := 0
+	burst := func(changes int) {
+		for range changes {
+			version++
+			require.NoError(t, j.Update(storetest.Pod("a", version)))
+		}
+		require.LessOrEqual(t, len(at.slots), 1024)
+		require.Len(t, j.ring.read(rd, nil, false).events, changes, "each one")
+		require.Equal(t, at.next, at.first, "all have read them")
+	}
+	burst(1)
+	require.Len(t, at.slots, fewSlots)
+	for range 3 * oftenWide { // small bursts between large ones
+		burst(900)
+		burst(1)
+	}
+	require.Len(t, at.slots, 1024)
+	for range 7 * oftenWide {
+		burst(1)
+	}
+	require.Len(t, at.slots, fewSlots)
+}
+
+// TestVersionsWithoutAnOrderStayInTheRing: WaitFor looks for them there.
+func TestVersionsWithoutAnOrderStayInTheRing(t *testing.T) {
+	j := newJournal[*corev1.Pod](16)
+	j.ring.fill()
+	for i := range 40 {
+		pod := storetest.Pod("a", 1)
+		pod.ResourceVersion = fmt.Sprint("v", i)
+		require.NoError(t, j.Update(pod))
+	}
+	found := func(version string) bool {
+		return j.ring.holds("ns/a", func(_ EventType, _ types.UID, resourceVersion string) bool { return resourceVersion == version })
+	}
+	require.True(t, found("v24"))
+	require.False(t, found("v23"), "the ring has 16")
+	require.Len(t, j.ring.timeline.slots, 16)
+}

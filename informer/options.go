@@ -43,7 +43,8 @@ func WithReflector(list ...reflector.Option) Option {
 }
 
 // WithRing sets how many changes the ring holds for busy handlers. Default 1024, at least 1. A
-// change takes 88 bytes, and keeps the object's previous version alive.
+// change takes 88 bytes, and keeps the object's previous version alive, until all handlers have
+// read it. The ring has no room for changes before they come.
 //
 // Raise it for handlers that must see every step of a long burst. A handler that falls further
 // behind gets the difference, so no event is lost either way.

@@ -272,7 +272,7 @@ func (j *journal[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	count := 0
 	if j.ring.filled {
 		for e := range difference(before, j.objects.Snapshot()) {
-			if count++; count <= len(j.ring.timeline.slots) {
+			if count++; count <= j.ring.timeline.capacity {
 				changes = append(changes, noted[T]{told: told[T]{Event: e}, had: e.Old})
 			}
 			if lagging && e.Type == Deleted {

@@ -15,7 +15,9 @@ import (
 // longer has them. It is not safe for concurrent use.
 type timeline[T store.Object] struct {
 	epoch       time.Time  // the zero of noted.at
-	slots       []noted[T] // change n is in slot n % len(slots)
+	capacity    int        // changes held at most
+	slots       []noted[T] // change n is in slot n % len(slots); they grow with the changes held
+	roomy       int        // how often in a row most slots stayed empty: see fit
 	first, next uint64     // the numbers of the oldest change held, and of the next change to come
 	// latest is the store's state: after all changes, and after those being added.
 	latest func() store.Snapshot[T]
@@ -64,7 +66,7 @@ type reader[T store.Object] struct {
 
 func newTimeline[T store.Object](capacity int, latest func() store.Snapshot[T]) timeline[T] {
 	return timeline[T]{
-		epoch: time.Now(), slots: make([]noted[T], capacity), latest: latest,
+		epoch: time.Now(), capacity: capacity, latest: latest,
 		deaths: deaths[T]{limit: deathsPerRing * capacity},
 	}
 }
@@ -76,12 +78,15 @@ func (t *timeline[T]) slot(number uint64) *noted[T] { return &t.slots[number%uin
 // add appends the changes of one write, over the oldest ones.
 func (t *timeline[T]) add(changes ...noted[T]) {
 	at := t.now()
-	if end, capacity := t.next+uint64(len(changes)), uint64(len(t.slots)); end > capacity+t.slowest {
+	if end, capacity := t.next+uint64(len(changes)), uint64(t.capacity); end > capacity+t.slowest {
 		t.keepPasts(end-capacity, t.latest, changes)
 	}
 	for i := range changes {
-		if t.next-t.first == uint64(len(t.slots)) {
+		switch held := int(t.next - t.first); {
+		case held == t.capacity:
 			t.evict()
+		case held == len(t.slots):
+			t.resize(min(max(fewSlots, 2*held), t.capacity))
 		}
 		obj := changes[i].Object()
 		changes[i].at, changes[i].uid, changes[i].resourceVersion = at, obj.GetUID(), obj.GetResourceVersion()
@@ -100,7 +105,7 @@ func (t *timeline[T]) skip(count int, before store.Snapshot[T], deleted []Event[
 		t.evict()
 	}
 	t.keepUnseen(deleted)
-	clear(t.slots)
+	t.slots = nil
 	t.next += uint64(count)
 	t.first = t.next
 	t.caughtUp = 0
@@ -168,9 +173,18 @@ func (t *timeline[T]) keepUnseen(deleted []Event[T]) {
 	}
 }
 
-// release lets the objects of all changes go once every reader has read them.
+// release lets the objects of all changes go once every reader has read them. The changes go, too,
+// unless their versions cannot be compared: see holds.
 func (t *timeline[T]) release() {
-	if t.caughtUp < len(t.readers) {
+	if t.caughtUp < len(t.readers) || t.first == t.next {
+		return
+	}
+	if _, comparable := reaches(t.slot(t.next-1).resourceVersion, "1"); comparable {
+		used := int(t.next - t.first)
+		for ; t.first < t.next; t.first++ {
+			*t.slot(t.first) = noted[T]{}
+		}
+		t.fit(used)
 		return
 	}
 	var none T
@@ -178,6 +192,32 @@ func (t *timeline[T]) release() {
 		n := t.slot(t.kept)
 		n.Old, n.New, n.had = none, none, none
 	}
+}
+
+const (
+	fewSlots  = 8  // an idle informer keeps so many
+	oftenWide = 16 // slots are given back once they were too many for so many times
+)
+
+// fit gives half of the slots back if most of them are not needed. So many were used, and none is
+// now.
+func (t *timeline[T]) fit(used int) {
+	if len(t.slots) <= fewSlots || used > len(t.slots)/4 {
+		t.roomy = 0
+		return
+	}
+	if t.roomy++; t.roomy == oftenWide {
+		t.resize(len(t.slots) / 2)
+	}
+}
+
+// resize moves the changes held into another number of slots.
+func (t *timeline[T]) resize(count int) {
+	slots := make([]noted[T], count)
+	for n := t.first; n < t.next; n++ {
+		slots[n%uint64(count)] = *t.slot(n)
+	}
+	t.slots, t.roomy = slots, 0
 }
 
 // enter adds a reader of the changes to come.
@@ -264,7 +304,8 @@ func (t *timeline[T]) after(place uint64) (count uint64, at time.Duration, known
 	return t.next - place, t.slot(place).at, true
 }
 
-// holds reports whether a change of key in the timeline satisfies match.
+// holds reports whether a change of key in the timeline satisfies match. It is asked only if
+// versions cannot be compared: then changes outlive their readers.
 func (t *timeline[T]) holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool {
 	for n := t.first; n < t.next; n++ {
 		if change := t.slot(n); change.Key == key && match(change.Type, change.uid, change.resourceVersion) {
