@@ -1,15 +1,21 @@
 package undelta_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/storetest"
 	"github.com/tributary-go/tributary/undelta"
@@ -101,4 +107,32 @@ func TestIndexesArePushed(t *testing.T) {
 
 func TestWithoutAFunction(t *testing.T) {
 	require.PanicsWithValue(t, "undelta: New: the function that is to be pushed to is nil", func() { undelta.New[*corev1.Pod](nil) })
+}
+
+// TestOneReflectorPerStore: two reflectors would push each other's lists in turn. The second one is
+// refused, and pushes nothing.
+func TestOneReflectorPerStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var pushed []string
+		s := undelta.New(func(now pods) { pushed = append(pushed, show(now)) })
+		source := func(names ...string) *reflector.Reflector[*corev1.Pod] {
+			own := listwatchtest.New(t, listwatchtest.Pods())
+			for _, name := range names {
+				own.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
+			}
+			return reflector.New(own.ListerWatcher(), s)
+		}
+		first, second := source("a", "b"), source("c")
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		ended := make(chan error, 1)
+		go func() { ended <- first.Run(ctx) }()
+		require.NoError(t, first.WaitSynced(ctx))
+		require.ErrorContains(t, second.Run(ctx), "another reflector keeps this store")
+		require.ErrorContains(t, second.Ready(time.Hour), "another reflector keeps this store")
+		require.Equal(t, []string{"a b at 3"}, pushed)
+		require.NoError(t, first.Ready(time.Minute))
+		stop()
+		require.NoError(t, <-ended)
+	})
 }
