@@ -2,16 +2,20 @@ package informer_test
 
 import (
 	"context"
-	"math"
+	"maps"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
 )
 
 func TestVerifyFindsNothingWhileAllIsWell(t *testing.T) {
@@ -32,7 +36,7 @@ func TestVerifyFindsWhatTheServerNeverTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("stale", "extra", "well")
 		reports := make(chan informer.Drift, 10)
-		i := running(t, s, informer.WithVerification(time.Minute, func(d informer.Drift, err error) {
+		i := running(t, s, informer.WithVerification(4*time.Second, func(d informer.Drift, err error) {
 			require.NoError(t, err)
 			reports <- d
 		}))
@@ -42,21 +46,20 @@ func TestVerifyFindsWhatTheServerNeverTold(t *testing.T) {
 		s.put("missing")
 		s.lose()
 		s.disconnect(false)
-		time.Sleep(10 * time.Second) // simulated time: the reflector backs off
+		time.Sleep(3 * time.Second) // simulated time: the reflector backs off, and no probe is due
 		s.bookmark()
 		d := <-reports
 		require.Equal(t, 3, d.Count)
 		require.ElementsMatch(t, []informer.Difference{
 			{Key: "ns/stale", Server: "4", Store: "1"}, {Key: "ns/extra", Store: "2"}, {Key: "ns/missing", Server: "6"},
 		}, d.Differences)
-		require.Contains(t, i.Snapshot().ResourceVersion(), "7")
-		_, held := i.Snapshot().Get("ns/missing")
-		require.False(t, held, "the store is not touched")
+		time.Sleep(time.Second) // simulated time
+		require.Equal(t, s.now(), contentOf(maps.Values(maps.Collect(i.Snapshot().All()))), "the relist heals it")
 	})
 }
 
-// TestOtherContentUnderTheSameVersion: content changes without an event. Verify names the field,
-// and the next relist tells handlers.
+// TestOtherContentUnderTheSameVersion: content changes without an event. Verify names the field, and
+// its relist tells handlers.
 func TestOtherContentUnderTheSameVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("a", "b")
@@ -75,13 +78,7 @@ func TestOtherContentUnderTheSameVersion(t *testing.T) {
 		d, err := i.Verify(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []informer.Difference{{Key: "ns/a", Server: "1", Store: "1", Path: "spec.schedulerName"}}, d.Differences)
-		require.Empty(t, told, "it touches nothing")
-
-		s.mu.Lock()
-		s.floor = math.MaxInt // no watch can be resumed
-		s.mu.Unlock()
-		s.disconnect(false)
-		time.Sleep(10 * time.Second) // simulated time: the reflector backs off, and lists
+		time.Sleep(time.Second) // simulated time: a watch that has just begun is followed by a pause
 		synctest.Wait()
 		require.Len(t, told, 1)
 		require.Equal(t, informer.Updated, told[0].Type)
@@ -90,6 +87,99 @@ func TestOtherContentUnderTheSameVersion(t *testing.T) {
 		d, err = i.Verify(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, d.Count)
+	})
+}
+
+// cutAfterVerify refuses everything once a verification has its list.
+type cutAfterVerify struct {
+	*refusable
+	armed atomic.Bool
+}
+
+func (c *cutAfterVerify) List(ctx context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {
+	list := c.refusable.List(ctx, o)
+	items := list.Items
+	list.Items = func(yield func(*corev1.Pod, error) bool) {
+		items(yield)
+		if o.Limit != 1 && c.armed.Swap(false) {
+			c.refuse(true)
+		}
+	}
+	return list
+}
+
+// TestDriftIsNotRightUntilTheRelist: a copy known to differ is not ready, while the relist fails,
+// too. The relist that succeeds tells the handlers, and ends all that showed the drift.
+func TestDriftIsNotRightUntilTheRelist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a", "b")
+		source := &cutAfterVerify{refusable: &refusable{podSource: s}}
+		i := informer.New[*corev1.Pod](source)
+		start(t, i)
+		var r recorder
+		add(t, i, r.handle)
+		require.NoError(t, i.WaitSynced(t.Context()))
+		require.Len(t, r.take(), 2)
+		drift := func() (objects float64) {
+			for sample := range i.Samples("pods") {
+				if sample.Metric.Name == "tributary_informer_drift_objects" {
+					objects = sample.Value
+				}
+			}
+			return objects
+		}
+		s.mu.Lock()
+		changed := s.pods["a"].DeepCopy()
+		changed.Spec.SchedulerName = "secret-value"
+		s.pods["a"] = changed
+		s.mu.Unlock()
+
+		source.armed.Store(true)
+		d, err := i.Verify(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, d.Count)
+		for range 5 { // at once, and during the attempts at a relist
+			require.ErrorContains(t, i.Ready(time.Hour), "the copy differs from the server: "+
+				"a verification found 1 different objects, such as ns/a (in spec.schedulerName)")
+			require.NotContains(t, i.Ready(time.Hour).Error(), "secret-value")
+			require.Equal(t, reflector.Drift, i.Status().Verdict(time.Hour).Class)
+			require.Equal(t, []string{"drift"}, notRight(i))
+			require.Equal(t, d, i.Status().Drift)
+			require.Equal(t, float64(1), drift())
+			time.Sleep(5 * time.Second) // simulated time
+		}
+		require.ErrorContains(t, i.Ready(time.Hour), "pods is forbidden")
+		require.Empty(t, r.take())
+
+		source.refuse(false)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"updated ns/a 1>1 missed"}, r.take())
+		require.NoError(t, i.Ready(time.Minute))
+		require.NoError(t, i.Status().Err)
+		require.Empty(t, notRight(i))
+		require.Zero(t, drift())
+		d.Healed = true
+		require.Equal(t, d, i.Status().Drift, "the last result stays, and is told to be over")
+		d, err = i.Verify(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, d.Count)
+	})
+}
+
+// TestDriftHealsByItself: the verification makes the relist at once, before any probe.
+func TestDriftHealsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a", "b")
+		i := running(t, s, informer.WithVerification(10*time.Second, nil))
+		s.mu.Lock()
+		delete(s.pods, "b")
+		s.mu.Unlock()
+		time.Sleep(9 * time.Second) // simulated time
+		require.Equal(t, 2, i.Snapshot().Len())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 1, i.Snapshot().Len())
+		require.NoError(t, i.Ready(3*time.Minute))
+		require.Equal(t, 1, i.Status().Lists[reflector.Drift])
 	})
 }
 
