@@ -329,6 +329,45 @@ func TestStalledHandlerIsToldTheDifference(t *testing.T) {
 	})
 }
 
+// TestHandlerBlockedInItsFirstList: the collection is quiet, so no change shows that the handler
+// hangs. Its lag counts from the start of its initial list until it is synced.
+func TestHandlerBlockedInItsFirstList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a", "b", "c", "d", "e")
+		i := informer.New[*corev1.Pod](s)
+		goOn := make(chan struct{})
+		h := add(t, i, func(podEvent) { <-goOn }, informer.WithName("slow"), informer.WithSynced(func() { <-goOn }))
+		require.Zero(t, h.Lag(), "Run has not been called")
+		time.Sleep(time.Hour) // simulated time
+		start(t, i)
+		synctest.Wait()
+		goOn <- struct{}{}
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, informer.Lag{Events: 4, Age: 10 * time.Minute}, h.Lag())
+		require.Equal(t, informer.HandlerStatus{Name: "slow", Lag: h.Lag()}, i.Status().Handlers[0])
+		shown := map[string]float64{}
+		for sample := range i.Samples("pods") {
+			shown[sample.Metric.Name] = sample.Value
+		}
+		require.Zero(t, shown["tributary_informer_handler_synced"])
+		require.Equal(t, float64(4), shown["tributary_informer_handler_lag_events"])
+		require.Equal(t, float64(600), shown["tributary_informer_handler_lag_seconds"])
+
+		s.put("f")
+		synctest.Wait()
+		require.Equal(t, informer.Lag{Events: 5, Age: 10 * time.Minute}, h.Lag(), "a change waits, too")
+		for range 4 {
+			goOn <- struct{}{}
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, informer.Lag{Events: 1, Age: 11 * time.Minute}, h.Lag(), "the function of WithSynced hangs")
+		close(goOn)
+		synctest.Wait()
+		require.Zero(t, h.Lag())
+		require.True(t, i.Status().Handlers[0].Synced)
+	})
+}
+
 func TestRedelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("a")
