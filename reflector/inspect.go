@@ -54,8 +54,10 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 	switch {
 	case err != nil:
 		return claim{}, err
-	case at == "" || at == "0" || got.version == "" || got.version == "0":
+	case at == "" || at == "0":
 		return got.claim, nil // a source without versions
+	case got.version == "" || got.version == "0":
+		return claim{}, errNoVersion
 	case behind(got.version, at):
 		return claim{}, errWentBack
 	case r.status.doubted(): // a relist will come in any case

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -116,6 +117,7 @@ func (p *prober) stop() {
 func (r *Reflector[T]) probe(ctx context.Context) {
 	if !r.status.follows() {
 		r.prober.within(r.soon())
+		r.announce()
 		return
 	}
 	asked := time.Now()
@@ -133,6 +135,7 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 	}
 	class := classify(err)
 	switch {
+	case errors.Is(err, errNoVersion): // it proves nothing, and contradicts nothing
 	case class == WentBack, class == History, class == Drift:
 		r.origin.tell(claim{asked: asked}, true)
 		r.doubt(err)
@@ -219,4 +222,5 @@ func (r *Reflector[T]) doubted(reason error) {
 		r.failing(class, reason, now)
 	}
 	r.machine.doubted(class, now)
+	r.announce()
 }

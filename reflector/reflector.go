@@ -70,7 +70,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	r.over, r.end = context.WithCancelCause(context.Background())
 	switch { // nothing is asked of a nil pointer: it would panic far from here
 	case null.Is(source):
-		r.missing, source = errors.New("reflector: New: the source is nil"), nil
+		r.missing, r.source, source = errors.New("reflector: New: the source is nil"), nil, nil
 	case null.Is(st):
 		r.missing, st = errors.New("reflector: New: the store is nil"), nil
 	}
@@ -103,6 +103,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	err := r.runOnce(ctx)
 	r.stopped(err)
 	if err != nil {
+		r.announce()
 		r.end(err)
 	}
 	r.end(errEnded)
@@ -115,13 +116,13 @@ func (r *Reflector[T]) stopped(err error) {
 }
 
 func (r *Reflector[T]) runOnce(ctx context.Context) error {
+	r.log = loggerFor(ctx, r.source, r.options.log)
 	if r.missing != nil {
 		return r.missing
 	}
 	if err := r.options.validate(); err != nil {
 		return err
 	}
-	r.log = loggerFor(ctx, r.source, r.options.log)
 	free, err := keeps(r.store)
 	if err != nil {
 		return err

@@ -100,10 +100,13 @@ func (r *Reflector[T]) waiting(s step) {
 }
 
 // announce logs when the copy ceases to be right, and when it is right again. The log's bound for a
-// proof is the one that Ready is usually given.
+// proof is the one that Ready is usually given. Before the first list, the failure's line says all.
 func (r *Reflector[T]) announce() {
 	const bound = 3 * time.Minute
 	v := r.Status().Verdict(bound)
+	if v.Class == NotSynced {
+		return
+	}
 	if before := r.told.Swap(&v.Class); before != nil && *before == v.Class || before == nil && v.Class == OK {
 		return
 	}
