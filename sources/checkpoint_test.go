@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ type fadingServer struct {
 	pods   *listwatchtest.Origin[*corev1.Pod]
 	client rest.Interface
 	away   atomic.Bool
+	empty  atomic.Bool // a cache before it answers, and knows nothing
 }
 
 func newFadingServer(t *testing.T) *fadingServer {
@@ -34,6 +36,14 @@ func newFadingServer(t *testing.T) *fadingServer {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.away.Load() {
 			panic(http.ErrAbortHandler)
+		}
+		if s.empty.Load() {
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Query().Get("watch") != "" {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+			_, _ = w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"0"},"items":[]}`))
+			return
 		}
 		api.ServeHTTP(w, r)
 	}))
@@ -118,6 +128,49 @@ func TestRestartWithoutTheServer(t *testing.T) {
 	require.Equal(t, "ADD restored a c d", tell(<-third.Updates()))
 	require.Equal(t, "ADD", tell(<-third.Updates()), "nothing has changed: the first state of the server itself is told all the same")
 	stop()
+}
+
+// TestAnEmptyCacheIsNoTruth: a cache between agent and server that has lost its content answers
+// with an empty list of version 0. Of a restored agent it takes no pod, and a new agent, which has
+// nothing to hold against it, must not take that for the truth.
+func TestAnEmptyCacheIsNoTruth(t *testing.T) {
+	folder := t.TempDir()
+	s := newFadingServer(t)
+	for _, name := range []string{"a", "b", "c"} {
+		s.create(t, name)
+	}
+	first, stop := s.agent(t, folder)
+	require.Equal(t, "ADD a b c", tell(<-first.Updates()))
+	stop()
+
+	s.empty.Store(true)
+	second, stop := s.agent(t, folder)
+	require.Equal(t, "ADD restored a b c", tell(<-second.Updates()))
+	require.Eventually(t, func() bool {
+		return second.Status()[0].Reflector.Failures > 10 &&
+			strings.Contains(second.Ready(time.Hour).Error(), "the list has no resource version, and the copy has one")
+	}, 10*time.Second, time.Millisecond)
+	require.Zero(t, second.Status()[0].Pending, "nothing more is told")
+	require.Len(t, second.Merged(), 3)
+	require.False(t, second.SafeToPrune(sources.APISource))
+
+	fresh, stopFresh := s.agent(t, t.TempDir())
+	require.Equal(t, "ADD", tell(<-fresh.Updates()))
+	require.Eventually(t, func() bool { return fresh.Status()[0].Seen }, 10*time.Second, time.Millisecond)
+	require.ErrorContains(t, fresh.Ready(time.Hour), "the server's list has no resource version")
+	require.Equal(t, reflector.MayBeOld, fresh.Status()[0].Verdict(0).Class)
+	require.False(t, fresh.SafeToPrune(sources.APISource))
+
+	s.empty.Store(false)
+	require.Equal(t, "ADD", tell(<-second.Updates()))
+	for read := 0; read < 3; { // by a list or by events
+		read += len((<-fresh.Updates()).Pods)
+	}
+	require.Eventually(t, func() bool {
+		return second.SafeToPrune(sources.APISource) && fresh.SafeToPrune(sources.APISource)
+	}, 10*time.Second, time.Millisecond)
+	stop()
+	stopFresh()
 }
 
 // TestCheckpointsOfTwoServers: the pods of one server are never taken for those of the other.

@@ -174,6 +174,8 @@ func (s Status) expires() time.Time {
 	switch {
 	case s.StaleAfter == 0:
 		return never
+	case s.Reflector != nil && s.Reflector.ProvenAt.IsZero():
+		return never // it is not right for another reason
 	case s.Reflector != nil:
 		return s.Reflector.ProvenAt.Add(s.StaleAfter)
 	}

@@ -36,7 +36,7 @@ func full() Status {
 	at := time.Unix(1, 0)
 	return Status{
 		Source: "api", Optional: true, Phase: reflector.Stopped, Seen: true, Pods: 1, LastSet: at, Restored: true, Pending: 2, Lag: time.Second,
-		Updates: map[Op]int{Add: 3}, Reflector: &reflector.Status{Phase: reflector.Watching, Events: 4},
+		Updates: map[Op]int{Add: 3}, Reflector: &reflector.Status{Phase: reflector.Watching, ProvenAt: at, Events: 4},
 		Report: Report{
 			Mode: "watch", LastContact: at, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Complete: true, Skipped: 5, Errors: 6,
 		},
@@ -81,19 +81,19 @@ func TestSumOfSourcesIsAsWellAsTheWorst(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	well := Status{
 		Source: "api", Phase: reflector.Watching, Seen: true, Pods: 1, LastSet: late, Updates: map[Op]int{Add: 1},
-		Reflector: &reflector.Status{Phase: reflector.Watching, Synced: true, Class: reflector.OK, Events: 1},
+		Reflector: &reflector.Status{Phase: reflector.Watching, Synced: true, ProvenAt: late, Class: reflector.OK, Events: 1},
 		Report:    Report{Mode: "watch", LastContact: late, StaleAfter: time.Minute, Skipped: 1, Errors: 1},
 	}
 	ill := Status{
 		Source: "api", Phase: reflector.Stopped, Pods: 2, LastSet: early, Restored: true, Pending: 1, Lag: time.Second, Updates: map[Op]int{Add: 1, Remove: 1},
-		Reflector: &reflector.Status{Phase: reflector.Waiting, Class: reflector.OK, Events: 2},
+		Reflector: &reflector.Status{Phase: reflector.Waiting, ProvenAt: early, Class: reflector.OK, Events: 2},
 		Report: Report{
 			Mode: "watch", LastContact: early, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Skipped: 2, Errors: 2,
 		},
 	}
 	want := Status{
 		Source: "api", Phase: reflector.Stopped, Pods: 3, LastSet: early, Restored: true, Pending: 1, Lag: time.Second, Updates: map[Op]int{Add: 2, Remove: 1},
-		Reflector: &reflector.Status{Phase: reflector.Waiting, Class: reflector.OK, Events: 3, Lists: map[reflector.Class]int{}},
+		Reflector: &reflector.Status{Phase: reflector.Waiting, ProvenAt: early, Class: reflector.OK, Events: 3, Lists: map[reflector.Class]int{}},
 		Report: Report{
 			Mode: "watch", LastContact: early, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Skipped: 3, Errors: 3,
 		},

@@ -43,7 +43,7 @@ type Sources struct {
 
 	mu      sync.Mutex // guards the fields below
 	phase   phase
-	failed  error          // why Run could not begin
+	failed  error          // with this error Run has ended
 	launch  func(*feed)    // starts a source of this run, with mu held
 	running sync.WaitGroup // one for each source
 }
@@ -183,11 +183,10 @@ func (s *Sources) Run(ctx context.Context) error {
 		s.refuse(err)
 		return err
 	}
-	defer func() {
-		cancel()
-		s.end()
-	}()
-	return s.deliver(ctx)
+	err := s.deliver(ctx)
+	cancel()
+	s.end(err)
+	return err
 }
 
 // begin starts all sources.
@@ -251,9 +250,9 @@ func (s *Sources) startLocked(ctx context.Context, f *feed) {
 }
 
 // end waits for all sources. Add starts none any more.
-func (s *Sources) end() {
+func (s *Sources) end(err error) {
 	s.mu.Lock()
-	s.phase = over
+	s.phase, s.failed = over, err
 	for _, f := range s.list() {
 		f.stopTimer()
 	}
