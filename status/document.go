@@ -174,7 +174,7 @@ func (c *Copy) judged() State {
 	switch {
 	case c.synced && c.stale:
 		c.since = c.ProvenAt
-		c.class(string(reflector.Stale))
+		c.show(string(reflector.Stale))
 		return Stale
 	case len(c.Classes) > 0:
 		return Failing
@@ -192,7 +192,7 @@ func (c *Copy) explain() {
 		c.Causes = nil // of a probe that failed lately, and that will fail again if it matters
 	}
 	if c.NotRight != "" && (c.NotRight != string(reflector.NotSynced) || len(c.Classes) == 0) {
-		c.class(c.NotRight) // unless another class says why there is no first state
+		c.show(c.NotRight) // unless another class says why there is no first state
 	}
 	slices.Sort(c.Classes)
 	slices.Sort(c.Causes)

@@ -179,14 +179,7 @@ func (c *Copy) cache(name string, s metrics.Sample) {
 	case "terminated_watchers_total":
 		c.CutWatchers = int(s.Value)
 	case "failing":
-		switch class := s.Labels[3]; class {
-		case "stale":
-			c.stale = true
-		case "may_be_old", "not_run", "ended", "another_history", "drift":
-			c.verdict(class)
-		default:
-			c.class(class)
-		}
+		c.class(s.Labels[3])
 	case "stale_since_timestamp_seconds":
 		c.since, c.ProvenAt = timeOf(s), timeOf(s)
 	}
@@ -200,7 +193,19 @@ func (c *Copy) verdict(class string) {
 	}
 }
 
+// class takes in the class of a problem. Parts without a verdict of their own have it there.
 func (c *Copy) class(class string) {
+	switch reflector.Class(class) {
+	case reflector.NotRun, reflector.Ended, reflector.MayBeOld, reflector.History, reflector.Drift:
+		c.verdict(class)
+	case reflector.Stale:
+		c.stale = true
+	default:
+		c.show(class)
+	}
+}
+
+func (c *Copy) show(class string) {
 	if !slices.Contains(c.Classes, class) {
 		c.Classes = append(c.Classes, class)
 	}
