@@ -184,7 +184,6 @@ func TestFailureOfOneCopyIsItsOwn(t *testing.T) {
 		nodes := listwatchtest.Serve(pods.Server(), listwatchtest.Of[*corev1.Node]())
 		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
 		list := nodes.Fail(listwatchtest.List, forbidden, listwatchtest.UntilLifted())
-		watch := nodes.Fail(listwatchtest.Watch, forbidden, listwatchtest.UntilLifted())
 		for _, final := range []bool{false, true} {
 			var options []informer.Option
 			if final {
@@ -209,7 +208,6 @@ func TestFailureOfOneCopyIsItsOwn(t *testing.T) {
 				<-refused.Done()
 				require.True(t, apierrors.IsForbidden(refused.Err()))
 				list.Lift()
-				watch.Lift()
 				again, err := informer.Acquire[corev1.Node](set, nodesResource)
 				require.NoError(t, err)
 				require.NoError(t, again.WaitSynced(t.Context()))
@@ -335,7 +333,6 @@ func TestSetWaitsForAllCopies(t *testing.T) {
 		require.True(t, all.Status().Synced)
 
 		pods.Fail(listwatchtest.List, apierrors.NewForbidden(podsResource.GroupResource(), "", nil), listwatchtest.UntilLifted())
-		pods.NoWatchList(listwatchtest.UntilLifted())
 		refused := acquire(t, set, listwatch.InNamespace("other"))
 		soon, cancel = context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -21,9 +21,11 @@
 //
 // Faults are methods of a [Collection]: Disconnect, Expire, Mute, Fail, Throttle, Truncate, Delay,
 // Stale, NoWatchList, and Intercept, which has a function answer. Each strikes once, [Times] n, or
-// [UntilLifted]. It strikes lists and watches, or the verbs that [On] names. No test needs to
-// sleep: [Fault.Wait], [Server.AwaitRequests] and [Server.AwaitWatches] block until something has
-// happened.
+// [UntilLifted]. It strikes lists and watches, or the verbs that [On] names; a watch list is both.
+// A fault that has neither struck nor been lifted fails the test.
+//
+// No test needs to sleep: [Fault.Wait], [Server.AwaitRequests] and [Server.AwaitWatches] block
+// until something has happened.
 //
 // # Histories
 //

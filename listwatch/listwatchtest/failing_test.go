@@ -2,8 +2,10 @@ package listwatchtest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -15,10 +17,11 @@ import (
 )
 
 // witness is a test that can fail without failing the test that uses it. Its goroutine ends there,
-// as a real one's does.
+// as a real one's does, and then it cleans up.
 type witness struct {
 	testing.TB
-	message string
+	message  string
+	cleanups []func()
 }
 
 func (w *witness) Errorf(format string, args ...any) { w.message = fmt.Sprintf(format, args...) }
@@ -26,6 +29,16 @@ func (w *witness) Errorf(format string, args ...any) { w.message = fmt.Sprintf(f
 func (w *witness) Fatalf(format string, args ...any) {
 	w.message = fmt.Sprintf(format, args...)
 	runtime.Goexit()
+}
+
+func (w *witness) Failed() bool { return w.message != "" }
+
+func (w *witness) Cleanup(f func()) { w.cleanups = append(w.cleanups, f) }
+
+func (w *witness) cleanUp() {
+	for _, f := range slices.Backward(w.cleanups) {
+		f()
+	}
 }
 
 // failure returns the message with which a misuse of the fake fails its test.
@@ -36,6 +49,7 @@ func failure(t *testing.T, use func(pods *listwatchtest.Collection[*corev1.Pod])
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
+			defer w.cleanUp()
 			use(listwatchtest.New(w, listwatchtest.Pods()))
 		}()
 		<-done
@@ -63,6 +77,12 @@ func TestMisuseFailsTheTest(t *testing.T) {
 		},
 		"listwatchtest: Mute: Times(0): a fault strikes once at least": func(p *collection) {
 			p.Mute(listwatchtest.Times(0))
+		},
+		"listwatchtest: Fail(create) of pods never struck: no request fitted it before the end of the test. " +
+			"Make the fault before the request, wait for it with Wait, or Lift it if it may miss": func(p *collection) {
+			p.Fail(listwatchtest.Create, errors.New("by order of a test"))
+			p.Fail(listwatchtest.Create, errors.New("by order of a test")).Lift()
+			p.Expire() // has its effect at once
 		},
 		"listwatchtest: waited 6h0m0s for Truncate to strike 3 times; the last requests:\n": func(p *collection) {
 			p.Truncate(listwatchtest.Times(3)).Wait()

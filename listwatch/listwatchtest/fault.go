@@ -23,6 +23,7 @@ type Fault struct {
 	verbs    []Verb // none: all
 	times    int    // how often it strikes; if endless, how many strikes Wait waits for
 	endless  bool
+	acted    bool // it has had an effect without a strike
 	effect   effect
 
 	// Guarded by the server's lock.
@@ -53,8 +54,9 @@ func Times(n int) FaultOption { return func(f *Fault) { f.times, f.endless = n, 
 // UntilLifted makes a fault strike until [Fault.Lift].
 func UntilLifted() FaultOption { return func(f *Fault) { f.times, f.endless = 1, true } }
 
-// On narrows a fault to requests of these verbs; none means all verbs, writes included. The default
-// is List and Watch. It does not apply to [Collection.Fail], which names its verb.
+// On narrows a fault to requests of these verbs; none means all verbs, writes included. A watch
+// list is a List and a Watch. The default is List and Watch. On does not apply to
+// [Collection.Fail], which names its verb.
 func On(verbs ...Verb) FaultOption { return func(f *Fault) { f.verbs = verbs } }
 
 func (s *Server) inject(f *Fault, options []FaultOption) *Fault {
@@ -91,7 +93,28 @@ func (s *Server) faultsNow() []*Fault {
 	return slices.Clone(s.faults)
 }
 
-func (f *Fault) isFor(x *exchange) bool { return x.Resource == f.resource && x.named(f.verbs) }
+func (f *Fault) isFor(x *exchange) bool {
+	return x.Resource == f.resource && (x.named(f.verbs) || x.isWatchList() && slices.Contains(f.verbs, List))
+}
+
+// tellMissed fails the test for each fault that never struck: the test does not show what it says.
+func (s *Server) tellMissed() {
+	if s.t.Failed() {
+		return
+	}
+	for _, f := range s.faultsNow() {
+		if f.missed() {
+			s.t.Errorf("listwatchtest: %s of %s never struck: no request fitted it before the end of the test. "+
+				"Make the fault before the request, wait for it with Wait, or Lift it if it may miss", f.name, f.resource.Resource)
+		}
+	}
+}
+
+func (f *Fault) missed() bool {
+	f.server.mu.Lock()
+	defer f.server.mu.Unlock()
+	return f.struck == 0 && !f.lifted && !f.acted
+}
 
 // take reports whether the fault strikes an exchange now, and counts it.
 func (f *Fault) take(x *exchange) bool {
@@ -128,7 +151,8 @@ func (f *Fault) Wait() {
 }
 
 // Lift ends the fault: it strikes no more. Its effects stay: a connection that was cut or muted
-// does not recover. Lift may be called at any time, and more than once.
+// does not recover. A fault that has neither struck nor been lifted fails the test at its end. Lift
+// may be called at any time, and more than once.
 func (f *Fault) Lift() {
 	f.server.mu.Lock()
 	first := !f.lifted

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
 )
 
 var (
@@ -151,6 +152,26 @@ func TestFailAnswersWithTheError(t *testing.T) {
 		err = d.follow(t, latest).end(t)
 		require.True(t, apierrors.IsInternalError(err), "%v", err)
 		require.ErrorContains(t, err, "some trouble")
+	})
+}
+
+// TestFailListStrikesAReflector, which lists by a watch.
+func TestFailListStrikesAReflector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		fault := pods.Fail(listwatchtest.List, apierrors.NewForbidden(podResource, "", errors.New("by order of a test")), listwatchtest.UntilLifted())
+		r := reflector.New(pods.ListerWatcher(), store.NewIndexer[*corev1.Pod]())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		fault.Wait()
+		synctest.Wait()
+		require.False(t, r.Status().Synced)
+		require.Equal(t, reflector.Forbidden, r.Status().Class)
+		fault.Lift()
+		require.NoError(t, r.WaitSynced(ctx))
+		cancel()
+		require.NoError(t, <-ended)
 	})
 }
 

@@ -50,7 +50,7 @@ func (c *Collection[T]) Expire(options ...FaultOption) *Fault {
 			c.origin.Expire()
 			return false
 		},
-	}, options)
+	}, append(slices.Clone(options), func(f *Fault) { f.acted = true })) // as below
 	c.origin.Expire()
 	return f
 }
@@ -66,8 +66,9 @@ func needsPast(x *exchange) bool {
 	return o.Continue != "" || named && exact
 }
 
-// Fail answers the next request of a verb with err. An API status, such as those of the package
-// apierrors, is sent as it is; any other error as a 500.
+// Fail answers the next request of a verb with err. List covers watch lists, by which a reflector
+// lists. An API status, such as those of the package apierrors, is sent as it is; any other error
+// as a 500.
 func (c *Collection[T]) Fail(verb Verb, err error, options ...FaultOption) *Fault {
 	c.server.t.Helper()
 	fail := func(*exchange) error { return err }

@@ -41,6 +41,11 @@ type Request struct {
 	Time time.Time
 }
 
+// isWatchList reports whether a watch sends the state first.
+func (r Request) isWatchList() bool {
+	return r.Verb == Watch && r.Options.SendInitialEvents != nil && *r.Options.SendInitialEvents
+}
+
 // String is one line for messages, such as `watch pods rv=5 fields=spec.nodeName=n1`.
 func (r Request) String() string {
 	resource := r.Resource.Resource

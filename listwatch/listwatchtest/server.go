@@ -61,6 +61,7 @@ func NewServer(t testing.TB, options ...watchcache.Option) *Server {
 	s.listen = sync.OnceValue(s.startListening)
 	s.mutations = listwatch.WithMutationDetector(s.reporter())
 	t.Cleanup(func() {
+		s.tellMissed()
 		s.end()
 		_ = origin.Shutdown(context.Background()) // it has no parked watch to wait for
 	})
