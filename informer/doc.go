@@ -46,6 +46,12 @@
 //     everything that it started has ended.
 //  7. A handler's panic is logged at once and ends Run with an error that names the handler; with
 //     [WithIsolation] it ends that handler alone.
+//  8. A copy is right, or says that it is not. Ready, Status, metrics and the status page give one
+//     verdict ([reflector.Status.Verdict]). A copy is not right before Run and once Run has ended,
+//     could not begin, or is bound to end for a panic: all of them say so at once, also while
+//     another handler still blocks.
+//  9. A difference that [Informer.Verify] finds makes the copy not right, until the relist that
+//     follows by itself.
 //
 // # Read your own writes
 //
@@ -70,9 +76,11 @@
 // # Limits
 //
 // There is no resync. Other libraries mean one of two things by that word: [WithRedelivery], which
-// asks the server nothing, and [Informer.Verify], which asks the server and only reports. Handlers
-// have no order among each other. Objects are shared with the store and all handlers: they are
-// read-only.
+// asks the server nothing, and [Informer.Verify], which asks the server. Handlers have no order
+// among each other. Objects are shared with the store and all handlers: they are read-only.
+//
+// The verdict is of the copy, and not of its readers. A handler that hangs shows in its [Lag],
+// which counts from the start of its initial list.
 //
 // # Cost
 //

@@ -52,7 +52,7 @@ func WithRing(events int) Option { return func(o *options) { o.ring = events } }
 
 // WithVerification verifies the copy against the server repeatedly; every is the pause after each
 // verification. Each costs the server a LIST: see [Informer.Verify]. Default: never. No copy needs
-// it: it proves that nothing is missing.
+// it: it proves that nothing is missing. A copy that differs is not right, and relists by itself.
 //
 // report gets each result, on a goroutine of Run, which waits for it. A panic of report ends Run
 // with a *[PanicError]. report may be nil: [Informer.Status] has the last result and error too.

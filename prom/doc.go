@@ -49,7 +49,7 @@
 //	| tributary_reflector_received_bytes_total            | counter   | reflector                     | bytes of objects, as on the wire          |
 //	| tributary_reflector_shared_bytes_total              | counter   | reflector                     | bytes of them that were not decoded again |
 //	| tributary_informer_objects                          | gauge     | informer                      | objects held                              |
-//	| tributary_informer_drift_objects                    | gauge     | informer                      | objects wrong at the last verification    |
+//	| tributary_informer_drift_objects                    | gauge     | informer                      | objects wrong since the last verification |
 //	| tributary_informer_handlers                         | gauge     | informer, handler             | handlers of this name                     |
 //	| tributary_informer_handler_synced                   | gauge     | informer, handler             | 1 once they have their initial lists      |
 //	| tributary_informer_handler_lag_events               | gauge     | informer, handler             | changes not returned from yet             |
@@ -73,10 +73,13 @@
 //	| tributary_sources_errors_total                      | counter   | sources, source               | faults of the source                      |
 //	| tributary_sources_updates_total                     | counter   | sources, source, op           | updates that have been read               |
 //
-// tributary_reflector_not_right and time() - tributary_reflector_proven_timestamp_seconds are the two
-// parts of the verdict that Ready gives: the copy is not right, or its proof is old. The proof of a
-// healthy copy is up to two minutes old. time() - last_contact is how long the server has not been
-// heard, and proves nothing: a slow link or a proxy brings old news. A handler is in trouble if its
-// lag_seconds grows. The counters of handlers fall when one of several of a name is removed, which
-// rate and increase take for a restart.
+// tributary_reflector_not_right is 1 while Ready fails for another reason than the age of the proof,
+// which is time() - tributary_reflector_proven_timestamp_seconds. The proof of a healthy copy is up
+// to two minutes old. time() - last_contact is how long the server has not been heard, and proves
+// nothing: a slow link or a proxy brings old news.
+//
+// A handler is in trouble if its lag_seconds grows, or if tributary_informer_handler_synced stays 0:
+// alert on both. Until a handler is synced, its lag counts from the start of its initial list. The
+// counters of handlers fall when one of several of a name is removed, which rate and increase take
+// for a restart.
 package prom
