@@ -9,13 +9,13 @@
 //
 // The reflector is a state machine (machine.go) and one loop that makes its requests (run.go):
 //
-//	          +------- expired, copy in doubt, silent twice, the server went back in time, no watch -----+
-//	          v                                                                                         |
-//	start -> list --(complete)--> watch --(clean end, cut connection, 5xx, silence)--> watch from there-+
-//	          |  ^                  |  ^                                                                |
-//	          v  |                  v  |                                                                |
-//	         wait (backoff,        wait (at once after       probe <--(nothing came since the resumption)-+
-//	         Retry-After)          a watch that lived)       stop: ctx ended, or a final error
+//	          +---- expired, copy in doubt, silent twice, no watch ----+
+//	          v                                                        |
+//	start -> list --(complete)--> watch --(clean end, cut, 5xx)--> watch from there
+//	          |  ^                  |  ^
+//	          v  |                  v  |
+//	         wait (backoff,        wait (at once after       stop: ctx ended, or a final error
+//	         Retry-After)          a watch that lived)
 //
 // A list is a watch that sends the state first (KEP-3157). When it fails, a LIST follows at once.
 // Exceptions are a 429, a refused connection, a 410 and a version that the server does not have.
@@ -30,17 +30,22 @@
 // If watches are refused, or fail again and again, lists alone keep the copy, at the backoff's
 // pace. [Status] goes on showing the error. Refused rights are tried again every 4 to 4.75 s.
 //
-// A watch that resumes after an interruption, and brings nothing for 5 to 15 s, is ended for a
-// probe: a LIST of one object, which tells the server's newest version. A version older than ours
-// means that etcd was restored from a backup: the older state is taken. If the restored history has
-// passed our version by then, a client cannot see it: a watch goes on as if nothing had happened.
-// Then informer.Verify finds what differs; programs that must know call it on a schedule.
+// Beside the watch a prober (probe.go) asks for the server's version: every minute, and 5 to 14 s
+// after an interruption. Its answers prove the copy, see Freshness, or contradict it:
+//
+//   - The version is older than ours: etcd was restored from a backup. The older state is taken.
+//   - An object that the copy must hold is another one, or is not held: the address leads to another
+//     cluster, or to a restored one that has passed our version ([History]).
+//   - An object has other content at the version held ([Drift]).
+//
+// Each costs one relist, at most one a minute. Until it has been read, the copy is not right.
 //
 // # Guarantees
 //
 //  1. The store holds states that the server had; after a relist nothing is older than before,
 //     unless two answers agree that the server's own version is older: its etcd was restored from a
-//     backup.
+//     backup. A list without a version is no state of a server that has versions. A list of fewer
+//     than half of the objects held, at a version that is not newer, needs a second answer.
 //  2. Every change reaches the store once, in order. Across a gap the relist's difference stands in
 //     for it. An event with a resource version that does not fit those before it is judged by the
 //     object that the store holds: it is never a reason to go back, is counted in [Status] as
@@ -52,27 +57,32 @@
 //     brought anything) is given up and resumed.
 //  5. A server's Retry-After is obeyed, up to five minutes. [Status] says until when, and why.
 //  6. When Run returns, everything that it started has ended.
+//  7. A copy that is not right says so: see [Verdict].
 //
 // # Freshness
 //
-// [Status] has three times. LastContact says that the server lives and can be reached: a healthy
-// server sends something about once a minute, a bookmark at least. LastEvent says when the
-// collection last changed, or was listed. LastProgress says when the resource version last moved,
-// and is the only one that an API server cannot move by itself: the version comes from etcd, and
-// counts the writes to all that the server stores, not to this collection alone.
+// Contact is no freshness. A slow link, a buffering proxy, and a server without its etcd bring old
+// news, and bookmarks too. A copy is proven instead: a consistent answer of the server, asked for at
+// a moment T, names a version, and when the copy reaches that version it has all that was written
+// before T. [Status].ProvenAt is T. A probe is such an answer, and so is each list at the latest
+// version.
 //
-// A version that stands still during contact has one of two causes: nothing is written, or the
-// server is cut off from its etcd. In the second case the copy may be stale. A client cannot tell
-// the two apart. In a cluster with nodes, their leases are written all the time, so the second is
-// likely once the server should have reported a write. The server sends a bookmark a minute. etcd
-// tells the server of writes to other collections, by its flag --watch-progress-notify-interval:
-// every 5 s under kubeadm, every 10 minutes by default. That gives the bound: [WithProgressWithin]
-// of 3 minutes in the first case, 15 in the second, makes [Reflector.Ready] fail when it is
-// crossed. No bound holds in a cluster without nodes, so there is none by default.
+// The prober asks once a minute ([WithProof]), by a LIST of one object: the first of the collection,
+// and by turns one that the copy holds, chosen at random. A quiet collection reaches the version by
+// the server's next bookmark, within about a minute. So the proof of a healthy copy is up to two
+// minutes old, and 3 minutes is a good bound for [Reflector.Ready]. Copies of one resource over one
+// client share the answers, and each asks for itself every 15 minutes.
+//
+// If a server sends no bookmarks, and its version moves elsewhere, no watch can reach the version: a
+// list is made after two probes, as long as lists take no more than a fiftieth of the time. A source
+// without versions is proven by each answer.
+//
+// [Status] has three other times. LastContact says that the server can be reached, LastEvent when
+// the collection last changed or was listed, and LastProgress when the resource version last moved.
 //
 // # Limits
 //
-// Between two contacts the store may be behind without a sign. The REST client's rate limiter (QPS,
+// Between two proofs the store may be behind without a sign. The REST client's rate limiter (QPS,
 // Burst) delays lists and the requests for proofs; no watch waits for it. Status shows a list that
 // waits ([ClientThrottled]).
 package reflector
