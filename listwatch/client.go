@@ -55,11 +55,9 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 		client: paced(client), resource: resource, options: apply(optionList), origin: origin{client, resource},
 		decoder: decoder,
 	}
+	c.decoder.drop = c.options.dropManaged
 	if !c.options.noSharing && resource != secrets {
-		c.decoder.share()
-	}
-	if c.options.dropManaged {
-		c.decoder.dropManagedFields()
+		c.decoder.share(client.APIVersion().WithResource(resource).String())
 	}
 	c.acceptList, c.acceptWatch = accepts(c.decoder, c.options)
 	return detected(c.listWatch(), c.options)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -23,7 +24,7 @@ import (
 const (
 	maxObject   = 32 << 20 // an API server accepts no object over 3 MiB
 	maxAhead    = 256 << 10
-	watchBuffer = 4 << 10
+	watchBuffer = 256 // a bookmark; whatever else comes is read ahead
 )
 
 // largeReaders read ahead. The number in use is that of lists, and of watches with something to
@@ -67,17 +68,11 @@ func newDecoder[O any, T interface {
 	return &decoder[T]{new: func() T { return new(O) }, kind: kindOf(new(O)), protobuf: protobuf, limit: maxObject}
 }
 
-// share turns interning on, unless the process may not use the hash that makes it safe.
-func (d *decoder[T]) share() {
-	if memo, err := sharing.New(); err == nil {
+// share turns interning on, together with all other collections of that resource, unless the
+// process may not use the hash that makes it safe. Call it after drop is set.
+func (d *decoder[T]) share(resource string) {
+	if memo, err := sharing.Of(sharing.Kind{Type: reflect.TypeFor[T](), Resource: resource, Drop: d.drop}); err == nil {
 		d.memo = memo
-	}
-}
-
-func (d *decoder[T]) dropManagedFields() {
-	d.drop = true
-	if d.memo != nil {
-		d.memo.DropManagedFields()
 	}
 }
 
@@ -107,14 +102,14 @@ func (d *decoder[T]) listed(objects, bytes int) {
 }
 
 // begin handles a reader with a copy that lists again: it may have written into objects, so verify
-// its copy and the memo. A list of one object is a probe, of which a copy makes one a minute.
+// its copy and the memo. A reader that has got no object yet has written into none. A list of one
+// object is a probe, of which a copy makes one a minute.
 func (d *decoder[T]) begin(request metav1.ListOptions) {
 	initial := !request.Watch || request.SendInitialEvents != nil && *request.SendInitialEvents
 	if d.held == nil || !initial || request.Continue != "" || request.Limit == 1 {
 		return
 	}
-	d.held.digests.begin()
-	if d.memo != nil {
+	if d.held.digests.begin() && d.memo != nil {
 		d.memo.Doubt()
 	}
 }

@@ -194,12 +194,13 @@ func encodesTo(object any, data []byte) bool {
 var encodeBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // begin begins a list, which compares every object of a small collection, and a part of a large
-// one.
-func (d *digests) begin() {
+// one. It reports whether the reader has ever got an object.
+func (d *digests) begin() (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rounds.Add(1)
 	d.turns.Store(1 + uint32(len(d.entries)/checkedPerList))
+	return d.entries != nil
 }
 
 // due reports whether this list compares the object. The turn follows from the UID alone, so every
@@ -227,11 +228,11 @@ const minSweep = 1 << 12
 
 // newDigests returns nil if the process may not hash: then every object is decoded each time.
 func newDigests() *digests {
-	hash, err := sharing.NewHash()
+	hash, err := sharing.ProcessHash()
 	if err != nil {
 		return nil
 	}
-	return &digests{hash: hash, seed: maphash.MakeSeed(), entries: map[uint64]digested{}, full: minSweep}
+	return &digests{hash: hash, seed: maphash.MakeSeed(), full: minSweep}
 }
 
 func (d *digests) entry(uid types.UID) uint64 { return maphash.String(d.seed, string(uid)) }
@@ -257,6 +258,9 @@ func (d *digests) note(entry uint64, object any, sum sharing.Digest) {
 	defer d.mu.Unlock()
 	if len(d.entries) >= d.full {
 		d.sweepLocked()
+	}
+	if d.entries == nil {
+		d.entries = map[uint64]digested{}
 	}
 	d.entries[entry] = e
 }

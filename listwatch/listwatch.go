@@ -63,7 +63,7 @@ type Event[T store.Object] struct {
 }
 
 // ListWatch is the [ListerWatcher] that the constructors of this package return. With [FromClient],
-// all its lists and watches share the memo of decoded parts.
+// all sources of one type and resource share equal parts.
 type ListWatch[T store.Object] struct {
 	list  func(context.Context, metav1.ListOptions) List[T]
 	watch func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
@@ -150,7 +150,8 @@ type SharingStats struct {
 	// Bytes is the size of all objects on the wire. Shared is the part of it that was not decoded
 	// again.
 	Bytes, Shared uint64
-	// Entries is the number of remembered parts, and Held the bytes of wire that they stand for. An
+	// Entries is the number of parts that all collections of the resource in this process remember,
+	// and Held the bytes of wire that they stand for. An
 	// entry takes some 30 bytes beside the part itself, which usually belongs to a living object.
 	Entries, Held int
 	// Changing is the number of objects of which unchanged parts are noted, at 0.2 to 1.3 KB each.

@@ -25,7 +25,8 @@ func TestEqualPartsShareMemory(t *testing.T) {
 	for _, media := range encodings {
 		t.Run(media, func(t *testing.T) {
 			cs := clientset(t, serve(t, answerBoth(media, encode(t, media, v1Version, podList(50)), frames(t, media, v1Version, podEvents(50)...))))
-			lw := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods")
+			// The pods of other tests have habits of their own.
+			lw := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "alike")
 			listed, _, errs := readList(lw.List(t.Context(), metav1.ListOptions{}))
 			require.Empty(t, errs)
 			events, errs := readWatch(lw.Watch(t.Context(), metav1.ListOptions{}))

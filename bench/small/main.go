@@ -52,6 +52,7 @@ func main() {
 	s := settings{counts: []int{0, 1, 3, 10, 20, 50, 110, 300, 1000, 5000, 10_000, 50_000}, informers: 300, most: 50_000}
 	flag.BoolVar(&s.quick, "quick", false, "small and once: shows that everything runs, not how much it takes")
 	flag.IntVar(&s.repeat, "repeat", 3, "how often each row is measured; the tables have medians")
+	flag.IntVar(&s.informers, "informers", 300, "informers of a row, if they have 50,000 objects together")
 	flag.StringVar(&s.only, "only", "", "measure the row with this name")
 	flag.StringVar(&s.table, "table", "", "measure the table whose title begins so")
 	flag.StringVar(&s.profile, "profile", "", "write the heap of our informers into this `file`")

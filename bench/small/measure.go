@@ -48,14 +48,12 @@ func (m measurement) measure(ctx context.Context) error {
 	if m.Cache {
 		start = m.cache(config)
 	}
-	// One before: what a process takes once is no informer's.
-	firstCtx, end := context.WithCancel(ctx)
-	_, wait, err := start(firstCtx, m.Informers, 1)
+	// The connection is no informer's.
+	body, err := client.Get().Namespace("0").Resource(kinds[number].resource).Param("watch", "true").Stream(ctx)
 	if err != nil {
 		return err
 	}
-	wait()
-	end()
+	defer body.Close()
 	before, used := settled(), cpu()
 	handlers, wait, err := start(ctx, 0, m.Informers)
 	if err != nil {

@@ -105,10 +105,8 @@ func (k kind) frame(w http.ResponseWriter, info runtime.SerializerInfo, namespac
 		if err := encoder.Encode(&watch.Event{Type: watch.Added, Object: obj.(runtime.Object)}); err != nil {
 			return err
 		}
-		if body.Len() > 1<<16 {
-			if _, err := body.WriteTo(w); err != nil {
-				return err
-			}
+		if _, err := body.WriteTo(w); err != nil {
+			return err
 		}
 	}
 	last := metav1.ObjectMeta{ResourceVersion: world.Version(firstVersion + namespace*count + count), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}

@@ -75,7 +75,7 @@ func (c Change) Keep() {
 	if last, known := all.young[c.now.uid]; known {
 		all.bytes -= last.size
 	}
-	if all.bytes += c.now.size; all.young == nil || all.bytes > m.most {
+	if all.bytes += c.now.size; all.young == nil || all.bytes > m.limits.generation(m.size.bytes) {
 		all.old, all.young, all.bytes = all.young, map[string]latest{}, c.now.size
 	}
 	delete(all.old, c.now.uid)
@@ -106,8 +106,8 @@ func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarsha
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !m.Follows(len(data)) {
 		return c, m.Unmarshal(data, obj)
 	}
+	d := m.take(len(data))
 	m.mu.Lock()
-	d := m.takeLocked(len(data))
 	known, at, worth := m.changed.of(uid, last, v.Type())
 	m.mu.Unlock()
 	if d.changes++; d.changes%inFull == 0 {
@@ -130,7 +130,7 @@ func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarsha
 		c = Change{m, known}
 	}
 	d.notes.was = nil
-	d.giveBack()
+	m.giveBack(d)
 	return c, err
 }
 

@@ -2,6 +2,12 @@ package sharing
 
 import "math"
 
+// DropManagedFields is [Kind.Drop]. Call it before the first object is decoded.
+func (m *Memo) DropManagedFields() { m.drop = true }
+
+// Another is the memo of another collection of the kind.
+func (m *Memo) Another() *Memo { return m.join() }
+
 // NeverRest makes a memo follow the smallest objects, and go on whether it finds anything or not.
 func (m *Memo) NeverRest() { m.limits.follow, m.limits.share = 0, 0 }
 

@@ -27,6 +27,9 @@ const blockSize = 1024
 // scratch is where a digest is made: slices that are given to an interface escape.
 type scratch struct{ in, out []byte }
 
+// ProcessHash is the hash of the process, made at the first call. It fails as [NewHash] does.
+var ProcessHash = sync.OnceValues(NewHash)
+
 // NewHash makes a hash with a key of its own. It fails if the process may not use GCM under
 // nonces of its own (GODEBUG=fips140=only).
 func NewHash() (*Hash, error) {

@@ -138,6 +138,48 @@ func BenchmarkDecoders(b *testing.B) {
 	}
 }
 
+// BenchmarkSources decodes as many lists at once as there are sources: with one memo for their kind,
+// or with one for each. Without its profile (-mutexprofile), the difference of wall and CPU tells
+// whether they wait for each other.
+func BenchmarkSources(b *testing.B) {
+	var all [][]byte
+	for i := range benchPods {
+		data, err := inState(i, 0).Marshal()
+		require.NoError(b, err)
+		all = append(all, data)
+	}
+	for _, sources := range []int{1, 2, 200} {
+		for _, shape := range []string{"kind", "own"} {
+			b.Run(fmt.Sprint(shape, "/", sources), func(b *testing.B) {
+				decoding(b, func(held []any) {
+					var running sync.WaitGroup
+					common, err := sharing.New()
+					require.NoError(b, err)
+					for first := range sources {
+						m := common.Another()
+						if shape == "own" {
+							m, err = sharing.New()
+							require.NoError(b, err)
+						}
+						running.Go(func() {
+							share := benchPods / sources
+							for i := first * share; i < (first+1)*share; i++ {
+								pod := &corev1.Pod{}
+								if err := m.Unmarshal(all[i], pod); err != nil {
+									b.Error(err)
+								}
+								held[i] = pod
+							}
+							m.Listed(share, share*len(all[0]))
+						})
+					}
+					running.Wait()
+				})
+			})
+		}
+	}
+}
+
 // decoding reports CPU and heap of a function that decodes objects into a slice.
 func decoding(b *testing.B, decode func(held []any)) {
 	b.Helper()

@@ -23,12 +23,16 @@ type limits struct {
 var defaultLimits = limits{objects: 4096, bytes: 256 << 10, most: 128 << 20, follow: 1 << 10, share: 12,
 	part: maxPart, recent: maxPart, alike: 64 << 10, notes: 48}
 
+// generation is the bytes of a generation of collections of so many.
+func (l limits) generation(bytes int) int { return min(max(l.bytes, bytes/8), l.most) }
+
 // The values of a memo.
 const (
 	// maxPart is the most bytes of wire that a remembered value stands for. Larger parts belong to
 	// one object, such as the data of a ConfigMap, or have smaller parts that are found themselves.
 	maxPart     = 4 << 10
 	maxArrived  = 8 << 20 // bytes of a generation while the size of the collection is not known
+	arrivedPart = 8       // of what has arrived before a first list has ended: so much more is told to the kind
 	maxLate     = 1 << 9  // objects by which a generation is longer while others decode
 	entryBytes  = 64      // the estimate of an entry beside its value
 	minRoom     = 4       // entries of the smallest table
@@ -48,7 +52,7 @@ const (
 
 // A decoder.
 const (
-	maxIdle  = 4       // decoders that are kept; more are made while more goroutines decode at once
+	maxIdle  = 4       // decoders that are kept, if there are as many cores: others are left to the garbage collector
 	maxNames = 1 << 15 // bytes of the names of members and labels
 	maxName  = 1 << 9  // bytes of one: a label's has 317 at most
 

@@ -76,7 +76,7 @@ func (m *Memo) UnmarshalTyped(data []byte, obj any) error {
 		ok := d.jsonObject(p, prev.root, v, prev.previous()) == nil && d.doc.Peek() == 0 && d.doc.At == len(data)
 		prev.set(v, data, ok && len(data) <= m.limits.alike)
 		d.doc.End()
-		d.giveBack()
+		m.giveBack(d)
 		if ok {
 			return nil
 		}
@@ -85,7 +85,7 @@ func (m *Memo) UnmarshalTyped(data []byte, obj any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, obj)
 }
 
-func (m *Memo) jsonPlanOf(t reflect.Type) *jsonPlan {
+func (m *common) jsonPlanOf(t reflect.Type) *jsonPlan {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.structs[t]; p != nil {
@@ -100,7 +100,7 @@ func (m *Memo) jsonPlanOf(t reflect.Type) *jsonPlan {
 // addFields adds the fields of a struct. It reports whether this code knows them all: names that
 // come twice, embedded pointers and the "string" option have rules of their own, which are left
 // to encoding/json.
-func (m *Memo) addFields(p *jsonPlan, t reflect.Type, at []int) bool {
+func (m *common) addFields(p *jsonPlan, t reflect.Type, at []int) bool {
 	for i := range t.NumField() {
 		of := t.Field(i)
 		tag := of.Tag.Get("json")
@@ -131,7 +131,7 @@ func (m *Memo) addFields(p *jsonPlan, t reflect.Type, at []int) bool {
 	return true
 }
 
-func (m *Memo) jsonFieldOf(t reflect.Type, index []int, number int) *jsonField {
+func (m *common) jsonFieldOf(t reflect.Type, index []int, number int) *jsonField {
 	f := &jsonField{index: index, number: number, shape: leaf}
 	pointed := t
 	if t.Kind() == reflect.Pointer {

@@ -61,7 +61,7 @@ type unmarshaler interface{ Unmarshal(data []byte) error }
 
 var unmarshalerType = reflect.TypeFor[unmarshaler]()
 
-func (m *Memo) planOf(t reflect.Type) *plan {
+func (m *common) planOf(t reflect.Type) *plan {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.plans[t]; p != nil {
@@ -152,7 +152,7 @@ func (f *field) classify() {
 }
 
 // addSites gives a field its place among the values that are remembered.
-func (m *Memo) addSites(p *plan, f *field) {
+func (m *common) addSites(p *plan, f *field) {
 	switch f.kind {
 	case skipped, plain:
 		return

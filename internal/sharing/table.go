@@ -18,10 +18,10 @@ type site struct {
 	young, old table
 }
 
-// newSite is called with the memo's lock held.
-func (m *Memo) newSite(typ reflect.Type) *site {
-	s := &site{typ: typ, number: uint64(len(m.sites)) * 0x9e3779b97f4a7c15}
-	m.sites = append(m.sites, s)
+// newSite is called with the kind's lock held.
+func (k *common) newSite(typ reflect.Type) *site {
+	s := &site{typ: typ, number: uint64(len(k.sites)) * 0x9e3779b97f4a7c15}
+	k.sites = append(k.sites, s)
 	return s
 }
 
@@ -40,7 +40,7 @@ func (d *decoder) find(s *site, h *habit, k key, size int, dst ref) (found, know
 	if found = known && r.checked[i].Load() == doubts; found {
 		dst.set(s.typ, r.first.field(uintptr(i)*s.typ.Size()))
 		if old { // it is used, and lives on
-			s.keep(d.Memo, k, size, dst.value(s.typ), doubts)
+			s.keep(d.common, k, size, dst.value(s.typ), doubts)
 		}
 		d.counts.hits++
 		d.counts.shared += uint64(size)
@@ -60,14 +60,17 @@ func (d *decoder) keep(s *site, h *habit, k key, size int, value reflect.Value) 
 	if d.since != d.doubts.Load() {
 		return // it may have parts that are in doubt by now
 	}
-	s.keep(d.Memo, k, size, value, d.since)
+	s.keep(d.common, k, size, value, d.since)
 }
 
-// keep adds a value, or takes it into this generation. If the site has one, value becomes that, so
+// keep adds a value, or takes it into this generation. It does not wait for another decoder that
+// keeps a value here: then the object has its own copy, and a later one is kept. If the site has one, value becomes that, so
 // that both stay shared. A value in doubt stays only if it is equal. A published value is never
 // written: another decoder may be reading it.
-func (s *site) keep(m *Memo, k key, size int, value reflect.Value, checked uint32) {
-	s.mu.Lock()
+func (s *site) keep(in *common, k key, size int, value reflect.Value, checked uint32) {
+	if !s.mu.TryLock() {
+		return
+	}
 	defer s.mu.Unlock()
 	r := s.young.room.Load()
 	i := r.find(k)
@@ -93,21 +96,21 @@ func (s *site) keep(m *Memo, k key, size int, value reflect.Value, checked uint3
 		if i >= 0 {
 			s.old.entries--
 			s.old.bytes -= size
-			m.forgot(1, size)
+			in.forgot(1, size)
 		}
 		s.young.put(s.typ, k, value, checked)
 		s.young.entries++
 		s.young.bytes += size
-		m.kept(size)
+		in.kept(size)
 	}
 }
 
 // age begins a new generation. It takes over the space of the one that it replaces if no other
 // goroutine can be reading there.
-func (s *site) age(m *Memo, alone bool) {
+func (s *site) age(in *common, alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m.forgot(s.old.entries, s.old.bytes)
+	in.forgot(s.old.entries, s.old.bytes)
 	space := s.old.room.Load()
 	if !alone {
 		space = nil

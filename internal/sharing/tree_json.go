@@ -31,7 +31,7 @@ func (m *Memo) UnmarshalTree(data []byte) (map[string]any, error) {
 	d := m.take(len(data))
 	object, ok := d.wholeTree(data)
 	d.doc.End()
-	d.giveBack()
+	m.giveBack(d)
 	if ok {
 		return object, nil
 	}

@@ -15,7 +15,7 @@ func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
 	}
 	d := m.take(len(data))
 	err := d.object(v, obj, data, before{})
-	d.giveBack()
+	m.giveBack(d)
 	return err
 }
 
