@@ -116,8 +116,8 @@ func TestCopyThatRunCannotBegin(t *testing.T) {
 	require.ErrorContains(t, set.Ready(time.Hour), "WithRing(0)")
 }
 
-// TestPanicShowsWhileAnotherHandlerBlocks: Run waits for the handler that blocks, and cannot return.
-// The panic shows at once.
+// TestPanicShowsWhileAnotherHandlerBlocks: Run waits for the handler that blocks, and cannot
+// return. The panic shows at once.
 func TestPanicShowsWhileAnotherHandlerBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := newPods(t, "a")

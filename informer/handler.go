@@ -59,8 +59,8 @@ type Lag struct {
 	// Events is the number of changes, and of objects of the initial list, from which the handler
 	// has not returned yet.
 	Events uint64
-	// Age is the time for which the oldest of them has waited. Until the handler is synced, it is the
-	// time since its initial list began. While the handler is told a difference, it is an upper
+	// Age is the time for which the oldest of them has waited. Until the handler is synced, it is
+	// the time since its initial list began. While the handler is told a difference, it is an upper
 	// bound.
 	Age time.Duration
 }

@@ -41,8 +41,8 @@ func (m *Member[T]) Name() string { return m.name }
 // Status returns the member's present health. It does not block.
 func (m *Member[T]) Status() CopyStatus {
 	held := Status{Status: m.reflector.Status(), Objects: m.held.Snapshot().Len()}
-	if cause := context.Cause(m.union.over); cause != nil && held.Phase == reflector.Idle { // it never began
-		held.Status = held.Status.Ended(cause, time.Now())
+	if cause := context.Cause(m.union.over); cause != nil && held.Phase == reflector.Idle {
+		held.Status = held.Status.Ended(cause, time.Now()) // the member was never begun
 	}
 	return CopyStatus{Name: m.name, Status: held}
 }

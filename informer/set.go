@@ -166,7 +166,8 @@ func (s *Set) Status() []CopyStatus {
 }
 
 // Ready returns nil if Run runs and all leased copies are ready, as [Informer.Ready] says;
-// otherwise the error names the others, each with the cause. [reflector.ReadyHandler] accepts a set.
+// otherwise the error names the others, each with the cause. [reflector.ReadyHandler] accepts a
+// set.
 func (s *Set) Ready(maxStaleness time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

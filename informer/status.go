@@ -58,7 +58,8 @@ func (i *shared[T]) health() Status {
 
 // Ready is the error of the copy's verdict: nil if the copy is right, and was proven within
 // maxStaleness; see [reflector.Status.Verdict]. A union is right if each member is, and without
-// members it is right and empty. [reflector.ReadyHandler] accepts an informer. Ready does not block.
+// members it is right and empty. Ready does not block. [reflector.ReadyHandler] accepts an
+// informer.
 func (i *shared[T]) Ready(maxStaleness time.Duration) error {
 	return i.health().Verdict(maxStaleness).Err
 }

@@ -58,8 +58,8 @@ func TestVerifyFindsWhatTheServerNeverTold(t *testing.T) {
 	})
 }
 
-// TestOtherContentUnderTheSameVersion: content changes without an event. Verify names the field, and
-// its relist tells handlers.
+// TestOtherContentUnderTheSameVersion: content changes without an event. Verify names the field,
+// and its relist tells handlers.
 func TestOtherContentUnderTheSameVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer("a", "b")
@@ -78,7 +78,7 @@ func TestOtherContentUnderTheSameVersion(t *testing.T) {
 		d, err := i.Verify(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []informer.Difference{{Key: "ns/a", Server: "1", Store: "1", Path: "spec.schedulerName"}}, d.Differences)
-		time.Sleep(time.Second) // simulated time: a watch that has just begun is followed by a pause
+		time.Sleep(time.Second) // simulated time: after a watch that has just begun comes a pause
 		synctest.Wait()
 		require.Len(t, told, 1)
 		require.Equal(t, informer.Updated, told[0].Type)

@@ -61,7 +61,8 @@
 //	| tributary_sources_seen                              | gauge     | sources, source               | 1 once its first state has been read      |
 //	| tributary_sources_optional                          | gauge     | sources, source               | 1 if it is not needed for readiness       |
 //	| tributary_sources_restored                          | gauge     | sources, source               | 1 while the state is a checkpoint's       |
-//	| tributary_sources_stale                             | gauge     | sources, source               | 1 while the last contact is too old       |
+//	| tributary_sources_not_right                         | gauge     | sources, source, class        | 1 while it is not right, by the reason    |
+//	| tributary_sources_stale                             | gauge     | sources, source               | 1 while the proof is too old              |
 //	| tributary_sources_incomplete                        | gauge     | sources, source               | 1 while a problem may hide a pod          |
 //	| tributary_sources_problems                          | gauge     | sources, source, class        | present problems of a class               |
 //	| tributary_sources_pods                              | gauge     | sources, source               | pods in the newest state                  |
@@ -73,13 +74,13 @@
 //	| tributary_sources_errors_total                      | counter   | sources, source               | faults of the source                      |
 //	| tributary_sources_updates_total                     | counter   | sources, source, op           | updates that have been read               |
 //
-// tributary_reflector_not_right is 1 while Ready fails for another reason than the age of the proof,
-// which is time() - tributary_reflector_proven_timestamp_seconds. The proof of a healthy copy is up
-// to two minutes old. time() - last_contact is how long the server has not been heard, and proves
-// nothing: a slow link or a proxy brings old news.
+// tributary_reflector_not_right is 1 while Ready fails for another reason than the age of the
+// proof, which is time() - tributary_reflector_proven_timestamp_seconds. The proof of a healthy
+// copy is up to two minutes old. time() - last_contact is how long the server has not been heard,
+// and proves nothing: a slow link or a proxy brings old news.
 //
-// A handler is in trouble if its lag_seconds grows, or if tributary_informer_handler_synced stays 0:
-// alert on both. Until a handler is synced, its lag counts from the start of its initial list. The
-// counters of handlers fall when one of several of a name is removed, which rate and increase take
-// for a restart.
+// A handler is in trouble if its lag_seconds grows, or if handler_synced stays 0: alert on both,
+// the second by tributary_informer_handler_synced == 0. Until a handler is synced, its lag counts
+// from the start of its initial list. The counters of handlers fall when one of several of a name
+// is removed, which rate and increase take for a restart.
 package prom

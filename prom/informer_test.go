@@ -52,7 +52,7 @@ func TestHandlersOfOneNameAreOneSeries(t *testing.T) {
 	}}}
 	forget := metrics.Track("pods", i)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-		# HELP tributary_informer_drift_objects Objects that differed from the server's at the last verification.
+		# HELP tributary_informer_drift_objects Objects that differ from the server's, as the last verification found; 0 once a relist has healed them.
 		# TYPE tributary_informer_drift_objects gauge
 		tributary_informer_drift_objects{informer="pods"} 2
 		# HELP tributary_informer_handler_differences_total How often the handler fell behind the ring and was told a difference.
@@ -63,11 +63,11 @@ func TestHandlersOfOneNameAreOneSeries(t *testing.T) {
 		# TYPE tributary_informer_handler_events_total counter
 		tributary_informer_handler_events_total{handler="mine",informer="pods"} 3
 		tributary_informer_handler_events_total{handler="unnamed",informer="pods"} 3
-		# HELP tributary_informer_handler_lag_events Changes that the handler has not returned from yet.
+		# HELP tributary_informer_handler_lag_events Changes, and objects of its initial list, that the handler has not returned from yet.
 		# TYPE tributary_informer_handler_lag_events gauge
 		tributary_informer_handler_lag_events{handler="mine",informer="pods"} 5
 		tributary_informer_handler_lag_events{handler="unnamed",informer="pods"} 4
-		# HELP tributary_informer_handler_lag_seconds How long the oldest of these changes has waited.
+		# HELP tributary_informer_handler_lag_seconds How long the oldest of these has waited; until the handler is synced, since its initial list began.
 		# TYPE tributary_informer_handler_lag_seconds gauge
 		tributary_informer_handler_lag_seconds{handler="mine",informer="pods"} 1.5
 		tributary_informer_handler_lag_seconds{handler="unnamed",informer="pods"} 60
@@ -125,7 +125,7 @@ func TestAHandlerThatHangsShows(t *testing.T) {
 	require.NoError(t, i.WaitFor(t.Context(), b))
 	require.NoError(t, lease.WaitFor(t.Context(), b))
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-		# HELP tributary_informer_handler_lag_events Changes that the handler has not returned from yet.
+		# HELP tributary_informer_handler_lag_events Changes, and objects of its initial list, that the handler has not returned from yet.
 		# TYPE tributary_informer_handler_lag_events gauge
 		tributary_informer_handler_lag_events{handler="slow",informer="pods"} 2
 		# HELP tributary_informer_objects Objects held.

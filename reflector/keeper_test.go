@@ -13,8 +13,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// TestTwoReflectorsOfOneStore: each would undo the other's lists, so that the second Run fails, says
-// what to do instead, and leaves the first one's copy alone. Once the first has ended, the store is
+// TestTwoReflectorsOfOneStore: each would undo the other's lists. So the second Run fails, names
+// the alternative, and leaves the first one's copy alone. Once the first has ended, the store is
 // free.
 func TestTwoReflectorsOfOneStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -111,7 +111,7 @@ func (s Status) Ended(err error, at time.Time) Status {
 	if s.Err == nil || !errors.Is(err, s.Err) {
 		s.Since, s.Attempts = at, 0
 	}
-	if s.Err, s.Class = err, classify(err); s.Class == Unknown { // of the program, and not of the server
+	if s.Err, s.Class = err, classify(err); s.Class == Unknown { // of the program
 		s.Class = Ended
 	}
 	return s

@@ -52,7 +52,7 @@ func TestSumIsAsWellAsTheWorst(t *testing.T) {
 	require.Equal(t, Status{Phase: Idle, Synced: true, Class: OK, Lists: map[Class]int{}}, Sum(maps.All(map[string]Status{})))
 }
 
-// TestSumIsAsRightAsEachPart: what is wrong with one part does not vanish in a sum, whatever else is
+// TestSumIsAsRightAsEachPart: no fault of one part vanishes in a sum, whatever else is
 // wrong with the others.
 func TestSumIsAsRightAsEachPart(t *testing.T) {
 	now := time.Now()
