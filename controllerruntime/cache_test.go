@@ -353,7 +353,6 @@ func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := listwatchtest.New(t, listwatchtest.Pods())
 		refused := pods.Fail(listwatchtest.List, apierrors.NewForbidden(corev1.Resource("pods"), "", nil), listwatchtest.UntilLifted())
-		pods.NoWatchList(listwatchtest.UntilLifted())
 		told := make(chan error, 100)
 		c := newCache(t, pods, cache.Options{
 			DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) { told <- err },

@@ -24,11 +24,9 @@ import (
 
 var resourcePods = schema.GroupResource{Resource: "pods"}
 
-// refuse answers all lists and watches with an error until it is lifted.
+// refuse answers all lists, and watch lists, with an error until it is lifted.
 func refuse(pods *listwatchtest.Collection[*corev1.Pod], err error) (lift func()) {
-	list := pods.Fail(listwatchtest.List, err, listwatchtest.UntilLifted())
-	watch := pods.Fail(listwatchtest.Watch, err, listwatchtest.UntilLifted())
-	return func() { list.Lift(); watch.Lift() }
+	return pods.Fail(listwatchtest.List, err, listwatchtest.UntilLifted()).Lift
 }
 
 // reads are the calls that wait for a collection of pods, and return an error.
@@ -131,7 +129,7 @@ func TestFailFast(t *testing.T) {
 					time.Sleep(row.within)
 					synctest.Wait()
 					require.NoError(t, read(t.Context(), c))
-					refuse(pods, row.answer)
+					pods.Fail(listwatchtest.Watch, row.answer, listwatchtest.UntilLifted())
 					pods.Disconnect()
 					time.Sleep(time.Minute)
 					require.NoError(t, read(t.Context(), c), "a collection that was synced is read as ever")
@@ -206,8 +204,8 @@ func TestFailFastNamesTheNamespace(t *testing.T) {
 	})
 }
 
-// TestFailFastIgnoresProbes: a role with the verb watch alone keeps a namespace. That its probes are
-// refused is no reason to fail a read that waits for another namespace.
+// TestFailFastIgnoresProbes: a role with the verb watch alone keeps a namespace. A read that waits
+// for another namespace does not fail because the probes of this one are refused.
 func TestFailFastIgnoresProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := listwatchtest.New(t, listwatchtest.Pods())
@@ -380,11 +378,13 @@ func TestOwnWritesNameTheCause(t *testing.T) {
 		require.NoError(t, err)
 		start(t, c)
 		require.Empty(t, list(t, c))
-		refuse(pods, apierrors.NewForbidden(resourcePods, "", errors.New("no role")))
+		forbidden := apierrors.NewForbidden(resourcePods, "", errors.New("no role"))
+		refuse(pods, forbidden)
+		pods.Fail(listwatchtest.Watch, forbidden, listwatchtest.UntilLifted())
 		pods.Disconnect()
 		synctest.Wait()
 		require.NoError(t, writer.Create(t.Context(), valid("ns", "new")))
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err = writer.Get(ctx, keyOf("ns", "new"), &corev1.Pod{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)

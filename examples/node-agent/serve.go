@@ -16,8 +16,8 @@ import (
 	"github.com/tributary-go/tributary/status"
 )
 
-// maxStaleness is how long a source is believed without a proof. That of the API server's pods is up
-// to two minutes old, and manifests are looked at every 20 seconds.
+// maxStaleness is how long a source is believed without a proof. That of the API server's pods is
+// up to two minutes old, and manifests are looked at every 20 seconds.
 const maxStaleness = 3 * time.Minute
 
 // counts are the metrics of the agent itself.
