@@ -22,7 +22,7 @@ const (
 	period = time.Second
 	// unwatched is the time between two looks that are made without a viewer.
 	unwatched = 10 * time.Second
-	// defaultStaleAfter is longer than the proof of a healthy copy is ever old, which is two minutes.
+	// defaultStaleAfter is longer than the proof of a healthy copy is ever old: two minutes.
 	defaultStaleAfter = 3 * time.Minute
 )
 
@@ -31,8 +31,8 @@ const (
 type Handler struct {
 	// Title names the program on the page. Empty is the name of its executable file.
 	Title string
-	// StaleAfter is how old the proof of a reflector's copy may be. Sources have bounds of their own.
-	// Zero is three minutes.
+	// StaleAfter is how old the proof of a reflector's copy may be. Sources have bounds of their
+	// own. Zero is three minutes.
 	StaleAfter time.Duration
 	// Differences lets a viewer ask for the difference that a change made, as an RFC 7386 merge
 	// patch. That shows values of objects, so the default is names alone. Secrets have none.

@@ -34,7 +34,7 @@ type verdictCase struct {
 	failing reflector.Class    // of the last request or object; OK if that was well
 	safe    bool               // to prune
 	state   status.State       // on the page
-	quiet   bool               // the log has no line about the verdict, because another one said it, or the program knows
+	quiet   bool               // no line of the log is about the verdict
 }
 
 // verdictCases has each class of a verdict, and each situation in which contact was once taken for
