@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -10,12 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/e2e/netfault"
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/store"
 )
 
 // etcd is restored from a backup: what was written since has never been, versions begin anew below
@@ -67,8 +68,9 @@ func restoredEtcd(t *testing.T, on server) {
 }
 
 // etcd is restored from a backup, and others write until it has passed the copy's version before
-// the client comes back. Its watch goes on in the new history without a sign, and no client can
-// notice that. A verification names each object that differs, and the next relist heals it.
+// the client comes back. Its watch goes on in the new history without a sign. A probe for an object
+// held finds that, and so does a verification: both copies say that they are not right, and a list
+// replaces them.
 func TestRestoredEtcdThatHasPassedTheCopy(t *testing.T) {
 	t.Parallel()
 	onServers(t, restoredEtcdThatHasPassedTheCopy)
@@ -85,86 +87,91 @@ func restoredEtcdThatHasPassedTheCopy(t *testing.T, on server) {
 	c.Server.Restart()
 
 	proxy := netfault.Listen(t, c.Server.Address())
-	client, err := kubernetes.NewForConfig(c.Server.ConfigVia(proxy.Address(), cluster.Agent))
-	require.NoError(t, err)
+	through := c.Server.ConfigVia(proxy.Address(), cluster.Agent)
+	probed := followPassed(t, through, informer.WithReflector(reflector.WithProof(often)))
 	reports := make(chan informer.Drift, 1000)
-	copied := informer.New(listwatch.FromClient[corev1.Pod](client.CoreV1().RESTClient(), "pods"),
-		informer.WithVerification(2*time.Second, func(d informer.Drift, err error) {
+	verified := followPassed(t, through,
+		informer.WithReflector(reflector.WithLiveness(time.Hour), reflector.WithProof(time.Hour)), // it probes after minutes
+		informer.WithVerification(time.Second, func(d informer.Drift, err error) {
 			if err == nil { // the client cannot ask while it is away
 				reports <- d
 			}
 		}))
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- copied.Run(ctx) }()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
-	require.NoError(t, copied.WaitSynced(ctx))
+	copies := []*informer.Informer[*corev1.Pod]{probed, verified}
 
-	// The backup has other states of pods 1 and 2, still has pod 3, and lacks the pod "later".
-	inDefault := w.client.CoreV1().Pods("default")
-	require.NoError(t, w.annotate(ctx, 1))
-	require.NoError(t, w.annotate(ctx, 2))
+	// The backup has other states of most pods, still has pod 3, and lacks the pod "later".
+	ctx, inDefault := t.Context(), w.client.CoreV1().Pods("default")
+	const rewritten = 15
+	w.each(rewritten, w.annotate)
 	require.NoError(t, inDefault.Delete(ctx, podName(3), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 	last, err := inDefault.Create(ctx, newPod("later", nodeName(4)), metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.NoError(t, copied.WaitForResourceVersion(ctx, last.ResourceVersion))
+	for _, copied := range copies {
+		require.NoError(t, copied.WaitForResourceVersion(ctx, last.ResourceVersion))
+	}
 
 	proxy.Switch("127.0.0.1:1")
 	proxy.Reset()
 	c.Server.Kill()
 	c.Etcd.Restore(backup)
 	c.Server.Restart()
-	held := copied.Snapshot().ResourceVersion()
-	for i := 5; ; i = 5 + (i+1)%10 { // pods that both histories have
-		pod, err := inDefault.Patch(ctx, podName(i), mergePatch, roundPatch(rand.Int()), metav1.PatchOptions{})
-		require.NoError(t, err)
-		if older(held, pod.ResourceVersion) {
-			break
-		}
+	held := probed.Snapshot().ResourceVersion()
+	for i := rewritten; !older(held, w.newest(t, i)); i = rewritten + (i+1)%(pods-rewritten) { // pods that both histories have
+		continue
 	}
 	for len(reports) > 0 {
 		<-reports
 	}
-	listed := copied.Status().Lists
 	proxy.Switch(c.Server.Address())
-	newest, err := inDefault.Patch(ctx, podName(0), mergePatch, roundPatch(rand.Int()), metav1.PatchOptions{})
-	require.NoError(t, err)
-	require.NoError(t, copied.WaitForResourceVersion(ctx, newest.ResourceVersion))
-	require.Equal(t, listed, copied.Status().Lists, "the watch goes on, and nothing shows")
+	back := time.Now()
 
 	key := func(i int) string { return "default/" + podName(i) }
-	var drift informer.Drift
-	verified := func(holds func(informer.Drift) bool) func() bool {
+	whole := func(copied *informer.Informer[*corev1.Pod]) func() bool {
 		return func() bool {
-			if w.annotate(ctx, 0) != nil { // an event moves the copy up to a verification's version
-				return false
-			}
-			select {
-			case drift = <-reports:
-				return holds(drift)
-			default:
-				return false
-			}
+			_ = w.annotate(ctx, 0) // an event moves the copy up to the version of a proof
+			state := copied.Snapshot()
+			_, third := state.Get(key(3))
+			_, later := state.Get("default/later")
+			return third && !later && state.Len() == pods && copied.Ready(time.Minute) == nil
 		}
 	}
-	require.Eventually(t, verified(func(d informer.Drift) bool { return d.Count > 0 }), time.Minute, 100*time.Millisecond)
+	require.Eventually(t, whole(verified), time.Minute, 100*time.Millisecond, "%s", verified.Status())
+	var drift informer.Drift
+	for drift.Count == 0 {
+		require.NotEmpty(t, reports, "no verification has found it: %v", verified.Status().Lists)
+		drift = <-reports
+	}
 	var found []string
 	for _, d := range drift.Differences {
 		found = append(found, d.Key)
 	}
-	t.Logf("%d of %d differ: %v", drift.Count, drift.Objects, drift.Differences)
+	t.Logf("verified: %d of %d differ: %v; whole %s after the server was back, lists %v", drift.Count, drift.Objects, found,
+		time.Since(back).Round(10*time.Millisecond), verified.Status().Lists)
 	require.Subset(t, found, []string{key(1), key(2), key(3), "default/later"})
-	require.NotContains(t, found, key(0), "written since")
-	require.NotContains(t, found, key(4), "never written")
-	require.Equal(t, drift.Count, copied.Status().Drift.Count)
+	require.NotContains(t, found, key(rewritten), "equal, or written since")
+	require.Equal(t, map[reflector.Class]int{reflector.OK: 1, reflector.Drift: 1}, verified.Status().Lists)
 
-	w.advance()
-	c.Server.Kill()
-	c.Etcd.Compact()
-	c.Server.Restart()
-	require.Eventually(t, verified(func(d informer.Drift) bool { return d.Count == 0 }), time.Minute, 100*time.Millisecond)
-	_, there := copied.Snapshot().Get(key(3))
-	require.True(t, there)
-	_, there = copied.Snapshot().Get("default/later")
-	require.False(t, there)
+	require.Eventually(t, whole(probed), 90*time.Second, 100*time.Millisecond, "%s", probed.Status())
+	t.Logf("probed: whole %s after the server was back, lists %v", time.Since(back).Round(10*time.Millisecond), probed.Status().Lists)
+	require.Equal(t, map[reflector.Class]int{reflector.OK: 1, reflector.History: 1}, probed.Status().Lists)
+}
+
+// followPassed runs an informer on all pods, with a client of its own: copies of one client share
+// their probes.
+func followPassed(t *testing.T, config *rest.Config, options ...informer.Option) *informer.Informer[*corev1.Pod] {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	return runInformer(t, informer.New(listwatch.FromClient[corev1.Pod](client.CoreV1().RESTClient(), "pods"), options...))
+}
+
+// runInformer runs an informer until the test ends, and returns once it is synced.
+func runInformer[T store.Object](t *testing.T, i *informer.Informer[T]) *informer.Informer[T] {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- i.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
+	require.NoError(t, i.WaitSynced(ctx))
+	return i
 }

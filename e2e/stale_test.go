@@ -86,8 +86,13 @@ func runAgent(t *testing.T, server *cluster.Server, node, checkpoints string) *a
 	t.Helper()
 	client, err := kubernetes.NewForConfig(server.Config(cluster.Agent))
 	require.NoError(t, err)
-	a := &agent{pods: map[string]bool{}}
-	a.s = sources.New(node, sources.APIServer(client.CoreV1().RESTClient()), sources.Checkpoint(checkpoints))
+	return startAgent(t, sources.New(node, sources.APIServer(client.CoreV1().RESTClient()), sources.Checkpoint(checkpoints)))
+}
+
+// startAgent runs an agent on sources.
+func startAgent(t *testing.T, s *sources.Sources) *agent {
+	t.Helper()
+	a := &agent{s: s, pods: map[string]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.s.Run(ctx) }()

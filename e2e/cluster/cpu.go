@@ -21,6 +21,12 @@ func (s *Server) CPU() time.Duration {
 	return CPUOf(s.cluster.t, s.process.pid)
 }
 
+// CPU is the processor time that etcd has used so far. See [CPUOf].
+func (e *Etcd) CPU() time.Duration {
+	e.process.t.Helper()
+	return CPUOf(e.process.t, e.process.pid)
+}
+
 // CPUOf is the processor time that a process has used so far, to ten milliseconds. The test is
 // skipped where it cannot be had: it needs Linux.
 func CPUOf(t testing.TB, pid int) time.Duration {
