@@ -56,8 +56,8 @@ func ownProbes(copies int) float64 {
 	return float64(4 * copies)
 }
 
-// probeRate follows the pods of so many nodes over one client, and counts the LISTs of pods that the
-// server has answered: until each copy has probed by itself, and in a window after that.
+// probeRate follows the pods of so many nodes over one client, and counts the LISTs of pods that
+// the server has answered: until each copy has probed by itself, and in a window after that.
 func probeRate(t *testing.T, w *world, copies int, window time.Duration) (first, later int, took time.Duration) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(w.cluster.Server.Config(cluster.Agent))

@@ -110,8 +110,9 @@ func collectionOf(source any) (c collection) {
 // IsWatchListSemanticsUnSupported reports whether [WithoutWatchList] was given.
 func (lw *ListWatch[T]) IsWatchListSemanticsUnSupported() bool { return lw.noWatchList }
 
-// Lookup begins a consistent LIST of the one object of a name, which is empty if the collection does
-// not have it. It reports false if the source cannot ask for single objects: only [FromClient] can.
+// Lookup begins a consistent LIST of the one object of a name, which is empty if the collection
+// does not have it. It reports false if the source cannot ask for single objects: only [FromClient]
+// can.
 func (lw *ListWatch[T]) Lookup(ctx context.Context, namespace, name string) (List[T], bool) {
 	if lw.lookup == nil {
 		return List[T]{}, false

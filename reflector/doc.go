@@ -34,8 +34,8 @@
 // after an interruption. Its answers prove the copy, see Freshness, or contradict it:
 //
 //   - The version is older than ours: etcd was restored from a backup. The older state is taken.
-//   - An object that the copy must hold is another one, or is not held: the address leads to another
-//     cluster, or to a restored one that has passed our version ([History]).
+//   - An object that the copy must hold is another one, or is not held: another cluster answers, or a
+//     restored one that has passed our version ([History]).
 //   - An object has other content at the version held ([Drift]).
 //
 // Each costs one relist, at most one a minute. Until it has been read, the copy is not right.
@@ -62,20 +62,20 @@
 // # Freshness
 //
 // Contact is no freshness. A slow link, a buffering proxy, and a server without its etcd bring old
-// news, and bookmarks too. A copy is proven instead: a consistent answer of the server, asked for at
-// a moment T, names a version, and when the copy reaches that version it has all that was written
-// before T. [Status].ProvenAt is T. A probe is such an answer, and so is each list at the latest
-// version.
+// news, and bookmarks too. A copy is proven instead: a consistent answer of the server, asked for
+// at a moment T, names a version, and when the copy reaches that version it has all that was
+// written before T. [Status].ProvenAt is T. A probe is such an answer, and so is each list at the
+// latest version.
 //
-// The prober asks once a minute ([WithProof]), by a LIST of one object: the first of the collection,
-// and by turns one that the copy holds, chosen at random. A quiet collection reaches the version by
-// the server's next bookmark, within about a minute. So the proof of a healthy copy is up to two
-// minutes old, and 3 minutes is a good bound for [Reflector.Ready]. Copies of one resource over one
-// client share the answers, and each asks for itself every 15 minutes.
+// The prober asks once a minute ([WithProof]), by a LIST of one object: the first of the
+// collection, and by turns one that the copy holds, chosen at random. A quiet collection reaches
+// the version by the server's next bookmark, within about a minute. So the proof of a healthy copy
+// is up to two minutes old, and 3 minutes is a good bound for [Reflector.Ready]. Copies of one
+// resource over one client share the answers, and each asks for itself every 15 minutes.
 //
-// If a server sends no bookmarks, and its version moves elsewhere, no watch can reach the version: a
-// list is made after two probes, as long as lists take no more than a fiftieth of the time. A source
-// without versions is proven by each answer.
+// If a server sends no bookmarks, and its version moves elsewhere, no watch can reach the version:
+// a list is made after two probes, as long as lists take no more than a fiftieth of the time. A
+// source without versions is proven by each answer.
 //
 // [Status] has three other times. LastContact says that the server can be reached, LastEvent when
 // the collection last changed or was listed, and LastProgress when the resource version last moved.

@@ -39,7 +39,7 @@ type finder[T store.Object] interface {
 // one that is right.
 func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 	var held store.Snapshot[T]
-	if copied, ok := r.store.(store.Snapshotter[T]); ok { // before the request, so that no answer is older
+	if copied, ok := r.store.(store.Snapshotter[T]); ok { // before the request: no answer is older
 		held = copied.Snapshot()
 	}
 	if err := r.settle(held); err != nil {

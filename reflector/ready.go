@@ -10,8 +10,8 @@ import (
 // Readier is a copy that can be asked whether it is good enough to act on; a [Reflector] of any
 // type is one.
 type Readier interface {
-	// Ready returns nil if the copy is right, and was proven within maxStaleness. Else the error says
-	// why not.
+	// Ready returns nil if the copy is right, and was proven within maxStaleness. Else the error
+	// says why not.
 	Ready(maxStaleness time.Duration) error
 }
 

@@ -52,7 +52,8 @@ func (r *Reflector[T]) run(ctx context.Context) error {
 func (r *Reflector[T]) report(s step, class Class, o outcome) {
 	switch s.kind {
 	case doWatch:
-		if !errors.Is(o.err, errDoubted) && r.machine.watches.interrupted(class, o) { // and the server may have gone back since
+		// The server may have gone back meanwhile, unless we ended the watch.
+		if !errors.Is(o.err, errDoubted) && r.machine.watches.interrupted(class, o) {
 			r.prober.within(r.soon())
 		}
 		r.options.metrics.WatchEnded(WatchStats{Class: class, Duration: o.lived, Events: o.contacts - o.bookmarks})

@@ -38,10 +38,11 @@ type Status struct {
 	// consistent answer of the server was asked for, and the copy has all that the answer covers.
 	// It is zero before the first proof. See Freshness in the package's documentation.
 	ProvenAt time.Time
-	// ProbeErr is the error of the last probe, which asked for such a proof; nil if it was answered.
+	// ProbeErr is the error of the last probe, which asked for such a proof; nil if it was
+	// answered.
 	ProbeErr error
-	// Contradiction is what the server, or [Reflector.Doubt], says against the copy. Nil if there is
-	// nothing; a relist ends it.
+	// Contradiction is what the server, or [Reflector.Doubt], says against the copy. Nil if there
+	// is nothing; a relist ends it.
 	Contradiction error
 	// ResourceVersion is the newest version with its effects in the store; a watch is resumed from
 	// there. A version from the future, which no server could have reached by writes, does not move

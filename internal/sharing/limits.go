@@ -32,7 +32,7 @@ const (
 	// one object, such as the data of a ConfigMap, or have smaller parts that are found themselves.
 	maxPart     = 4 << 10
 	maxArrived  = 8 << 20 // bytes of a generation while the size of the collection is not known
-	arrivedPart = 8       // of what has arrived before a first list has ended: so much more is told to the kind
+	arrivedPart = 8       // of the bytes of an unfinished first list, the part that the kind is told
 	maxLate     = 1 << 9  // objects by which a generation is longer while others decode
 	entryBytes  = 64      // the estimate of an entry beside its value
 	minRoom     = 4       // entries of the smallest table
@@ -52,7 +52,7 @@ const (
 
 // A decoder.
 const (
-	maxIdle  = 4       // decoders that are kept, if there are as many cores: others are left to the garbage collector
+	maxIdle  = 4       // decoders that are kept, if there are as many cores
 	maxNames = 1 << 15 // bytes of the names of members and labels
 	maxName  = 1 << 9  // bytes of one: a label's has 317 at most
 

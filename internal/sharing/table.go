@@ -64,9 +64,9 @@ func (d *decoder) keep(s *site, h *habit, k key, size int, value reflect.Value) 
 }
 
 // keep adds a value, or takes it into this generation. It does not wait for another decoder that
-// keeps a value here: then the object has its own copy, and a later one is kept. If the site has one, value becomes that, so
-// that both stay shared. A value in doubt stays only if it is equal. A published value is never
-// written: another decoder may be reading it.
+// keeps a value here: then the object has its own copy, and a later one is kept. If the site has
+// one, value becomes that, so that both stay shared. A value in doubt stays only if it is equal. A
+// published value is never written: another decoder may be reading it.
 func (s *site) keep(in *common, k key, size int, value reflect.Value, checked uint32) {
 	if !s.mu.TryLock() {
 		return
