@@ -97,7 +97,6 @@ func TestWhoWaitsIsToldTheCause(t *testing.T) {
 		pods := newPods(t, "a")
 		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no role"))
 		pods.Fail(listwatchtest.List, forbidden, listwatchtest.UntilLifted())
-		pods.Fail(listwatchtest.Watch, forbidden, listwatchtest.UntilLifted())
 		i := informer.New[*corev1.Pod](pods.ListerWatcher())
 		h := add(t, i, func(podEvent) {}, informer.WithName("mine"))
 		set := informer.NewSet(pods.Server().Config())
