@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/refs"
 )
 
@@ -75,8 +76,8 @@ func newCache(config *rest.Config, options cache.Options, own []Option) (cache.C
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}
 	extras := extras{lean: lean{idle: defaultLeanIdle}}
-	for _, option := range own {
-		option(&extras)
+	if err := null.Options("controllerruntime: NewCacheWith", own, func(option Option) { option(&extras) }); err != nil {
+		return nil, err
 	}
 	settings, err := newSettings(options, sources)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/signal"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
@@ -71,8 +72,8 @@ func newSource[T store.Object](client *clientv3.Client, prefix Prefix, decoder *
 		panic("etcd: New: the prefix is empty: give the keys' beginning, such as \"/registry/pods/\"")
 	}
 	o := options{progress: defaultProgress}
-	for _, option := range optionList {
-		option(&o)
+	if err := null.Options("etcd: New", optionList, func(option Option) { option(&o) }); err != nil {
+		panic(err.Error())
 	}
 	s := &Source[T]{client: client, prefix: string(prefix), options: o, decoder: decoder, fieldOf: fieldsOf[T](o)}
 	if !strings.HasSuffix(s.prefix, "/") {

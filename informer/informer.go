@@ -239,6 +239,8 @@ func (i *shared[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOptio
 	switch {
 	case handle == nil:
 		return nil, errors.New("informer: add a handler: the function is nil")
+	case h.options.missing != nil:
+		return nil, h.options.missing
 	case h.options.redelivery < 0:
 		return nil, fmt.Errorf("informer: add a handler: WithRedelivery(%s): give a positive duration", h.options.redelivery)
 	}
@@ -263,6 +265,9 @@ func (i *shared[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOptio
 func (i *shared[T]) Events(ctx context.Context, optionList ...HandlerOption) iter.Seq[Event[T]] {
 	return func(yield func(Event[T]) bool) {
 		h := i.newHandler(optionList)
+		if h.options.missing != nil {
+			panic(h.options.missing.Error())
+		}
 		h.started = true
 		i.mu.Lock()
 		if i.phase == ended {
@@ -290,9 +295,7 @@ func (i *shared[T]) newHandler(optionList []HandlerOption) *Handler[T] {
 		halted: make(chan struct{}), synced: make(chan struct{}), done: make(chan struct{}),
 	}
 	h.halt = sync.OnceFunc(func() { close(h.halted) })
-	for _, option := range optionList {
-		option(&h.options)
-	}
+	h.options.missing = null.Options("informer: add a handler", optionList, func(option HandlerOption) { option(&h.options) })
 	return h
 }
 

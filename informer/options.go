@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 type Option func(*options)
 
 type options struct {
+	missing   error // options that are nil
 	indexes   []any // each is a []store.AnyIndex[T]; T is an informer's object type
 	reflector []reflector.Option
 	ring      int
@@ -62,23 +64,22 @@ func WithVerification(every time.Duration, report func(Drift, error)) Option {
 
 func apply(list []Option) options {
 	o := defaults()
-	for _, option := range list {
-		option(&o)
-	}
+	o.missing = null.Options("informer", list, func(option Option) { option(&o) })
 	return o
 }
 
 func (o options) validate() error {
-	switch {
-	case o.ring < 1:
-		return fmt.Errorf("informer: WithRing(%d): give at least 1", o.ring)
-	case o.verify < 0:
-		return fmt.Errorf("informer: WithVerification(%s): give a positive duration", o.verify)
+	all := []error{o.missing}
+	if o.ring < 1 {
+		all = append(all, fmt.Errorf("informer: WithRing(%d): give at least 1", o.ring))
+	}
+	if o.verify < 0 {
+		all = append(all, fmt.Errorf("informer: WithVerification(%s): give a positive duration", o.verify))
 	}
 	if err := reflector.Validate(o.reflector...); err != nil {
-		return fmt.Errorf("informer: WithReflector: %w", err)
+		all = append(all, fmt.Errorf("informer: WithReflector: %w", err))
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // indexesOf returns the indexes of one object type.
@@ -107,6 +108,7 @@ func indexesOf[T store.Object](o options) ([]store.AnyIndex[T], error) {
 type HandlerOption func(*handlerOptions)
 
 type handlerOptions struct {
+	missing    error // options that are nil
 	name       string
 	redelivery time.Duration
 	synced     func()

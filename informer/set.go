@@ -257,6 +257,9 @@ func Acquire[O any, T interface {
 	*O
 	store.Object
 }](s *Set, resource schema.GroupVersionResource, scope ...listwatch.Option) (*Lease[T], error) {
+	if s == nil {
+		return nil, errors.New("informer: Acquire: the set is nil: make it with NewSet")
+	}
 	key := copyKey{reflect.TypeFor[T](), resource, listwatch.ScopeOf(scope...)}
 	s.mu.Lock()
 	defer s.mu.Unlock()

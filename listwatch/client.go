@@ -52,7 +52,7 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 		panic("listwatch: " + op + ": the resource is empty: give its plural name, such as \"pods\"")
 	}
 	c := &clientSource[T]{
-		client: paced(client), resource: resource, options: apply(optionList), origin: origin{client, resource},
+		client: paced(client), resource: resource, options: apply(op, optionList), origin: origin{client, resource},
 		decoder: decoder,
 	}
 	c.decoder.drop = c.options.dropManaged
@@ -86,6 +86,9 @@ func (c *clientSource[T]) listWatch() *ListWatch[T] {
 // clientset: custom resources, or the metadata of any resource. Clients made from equal configs
 // share connections.
 func NewRESTClient(config *rest.Config, groupVersion schema.GroupVersion) (rest.Interface, error) {
+	if config == nil {
+		return nil, errors.New("listwatch: NewRESTClient: the config is nil: rest.InClusterConfig makes one")
+	}
 	if err := addressError(config.Host); err != nil {
 		return nil, fmt.Errorf("listwatch: client for %s: %w", groupVersion, err)
 	}

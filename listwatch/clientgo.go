@@ -28,7 +28,7 @@ func FromClientGo[T store.Object](lw cache.ListerWatcher, optionList ...FuncsOpt
 		panic(fmt.Sprintf("listwatch: FromClientGo: the ListerWatcher is nil (%T)", lw))
 	}
 	withContext := cache.ToListerWatcherWithContext(lw)
-	f := funcSource[T]{options: apply(optionList), list: withContext.ListWithContext, watch: withContext.WatchWithContext}
+	f := funcSource[T]{options: apply("FromClientGo", optionList), list: withContext.ListWithContext, watch: withContext.WatchWithContext}
 	f.options.noWatchList = f.options.noWatchList || !watchlist.Supported(lw)
 	read := f.listWatch()
 	if adapter, ok := lw.(interface{ sharesMemory() bool }); ok && adapter.sharesMemory() {
@@ -48,7 +48,7 @@ func ToClientGo[T store.Object](lw ListerWatcher[T], optionList ...ReaderOption)
 	if null.Is(lw) {
 		panic(fmt.Sprintf("listwatch: ToClientGo: the ListerWatcher is nil (%T)", lw))
 	}
-	readOnly := isReadOnly(optionList)
+	readOnly := isReadOnly("ToClientGo", optionList)
 	return &clientGoAdapter[T]{
 		lw: lw, copier: copierFor(lw, readOnly), private: !readOnly, noWatchList: !watchlist.Supported(lw),
 	}

@@ -43,7 +43,7 @@ func FromFuncs[T store.Object, L runtime.Object](
 		panic("listwatch: FromFuncs: the function that watches is nil")
 	}
 	f := funcSource[T]{
-		options: apply(optionList),
+		options: apply("FromFuncs", optionList),
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return list(ctx, options)
 		},

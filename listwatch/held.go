@@ -33,6 +33,9 @@ import (
 // block, and must be safe for concurrent use. A reflector finds this method by type assertion. It
 // has no effect on sources that do not decode.
 func (lw *ListWatch[T]) Holding(held func(key string) (T, bool)) ListerWatcher[T] {
+	if held == nil {
+		panic("listwatch: Holding: the function is nil: read from the ListWatch itself")
+	}
 	if lw.holding == nil {
 		return lw
 	}

@@ -4,6 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tributary-go/tributary/internal/null"
 )
 
 // Option selects objects ([InNamespace], [Fields], [Labels]), or sets how they are read (all
@@ -58,11 +60,17 @@ func InNamespace(namespace string) Option {
 // Fields selects the objects that match a field selector, such as spec.nodeName of pods. The server
 // decides which fields it knows. Default: all objects.
 func Fields(selector fields.Selector) FuncsOption {
+	if null.Is(selector) {
+		panic("listwatch: Fields: the selector is nil: leave the option out")
+	}
 	return funcsOption(func(o *options) { o.fieldSelector = selector.String() })
 }
 
 // Labels selects the objects that match a label selector. Default: all objects.
 func Labels(selector labels.Selector) FuncsOption {
+	if null.Is(selector) {
+		panic("listwatch: Labels: the selector is nil: leave the option out")
+	}
 	return funcsOption(func(o *options) { o.labelSelector = selector.String() })
 }
 
@@ -117,10 +125,11 @@ func ReadOnly() ReaderOption {
 	return readerOption(func(o *readerOptions) { o.readOnly = true })
 }
 
-func isReadOnly(list []ReaderOption) bool {
+// isReadOnly is for the function op, and panics if an option is nil.
+func isReadOnly(op string, list []ReaderOption) bool {
 	var o readerOptions
-	for _, option := range list {
-		option.ofReader(&o)
+	if err := null.Options("listwatch: "+op, list, func(option ReaderOption) { option.ofReader(&o) }); err != nil {
+		panic(err.Error())
 	}
 	return o.readOnly
 }
@@ -132,9 +141,10 @@ func WithoutWatchList() FuncsOption {
 	return funcsOption(func(o *options) { o.noWatchList = true })
 }
 
-func apply[O Option](list []O) (o options) {
-	for _, option := range list {
-		option.apply(&o)
+// apply is for the function op, and panics if an option is nil.
+func apply[O Option](op string, list []O) (o options) {
+	if err := null.Options("listwatch: "+op, list, func(option O) { option.apply(&o) }); err != nil {
+		panic(err.Error())
 	}
 	return o
 }

@@ -40,7 +40,7 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 	case project == nil:
 		panic("listwatch: Project: the function is nil")
 	}
-	readOnly := isReadOnly(optionList)
+	readOnly := isReadOnly("Project", optionList)
 	p := projection[T, U]{source: source, project: project, copier: copierFor(source, readOnly)}
 	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly && !p.copier.needed}
 	lw.collection, lw.noWatchList = collectionOf(source), !watchlist.Supported(source)

@@ -19,7 +19,7 @@ var _ map[Scope]struct{}
 // ScopeOf returns the scope of a list of options. It ignores the order of the options, and of a
 // selector's terms.
 func ScopeOf(optionList ...Option) Scope {
-	o := apply(optionList)
+	o := apply("ScopeOf", optionList)
 	o.fieldSelector = inOrder(o.fieldSelector)
 	return Scope{o}
 }

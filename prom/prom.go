@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/reflector"
 )
@@ -27,6 +29,9 @@ type Metrics struct {
 // New registers the metrics. It fails if they are registered already: one Metrics serves a whole
 // process.
 func New(registerer prometheus.Registerer) (*Metrics, error) {
+	if null.Is(registerer) {
+		return nil, errors.New("prom: New: the registerer is nil: give prometheus.DefaultRegisterer")
+	}
 	seconds := prometheus.ExponentialBuckets(0.01, 4, 9) // 10 ms to 11 min
 	counts := prometheus.ExponentialBuckets(1, 10, 7)    // 1 to a million
 	m := &Metrics{

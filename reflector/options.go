@@ -1,11 +1,13 @@
 package reflector
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/pace"
 )
 
@@ -13,6 +15,7 @@ import (
 type Option func(*options)
 
 type options struct {
+	missing        error        // options that are nil
 	log            *logr.Logger // nil: the context's
 	metrics        Metrics
 	liveness       time.Duration
@@ -96,33 +99,29 @@ func WithCachedFirstList() Option { return func(o *options) { o.cachedFirst = tr
 
 func apply(list []Option) options {
 	o := defaults()
-	for _, option := range list {
-		option(&o)
-	}
+	o.missing = null.Options("reflector", list, func(option Option) { option(&o) })
 	return o
 }
 
 // Validate returns an error if a reflector would not run with a list of options, else nil. The
-// error names the option and a value to give instead. Validate is for code that takes options now
-// and makes reflectors later; [Reflector.Run] validates by itself.
+// error names each such option and a value to give instead. Validate is for code that takes options
+// now and makes reflectors later; [Reflector.Run] validates by itself.
 func Validate(optionList ...Option) error { return apply(optionList).validate() }
 
 func (o options) validate() error {
-	switch {
-	case o.liveness <= 0:
-		return fmt.Errorf("reflector: WithLiveness(%s): give a positive duration", o.liveness)
-	case o.backoffInitial <= 0 || o.backoffLimit < o.backoffInitial:
-		return fmt.Errorf("reflector: WithBackoff(%s, %s): give a positive delay and a limit not below it", o.backoffInitial, o.backoffLimit)
-	case o.watchTimeout < time.Second:
-		return fmt.Errorf("reflector: WithWatchTimeout(%s): give at least a second", o.watchTimeout)
-	case o.proof < probePause:
-		return fmt.Errorf("reflector: WithProof(%s): give at least %s", o.proof, probePause)
-	case o.pageSize < 0:
-		return fmt.Errorf("reflector: WithPageSize(%d): give 0 or more", o.pageSize)
-	case o.metrics == nil:
-		return fmt.Errorf("reflector: WithMetrics(nil): leave the option out")
+	all := []error{o.missing}
+	refuse := func(bad bool, format string, values ...any) {
+		if bad {
+			all = append(all, fmt.Errorf("reflector: "+format, values...))
+		}
 	}
-	return nil
+	refuse(o.liveness <= 0, "WithLiveness(%s): give a positive duration", o.liveness)
+	refuse(o.backoffInitial <= 0 || o.backoffLimit < o.backoffInitial, "WithBackoff(%s, %s): give a positive delay and a limit not below it", o.backoffInitial, o.backoffLimit)
+	refuse(o.watchTimeout < time.Second, "WithWatchTimeout(%s): give at least a second", o.watchTimeout)
+	refuse(o.proof < probePause, "WithProof(%s): give at least %s", o.proof, probePause)
+	refuse(o.pageSize < 0, "WithPageSize(%d): give 0 or more", o.pageSize)
+	refuse(null.Is(o.metrics), "WithMetrics(nil): leave the option out")
+	return errors.Join(all...)
 }
 
 type noMetrics struct{}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/tributary-go/tributary/internal/null"
 )
 
 // Readier is a copy that can be asked whether it is good enough to act on; a [Reflector] of any
@@ -25,6 +27,11 @@ func (r *Reflector[T]) Ready(maxStaleness time.Duration) error {
 // ReadyHandler answers a readiness probe for any number of copies: 200 when all are ready, 503 and
 // a line for each that is not otherwise. It does not block.
 func ReadyHandler(maxStaleness time.Duration, copies ...Readier) http.Handler {
+	for i, c := range copies {
+		if null.Is(c) {
+			panic(fmt.Sprintf("reflector: ReadyHandler: copy %d is nil (%T): make it before the handler", i+1, c))
+		}
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var all []error
 		for i, c := range copies {

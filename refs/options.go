@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
@@ -18,6 +19,7 @@ import (
 type Option func(*options)
 
 type options struct {
+	missing      error // options that are nil
 	log          *logr.Logger
 	pace         int
 	idle         time.Duration
@@ -96,9 +98,7 @@ func FromOwners[O store.Object](of interface {
 
 func apply(list []Option) options {
 	o := defaults()
-	for _, option := range list {
-		option(&o)
-	}
+	o.missing = null.Options("refs", list, func(option Option) { option(&o) })
 	return o
 }
 
@@ -111,6 +111,8 @@ func (o options) logger() []reflector.Option {
 
 func (o options) validate() error {
 	switch {
+	case o.missing != nil:
+		return o.missing
 	case o.pace < 1:
 		return fmt.Errorf("refs: WithPace(%d): give at least 1", o.pace)
 	case o.idle < 0:

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources/internal/access"
 )
@@ -21,6 +22,7 @@ import (
 type Sources struct {
 	node        string
 	log         *logr.Logger // nil: that of Run's context, else klog's
+	missing     error        // options that are nil
 	likeKubelet bool
 	checkpoints string  // folder
 	inputs      []Input // that New was given
@@ -79,9 +81,7 @@ func New(node string, options ...Option) *Sources {
 		node:    node,
 		updates: make(chan PodUpdate), wake: make(chan struct{}, 1), synced: make(chan struct{}),
 	}
-	for _, option := range options {
-		option.apply(s)
-	}
+	s.missing = null.Options("sources: New", options, func(option Option) { option.apply(s) })
 	var feeds []*feed
 	for _, input := range s.inputs {
 		feeds = append(feeds, s.feedOf(input.shown()))
@@ -104,6 +104,9 @@ func (s *Sources) feedOf(input Input) *feed {
 
 // checkInputs is the error of the first input that adds no source.
 func (s *Sources) checkInputs() error {
+	if s.missing != nil {
+		return s.missing
+	}
 	for _, input := range s.inputs {
 		if err := input.check(); err != nil {
 			return fmt.Errorf("sources: %w", err)

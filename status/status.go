@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/null"
 	reports "github.com/tributary-go/tributary/metrics"
 )
 
@@ -80,6 +82,9 @@ type moment struct {
 // name, which for a set does not matter. The returned function ends that. Two copies of one name
 // are shown as one.
 func (h *Handler) Track(name string, r reports.Reporter) (untrack func()) {
+	if null.Is(r) {
+		panic(fmt.Sprintf("status: Track: the reporter of %q is nil (%T)", name, r))
+	}
 	one := &tracked{name, r}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -61,6 +61,7 @@ type stand struct {
 }
 
 func (*stand) Helper()             {}
+func (*stand) Failed() bool        { return false }
 func (s *stand) Cleanup(do func()) { s.cleanups = append(s.cleanups, do) }
 func (s *stand) end() {
 	for _, do := range s.cleanups {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tributary-go/tributary/internal/null"
 )
 
 // Fault is one way of failing that a [Collection] was told to show. It exists from the call that
@@ -65,8 +67,8 @@ func (s *Server) inject(f *Fault, options []FaultOption) *Fault {
 	if f.verbs == nil {
 		f.verbs = []Verb{List, Watch}
 	}
-	for _, option := range options {
-		option(f)
+	if err := null.Options("listwatchtest: "+f.name, options, func(option FaultOption) { option(f) }); err != nil {
+		s.t.Fatalf("%v", err)
 	}
 	if f.times < 1 {
 		s.t.Fatalf("listwatchtest: %s: Times(%d): a fault strikes once at least", f.name, f.times)

@@ -1,6 +1,7 @@
 package mapper
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -29,6 +30,9 @@ type Mapper struct {
 
 // New makes a mapper of the server of config. It sends nothing.
 func New(config *rest.Config) (*Mapper, error) {
+	if config == nil {
+		return nil, errors.New("mapper: New: the config is nil: rest.InClusterConfig makes one")
+	}
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("mapper: %w", err)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/internal/apierror"
 	"github.com/tributary-go/tributary/server/internal/object"
@@ -41,8 +42,8 @@ func newEndpoint[T store.Object](
 		cache: cache, collection: written, view: view, empty: cache.Kind().Empty(),
 		codec: codec[T]{kind: cache.Kind(), columns: tableColumns(view.Columns)},
 	}
-	for _, option := range options {
-		option(&e.serving)
+	if err := null.Options("apiserver: Serve", options, func(option ServeOption) { option(&e.serving) }); err != nil {
+		panic(err.Error())
 	}
 	if e.hasStatus = object.HasStatus(e.empty); written != nil {
 		e.hasStatus = written.HasStatus()

@@ -3,6 +3,7 @@ package collection
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 
@@ -75,6 +76,9 @@ func (c *Collection[T]) With(o WriteOptions) *Collection[T] {
 func New[T store.Object](
 	kind watchcache.Kind[T], rules Rules[T], revision *watchcache.Revision, options ...watchcache.Option,
 ) (*Collection[T], error) {
+	if revision == nil {
+		return nil, errors.New("collection: New: the revision is nil: make it with watchcache.NewRevision")
+	}
 	cache, err := watchcache.NewCache(kind, append(slices.Clone(options), watchcache.WithRevision(revision))...)
 	if err != nil {
 		return nil, err

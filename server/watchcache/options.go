@@ -1,9 +1,12 @@
 package watchcache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tributary-go/tributary/internal/null"
 )
 
 // Option changes a [Cache], or every collection of a [Server].
@@ -37,10 +40,8 @@ func newConfig(options []Option) (config, error) {
 		// patience.
 		freshWait: 3 * time.Second,
 	}
-	for _, option := range options {
-		option(&c)
-	}
-	return c, c.validate()
+	err := null.Options("watchcache", options, func(option Option) { option(&c) })
+	return c, cmp.Or(err, c.validate())
 }
 
 func (c config) validate() error {

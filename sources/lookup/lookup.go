@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/trie"
 	"github.com/tributary-go/tributary/sources"
 )
@@ -36,10 +37,13 @@ const maxEnded = 10_000
 
 // New makes look-ups of the pods of a node, which their Run keeps up to date. Call it before Run.
 func New(pods *sources.Sources, options ...Option) *Lookup {
+	if pods == nil {
+		panic("lookup: New: the sources are nil: make them with sources.New")
+	}
 	l := &Lookup{}
 	l.now.Store(&tables{})
-	for _, option := range options {
-		option(l)
+	if err := null.Options("lookup: New", options, func(option Option) { option(l) }); err != nil {
+		panic(err.Error())
 	}
 	observer := sources.Observer{Changed: l.changed}
 	if l.owners != nil {
