@@ -196,7 +196,7 @@ func TestARestoredClusterThatHasPassedTheCopy(t *testing.T) {
 					source.set(func(c *cluster) { c.bookmark = bookmark })
 					source.become("600", after...)
 					time.Sleep(5 * time.Minute) // of the simulated clock
-					require.Positive(t, r.Status().Lists[reflector.History]+r.Status().Lists[reflector.Silent], "%v", r.Status())
+					require.Positive(t, r.Status().Lists[reflector.History]+r.Status().Lists[reflector.Drift]+r.Status().Lists[reflector.Silent], "%v", r.Status())
 					require.Len(t, uids(pods), len(after))
 					require.Equal(t, string(after[len(after)-1].UID), uids(pods)[len(after)-1])
 					require.NoError(t, r.Ready(3*time.Minute))

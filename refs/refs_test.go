@@ -239,7 +239,7 @@ func TestErrorsNameClassAndCause(t *testing.T) {
 	t.Run("not read yet", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
-			r.server.Fail(listwatchtest.Watch, apierrors.NewInternalError(errors.New("etcd is gone")), listwatchtest.UntilLifted())
+			r.server.Fail(listwatchtest.List, apierrors.NewInternalError(errors.New("etcd is gone")), listwatchtest.UntilLifted())
 			r.SetOwner("pod", refs.In(ns, "tls"))
 			_, err := r.Get(within(t, time.Minute), ns, "tls")
 			require.Equal(t, reflector.ServerError, why(t, err).Class)
