@@ -10,10 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Equal reports whether two objects have the same content. It is exact: an empty list is not an
-// absent one. Memory that both share is compared by address.
-func Equal(a, b any) bool { return reflect.DeepEqual(a, b) }
-
 // Difference returns the first field in which two objects differ, by its names in JSON:
 // metadata.labels[app], spec.containers[0].image. It is empty if the objects are equal, or of
 // different types.
