@@ -35,9 +35,9 @@ const (
 	arrivedPart = 8       // of the bytes of an unfinished first list, the part that the kind is told
 	maxLate     = 1 << 9  // objects by which a generation is longer while others decode
 	entryBytes  = 64      // the estimate of an entry beside its value
-	minRoom     = 4       // entries of the smallest table
+	minRoom     = 1       // entries of the smallest table: most fields have one value in a small collection
 	doubledRoom = 1 << 8  // entries up to which a table doubles; a larger one grows by half
-	minFilter   = 1 << 11 // keys that were met, 4 bytes each
+	minFilter   = 1 << 8  // keys that were met, 4 bytes each
 	maxFilter   = 1 << 15
 	filterPart  = 1 << 10 // bytes of the collection for one such key
 )

@@ -203,7 +203,7 @@ func (r *room) grown(typ reflect.Type) *room {
 		most = max(used+used/2, min(2*used, doubledRoom))
 	}
 	slots := 2 * minRoom
-	for slots < most+most/3 {
+	for slots <= most+most/3 { // one is always empty
 		slots *= 2
 	}
 	out := &room{
