@@ -38,6 +38,9 @@ type sources struct {
 	codecs  serializer.CodecFactory
 	mapper  meta.RESTMapper
 	onError toolscache.WatchErrorHandlerWithContext // may be nil
+	// scope is the cache's own: with UnsafeDisableDeepCopy, a write into an object must not show in
+	// another cache.
+	scope *byte
 }
 
 func newSources(config *rest.Config, options cache.Options) (sources, error) {
@@ -46,7 +49,7 @@ func newSources(config *rest.Config, options cache.Options) (sources, error) {
 	}
 	s := sources{
 		config: rest.CopyConfig(config), client: options.HTTPClient, scheme: options.Scheme, mapper: options.Mapper,
-		onError: options.DefaultWatchErrorHandler,
+		onError: options.DefaultWatchErrorHandler, scope: new(byte),
 	}
 	if s.config.UserAgent == "" {
 		s.config.UserAgent = rest.DefaultKubernetesUserAgent()
@@ -96,7 +99,7 @@ func (s sources) by(
 	client rest.Interface, k kind, example object, mapping *meta.RESTMapping, namespace string, config cache.Config,
 	options ...listwatch.Option,
 ) listwatch.ListerWatcher[object] {
-	options = append(options, listwatch.InNamespace(namespace))
+	options = append(options, listwatch.InNamespace(namespace), listwatch.WithSharingScope(s.scope))
 	if config.LabelSelector != nil {
 		options = append(options, listwatch.Labels(config.LabelSelector))
 	}

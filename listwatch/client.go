@@ -57,7 +57,7 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 	}
 	c.decoder.drop = c.options.dropManaged
 	if !c.options.noSharing && resource != secrets {
-		c.decoder.share(client.APIVersion().WithResource(resource).String())
+		c.decoder.share(client.APIVersion().WithResource(resource).String(), c.options.scope)
 	}
 	c.acceptList, c.acceptWatch = accepts(c.decoder, c.options)
 	return detected(c.listWatch(), c.options)

@@ -70,8 +70,8 @@ func newDecoder[O any, T interface {
 
 // share turns interning on, together with all other collections of that resource, unless the
 // process may not use the hash that makes it safe. Call it after drop is set.
-func (d *decoder[T]) share(resource string) {
-	if memo, err := sharing.Of(sharing.Kind{Type: reflect.TypeFor[T](), Resource: resource, Drop: d.drop}); err == nil {
+func (d *decoder[T]) share(resource string, scope any) {
+	if memo, err := sharing.Of(sharing.Kind{Type: reflect.TypeFor[T](), Resource: resource, Scope: scope, Drop: d.drop}); err == nil {
 		d.memo = memo
 	}
 }

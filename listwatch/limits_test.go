@@ -20,7 +20,7 @@ const mebibyte = 1 << 20
 
 func podDecoder(limit int) *decoder[*corev1.Pod] {
 	d := newDecoder[corev1.Pod]()
-	d.share("")
+	d.share("", nil)
 	d.limit = limit
 	return d
 }

@@ -12,6 +12,7 @@ import (
 type Kind struct {
 	Type     reflect.Type // of the objects
 	Resource string       // if the type does not tell it: with group and version
+	Scope    any          // comparable: only collections of an equal one share
 	// Drop leaves metadata.managedFields out of each object; their bytes are passed over unread. An
 	// object that is decoded plainly may still have them.
 	Drop bool

@@ -24,7 +24,7 @@ func of(t *testing.T, k Kind) *Memo {
 func TestCollectionsOfAKindShare(t *testing.T) {
 	first, second := of(t, Kind{}), of(t, Kind{})
 	require.True(t, share(decode(t, first, configMap(0)), decode(t, second, configMap(1))))
-	for name, other := range map[string]*Memo{"another resource": of(t, Kind{Resource: "s"}), "without managedFields": of(t, Kind{Drop: true})} {
+	for name, other := range map[string]*Memo{"another resource": of(t, Kind{Resource: "s"}), "another scope": of(t, Kind{Scope: new(byte)}), "without managedFields": of(t, Kind{Drop: true})} {
 		require.False(t, share(decode(t, first, configMap(0)), decode(t, other, configMap(1))), name)
 	}
 	require.NotZero(t, first.Stats().Bytes)
