@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,7 +68,24 @@ func contentThatChangesUnderItsVersion(t *testing.T, on server) {
 	factory.WaitForCacheSync(ctx.Done())
 
 	before := ours.Snapshot()
-	w.redefineWidgets(widgets)
+	definition, err := w.dynamics.Resource(crdResource).Get(ctx, "widgets."+widgetVersion.Group, metav1.GetOptions{})
+	require.NoError(t, err)
+	version := definition.Object["spec"].(map[string]any)["versions"].([]any)[0]
+	path := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties"}
+	unstructured.RemoveNestedField(version.(map[string]any), append(path, "round")...)
+	require.NoError(t, unstructured.SetNestedMap(version.(map[string]any),
+		map[string]any{"type": "string", "default": "red"}, append(path, "color")...))
+	_, err = w.dynamics.Resource(crdResource).Update(ctx, definition, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	changed := func(u *unstructured.Unstructured) bool {
+		color, _, _ := unstructured.NestedString(u.Object, "spec", "color")
+		_, round, _ := unstructured.NestedString(u.Object, "spec", "round")
+		return color == "red" && !round
+	}
+	require.Eventually(t, func() bool {
+		list, err := w.dynamics.Resource(widgetResource).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == widgets && changed(&list.Items[0])
+	}, 30*time.Second, 50*time.Millisecond)
 
 	w.advance()
 	c.Server.Kill()
@@ -77,7 +93,7 @@ func contentThatChangesUnderItsVersion(t *testing.T, on server) {
 	c.Server.Restart()
 	require.Eventually(t, func() bool {
 		for _, u := range ours.Snapshot().All() {
-			if !redefined(u) {
+			if !changed(u) {
 				return false
 			}
 		}
@@ -88,7 +104,7 @@ func contentThatChangesUnderItsVersion(t *testing.T, on server) {
 		require.Equal(t, was.GetResourceVersion(), u.GetResourceVersion())
 		require.Eventually(t, func() bool {
 			other, ok, err := theirs.GetStore().GetByKey(key)
-			return ok && err == nil && redefined(other.(*unstructured.Unstructured))
+			return ok && err == nil && changed(other.(*unstructured.Unstructured))
 		}, time.Minute, 50*time.Millisecond)
 		other, _, _ := theirs.GetStore().GetByKey(key)
 		require.Equal(t, other.(*unstructured.Unstructured).Object, u.Object)
@@ -96,87 +112,6 @@ func contentThatChangesUnderItsVersion(t *testing.T, on server) {
 	drift, err := ours.Verify(ctx)
 	require.NoError(t, err)
 	require.Zero(t, drift.Count)
-}
-
-// redefineWidgets gives widgets a default and drops a field, and waits until the server answers so.
-func (w *world) redefineWidgets(n int) {
-	w.t.Helper()
-	ctx := w.t.Context()
-	definition, err := w.dynamics.Resource(crdResource).Get(ctx, "widgets."+widgetVersion.Group, metav1.GetOptions{})
-	require.NoError(w.t, err)
-	version := definition.Object["spec"].(map[string]any)["versions"].([]any)[0]
-	path := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties"}
-	unstructured.RemoveNestedField(version.(map[string]any), append(path, "round")...)
-	require.NoError(w.t, unstructured.SetNestedMap(version.(map[string]any),
-		map[string]any{"type": "string", "default": "red"}, append(path, "color")...))
-	_, err = w.dynamics.Resource(crdResource).Update(ctx, definition, metav1.UpdateOptions{})
-	require.NoError(w.t, err)
-	require.Eventually(w.t, func() bool {
-		list, err := w.dynamics.Resource(widgetResource).List(ctx, metav1.ListOptions{})
-		return err == nil && len(list.Items) == n && redefined(&list.Items[0])
-	}, 30*time.Second, 50*time.Millisecond)
-}
-
-// redefined reports whether a widget is as redefineWidgets has it.
-func redefined(u *unstructured.Unstructured) bool {
-	color, _, _ := unstructured.NestedString(u.Object, "spec", "color")
-	_, round, _ := unstructured.NestedString(u.Object, "spec", "round")
-	return color == "red" && !round
-}
-
-// The server answers other content under equal versions, and a verification finds it: the copy says
-// that it drifts, and a list replaces it, with nothing else done.
-func TestVerifiedDriftIsHealed(t *testing.T) {
-	t.Parallel()
-	onServers(t, verifiedDriftIsHealed)
-}
-
-func verifiedDriftIsHealed(t *testing.T, on server) {
-	t.Parallel()
-	const widgets = 20
-	w := newWorld(t, on.start(t))
-	w.defineWidgets()
-	w.fillWidgets(widgets)
-	client, err := listwatch.NewRESTClient(w.cluster.Server.Config(cluster.Agent), widgetVersion)
-	require.NoError(t, err)
-	copied := runInformer(t, informer.New(listwatch.FromClient[unstructured.Unstructured](client, "widgets"),
-		informer.WithReflector(reflector.WithLiveness(time.Hour), reflector.WithProof(time.Hour)))) // no probe finds it first
-	var retold atomic.Int32
-	_, err = copied.AddHandler(func(e informer.Event[*unstructured.Unstructured]) {
-		if e.Type == informer.Updated && e.Old.GetResourceVersion() == e.New.GetResourceVersion() {
-			retold.Add(1)
-		}
-	})
-	require.NoError(t, err)
-	w.redefineWidgets(widgets)
-	require.NoError(t, copied.Ready(time.Hour))
-
-	verified := make(chan informer.Drift, 1)
-	go func() {
-		d, err := copied.Verify(t.Context())
-		assert.NoError(t, err)
-		verified <- d
-	}()
-	var drift informer.Drift
-	for round := 0; drift.At.IsZero(); round++ { // an event moves the copy up to the version of the verification
-		patch := fmt.Appendf(nil, `{"spec":{"size":%d}}`, round)
-		_, err := w.dynamics.Resource(widgetResource).Namespace("default").Patch(t.Context(), podName(0), mergePatch, patch, metav1.PatchOptions{})
-		require.NoError(t, err)
-		select {
-		case drift = <-verified:
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	require.GreaterOrEqual(t, drift.Count, widgets-1, "%+v", drift) // all but the one that is written
-	found := time.Now()
-	require.Eventually(t, func() bool { return copied.Status().Lists[reflector.Drift] == 1 && copied.Ready(time.Hour) == nil }, 20*time.Second, 5*time.Millisecond, "%s", copied.Status())
-	for key, u := range copied.Snapshot().All() {
-		require.True(t, redefined(u), key)
-	}
-	require.Eventually(t, func() bool { return retold.Load() >= widgets-1 }, 5*time.Second, 5*time.Millisecond)
-	t.Logf("%d of %d differ, such as %+v; a list has healed them %s after the verification", drift.Count, drift.Objects, drift.Differences[0],
-		time.Since(found).Round(time.Millisecond))
-	require.True(t, copied.Status().Drift.Healed)
 }
 
 // wrongWidget is a reader's type that does not agree with the server's: size is a number there.

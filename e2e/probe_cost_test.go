@@ -28,7 +28,7 @@ import (
 func TestProbeCost(t *testing.T) {
 	pods, probes, window := 500, 50, 2*often
 	if full {
-		pods, probes, window = manyPods, 2000, 12*often
+		pods, probes, window = manyPods, 1000, 6*often
 	}
 	c := cluster.Start(t)
 	w := newWorld(t, c)
@@ -134,7 +134,7 @@ func processorTime(t *testing.T, w *world, probes int) {
 	} {
 		n := probes
 		if strings.HasPrefix(kind.name, "LIST of all, limit=500") {
-			n /= 10
+			n /= 20
 		}
 		did := w.spent(t, func() {
 			for i := range n {
