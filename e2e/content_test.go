@@ -114,8 +114,8 @@ func contentThatChangesUnderItsVersion(t *testing.T, on server) {
 	require.Zero(t, drift.Count)
 }
 
-// wrongWidget is a reader's type that does not agree with the server's: size is a number there.
-type wrongWidget struct {
+// Widget is a type of a reader that does not agree with the server: size is a number there.
+type Widget struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -124,8 +124,8 @@ type wrongWidget struct {
 	} `json:"spec"`
 }
 
-func (w *wrongWidget) DeepCopyObject() runtime.Object {
-	out := &wrongWidget{TypeMeta: w.TypeMeta, Spec: w.Spec}
+func (w *Widget) DeepCopyObject() runtime.Object {
+	out := &Widget{TypeMeta: w.TypeMeta, Spec: w.Spec}
 	w.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	return out
 }
@@ -144,7 +144,7 @@ func undecodableCollectionIsNotRight(t *testing.T, on server) {
 	w.fillWidgets(widgets)
 	client, err := listwatch.NewRESTClient(w.cluster.Server.Config(cluster.Agent), widgetVersion)
 	require.NoError(t, err)
-	copied := runInformer(t, informer.New(listwatch.FromClient[wrongWidget](client, "widgets")))
+	copied := runInformer(t, informer.New(listwatch.FromClient[Widget](client, "widgets")))
 	s := copied.Status()
 	require.Zero(t, s.Objects)
 	require.Equal(t, reflector.Undecodable, s.Verdict(time.Hour).Class)

@@ -171,10 +171,12 @@ func followPassed(t *testing.T, config *rest.Config, options ...informer.Option)
 // runInformer runs an informer until the test ends, and returns once it is synced.
 func runInformer[T store.Object](t *testing.T, i *informer.Informer[T]) *informer.Informer[T] {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- i.Run(ctx) }()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
-	require.NoError(t, i.WaitSynced(ctx))
+	t.Cleanup(func() { end(); require.NoError(t, <-ended) })
+	patient, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	require.NoError(t, i.WaitSynced(patient))
 	return i
 }
