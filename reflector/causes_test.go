@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
@@ -313,4 +315,26 @@ func (e endings) tell(class reflector.Class) {
 	case e.seen <- class:
 	default:
 	}
+}
+
+// TestListsStandInForWatchesThatAreAnsweredWithAPage, as a proxy does that knows no watches.
+func TestListsStandInForWatchesThatAreAnsweredWithAPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		pods.Intercept(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = io.WriteString(w, "<html>") },
+			listwatchtest.On(listwatchtest.Watch), listwatchtest.UntilLifted())
+		copied := store.NewIndexer[*corev1.Pod]()
+		r := reflector.New(pods.ListerWatcher(), copied)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		require.NoError(t, r.WaitSynced(ctx))
+		time.Sleep(time.Minute) // of the simulated clock
+		pods.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "new"}})
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, copied.Snapshot().Len())
+		require.Equal(t, reflector.WrongAnswer, r.Status().Class)
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }

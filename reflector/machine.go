@@ -156,7 +156,7 @@ func (m *machine) follow(class Class, o outcome) {
 		m.held.refused(class)
 		m.relist(class)
 		m.wait(class, o.err)
-	case Forbidden, Refused, ServerError, Unknown:
+	case Forbidden, Refused, WrongAnswer, ServerError, Unknown:
 		if o.contacts > 0 || o.lived >= shortWatch {
 			m.resume(class, o.err)
 			return
