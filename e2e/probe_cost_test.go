@@ -69,7 +69,8 @@ func probeRate(t *testing.T, w *world, copies int, window time.Duration) (first,
 	defer cancel()
 	all := make([]*reflector.Reflector[*corev1.Pod], copies)
 	for i := range all {
-		node := fields.OneTermEqualSelector("spec.nodeName", fmt.Sprintf("node-%02d", i)) // beyond 50 there is none
+		// Beyond 50 there is none.
+		node := fields.OneTermEqualSelector("spec.nodeName", fmt.Sprintf("node-%02d", i))
 		source := listwatch.FromClient[corev1.Pod](client.CoreV1().RESTClient(), "pods", listwatch.Fields(node))
 		all[i] = reflector.New(source, store.NewIndexer[*corev1.Pod](), reflector.WithProof(often))
 		running.Go(func() { _ = all[i].Run(ctx) })

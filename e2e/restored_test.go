@@ -91,7 +91,8 @@ func restoredEtcdThatHasPassedTheCopy(t *testing.T, on server) {
 	probed := followPassed(t, through, informer.WithReflector(reflector.WithProof(often)))
 	reports := make(chan informer.Drift, 1000)
 	verified := followPassed(t, through,
-		informer.WithReflector(reflector.WithLiveness(time.Hour), reflector.WithProof(time.Hour)), // it probes after minutes
+		// It probes after minutes.
+		informer.WithReflector(reflector.WithLiveness(time.Hour), reflector.WithProof(time.Hour)),
 		informer.WithVerification(time.Second, func(d informer.Drift, err error) {
 			if err == nil { // the client cannot ask while it is away
 				reports <- d

@@ -56,7 +56,7 @@
 //     them together, until the last source is freed: at most a quarter of their bytes on the wire,
 //     or 512 KiB if that is more, and never more than 256 MiB.
 //   - Each of the last 32,768 objects that changed and were not deleted takes up to 1 KiB.
-//   - Each of up to four decoding goroutines of a resource keeps its last object, of at most 64 KiB.
+//   - Each of up to four decoding goroutines of a resource keeps its last object, of up to 64 KiB.
 //
 // A reader with [ListWatch.Holding], as every reflector is, pays some 100 bytes per object for its
 // digest.

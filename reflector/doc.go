@@ -2,7 +2,8 @@
 //
 //	pods := store.NewIndexer[*corev1.Pod]()
 //	r := reflector.New(listwatch.FromClient[corev1.Pod](client, "pods"), pods)
-//	go r.Run(ctx)
+//	ended := make(chan error, 1)
+//	go func() { ended <- r.Run(ctx) }()
 //	if err := r.WaitSynced(ctx); err != nil { … }
 //
 // # The protocol
@@ -34,8 +35,8 @@
 // after an interruption. Its answers prove the copy, see Freshness, or contradict it:
 //
 //   - The version is older than ours: etcd was restored from a backup. The older state is taken.
-//   - An object that the copy must hold is another one, or is not held: another cluster answers, or a
-//     restored one that has passed our version ([History]).
+//   - An object that the copy must hold is another one, or is not held: another cluster answers, or
+//     a restored one that has passed our version ([History]).
 //   - An object has other content at the version held ([Drift]).
 //
 // Each costs one relist, at most one a minute. Until it has been read, the copy is not right.
