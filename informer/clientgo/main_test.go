@@ -33,7 +33,7 @@ func byNode(obj any) ([]string, error) {
 }
 
 // running calls run until stop is called or the test ends.
-func running(t *testing.T, run func(context.Context)) (stop func()) {
+func running(t testing.TB, run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
