@@ -35,9 +35,9 @@
 //     tests.
 //  7. A program may write into an object that leaves through [ToClientGo], and into the argument of
 //     [Project]'s function: both are copies, unless the program says [ReadOnly]. A forbidden write
-//     shows in every object that shares the part. The next list of a reader with
-//     [ListWatch.Holding], as every reflector is, ends that: no object decoded after it has the
-//     write. Without such a reader the write stays for as long as the [ListWatch] is in use.
+//     shows in every object that shares the part, in any collection of the resource. The next list
+//     of a reader with [ListWatch.Holding], as every reflector is, ends that: no object decoded
+//     after it has the write. Without such a reader the write stays while a source is in use.
 //  8. Secrets share nothing, in whatever form they are read, so nothing of a deleted Secret is
 //     remembered.
 //  9. A stream holds one object at a time, and up to 256 KiB of bytes behind it. With several
@@ -56,7 +56,9 @@
 //     them together, until the last source is freed: at most a quarter of their bytes on the wire,
 //     or 512 KiB if that is more, and never more than 256 MiB.
 //   - Each of the last 32,768 objects that changed and were not deleted takes up to 1 KiB.
-//   - Each of up to four decoding goroutines of a resource keeps its last object, of up to 64 KiB.
+//     shows in every object that shares the part, in any collection of the resource. The next list
+//     of a reader with [ListWatch.Holding], as every reflector is, ends that: no object decoded
+//     after it has the write. Without such a reader the write stays while a source is in use.
 //
 // A reader with [ListWatch.Holding], as every reflector is, pays some 100 bytes per object for its
 // digest.

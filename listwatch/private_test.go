@@ -199,7 +199,7 @@ func TestNoWriteOutlivesARelist(t *testing.T) {
 						events = append(events, watch.Event{Type: watch.Modified, Object: pod(i)})
 					}
 					cs := clientset(t, serve(t, answerBoth(media, encode(t, media, v1Version, podList(n)), frames(t, media, v1Version, events...))))
-					source := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods")
+					source := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "doubted")
 					plain := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "pods", listwatch.WithoutSharing())
 					want, _, errs := readList(plain.List(t.Context(), metav1.ListOptions{}))
 					require.Empty(t, errs)

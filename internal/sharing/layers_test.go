@@ -138,9 +138,8 @@ func BenchmarkDecoders(b *testing.B) {
 	}
 }
 
-// BenchmarkSources decodes as many lists at once as there are sources: with one memo for their
-// kind, or with one for each. Without its profile (-mutexprofile), the difference of wall and CPU
-// tells whether they wait for each other.
+// BenchmarkSources decodes as many lists at once as there are sources: with one memory for their
+// kind, or with one for each.
 func BenchmarkSources(b *testing.B) {
 	var all [][]byte
 	for i := range benchPods {

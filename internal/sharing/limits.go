@@ -32,10 +32,10 @@ const (
 	// one object, such as the data of a ConfigMap, or have smaller parts that are found themselves.
 	maxPart     = 4 << 10
 	maxArrived  = 8 << 20 // bytes of a generation while the size of the collection is not known
-	arrivedPart = 8       // of an unfinished first list's bytes, the part that the kind is told
+	arrivedPart = 8       // of what arrived before a first list ended: a kind is told so much more
 	maxLate     = 1 << 9  // objects by which a generation is longer while others decode
 	entryBytes  = 64      // the estimate of an entry beside its value
-	minRoom     = 1       // entries of the smallest table: a small collection needs no more
+	minRoom     = 1       // entries of the smallest table: fields of few objects have one value
 	doubledRoom = 1 << 8  // entries up to which a table doubles; a larger one grows by half
 	minFilter   = 1 << 8  // keys that were met, 4 bytes each
 	maxFilter   = 1 << 15
@@ -52,7 +52,7 @@ const (
 
 // A decoder.
 const (
-	maxIdle  = 4       // decoders that are kept, if there are as many cores
+	maxIdle  = 4       // decoders that are kept, one for each core; others are garbage
 	maxNames = 1 << 15 // bytes of the names of members and labels
 	maxName  = 1 << 9  // bytes of one: a label's has 317 at most
 
