@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -99,7 +100,7 @@ func (s sources) by(
 	client rest.Interface, k kind, example object, mapping *meta.RESTMapping, namespace string, config cache.Config,
 	options ...listwatch.Option,
 ) listwatch.ListerWatcher[object] {
-	options = append(options, listwatch.InNamespace(namespace), listwatch.WithSharingScope(s.scope))
+	options = append(options, listwatch.InNamespace(namespace))
 	if config.LabelSelector != nil {
 		options = append(options, listwatch.Labels(config.LabelSelector))
 	}
@@ -111,7 +112,7 @@ func (s sources) by(
 	if noBookmarks { // a watch list ends its initial state by a bookmark
 		options = append(options, listwatch.WithoutWatchList())
 	}
-	var source listwatch.ListerWatcher[object] = listwatch.FromClientLike(client, mapping.Resource.Resource, example, options...)
+	var source listwatch.ListerWatcher[object] = listwatch.FromClientLike(sharing.Scoped{Interface: client, Scope: s.scope}, mapping.Resource.Resource, example, options...)
 	if k.form == metadata {
 		source = listwatch.Project(source, ofKind(k.GroupVersionKind), listwatch.ReadOnly())
 	}

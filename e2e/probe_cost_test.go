@@ -68,8 +68,7 @@ func probeRate(t *testing.T, w *world, copies int, window time.Duration) (first,
 	defer running.Wait()
 	defer cancel()
 	all := make([]*reflector.Reflector[*corev1.Pod], copies)
-	for i := range all {
-		// Beyond 50 there is none.
+	for i := range all { // of most nodes there are no pods
 		node := fields.OneTermEqualSelector("spec.nodeName", fmt.Sprintf("node-%02d", i))
 		source := listwatch.FromClient[corev1.Pod](client.CoreV1().RESTClient(), "pods", listwatch.Fields(node))
 		all[i] = reflector.New(source, store.NewIndexer[*corev1.Pod](), reflector.WithProof(often))

@@ -91,7 +91,7 @@ func restoredEtcdThatHasPassedTheCopy(t *testing.T, on server) {
 	probed := followPassed(t, through, informer.WithReflector(reflector.WithProof(often)))
 	reports := make(chan informer.Drift, 1000)
 	verified := followPassed(t, through,
-		// It probes after minutes.
+		// Its first probe comes after minutes.
 		informer.WithReflector(reflector.WithLiveness(time.Hour), reflector.WithProof(time.Hour)),
 		informer.WithVerification(time.Second, func(d informer.Drift, err error) {
 			if err == nil { // the client cannot ask while it is away

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -48,6 +49,7 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 		panic(fmt.Sprintf("listwatch: "+op+": the client is nil (%T): a fake clientset of client-go has none: "+
 			"read it with FromFuncs, or use the package listwatchtest", client))
 	}
+	client, scope := sharing.Unscoped(client)
 	if resource == "" {
 		panic("listwatch: " + op + ": the resource is empty: give its plural name, such as \"pods\"")
 	}
@@ -57,7 +59,7 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 	}
 	c.decoder.drop = c.options.dropManaged
 	if !c.options.noSharing && resource != secrets {
-		c.decoder.share(client.APIVersion().WithResource(resource).String(), c.options.scope)
+		c.decoder.share(client.APIVersion().WithResource(resource).String(), scope)
 	}
 	c.acceptList, c.acceptWatch = accepts(c.decoder, c.options)
 	return detected(c.listWatch(), c.options)

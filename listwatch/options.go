@@ -45,7 +45,6 @@ type options struct {
 	json          bool
 	noWatchList   bool
 	noSharing     bool
-	scope         any // of sharing
 	dropManaged   bool
 	mutated       *mutationReport // a pointer, so that options are comparable
 }
@@ -90,14 +89,6 @@ func WithJSON() Option {
 // to [FromClient].
 func WithoutSharing() Option {
 	return clientOption(func(o *options) { o.noSharing = true })
-}
-
-// WithSharingScope shares memory only among sources of an equal scope. Default: all sources of the
-// process that read one resource into one type. It is for programs that read for several tenants,
-// and bounds how far a write shows that breaks the rule. scope is comparable and small, since it is
-// kept while a source is: the address of a variable is one. It applies to [FromClient].
-func WithSharingScope(scope any) Option {
-	return clientOption(func(o *options) { o.scope = scope })
 }
 
 // DropManagedFields omits metadata.managedFields from every object: their bytes, half of a typical
