@@ -107,6 +107,9 @@ func (m *machine) listFailed(s step, class Class, o outcome) {
 		return // and so is the newer state
 	}
 	m.held.refused(class)
+	if o.items > 0 {
+		m.plan.brokenOff(s, class)
+	}
 	m.plan.failed(s, class)
 	// The copy is whole up to its version, and the watch may be permitted before the list is.
 	if m.goal == pollDue && lostBy(class) == "" {

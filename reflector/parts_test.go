@@ -1,7 +1,9 @@
 package reflector
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -86,6 +88,34 @@ func TestListPlan(t *testing.T) {
 	plan.byList = true
 	plan.listed(doList, noon)
 	require.Equal(t, time.Minute, plan.rest, "a watch list has worked since")
+}
+
+// TestPagesShrinkWhileTheyBreakOff: over a link so slow that a server ends a page of 500 objects, a
+// LIST comes to its end in smaller ones. A whole list lets them grow again.
+func TestPagesShrinkWhileTheyBreakOff(t *testing.T) {
+	for size, want := range map[int64][]int64{0: {500, 250, 125, 62, 31, 25, 25}, 40: {40, 25, 25}, 10: {10, 10}} {
+		m := newMachine(options{pageSize: size, backoffInitial: 1, backoffLimit: 1}, false, func() float64 { return 0 })
+		for _, page := range want {
+			s := m.next()
+			require.Equal(t, page, s.options.Limit)
+			require.Empty(t, s.options.ResourceVersion, "the newest state")
+			m.ended(s, outcome{err: io.ErrUnexpectedEOF, items: 7, at: noon})
+		}
+		last := want[len(want)-1]
+		s := m.next()
+		m.ended(s, outcome{err: io.ErrUnexpectedEOF, at: noon})
+		require.Equal(t, last, m.plan.page, "a list that brought nothing says nothing of its pages")
+		m.ended(m.next(), outcome{complete: true, version: "5", items: 1000, at: noon})
+		require.Equal(t, min(2*last, cmp.Or(size, fallbackPage)), m.plan.page)
+	}
+	// A relist in one piece, from the server's cache, is made in pages then.
+	m := newMachine(options{backoffInitial: 1, backoffLimit: 1}, false, func() float64 { return 0 })
+	m.ended(m.next(), outcome{complete: true, version: "5", at: noon})
+	m.relist(Expired)
+	s := m.next()
+	require.Zero(t, s.options.Limit)
+	m.ended(s, outcome{err: io.ErrUnexpectedEOF, items: 7, at: noon})
+	require.EqualValues(t, 250, m.next().options.Limit)
 }
 
 func TestListPlanOfACachedFirstList(t *testing.T) {

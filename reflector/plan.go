@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,8 @@ type listPlan struct {
 	watchLists  bool // the source has them, and none forbids them
 	cachedFirst bool // the first LIST may be served from the server's cache
 
+	// page is the size of the next LIST's pages. It is halved when a page took too long to be read.
+	page   int64
 	cause  Class // OK until the first list
 	from   listFrom
 	byList bool // a watch list has failed, and a LIST is to bring this state
@@ -42,11 +45,12 @@ const (
 	watchListEvery = 6
 	// Of a list at the latest version, which the server may read from etcd.
 	fallbackPage = 500
+	leastPage    = 25
 )
 
 func newListPlan(o options, watchLists bool) listPlan {
 	return listPlan{
-		pageSize: o.pageSize, cause: OK,
+		pageSize: o.pageSize, page: cmp.Or(o.pageSize, fallbackPage), cause: OK,
 		watchLists: watchLists && o.pageSize == 0, cachedFirst: o.cachedFirst && o.pageSize == 0,
 	}
 }
@@ -85,9 +89,9 @@ func (p *listPlan) listOptions(cached bool, h *holding) metav1.ListOptions {
 		return metav1.ListOptions{ResourceVersion: h.version, ResourceVersionMatch: notOlder}
 	// The watch cache ignores a limit, and older servers one beside a version.
 	case p.pageSize > 0:
-		return metav1.ListOptions{Limit: p.pageSize}
+		return metav1.ListOptions{Limit: p.page}
 	case p.from == fromLatest, h.atLeast == "":
-		return metav1.ListOptions{Limit: fallbackPage}
+		return metav1.ListOptions{Limit: p.page}
 	}
 	return metav1.ListOptions{ResourceVersion: h.atLeast, ResourceVersionMatch: notOlder}
 }
@@ -101,6 +105,17 @@ func (p *listPlan) listed(kind stepKind, at time.Time) {
 		p.restUntil = at.Add(p.rest)
 	}
 	p.from, p.byList, p.refused, p.confirm = fromHeld, false, 0, false
+	p.page = min(2*p.page, cmp.Or(p.pageSize, fallbackPage))
+}
+
+// brokenOff takes in a LIST that ended after some of its objects. A server ends a request after a
+// minute, which a page over a slow link may take: the next LIST has pages, and smaller ones.
+func (p *listPlan) brokenOff(s step, class Class) {
+	if s.kind != doList || class != Disconnected && class != Silent && class != ServerError {
+		return
+	}
+	p.from = max(p.from, fromLatest)
+	p.page = max(p.page/2, min(p.page, leastPage))
 }
 
 // newer plans a list for a newer version after one that the server no longer has, then one without
