@@ -63,6 +63,13 @@ func (c *cluster) set(do func(c *cluster)) {
 	do(c)
 }
 
+// asked counts the requests.
+func (c *cluster) asked() (lists, probes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lists, c.probes
+}
+
 func (c *cluster) List(_ context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,18 +268,21 @@ func TestFewerThanHalfWaitForASecondAnswer(t *testing.T) {
 				r.Doubt(errors.New("a reason to list"))
 				for range 300 { // the second answer comes after a backoff
 					synctest.Wait()
-					if source.set(func(c *cluster) {
-						if !agrees && c.lists == 2 {
+					lists := 0
+					source.set(func(c *cluster) {
+						if lists = c.lists; !agrees && lists == 2 {
 							c.pods = podsOf("a", "300", 10)
 						}
-					}); source.lists == 2 {
+					})
+					if lists == 2 {
 						least = min(least, pods.Snapshot().Len())
 						require.Error(t, r.Ready(time.Hour))
 					}
 					time.Sleep(10 * time.Millisecond)
 				}
 				require.Equal(t, 10, least, "nothing was removed for one answer")
-				require.Equal(t, 3, source.lists)
+				lists, _ := source.asked()
+				require.Equal(t, 3, lists)
 				require.Len(t, uids(pods), map[bool]int{false: 10, true: 4}[agrees])
 				require.NoError(t, r.Ready(time.Minute))
 			})
@@ -357,7 +367,8 @@ func TestCopiesOfOneResourceShareProbes(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			for _, source := range sources {
-				probes += source.probes
+				_, n := source.asked()
+				probes += n
 			}
 		})
 		return probes
@@ -380,7 +391,8 @@ func TestProbesThatAreForbidden(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.NoError(t, r.Ready(2*time.Minute), "%v", r.Status())
 		require.NoError(t, r.Status().Err)
-		require.Less(t, source.lists, 70)
+		lists, _ := source.asked()
+		require.Less(t, lists, 70)
 	})
 }
 

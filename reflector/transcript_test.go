@@ -196,6 +196,7 @@ func testPod(name, version string) *corev1.Pod {
 type scriptedServer struct {
 	t       *testing.T
 	log     *transcript
+	mu      sync.Mutex // guards answers: a probe comes beside the watch
 	answers []answer
 	refuses string
 	store   *loggedStore
@@ -209,6 +210,8 @@ type answer struct {
 
 // take is the next answer of a kind, or missing.
 func (s *scriptedServer) take(kind, missing string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.answers, func(a answer) bool { return a.kind == kind })
 	if i < 0 {
 		return []string{missing}
