@@ -140,7 +140,8 @@ func (k *common) take(last int) *decoder {
 	for k.decoding.Add(1) < 0 { // a generation ends
 		k.decoding.Add(-1)
 		k.aging.Lock()
-		k.aging.Unlock() //nolint:staticcheck // to wait for its end
+		//lint:ignore SA2001 to wait for its end
+		k.aging.Unlock()
 	}
 	if k.objects.Add(1) > k.longest.Load() || k.bytes.Load() > k.most.Load() {
 		k.age()
