@@ -50,6 +50,10 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 	ctx = guard.waiting(ctx, true, r.status.probeWaits) // the program's own requests go first
 	list, obj, single := r.choose(ctx, held)
 	got, err := ask(ctx, list, guard)
+	if class := classify(err); single && (class == Refused || class == Forbidden || class == NotFound) {
+		r.noSingles, single = true, false // this server takes no such requests
+		got, err = ask(ctx, r.source.List(ctx, metav1.ListOptions{Limit: 1}), guard)
+	}
 	at := held.ResourceVersion()
 	switch {
 	case err != nil:
@@ -63,9 +67,11 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 	case r.status.doubted(): // a relist will come in any case
 		return got.claim, nil
 	case !single:
-		return got.claim, got.contradicts(held)
+		return got.claim, got.contradicts(held, r.finder() != nil)
 	case got.some:
 		return got.claim, got.agrees(held)
+	case got.count > 0: // it cannot be decoded
+		return got.claim, nil
 	case got.version == at:
 		return claim{}, historyError{store.KeyOf(obj), "the server does not have it"}
 	}
@@ -75,8 +81,8 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 
 // choose begins the LIST of a probe: of one object held, or of the collection with a limit of one.
 func (r *Reflector[T]) choose(ctx context.Context, held store.Snapshot[T]) (list listwatch.List[T], obj T, single bool) {
-	source, finds := r.source.(finder[T])
-	if r.single = !r.single && finds && held.Len() > 0; r.single {
+	source := r.finder()
+	if r.single = !r.single && !r.noSingles && source != nil && held.Len() > 0; r.single {
 		left := rand.IntN(held.Len())
 		for _, obj = range held.All() {
 			if left--; left < 0 {
@@ -88,6 +94,13 @@ func (r *Reflector[T]) choose(ctx context.Context, held store.Snapshot[T]) (list
 		}
 	}
 	return r.source.List(ctx, metav1.ListOptions{Limit: 1}), obj, false
+}
+
+// finder is the source if it can ask for single objects. Such a source has all objects that its
+// server counts; another one may leave some out.
+func (r *Reflector[T]) finder() finder[T] {
+	source, _ := r.source.(finder[T])
+	return source
 }
 
 // settle looks whether an object that the server did not have is still held, although the copy has
@@ -129,13 +142,14 @@ func ask[T store.Object](ctx context.Context, list listwatch.List[T], guard *gua
 }
 
 // contradicts compares an answer about the collection with the copy as it was before the request.
-func (a reply[T]) contradicts(held store.Snapshot[T]) error {
+// The number of objects counts if the source leaves none out.
+func (a reply[T]) contradicts(held store.Snapshot[T], counts bool) error {
 	if a.some {
 		if err := a.agrees(held); err != nil {
 			return err
 		}
 	}
-	if a.count >= 0 && a.version == held.ResourceVersion() && a.count != held.Len() {
+	if counts && a.count >= 0 && a.version == held.ResourceVersion() && a.count != held.Len() {
 		return driftError{fmt.Errorf("%d objects are held, and the server has %d at the same version", held.Len(), a.count)}
 	}
 	return nil

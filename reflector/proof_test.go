@@ -28,16 +28,17 @@ import (
 // cluster is a source whose state a test sets at any time. Its watch sends bookmarks while told to,
 // and no events: what it sends is of the test.
 type cluster struct {
-	mu       sync.Mutex // guards the fields below
-	version  string
-	pods     []*corev1.Pod
-	origin   any
-	noLists  error // of probes
-	lookups  bool  // it answers those
-	probes   int
-	lists    int
-	cut      chan struct{} // closes to end the watches
-	bookmark string        // sent each 30 s, if any
+	mu        sync.Mutex // guards the fields below
+	version   string
+	pods      []*corev1.Pod
+	origin    any
+	noLists   error // of probes
+	lookups   bool  // it answers those
+	noLookups error // or with this
+	probes    int
+	lists     int
+	cut       chan struct{} // closes to end the watches
+	bookmark  string        // sent each 30 s, if any
 }
 
 func newCluster(version string, pods ...*corev1.Pod) *cluster {
@@ -102,8 +103,11 @@ func (c *cluster) Lookup(_ context.Context, _, name string) (listwatch.List[*cor
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := slices.DeleteFunc(slices.Clone(c.pods), func(p *corev1.Pod) bool { return p.Name != name })
-	meta := metav1.ListMeta{ResourceVersion: c.version}
-	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: store.Items(found...)}, c.lookups
+	meta, items := metav1.ListMeta{ResourceVersion: c.version}, store.Items(found...)
+	if refused := c.noLookups; refused != nil {
+		items = func(yield func(*corev1.Pod, error) bool) { yield(nil, refused) }
+	}
+	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: items}, c.lookups
 }
 
 func (c *cluster) Watch(ctx context.Context, _ metav1.ListOptions) iter.Seq2[listwatch.Event[*corev1.Pod], error] {
@@ -211,6 +215,22 @@ func TestARestoredClusterThatHasPassedTheCopy(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestProbesForOneObjectThatAreRefused: a server that does not select by name is asked for its first
+// object alone, and is not listed for that.
+func TestProbesForOneObjectThatAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newCluster("500", podsOf("a", "300", 10)...)
+		source.lookups, source.noLookups = true, apierrors.NewBadRequest("field label not supported: metadata.name")
+		r, _ := follow(t, source)
+		time.Sleep(time.Hour)
+		lists, probes := source.asked()
+		require.Equal(t, 1, lists)
+		require.InDelta(t, 63, probes, 5)
+		require.NoError(t, r.Ready(2*time.Minute))
+		require.NoError(t, r.Status().ProbeErr)
+	})
 }
 
 // TestAContradictionIsNotRight: the copy is not right from the contradiction until the relist.

@@ -44,8 +44,9 @@ type Reflector[T store.Object] struct {
 	doubts    atomic.Pointer[error] // the newest, until Run takes it in
 
 	// Of the prober's goroutine.
-	single bool       // the last probe was for one object
-	absent *absent[T] // nil if there is none
+	single    bool       // the last probe was for one object
+	noSingles bool       // the server refused such a probe
+	absent    *absent[T] // nil if there is none
 
 	// Of the goroutine of Run.
 	machine *machine
