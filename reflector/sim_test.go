@@ -122,6 +122,9 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 		if err := <-ended; err != nil {
 			t.Errorf("seed %d: Run returned %v", seed, err)
 		}
+		if v := r.Status().Verdict(0); v.Class != Ended {
+			t.Errorf("seed %d: nothing keeps the copy, and its verdict is %q", seed, v.Class)
+		}
 		total.steps += m.steps
 	})
 }
