@@ -217,8 +217,8 @@ func TestARestoredClusterThatHasPassedTheCopy(t *testing.T) {
 	}
 }
 
-// TestProbesForOneObjectThatAreRefused: a server that does not select by name is asked for its first
-// object alone, and is not listed for that.
+// TestProbesForOneObjectThatAreRefused: a server that does not select by name is asked for its
+// first object alone, and is not listed for that.
 func TestProbesForOneObjectThatAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newCluster("500", podsOf("a", "300", 10)...)
