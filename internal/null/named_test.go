@@ -98,7 +98,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 					panic(w.text)
 				}
 			}()
-			listwatchtest.New(w, listwatchtest.Pods()).Disconnect(nil)
+			listwatchtest.New(w, listwatchtest.Pods()).Disconnect(nil).Lift()
 			return nil
 		},
 		"reflector: option 1 is nil": func() error {
