@@ -49,7 +49,7 @@ func TestAWriteIntoASharedPartIsFoundInEachObjectThatHasIt(t *testing.T) {
 	for _, media := range encodings {
 		cs := clientset(t, serve(t, answerBoth(media, encode(t, media, v1Version, podList(5)), frames(t, media, v1Version, podEvents(5)...))))
 		found := map[string]string{}
-		// What is written here shows in all pods of the kind.
+		// A write here shows in all pods of the kind.
 		lw := listwatch.FromClient[corev1.Pod](cs.CoreV1().RESTClient(), "written",
 			listwatch.WithMutationDetector(func(m listwatch.Mutation) { found[m.Object] = m.Path }))
 		listed, _, _ := readList(lw.List(t.Context(), metav1.ListOptions{}))

@@ -5,7 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"weak"
+
+	"github.com/tributary-go/tributary/internal/weakly"
 )
 
 // Kind names the collections that share memory with each other.
@@ -20,10 +21,7 @@ type Kind struct {
 
 // kinds are the kinds that some collection of the process has. The last memo of a kind takes it
 // along.
-var kinds = struct {
-	sync.Mutex
-	all map[Kind]weak.Pointer[common]
-}{all: map[Kind]weak.Pointer[common]{}}
+var kinds weakly.Map[Kind, common]
 
 // Of makes the memo of one more collection of a kind. It fails if the process may not use GCM under
 // nonces of its own (GODEBUG=fips140=only).
@@ -32,24 +30,12 @@ func Of(of Kind) (*Memo, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds.Lock()
-	defer kinds.Unlock()
-	k := kinds.all[of].Value()
-	if k == nil {
-		k = newCommon(defaultLimits, hash)
+	k := kinds.Get(of, func() *common {
+		k := newCommon(defaultLimits, hash)
 		k.drop = of.Drop
-		kinds.all[of] = weak.Make(k)
-		runtime.AddCleanup(k, forgetKind, of)
-	}
+		return k
+	})
 	return k.join(), nil
-}
-
-func forgetKind(of Kind) {
-	kinds.Lock()
-	defer kinds.Unlock()
-	if kinds.all[of].Value() == nil { // and no other one has taken its place
-		delete(kinds.all, of)
-	}
 }
 
 // common is what the memos of one kind of objects have together: how its types are decoded, the
