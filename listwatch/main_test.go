@@ -13,10 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
 func TestMain(m *testing.M) {
+	sharing.FirstBytes = 0         // so that few objects are enough
 	klog.SetLogger(logr.Discard()) // a test that reads logs sets its own logger
 	goleak.VerifyTestMain(m)
 }

@@ -104,9 +104,12 @@ func (m *Memo) Follows(size int) bool { return m != nil && size >= m.limits.foll
 func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarshaler) (c Change, err error) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !m.Follows(len(data)) {
-		return c, m.Unmarshal(data, obj)
+		return c, m.unmarshal(data, obj, false)
 	}
-	d := m.take(len(data))
+	d := m.take(len(data), false)
+	if d == nil {
+		return c, obj.Unmarshal(data)
+	}
 	m.mu.Lock()
 	known, at, worth := m.changed.of(uid, last, v.Type())
 	m.mu.Unlock()
@@ -245,7 +248,7 @@ func (d *decoder) elementsBeside(n *node, f *field, below *node, to ref, last be
 			}
 		}
 		element := made.field(uintptr(i) * size)
-		if !d.element(f, &n.slots[f.slot].each, below, element, own, b, 5*index+i) {
+		if !d.element(f, n.slots[f.slot].each, below, element, own, b, 5*index+i) {
 			return false
 		}
 		if own.p != nil && element.identical(own.ref, size) {
@@ -393,6 +396,6 @@ func (d *decoder) isMemos(s *protoSlot, f *field, value ref, run []byte, index i
 	if s.found.p == nil {
 		s.found = refTo(reflect.New(f.typ))
 	}
-	found, _ := d.find(f.whole, &s.whole.habit, d.keyOf(run), len(run), s.found)
+	found, _ := d.find(f.whole.of(d.common, f.typ), &s.whole.habit, d.keyOf(run), len(run), s.found)
 	return found && s.found.identical(value, f.typ.Size())
 }

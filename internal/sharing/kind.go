@@ -31,7 +31,9 @@ func Of(of Kind) (*Memo, error) {
 		return nil, err
 	}
 	k := kinds.Get(of, func() *common {
-		k := newCommon(defaultLimits, hash)
+		limits := defaultLimits
+		limits.early = FirstBytes
+		k := newCommon(limits, hash)
 		k.drop = of.Drop
 		return k
 	})
@@ -80,6 +82,9 @@ type common struct {
 	longest atomic.Int64 // objects of a generation
 	most    atomic.Int64 // bytes of a generation
 	recent  atomic.Int64 // bytes of the recent values of a decoder
+	// early is how many bytes of objects are decoded plainly yet: what a kind remembers costs more
+	// than a few objects can share.
+	early atomic.Int64
 }
 
 // size is that of one collection, or of all.
@@ -87,6 +92,7 @@ type size struct{ objects, bytes int }
 
 func newCommon(l limits, hash *Hash) *common {
 	k := &common{limits: l, hash: hash, idle: make([]atomic.Pointer[decoder], min(runtime.GOMAXPROCS(0), maxIdle)), plans: map[reflect.Type]*plan{}, structs: map[reflect.Type]*jsonPlan{}}
+	k.early.Store(int64(l.early))
 	k.tree = k.newSite(reflect.TypeFor[any]())
 	k.resize(&size{}, size{})
 	return k
@@ -108,8 +114,18 @@ func (k *common) resize(s *size, to size) {
 	*s = to
 	k.longest.Store(int64(max(k.limits.objects, 2*k.all.objects)))
 	k.most.Store(int64(k.limits.generation(k.all.bytes)))
-	k.recent.Store(int64(min(max(minRecentBytes, k.all.bytes/recentPart), maxRecentBytes)))
+	k.recent.Store(int64(k.limits.recents(k.all.bytes)))
 	k.met.grow(k.all.bytes)
+}
+
+// isEarly reports whether an object of that size is one of the first of its kind. It is counted if
+// it is new, and not another state of one.
+func (k *common) isEarly(size int, added bool) bool {
+	if left := k.early.Load(); left <= 0 || !added {
+		return left > 0
+	}
+	k.early.Add(-int64(size))
+	return true
 }
 
 // drops reports whether a field is passed over.

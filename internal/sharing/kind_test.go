@@ -19,7 +19,30 @@ func of(t *testing.T, k Kind) *Memo {
 	k.Type, k.Resource = reflect.TypeFor[corev1.ConfigMap](), t.Name()+k.Resource
 	m, err := Of(k)
 	require.NoError(t, err)
+	m.early.Store(0)
 	return m
+}
+
+// TestTheFirstObjectsOfAKindAreDecodedPlainly: a kind that has few objects remembers nothing, and
+// has nothing to remember it with. More states of the same objects change nothing.
+func TestTheFirstObjectsOfAKindAreDecodedPlainly(t *testing.T) {
+	m := of(t, Kind{})
+	m.early.Store(int64(FirstBytes))
+	data, err := configMap(0).Marshal()
+	require.NoError(t, err)
+	data = append(data, make([]byte, 0)...)
+	for range 2 * FirstBytes / len(data) {
+		_, err := m.UnmarshalChange([]byte("uid"), nil, data, &corev1.ConfigMap{})
+		require.NoError(t, err)
+	}
+	for range FirstBytes / len(data) {
+		require.Equal(t, configMap(0), decode(t, m, configMap(0)))
+	}
+	require.Empty(t, m.plans)
+	require.Len(t, m.sites, 1, "of unstructured objects")
+	require.False(t, share(decode(t, m, configMap(0)), decode(t, m, configMap(0))), "the last one")
+	require.True(t, share(decode(t, m, configMap(0)), decode(t, m, configMap(1))))
+	require.NotEmpty(t, m.plans)
 }
 
 func TestCollectionsOfAKindShare(t *testing.T) {
@@ -73,7 +96,7 @@ func TestAKindIsAsLargeAsItsCollections(t *testing.T) {
 // TestNoDecoderWaitsForAnother: while others keep values of all fields, an object is decoded, and
 // its own are not kept.
 func TestNoDecoderWaitsForAnother(t *testing.T) {
-	m := of(t, Kind{})
+	m := testMemo(t, defaultLimits)
 	decode(t, m, configMap(0))
 	for _, s := range m.sites {
 		s.mu.Lock()

@@ -9,6 +9,7 @@ type limits struct {
 	most    int // bytes of a generation, whatever the list
 	follow  int // bytes of an object whose last state is noted, at least
 	share   int // percent of an object that must be found for the object to count as found
+	early   int // bytes of the first objects of a kind, which are decoded plainly
 
 	// One for each layer of "the same", which is off at zero (follow: at the largest number):
 	// BenchmarkLayers has a figure for each.
@@ -25,6 +26,19 @@ var defaultLimits = limits{objects: 4096, bytes: 256 << 10, most: 128 << 20, fol
 
 // generation is the bytes of a generation of collections of so many.
 func (l limits) generation(bytes int) int { return min(max(l.bytes, bytes/8), l.most) }
+
+// FirstBytes are the bytes of the first objects of a kind, which are decoded plainly: to share pods
+// costs 150 KB once, as much as six of them. Tests that share from the first one set it to 0.
+var FirstBytes = 32 << 10
+
+// recents is the bytes beside the recent values of a decoder, of collections of so many: none in
+// small ones, whose values are all in the memo.
+func (l limits) recents(bytes int) int {
+	if bytes < 8*l.early {
+		return 0
+	}
+	return min(max(minRecentBytes, bytes/recentPart), maxRecentBytes)
+}
 
 // The values of a memo.
 const (

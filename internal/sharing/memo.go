@@ -78,12 +78,19 @@ func (m *Memo) arriveLocked(bytes int) {
 	}
 }
 
-// take begins an object.
-func (m *Memo) take(size int) *decoder {
+// take begins an object, which is new or another state of one. It returns nil if the object is to
+// be decoded plainly.
+func (m *Memo) take(size int, added bool) *decoder {
 	m.mu.Lock()
 	m.arriveLocked(size)
-	last := m.last
+	last, early := m.last, m.isEarly(size, added)
+	if early {
+		m.stats.Bytes += uint64(size)
+	}
 	m.mu.Unlock()
+	if early {
+		return nil
+	}
 	d := m.common.take(last)
 	d.counts.bytes = uint64(size)
 	return d

@@ -77,7 +77,7 @@ func TestALongListMakesLongGenerations(t *testing.T) {
 // would serve again.
 func TestAFullGenerationWaitsForOtherDecoders(t *testing.T) {
 	m := testMemo(t, bounded(20, 1<<30, 1<<30))
-	other := m.take(1)
+	other := m.take(1, true)
 	first := decode(t, m, configMap(0))
 	for i := range maxLate {
 		decode(t, m, configMap(i))
@@ -98,12 +98,12 @@ func TestAFullGenerationWaitsForOtherDecoders(t *testing.T) {
 func TestAGenerationIsBoundedByTheCollection(t *testing.T) {
 	m := testMemo(t, bounded(20, 1<<10, 1<<24))
 	require.EqualValues(t, 1<<10, m.most.Load(), "at least")
-	m.take(1 << 20)
+	m.take(1<<20, true)
 	require.EqualValues(t, 1<<17, m.most.Load(), "an eighth of what has arrived")
-	m.take(1 << 30)
+	m.take(1<<30, true)
 	require.EqualValues(t, maxArrived, m.most.Load())
 	m.Listed(1, 1<<15)
-	m.take(1 << 30)
+	m.take(1<<30, true)
 	require.EqualValues(t, 1<<12, m.most.Load(), "an eighth of the collection, however often it changes")
 	m.Listed(1, 1<<30)
 	require.EqualValues(t, 1<<24, m.most.Load(), "at most")
@@ -139,7 +139,7 @@ func TestAPlaceThatFindsNothingRests(t *testing.T) {
 	root := m.idle[0].Load().roots[p.typ]
 	name := number(meta, 1)
 	require.Positive(t, root.slots[number(p, 1).slot].below.slots[name.slot].whole.skip)
-	require.Equal(t, 1, name.whole.young.entries, "what comes once is not kept, but for the first value")
+	require.Equal(t, 1, name.whole.made.Load().young.entries, "what comes once is not kept, but for the first value")
 	require.Empty(t, root.slots[number(p, 1).slot].below.slots[name.slot].whole.recent, "given back")
 }
 

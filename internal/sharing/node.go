@@ -16,10 +16,11 @@ type node struct {
 
 // protoSlot is the knowledge of one field at one path.
 type protoSlot struct {
-	whole, each shareable // all occurrences together, and each one
-	below       *node
-	last        ref // the last scalar, of a pointer to one
-	found       ref // where a value is put to be compared
+	whole shareable  // all occurrences together
+	each  *shareable // each occurrence of a repeated message
+	below *node
+	last  ref // the last scalar, of a pointer to one
+	found ref // where a value is put to be compared
 }
 
 // shareable is a part that may be equal in other objects.
@@ -50,6 +51,11 @@ func (d *decoder) newRoot(t reflect.Type) *root {
 
 func (d *decoder) newNode(p *plan) *node {
 	n := &node{plan: p, slots: make([]protoSlot, p.slots)}
+	for i := range p.fields {
+		if f := &p.fields[i]; f.kind == repeated {
+			n.slots[f.slot].each = &shareable{}
+		}
+	}
 	d.nodes = append(d.nodes, n)
 	return n
 }
@@ -81,7 +87,10 @@ func (d *decoder) forgetRecent() {
 	for _, n := range d.nodes {
 		for i := range n.slots {
 			s := &n.slots[i]
-			s.whole.recent, s.each.recent, s.last = nil, nil, ref{}
+			s.whole.recent, s.last = nil, ref{}
+			if s.each != nil {
+				s.each.recent = nil
+			}
 		}
 	}
 	d.recentBytes = 0
@@ -166,7 +175,7 @@ func (d *decoder) keepPart(s *shareable, of *site, value ref, b []byte, index in
 		d.keep(of, &s.habit, p.key, len(b), value.value(of.typ))
 		p.key = key{}
 	}
-	if len(b) > d.limits.recent {
+	if len(b) > d.limits.recent || d.recentMost == 0 {
 		return
 	}
 	i := index % maxRecent

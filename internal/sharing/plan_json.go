@@ -68,21 +68,32 @@ var (
 // UnmarshalTyped decodes a JSON object into obj, a pointer to a zero struct, by the rules of
 // sigs.k8s.io/json: names are case-sensitive. The error is that package's.
 func (m *Memo) UnmarshalTyped(data []byte, obj any) error {
-	v := reflect.ValueOf(obj).Elem()
-	if p := m.jsonPlanOf(v.Type()); p.usable {
-		d := m.take(len(data))
-		prev := d.previousOf(p, v.Type(), len(p.fields))
-		d.doc.Begin(data)
-		ok := d.jsonObject(p, prev.root, v, prev.previous()) == nil && d.doc.Peek() == 0 && d.doc.At == len(data)
-		prev.set(v, data, ok && len(data) <= m.limits.alike)
-		d.doc.End()
+	if d := m.take(len(data), true); d != nil {
+		done := d.typed(data, reflect.ValueOf(obj).Elem())
 		m.giveBack(d)
-		if ok {
+		if done {
 			return nil
 		}
-		v.SetZero()
 	}
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, obj)
+}
+
+// typed decodes an object into v, which is zero. It is false, and v still zero, if the form of the
+// object or its type is not known here.
+func (d *decoder) typed(data []byte, v reflect.Value) bool {
+	p := d.jsonPlanOf(v.Type())
+	if !p.usable {
+		return false
+	}
+	prev := d.previousOf(p, v.Type(), len(p.fields))
+	d.doc.Begin(data)
+	ok := d.jsonObject(p, prev.root, v, prev.previous()) == nil && d.doc.Peek() == 0 && d.doc.At == len(data)
+	prev.set(v, data, ok && len(data) <= d.limits.alike)
+	d.doc.End()
+	if !ok {
+		v.SetZero()
+	}
+	return ok
 }
 
 func (m *common) jsonPlanOf(t reflect.Type) *jsonPlan {

@@ -36,8 +36,8 @@ type field struct {
 	elem    reflect.Type         // of a message, or of a scalar behind a pointer
 	scalar  *scalar              // of a plain field, a text or a pointer
 	nested  atomic.Pointer[plan] // of elem, made when it is first needed
-	whole   *site                // of all occurrences together; nil for a scalar
-	each    *site                // of each occurrence of a repeated message
+	whole   lazySite             // of all occurrences together, but for a scalar
+	each    lazySite             // of each occurrence of a repeated message
 }
 
 // kind is how a field is decoded.
@@ -90,13 +90,13 @@ func (m *common) planOf(t reflect.Type) *plan {
 		if number > 15 {
 			f.head = 2
 		}
-		f.classify()
+		f.classify(of.Tag)
 		f.isRun = f.kind >= repeated
 		f.free = f.kind == generated && !f.entries
 		if m.drops(t, of.Name) {
 			f.kind = skipped
 		}
-		m.addSites(p, f)
+		p.addSlot(f)
 		if of.Type.Kind() == reflect.Slice {
 			p.slices = append(p.slices, of.Offset)
 		}
@@ -119,13 +119,13 @@ func numberOf(of reflect.StructField) int {
 
 // classify goes by the Go type: tags are wrong about wire types and repetition in places (PodSpec,
 // 22 and 25).
-func (f *field) classify() {
+func (f *field) classify(tag reflect.StructTag) {
 	t, to := f.typ, f.typ
 	if t.Kind() == reflect.Pointer {
 		to = t.Elem()
 	}
 	f.kind, f.format, f.entries = generated, wire.Bytes, t.Kind() == reflect.Map
-	f.scalar = scalarOf(to)
+	f.scalar = scalarOf(to, tag)
 	switch {
 	case f.scalar != nil && t.Kind() == reflect.Pointer:
 		f.kind, f.elem, f.format = pointerTo, to, f.scalar.format
@@ -151,8 +151,8 @@ func (f *field) classify() {
 	}
 }
 
-// addSites gives a field its place among the values that are remembered.
-func (m *common) addSites(p *plan, f *field) {
+// addSlot gives a field its place among those that are remembered.
+func (p *plan) addSlot(f *field) {
 	switch f.kind {
 	case skipped, plain:
 		return
@@ -163,10 +163,6 @@ func (m *common) addSites(p *plan, f *field) {
 	}
 	f.slot = p.slots
 	p.slots++
-	f.whole = m.newSite(f.typ)
-	if f.kind == repeated {
-		f.each = m.newSite(f.elem)
-	}
 }
 
 func decodesItself(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshalerType) }

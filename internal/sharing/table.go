@@ -18,6 +18,21 @@ type site struct {
 	young, old table
 }
 
+// lazySite is a site that is made when it is first needed: most fields of most types are never seen.
+type lazySite struct{ made atomic.Pointer[site] }
+
+func (s *lazySite) of(k *common, typ reflect.Type) *site {
+	if made := s.made.Load(); made != nil {
+		return made
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s.made.Load() == nil {
+		s.made.Store(k.newSite(typ))
+	}
+	return s.made.Load()
+}
+
 // newSite is called with the kind's lock held.
 func (k *common) newSite(typ reflect.Type) *site {
 	s := &site{typ: typ, number: uint64(len(k.sites)) * 0x9e3779b97f4a7c15}

@@ -28,14 +28,15 @@ type treeMember struct {
 // map[string]any, whole numbers int64, others float64. The outer map belongs to the caller; the
 // values in it are shared. The error is that of sigs.k8s.io/json.
 func (m *Memo) UnmarshalTree(data []byte) (map[string]any, error) {
-	d := m.take(len(data))
-	object, ok := d.wholeTree(data)
-	d.doc.End()
-	m.giveBack(d)
-	if ok {
-		return object, nil
+	if d := m.take(len(data), true); d != nil {
+		object, ok := d.wholeTree(data)
+		d.doc.End()
+		m.giveBack(d)
+		if ok {
+			return object, nil
+		}
 	}
-	object = nil
+	var object map[string]any
 	return object, kjson.UnmarshalCaseSensitivePreserveInts(data, &object)
 }
 

@@ -8,12 +8,17 @@ import (
 
 // Unmarshal decodes a protobuf message into obj, a pointer to a zero struct with generated code.
 // The caller may reuse data afterwards. The error is the generated code's.
-func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error {
+func (m *Memo) Unmarshal(data []byte, obj unmarshaler) error { return m.unmarshal(data, obj, true) }
+
+func (m *Memo) unmarshal(data []byte, obj unmarshaler, added bool) error {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return obj.Unmarshal(data)
 	}
-	d := m.take(len(data))
+	d := m.take(len(data), added)
+	if d == nil {
+		return obj.Unmarshal(data)
+	}
 	err := d.object(v, obj, data, before{})
 	m.giveBack(d)
 	return err
@@ -173,24 +178,25 @@ func (d *decoder) text(n *node, f *field, to ref, last before, b []byte, index i
 		*as[string](to) = string(b)
 		return
 	}
-	sought, found := d.seek(s, f.whole, to, b, 1, index)
+	of := f.whole.of(d.common, f.typ)
+	sought, found := d.seek(s, of, to, b, 1, index)
 	if !found {
 		*as[string](to) = string(b)
-		d.keepPart(s, f.whole, to, b, index, sought)
+		d.keepPart(s, of, to, b, index, sought)
 	}
 }
 
 // sought decodes a part that may be equal in another object.
 func (d *decoder) sought(n *node, f *field, dst, to ref, last before, b []byte, count, index int) bool {
-	s := &n.slots[f.slot].whole
-	sought, found := d.seek(s, f.whole, to, b, f.least, index)
+	s, of := &n.slots[f.slot].whole, f.whole.of(d.common, f.typ)
+	sought, found := d.seek(s, of, to, b, f.least, index)
 	if found {
 		return true
 	}
 	if !d.value(n, f, dst, to, last, b, count, index) {
 		return false
 	}
-	d.keepPart(s, f.whole, to, b, index, sought)
+	d.keepPart(s, of, to, b, index, sought)
 	return true
 }
 
@@ -230,7 +236,7 @@ func (d *decoder) value(n *node, f *field, dst, to ref, last before, b []byte, c
 func (d *decoder) elements(n *node, f *field, below *node, to ref, run []byte, count, index int) bool {
 	size := below.plan.typ.Size()
 	first := below.array(count)
-	s := &n.slots[f.slot].each
+	s := n.slots[f.slot].each
 	for i := range count {
 		var b []byte
 		b, run = f.occurrence(run)
@@ -244,14 +250,15 @@ func (d *decoder) elements(n *node, f *field, below *node, to ref, run []byte, c
 
 // element decodes one message of a run.
 func (d *decoder) element(f *field, s *shareable, below *node, to ref, last before, b []byte, index int) bool {
-	sought, found := d.seek(s, f.each, to, b, worthMessage, index)
+	of := f.each.of(d.common, f.elem)
+	sought, found := d.seek(s, of, to, b, worthMessage, index)
 	if found {
 		return true
 	}
 	if !d.walk(below, to, b, last, index) {
 		return false
 	}
-	d.keepPart(s, f.each, to, b, index, sought)
+	d.keepPart(s, of, to, b, index, sought)
 	return true
 }
 

@@ -3,6 +3,7 @@ package sharing
 import (
 	"encoding/binary"
 	"reflect"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,8 +140,9 @@ type scalar struct {
 	is     func(at ref, b []byte, varint uint64) bool
 }
 
-// scalarOf returns the scalar of a type; nil if it has none.
-func scalarOf(t reflect.Type) *scalar {
+// scalarOf returns the scalar of a type; nil if it has none. The tag says whether a type has code of
+// its own. To ask its pointer type would make that, and pointer types are never freed.
+func scalarOf(t reflect.Type, tag reflect.StructTag) *scalar {
 	switch {
 	case t == timeType:
 		return seconds
@@ -148,7 +150,7 @@ func scalarOf(t reflect.Type) *scalar {
 		return microseconds
 	case t == reflect.TypeFor[[]byte]():
 		return octets
-	case decodesItself(t):
+	case strings.Contains(tag.Get("protobuf"), ",customtype="):
 		return nil
 	}
 	return map[reflect.Kind]*scalar{
