@@ -11,27 +11,22 @@ import (
 )
 
 // list reads the whole state into the store, in one transaction of the store's.
-func (r *Reflector[T]) list(ctx context.Context, s step) outcome {
+func (r *Reflector[T]) list(ctx context.Context, s step) {
 	r.enter(Listing)
-	read := &listRead{behind: s.behind, confirmed: s.confirmed, asked: time.Now()}
-	var o outcome
-	if s.kind == doWatchList {
-		w := r.openWatchList(ctx, s.options)
-		if o = r.replace(w.initial(read), read, w.guard); o.complete {
-			w.guard.allow(firstPatience * r.options.liveness)
-			r.open = w
-		} else {
-			w.close()
-		}
-	} else {
-		guarded, guard := r.guarded(ctx, r.options.liveness, 0)
-		o = r.replace(r.pages(guarded, s.options, read), read, guard)
-		guard.stop()
-	}
+	read := readFor(s)
+	guarded, guard := r.guarded(ctx, r.options.liveness, 0)
+	o := r.replace(r.pages(guarded, s.options, read), read, guard)
+	guard.stop()
+	r.listEnded(ctx, s, o, read)
+}
+
+// listEnded takes in the outcome of a list, and reports whether it is the state of the store now.
+func (r *Reflector[T]) listEnded(ctx context.Context, s step, o outcome, read *listRead) bool {
 	if o.complete {
 		r.listed(s, o, read)
 	}
-	return o
+	r.ended(ctx, s, read.asked, o)
+	return o.complete
 }
 
 func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
@@ -67,6 +62,10 @@ type listRead struct {
 	asked     time.Time
 	behind    bool // a version older than the one held is taken
 	confirmed bool // and a list of fewer than half of the objects held
+}
+
+func readFor(s step) *listRead {
+	return &listRead{behind: s.behind, confirmed: s.confirmed, asked: time.Now()}
 }
 
 // replace hands the list to the store. A store that takes a list which broke off, or stops in the

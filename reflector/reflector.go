@@ -50,7 +50,6 @@ type Reflector[T store.Object] struct {
 
 	// Of the goroutine of Run.
 	machine *machine
-	open    *openWatch[T] // a watch list that has sent its state and goes on as a watch
 	// held finds an object in the store; nil if the store has no snapshots.
 	held      func(key string) (T, bool)
 	sharing   func() listwatch.SharingStats // nil if the source has none
@@ -134,7 +133,6 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.prober.stop()
 	defer cancel()
-	defer r.closeOpen()
 	if held, ok := r.store.(store.Snapshotter[T]); ok {
 		r.machine.held.version = held.Snapshot().ResourceVersion()
 	}

@@ -9,43 +9,48 @@ import (
 	"github.com/tributary-go/tributary/internal/pace"
 )
 
-// run takes the machine's steps and tells it their outcomes, until ctx ends.
+// run takes the machine's steps until ctx ends.
 func (r *Reflector[T]) run(ctx context.Context) error {
 	for {
-		if reason := r.doubts.Swap(nil); reason != nil {
-			r.doubted(*reason)
-		}
-		s := r.machine.next()
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case s.kind == doStop:
-			return fmt.Errorf("reflector: stopped by a final error: %w", s.err)
-		case s.kind == doWait:
-			if r.waiting(s); !pace.Sleep(ctx, s.wait) {
-				return nil
-			}
-			continue
-		}
-		began := time.Now()
-		var o outcome
-		switch s.kind {
-		case doWatch:
-			o = r.watch(ctx, s)
-		default:
-			o = r.list(ctx, s)
-		}
+		s := r.next()
 		if ctx.Err() != nil {
 			return nil
 		}
-		o.at = time.Now()
-		if o.lived = o.at.Sub(began); s.kind == doWatch {
-			o.lived = min(o.lived, o.sent) // without a wait at the client
+		switch s.kind {
+		case doStop:
+			return fmt.Errorf("reflector: stopped by a final error: %w", s.err)
+		case doWait:
+			if r.waiting(s); !pace.Sleep(ctx, s.wait) {
+				return nil
+			}
+		case doList:
+			r.list(ctx, s)
+		default:
+			r.watch(ctx, s)
 		}
-		class := r.machine.ended(s, o)
-		r.bookmarks.Store(r.machine.watches.bookmarks)
-		r.report(s, class, o)
 	}
+}
+
+// next is the machine's next step, with the doubts that came meanwhile.
+func (r *Reflector[T]) next() step {
+	if reason := r.doubts.Swap(nil); reason != nil {
+		r.doubted(*reason)
+	}
+	return r.machine.next()
+}
+
+// ended tells the machine the outcome of a step, unless Run ends.
+func (r *Reflector[T]) ended(ctx context.Context, s step, began time.Time, o outcome) {
+	if ctx.Err() != nil {
+		return
+	}
+	o.at = time.Now()
+	if o.lived = o.at.Sub(began); s.kind == doWatch {
+		o.lived = min(o.lived, o.sent) // without a wait at the client
+	}
+	class := r.machine.ended(s, o)
+	r.bookmarks.Store(r.machine.watches.bookmarks)
+	r.report(s, class, o)
 }
 
 // report shows the end of a request in Status, log and metrics.

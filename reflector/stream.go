@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/sending"
@@ -38,22 +37,24 @@ type openWatch[T store.Object] struct {
 	events  iter.Seq2[listwatch.Event[T], error]
 	timeout time.Duration // the server was asked to end it then
 
+	step     step      // that is under way
+	began    time.Time // of the step doWatch
+	load     *load[T]  // of the initial events of a watch list, until they have ended
 	position position
 	outcome  outcome // so far
-
-	// Of a watch list, which is read in two parts: the initial events by the store, the rest by the
-	// loop.
-	pull func() (listwatch.Event[T], error, bool)
-	stop func()
 }
 
-func (r *Reflector[T]) openWatch(ctx context.Context, options metav1.ListOptions, silence time.Duration) *openWatch[T] {
+func (r *Reflector[T]) openWatch(ctx context.Context, s step) *openWatch[T] {
+	silence := r.untilFirst()
+	if s.kind == doWatchList {
+		silence = min(watchListPatience, r.options.liveness)
+	}
 	timeout := r.watchTimeout().Truncate(time.Second)
 	seconds := int64(timeout / time.Second)
-	options.TimeoutSeconds = &seconds
+	s.options.TimeoutSeconds = &seconds
 	ctx, guard := r.guarded(ctx, silence, timeout+overtime)
 	r.watching.Store(guard)
-	return &openWatch[T]{ctx: ctx, guard: guard, events: r.source.Watch(ctx, options), timeout: timeout}
+	return &openWatch[T]{ctx: ctx, guard: guard, events: r.source.Watch(ctx, s.options), timeout: timeout, step: s}
 }
 
 // watchTimeout is the timeout of a request: between the option and its double.
@@ -61,27 +62,13 @@ func (r *Reflector[T]) watchTimeout() time.Duration {
 	return r.options.watchTimeout + time.Duration(r.random()*float64(r.options.watchTimeout))
 }
 
-func (r *Reflector[T]) openWatchList(ctx context.Context, options metav1.ListOptions) *openWatch[T] {
-	w := r.openWatch(ctx, options, min(watchListPatience, r.options.liveness))
-	w.pull, w.stop = iter.Pull2(w.events)
-	w.events = func(yield func(listwatch.Event[T], error) bool) {
-		for {
-			event, err, ok := w.pull()
-			if !ok || !yield(event, err) {
-				return
-			}
-		}
-	}
-	return w
-}
-
 // initial yields the objects up to the bookmark that ends the initial events, from which read gets
 // its version. Before that bookmark a server sends the state as additions and nothing else
 // (KEP-3157); another event means that it does not know this kind of request.
-func (w *openWatch[T]) initial(read *listRead) iter.Seq2[T, error] {
+func (w *openWatch[T]) initial(events iter.Seq2[listwatch.Event[T], error], read *listRead) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
-		for event, err := range w.events {
+		for event, err := range events {
 			switch {
 			case err != nil:
 				if !yield(none, causeOf(w.ctx, err)) {
@@ -102,20 +89,9 @@ func (w *openWatch[T]) initial(read *listRead) iter.Seq2[T, error] {
 	}
 }
 
-func (w *openWatch[T]) close() {
+func (r *Reflector[T]) closeWatch(w *openWatch[T]) {
+	r.watching.Store(nil)
 	w.guard.stop()
-	if w.stop != nil {
-		w.stop()
-	}
-}
-
-// closeOpen ends the watch that is under way, if there is one.
-func (r *Reflector[T]) closeOpen() {
-	if r.open != nil {
-		r.watching.Store(nil)
-		r.open.close()
-		r.open = nil
-	}
 }
 
 // guard ends a context when nothing has been heard for a while (invariant 8), or when it has lasted

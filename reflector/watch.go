@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -10,26 +11,74 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// watch follows the changes, over the connection of the watch list where there is one.
-func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
+// watch follows the changes. A watch list brings the state before them.
+func (r *Reflector[T]) watch(ctx context.Context, s step) {
+	w := r.openWatch(ctx, s)
+	defer r.closeWatch(w)
+	if s.kind == doWatchList {
+		r.load(w)
+	} else {
+		r.follow(w, s)
+	}
+	for event, err := range w.events {
+		goOn := false
+		if w.load == nil {
+			goOn = r.take(w, event, err)
+		} else {
+			goOn = w.load.put(event, err) || r.loaded(ctx, w)
+		}
+		if !goOn {
+			break
+		}
+	}
+	switch {
+	case w.load != nil: // the watch ended before the state did
+		w.load.stop()
+		r.loaded(ctx, w)
+	case w.step.kind == doWatch:
+		r.followed(ctx, w)
+	}
+}
+
+// load begins to read the initial events into the store.
+func (r *Reflector[T]) load(w *openWatch[T]) {
+	r.enter(Listing)
+	read := readFor(w.step)
+	w.load = newLoad(read, func(events iter.Seq2[listwatch.Event[T], error]) outcome {
+		return r.replace(w.initial(events, read), read, w.guard)
+	})
+}
+
+// loaded takes in the state, and reports whether its watch goes on.
+func (r *Reflector[T]) loaded(ctx context.Context, w *openWatch[T]) bool {
+	l := w.load
+	w.load = nil
+	if !r.listEnded(ctx, w.step, l.outcome, l.read) || ctx.Err() != nil {
+		return false
+	}
+	s := r.next()
+	if s.kind != doWatch { // a doubt has come: another list is due
+		return false
+	}
+	w.guard.allow(firstPatience * r.options.liveness)
+	r.follow(w, s)
+	return true
+}
+
+// follow begins to follow the changes.
+func (r *Reflector[T]) follow(w *openWatch[T], s step) {
 	r.enter(Watching)
 	r.status.change(func(st *Status) { st.Watches++ })
-	w := r.open
-	if w == nil {
-		w = r.openWatch(ctx, s.options, r.untilFirst())
-	}
-	r.open = w
-	defer r.closeOpen()
 	if r.doubts.Load() != nil { // it came before there was a watch to end
 		w.guard.cancel(errDoubted)
 	}
 	version := s.options.ResourceVersion
+	w.step, w.began = s, time.Now()
 	w.position = position{at: version, before: version, unordered: r.unordered}
-	for event, err := range w.events {
-		if !r.take(w, event, err) {
-			break
-		}
-	}
+}
+
+// followed takes in the end of a watch.
+func (r *Reflector[T]) followed(ctx context.Context, w *openWatch[T]) {
 	o := w.outcome
 	o.version = w.position.at
 	if o.err == nil {
@@ -37,7 +86,8 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) outcome {
 	}
 	o.sent = w.guard.lived()
 	o.due = o.sent >= w.timeout-w.timeout/10
-	return o
+	r.closeWatch(w)
+	r.ended(ctx, w.step, w.began, o)
 }
 
 // untilFirst is how long a watch may be silent from its start. After one that was silent the next

@@ -28,7 +28,7 @@
 //     For two inputs of n bytes that were chosen without the key, the chance of one hash is
 //     below n/2^124, by proof and not by experience.
 //  4. All collections of a [Kind] remember together. The first 32 KiB of its objects, counted
-//     once each in protobuf, are decoded plainly and remember nothing. They forget values that
+//     once each in protobuf, are decoded plainly and remember nothing. Collections forget values that
 //     the last two generations of objects did not use. The values of a generation stand for at
 //     most an eighth of the collections' bytes on the wire, but for 256 KiB in small
 //     collections and never for more than 128 MiB. A collection whose first list has not ended
