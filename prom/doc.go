@@ -64,6 +64,8 @@
 //	| tributary_sources_not_right                         | gauge     | sources, source, class        | 1 while it is not right, by the reason    |
 //	| tributary_sources_stale                             | gauge     | sources, source               | 1 while the proof is too old              |
 //	| tributary_sources_incomplete                        | gauge     | sources, source               | 1 while a problem may hide a pod          |
+//	| tributary_sources_doubted                           | gauge     | sources, source               | 1 while its answers prove nothing         |
+//	| tributary_sources_proven_timestamp_seconds          | gauge     | sources, source               | when an answer was a proof last           |
 //	| tributary_sources_problems                          | gauge     | sources, source, class        | present problems of a class               |
 //	| tributary_sources_pods                              | gauge     | sources, source               | pods in the newest state                  |
 //	| tributary_sources_skipped_files                     | gauge     | sources, source               | files ignored for their names             |

@@ -267,6 +267,7 @@ func (f *feed) status() Status {
 			updates[op] = int(n)
 		}
 	}
+	report.Complete = report.Complete && report.Doubt == nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed != nil {

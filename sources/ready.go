@@ -44,11 +44,13 @@ func (s *Sources) kept() error {
 // Verdict judges the source's newest state, as [reflector.Status.Verdict] judges a copy: Ready,
 // [Sources.SafeToPrune], metrics and the status page say what it says. The state is right if the
 // source runs, the state is its own and not a checkpoint's, and it is proven within maxStaleness.
-// Zero asks for a proof of any age. A look at a file or an answer of a URL is the proof itself. The
+// Zero asks for a proof of any age. A look at a file or an answer of a URL is the proof itself,
+// unless the source has a [health.Report].Doubt: then the last proof before the doubt counts. The
 // copy of an API server's pods is proven by its reflector, and must have a resource version: an
 // empty cache between client and server has none.
 func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
-	switch silence := time.Since(s.LastContact.Round(0)); {
+	age := time.Since(s.proof().Round(0))
+	switch {
 	case s.Phase == reflector.Idle:
 		return s.not(reflector.NotRun, "Run has not been called")
 	case s.Phase == reflector.Stopped:
@@ -57,12 +59,24 @@ func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
 		return s.not(reflector.NotSynced, "its pods are of a checkpoint")
 	case !s.Seen:
 		return s.not(reflector.NotSynced, "not read yet")
+	case s.Doubt != nil && s.ProvenAt.IsZero():
+		return reflector.Verdict{Class: reflector.Class(classOf(s.Doubt)), Err: fmt.Errorf("%s: %w", s.Source, s.Doubt)}
 	case s.Reflector != nil:
 		return s.reflected(maxStaleness)
-	case s.StaleAfter > 0 && maxStaleness > 0 && silence > maxStaleness:
-		return s.not(reflector.Stale, fmt.Sprintf("nothing heard for %s, allowed are %s", silence.Round(time.Millisecond), maxStaleness))
+	case s.StaleAfter == 0 || maxStaleness == 0 || age <= maxStaleness:
+		return reflector.Verdict{Class: reflector.OK}
+	case s.Doubt != nil:
+		return s.not(reflector.Stale, fmt.Sprintf("not proven for %s, allowed are %s", age.Round(time.Millisecond), maxStaleness))
 	}
-	return reflector.Verdict{Class: reflector.OK}
+	return s.not(reflector.Stale, fmt.Sprintf("nothing heard for %s, allowed are %s", age.Round(time.Millisecond), maxStaleness))
+}
+
+// proof is when the state was proven last, for a source without a reflector.
+func (s Status) proof() time.Time {
+	if s.Doubt != nil {
+		return s.ProvenAt
+	}
+	return s.LastContact
 }
 
 // reflected is the verdict of the reflector.
@@ -100,9 +114,9 @@ func (s Status) Ready(maxStaleness time.Duration) error {
 
 // SafeToPrune reports whether Updates has delivered everything that the named source declares. Its
 // [Status.Verdict] is good, with a proof not older than [health.Report].StaleAfter, no state is
-// pending, and no problem hides a pod. Only then may an agent stop a pod because the
-// source does not list it: in a partial view, missing pods look deleted. If several sources have
-// the name, all must be safe. If no source has it, SafeToPrune is false.
+// pending, there is no Doubt, and no problem hides a pod. Only then may an agent stop a pod because
+// the source does not list it: in a partial view, missing pods look deleted. If several sources
+// have the name, all must be safe. If no source has it, SafeToPrune is false.
 //
 // A manifest that was good since Run began, and has turned bad, hides nothing: its pods are kept. A
 // file, a document or an item that was never good may declare a pod of an earlier run. So may a

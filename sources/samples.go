@@ -23,6 +23,8 @@ var (
 			metrics.Gauge("tributary_sources_not_right", "1 while the state is not right, whatever the age of its proof; the class says why.", metrics.Itself[bool])),
 		metrics.Gauge("tributary_sources_stale", "1 while the state's proof is older than the source permits.", func(s Status) bool { return time.Now().After(s.expires()) }),
 		metrics.Gauge("tributary_sources_incomplete", "1 while a problem may hide a pod.", func(s Status) bool { return !s.whole() }),
+		metrics.Gauge("tributary_sources_doubted", "1 while the answers of the source prove nothing.", func(s Status) bool { return s.Doubt != nil }),
+		metrics.Gauge("tributary_sources_proven_timestamp_seconds", "When an answer of the source was a proof last.", func(s Status) time.Time { return s.ProvenAt }),
 		metrics.By("class", Status.classes,
 			metrics.Gauge("tributary_sources_problems", "Present problems of a class.", metrics.Itself[int])),
 		metrics.Gauge("tributary_sources_pods", "Pods in the newest state.", func(s Status) int { return s.Pods }),
@@ -131,6 +133,7 @@ func sum(parts []Status) Status {
 		return cmp.Or(a.expires().Compare(b.expires()), a.LastContact.Compare(b.LastContact))
 	})
 	total.LastContact, total.StaleAfter = oldest.LastContact, oldest.StaleAfter
+	total.Doubt, total.ProvenAt = doubtOf(parts)
 	for i, part := range parts {
 		for op, n := range part.Updates {
 			total.Updates[op] += n
@@ -174,12 +177,22 @@ func (s Status) expires() time.Time {
 	switch {
 	case s.StaleAfter == 0:
 		return never
-	case s.Reflector != nil && s.Reflector.ProvenAt.IsZero():
+	case s.Reflector != nil && s.Reflector.ProvenAt.IsZero(), s.Doubt != nil && s.ProvenAt.IsZero():
 		return never // it is not right for another reason
 	case s.Reflector != nil:
 		return s.Reflector.ProvenAt.Add(s.StaleAfter)
 	}
-	return s.LastContact.Add(s.StaleAfter)
+	return s.proof().Add(s.StaleAfter)
+}
+
+// doubtOf is the doubt of the part that was proven first, or never.
+func doubtOf(parts []Status) (doubt error, provenAt time.Time) {
+	for _, part := range parts {
+		if part.Doubt != nil && (doubt == nil || part.ProvenAt.Before(provenAt)) {
+			doubt, provenAt = part.Doubt, part.ProvenAt
+		}
+	}
+	return doubt, provenAt
 }
 
 func sumOfReflectors(parts []Status) *reflector.Status {

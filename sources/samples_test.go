@@ -39,6 +39,7 @@ func full() Status {
 		Updates: map[Op]int{Add: 3}, Reflector: &reflector.Status{Phase: reflector.Watching, ProvenAt: at, Events: 4},
 		Report: Report{
 			Mode: "watch", LastContact: at, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Complete: true, Skipped: 5, Errors: 6,
+			Doubt: errors.New("nobody knows"), ProvenAt: at,
 		},
 	}
 }

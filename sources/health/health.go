@@ -14,6 +14,13 @@ type Report struct {
 	// StaleAfter is how old the proof of the state may be before it counts as stale. The proof is
 	// LastContact, and for an API server the ProvenAt of its reflector. Zero: never.
 	StaleAfter time.Duration
+	// Doubt is why the answers of the source prove nothing at present, although it can be read: a
+	// kubelet that may have just started, or a node name without a Node. It is one of Problems, and
+	// the state is not Complete. Nil: each look is a proof.
+	Doubt error
+	// ProvenAt is the time of the last look that was a proof. If there is a Doubt, zero says that
+	// there was none.
+	ProvenAt time.Time
 	// Problems are the present faults, one error for each file, URL or object. Empty: all is well.
 	Problems []error
 	// Complete: despite Problems nothing is missing. Every failing item kept its last known good

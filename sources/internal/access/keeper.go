@@ -49,6 +49,7 @@ type Round struct {
 	Problems []error // all the present ones
 	Contact  bool    // the file or URL could be read
 	Complete bool    // nothing is missing, despite the problems
+	Doubt    error   // why the contact proves nothing; also a problem
 }
 
 // Note notes a round. A problem is counted and logged when it is new, and logged once more when it
@@ -58,6 +59,12 @@ func (k *Keeper) Note(log logr.Logger, round Round) {
 	defer k.mu.Unlock()
 	if round.Contact {
 		k.report.LastContact = time.Now()
+	}
+	if round.Contact && round.Doubt == nil {
+		k.report.ProvenAt = k.report.LastContact
+	}
+	if round.Doubt != nil {
+		round.Problems = append(slices.Clip(round.Problems), round.Doubt)
 	}
 	for _, p := range round.Problems {
 		if !contains(k.report.Problems, p) {
@@ -70,14 +77,15 @@ func (k *Keeper) Note(log logr.Logger, round Round) {
 			log.Info("Problem is gone", "problem", p.Error())
 		}
 	}
-	k.report.Problems, k.report.Complete = round.Problems, round.Complete
+	k.report.Problems, k.report.Doubt = round.Problems, round.Doubt
+	k.report.Complete = round.Complete && round.Doubt == nil
 }
 
 // Hand notes a round and calls hand, which sets the state of the round. If the state may be
 // incomplete, the round is noted first, and else last. So the report never promises more than the
 // state has.
 func (k *Keeper) Hand(log logr.Logger, round Round, hand func()) {
-	whole := round.Contact && (len(round.Problems) == 0 || round.Complete)
+	whole := round.Contact && round.Doubt == nil && (len(round.Problems) == 0 || round.Complete)
 	if !whole {
 		k.Note(log, round)
 	}
