@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/sources/manifest"
@@ -74,37 +73,6 @@ func From(pods *static.Reader[*corev1.Pod]) Input {
 	}
 	return Custom(&manifests{name: pods.Kind(), start: func(*Sink) running { return podsOfReader(pods) }})
 }
-
-// Kubelet reads the pods that a kubelet lists at its /pods, such as https://localhost:10250/pods:
-// all pods of its node, with their names, UIDs, annotations and status. It makes one request every
-// [static.WithInterval] to the kubelet, and none to the API server. Nothing is added, defaulted or
-// validated.
-//
-// A kubelet asks for a bearer token ([static.WithTokenFile]). The owner of the token needs the verb
-// get of nodes/pods, or of nodes/proxy before Kubernetes 1.36. Its certificate is of the cluster's
-// CA or its own: [static.WithCA] takes either. The read-only port, if a kubelet has one, asks for
-// nothing.
-//
-// [Sources.Merged] joins these pods with those of an API server: see [StatusHolder]. The kubelet
-// takes the status of /pods from the API server, except for static pods. The kubelet's PodsAPI has
-// the newest status; the module sources/kubelet reads it. [LikeKubelet] does not apply to it.
-func Kubelet(address string, options ...static.Option) Input {
-	if address == "" {
-		return Input{name: KubeletSource, err: access.ErrNoURL}
-	}
-	if err := settingsOf(options).Validate(); err != nil {
-		return Input{name: KubeletSource, err: fmt.Errorf("Kubelet: %w", err)}
-	}
-	return Custom(kubeletPods{&manifests{name: KubeletSource, start: func(sink *Sink) running {
-		return podsOfReader(static.HTTP(address, decodePodList, withLog(options, sink)...))
-	}}})
-}
-
-// kubeletPods is the source of Kubelet.
-type kubeletPods struct{ *manifests }
-
-// HoldsStatus makes it a StatusHolder.
-func (kubeletPods) HoldsStatus() {}
 
 // manifests is a source that is made when it is run, because the sink has its settings.
 type manifests struct {
@@ -176,16 +144,4 @@ func staticPods(sink *Sink, source, from string) static.Decode[*corev1.Pod] {
 		}
 		return pods, rejected
 	}
-}
-
-// decodePodList decodes a PodList of an API server or a kubelet.
-func decodePodList(path string, data []byte) (pods []*corev1.Pod, rejected []error) {
-	var list corev1.PodList
-	if err := json.Unmarshal(data, &list); err != nil || list.Kind != "PodList" {
-		return nil, []error{fmt.Errorf("%s: the answer is not a PodList in JSON: is this a kubelet's /pods?", path)}
-	}
-	for i := range list.Items {
-		pods = append(pods, &list.Items[i])
-	}
-	return pods, nil
 }

@@ -19,10 +19,8 @@ import (
 
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/sources/internal/ledger"
 )
-
-// classNotReady is the class of a kubelet that has not read its own sources.
-const classNotReady = "not_ready"
 
 var errTooLarge = fmt.Errorf("the pods have more than %d MiB", maxList>>20)
 
@@ -81,7 +79,7 @@ func (c *connection) reason(err error) (class reflector.Class, why string) {
 		}
 		return reflector.Disconnected, "the connection was lost"
 	case codes.FailedPrecondition:
-		return classNotReady, "the kubelet has not read its own sources yet"
+		return ledger.ClassNotReady, "the kubelet has not read its own sources yet"
 	case codes.ResourceExhausted:
 		return reflector.Throttled, "the kubelet refuses more for now (ResourceExhausted)"
 	case codes.Unimplemented:

@@ -3,16 +3,17 @@ package kubelet
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
 	api "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/sources/internal/ledger"
 )
 
 const (
@@ -57,7 +58,8 @@ func (p *podsAPI) Run(ctx context.Context, sink *sources.Sink) error {
 	p.keeper.Mode(fmt.Sprintf("watch, and a list every %s", p.settings.interval))
 	r := &run{
 		settings: p.settings, keeper: &p.keeper, sink: sink, connection: to,
-		log: sink.Log().WithValues("socket", p.settings.socket), do: make(chan func()), ledger: newLedger(),
+		log: sink.Log().WithValues("socket", p.settings.socket), do: make(chan func()),
+		ledger: ledger.Open(sink.Node(), p.settings.grace, decode),
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.running.Wait()
@@ -77,15 +79,23 @@ type run struct {
 	running sync.WaitGroup
 	do      chan func() // on the goroutine of loop
 
-	ledger   *ledger
+	ledger   *ledger.Ledger
 	told     bool      // a state has been set
 	listing  bool      // a list is under way
 	asked    time.Time // when the last list was asked for
 	due      time.Time // when the next one is, unless one is under way
 	failures int       // of lists, in a row
 
-	missing                        int // pods that are kept
-	notWatched, notListed, decoded error
+	notWatched, notListed error
+}
+
+// decode makes a pod of a list or an event.
+func decode(raw []byte) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	if err := pod.Unmarshal(raw); err != nil || pod.UID == "" {
+		return nil, ledger.ErrUndecodable
+	}
+	return pod, nil
 }
 
 func (r *run) loop(ctx context.Context) error {
@@ -121,7 +131,7 @@ func (r *run) tell(ctx context.Context, do func()) bool {
 
 // list asks for a list.
 func (r *run) list(ctx context.Context) {
-	r.ledger.asks()
+	r.ledger.Asks()
 	r.listing, r.asked = true, time.Now()
 	r.due = r.asked.Add(r.interval)
 	r.running.Go(func() {
@@ -147,12 +157,12 @@ func (r *run) listed(pods [][]byte, err error) {
 	if err != nil {
 		r.notListed = r.problem("list", err)
 		r.failures++
-		r.due = time.Now().Add(pause(r.failures, r.interval))
+		r.due = time.Now().Add(access.Backoff(r.failures, r.interval))
 		r.note(false)
 		return
 	}
 	r.notListed, r.failures = nil, 0
-	r.missing, r.decoded = r.ledger.list(pods, time.Now())
+	r.ledger.List(pods, ledger.Same, time.Now())
 	r.note(true)
 }
 
@@ -160,15 +170,20 @@ func (r *run) listed(pods [][]byte, err error) {
 // list, and are told after it: the next list settles them.
 func (r *run) began(pods [][]byte) {
 	r.notWatched = nil
-	r.missing, r.decoded = r.ledger.list(pods, time.Now())
+	r.ledger.List(pods, ledger.Same, time.Now())
 	r.want(time.Now().Add(gap))
 	r.note(true)
 }
 
 func (r *run) happened(event *api.WatchPodsEvent) {
-	if err := r.ledger.event(event.Type, event.Pod, time.Now()); err != nil {
-		r.decoded = err
+	kind := ledger.Modified
+	switch event.Type {
+	case api.EventType_ADDED:
+		kind = ledger.Added
+	case api.EventType_DELETED:
+		kind = ledger.Deleted
 	}
+	r.ledger.Happened(kind, event.Pod, time.Now())
 	r.want(time.Now().Add(gap))
 	r.note(true)
 }
@@ -176,11 +191,7 @@ func (r *run) happened(event *api.WatchPodsEvent) {
 // stopped notes the end of a watch: later changes are in no event.
 func (r *run) stopped(err error) {
 	r.notWatched = r.problem("watch", err)
-	var until time.Time
-	if r.grace > 0 {
-		until = time.Now().Add(r.grace)
-	}
-	r.ledger.lost(until)
+	r.ledger.Lost(time.Now())
 	if r.failures == 0 {
 		r.want(time.Now())
 	}
@@ -189,26 +200,19 @@ func (r *run) stopped(err error) {
 
 // note reports the health, and sets a new state if there is one.
 func (r *run) note(contact bool) {
-	round := access.Round{Contact: contact}
-	for _, problem := range []error{r.notWatched, r.notListed} {
+	round := r.ledger.Round(r.socket, contact)
+	for _, problem := range []error{r.notListed, r.notWatched} {
 		if problem != nil {
-			round.Problems = append(round.Problems, problem)
+			round.Problems = append([]error{problem}, round.Problems...)
 		}
-	}
-	if r.decoded != nil {
-		round.Problems = append(round.Problems, access.Mark("undecodable", fmt.Errorf("%s: %w", r.socket, r.decoded)))
-	}
-	if r.missing > 0 {
-		round.Problems = append(round.Problems, access.Mark(classNotReady,
-			fmt.Errorf("%s: %d pods are kept that the kubelet has not listed since the connection was lost", r.socket, r.missing)))
 	}
 	// Without a watch, lists still tell everything.
-	round.Complete = r.told && r.notListed == nil && r.decoded == nil
+	round.Complete = round.Complete && r.told && r.notListed == nil
 	r.keeper.Hand(r.log, round, func() {
-		if !contact || r.told && !r.ledger.changed {
+		if !contact || r.told && !r.ledger.Changed() {
 			return
 		}
-		now, err := r.ledger.snapshot()
+		now, err := r.ledger.Snapshot()
 		if err != nil {
 			r.log.Error(err, "State is not set") // decode refuses the pods that a store does
 			return
@@ -230,7 +234,7 @@ func (r *run) watch(ctx context.Context) {
 		if failures++; synced {
 			failures = 0
 		}
-		timer := time.NewTimer(max(time.Until(began.Add(gap)), pause(failures, r.interval)))
+		timer := time.NewTimer(max(time.Until(began.Add(gap)), access.Backoff(failures, r.interval)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -275,14 +279,4 @@ func (r *run) stream(ctx context.Context) (synced bool, err error) {
 			r.tell(ctx, func() { r.happened(event) })
 		}
 	}
-}
-
-// pause is the delay after a number of failures in a row: none without one, then up to most, with
-// jitter.
-func pause(failures int, most time.Duration) time.Duration {
-	if failures == 0 {
-		return 0
-	}
-	delay := min(gap<<min(failures-1, 16), most)
-	return delay/2 + rand.N(delay/2+1)
 }

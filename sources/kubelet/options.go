@@ -23,7 +23,7 @@ func newSettings(options []Option) settings {
 		// A list of 110 pods of 8 KB takes a kubelet 2.5 ms, and the agent twice that: at one a
 		// second, most of the CPU time of a quiet agent, and more on a larger node.
 		interval: 10 * time.Second,
-		// A kubelet reads its manifests every 20 s, and needs a list from the API server.
+		// A kubelet reads its manifests every 20 s.
 		grace: time.Minute,
 	}
 	for _, option := range options {
@@ -42,8 +42,8 @@ func WithSocket(path string) Option { return func(s *settings) { s.socket = path
 // 0.5 % in the agent.
 func WithInterval(d time.Duration) Option { return func(s *settings) { s.interval = d } }
 
-// WithGrace sets how long a pod is kept that is missing after the connection was lost. Zero: not at
-// all, nor are the pods of the API server kept while none is listed. Default one minute.
+// WithGrace sets how long a static pod is kept that is missing after the connection was lost.
+// Default one minute. Zero: no missing pod is kept, of the API server neither.
 func WithGrace(d time.Duration) Option { return func(s *settings) { s.grace = d } }
 
 func (s settings) validate() error {

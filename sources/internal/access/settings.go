@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -77,6 +78,16 @@ func (s Settings) connects() bool { return s.CAFile != "" || s.CertificateFile !
 // Stale is the age at which the state of a reader is stale: two looks were missed, each of which
 // may take the timeout.
 func (s Settings) Stale() time.Duration { return 3*s.Every + s.Timeout }
+
+// Backoff is the delay after a number of failures in a row: none without one, then a second that
+// doubles up to most, with jitter.
+func Backoff(failures int, most time.Duration) time.Duration {
+	if failures == 0 {
+		return 0
+	}
+	delay := min(time.Second<<min(failures-1, 16), most)
+	return delay/2 + rand.N(delay/2+1)
+}
 
 // Pause fires once, an interval from now, or never after stop.
 func (s Settings) Pause() (over <-chan time.Time, stop func()) {

@@ -1,4 +1,4 @@
-package kubelet
+package ledger
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	api "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/sources/manifest"
 )
@@ -23,7 +23,30 @@ type model struct {
 	made   int
 	pods   map[types.UID]*corev1.Pod // as lists show them
 	ended  map[types.UID]bool        // the UIDs that were told DELETED
-	queue  []*api.WatchPodsEvent
+	queue  []event
+}
+
+// event is what a kubelet tells its clients.
+type event struct {
+	kind Event
+	raw  []byte
+}
+
+// newLedger takes pods in protobuf.
+func newLedger(grace time.Duration) *Ledger {
+	return Open("node-1", grace, func(raw []byte) (*corev1.Pod, error) {
+		pod := &corev1.Pod{}
+		if err := pod.Unmarshal(raw); err != nil {
+			return nil, ErrUndecodable
+		}
+		return pod, nil
+	})
+}
+
+// happens takes an event of a good pod.
+func happens(t *testing.T, l *Ledger, kind Event, raw []byte, now time.Time) {
+	l.Happened(kind, raw, now)
+	require.NoError(t, l.last.bad)
 }
 
 func (m *model) bytes(pod *corev1.Pod) []byte {
@@ -39,9 +62,9 @@ func (m *model) list() (all [][]byte) {
 	return all
 }
 
-func (m *model) tell(kind api.EventType, pod *corev1.Pod) {
+func (m *model) tell(kind Event, pod *corev1.Pod) {
 	if m.random.IntN(10) > 0 { // else the buffer was full
-		m.queue = append(m.queue, &api.WatchPodsEvent{Type: kind, Pod: m.bytes(pod)})
+		m.queue = append(m.queue, event{kind, m.bytes(pod)})
 	}
 }
 
@@ -60,7 +83,7 @@ func (m *model) step() {
 			Annotations: map[string]string{manifest.SourceAnnotation: "api"},
 		}}
 		m.pods[pod.UID] = pod
-		m.tell(api.EventType_ADDED, pod)
+		m.tell(Added, pod)
 		return
 	}
 	pod := m.pods[uids[m.random.IntN(len(uids))]].DeepCopy()
@@ -71,15 +94,15 @@ func (m *model) step() {
 		if m.ended[pod.UID] {
 			return
 		}
-		pod.Status.StartTime = new(metav1.NewTime(m.now))
-		m.tell(api.EventType_MODIFIED, pod)
+		pod.Status.StartTime = ptr.To(metav1.NewTime(m.now))
+		m.tell(Modified, pod)
 	case 3:
 		if m.ended[pod.UID] { // long after the event
 			delete(m.pods, pod.UID)
 			return
 		}
 		m.ended[pod.UID] = true
-		m.queue = append(m.queue, &api.WatchPodsEvent{Type: api.EventType_DELETED, Pod: m.bytes(pod)})
+		m.queue = append(m.queue, event{Deleted, m.bytes(pod)})
 	}
 	m.pods[pod.UID] = pod
 }
@@ -95,7 +118,7 @@ func TestLedgerFollowsAnyKubelet(t *testing.T) {
 				t: t, random: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(1_800_000_000, 0),
 				pods: map[types.UID]*corev1.Pod{}, ended: map[types.UID]bool{},
 			}
-			l, told, newest := newLedger(), map[types.UID]bool{}, map[types.UID]time.Time{}
+			l, told, newest := newLedger(time.Minute), map[types.UID]bool{}, map[types.UID]time.Time{}
 			var answer [][]byte // of the list under way
 			listing := false
 			for range 200 {
@@ -106,22 +129,22 @@ func TestLedgerFollowsAnyKubelet(t *testing.T) {
 					if len(m.queue) > 0 {
 						event := m.queue[0]
 						m.queue = m.queue[1:]
-						require.NoError(t, l.event(event.Type, event.Pod, m.now))
-						if event.Type == api.EventType_DELETED {
+						happens(t, l, event.kind, event.raw, m.now)
+						if event.kind == Deleted {
 							pod := &corev1.Pod{}
-							require.NoError(t, pod.Unmarshal(event.Pod))
+							require.NoError(t, pod.Unmarshal(event.raw))
 							told[pod.UID] = true
 						}
 					}
 				case 4:
 					if !listing {
-						l.asks()
+						l.Asks()
 						answer, listing = m.list(), true
 					}
 				case 5:
 					if listing {
-						_, err := l.list(answer, m.now)
-						require.NoError(t, err)
+						l.List(answer, Same, m.now)
+						require.NoError(t, l.last.bad)
 						listing = false
 					}
 				}
@@ -137,11 +160,11 @@ func TestLedgerFollowsAnyKubelet(t *testing.T) {
 				require.Len(t, l.known, len(l.held))
 			}
 			for _, event := range m.queue {
-				require.NoError(t, l.event(event.Type, event.Pod, m.now))
+				happens(t, l, event.kind, event.raw, m.now)
 			}
-			l.asks()
-			_, err := l.list(m.list(), m.now)
-			require.NoError(t, err)
+			l.Asks()
+			l.List(m.list(), Same, m.now)
+			require.NoError(t, l.last.bad)
 			want := map[types.UID][]byte{}
 			for uid, pod := range m.pods {
 				if !m.ended[uid] {
@@ -153,7 +176,7 @@ func TestLedgerFollowsAnyKubelet(t *testing.T) {
 				got[uid] = m.bytes(one.pod)
 			}
 			require.Equal(t, want, got)
-			pods, err := l.snapshot()
+			pods, err := l.Snapshot()
 			require.NoError(t, err)
 			for _, pod := range pods.All() {
 				for _, other := range l.held {
@@ -165,11 +188,11 @@ func TestLedgerFollowsAnyKubelet(t *testing.T) {
 }
 
 // ledgerOf holds pods that a list had.
-func ledgerOf(t *testing.T, m *model, pods ...*corev1.Pod) *ledger {
-	l := newLedger()
+func ledgerOf(t *testing.T, m *model, pods ...*corev1.Pod) *Ledger {
+	l := newLedger(time.Minute)
 	m.t, m.now = t, time.Unix(1_800_000_000, 0)
-	_, err := l.list(listOf(m, pods...), m.now)
-	require.NoError(t, err)
+	l.List(listOf(m, pods...), Same, m.now)
+	require.NoError(t, l.last.bad)
 	return l
 }
 
@@ -187,65 +210,42 @@ func pod(name, source string) *corev1.Pod {
 	}}
 }
 
-func names(l *ledger) (all []string) {
-	now, _ := l.snapshot()
+func names(l *Ledger) (all []string) {
+	now, _ := l.Snapshot()
 	for _, pod := range now.Sorted() {
 		all = append(all, pod.Name)
 	}
 	return all
 }
 
-// TestMissingPodsAreKept: for the grace, and on while no pod of the API server is listed.
-func TestMissingPodsAreKept(t *testing.T) {
-	var m model
-	web, more, etcd := pod("web", "api"), pod("more", "api"), pod("etcd", "file")
-	l := ledgerOf(t, &m, web, more, etcd)
-	list := func(after time.Duration, pods ...*corev1.Pod) int {
-		missing, err := l.list(listOf(&m, pods...), m.now.Add(after))
-		require.NoError(t, err)
-		return missing
-	}
-	l.lost(m.now.Add(time.Minute))
-	require.Equal(t, 3, list(0))
-	require.Equal(t, 2, list(time.Minute, etcd))
-	require.Equal(t, 2, list(time.Hour), "etcd is gone, and the kubelet has no API server yet")
-	require.Equal(t, []string{"more", "web"}, names(l))
-	require.Zero(t, list(time.Hour, web))
-	require.Equal(t, []string{"web"}, names(l))
-	require.Zero(t, list(time.Hour))
-	require.Empty(t, names(l), "the connection has not been lost since")
-}
-
 // TestAPutBackStaticPod has the UID that was told DELETED.
 func TestAPutBackStaticPod(t *testing.T) {
 	var m model
 	etcd, web := pod("etcd", "file"), pod("web", "api")
-	for name, back := range map[string]func(l *ledger){
-		"by an event": func(l *ledger) {
+	for name, back := range map[string]func(l *Ledger){
+		"by an event": func(l *Ledger) {
 			for _, pod := range []*corev1.Pod{etcd, web} {
-				require.NoError(t, l.event(api.EventType_ADDED, m.bytes(pod), m.now))
+				happens(t, l, Added, m.bytes(pod), m.now)
 			}
 		},
-		"by a list, after one without it": func(l *ledger) {
+		"by a list, after one without it": func(l *Ledger) {
 			for _, pods := range [][]*corev1.Pod{{etcd, web}, {}, {etcd, web}} {
-				l.asks()
-				_, err := l.list(listOf(&m, pods...), m.now)
-				require.NoError(t, err)
+				l.Asks()
+				l.List(listOf(&m, pods...), Same, m.now)
 			}
 		},
-		"by lists that go on having it": func(l *ledger) {
+		"by lists that go on having it": func(l *Ledger) {
 			for after := range 13 {
-				l.asks()
-				_, err := l.list(listOf(&m, etcd, web), m.now.Add(time.Duration(after)*time.Minute))
-				require.NoError(t, err)
+				l.Asks()
+				l.List(listOf(&m, etcd, web), Same, m.now.Add(time.Duration(after)*time.Minute))
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := ledgerOf(t, &m, etcd, web)
 			for _, pod := range []*corev1.Pod{etcd, web} {
-				require.NoError(t, l.event(api.EventType_DELETED, m.bytes(pod), m.now))
-				require.NoError(t, l.event(api.EventType_MODIFIED, m.bytes(pod), m.now))
+				happens(t, l, Deleted, m.bytes(pod), m.now)
+				happens(t, l, Modified, m.bytes(pod), m.now)
 			}
 			require.Empty(t, names(l))
 			back(l)
@@ -258,11 +258,17 @@ func TestAPutBackStaticPod(t *testing.T) {
 func TestABadPod(t *testing.T) {
 	var m model
 	l := ledgerOf(t, &m, pod("web", "api"), pod("more", "api"))
-	missing, err := l.list([][]byte{m.bytes(pod("web", "api")), []byte("hunter2")}, m.now)
-	require.EqualError(t, err, "a pod of the kubelet cannot be decoded, or has no name or UID")
-	require.Equal(t, 1, missing)
-	require.Error(t, l.event(api.EventType_MODIFIED, m.bytes(&corev1.Pod{}), m.now))
-	require.Equal(t, []string{"more", "web"}, names(l))
+	l.List([][]byte{m.bytes(pod("web", "api")), []byte("hunter2")}, Same, m.now)
+	round := l.Round("the kubelet", true)
+	require.Len(t, round.Problems, 2)
+	require.EqualError(t, round.Problems[0], "the kubelet: a pod of the kubelet cannot be decoded, or has no name or UID")
+	require.EqualError(t, round.Problems[1], "the kubelet: 1 pods are kept that the kubelet has not listed since the connection was lost")
+	require.False(t, round.Complete)
+	l.List(listOf(&m, pod("web", "api")), Same, m.now)
+	require.True(t, l.Round("", true).Complete)
+	l.Happened(Modified, m.bytes(&corev1.Pod{}), m.now)
+	require.False(t, l.Round("", true).Complete)
+	require.Equal(t, []string{"web"}, names(l))
 }
 
 // TestEqualBytesAreDecodedOnce: the pod of an unchanged list is the same pointer.
@@ -270,9 +276,8 @@ func TestEqualBytesAreDecodedOnce(t *testing.T) {
 	var m model
 	l := ledgerOf(t, &m, pod("web", "api"))
 	before := l.held["web"].pod
-	_, _ = l.snapshot()
-	_, err := l.list(listOf(&m, pod("web", "api")), m.now)
-	require.NoError(t, err)
+	_, _ = l.Snapshot()
+	l.List(listOf(&m, pod("web", "api")), Same, m.now)
 	require.Same(t, before, l.held["web"].pod)
-	require.False(t, l.changed)
+	require.False(t, l.Changed())
 }
