@@ -21,7 +21,14 @@ import (
 // APIServer reads the pods that the API server has bound to the node (spec.nodeName). client is the
 // core/v1 REST client of a clientset. It needs permission to list and watch pods; a node's own
 // credentials have it for the node's pods. A watch lasts 30 to 60 minutes, unless options have
-// [reflector.WithWatchTimeout]. A nil client, and a bad option, are an error of Run, or of Add.
+// [reflector.WithWatchTimeout].
+//
+// The Node of the name is looked at once: if the server has none, that is a problem, the source is
+// not Ready, and nothing is safe to prune until the Node is found. It is looked for until then. The
+// account needs the verb get of nodes for that; without it, [health.Report].Mode says so, and a
+// wrong name is a node without pods. [Input.WithoutNode] leaves the look out.
+//
+// A nil client, and a bad option, are an error of Run, or of Add.
 func APIServer(client rest.Interface, options ...reflector.Option) Input {
 	if null.Is(client) {
 		return Input{name: APISource, err: fmt.Errorf("APIServer was given no client (%T): a fake clientset of client-go has none", client)}
@@ -47,6 +54,7 @@ type apiServer struct {
 	client  rest.Interface
 	options []reflector.Option
 	running atomic.Pointer[reflector.Reflector[*corev1.Pod]]
+	node    atomic.Pointer[ownNode]
 	saver   *checkpoint.Saver[Pods] // set by Run, before running
 }
 
@@ -58,6 +66,9 @@ func (a *apiServer) HoldsMirrors() {}
 func (a *apiServer) savesCheckpoints() {}
 
 func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
+	node := newOwnNode(a.client, sink)
+	a.node.Store(node)
+	defer node.start(ctx)()
 	pods := listwatch.FromClient[corev1.Pod](a.client, "pods",
 		listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", sink.Node())))
 	restoring := false
@@ -68,6 +79,7 @@ func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 			}
 			return
 		}
+		node.listed(ctx) // before the first state: nothing is safe to prune without the Node
 		sink.Set(now)
 		if a.saver != nil {
 			a.saver.Offer(now)
@@ -84,6 +96,9 @@ func (a *apiServer) Run(ctx context.Context, sink *Sink) error {
 	}
 	r := reflector.New(pods, copied, append([]reflector.Option{reflector.WithLogger(sink.Log()), reflector.WithWatchTimeout(apiWatch)}, a.options...)...)
 	a.running.Store(r)
+	if sink.likeKubelet {
+		node.answered(ctx)
+	}
 	return r.Run(ctx)
 }
 
@@ -98,7 +113,7 @@ func (a *apiServer) reflected() *reflector.Status {
 }
 
 func (a *apiServer) Report() Report {
-	r := a.running.Load()
+	r, node := a.running.Load(), a.node.Load()
 	if r == nil {
 		return Report{}
 	}
@@ -110,6 +125,7 @@ func (a *apiServer) Report() Report {
 	if v := status.Verdict(0); status.Err == nil && status.Synced && v.Err != nil {
 		report.Problems = append(report.Problems, access.Mark(string(v.Class), v.Err))
 	}
+	node.report(&report)
 	if a.saver != nil {
 		if err := a.saver.Problem(); err != nil {
 			report.Complete = len(report.Problems) == 0 // a checkpoint says nothing about the watch

@@ -34,9 +34,10 @@ type feed struct {
 	// patience is keepsUp. Zero: only the number of states counts.
 	patience time.Duration
 
-	mirrors  bool // the source is a MirrorHolder
-	live     bool // the source is a StatusHolder
-	optional bool // Synced does not wait for it beyond the deadline
+	mirrors  bool      // the source is a MirrorHolder
+	live     bool      // the source is a StatusHolder
+	optional bool      // Synced does not wait for it beyond the deadline
+	node     nodeState // unasked, or unchecked
 	// from the beginning of the run; zero is none, or at once for an optional one
 	deadline time.Duration
 
@@ -66,7 +67,7 @@ type feed struct {
 
 func newFeed(input Input) *feed {
 	f := &feed{
-		source: input.source, name: cmp.Or(input.name, input.source.Name()), optional: input.optional, deadline: input.deadline,
+		source: input.source, name: cmp.Or(input.name, input.source.Name()), optional: input.optional, deadline: input.deadline, node: input.node,
 		ended: make(chan struct{}), merged: make(chan struct{}, 1),
 	}
 	f.newest.Store(&Pods{})

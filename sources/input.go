@@ -21,6 +21,7 @@ type Input struct {
 	name     string        // empty: the source's own
 	optional bool          // Synced does not wait for it beyond the deadline
 	deadline time.Duration // from the beginning of the run
+	node     nodeState     // unasked, or unchecked
 	err      error         // why there is no source
 }
 
@@ -52,6 +53,17 @@ func (in Input) Optional(wait time.Duration) Input {
 // a problem that says so. Zero, the default: no deadline.
 func (in Input) Required(deadline time.Duration) Input {
 	in.optional, in.deadline = false, deadline
+	return in
+}
+
+// WithoutNode tells that the API server need not have a Node object of the node's name, such as a
+// server of pods alone. By default [APIServer] looks for the Node: a wrong name would be a node
+// without pods.
+func (in Input) WithoutNode() Input {
+	if _, ok := in.source.(*apiServer); !ok && in.err == nil {
+		in.source, in.err = nil, errors.New("WithoutNode: only an APIServer looks for the Node: leave it out for another source")
+	}
+	in.node = unchecked
 	return in
 }
 

@@ -33,6 +33,8 @@ type Sink struct {
 	log  logr.Logger
 	// likeKubelet: the sources of this package behave like the kubelet, harm included.
 	likeKubelet bool
+	// nodeState is unasked, or unchecked.
+	nodeState nodeState
 	// checkpoints is the folder of the checkpoints; empty: none are kept.
 	checkpoints string
 	set         func(state)

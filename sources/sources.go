@@ -269,7 +269,7 @@ func (s *Sources) list() []*feed { return *s.feeds.Load() }
 // runSource runs one source. Its end does not end another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
 	log := s.logger(ctx).WithValues("source", f.name)
-	sink := &Sink{node: s.node, name: f.name, log: log, likeKubelet: s.likeKubelet, checkpoints: s.Checkpoints(), set: func(next state) {
+	sink := &Sink{node: s.node, name: f.name, log: log, likeKubelet: s.likeKubelet, nodeState: f.node, checkpoints: s.Checkpoints(), set: func(next state) {
 		s.changed(f, next.pods) // first: an observer knows each pod that the reader is told
 		f.push(next)
 		s.look()
