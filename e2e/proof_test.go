@@ -51,7 +51,7 @@ func addressLeadsToAnotherCluster(t *testing.T, on server) {
 	f := other.followPodsTapped(t, &wire{hold: relists.hold}, config, "", nil, reflector.WithProof(often))
 	client, err := kubernetes.NewForConfig((&wire{hold: relists.hold}).on(config))
 	require.NoError(t, err)
-	agent := startAgent(t, sources.New(nodeName(1), sources.APIServer(client.CoreV1().RESTClient(), reflector.WithProof(often))))
+	agent := startAgent(t, sources.New(nodeName(1), sources.APIServer(client.CoreV1().RESTClient(), reflector.WithProof(often)).WithoutNode()))
 	requireSynced(t, f, 30*time.Second)
 	agent.until(t, func() bool { return agent.s.SafeToPrune(sources.APISource) })
 	require.NoError(t, f.ready(time.Minute))

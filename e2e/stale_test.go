@@ -86,7 +86,7 @@ func runAgent(t *testing.T, server *cluster.Server, node, checkpoints string) *a
 	t.Helper()
 	client, err := kubernetes.NewForConfig(server.Config(cluster.Agent))
 	require.NoError(t, err)
-	return startAgent(t, sources.New(node, sources.APIServer(client.CoreV1().RESTClient()), sources.Checkpoint(checkpoints)))
+	return startAgent(t, sources.New(node, sources.APIServer(client.CoreV1().RESTClient()).WithoutNode(), sources.Checkpoint(checkpoints)))
 }
 
 // startAgent runs an agent on sources.

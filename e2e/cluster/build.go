@@ -103,6 +103,12 @@ func PodsAPI(t testing.TB, of Release) (binary string) {
 	return kubeletPart(t, "podsapi")
 }
 
+// PodsURL builds the command in servers/podsurl, the kubelet's own /pods, as PodSource does.
+func PodsURL(t testing.TB) (binary string) {
+	t.Helper()
+	return kubeletPart(t, "podsurl")
+}
+
 func kubeletPart(t testing.TB, name string, flags ...string) (binary string) {
 	t.Helper()
 	if testing.Short() {

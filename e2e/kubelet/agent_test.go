@@ -51,6 +51,8 @@ func startNode(t *testing.T) *node {
 	n.client, err = kubernetes.NewForConfig(n.cluster.Server.Config(cluster.Admin))
 	require.NoError(t, err)
 	n.permit()
+	_, err = n.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
 	return n
 }
 
