@@ -28,10 +28,11 @@ var folderNames = map[string][]string{
 var leftover = []string{"leftover"}
 
 // modelFile is a file of the model: its bytes, and by pod the image of what it declares, or
-// declared when last good.
+// declared when last good. Pods of the latter kind are held.
 type modelFile struct {
 	text string
 	pods map[string]string
+	held map[string]bool
 }
 
 // folderModel says which pods must run, as simply as it can be said.
@@ -52,16 +53,18 @@ func (m *folderModel) write(name, text string) {
 	if before == nil {
 		before = &modelFile{}
 	}
-	now := &modelFile{text: text, pods: map[string]string{}}
+	now := &modelFile{text: text, pods: map[string]string{}, held: map[string]bool{}}
 	items, good := m.texts[text]
 	if !good {
-		now.pods = before.pods
+		for pod, image := range before.pods {
+			now.pods[pod], now.held[pod] = image, true
+		}
 	}
 	for pod, image := range items {
 		if image != "" {
 			now.pods[pod] = image
 		} else if last, ok := before.pods[pod]; ok {
-			now.pods[pod] = last
+			now.pods[pod], now.held[pod] = last, true
 		}
 	}
 	m.files[name] = now
@@ -70,10 +73,16 @@ func (m *folderModel) write(name, text string) {
 // running is what must run now, by pod.
 func (m *folderModel) running() map[string]string {
 	declare := map[string][]string{}
-	for name, file := range m.files {
-		for pod := range file.pods {
-			declare[pod] = append(declare[pod], name)
+	for _, held := range []bool{false, true} { // a good declaration beats a last known good one
+		more := map[string][]string{}
+		for name, file := range m.files {
+			for pod := range file.pods {
+				if file.held[pod] == held && declare[pod] == nil {
+					more[pod] = append(more[pod], name)
+				}
+			}
 		}
+		maps.Copy(declare, more)
 	}
 	running, holders := map[string]string{}, map[string]string{}
 	for pod, names := range declare {

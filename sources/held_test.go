@@ -2,6 +2,7 @@ package sources_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -140,4 +141,61 @@ func TestFileThatTurnsBadNamesItsPods(t *testing.T) {
 	put(t, path, podList(items[1:]...))
 	r.expect("REMOVE file p00-node-1=v1")
 	r.healthy()
+}
+
+// TestAGoodDeclarationBeatsALastKnownGoodOne: the kubelet runs the one good declaration of a pod,
+// and so would a restarted agent.
+func TestAGoodDeclarationBeatsALastKnownGoodOne(t *testing.T) {
+	v1, v2, v3 := manifestOf("p", "v1"), manifestOf("p", "v2"), manifestOf("p", "v3")
+	for name, spoil := range map[string]func(t *testing.T, path string){
+		"truncated":     func(t *testing.T, path string) { put(t, path, "") },
+		"commented out": func(t *testing.T, path string) { put(t, path, "# "+strings.ReplaceAll(v1, "\n", "\n# ")) },
+		"mistyped":      func(t *testing.T, path string) { put(t, path, strings.Replace(v1, "containers", "contianers", 1)) },
+		"no text":       func(t *testing.T, path string) { put(t, path, "\x00") },
+		"unreadable": func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, os.Symlink(path, path)) // a loop
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := folder(t)
+			in := func(name string) string { return filepath.Join(path, name) }
+			a, b, copied := in("a.yaml"), in("b.yaml"), in("a-old.yaml")
+			put(t, a, v1)
+			r := watching(t, path)
+			safe := func() {
+				t.Helper()
+				require.Eventually(t, func() bool { return r.SafeToPrune(sources.FileSource) }, patience, time.Millisecond)
+			}
+			r.expect("ADD file p-node-1=v1")
+			spoil(t, a)
+			require.Contains(t, r.problem("a.yaml"), "default/p-node-1")
+			safe()
+			put(t, b, v2)
+			r.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v2")
+			r.problem("meanwhile another manifest declares default/p-node-1 by " + b)
+			r.healthyBut(a)
+			safe()
+
+			put(t, a, v3) // the file that has the name keeps it
+			r.problem("a.yaml: default/p-node-1 is declared by " + b + " already and stands by")
+			put(t, b, "{")
+			r.expect("REMOVE file p-node-1=v2", "ADD file p-node-1=v3")
+			safe()
+			spoil(t, a) // the last known good pod of the file that had the name last
+			r.problem("a.yaml")
+			put(t, b, v2)
+			r.expect("REMOVE file p-node-1=v3", "ADD file p-node-1=v2")
+			require.NoError(t, os.Remove(b))
+			r.expect("REMOVE file p-node-1=v2", "ADD file p-node-1=v3") // nothing else declares it
+			safe()
+
+			put(t, copied, v1) // a copy counts while its original is bad, and no longer
+			r.expect("REMOVE file p-node-1=v3", "ADD file p-node-1=v1")
+			put(t, a, v3)
+			r.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v3")
+			nothing(r)
+		})
+	}
 }

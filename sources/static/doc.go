@@ -12,7 +12,7 @@
 //
 //  1. Each state is complete. An object that has not changed is the same pointer in the next state.
 //  2. A bad file, document or item costs only itself. Its last known good objects stay until it is
-//     good again or gone. [Reader.Report] names it and the reason, and never its content. If the
+//     good again or gone, unless another file declares them. [Reader.Report] names it and the reason, and never its content. If the
 //     name of a bad item can be read, only the object of that name stays. Any other bad item keeps
 //     the objects that went when it came, since it may be any of them. It keeps no object that goes
 //     later. [health.Report].Problems names the objects that stay, and the item that they stay for.

@@ -17,7 +17,9 @@ type entry[T store.Object] struct {
 	path string
 	// objects are those of the manifest, followed by those that are held for a rejected part.
 	objects  []T
-	problems []error
+	rejected []rejection // the parts of the last reading that gave no object
+	// unreadable is why the newest bytes could not be read. Then all objects are held.
+	unreadable error
 	// known: the manifest was once read without a problem. Since then a rejected part hides
 	// nothing: its object is held, or was never declared. Before that, a rejected part may declare
 	// anything.
@@ -40,11 +42,16 @@ func (e *entry[T]) take(objects []T, rejected []error) {
 			good = append(good, object)
 		}
 	}
-	parts := rejections(rejected)
-	e.known = e.known || len(parts) == 0
-	e.objects = append(good, e.blame(parts, keysOf(good))...)
-	e.problems = e.explain(parts)
+	e.rejected, e.unreadable = rejections(rejected), nil
+	e.known = e.known || e.good()
+	e.objects = append(good, e.blame(e.rejected, keysOf(good))...)
 }
+
+// good reports whether the newest bytes were read without a problem.
+func (e *entry[T]) good() bool { return e.unreadable == nil && len(e.rejected) == 0 }
+
+// holds reports whether the object is a last known good one, which the newest bytes do not declare.
+func (e *entry[T]) holds(key string) bool { return e.unreadable != nil || e.blamed[key] != nil }
 
 // blame returns the objects of the last reading that have gone and are held. Each has its reason:
 //   - A part with a readable name stands for the object of that name alone.
@@ -91,36 +98,60 @@ func firstOf(lists ...[]string) []string {
 	return nil
 }
 
-// explain is the problem of each rejected part, with the objects that are held for the part.
-func (e *entry[T]) explain(parts []rejection) (problems []error) {
+// problems is the fault of each rejected part, or of the file that cannot be read, with the objects
+// that are held for it. holders has, by key, the path of the manifest whose object counts.
+func (e *entry[T]) problems(holders map[string]string) (problems []error) {
+	if e.unreadable != nil {
+		kept, others := e.divide(slices.Collect(maps.Keys(keysOf(e.objects))), holders)
+		err := e.unreadable
+		if len(kept) > 0 {
+			err = fmt.Errorf("%w; until it can be read, the last good state of %s is kept", err, list(kept))
+		}
+		return []error{meanwhile(err, others)}
+	}
 	held := map[string][]string{} // by the ID of the part, the keys
 	for key, by := range e.blamed {
 		for _, id := range by {
 			held[id] = append(held[id], key)
 		}
 	}
-	for _, part := range parts {
+	for _, part := range e.rejected {
 		err := part.err
-		switch keys := held[part.id]; {
-		case len(keys) == 0:
+		kept, others := e.divide(held[part.id], holders)
+		switch {
+		case len(kept) == 0:
 		case part.key != "":
-			err = fmt.Errorf("%w; until this is mended or gone, the last good %s is kept", err, list(keys))
+			err = fmt.Errorf("%w; until this is mended or gone, the last good %s is kept", err, list(kept))
 		default:
-			err = fmt.Errorf("%w; this may stand for %s: the last good state is kept until this is mended or gone", err, list(keys))
+			err = fmt.Errorf("%w; this may stand for %s: the last good state is kept until this is mended or gone", err, list(kept))
 		}
-		problems = append(problems, access.Mark("undecodable", err))
+		problems = append(problems, access.Mark("undecodable", meanwhile(err, others)))
 	}
 	return problems
 }
 
-// fail keeps all objects, because the manifest could not be read.
-func (e *entry[T]) fail(err error) {
-	if len(e.objects) > 0 {
-		held := slices.Collect(maps.Keys(keysOf(e.objects)))
-		err = fmt.Errorf("%w; until it can be read, the last good state of %s is kept", err, list(held))
+// divide splits held objects into those that count, and those that another manifest declares: a text
+// for each.
+func (e *entry[T]) divide(held []string, holders map[string]string) (kept, others []string) {
+	for _, key := range held {
+		if holder := holders[key]; holder == e.path {
+			kept = append(kept, key)
+		} else {
+			others = append(others, key+" by "+holder)
+		}
 	}
-	e.problems = []error{err}
+	return kept, others
 }
+
+func meanwhile(err error, others []string) error {
+	if len(others) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; meanwhile another manifest declares %s", err, list(others))
+}
+
+// fail keeps all objects, because the manifest could not be read.
+func (e *entry[T]) fail(err error) { e.unreadable = err }
 
 // rejection is a rejected part of a manifest.
 type rejection struct {

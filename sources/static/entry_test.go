@@ -75,7 +75,7 @@ func TestBadItemsAtRandom(t *testing.T) {
 			}
 			if len(bad) == 0 {
 				require.Len(t, e.objects, len(good))
-				require.Empty(t, e.problems)
+				require.Empty(t, e.problems(nil))
 			}
 			lastGood, lastBad = goodNames, bad
 		}

@@ -28,7 +28,8 @@ import (
 //
 // An object that several files declare belongs to the file that declared it first, until that file
 // is gone or no longer declares it. The other files stand by, and [health.Report].Problems names
-// each. At the start, and when the holder goes, the shortest name is next, then the first in the
+// each. A file that has turned bad loses its objects to any good file that declares them, as after
+// a restart, and does not take them back when it is good again. At the start, and when the holder goes, the shortest name is next, then the first in the
 // alphabet. A copy gives way to its original at any time. Names decide: "web (copy).yaml", "Copy of
 // web.yaml", "web-old.yaml", "web.bak.yaml" and "web.yaml.1" are copies of "web.yaml" while both
 // declare the object.

@@ -103,12 +103,12 @@ func (u *url[T]) take(got answer) (hand func()) {
 	u.entry.take(objects, rejected)
 	now, problems := u.table.join([]*entry[T]{&u.entry})
 	u.problems, u.accepted = problems, answer{}
-	if len(u.entry.problems) == 0 {
+	if u.entry.good() {
 		u.accepted = got
 		u.accepted.body = nil
 	}
 	return func() {
-		if u.told = u.told || now.Objects.Len() > 0 || len(u.entry.problems) == 0; u.told {
+		if u.told = u.told || now.Objects.Len() > 0 || u.entry.good(); u.told {
 			u.set(now)
 		}
 	}

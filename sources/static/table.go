@@ -12,30 +12,22 @@ import (
 
 // table joins many entries into one state. If several entries declare an object, one of them is its
 // holder: the entry that had it before, while it declares it, or else the first by name. A copy is
-// never the holder beside its original.
+// never the holder beside its original. An entry that only holds its last known good object is the
+// holder if no entry declares the object in its newest bytes.
 type table[T store.Object] struct {
 	holders map[string]string // by key, the path
 }
 
 // join makes the state of the entries, which are ordered by path.
 func (t *table[T]) join(entries []*entry[T]) (now State[T], problems []error) {
-	declare := map[string][]string{} // by key, the paths
-	for _, e := range entries {
-		for key := range keysOf(e.objects) {
-			declare[key] = append(declare[key], e.path)
-		}
-	}
-	before := t.holders
-	t.holders = make(map[string]string, len(declare))
-	for key, paths := range declare {
-		t.holders[key] = holder(before[key], paths)
-	}
+	t.choose(entries)
 	taken := map[string]bool{}
 	for _, e := range entries {
-		problems = append(problems, e.problems...)
+		problems = append(problems, e.problems(t.holders)...)
 		for _, object := range e.objects {
 			key := store.KeyOf(object)
 			switch holder := t.holders[key]; {
+			case holder != e.path && e.holds(key): // its problem names the holder
 			case holder != e.path && isCopy(e.path, holder):
 				problems = append(problems, access.Mark("duplicate",
 					fmt.Errorf("%s: %s is declared by %s, of which this is a copy by its name, and stands by", e.path, key, holder)))
@@ -55,7 +47,31 @@ func (t *table[T]) join(entries []*entry[T]) (now State[T], problems []error) {
 	return now, problems
 }
 
-// holder picks the holder of an object from the paths of all entries that declare it. before is the
+// choose finds the holder of each object.
+func (t *table[T]) choose(entries []*entry[T]) {
+	good, held := map[string][]string{}, map[string][]string{} // by key, the paths
+	for _, e := range entries {
+		for key := range keysOf(e.objects) {
+			if e.holds(key) {
+				held[key] = append(held[key], e.path)
+			} else {
+				good[key] = append(good[key], e.path)
+			}
+		}
+	}
+	for key, paths := range held {
+		if good[key] == nil {
+			good[key] = paths
+		}
+	}
+	before := t.holders
+	t.holders = make(map[string]string, len(good))
+	for key, paths := range good {
+		t.holders[key] = holder(before[key], paths)
+	}
+}
+
+// holder picks the holder of an object from the paths of the entries that may be it. before is the
 // present holder, or empty.
 func holder(before string, paths []string) string {
 	now := before
