@@ -104,7 +104,7 @@ func TestDecodeStream(t *testing.T) {
 		{"reference", yamlPod("a") + "  serviceAccountName: x\n", []string{},
 			[]string{"document 1, line 1: pod default/a-node-1: a static pod cannot refer to an object of the API, and this one refers to a service account"}},
 		{"path in the UID", strings.Replace(yamlPod("a"), "name: a", "name: a\n  uid: ../x", 1), []string{},
-			[]string{"document 1, line 5: invalid pod: metadata.uid: Invalid value: must have at most 253 letters, digits, '-', '_' and '.', and begin with a letter or a digit"}},
+			[]string{"document 1, line 5: invalid pod: metadata.uid: Invalid value: a node names a folder by it: at most 253 bytes without '/', '\\' and control characters, and not '.' or '..'"}},
 		{"line of a field behind an alias", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nx: &c\n  name: c\n  image: ''\nspec:\n  containers:\n  - *c\n", []string{},
 			[]string{"document 1, line 6: pod default/a-node-1: invalid pod: spec.containers[0].image: Required value"}},
 		{"line of JSON that is no YAML", "{\"apiVersion\":\"v1\",\n\t\"kind\":\"Pod\",\n\t\"metadata\":{\"name\":\"a\"}}", []string{},

@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -21,8 +21,14 @@ import (
 
 var errNoName = errors.New("a static pod needs a name, and a generateName is none")
 
-// plainUID is a UID from which a node can make a directory.
-var plainUID = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9_.]{0,252}$`)
+const maxUID = 253
+
+// namesFolder reports whether a node can make a folder of the UID's name, and none of another name.
+// Any other text is a UID, as for the kubelet.
+func namesFolder(uid types.UID) bool {
+	elsewhere := func(r rune) bool { return r == '/' || r == '\\' || unicode.IsControl(r) }
+	return len(uid) <= maxUID && uid != "." && uid != ".." && !strings.ContainsFunc(string(uid), elsewhere)
+}
 
 // admit makes a decoded pod a pod of this node, or returns why it cannot be one.
 func (d Decoder) admit(path string, pod *corev1.Pod) error {
@@ -30,9 +36,9 @@ func (d Decoder) admit(path string, pod *corev1.Pod) error {
 	if pod.Name == "" {
 		return errNoName
 	}
-	if !d.LikeKubelet && pod.UID != "" && !plainUID.MatchString(string(pod.UID)) {
+	if !d.LikeKubelet && !namesFolder(pod.UID) {
 		return fieldFaults{field.Invalid(field.NewPath("metadata", "uid"), nil,
-			"must have at most 253 letters, digits, '-', '_' and '.', and begin with a letter or a digit")}
+			"a node names a folder by it: at most 253 bytes without '/', '\\' and control characters, and not '.' or '..'")}
 	}
 	if pod.UID == "" {
 		uid, err := d.uid(path, pod)
