@@ -22,7 +22,9 @@
 // these: "changing" is a file that does not stop changing, "duplicate" a pod that another manifest
 // declares already, "checkpoint" a checkpoint that cannot be read or written, "may_be_old" a state
 // from a cache, "not_ready" a kubelet that has not read its own sources, "overdue" a required
-// source that has not been read in time, and "ended" a source that has ended with an error.
+// source that has not been read in time, and "ended" a source that has ended with an error. A
+// warning is of the class "foreign", a file that is no manifest, or "unknown_field", a pod with
+// fields that are dropped.
 //
 //	| metric                                              | type      | labels                        | meaning                                   |
 //	|-----------------------------------------------------|-----------|-------------------------------|-------------------------------------------|
@@ -67,6 +69,7 @@
 //	| tributary_sources_doubted                           | gauge     | sources, source               | 1 while its answers prove nothing         |
 //	| tributary_sources_proven_timestamp_seconds          | gauge     | sources, source               | when an answer was a proof last           |
 //	| tributary_sources_problems                          | gauge     | sources, source, class        | present problems of a class               |
+//	| tributary_sources_warnings                          | gauge     | sources, source, class        | present remarks that hide no pod          |
 //	| tributary_sources_pods                              | gauge     | sources, source               | pods in the newest state                  |
 //	| tributary_sources_skipped_files                     | gauge     | sources, source               | files ignored for their names             |
 //	| tributary_sources_last_contact_timestamp_seconds    | gauge     | sources, source               | when it was last read or heard            |

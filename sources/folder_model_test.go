@@ -21,8 +21,11 @@ import (
 var folderNames = map[string][]string{
 	"web.yaml": nil, "db.yaml": nil, "a.yaml": nil, "web2.yaml": nil, "web-old.yaml": {"web.yaml"}, "db.bak.yaml": {"db.yaml"},
 	"web (copy).yaml": {"web.yaml"}, "Copy of web.yaml": {"web.yaml"}, "web-old (2).yaml": {"web.yaml", "web-old.yaml"},
-	"web.yaml.bak": leftover, ".db.yaml.swp": leftover,
+	"web.yaml.bak": leftover, ".db.yaml.swp": leftover, "README.md": nil,
 }
+
+// commented is a manifest without a document.
+const commented = "# kind: Pod\n"
 
 // leftover is what is passed over.
 var leftover = []string{"leftover"}
@@ -30,9 +33,11 @@ var leftover = []string{"leftover"}
 // modelFile is a file of the model: its bytes, and by pod the image of what it declares, or
 // declared when last good. Pods of the latter kind are held.
 type modelFile struct {
-	text string
-	pods map[string]string
-	held map[string]bool
+	text  string
+	pods  map[string]string
+	held  map[string]bool
+	good  bool // it was good once
+	hides bool // it may declare a pod that was never read
 }
 
 // folderModel says which pods must run, as simply as it can be said.
@@ -66,8 +71,22 @@ func (m *folderModel) write(name, text string) {
 		} else if last, ok := before.pods[pod]; ok {
 			now.pods[pod], now.held[pod] = last, true
 		}
+		good = good && image != ""
 	}
+	now.good = before.good || good
+	foreign := len(now.pods) == 0 && (name == "README.md" || text == "" || text == commented)
+	now.hides = !now.good && !foreign
 	m.files[name] = now
+}
+
+// safe reports whether no file may declare a pod that was never read.
+func (m *folderModel) safe() bool {
+	for _, file := range m.files {
+		if file.hides {
+			return false
+		}
+	}
+	return true
 }
 
 // running is what must run now, by pod.
@@ -174,7 +193,7 @@ func (f *folderRun) in(name string) string { return filepath.Join(f.path, name) 
 // text is a manifest of up to two pods, one of which may be rejected, or no manifest at all.
 func (f *folderRun) text() string {
 	if f.random.IntN(8) == 0 {
-		return []string{"", "{", "kind: Pod"}[f.random.IntN(3)]
+		return []string{"", commented, "{", "kind: Pod"}[f.random.IntN(4)]
 	}
 	items, list := map[string]string{}, []string{}
 	for _, pod := range f.random.Perm(3)[:f.random.IntN(3)] {
@@ -301,4 +320,6 @@ func (f *folderRun) settle(now map[string]string) {
 	require.Equal(f.t, wantRemoved, removed, "stopped")
 	require.Equal(f.t, wantAdded, added, "started")
 	f.told = now
+	safe := func() bool { return f.r.SafeToPrune(sources.FileSource) == f.model.safe() }
+	require.Eventually(f.t, safe, patience, time.Millisecond, "safe to prune: %t", f.model.safe())
 }

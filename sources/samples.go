@@ -27,6 +27,8 @@ var (
 		metrics.Gauge("tributary_sources_proven_timestamp_seconds", "When an answer of the source was a proof last.", func(s Status) time.Time { return s.ProvenAt }),
 		metrics.By("class", Status.classes,
 			metrics.Gauge("tributary_sources_problems", "Present problems of a class.", metrics.Itself[int])),
+		metrics.By("class", Status.warned,
+			metrics.Gauge("tributary_sources_warnings", "Present remarks of a class that hide no pod.", metrics.Itself[int])),
 		metrics.Gauge("tributary_sources_pods", "Pods in the newest state.", func(s Status) int { return s.Pods }),
 		metrics.Gauge("tributary_sources_skipped_files", "Files that are ignored for their names.", func(s Status) int { return s.Skipped }),
 		metrics.Gauge("tributary_sources_last_contact_timestamp_seconds", "When the file, URL or server was last read or heard.", func(s Status) time.Time { return s.LastContact }),
@@ -40,10 +42,15 @@ var (
 )
 
 // classes counts the problems of each class.
-func (s Status) classes() map[string]int {
+func (s Status) classes() map[string]int { return countClasses(s.Problems) }
+
+// warned counts the warnings of each class.
+func (s Status) warned() map[string]int { return countClasses(s.Warnings) }
+
+func countClasses(all []error) map[string]int {
 	classes := map[string]int{}
-	for _, problem := range s.Problems {
-		classes[classOf(problem)]++
+	for _, err := range all {
+		classes[classOf(err)]++
 	}
 	return classes
 }
@@ -128,7 +135,7 @@ func joined(all []Status) []Status {
 func sum(parts []Status) Status {
 	total := parts[0]
 	total.Updates = map[Op]int{}
-	total.Problems, total.Complete = nil, true
+	total.Problems, total.Warnings, total.Complete = nil, nil, true
 	oldest := slices.MinFunc(parts, func(a, b Status) int {
 		return cmp.Or(a.expires().Compare(b.expires()), a.LastContact.Compare(b.LastContact))
 	})
@@ -138,7 +145,7 @@ func sum(parts []Status) Status {
 		for op, n := range part.Updates {
 			total.Updates[op] += n
 		}
-		total.Problems = append(total.Problems, part.Problems...)
+		total.Problems, total.Warnings = append(total.Problems, part.Problems...), append(total.Warnings, part.Warnings...)
 		total.Complete = total.Complete && part.whole()
 		if i == 0 {
 			continue

@@ -40,6 +40,7 @@ func full() Status {
 		Report: Report{
 			Mode: "watch", LastContact: at, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Complete: true, Skipped: 5, Errors: 6,
 			Doubt: errors.New("nobody knows"), ProvenAt: at,
+			Warnings: []error{access.Mark("foreign", errors.New("a README"))},
 		},
 	}
 }

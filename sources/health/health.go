@@ -26,6 +26,9 @@ type Report struct {
 	// Complete: despite Problems nothing is missing. Every failing item kept its last known good
 	// objects, or never declared any. Ignore it if Problems is empty.
 	Complete bool
+	// Warnings are remarks that hide no object: a file of a folder that is no manifest, a field of
+	// a manifest that is not known and dropped. They matter neither to Ready nor to SafeToPrune.
+	Warnings []error
 	// Skipped is the number of files that are ignored for their names: hidden files, and the
 	// leftovers of editors and package managers.
 	Skipped int

@@ -22,7 +22,7 @@ var (
 	ErrTooLarge = limit.ErrTooLarge
 	// ErrEmpty refuses a manifest without a document. To declare that there are no pods, write a
 	// PodList without items.
-	ErrEmpty = errors.New("manifest has no document; a PodList without items says that there are no pods")
+	ErrEmpty = limit.ErrEmpty
 )
 
 // Error is a manifest, or one document or item of it, that gave no pod. Its text names the place
@@ -110,6 +110,23 @@ func (f fieldFaults) fields() (paths []string) {
 	}
 	return paths
 }
+
+// unknownFields are the paths of fields that were dropped.
+type unknownFields []string
+
+func (u unknownFields) Error() string {
+	var texts []string
+	for _, path := range u[:min(len(u), maxFaults)] {
+		texts = append(texts, clip(path))
+	}
+	if len(u) > maxFaults {
+		texts = append(texts, fmt.Sprintf("and %d more", len(u)-maxFaults))
+	}
+	return "not known, and dropped: " + strings.Join(texts, ", ") +
+		"; a field may be misspelt, or not of the release of Kubernetes that this program was built for"
+}
+
+func (u unknownFields) fields() []string { return u }
 
 // typeFault is a field with a value of another type.
 type typeFault struct {

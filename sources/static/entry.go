@@ -9,6 +9,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/sources/internal/limit"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -18,6 +19,8 @@ type entry[T store.Object] struct {
 	// objects are those of the manifest, followed by those that are held for a rejected part.
 	objects  []T
 	rejected []rejection // the parts of the last reading that gave no object
+	remarks  []error     // of Warning, in the last reading
+	found    bool        // in a folder; no one has said that the file is a manifest
 	// unreadable is why the newest bytes could not be read. Then all objects are held.
 	unreadable error
 	// known: the manifest was once read without a problem. Since then a rejected part hides
@@ -42,7 +45,8 @@ func (e *entry[T]) take(objects []T, rejected []error) {
 			good = append(good, object)
 		}
 	}
-	e.rejected, e.unreadable = rejections(rejected), nil
+	e.rejected, e.remarks = rejections(rejected)
+	e.unreadable = nil
 	e.known = e.known || e.good()
 	e.objects = append(good, e.blame(e.rejected, keysOf(good))...)
 }
@@ -98,9 +102,33 @@ func firstOf(lists ...[]string) []string {
 	return nil
 }
 
+// foreign reports whether the file is no manifest: nothing can be read from it, nothing is held for
+// it, and it has no document, or the name of something else.
+func (e *entry[T]) foreign() bool {
+	if !e.found || e.good() || len(e.objects) > 0 || e.unreadable != nil && !errors.Is(e.unreadable, limit.ErrTooLarge) {
+		return false
+	}
+	named := func(part rejection) bool { return !errors.Is(part.err, limit.ErrEmpty) }
+	return isForeign(e.path) || e.unreadable == nil && !slices.ContainsFunc(e.rejected, named)
+}
+
+// complete reports whether no object that the manifest declares is missing.
+func (e *entry[T]) complete() bool { return e.known || e.foreign() }
+
+// warnings are the remarks that hide no object.
+func (e *entry[T]) warnings() []error {
+	if e.foreign() {
+		return []error{access.Mark("foreign", fmt.Errorf("%s is no manifest, and is passed over", e.path))}
+	}
+	return e.remarks
+}
+
 // problems is the fault of each rejected part, or of the file that cannot be read, with the objects
 // that are held for it. holders has, by key, the path of the manifest whose object counts.
 func (e *entry[T]) problems(holders map[string]string) (problems []error) {
+	if e.foreign() {
+		return nil
+	}
 	if e.unreadable != nil {
 		kept, others := e.divide(slices.Collect(maps.Keys(keysOf(e.objects))), holders)
 		err := e.unreadable
@@ -130,8 +158,8 @@ func (e *entry[T]) problems(holders map[string]string) (problems []error) {
 	return problems
 }
 
-// divide splits held objects into those that count, and those that another manifest declares: a text
-// for each.
+// divide splits held objects into those that count, and those that another manifest declares: a
+// text for each.
 func (e *entry[T]) divide(held []string, holders map[string]string) (kept, others []string) {
 	for _, key := range held {
 		if holder := holders[key]; holder == e.path {
@@ -160,11 +188,15 @@ type rejection struct {
 	id  string // the same in each reading of the same bytes
 }
 
-// rejections identifies the rejected parts. A second part with the same bytes gets another id.
-func rejections(rejected []error) []rejection {
-	parts := make([]rejection, 0, len(rejected))
+// rejections identifies the rejected parts, and leaves out warnings. A second part with the same
+// bytes gets another id.
+func rejections(rejected []error) (parts []rejection, remarks []error) {
 	seen := map[string]int{}
 	for _, err := range rejected {
+		if errors.As(err, new(warning)) {
+			remarks = append(remarks, err)
+			continue
+		}
 		var key, digest string
 		if part := interface{ Part() (key, digest string) }(nil); errors.As(err, &part) {
 			key, digest = part.Part()
@@ -174,7 +206,7 @@ func rejections(rejected []error) []rejection {
 		seen[digest]++
 		parts = append(parts, rejection{err, key, fmt.Sprint(seen[digest], " ", digest)})
 	}
-	return parts
+	return parts, remarks
 }
 
 func keysOf[T store.Object](objects []T) map[string]bool {

@@ -29,10 +29,14 @@ import (
 // An object that several files declare belongs to the file that declared it first, until that file
 // is gone or no longer declares it. The other files stand by, and [health.Report].Problems names
 // each. A file that has turned bad loses its objects to any good file that declares them, as after
-// a restart, and does not take them back when it is good again. At the start, and when the holder goes, the shortest name is next, then the first in the
-// alphabet. A copy gives way to its original at any time. Names decide: "web (copy).yaml", "Copy of
-// web.yaml", "web-old.yaml", "web.bak.yaml" and "web.yaml.1" are copies of "web.yaml" while both
-// declare the object.
+// a restart, and does not take them back when it is good again. At the start, and when the holder
+// goes, the shortest name is next, then the first in the alphabet. A copy gives way to its original
+// at any time. Names decide: "web (copy).yaml", "Copy of web.yaml", "web-old.yaml", "web.bak.yaml"
+// and "web.yaml.1" are copies of "web.yaml" while both declare the object.
+//
+// A file of a folder is no manifest if no object can be read from it, and it has no document, or a
+// name such as README.md or kustomization.yaml. It hides nothing, and [health.Report].Warnings
+// names it. A README.md that declares an object is a manifest, as for the kubelet.
 func File[T store.Object](path string, decode Decode[T], options ...Option) *Reader[T] {
 	f := &files[T]{path: path, settings: apply(options), decode: decode, byPath: map[string]*file[T]{}}
 	return &Reader[T]{kind: "file", decodes: decode != nil, keeper: &f.keeper, run: f.run}
@@ -144,7 +148,9 @@ func (f *files[T]) look() (again bool) {
 	now, wrong := f.table.join(entries)
 	log.V(2).Info("Looked at manifests", "files", len(found.paths), "skipped", found.skipped, "objects", now.Objects.Len())
 	f.keeper.Skipped(found.skipped)
-	round := access.Round{Problems: append(found.problems, wrong...), Contact: true, Complete: complete(entries)}
+	round := access.Round{
+		Problems: append(found.problems, wrong...), Warnings: warnings(entries), Contact: true, Complete: complete(entries),
+	}
 	// The first state must be complete. A single bad manifest may declare anything, so an empty
 	// state would be a guess.
 	if !f.told && (again && time.Since(f.begun) < patience || !f.folder && len(wrong) > 0 && now.Objects.Len() == 0) {

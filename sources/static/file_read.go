@@ -40,7 +40,7 @@ func (f *files[T]) read(paths []string) (entries, leaving []*entry[T], again boo
 	for _, path := range paths {
 		one := f.byPath[path]
 		if one == nil {
-			one = &file[T]{entry: entry[T]{path: path}}
+			one = &file[T]{entry: entry[T]{path: path, found: f.folder}}
 		}
 		busy, there := f.refresh(one)
 		if !there {

@@ -84,7 +84,7 @@ func (u *url[T]) poll(ctx context.Context) {
 	case err != nil:
 		u.failures++
 		err = fmt.Errorf("%s: %w", u.entry.path, err)
-		u.keeper.Note(log, access.Round{Problems: append([]error{err}, u.problems...)})
+		u.keeper.Note(log, access.Round{Problems: append([]error{err}, u.problems...), Warnings: u.entry.remarks})
 		return
 	}
 	u.failures = 0
@@ -92,7 +92,7 @@ func (u *url[T]) poll(ctx context.Context) {
 	if got.body != nil {
 		hand = u.take(got)
 	}
-	u.keeper.Hand(log, access.Round{Problems: u.problems, Contact: true, Complete: u.entry.known}, hand)
+	u.keeper.Hand(log, access.Round{Problems: u.problems, Warnings: u.entry.remarks, Contact: true, Complete: u.entry.known}, hand)
 	log.V(2).Info("Read manifests", "bytes", len(got.body), "changed", got.body != nil, "objects", len(u.entry.objects))
 }
 

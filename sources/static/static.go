@@ -16,12 +16,20 @@ import (
 // errors. Each error stands for a part that gave no object, and costs only that part. An error may
 // have a method Part() (key, digest string): the key of the object that the part declares, and a
 // digest that tells the part from others. The errors of the package manifest have it. Errors must
-// not repeat the content.
+// not repeat the content. An error of [Warning] costs nothing.
 //
 // One goroutine calls Decode at a time, and the reader owns the result. An object that goes into a
 // store should have no resource version, or one that changes with the object. The package manifest
 // has decoders for API types.
 type Decode[T store.Object] func(path string, data []byte) (objects []T, rejected []error)
+
+// Warning marks an error of a Decode function that costs no part, such as a field that is dropped.
+// [health.Report].Warnings has it, beside the objects.
+func Warning(err error) error { return warning{err} }
+
+type warning struct{ error }
+
+func (w warning) Unwrap() error { return w.error }
 
 // State holds all objects that a reader has found at one moment. It is read-only.
 type State[T store.Object] struct {

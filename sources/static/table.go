@@ -90,7 +90,15 @@ func holder(before string, paths []string) string {
 // byLength orders shorter names first: a copy's name is mostly longer than its original's.
 func byLength(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) }
 
+// warnings are those of all entries.
+func warnings[T store.Object](entries []*entry[T]) (all []error) {
+	for _, e := range entries {
+		all = append(all, e.warnings()...)
+	}
+	return all
+}
+
 // complete reports whether no declared object is missing.
 func complete[T store.Object](entries []*entry[T]) bool {
-	return !slices.ContainsFunc(entries, func(e *entry[T]) bool { return !e.known })
+	return !slices.ContainsFunc(entries, func(e *entry[T]) bool { return !e.complete() })
 }

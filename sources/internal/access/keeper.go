@@ -25,7 +25,7 @@ func (k *Keeper) Read() health.Report {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := k.report
-	r.Problems = slices.Clone(r.Problems)
+	r.Problems, r.Warnings = slices.Clone(r.Problems), slices.Clone(r.Warnings)
 	return r
 }
 
@@ -47,13 +47,14 @@ func (k *Keeper) edit(edit func(*health.Report)) {
 // Round is the result of one look.
 type Round struct {
 	Problems []error // all the present ones
+	Warnings []error // the same
 	Contact  bool    // the file or URL could be read
 	Complete bool    // nothing is missing, despite the problems
 	Doubt    error   // why the contact proves nothing; also a problem
 }
 
 // Note notes a round. A problem is counted and logged when it is new, and logged once more when it
-// is gone.
+// is gone. A warning is logged when it is new.
 func (k *Keeper) Note(log logr.Logger, round Round) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -77,7 +78,12 @@ func (k *Keeper) Note(log logr.Logger, round Round) {
 			log.Info("Problem is gone", "problem", p.Error())
 		}
 	}
-	k.report.Problems, k.report.Doubt = round.Problems, round.Doubt
+	for _, w := range round.Warnings {
+		if !contains(k.report.Warnings, w) {
+			log.Info("Warning", "warning", w.Error())
+		}
+	}
+	k.report.Problems, k.report.Warnings, k.report.Doubt = round.Problems, round.Warnings, round.Doubt
 	k.report.Complete = round.Complete && round.Doubt == nil
 }
 
