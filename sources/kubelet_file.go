@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,7 @@ type kubeletFile struct {
 	// of a file: the key of the pod that it declared when it was last good
 	names    map[string]string
 	problems map[string]error // by path
+	warnings map[string]error // by path, of the file's last good reading
 }
 
 const (
@@ -52,11 +54,15 @@ const (
 )
 
 func newKubeletFile(path string, options []static.Option, sink *Sink) *kubeletFile {
-	return &kubeletFile{
+	k := &kubeletFile{
 		path: path, settings: settingsOf(options), sink: sink,
-		decoder: manifest.Decoder{Node: sink.Node(), Source: FileSource, LikeKubelet: true},
-		pods:    map[string]*corev1.Pod{}, names: map[string]string{}, problems: map[string]error{},
+		pods: map[string]*corev1.Pod{}, names: map[string]string{}, problems: map[string]error{}, warnings: map[string]error{},
 	}
+	k.decoder = manifest.Decoder{
+		Node: sink.Node(), Source: FileSource, LikeKubelet: true,
+		Warn: func(err *manifest.Error) { k.warnings[err.Path] = unknownField(err) },
+	}
+	return k
 }
 
 func (k *kubeletFile) report() Report { return k.keeper.Read() }
@@ -163,6 +169,7 @@ func (k *kubeletFile) event(ctx context.Context, event fsnotify.Event) {
 	}
 	if event.Op&(fsnotify.Create|fsnotify.Write|fsnotify.Chmod) == 0 {
 		delete(k.problems, event.Name)
+		delete(k.warnings, event.Name)
 		name, known := k.names[event.Name]
 		if _, ok := k.pods[name]; known && ok {
 			delete(k.pods, name)
@@ -187,6 +194,7 @@ func (k *kubeletFile) event(ctx context.Context, event fsnotify.Event) {
 // list looks at everything, at each interval.
 func (k *kubeletFile) list() {
 	clear(k.problems)
+	clear(k.warnings)
 	info, err := os.Stat(k.path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	var pods []*corev1.Pod
@@ -263,6 +271,7 @@ func (k *kubeletFile) read(ctx context.Context, path string) (*corev1.Pod, error
 	if err != nil {
 		return nil, err
 	}
+	delete(k.warnings, path)
 	pods, rejected := k.decoder.Decode(path, data)
 	if len(rejected) > 0 {
 		return nil, rejected[0]
@@ -295,12 +304,12 @@ func (k *kubeletFile) hand(now Pods) {
 func (k *kubeletFile) note() { k.keeper.Note(k.log, k.round()) }
 
 func (k *kubeletFile) round() access.Round {
-	var problems []error
-	for _, err := range k.problems {
-		problems = append(problems, err)
+	byText := func(a, b error) int { return strings.Compare(a.Error(), b.Error()) }
+	return access.Round{
+		Problems: slices.SortedFunc(maps.Values(k.problems), byText),
+		Warnings: slices.SortedFunc(maps.Values(k.warnings), byText),
+		Contact:  true,
 	}
-	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return access.Round{Problems: problems, Contact: true}
 }
 
 // readPipe waits until another process writes into a FIFO, or ctx ends, and reads to the end. It

@@ -26,14 +26,17 @@ type kubeletHTTP struct {
 	decoder  manifest.Decoder
 	sink     *Sink
 	// last is the hash of the last body, good or bad, that was not empty: an equal body is no news.
-	last [sha256.Size]byte
+	last     [sha256.Size]byte
+	warnings []error // of that body
 }
 
 func newKubeletHTTP(address string, options []static.Option, sink *Sink) *kubeletHTTP {
-	return &kubeletHTTP{
-		address: address, settings: settingsOf(options), sink: sink,
-		decoder: manifest.Decoder{Node: sink.Node(), Source: HTTPSource, LikeKubelet: true},
+	k := &kubeletHTTP{address: address, settings: settingsOf(options), sink: sink}
+	k.decoder = manifest.Decoder{
+		Node: sink.Node(), Source: HTTPSource, LikeKubelet: true,
+		Warn: func(err *manifest.Error) { k.warnings = append(k.warnings, unknownField(err)) },
 	}
+	return k
 }
 
 func (k *kubeletHTTP) report() Report { return k.keeper.Read() }
@@ -54,7 +57,7 @@ func (k *kubeletHTTP) run(ctx context.Context, _ *Sink) error {
 			if err != nil {
 				problems = []error{fmt.Errorf("%s: %w", client.Shown(), err)}
 			}
-			k.keeper.Hand(k.sink.Log().WithValues("url", client.Shown()), access.Round{Problems: problems, Contact: err == nil}, hand)
+			k.keeper.Hand(k.sink.Log().WithValues("url", client.Shown()), access.Round{Problems: problems, Warnings: k.warnings, Contact: err == nil}, hand)
 		}
 		period, stop := k.settings.Pause()
 		select {
@@ -83,8 +86,10 @@ func (k *kubeletHTTP) poll(ctx context.Context) (hand func(), err error) {
 	default:
 		k.last = sum
 	}
+	k.warnings = nil
 	pods, rejected := k.decoder.Decode(k.client.Shown(), body)
 	if len(rejected) > 0 {
+		k.warnings = nil
 		return hand, rejected[0].Err
 	}
 	var all store.Indexer[*corev1.Pod]

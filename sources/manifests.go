@@ -136,8 +136,9 @@ func settingsOf(options []static.Option) access.Settings {
 // staticPods decodes manifests of static pods. from stands for the path in UIDs; empty: the path of
 // each manifest.
 func staticPods(sink *Sink, source, from string) static.Decode[*corev1.Pod] {
-	decoder := manifest.Decoder{Node: sink.Node(), Source: source, UIDPath: from}
 	return func(path string, data []byte) (pods []*corev1.Pod, rejected []error) {
+		decoder := manifest.Decoder{Node: sink.Node(), Source: source, UIDPath: from}
+		decoder.Warn = func(err *manifest.Error) { rejected = append(rejected, static.Warning(unknownField(err))) }
 		pods, all := decoder.Decode(path, data)
 		for _, err := range all {
 			rejected = append(rejected, err)
@@ -145,3 +146,6 @@ func staticPods(sink *Sink, source, from string) static.Decode[*corev1.Pod] {
 		return pods, rejected
 	}
 }
+
+// unknownField is the warning of a pod with fields that are dropped.
+func unknownField(err *manifest.Error) error { return access.Mark("unknown_field", err) }

@@ -22,7 +22,7 @@ func Default(pod *corev1.Pod) {
 	for _, key := range legacyInitAnnotations {
 		delete(pod.Annotations, key)
 	}
-	dropNewer(pod)
+	DropNewer(pod)
 	defaultResources(pod)
 	defaultSpec(&pod.Spec)
 	for i := range pod.Spec.Volumes {

@@ -1,15 +1,18 @@
 package podapi
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// newer are the fields of k8s.io/api, by type, that Kubernetes 1.36 lacks. They are named, for the
-// k8s.io/api of an older release does not have them. Empty this when the package follows a newer
-// release.
+// newer are the fields of k8s.io/api, by type, that Kubernetes 1.36 lacks: those of newer releases,
+// and WorkloadRef of an older one. They are named, for the k8s.io/api of another release does not
+// have them. Revise this when the package follows a newer release.
 var newer = map[string][]string{
 	"ClusterTrustBundleProjection":       {"User"},
 	"ConfigMapVolumeSource":              {"DefaultUser"},
@@ -21,7 +24,7 @@ var newer = map[string][]string{
 	"KeyToPath":                          {"User"},
 	"NodeAllocatableResourceClaimStatus": {"Mapping", "Overhead"},
 	"PodCertificateProjection":           {"User"},
-	"PodSpec":                            {"EvictionResponders"},
+	"PodSpec":                            {"EvictionResponders", "WorkloadRef"},
 	"PodStatus":                          {"VolumeHealth"},
 	"ProjectedVolumeSource":              {"DefaultUser"},
 	"SecretVolumeSource":                 {"DefaultUser"},
@@ -29,8 +32,13 @@ var newer = map[string][]string{
 	"VolumeMount":                        {"BindMountOptions"},
 }
 
-// dropNewer removes the newer fields: the decoder of Kubernetes 1.36 drops them as unknown.
-func dropNewer(pod *corev1.Pod) { podWalk().drop(reflect.ValueOf(pod).Elem()) }
+// DropNewer removes the newer fields: the decoder of Kubernetes 1.36 drops them as unknown. It
+// returns the paths of those that were set, in order. Default does the same.
+func DropNewer(pod *corev1.Pod) (dropped []string) {
+	dropped = podWalk().drop(reflect.ValueOf(pod).Elem())
+	slices.Sort(dropped)
+	return dropped
+}
 
 // walk is the way to the newer fields of a type. Branches without one are left out.
 type walk struct {
@@ -65,23 +73,45 @@ func walkOf(t reflect.Type) *walk {
 	return &w
 }
 
-func (w *walk) drop(v reflect.Value) {
+// drop clears the newer fields of a value, and returns their paths in it.
+func (w *walk) drop(v reflect.Value) (dropped []string) {
 	switch {
 	case w == nil:
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
-			w.drop(v.Index(i))
+			for _, path := range w.drop(v.Index(i)) {
+				dropped = append(dropped, fmt.Sprintf("[%d].%s", i, path))
+			}
 		}
 	case v.Kind() == reflect.Pointer:
 		if !v.IsNil() {
-			w.drop(v.Elem())
+			return w.drop(v.Elem())
 		}
 	default:
 		for _, i := range w.clears {
-			v.Field(i).SetZero()
+			if field := v.Field(i); !field.IsZero() {
+				field.SetZero()
+				dropped = append(dropped, jsonName(v.Type().Field(i)))
+			}
 		}
 		for i, inner := range w.enters {
-			inner.drop(v.Field(i))
+			for _, path := range inner.drop(v.Field(i)) {
+				dropped = append(dropped, below(jsonName(v.Type().Field(i)), path))
+			}
 		}
 	}
+	return dropped
+}
+
+// jsonName is the key of a field; empty for a struct whose fields are its parent's.
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}
+
+func below(parent, path string) string {
+	if parent == "" || strings.HasPrefix(path, "[") {
+		return parent + path
+	}
+	return parent + "." + path
 }

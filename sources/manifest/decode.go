@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
 )
 
 // Ten megabytes of text may take a hundred times as much memory: an empty container is two or three
@@ -166,13 +167,19 @@ func kindOf(data []byte) (schema.GroupVersionKind, error) {
 	return version.WithKind(meta.Kind), nil
 }
 
-// decodePod reads a pod, with keys in their exact case. Unknown fields are dropped.
-func decodePod(data []byte) (*corev1.Pod, error) {
-	pod := &corev1.Pod{}
-	if err := utiljson.Unmarshal(data, pod); err != nil {
-		return nil, jsonError(data, err)
+// decodePod reads a pod, with keys in their exact case. Unknown fields are dropped and returned.
+func decodePod(data []byte) (pod *corev1.Pod, unknown unknownFields, err error) {
+	pod = &corev1.Pod{}
+	faults, err := kjson.UnmarshalStrict(data, pod, kjson.DisallowUnknownFields)
+	if err != nil {
+		return nil, nil, jsonError(data, err)
 	}
-	return pod, nil
+	for _, fault := range faults {
+		if field, ok := fault.(kjson.FieldError); ok {
+			unknown = append(unknown, field.FieldPath())
+		}
+	}
+	return pod, unknown, nil
 }
 
 // decodeItems reads a list down to its items, so that a bad item leaves the others readable.

@@ -36,8 +36,10 @@
 //     the size in bytes, do not apply: like the kubelet, it takes gigabytes for some manifests of
 //     10 MiB.
 //
-// Fields that k8s.io/api has and 1.36 does not have are dropped, as the kubelet drops them. The
-// package sees one manifest at a time, so it does not compare the names of pods.
+// Fields that are misspelt, or that 1.36 does not have, are dropped, as the kubelet drops them.
+// Fields of 1.36 that the k8s.io/api of the build does not have are dropped too, such as
+// spec.schedulingGroup with 0.35. [Decoder].Warn is told of each. The package sees one manifest at
+// a time, so it does not compare the names of pods.
 //
 // go.yaml.in/yaml/v2 reads YAML, as in the kubelet: version 1.1 with its booleans and octal
 // numbers, and the last of two equal keys. A brace at the beginning of a manifest begins JSON. A

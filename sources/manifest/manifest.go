@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tributary-go/tributary/internal/podapi"
 	"github.com/tributary-go/tributary/sources/internal/limit"
 )
 
@@ -31,6 +32,10 @@ type Decoder struct {
 	// its UID when its file is renamed or copied. Empty: the path of Decode. LikeKubelet ignores
 	// it, since the kubelet hashes the path.
 	UIDPath string
+	// Warn, if not nil, is called by Decode for each pod with fields that are not known: misspelt
+	// ones, or those of another release than the k8s.io/api of the build. Such fields are dropped,
+	// as the kubelet drops them. [Error.Fields] are their paths. In protobuf they are not noticed.
+	Warn func(*Error)
 }
 
 // Decode returns the pods of a manifest in its order, and one error for each part that gave no pod.
@@ -39,10 +44,7 @@ type Decoder struct {
 // data.
 func (d Decoder) Decode(path string, data []byte) (pods []*corev1.Pod, rejected []*Error) {
 	r := &podRun{run: run{path: path, data: data, kind: podKind, list: podListKind, keyOf: d.keyOf}, decoder: d}
-	r.object = func(at place, data []byte) {
-		pod, err := decodePod(data)
-		r.take(at, pod, err)
-	}
+	r.object = r.json
 	r.limits = ours
 	if d.LikeKubelet {
 		r.limits = limits{anyTwin: true}
@@ -68,8 +70,20 @@ type podRun struct {
 	pods    []*corev1.Pod
 }
 
+// json takes a pod in JSON, and warns of the fields that are dropped.
+func (r *podRun) json(at place, data []byte) {
+	pod, unknown, err := decodePod(data)
+	warn := r.decoder.Warn
+	if err == nil && warn != nil {
+		unknown = append(unknown, podapi.DropNewer(pod)...)
+	}
+	if r.take(at, pod, err) && warn != nil && len(unknown) > 0 {
+		warn(r.fault(at, podKey(pod), unknown))
+	}
+}
+
 // take admits a decoded pod, or rejects a part that did not decode.
-func (r *podRun) take(at place, pod *corev1.Pod, err error) {
+func (r *podRun) take(at place, pod *corev1.Pod, err error) (admitted bool) {
 	if pod != nil {
 		at.key = r.keyOf(pod.Namespace, pod.Name) // before it has the node's suffix
 	}
@@ -78,9 +92,10 @@ func (r *podRun) take(at place, pod *corev1.Pod, err error) {
 	}
 	if err != nil {
 		r.reject(at, podKey(pod), err)
-		return
+		return false
 	}
 	r.pods = append(r.pods, pod)
+	return true
 }
 
 func (r *podRun) protobuf(data []byte) {

@@ -36,17 +36,22 @@ type place struct {
 
 // reject notes a part that gave no object. key is the object's, if it has a valid one.
 func (r *run) reject(at place, key string, err error) {
-	rejection := &Error{Path: r.path, Item: at.item, Pod: key, Err: err, key: at.key, digest: digest(at.raw)}
+	r.rejected = append(r.rejected, r.fault(at, key, err))
+}
+
+// fault is an error with its place.
+func (r *run) fault(at place, key string, err error) *Error {
+	fault := &Error{Path: r.path, Item: at.item, Pod: key, Err: err, key: at.key, digest: digest(at.raw)}
 	if at.raw == nil {
-		rejection.digest = digest(r.data)
+		fault.digest = digest(r.data)
 	}
 	if at.object != nil {
-		rejection.key = r.keyOf(nameIn(at.object))
+		fault.key = r.keyOf(nameIn(at.object))
 	}
 	if at.document != nil {
-		rejection.Document, rejection.Line = at.document.number, at.document.lineOf(at.item, err)
+		fault.Document, fault.Line = at.document.number, at.document.lineOf(at.item, err)
 	}
-	r.rejected = append(r.rejected, rejection)
+	return fault
 }
 
 // stream reads all documents of a manifest.
