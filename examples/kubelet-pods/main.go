@@ -110,7 +110,7 @@ func follow(ctx context.Context, o options, play func(context.Context), out outp
 		defer close(reported)
 		reportStatus(ctx, pods, out.log)
 	}()
-	printer := newPrinter(out.stdout, o.json)
+	printer := newPrinter(out.stdout, o.json, func(source string) error { return problemOf(pods, source) })
 	var failed error
 	for update := range pods.Updates() {
 		if failed == nil {
@@ -146,9 +146,19 @@ func reportStatus(ctx context.Context, pods *sources.Sources, log logr.Logger) {
 		for _, s := range pods.Status() {
 			log.V(2).Info("Status", "source", s.Source, "seen", s.Seen, "pods", s.Pods, "mode", s.Mode,
 				"lastContact", s.LastContact.Format(time.TimeOnly), "restored", s.Restored, "skipped", s.Skipped,
-				"safeToPrune", pods.SafeToPrune(s.Source), "errors", s.Errors, "problems", texts(s.Problems))
+				"safeToPrune", pods.SafeToPrune(s.Source), "errors", s.Errors, "problems", texts(s.Problems), "warnings", texts(s.Warnings))
 		}
 	}
+}
+
+// problemOf is the first present problem of a source, or nil.
+func problemOf(pods *sources.Sources, source string) error {
+	for _, s := range pods.Status() {
+		if s.Source == source && len(s.Problems) > 0 {
+			return s.Problems[0]
+		}
+	}
+	return nil
 }
 
 func texts(errs []error) []string {

@@ -156,6 +156,19 @@ func TestRealSourcesTurnTheStoryOff(t *testing.T) {
 	require.NotContains(t, stderr.String(), "#", "no story")
 }
 
+// TestAPathThatIsNotThere: both streams say the same of it, in both modes.
+func TestAPathThatIsNotThere(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	for _, flags := range [][]string{nil, {"--like-kubelet"}} {
+		stdout, stderr, stop := start(t, time.Hour, append(flags, "--node", "node-1", "--manifests", missing)...)
+		eventually(t, func() bool { return strings.Contains(stdout.String(), "\n") }, stderr.String)
+		require.Equal(t, exitOK, stop())
+		require.Regexp(t, `^\S+ +ADD +file +- +- +no pod is known: `+missing+` is not there: check the path`, stdout.String())
+		require.NotContains(t, stdout.String(), "has been read")
+		require.Contains(t, stderr.String(), missing+" is not there: check the path")
+	}
+}
+
 // TestLikeKubelet has a folder with a pod and a backup of it: to the kubelet that is a manifest
 // like any other. The health of each source is in the log.
 func TestLikeKubelet(t *testing.T) {

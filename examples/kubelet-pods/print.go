@@ -21,10 +21,12 @@ type printer struct {
 	out  io.Writer
 	json *json.Encoder // nil: text
 	last map[string]*corev1.Pod
+	// problem is a present problem of a source, or nil.
+	problem func(source string) error
 }
 
-func newPrinter(out io.Writer, asJSON bool) *printer {
-	p := &printer{out: out, last: map[string]*corev1.Pod{}}
+func newPrinter(out io.Writer, asJSON bool, problem func(source string) error) *printer {
+	p := &printer{out: out, last: map[string]*corev1.Pod{}, problem: problem}
 	if asJSON {
 		p.json = json.NewEncoder(out)
 	}
@@ -37,7 +39,7 @@ func (p *printer) print(u sources.PodUpdate) error {
 		return p.json.Encode(u)
 	}
 	if len(u.Pods) == 0 {
-		return p.line(u, "-", "-", "the source has been read and has no pods")
+		return p.line(u, "-", "-", p.none(u.Source))
 	}
 	for _, pod := range u.Pods {
 		key := u.Source + " " + store.KeyOf(pod)
@@ -53,6 +55,14 @@ func (p *printer) print(u sources.PodUpdate) error {
 		}
 	}
 	return nil
+}
+
+// none is the meaning of a first state without pods. The source has reported its problem before.
+func (p *printer) none(source string) string {
+	if err := p.problem(source); err != nil {
+		return "no pod is known: " + err.Error()
+	}
+	return "the source has been read and has no pods"
 }
 
 func (p *printer) line(u sources.PodUpdate, pod, phase, what string) error {
