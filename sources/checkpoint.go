@@ -19,8 +19,8 @@ import (
 // false. A file that is incomplete, or of another node, is not used. It is a problem of the source
 // until the next save.
 //
-// The folder must exist, and the agent alone may write it. It must keep secrets as safely as the
-// pods demand. A file is not used if it is a link, or if others may write it. Each state is written
+// The folder must exist, or Run fails; the agent alone may write it. It must keep secrets as safely
+// as the pods demand. A file is not used if it is a link, or if others may write it. Each state is written
 // to a new file of mode 0600 and renamed. The rest of a crashed write is removed a minute later, or
 // at the next start after that. A state is written within a second of a change, and when Run ends.
 // Default: no checkpoint. Under [LikeKubelet] there is none.
@@ -34,6 +34,17 @@ func (s *Sources) Checkpoints() string {
 		return ""
 	}
 	return s.checkpoints
+}
+
+// checkFolder refuses a folder in which no checkpoint can ever be kept.
+func (s *Sources) checkFolder() error {
+	if s.Checkpoints() == "" {
+		return nil
+	}
+	if err := checkpoint.CheckFolder(s.Checkpoints()); err != nil {
+		return fmt.Errorf("sources: Checkpoint: %w", err)
+	}
+	return nil
 }
 
 // checkCheckpoints refuses two API servers that would write one file.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -231,4 +232,40 @@ func TestDamagedCheckpointIsAProblemAndThenReplaced(t *testing.T) {
 	require.Equal(t, "ADD a", tell(<-pods.Updates()))
 	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 0 }, 10*time.Second, time.Millisecond)
 	stop()
+}
+
+// TestRunNeedsTheFolderOfCheckpoints: a folder that is missing ends Run. One that goes away later is
+// a problem, which is logged once however many states cannot be saved.
+func TestRunNeedsTheFolderOfCheckpoints(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "state")
+	s := newFadingServer(t)
+	s.create(t, "a")
+	pods := sources.New("node-1", sources.Checkpoint(folder), sources.APIServer(s.client))
+	require.EqualError(t, pods.Run(t.Context()),
+		"sources: Checkpoint: the folder "+folder+" does not exist: make it before the agent starts")
+
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	var lines atomic.Int64
+	log := funcr.New(func(_, line string) {
+		if strings.Contains(line, "checkpoint") {
+			lines.Add(1)
+		}
+	}, funcr.Options{})
+	pods = sources.New("node-1", sources.Checkpoint(folder), sources.APIServer(s.client), sources.WithLogger(log))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- pods.Run(ctx) }()
+	require.Equal(t, "ADD a", tell(<-pods.Updates()))
+	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(folder, "node-1.pods")); return err == nil }, 10*time.Second, time.Millisecond)
+	require.NoError(t, os.RemoveAll(folder))
+	for _, name := range []string{"b", "c"} {
+		s.create(t, name)
+		require.Equal(t, "ADD "+name, tell(<-pods.Updates()))
+		require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 1 }, 10*time.Second, time.Millisecond)
+	}
+	cancel()
+	for range pods.Updates() {
+	}
+	require.NoError(t, <-ended) // which saves the last state, in vain
+	require.EqualValues(t, 1, lines.Load())
 }

@@ -173,8 +173,8 @@ func (s *Sources) Status() []Status {
 // Run runs the sources until ctx ends, which is no error. It blocks. When it returns, also with an
 // error, Updates is closed and all goroutines have ended. It fails at once without a node or
 // sources, on a bad name of the node, on an input with nil, a bad option or an empty path or URL,
-// on a second call, and if two API servers of one name would share a checkpoint. If all sources
-// have ended with an error, so does Run.
+// on a second call, if the folder of checkpoints is not there, and if two API servers of one name
+// would share a checkpoint. If all sources have ended with an error, so does Run.
 func (s *Sources) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -206,6 +206,9 @@ func (s *Sources) begin(ctx context.Context) error {
 		return s.checkInputs()
 	case len(s.list()) == 0:
 		return errors.New("sources: there is no source: give New at least one, such as APIServer, File or Custom")
+	}
+	if err := s.checkFolder(); err != nil {
+		return err
 	}
 	if err := s.checkCheckpoints(s.list()); err != nil {
 		return err

@@ -17,25 +17,54 @@ import (
 // load or save removes it.
 const staleAfter = time.Minute
 
+// CheckFolder fails if there is no folder at the path. It names the path.
+func CheckFolder(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the folder %s does not exist: make it before the agent starts", path)
+	case err != nil:
+		return fmt.Errorf("the folder %s cannot be used: %w", path, withoutPath(err))
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a folder", path)
+	}
+	return nil
+}
+
+// withoutPath is an error without the path of a file. The name of a temporary file is another one
+// each time, and an error with it would be logged as a new problem.
+func withoutPath(err error) error {
+	if one := (*fs.PathError)(nil); errors.As(err, &one) {
+		return fmt.Errorf("%s: %w", one.Op, one.Err)
+	}
+	if two := (*os.LinkError)(nil); errors.As(err, &two) {
+		return fmt.Errorf("%s: %w", two.Op, two.Err)
+	}
+	return err
+}
+
 // writeAtomically replaces a file as a whole, readable by its owner alone. It replaces a link at
 // the path and does not follow it.
-func writeAtomically(path string, data []byte) (err error) {
+func writeAtomically(path string, data []byte) error {
 	removeStale(path)
 	// new, and of mode 0600
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
-		return err
+		return withoutPath(err)
 	}
 	_, err = file.Write(data)
 	if err == nil {
 		err = file.Sync()
 	}
-	err = errors.Join(err, file.Close())
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
+		_ = os.Remove(file.Name()) // else it is removed once it is stale
+		return withoutPath(err)
 	}
 	return syncFolder(filepath.Dir(path))
 }

@@ -231,9 +231,19 @@ func TestCheckpointThatCannotReplaceLeavesNothing(t *testing.T) {
 	require.Empty(t, temporaries(t, c))
 }
 
+// TestCheckpointSaysWhereItFails, in the same words each time.
 func TestCheckpointSaysWhereItFails(t *testing.T) {
-	c := newFile(filepath.Join(t.TempDir(), "missing"), "node-1", "")
-	require.ErrorContains(t, c.Save(podsAt(1, 1)), c.path)
+	folder := filepath.Join(t.TempDir(), "missing")
+	c := newFile(folder, "node-1", "")
+	for range 2 {
+		require.EqualError(t, c.Save(podsAt(1, 1)), "checkpoint "+c.path+": open: no such file or directory")
+	}
+	require.EqualError(t, CheckFolder(folder), "the folder "+folder+" does not exist: make it before the agent starts")
+	require.NoError(t, os.WriteFile(folder, nil, 0o600))
+	require.EqualError(t, CheckFolder(folder), folder+" is not a folder")
+	require.EqualError(t, CheckFolder(filepath.Join(folder, "below")),
+		"the folder "+filepath.Join(folder, "below")+" cannot be used: stat: not a directory")
+	require.NoError(t, CheckFolder(filepath.Dir(folder)))
 }
 
 func TestCheckpointOfLongNames(t *testing.T) {
