@@ -28,5 +28,5 @@
 //
 // A change of a pod joins it anew and writes its values into immutable tables. So the cost of a
 // state is its difference from the one before. A look-up takes about 15 ns. For each ReplicaSet and
-// Job on the node [Owners] makes one request.
+// Job on the node [Owners] makes one request, and three if it is gone.
 package lookup

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/internal/null"
@@ -23,16 +22,22 @@ import (
 )
 
 // Owners has [Lookup.Owner] look above ReplicaSets and Jobs. The API server is asked for the
-// metadata of each ReplicaSet and Job that a pod of the node has as its controller, once. client is
-// any REST client of a clientset, such as that of [sources.APIServer]. It needs the verb get of
-// replicasets.apps and jobs.batch. Without a client, Run of the sources fails.
+// metadata of each ReplicaSet and Job that a pod of the node has as its controller, once: that of
+// the newest pod first, eight at a time. client is any REST client of a clientset, such as that of
+// [sources.APIServer]. The requests do not wait for its rate limiter; their own permits 50 a second,
+// as that of a kubelet. Without a client, Run of the sources fails.
+//
+// It needs the verb get of replicasets.apps and jobs.batch. A ReplicaSet or Job that is gone when it
+// is asked for is looked up in the past, which needs the verb list too. The API server keeps some
+// five minutes of it. Beyond them, or without the verb, the owner stays unknown: see [Lookup.Guess].
 //
 // An owner is remembered as long as one of its pods, the time of [KeepEnded] included.
 // [sources.Checkpoint] keeps it for a restart. A ReplicaSet or Job that is adopted later keeps its
 // first owner. A request that fails is made again after a second, then ever later up to five
-// minutes. While the server forbids a resource, it is asked for one object every ten minutes.
-// [sources.Sources.Status] then has the reason under the source "owners", which is Seen while all
-// owners are known, and which no readiness waits for.
+// minutes. While nothing of a resource is answered, one request is made at a time, at least every
+// half minute; while the server forbids it, every ten minutes. [sources.Sources.Status] then has the
+// reason under the source "owners", which is Seen while no owner is to be asked for, and which no
+// readiness waits for.
 func Owners(client rest.Interface) Option {
 	return func(l *Lookup) { l.owners = newOwners(client) }
 }
@@ -40,7 +45,7 @@ func Owners(client rest.Interface) Option {
 // Owner is the workload that a pod belongs to: the controller of its ReplicaSet or Job, or the
 // pod's own controller if that is anything else, or has no controller. It is zero for a pod without
 // a controller. While known is false, the API server has not told the controller of the ReplicaSet
-// or Job yet, and owner is the ReplicaSet or Job itself.
+// or Job, and owner is the ReplicaSet or Job itself. [Lookup.Guess] has the reason.
 //
 // Owner takes no lock and allocates nothing. The pod may be of any source, an update or a look-up.
 // Without the option [Owners], only owners are known that the pod itself names.
@@ -80,6 +85,8 @@ type owned struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
 	uid             types.UID
+	version         string    // of a pod that has it, when it was first seen
+	newest          time.Time // when the newest of these pods was created
 }
 
 // ownedBy is the controller of a pod, if the API server is to be asked for it.
@@ -89,37 +96,34 @@ func ownedBy(pod *corev1.Pod) (object owned, ok bool) {
 		return object, false
 	}
 	resource := resourceOf(controller)
-	return owned{resource, pod.Namespace, controller.Name, controller.UID}, !resource.Empty()
+	return owned{
+		resource: resource, namespace: pod.Namespace, name: controller.Name, uid: controller.UID,
+		version: pod.ResourceVersion, newest: pod.CreationTimestamp.Time,
+	}, !resource.Empty()
 }
 
 // controllers has the controller of each object, by UID. An object that has none has nil.
 type controllers = trie.Map[string, *metav1.OwnerReference]
 
-const (
-	ownerRetry    = time.Second
-	ownerMaxRetry = 5 * time.Minute
-	// forbiddenRetry is how long a forbidden resource is left alone: a person has to mend it.
-	forbiddenRetry = 10 * time.Minute
-)
-
 // owners asks the API server for the controllers of objects. Its users never wait for it.
 type owners struct {
-	client rest.Interface
-	pods   *sources.Sources
-	known  atomic.Pointer[controllers] // of objects in used
+	asker asker
+	pods  *sources.Sources
+	known atomic.Pointer[controllers] // of objects in turns
+	woken chan struct{}
 
 	mu    sync.Mutex // guards the fields below
 	log   logr.Logger
-	queue workqueue.TypedRateLimitingInterface[owned] // set by start, before any object is used
-	saver *checkpoint.Saver[ownerState]               // nil: no checkpoint
-	used  map[types.UID]owned
-	// restored is of the checkpoint, and not in used. It is nil once every source has been read.
+	saver *checkpoint.Saver[ownerState] // nil: no checkpoint
+	turns turns
+	// restored is of the checkpoint, and not in turns. It is nil once every source has been read.
 	restored map[types.UID]*metav1.OwnerReference
-	health   ownerHealth
+	contact  time.Time // of the last answer
+	errors   int
 }
 
 func newOwners(client rest.Interface) *owners {
-	o := &owners{client: client, used: map[types.UID]owned{}, health: ownerHealth{faults: map[schema.GroupResource]*ownerFault{}}}
+	o := &owners{asker: newAsker(client), turns: newTurns(), woken: make(chan struct{}, 1)}
 	o.known.Store(&controllers{})
 	return o
 }
@@ -127,14 +131,12 @@ func newOwners(client rest.Interface) *owners {
 // start restores the owners of the checkpoint, before any source runs. work asks for others until
 // ctx ends.
 func (o *owners) start(ctx context.Context) (work func(), err error) {
-	if null.Is(o.client) {
-		return nil, fmt.Errorf("Owners was given no client (%T): a fake clientset of client-go has none", o.client)
+	if null.Is(o.asker.client) {
+		return nil, fmt.Errorf("Owners was given no client (%T): a fake clientset of client-go has none", o.asker.client)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.log = klog.FromContext(ctx).WithValues("source", ownersSource)
-	o.queue = workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[owned](ownerRetry, ownerMaxRetry))
 	if folder := o.pods.Checkpoints(); folder != "" {
 		o.restoreLocked(checkpoint.In(folder, o.pods.Node(), "", ownerContent))
 	}
@@ -145,101 +147,102 @@ func (o *owners) run(ctx context.Context) {
 	if o.saver != nil {
 		defer o.saver.Run()()
 	}
-	var settling sync.WaitGroup
-	defer settling.Wait()
-	settling.Go(func() {
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() {
 		select {
 		case <-o.pods.Synced():
 			o.settle()
 		case <-ctx.Done():
 		}
 	})
-	defer context.AfterFunc(ctx, o.queue.ShutDown)()
-	for {
-		object, ended := o.queue.Get()
-		if ended {
-			return
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		next, wait := o.next()
+		if next != nil {
+			all.Go(func() {
+				o.ask(ctx, next)
+				o.wake()
+			})
+			continue
 		}
-		o.ask(ctx, object)
-		o.queue.Done(object)
+		timer.Reset(wait)
+		select {
+		case <-o.woken:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
 	}
 }
 
-// ask asks for one object, unless it has gone out of use or its resource is forbidden.
-func (o *owners) ask(ctx context.Context, object owned) {
-	if wait, wanted := o.due(object); !wanted || wait > 0 {
-		o.queue.Forget(object)
-		if wanted {
-			o.queue.AddAfter(object, wait)
-		}
-		return
-	}
-	above, err := controllerOf(ctx, o.client, object)
-	switch {
-	case ctx.Err() != nil:
-	case err == nil:
-		o.queue.Forget(object)
-		o.learn(object, above)
-	case o.fail(object, err):
-		o.queue.Add(object) // which then waits until the resource is due
-	default:
-		o.queue.AddRateLimited(object)
-	}
-}
-
-// due is when to ask for an object, if it is to be asked for at all. An object that went out of use
-// and came back may be in the queue twice.
-func (o *owners) due(object owned) (wait time.Duration, wanted bool) {
+func (o *owners) next() (*turn, time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, used := o.used[object.uid]
-	if _, known := o.known.Load().Get(textKey(string(object.uid))); known || !used {
-		return 0, false
+	return o.turns.next(time.Now())
+}
+
+// wake has run look for the next turn.
+func (o *owners) wake() {
+	select {
+	case o.woken <- struct{}{}:
+	default: // it has not looked since the last time
 	}
-	if fault := o.health.faults[object.resource.GroupResource()]; fault != nil {
-		wait = time.Until(fault.until)
+}
+
+func (o *owners) ask(ctx context.Context, one *turn) {
+	got, err := o.asker.controllerOf(ctx, one.object)
+	if ctx.Err() != nil {
+		return
 	}
-	return wait, true
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		o.failedLocked(one, err)
+		return
+	}
+	o.contact = time.Now()
+	state := known
+	if one.gone = got.gone; got.gone != nil {
+		state = gone
+	}
+	if over := o.turns.answered(one, state); over != nil {
+		o.log.Info("Problem is gone", "problem", over.Error())
+	}
+	if state == known && o.turns.objects[one.object.uid] == one {
+		o.setLocked(one.object.uid, got.above)
+		o.saveLocked()
+	}
 }
 
 // use notes that pods have this controller.
 func (o *owners) use(object owned) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, used := o.used[object.uid]; used {
+	one, isNew := o.turns.add(object)
+	if !isNew {
 		return
 	}
-	o.used[object.uid] = object
 	if above, ok := o.restored[object.uid]; ok {
 		delete(o.restored, object.uid)
+		one.state = known
 		o.setLocked(object.uid, above)
 		return
 	}
-	o.queue.Add(object)
+	o.wake()
 }
 
 // drop notes that no pod has this controller any more.
 func (o *owners) drop(uid types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.used, uid)
+	o.turns.drop(uid)
 	hash, key := textKey(string(uid))
 	now, _, changed := o.writer().Delete(*o.known.Load(), hash, key)
 	if changed {
 		o.known.Store(&now)
 		o.saveLocked()
 	}
-}
-
-func (o *owners) learn(object owned, above *metav1.OwnerReference) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.answeredLocked(object.resource.GroupResource())
-	if _, used := o.used[object.uid]; !used {
-		return
-	}
-	o.setLocked(object.uid, above)
-	o.saveLocked()
 }
 
 func (o *owners) setLocked(uid types.UID, above *metav1.OwnerReference) {

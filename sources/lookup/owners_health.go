@@ -21,69 +21,62 @@ import (
 // ownersSource is the name of owners in Status.
 const ownersSource = "owners"
 
-// ownerHealth counts the requests by their outcome.
-type ownerHealth struct {
-	contact time.Time // of the last answer
-	errors  int
-	faults  map[schema.GroupResource]*ownerFault
-}
-
-// ownerFault is the last failure of a resource, since when none has been answered.
-type ownerFault struct {
-	problem error
-	until   time.Time // when a forbidden resource is asked for again
-}
-
-// answeredLocked notes an answer, which ends the fault of its resource.
-func (o *owners) answeredLocked(resource schema.GroupResource) {
-	o.health.contact = time.Now()
-	if fault := o.health.faults[resource]; fault != nil {
-		o.log.Info("Problem is gone", "problem", fault.problem.Error())
-		delete(o.health.faults, resource)
+// failedLocked notes a failure. Its problem has the class of the error, and neither its text nor a
+// body.
+func (o *owners) failedLocked(one *turn, err error) {
+	resource, class := one.object.resource.GroupResource(), classOf(err)
+	problem := fmt.Errorf("%s: cannot be read: %s", resource, strings.ReplaceAll(string(class), "_", " "))
+	if class == reflector.Forbidden {
+		problem = fmt.Errorf("%s: forbidden: the agent needs the verb get of it", resource)
+	}
+	problem = access.Mark(string(class), problem)
+	if before := o.turns.resource(one.object).problem; before == nil || before.Error() != problem.Error() {
+		o.log.Error(problem, "Problem")
+	}
+	o.errors++
+	if class == reflector.Forbidden {
+		o.turns.refused(one, time.Now(), problem)
+	} else {
+		o.turns.failed(one, time.Now(), problem, pauseOf(err))
 	}
 }
 
-// fail notes a failure, and reports whether the whole resource is to be left alone. Its problem has
-// the class of the error, and neither its text nor a body.
-func (o *owners) fail(object owned, err error) (forbidden bool) {
+// reason is why the controller of an object is not known.
+func (o *owners) reason(object owned) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	resource, class := object.resource.GroupResource(), classOf(err)
-	fault := &ownerFault{}
-	if forbidden = class == reflector.Forbidden; forbidden {
-		fault.until = time.Now().Add(forbiddenRetry)
-		fault.problem = fmt.Errorf("%s: forbidden: the agent needs the verb get of it", resource)
-	} else {
-		fault.problem = fmt.Errorf("%s: cannot be read: %s", resource, strings.ReplaceAll(string(class), "_", " "))
+	one := o.turns.objects[object.uid]
+	switch {
+	case one == nil:
+		return fmt.Errorf("%s %s/%s is of no pod of this node", object.resource.GroupResource(), object.namespace, object.name)
+	case one.state == gone:
+		return one.gone
 	}
-	fault.problem = access.Mark(string(class), fault.problem)
-	if before := o.health.faults[resource]; before == nil || before.problem.Error() != fault.problem.Error() {
-		o.log.Error(fault.problem, "Problem")
+	if problem := o.turns.resource(object).problem; problem != nil {
+		return problem
 	}
-	o.health.errors++
-	o.health.faults[resource] = fault
-	return forbidden
+	return fmt.Errorf("%s %s/%s: the API server has not answered yet", object.resource.GroupResource(), object.namespace, object.name)
 }
 
-// status is the health of the owners. Its problems are those of owners that are not known.
+// status is the health of the owners. Its problems are those of owners that are to be asked for.
 func (o *owners) status() sources.Status {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := sources.Status{
 		Source: ownersSource, Optional: true, Updates: map[sources.Op]int{},
-		Report: sources.Report{Mode: "get by name", LastContact: o.health.contact, Errors: o.health.errors, Complete: true},
+		Report: sources.Report{Mode: "get by name", LastContact: o.contact, Errors: o.errors, Complete: true},
 	}
-	known, unknown := o.known.Load(), map[schema.GroupResource]int{}
-	for uid, object := range o.used {
-		if _, ok := known.Get(textKey(string(uid))); !ok {
-			unknown[object.resource.GroupResource()]++
+	unknown := map[schema.GroupResource]int{}
+	for _, one := range o.turns.objects {
+		if one.state < known {
+			unknown[one.object.resource.GroupResource()]++
 		}
 	}
 	s.Seen = len(unknown) == 0
 	byName := func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }
-	for _, resource := range slices.SortedFunc(maps.Keys(unknown), byName) {
-		if fault := o.health.faults[resource]; fault != nil {
-			s.Problems = append(s.Problems, fmt.Errorf("%w; the owners of %d are not known", fault.problem, unknown[resource]))
+	for _, name := range slices.SortedFunc(maps.Keys(unknown), byName) {
+		if of := o.turns.resources[name]; of != nil && of.problem != nil {
+			s.Problems = append(s.Problems, fmt.Errorf("%w; the owners of %d are not known", of.problem, unknown[name]))
 		}
 	}
 	if o.saver != nil {
