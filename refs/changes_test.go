@@ -127,6 +127,33 @@ func TestOwnWritesAreReadBack(t *testing.T) {
 	})
 }
 
+// TestTheFirstReadIsOneRequest: a Get or a wait that comes while a name is read for the first time
+// needs no other request, even if the object was written after that one.
+func TestTheFirstReadIsOneRequest(t *testing.T) {
+	for name, read := range map[string]func(*rig, *corev1.Secret) error{
+		"Get":     func(r *rig, _ *corev1.Secret) error { _, err := r.Get(r.t.Context(), ns, "tls"); return err },
+		"WaitFor": func(r *rig, obj *corev1.Secret) error { return r.WaitFor(r.t.Context(), obj) },
+		"WaitForDeletion": func(r *rig, obj *corev1.Secret) error {
+			r.remove("tls")
+			return r.WaitForDeletion(r.t.Context(), obj)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.slow(time.Second)
+				r.SetOwner("pod", refs.In(ns, "tls"))
+				require.Equal(t, 1, r.requests())
+				written := r.put("tls", "1")
+				began := time.Now()
+				require.NoError(t, read(r, written))
+				require.Equal(t, time.Second, time.Since(began), "one round trip")
+				require.Equal(t, 1, r.requests())
+			})
+		})
+	}
+}
+
 // TestOwnersOfAnInformer: the pods of an informer are the owners.
 func TestOwnersOfAnInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

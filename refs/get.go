@@ -146,7 +146,8 @@ func (r *Refs[T]) waitFor(ctx context.Context, obj T, holds func(*entry[T]) bool
 		if reached && holds(e) {
 			return true
 		}
-		if r.running != nil && read == 0 && (!comparable || e.phase == idle || e.phase == kept) {
+		unordered := e.known && !comparable // the first state may be on its way, and have a version
+		if r.running != nil && read == 0 && (unordered || e.phase == idle || e.phase == kept) {
 			r.want(e) // nothing follows the name, or versions have no order: read it again
 			read = e.wanted
 			r.again(e)
