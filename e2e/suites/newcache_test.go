@@ -77,7 +77,7 @@ func TestNewCache(t *testing.T) {
 	w.rename("pkg/cache/cache.go", "New")
 	assets := strings.Fields(string(output(t, exec.Command("go", "run", "-C", "..", "./assets"))))
 	for _, name := range slices.Sorted(maps.Keys(newCacheSuites)) {
-		w.useNewCache(name)
+		w.useNewCache(name, "")
 	}
 	w.stopTheirServers()
 	free := make(chan struct{}, max(1, runtime.NumCPU()/2))
@@ -105,30 +105,43 @@ func (w *workspace) stopTheirServers() {
 }
 
 func (w *workspace) judgeNewCache(t *testing.T, name string, assets []string) {
+	run := w.runNewCache(t, name, assets)
+	logRetries(t, run.ran)
+	wrong := table{timing: newCacheTimes, passing: map[string]int{"informer": newCacheSuites[name]}}.verdict(run.ran)
+	require.Empty(t, wrong, strings.Join(wrong, "\n"))
+	require.NoError(t, run.err, "the specs passed, their process failed:\n%s", run.out)
+	require.ElementsMatch(t, pendingSpecs[name], run.pending)
+}
+
+// newCacheRun is a run of the specs of a package with our cache.
+type newCacheRun struct {
+	ran     []outcome
+	pending []string
+	out     []byte
+	err     error // of the process
+}
+
+func (w *workspace) runNewCache(t *testing.T, name string, assets []string) (run newCacheRun) {
 	report := filepath.Join(t.TempDir(), "report.json")
 	command := exec.CommandContext(t.Context(), w.build(name),
 		"-ginkgo.json-report", report, "-ginkgo.no-color", "-ginkgo.flake-attempts", strconv.Itoa(maxTries), "-test.timeout", "15m")
 	command.Dir = w.file(name)
 	command.Env = append(os.Environ(), "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m")
 	command.Env = append(command.Env, assets...)
-	out, err := command.CombinedOutput()
-	if failed := (*exec.ExitError)(nil); err != nil {
-		require.ErrorAs(t, err, &failed)
+	run.out, run.err = command.CombinedOutput()
+	if failed := (*exec.ExitError)(nil); run.err != nil {
+		require.ErrorAs(t, run.err, &failed)
 	}
-	ran, pending := withoutPending(specs(t, report))
-	logRetries(t, ran)
-	caches, theirs := strings.Count(string(out), made+"cache"), strings.Count(string(out), made+"nothing")
-	t.Logf("%s: %d specs of %s with %d caches of ours; %d are pending", w.pin.version, len(ran), name, caches, len(pending))
-	wrong := table{timing: newCacheTimes, passing: map[string]int{"informer": newCacheSuites[name]}}.verdict(ran)
-	require.Empty(t, wrong, strings.Join(wrong, "\n"))
-	require.NoError(t, err, "the specs passed, their process failed:\n%s", out)
-	require.ElementsMatch(t, pendingSpecs[name], pending)
+	run.ran, run.pending = withoutPending(specs(t, report))
+	caches, theirs := strings.Count(string(run.out), made+"cache"), strings.Count(string(run.out), made+"nothing")
+	t.Logf("%s: %d specs of %s with %d caches of ours; %d are pending", w.pin.version, len(run.ran), name, caches, len(run.pending))
 	require.Positive(t, caches)
 	if name != "pkg/cache" {
 		require.Zero(t, theirs)
 	} else {
 		require.Equal(t, theirCaches, theirs, "caches with informers of the specs' own making")
 	}
+	return run
 }
 
 // withoutPending tells the specs that ran from the names of those that controller-runtime leaves

@@ -206,8 +206,8 @@ func output(t testing.TB, command *exec.Cmd) []byte {
 	return out
 }
 
-// useNewCache makes the tests of a package of controller-runtime use our cache.
-func (w *workspace) useNewCache(packagePath string) {
+// useNewCache makes the tests of a package of controller-runtime use our cache, with these options.
+func (w *workspace) useNewCache(packagePath, options string) {
 	w.t.Helper()
 	suites, err := filepath.Glob(w.file(packagePath + "/*_suite_test.go"))
 	require.NoError(w.t, err)
@@ -215,13 +215,16 @@ func (w *workspace) useNewCache(packagePath string) {
 	content := fmt.Sprintf(`package %s
 
 import (
+	tributarycore "k8s.io/api/core/v1"
 	tributarycache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/tributary-go/tributary/controllerruntime"
 )
 
-func init() { tributarycache.NewOurs = controllerruntime.NewCache }
-`, packageOf(w.t, suites[0]))
+var _ tributarycore.Pod // an option may name it
+
+func init() { tributarycache.NewOurs = controllerruntime.NewCacheWith(%s) }
+`, packageOf(w.t, suites[0]), options)
 	require.NoError(w.t, os.WriteFile(w.file(packagePath+"/tributary_test.go"), []byte(content), 0o644))
 }
 
