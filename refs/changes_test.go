@@ -2,6 +2,7 @@ package refs_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -197,6 +198,8 @@ func TestHealth(t *testing.T) {
 		r := newQuietRig(t)
 		r.SetOwner("pod", refs.In(ns, "tls", "db"))
 		require.ErrorContains(t, r.Ready(time.Minute), "nobody has called Run")
+		require.Equal(t, reflector.NotRun, r.Status().Verdict(0).Class)
+		require.Equal(t, 2.0, r.samples()["tributary_refs_not_right not_run"])
 		r.run()
 		r.put("tls", "1")
 		r.server.Server().AwaitWatches(2)
@@ -207,9 +210,29 @@ func TestHealth(t *testing.T) {
 		r.server.Mute()
 		time.Sleep(2 * time.Minute)
 		require.ErrorContains(t, r.Ready(time.Minute), "nothing heard for 2m0s, allowed are 1m0s")
+		require.Equal(t, reflector.Stale, r.Status().Verdict(time.Minute).Class)
+		require.Equal(t, reflector.OK, r.Status().Verdict(0).Class)
+		samples := r.samples()
+		require.Equal(t, 2.0, samples["tributary_refs_names"])
+		require.Equal(t, 2.0, samples["tributary_refs_watches"])
+		require.Equal(t, 1.0, samples["tributary_refs_objects"])
+		require.Positive(t, samples["tributary_refs_received_bytes_total"])
 		r.server.Throttle(time.Hour, listwatchtest.UntilLifted())
 		time.Sleep(2 * time.Minute)
 		require.ErrorContains(t, r.Ready(time.Hour), "throttled")
 		require.Contains(t, r.Status().String(), "server throttled")
+		require.Equal(t, reflector.Throttled, r.Status().Verdict(0).Class)
+		require.Equal(t, 2.0, r.samples()["tributary_refs_not_right throttled"])
+		r.stop()
+		require.Equal(t, reflector.Ended, r.Status().Verdict(0).Class)
 	})
+}
+
+// samples has the present numbers, by the names and classes.
+func (r *rig) samples() map[string]float64 {
+	all := map[string]float64{}
+	for s := range r.Samples("secrets") {
+		all[strings.Join(append([]string{s.Metric.Name}, s.Labels[1:]...), " ")] = s.Value
+	}
+	return all
 }

@@ -200,7 +200,7 @@ func (s *stream[T]) watchList() error {
 			err = s.change(event)
 		case event.Type == watch.Added:
 			state = event.Object
-			s.heard()
+			s.received(event)
 		case event.Type == watch.Bookmark && event.InitialEventsEnd:
 			initial = false
 			err = s.state(state, event.ResourceVersion)
@@ -222,13 +222,15 @@ func (s *stream[T]) listAndWatch() error {
 	var state T
 	list := s.e.space.source.List(s.run.ctx, s.request())
 	for obj, err := range list.Items {
+		item := listwatch.Event[T]{Object: obj}
 		if err == nil {
-			err = s.check(listwatch.Event[T]{Object: obj})
+			err = s.check(item)
 		}
 		if err != nil {
 			return err
 		}
 		state = obj
+		s.received(item)
 	}
 	version := list.Meta().ResourceVersion
 	if err := s.state(state, version); err != nil {
@@ -258,13 +260,18 @@ func (s *stream[T]) check(event listwatch.Event[T]) error {
 	return errOther
 }
 
-// heard notes a sign of life.
-func (s *stream[T]) heard() { s.refs.heard(s.run) }
+// received notes a part of the state, which is a sign of life.
+func (s *stream[T]) received(event listwatch.Event[T]) {
+	s.refs.mu.Lock()
+	defer s.refs.mu.Unlock()
+	s.run.heard = time.Now()
+	s.refs.count(event)
+}
 
-func (r *Refs[T]) heard(run *run) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	run.heard = time.Now()
+// count counts an object or a change. The caller holds the lock.
+func (r *Refs[T]) count(event listwatch.Event[T]) {
+	r.events++
+	r.bytes += uint64(event.Bytes)
 }
 
 // state takes in the state that a request began with. A state older than the last one is believed
@@ -307,6 +314,9 @@ func (s *stream[T]) change(event listwatch.Event[T]) error {
 	}
 	now := time.Now()
 	s.run.heard, s.run.news, e.contact, e.version = now, true, now, event.ResourceVersion
+	if event.Type != watch.Bookmark {
+		r.count(event)
+	}
 	switch event.Type {
 	case watch.Added, watch.Modified:
 		return r.take(e, event.Object)

@@ -74,6 +74,8 @@ type Refs[T store.Object] struct {
 	spaces  map[string]*space[T]
 	readers map[*reader[T]]struct{}
 	asked   uint64 // counts the pairs of an owner and a name
+	// events and bytes count the objects that were received.
+	events, bytes uint64
 	// listing is until when LIST stands in for watch lists, which the server does not answer.
 	listing time.Time
 }

@@ -1,33 +1,57 @@
 package refs
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/reflector"
 )
 
 // Status is the health of all names at one moment.
 type Status struct {
+	// Phase is [reflector.Idle] before Run, [reflector.Watching] while it runs, and then
+	// [reflector.Stopped].
+	Phase reflector.Phase
 	// Names have owners.
 	Names, Owners int
+	// Synced: each name has been read.
+	Synced bool
 	// Current names have a state that a watch follows, or that never changes. Idle names are not
-	// followed: their last Get was long ago. All others wait for their first state, or the next.
+	// followed: their last Get was long ago. All others are NotRight.
 	Current, Idle int
+	// NotRight counts the names without a state that is current, by the class of the last failure,
+	// of the name or of the server; [reflector.NotSynced] if none has failed.
+	NotRight map[reflector.Class]int
+	// Objects exist, as far as is known.
+	Objects int
 	// Watches of names, and of namespaces ([WithNamespaceWatch]), are open or being opened.
 	Watches, Namespaces int
-	// Failing counts names by the class of their last attempt.
-	Failing map[reflector.Class]int
 	// Server is the class of the failure that keeps all names back, such as
 	// [reflector.Unreachable]; [reflector.OK] if the server answers.
 	Server reflector.Class
+	// LastContact is when the server was last heard about the current name of which it was heard
+	// least; zero if all are idle or never change. A server sends a bookmark about once a minute.
+	LastContact time.Time
+	// Events counts objects and changes, and Bytes is their size, as on the wire. The size of a
+	// LIST is not known.
+	Events, Bytes uint64
+
+	quiet types.NamespacedName // of LastContact
+	why   map[reflector.Class]error
+	ended error
 }
 
 // String is one line for logs and people.
 func (s Status) String() string {
 	line := fmt.Sprintf("%d names of %d owners, %d current, %d idle, %d watches", s.Names, s.Owners, s.Current, s.Idle, s.Watches+s.Namespaces)
-	if len(s.Failing) > 0 {
-		line += fmt.Sprintf(", failing %v", s.Failing)
+	if len(s.NotRight) > 0 {
+		line += fmt.Sprintf(", not right %v", s.NotRight)
 	}
 	if s.Server != reflector.OK {
 		line += ", server " + string(s.Server)
@@ -39,20 +63,35 @@ func (s Status) String() string {
 func (r *Refs[T]) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := Status{Names: len(r.names), Owners: len(r.owners), Failing: map[reflector.Class]int{}, Server: reflector.OK}
-	for _, e := range r.names {
-		switch {
-		case e.current():
-			s.Current++
-		case e.phase == idle:
-			s.Idle++
+	s := Status{
+		Phase: reflector.Watching, Names: len(r.names), Owners: len(r.owners), Synced: true,
+		NotRight: map[reflector.Class]int{}, Server: reflector.OK, Events: r.events, Bytes: r.bytes, why: map[reflector.Class]error{},
+	}
+	if s.ended = r.runsLocked(); s.ended != nil {
+		if s.Phase = reflector.Idle; r.over.Err() != nil {
+			s.Phase = reflector.Stopped
 		}
+	}
+	first := map[reflector.Class]*entry[T]{}
+	for _, e := range r.names {
 		if e.run != nil {
 			s.Watches++
 		}
-		if e.failure != nil {
-			s.Failing[e.failure.class]++
+		if e.known && !pointer.None(e.obj) {
+			s.Objects++
 		}
+		s.Synced = s.Synced && e.known
+		class := r.judge(e, &s)
+		if class == reflector.OK {
+			continue
+		}
+		s.NotRight[class]++
+		if f := first[class]; f == nil || before(e.name, f.name) {
+			first[class] = e
+		}
+	}
+	for class, e := range first {
+		s.why[class] = r.whyNot(e, errNotCurrent)
 	}
 	for _, space := range r.spaces {
 		if space.share != nil {
@@ -65,28 +104,64 @@ func (r *Refs[T]) Status() Status {
 	return s
 }
 
-// Ready returns nil while Run runs, if each name has a state that is current, or that never changes
-// or is idle, and the server was heard from within maxStaleness about each. Otherwise the error
-// names one of the others, and the cause. A server sends a bookmark about once a minute. It
-// implements [reflector.Readier].
-func (r *Refs[T]) Ready(maxStaleness time.Duration) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.runsLocked(); err != nil {
-		return fmt.Errorf("refs: %w", err)
-	}
-	now := time.Now()
-	for _, e := range r.names {
-		silence := now.Sub(e.lastContact())
-		switch {
-		case e.phase == kept, e.phase == idle && e.known:
-		case !e.current():
-			return r.whyNot(e, errNotCurrent)
-		case silence > maxStaleness:
-			return r.whyNot(e, fmt.Errorf("nothing heard for %s, allowed are %s", silence.Round(time.Millisecond), maxStaleness))
+// judge counts a name, and returns why it is not right.
+func (r *Refs[T]) judge(e *entry[T], s *Status) reflector.Class {
+	switch {
+	case e.phase == idle && e.known:
+		s.Idle++
+		return reflector.OK
+	case e.current():
+		s.Current++
+		if at := e.lastContact(); e.phase != kept && (s.LastContact.IsZero() || at.Before(s.LastContact)) {
+			s.LastContact, s.quiet = at, e.name
 		}
+		return reflector.OK
 	}
-	return nil
+	if f := r.trouble(e); f != nil {
+		return f.class
+	}
+	return reflector.NotSynced
+}
+
+func before(a, b types.NamespacedName) bool {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// Verdict judges all names together, as [reflector.Status.Verdict] judges a copy. They are right
+// while Run runs, if each has a state that is current, or that never changes or is idle, and the
+// server was heard from within maxStaleness about each. Zero permits any age.
+func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
+	switch {
+	case s.Phase == reflector.Idle:
+		return reflector.Verdict{Class: reflector.NotRun, Err: fmt.Errorf("refs: %w", s.ended)}
+	case s.Phase == reflector.Stopped:
+		return reflector.Verdict{Class: reflector.Ended, Err: fmt.Errorf("refs: %w", s.ended)}
+	}
+	for _, class := range s.classes() {
+		return reflector.Verdict{Class: class, Err: s.why[class]}
+	}
+	if silence := time.Since(s.LastContact); maxStaleness > 0 && !s.LastContact.IsZero() && silence > maxStaleness {
+		return reflector.Verdict{Class: reflector.Stale, Err: &Error{
+			Name: s.quiet, Class: reflector.Stale, Since: s.LastContact,
+			Err: fmt.Errorf("nothing heard for %s, allowed are %s", silence.Round(time.Millisecond), maxStaleness),
+		}}
+	}
+	return reflector.Verdict{Class: reflector.OK}
+}
+
+// classes are those of NotRight, in order; names that are only not read yet come last.
+func (s Status) classes() []reflector.Class {
+	all := slices.Sorted(maps.Keys(s.why))
+	if i := slices.Index(all, reflector.NotSynced); i >= 0 {
+		all = append(slices.Delete(all, i, i+1), reflector.NotSynced)
+	}
+	return all
+}
+
+// Ready returns the error of the [Status.Verdict]: nil if all names are right, and the server was
+// heard from within maxStaleness about each. It implements [reflector.Readier].
+func (r *Refs[T]) Ready(maxStaleness time.Duration) error {
+	return r.Status().Verdict(maxStaleness).Err
 }
 
 // trouble is why the state of a name may not be current: the last failure, of the name or of the
