@@ -1,6 +1,7 @@
 // Package metrics has the numbers that copies report about themselves, in the terms of no metrics
-// system. Reflectors, informers, leases, unions, sets and sources are [Reporter]s. Package prom
-// shows them to Prometheus; any other system needs one loop over [Reporter.Samples].
+// system. Reflectors, informers, leases, unions, sets, sources and references by name are
+// [Reporter]s. Package prom shows them to Prometheus; any other system needs one loop over
+// [Reporter.Samples].
 package metrics
 
 import "iter"

@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/refs"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -27,6 +29,7 @@ func TestOneCallTracksEverything(t *testing.T) {
 	require.NoError(t, err)
 	defer lease.Close()
 	union := informer.NewUnion[*corev1.Pod]()
+	secrets := refs.New(refs.Source[*corev1.Secret]{Objects: func(string) listwatch.ListerWatcher[*corev1.Secret] { return nil }})
 	cache, err := watchcache.NewCache(watchcache.Pods())
 	require.NoError(t, err)
 	server, err := apiserver.NewServer()
@@ -39,6 +42,7 @@ func TestOneCallTracksEverything(t *testing.T) {
 		"a-set":       set,
 		"a-union":     union,
 		"a-node":      sources.New("node-1", sources.File(t.TempDir())),
+		"a-ref":       secrets,
 		"a-cache":     cache,
 		"a-server":    server,
 	})
@@ -48,14 +52,14 @@ func TestOneCallTracksEverything(t *testing.T) {
 	for _, family := range families {
 		for _, series := range family.Metric {
 			for _, label := range series.Label {
-				if slices.Contains([]string{"reflector", "informer", "sources", "server"}, label.GetName()) {
+				if slices.Contains([]string{"reflector", "informer", "sources", "refs", "server"}, label.GetName()) {
 					shown[label.GetValue()] = true
 				}
 			}
 		}
 	}
 	require.Equal(t, map[string]bool{
-		"a-reflector": true, "an-informer": true, "pods/v1 as *v1.Pod": true, "a-union": true, "a-node": true, "a-cache": true, "a-server": true,
+		"a-reflector": true, "an-informer": true, "pods/v1 as *v1.Pod": true, "a-union": true, "a-node": true, "a-ref": true, "a-cache": true, "a-server": true,
 	}, shown)
 	forget()
 	require.Zero(t, count(t, registry))

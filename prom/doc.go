@@ -1,5 +1,5 @@
-// Package prom shows reflectors, informers, unions, sets, the sources of pods, watch caches and
-// their servers to Prometheus.
+// Package prom shows reflectors, informers, unions, sets, the sources of pods, references by name,
+// watch caches and their servers to Prometheus.
 //
 //	metrics, err := prom.New(prometheus.DefaultRegisterer)
 //	pods := informer.New(source, informer.WithReflector(metrics.Option("pods")))
@@ -10,8 +10,8 @@
 // and the series of a removed one are gone. [Metrics.Option] counts lists and watches, as they end.
 // All series of a name are gone when the result of Track is called.
 //
-// The labels "reflector", "informer" and "sources" are the name that the program gives, or the
-// copy's name in a set. The reflector of a source is called by the names of both, such as
+// The labels "reflector", "informer", "sources" and "refs" are the name that the program gives, or
+// the copy's name in a set. The reflector of a source is called by the names of both, such as
 // "node-1/api". "class" and "cause" are the texts of [reflector.Class]; "kind" is "list" or
 // "watchlist". "handler" is the name of informer.WithName, and "unnamed" for all handlers without a
 // name. Handlers of one name are shown as one: the greatest lag, the sum of counts. "source" is the
@@ -78,6 +78,17 @@
 //	| tributary_sources_reader_lag_seconds                | gauge     | sources, source               | how long the oldest of them has waited    |
 //	| tributary_sources_errors_total                      | counter   | sources, source               | faults of the source                      |
 //	| tributary_sources_updates_total                     | counter   | sources, source, op           | updates that have been read               |
+//	| tributary_refs_synced                               | gauge     | refs                          | 1 while each name has been read           |
+//	| tributary_refs_names                                | gauge     | refs                          | names that have an owner                  |
+//	| tributary_refs_owners                               | gauge     | refs                          | owners of names                           |
+//	| tributary_refs_current_names                        | gauge     | refs                          | names that are followed, or never change  |
+//	| tributary_refs_idle_names                           | gauge     | refs                          | names that nothing reads, not followed    |
+//	| tributary_refs_not_right                            | gauge     | refs, class                   | names that are not right, by the reason   |
+//	| tributary_refs_objects                              | gauge     | refs                          | objects held                              |
+//	| tributary_refs_watches                              | gauge     | refs                          | watches, open or being opened             |
+//	| tributary_refs_last_contact_timestamp_seconds       | gauge     | refs                          | when the quietest name was last heard of  |
+//	| tributary_refs_events_total                         | counter   | refs                          | objects and changes received              |
+//	| tributary_refs_received_bytes_total                 | counter   | refs                          | bytes of them, as on the wire             |
 //
 // tributary_reflector_not_right is 1 while Ready fails for another reason than the age of the
 // proof, which is time() - tributary_reflector_proven_timestamp_seconds. The proof of a healthy

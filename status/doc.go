@@ -2,7 +2,7 @@
 // remedy, the handlers and watchers that wait behind the copy, and its cost.
 //
 //	page := new(status.Handler)
-//	defer page.Track("pods", pods)() // reflectors, informers, sets, unions, sources, watch caches
+//	defer page.Track("pods", pods)() // or a set, sources, references by name, a watch cache
 //	http.Handle("GET /statusz", page)
 //	ended := make(chan error, 1)
 //	go func() { ended <- page.Run(ctx) }() // for the curve of the last hour

@@ -57,11 +57,11 @@ const (
 
 var states = []State{Wrong, Stopped, Stale, Failing, Restored, Syncing, Late, Synced}
 
-// Copy is one copy: a reflector, an informer with its reflector, a source of pods, or a watch
-// cache.
+// Copy is one copy: a reflector, an informer with its reflector, a source of pods, a watch cache,
+// or objects that are followed by name.
 type Copy struct {
 	Name string `json:"name"`
-	// Kind is "reflector", "informer", "source" or "watch cache".
+	// Kind is "reflector", "informer", "source", "watch cache" or "references".
 	Kind  string `json:"kind"`
 	State State  `json:"state"`
 	// Since is the beginning of State. If the copy does not know it, it is when the page saw the
@@ -75,8 +75,12 @@ type Copy struct {
 	Causes  []string `json:"causes,omitempty"`
 	Advice  []string `json:"advice,omitempty"`
 	Objects int      `json:"objects"`
+	// Names and Watches are those of references. Names of which no object exists count.
+	Names   int `json:"names,omitempty"`
+	Watches int `json:"watches,omitempty"`
 	// ProvenAt is the moment of which the copy is proven to be the truth: by its reflector, or by
-	// the last look at a file or URL. A watch cache has it only while it is stale.
+	// the last look at a file or URL. A watch cache has it only while it is stale. For references
+	// it is the last time that each followed name was heard of.
 	ProvenAt time.Time `json:"provenAt,omitzero"`
 	// LastContact is when the server, file or URL was last heard, which proves nothing.
 	LastContact time.Time `json:"lastContact,omitzero"`

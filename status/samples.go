@@ -38,6 +38,7 @@ const (
 	kindInformer  = "informer"
 	kindSource    = "source"
 	kindCache     = "watch cache"
+	kindRefs      = "references"
 )
 
 // watchers is the name of all watchers of a watch cache.
@@ -52,6 +53,7 @@ var families = []struct {
 	{"tributary_reflector_", kindReflector, 1, (*Copy).reflector},
 	{"tributary_informer_", kindInformer, 1, (*Copy).informer},
 	{"tributary_sources_", kindSource, 2, (*Copy).source},
+	{"tributary_refs_", kindRefs, 1, (*Copy).references},
 	{"tributary_watch_cache_", kindCache, 3, (*Copy).cache},
 	{"tributary_apiserver_", kindCache, 3, (*Copy).cache},
 	{"apiserver_", kindCache, 3, (*Copy).cache},
@@ -152,6 +154,33 @@ func (c *Copy) source(name string, s metrics.Sample) {
 		c.reader(reader).LagSeconds = s.Value
 	case "updates_total":
 		c.Events += int(s.Value)
+	}
+}
+
+// references takes a number of objects that are followed by name.
+func (c *Copy) references(name string, s metrics.Sample) {
+	switch name {
+	case "synced":
+		c.synced = s.Value > 0
+	case "not_right":
+		if s.Labels[1] == string(reflector.NotSynced) {
+			c.synced = false // some names are read for the first time, or anew
+			c.verdict(s.Labels[1])
+		} else {
+			c.class(s.Labels[1])
+		}
+	case "objects":
+		c.Objects = int(s.Value)
+	case "names":
+		c.Names = int(s.Value)
+	case "watches":
+		c.Watches = int(s.Value)
+	case "last_contact_timestamp_seconds":
+		c.LastContact, c.ProvenAt = timeOf(s), timeOf(s)
+	case "events_total":
+		c.Events = int(s.Value)
+	case "received_bytes_total":
+		c.ReceivedBytes = uint64(s.Value)
 	}
 }
 

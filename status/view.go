@@ -77,7 +77,7 @@ var says = map[State]string{
 }
 
 func rowOf(c Copy) row {
-	r := row{Copy: c, Silent: c.Kind == kindCache && c.ProvenAt.IsZero(), Trouble: c.State != Synced, Says: says[c.State]}
+	r := row{Copy: c, Silent: (c.Kind == kindCache || c.Kind == kindRefs) && c.ProvenAt.IsZero(), Trouble: c.State != Synced, Says: says[c.State]}
 	if c.State == Failing && !c.synced {
 		r.Says = "Failing, without a first state,"
 	}
