@@ -7,5 +7,6 @@
 // The API server is [apiserver.Server] in a process of its own, over TLS and HTTP/2 with 100
 // streams a connection, as kube-apiserver has it. Each row is a fresh process. The first table has
 // the cost of a name without its object: the objects do not exist. The second has a program that
-// refers to 50 of all Secrets. How it is measured is in docs/refs.md.
+// refers to 50 of all Secrets, and the last one a program that looks up one Node. docs/refs.md says
+// how it is measured.
 package main

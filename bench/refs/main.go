@@ -24,6 +24,7 @@ type settings struct {
 	Names    int
 	Repeat   int
 	Churn    int // changes of the other Secrets
+	Nodes    int
 	Only     string
 }
 
@@ -33,13 +34,14 @@ func main() {
 	flag.IntVar(&s.Secrets, "secrets", 33493, "Secrets on the server")
 	flag.IntVar(&s.Size, "size", 10_000, "bytes of a Secret")
 	flag.IntVar(&s.Referred, "referred", 50, "Secrets that are referred to")
+	flag.IntVar(&s.Nodes, "nodes", 50_000, "Nodes on the server, of which one is read")
 	flag.IntVar(&s.Names, "names", 10_000, "names of the first table")
 	flag.IntVar(&s.Repeat, "repeat", 3, "repetitions of each row")
-	flag.StringVar(&s.Only, "only", "", "measure what has this in its name: names, memory or churn")
+	flag.StringVar(&s.Only, "only", "", "measure what has this in its name: names, memory, churn or nodes")
 	role := flag.String("role", "", "what a process of its own is: the command starts them itself")
 	flag.Parse()
 	if *quick {
-		s = settings{Secrets: 500, Size: 10_000, Referred: 5, Names: 200, Repeat: 1, Only: s.Only}
+		s = settings{Secrets: 500, Size: 10_000, Referred: 5, Names: 200, Nodes: 500, Repeat: 1, Only: s.Only}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -67,7 +69,7 @@ func measure(ctx context.Context, s settings) error {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, settings) error
-	}{{"names", measureNames}, {"memory", measureMemory}, {"churn", measureChurn}} {
+	}{{"names", measureNames}, {"memory", measureMemory}, {"churn", measureChurn}, {"nodes", measureNodes}} {
 		if strings.Contains(part.name, s.Only) {
 			if err := part.measure(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", part.name, err)
@@ -80,7 +82,7 @@ func measure(ctx context.Context, s settings) error {
 // measureNames is the cost of names without their objects.
 func measureNames(ctx context.Context, s settings) error {
 	without := s
-	without.Secrets = 0
+	without.Secrets, without.Nodes = 0, 0
 	fmt.Printf("\n### names without objects (medians of %d)\n\n", s.Repeat)
 	fmt.Println("| | names | all started after s | most that waited for their state | connections | KB a name: heap | stacks | RSS | goroutines a name | CPU ms a name |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
@@ -109,11 +111,24 @@ func measureNames(ctx context.Context, s settings) error {
 
 // measureMemory is a program that refers to a few of many Secrets.
 func measureMemory(ctx context.Context, s settings) error {
+	s.Nodes = 0
 	fmt.Printf("\n### %d of %d Secrets of %d bytes (medians of %d)\n\n", s.Referred, s.Secrets, s.Size, s.Repeat)
+	return s.measureReads(ctx, referred, clientGo)
+}
+
+// measureNodes is a program that looks up one Node by its name.
+func measureNodes(ctx context.Context, s settings) error {
+	s.Secrets = 0
+	fmt.Printf("\n### 1 of %d Nodes (medians of %d)\n\n", s.Nodes, s.Repeat)
+	return s.measureReads(ctx, oneNode, allNodes)
+}
+
+// measureReads measures libraries beside the bare program, once each has read what it wants.
+func (s settings) measureReads(ctx context.Context, libraries ...string) error {
 	fmt.Println("| | live heap MB | RSS MB | RSS over the bare program | peak RSS MB | all read after ms | read from the network MB |")
 	fmt.Println("|---|---|---|---|---|---|---|")
 	var base float64
-	for _, library := range []string{bare, referred, clientGo} {
+	for _, library := range append([]string{bare}, libraries...) {
 		r, err := s.median(ctx, library)
 		if err != nil {
 			return err
@@ -128,6 +143,7 @@ func measureMemory(ctx context.Context, s settings) error {
 
 // measureChurn measures the cost of changes of other objects.
 func measureChurn(ctx context.Context, s settings) error {
+	s.Nodes = 0
 	s.Secrets, s.Churn = max(s.Secrets/30, s.Referred+100), max(s.Secrets/3, 1000)
 	fmt.Printf("\n### %d changes of other Secrets of %d bytes, of %d (medians of %d)\n\n", s.Churn, s.Size, s.Secrets, s.Repeat)
 	fmt.Println("| | CPU µs a change | bytes a change |")

@@ -37,6 +37,8 @@ const (
 	referred = "refs, with objects"
 	shared   = "refs, with objects, the namespace watched"
 	clientGo = "client-go informer"
+	oneNode  = "refs, one Node"
+	allNodes = "client-go informer of Nodes"
 	kubelet  = "client-go reflectors"
 )
 
@@ -122,14 +124,28 @@ func use(ctx context.Context, s settings, library string, clientset kubernetes.I
 		return reflect(ctx, clientset, s.Names)
 	case clientGo:
 		factory := informers.NewSharedInformerFactory(clientset, 0)
-		informer := factory.Core().V1().Secrets().Informer()
-		factory.Start(ctx.Done())
-		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().List()) != s.Secrets {
-			return nil, fmt.Errorf("the informer has %d Secrets", len(informer.GetStore().List()))
-		}
-		return informer, nil
+		return inform(ctx, factory, factory.Core().V1().Secrets().Informer(), s.Secrets)
+	case oneNode:
+		nodes := refs.New(refs.FromClient[corev1.Node](clientset.CoreV1().RESTClient(), "nodes"))
+		go func() { _ = nodes.Run(ctx) }()
+		name := nodeOf(s.Nodes / 2).Name
+		nodes.SetOwner("lookup", refs.In("", name))
+		_, err := nodes.Get(ctx, "", name)
+		return nodes, err
+	case allNodes:
+		factory := informers.NewSharedInformerFactory(clientset, 0)
+		return inform(ctx, factory, factory.Core().V1().Nodes().Informer(), s.Nodes)
 	}
 	return nil, nil
+}
+
+// inform returns an informer once it has all n objects.
+func inform(ctx context.Context, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, n int) (any, error) {
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().ListKeys()) != n {
+		return nil, fmt.Errorf("the informer has %d objects of %d", len(informer.GetStore().ListKeys()), n)
+	}
+	return informer, nil
 }
 
 // follow refers to the first n names, and gets all.

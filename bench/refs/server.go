@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
@@ -23,6 +24,14 @@ import (
 const namespace = "default"
 
 func secretName(i int) string { return fmt.Sprintf("secret-%05d", i) }
+
+// nodeOf is a Node as its kubelet reports it, with 25 images.
+func nodeOf(i int) *corev1.Node {
+	kind, _ := world.KindOf("Node")
+	node := kind.Object(i, 0, 0).(*corev1.Node)
+	node.ResourceVersion = ""
+	return node
+}
 
 // load has the server's figures of one process.
 type load struct {
@@ -46,6 +55,12 @@ func serve(ctx context.Context, s settings) error {
 		if _, err := secrets.Create(&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName(i)}, Data: map[string][]byte{"value": value},
 		}); err != nil {
+			return err
+		}
+	}
+	nodes := apiserver.Serve(api, builtin.Of[*corev1.Node]())
+	for i := range s.Nodes {
+		if _, err := nodes.Create(nodeOf(i)); err != nil {
 			return err
 		}
 	}
