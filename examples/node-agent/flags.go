@@ -26,12 +26,13 @@ type options struct {
 	length    time.Duration
 	verbosity int
 	beat      time.Duration // between two steps of the story
+	patience  time.Duration // of the lines of a new pod, for its workload
 }
 
 const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 func parse(args []string, usage io.Writer) (options, error) {
-	o := options{beat: time.Second}
+	o := options{beat: time.Second, patience: 10 * time.Second} // the API server needs some milliseconds
 	var kubeconfig string
 	flags := flag.NewFlagSet("node-agent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

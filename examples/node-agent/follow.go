@@ -23,6 +23,8 @@ const (
 	lookEvery = 10 * time.Second
 	// turn is how many bytes of a busy log are read before the others have theirs.
 	turn = 256 << 10
+	// askEvery is how often the look-ups are asked for a workload that lines wait for.
+	askEvery = 20 * time.Millisecond
 )
 
 // follower follows the logs below a root like /var/log/pods. One goroutine does all of it.
@@ -32,6 +34,7 @@ type follower struct {
 	who       *lookup.Lookup
 	joiner    *joiner
 	log       logr.Logger
+	patience  time.Duration // for the workload of a new pod
 	positions positions
 	restored  map[string]position // of an earlier run, by folder
 
@@ -46,6 +49,9 @@ type podFolder struct {
 	uid        types.UID // by which the pod is found
 	pod        *lookup.Pod
 	containers map[string]*containerLog // by path
+	// waits is until when lines wait for the workload of the pod. It is zero once that is known, or
+	// once the patience has ended.
+	waits time.Time
 }
 
 // containerLog is the log of one container.
@@ -69,14 +75,10 @@ func (f *follower) run(ctx context.Context, changed <-chan struct{}) (err error)
 	}
 	looks := time.NewTicker(lookEvery)
 	defer looks.Stop()
+	turns := time.NewTimer(0)
+	defer turns.Stop()
 	f.lookAtAll()
-	always := make(chan struct{})
-	close(always)
 	for {
-		var busy <-chan struct{}
-		if len(f.dirty) > 0 {
-			busy = always
-		}
 		select {
 		case <-ctx.Done():
 			f.end()
@@ -90,9 +92,10 @@ func (f *follower) run(ctx context.Context, changed <-chan struct{}) (err error)
 		case <-looks.C:
 			f.lookAtAll()
 			f.save()
-		case <-busy:
+		case <-turns.C:
 		}
-		if f.readDirty(); f.joiner.failed != nil {
+		turns.Reset(f.readDirty())
+		if f.joiner.failed != nil {
 			return f.joiner.failed
 		}
 	}
@@ -146,6 +149,9 @@ func (f *follower) look(path string) {
 		f.stop(folder)
 		return
 	}
+	if folder.pod == nil {
+		folder.waits = time.Now().Add(f.patience)
+	}
 	folder.pod = pod
 	_ = f.watcher.Add(path) // without it, the folder is looked at from time to time
 	entries, err := os.ReadDir(path)
@@ -190,13 +196,33 @@ func (f *follower) find(path string) *podFolder {
 	return nil
 }
 
-// readDirty gives each log that has changed its turn.
-func (f *follower) readDirty() {
+// readDirty gives each log that has changed its turn, and returns how long the next turns may wait.
+// A log stays as it is while its lines wait for the workload of their pod.
+func (f *follower) readDirty() (next time.Duration) {
+	next = lookEvery
 	for c := range f.dirty {
-		if !f.readTurn(c) {
+		switch {
+		case f.waits(c.folder):
+			next = min(next, askEvery)
+		case f.readTurn(c):
+			next = 0
+		default:
 			delete(f.dirty, c)
 		}
 	}
+	return next
+}
+
+// waits reports whether lines of a pod still wait for its workload.
+func (f *follower) waits(folder *podFolder) bool {
+	if folder.waits.IsZero() {
+		return false
+	}
+	if _, known := f.who.Owner(folder.pod.Pod); known || time.Now().After(folder.waits) {
+		folder.waits = time.Time{}
+		return false
+	}
+	return true
 }
 
 // readTurn tells new lines of a log, and reports whether there are more.

@@ -134,7 +134,7 @@ func newAgent(o options, log logr.Logger, stdout io.Writer) (*agent, error) {
 		return nil, err
 	}
 	a.follower = &follower{
-		root: o.logs, pods: a.pods, who: who, log: log, positions: kept,
+		root: o.logs, pods: a.pods, who: who, log: log, patience: o.patience, positions: kept,
 		joiner: &joiner{who: who, out: stdout, counts: counts},
 	}
 	a.endpoints, err = newEndpoints(o.node, a.pods, registry)

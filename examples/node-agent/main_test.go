@@ -18,18 +18,34 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// told is the lines of the story, with what each is joined with.
-var told = map[string]record{
-	"started":                  {},
-	"GET /":                    {Pod: "web-5d9c7b6f8-x2x4k", Workload: "Deployment/web", Labels: map[string]string{"app": "web"}},
-	"labelled":                 {Pod: "web-5d9c7b6f8-x2x4k", Workload: "Deployment/web", Labels: map[string]string{"app": "web", "track": "canary"}},
-	"last before the rotation": {Pod: "web-5d9c7b6f8-x2x4k", Workload: "Deployment/web", Labels: map[string]string{"app": "web", "track": "canary"}},
-	"first after the rotation": {Pod: "web-5d9c7b6f8-x2x4k", Workload: "Deployment/web", Labels: map[string]string{"app": "web", "track": "canary"}},
-	"behind half a manifest":   {Pod: "etcd-node-1", Labels: map[string]string{"tier": "control-plane"}},
-	"without an API server":    {Pod: "web-5d9c7b6f8-x2x4k", Workload: "Deployment/web", Labels: map[string]string{"app": "web", "track": "canary"}},
-	"restarted, and reading its configuration": {Pod: "web-5d9c7b6f8-x2x4k", Workload: "Deployment/web", Labels: map[string]string{"app": "web", "track": "canary"}},
-	"cut":     {Pod: "web-5d9c7b6f8-x2x4k", Workload: "Deployment/web", Labels: map[string]string{"app": "web", "track": "canary"}},
-	"goodbye": {Pod: "web-5d9c7b6f8-x2x4k", Workload: "Deployment/web", Labels: map[string]string{"app": "web", "track": "canary"}},
+// told is the lines of the story, with the pod, workload and labels that each is joined with.
+var told = []record{
+	web("started", stable), {Log: "started", Pod: "etcd-node-1", Labels: etcd},
+	web("GET /", stable), web("labelled", canary),
+	web("last before the rotation", canary), web("first after the rotation", canary),
+	{Log: "behind half a manifest", Pod: "etcd-node-1", Labels: etcd},
+	web("without an API server", canary), web("restarted, and reading its configuration", canary),
+	web("cut", canary), web("goodbye", canary),
+}
+
+var (
+	etcd   = map[string]string{"tier": "control-plane"}
+	stable = map[string]string{"app": "web"}
+	canary = map[string]string{"app": "web", "track": "canary"}
+)
+
+func web(log string, labels map[string]string) record {
+	return record{Log: log, Pod: "web-5d9c7b6f8-x2x4k", Workload: "Deployment/web", Labels: labels}
+}
+
+// read reads the next line. It keeps what told has of a line.
+func read(t *testing.T, lines *bufio.Scanner) record {
+	t.Helper()
+	require.True(t, lines.Scan(), "the program has ended")
+	var got record
+	require.NoError(t, json.Unmarshal(lines.Bytes(), &got))
+	require.NotEmpty(t, got.Time)
+	return record{Log: got.Log, Pod: got.Pod, Workload: got.Workload, Labels: got.Labels}
 }
 
 // TestStory: each line of the story comes out once, joined with its pod, workload and labels.
@@ -38,29 +54,57 @@ func TestStory(t *testing.T) {
 	require.NoError(t, err)
 	o.beat = 150 * time.Millisecond
 	lines, end := play(t, o, io.Discard)
-	missing := map[string]bool{}
-	for log := range told {
-		missing[log] = true
+	var got []record
+	for range told {
+		got = append(got, read(t, lines))
 	}
-	for begun := 0; len(missing) > 0; {
-		require.True(t, lines.Scan(), "the program has ended without %v", missing)
-		var got record
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &got))
-		require.NotEmpty(t, got.Time)
-		if got.Log == "started" { // once in each of two logs, when the owner may not be known yet
-			begun++
-			missing[got.Log] = begun < 2
-			if begun == 2 {
-				delete(missing, got.Log)
-			}
-			continue
-		}
-		require.True(t, missing[got.Log], "%s was told twice", got.Log)
-		delete(missing, got.Log)
-		want := told[got.Log]
-		require.Equal(t, want, record{Pod: got.Pod, Workload: got.Workload, Labels: got.Labels}, got.Log)
-	}
+	require.ElementsMatch(t, told, got)
 	end()
+}
+
+// TestLinesWaitForTheirWorkload: the lines of a new pod are told once the API server has named its
+// workload. If it does not answer, they are told without, once their patience has ended.
+func TestLinesWaitForTheirWorkload(t *testing.T) {
+	started := func(workload string) []record {
+		line := web("started", stable)
+		line.Workload = workload
+		return []record{{Log: "started", Pod: "etcd-node-1", Labels: etcd}, line}
+	}
+	for name, c := range map[string]struct {
+		patience time.Duration
+		answers  bool
+		want     []record
+	}{
+		"an API server that is slow":    {time.Hour, true, started("Deployment/web")},
+		"one that does not answer ever": {100 * time.Millisecond, false, started("")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := parse([]string{"--node", "node-1"}, io.Discard)
+			require.NoError(t, err)
+			s, err := startStory(&o, io.Discard)
+			require.NoError(t, err)
+			defer s.stop()
+			answer := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(r.URL.Path, "/replicasets/") {
+					select {
+					case <-answer:
+					case <-r.Context().Done():
+					}
+				}
+				s.api.ServeHTTP(w, r)
+			}))
+			defer server.Close()
+			o.config.Host, o.patience = server.URL, c.patience
+			lines, end := play(t, o, io.Discard)
+			defer end()
+			got := []record{read(t, lines)}
+			if c.answers {
+				close(answer)
+			}
+			require.ElementsMatch(t, c.want, append(got, read(t, lines)))
+		})
+	}
 }
 
 // play runs the program. end ends it, and waits for that.
@@ -90,20 +134,7 @@ func TestRestart(t *testing.T) {
 	require.NoError(t, err)
 	defer s.stop()
 	first, end := play(t, o, io.Discard)
-	read := func(lines *bufio.Scanner, want ...string) {
-		t.Helper()
-		var got []string
-		for range want {
-			require.True(t, lines.Scan())
-			var r record
-			require.NoError(t, json.Unmarshal(lines.Bytes(), &r))
-			got = append(got, r.Log+" "+r.Workload)
-		}
-		require.ElementsMatch(t, want, got)
-	}
-	for range 2 {
-		require.True(t, first.Scan())
-	}
+	require.ElementsMatch(t, told[:2], []record{read(t, first), read(t, first)})
 	require.Eventually(t, func() bool { // the owner is in its checkpoint
 		found, err := filepath.Glob(filepath.Join(o.state, "*.owners"))
 		return err == nil && len(found) == 1
@@ -112,9 +143,9 @@ func TestRestart(t *testing.T) {
 	s.away()
 	s.write(s.web, "0.log", "while nobody reads")
 	second, end := play(t, o, io.Discard)
-	read(second, "while nobody reads Deployment/web")
+	require.Equal(t, web("while nobody reads", stable), read(t, second))
 	s.write(s.etcd, "0.log", "more")
-	read(second, "more ")
+	require.Equal(t, "more", read(t, second).Log)
 	end()
 }
 
