@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
@@ -40,8 +41,15 @@ func TestDeployIsStrict(t *testing.T) {
 	container := agent.Spec.Template.Spec.Containers[0]
 	var arguments []string
 	for _, argument := range container.Args {
-		arguments = append(arguments, strings.NewReplacer("$(NODE_NAME)", "node-1", "$(HOST_IP)", "10.0.0.1").Replace(argument))
+		arguments = append(arguments, strings.ReplaceAll(argument, "$(HOST_IP)", "10.0.0.1"))
 	}
+	require.Contains(t, container.Env, corev1.EnvVar{Name: "NODE_NAME", ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"},
+	}})
+	var advice struct{ Env []corev1.EnvVar } // of the error without it
+	_, lines, _ := strings.Cut(errNoNode.Error(), "\n")
+	require.NoError(t, yaml.UnmarshalStrict([]byte(lines), &advice))
+	require.Subset(t, container.Env, advice.Env)
 	o, err := parse(arguments, os.Stderr)
 	require.NoError(t, err)
 	mounts := map[string]bool{}

@@ -36,7 +36,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	var kubeconfig string
 	flags := flag.NewFlagSet("node-agent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "the `name` of the node (default: $NODE_NAME, or the hostname)")
+	flags.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "the `name` of the node's Node object (default: $NODE_NAME)")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "`path` of a kubeconfig (default: the cluster that this runs in, or a story of its own)")
 	flags.StringVar(&o.manifests, "manifests", "", "`folder` of static pods")
 	flags.StringVar(&o.kubelet, "kubelet", "", "`URL` of the kubelet's pods, such as https://10.0.0.1:10250/pods")
@@ -61,14 +61,17 @@ func parse(args []string, usage io.Writer) (options, error) {
 	return o, o.complete(kubeconfig)
 }
 
+// errNoNode names the lines of a manifest that tell the name of the node. A hostname need not be
+// the name of a Node: a cloud provider may name it, or the flag --hostname-override.
+var errNoNode = errors.New(`the name of the node is not known: give --node, or add to the container of the DaemonSet
+
+        env:
+        - name: NODE_NAME
+          valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+`)
+
 // complete finds the defaults.
 func (o *options) complete(kubeconfig string) (err error) {
-	if o.node == "" {
-		if o.node, err = os.Hostname(); err != nil {
-			return fmt.Errorf("the hostname cannot be read, give --node: %w", err)
-		}
-		o.node = strings.ToLower(o.node)
-	}
 	if kubeconfig != "" {
 		if o.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 			return fmt.Errorf("--kubeconfig %s cannot be used: %w", kubeconfig, err)
@@ -77,6 +80,12 @@ func (o *options) complete(kubeconfig string) (err error) {
 		o.config = nil
 	} else if err != nil {
 		return fmt.Errorf("the cluster's configuration cannot be used: %w", err)
+	}
+	switch {
+	case o.node == "" && o.config == nil:
+		o.node = "node-1" // of the story
+	case o.node == "", strings.Contains(o.node, "$("): // the kubelet leaves $(NODE_NAME) if there is no such variable
+		return errNoNode
 	}
 	return nil
 }

@@ -209,6 +209,32 @@ func TestBadFlags(t *testing.T) {
 	require.Equal(t, exitFailed, run(t.Context(), []string{"--listen", "nowhere:at:all"}, io.Discard, io.Discard))
 }
 
+// TestTheNodeIsNamed: in a cluster the agent follows the node that it is told, and no other. Without
+// a name it ends, and says which lines of the manifest are missing.
+func TestTheNodeIsNamed(t *testing.T) {
+	t.Setenv("NODE_NAME", "")
+	o, err := parse(nil, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "node-1", o.node, "the node of the story")
+
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"+
+		"clusters: [{name: c, cluster: {server: 'http://localhost:1'}}]\n"+
+		"contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"), 0o600))
+	for _, args := range [][]string{{"--kubeconfig", kubeconfig}, {"--kubeconfig", kubeconfig, "--node=$(NODE_NAME)"}} {
+		var stderr strings.Builder
+		require.Equal(t, exitUsage, run(t.Context(), args, io.Discard, &stderr), "%s", args)
+		require.Contains(t, stderr.String(), "fieldPath: spec.nodeName")
+	}
+	t.Setenv("NODE_NAME", "node-7")
+	o, err = parse([]string{"--kubeconfig", kubeconfig}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "node-7", o.node)
+	o, err = parse([]string{"--kubeconfig", kubeconfig, "--node", "node-8"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "node-8", o.node)
+}
+
 // TestLogsThatAreMissing: the agent ends, and names the folder.
 func TestLogsThatAreMissing(t *testing.T) {
 	o, err := parse([]string{"--node", "node-1"}, io.Discard)
