@@ -15,18 +15,19 @@ import (
 
 // options are the values of the flags.
 type options struct {
-	node      string
-	config    *rest.Config // nil: the story
-	manifests string
-	kubelet   string // URL of the kubelet's /pods
-	token, ca string // files for it
-	logs      string
-	state     string
-	listen    string
-	length    time.Duration
-	verbosity int
-	beat      time.Duration // between two steps of the story
-	patience  time.Duration // of the lines of a new pod, for its workload
+	node       string
+	config     *rest.Config // nil: the story
+	manifests  string
+	kubelet    string // URL of the kubelet's /pods
+	token, ca  string // files for it
+	logs       string
+	state      string
+	listen     string
+	references bool
+	length     time.Duration
+	verbosity  int
+	beat       time.Duration // between two steps of the story
+	patience   time.Duration // of the lines of a new pod, for its workload
 }
 
 const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
@@ -45,6 +46,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&o.logs, "logs", "/var/log/pods", "`folder` of the logs of all pods")
 	flags.StringVar(&o.state, "state", "", "`folder` that keeps pods, owners and positions for a restart")
 	flags.StringVar(&o.listen, "listen", "localhost:0", "`address` of /readyz, /metrics and /statusz")
+	flags.BoolVar(&o.references, "references", false, "follow the ConfigMaps and Secrets that the pods mention, and list them at /references, without their values; deploy/references has the rights")
 	flags.DurationVar(&o.length, "for", 0, "stop after this long (default: at SIGTERM or Ctrl-C)")
 	flags.IntVar(&o.verbosity, "v", 0, "`level` of the log on stderr")
 	if err := flags.Parse(args); err != nil {

@@ -10,7 +10,8 @@
 // rights that it needs, and rules for Prometheus.
 //
 // follow.go starts and stops tails with the pods, tail.go reads one log, join.go writes lines,
-// positions.go keeps places for a restart, and serve.go answers /readyz, /metrics and /statusz.
+// positions.go keeps places for a restart, references.go follows the ConfigMaps and Secrets that the
+// pods mention, and serve.go answers /readyz, /metrics and /statusz.
 package main
 
 import (
@@ -100,9 +101,10 @@ func execute(ctx context.Context, o options, stdout, stderr io.Writer) error {
 
 // agent is the pods of the node, and the logs that they write.
 type agent struct {
-	pods      *sources.Sources
-	follower  *follower
-	endpoints endpoints
+	pods       *sources.Sources
+	follower   *follower
+	references *references // nil without --references
+	endpoints  endpoints
 }
 
 func newAgent(o options, log logr.Logger, stdout io.Writer) (*agent, error) {
@@ -137,7 +139,12 @@ func newAgent(o options, log logr.Logger, stdout io.Writer) (*agent, error) {
 		root: o.logs, pods: a.pods, who: who, log: log, patience: o.patience, positions: kept,
 		joiner: &joiner{who: who, out: stdout, counts: counts},
 	}
-	a.endpoints, err = newEndpoints(o.node, a.pods, registry)
+	if o.references {
+		if a.references, err = newReferences(o.config, a.pods, log); err != nil {
+			return nil, err
+		}
+	}
+	a.endpoints, err = newEndpoints(o.node, a.pods, a.references, registry)
 	return a, err
 }
 
@@ -157,6 +164,9 @@ func (a *agent) run(ctx context.Context, listener net.Listener, play func(contex
 	changed := make(chan struct{}, 1)
 	start(&pods, keeping, "pods", a.pods.Run)
 	start(&pods, keeping, "serve", func(ctx context.Context) error { return a.endpoints.serve(ctx, listener) })
+	if a.references != nil {
+		start(&pods, keeping, "references", a.references.run)
+	}
 	pods.Go(func() {
 		for range a.pods.Updates() { // the look-ups have the pods already
 			select {

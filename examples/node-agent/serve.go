@@ -41,7 +41,7 @@ type endpoints struct {
 	page *status.Handler
 }
 
-func newEndpoints(node string, pods *sources.Sources, registry *prometheus.Registry) (endpoints, error) {
+func newEndpoints(node string, pods *sources.Sources, refs *references, registry *prometheus.Registry) (endpoints, error) {
 	metrics, err := prom.New(registry)
 	if err != nil {
 		return endpoints{}, err
@@ -53,6 +53,9 @@ func newEndpoints(node string, pods *sources.Sources, registry *prometheus.Regis
 	mux.Handle("GET /readyz", reflector.ReadyHandler(maxStaleness, pods))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("GET /statusz", page)
+	if refs != nil {
+		mux.Handle("GET /references", refs)
+	}
 	return endpoints{mux, page}, nil
 }
 

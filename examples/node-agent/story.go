@@ -31,6 +31,8 @@ type story struct {
 	beat            time.Duration
 	address         string
 	pods            *collection.Collection[*corev1.Pod]
+	configMaps      *collection.Collection[*corev1.ConfigMap]
+	secrets         *collection.Collection[*corev1.Secret]
 	api             *apiserver.Server
 	server          *http.Server // nil while the API server is away
 	serving         sync.WaitGroup
@@ -52,6 +54,8 @@ func startStory(o *options, stderr io.Writer) (s *story, err error) {
 		return nil, errors.Join(err, os.RemoveAll(s.folder))
 	}
 	s.pods = apiserver.Serve(s.api, builtin.Pods())
+	s.configMaps = apiserver.Serve(s.api, builtin.Of[*corev1.ConfigMap]())
+	s.secrets = apiserver.Serve(s.api, builtin.Of[*corev1.Secret]())
 	s.prologue(o.node)
 	if s.serve(); s.failed != nil {
 		s.stop()
@@ -79,12 +83,19 @@ func (s *story) prologue(node string) {
 	if err != nil {
 		return
 	}
+	_, err = s.configMaps.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}})
+	s.check(err)
 	web, err := s.pods.Create(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "web-5d9c7b6f8-x2x4k", Labels: map[string]string{"app": "web"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set.Name, UID: set.UID, Controller: &yes}},
 		},
-		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "nginx:1.27"}}},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
+			Name: "main", Image: "nginx:1.27", EnvFrom: []corev1.EnvFromSource{
+				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
+				{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "tls"}}},
+			},
+		}}},
 	})
 	s.check(err)
 	if err != nil {
@@ -109,6 +120,7 @@ func (s *story) play(ctx context.Context) error {
 	}{
 		{"the web server writes", func() { s.write(s.web, "0.log", "GET /") }},
 		{"somebody labels its pod", func() { s.label("track", "canary") }},
+		{"somebody creates a Secret that it mentions", func() { s.secret("tls", "a") }},
 		{"the kubelet rotates its log: renamed, written a last time, made anew", func() {
 			s.write(s.web, "0.log", "labelled")
 			s.check(os.Rename(filepath.Join(s.web, "0.log"), filepath.Join(s.web, "0.log.20260102-030405")))
@@ -206,6 +218,11 @@ func (s *story) label(key, value string) {
 		_, err := s.pods.Update(pod)
 		return err
 	})
+}
+
+func (s *story) secret(name, value string) {
+	_, err := s.secrets.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, StringData: map[string]string{"key": value}})
+	s.check(err)
 }
 
 func (s *story) remove() {
