@@ -21,13 +21,17 @@ import (
 
 	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
 // The libraries.
 const (
 	nobody    = "nobody"
 	tributary = "tributary"
+	seldom    = "tributary, proven every 15 minutes"
+	kubelet   = "tributary, the kubelet's /pods"
 	clientGo  = "client-go informer"
 	polling   = "a poll every 5 s"
 	empty     = "the empty program"
@@ -46,12 +50,18 @@ func configOf(url string) *rest.Config {
 // follow has the pods of a node until ctx ends; synced is called once they are there.
 func follow(ctx context.Context, library string, config *rest.Config, node string, synced func()) error {
 	switch library {
-	case tributary:
+	case tributary, seldom:
 		client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
 		if err != nil {
 			return err
 		}
-		return consume(ctx, sources.New(node, silent, sources.APIServer(client)), synced)
+		var options []reflector.Option
+		if library == seldom {
+			options = append(options, reflector.WithProof(15*time.Minute))
+		}
+		return consume(ctx, sources.New(node, silent, sources.APIServer(client, options...)), synced)
+	case kubelet:
+		return followKubelet(ctx, config.Host, node, synced)
 	case clientGo:
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
@@ -74,6 +84,11 @@ func follow(ctx context.Context, library string, config *rest.Config, node strin
 		return nil
 	}
 	return fmt.Errorf("no library %q", library)
+}
+
+// followKubelet has the pods that the kubelet lists.
+func followKubelet(ctx context.Context, host, node string, synced func(), options ...static.Option) error {
+	return consume(ctx, sources.New(node, silent, sources.Kubelet(host+kubeletPath, options...)), synced)
 }
 
 // consume reads all updates.
@@ -169,6 +184,31 @@ func beOne(ctx context.Context, library, url string) error {
 	}
 	time.Sleep(5 * time.Second) // all is quiet
 	fmt.Println(self.Memory("VmRSS"))
+	<-ctx.Done()
+	return nil
+}
+
+// beNeighbour is the process of one of several agents of a node. It says its memory once it has
+// been quiet for a while. The kubelet is asked often, so that the garbage of a poll is in it.
+func beNeighbour(ctx context.Context, library, url string) error {
+	ctx = self.UntilInputEnds(ctx)
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	synced := func() { close(ready) }
+	switch library {
+	case empty:
+		synced()
+	case kubelet:
+		go func() { ended <- followKubelet(ctx, url, nodeName(0), synced, static.WithInterval(every)) }()
+	default:
+		go func() { ended <- follow(ctx, library, configOf(url), nodeName(0), synced) }()
+	}
+	select {
+	case <-ready:
+	case err := <-ended:
+		return err
+	}
+	time.Sleep(8 * time.Second)
+	fmt.Println(self.Memory("VmRSS"), self.Memory("RssAnon"))
 	<-ctx.Done()
 	return nil
 }

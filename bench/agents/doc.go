@@ -2,6 +2,7 @@
 // client-go and beside polling, and prints tables.
 //
 //	go run -C bench ./agents          # a thousand agents, 30,000 pods: some ten minutes
+//	go run -C bench ./agents -only bill -rate 20 # 1, 5 and 20 agents that share a node: four minutes
 //	go run -C bench ./agents -quick   # small, for CI: every row once
 //	go test -C bench ./agents -run TestAQuietDay -v # requests of a day on which nothing happens
 //

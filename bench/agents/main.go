@@ -27,6 +27,7 @@ type settings struct {
 	Rounds  int // of polls
 	Repeat  int
 	Only    string
+	Share   []int // how many agents share a node, one row for each
 }
 
 func main() {
@@ -36,12 +37,12 @@ func main() {
 	flag.IntVar(&s.PerNode, "pods", 30, "pods of each node")
 	flag.IntVar(&s.Rate, "rate", 200, "pods that are replaced a second, until the churn of an hour is written")
 	flag.IntVar(&s.Repeat, "repeat", 5, "repetitions of a measurement of memory and of freshness")
-	flag.StringVar(&s.Only, "only", "", "measure what has this in its name: memory, load or freshness")
+	flag.StringVar(&s.Only, "only", "", "measure what has this in its name: memory, bill, load or freshness")
 	role := flag.String("role", "", "what a process of its own is: the command starts them itself")
 	flag.Parse()
-	s.Hour, s.Rounds = 60, 10
+	s.Hour, s.Rounds, s.Share = 60, 10, []int{1, 5, 20}
 	if *quick {
-		s = settings{Agents: 20, PerNode: 5, Hour: 5, Rate: 20, Rounds: 2, Repeat: 1, Only: s.Only}
+		s = settings{Agents: 20, PerNode: 5, Hour: 5, Rate: 20, Rounds: 2, Repeat: 1, Only: s.Only, Share: []int{1, 2}}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -64,12 +65,14 @@ func run(ctx context.Context, s settings, role string, args []string) error {
 		return beAgents(ctx, s, args[1], args[2])
 	case "memory":
 		return beOne(ctx, args[1], args[2])
+	case "neighbour":
+		return beNeighbour(ctx, args[1], args[2])
 	}
 	fmt.Printf("%s, %s/%s, %d CPUs, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().Format(time.DateOnly))
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, settings) error
-	}{{"memory", measureMemory}, {"load", measureLoad}, {"freshness", measureFreshness}} {
+	}{{"memory", measureMemory}, {"bill", measureBill}, {"load", measureLoad}, {"freshness", measureFreshness}} {
 		if strings.Contains(part.name, s.Only) {
 			if err := part.measure(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", part.name, err)

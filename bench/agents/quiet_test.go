@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -16,12 +17,14 @@ import (
 	"github.com/tributary-go/tributary/internal/pipes"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
+	"github.com/tributary-go/tributary/sources/static"
 )
 
-// TestAQuietDay counts the requests of 24 simulated hours on which nothing happens.
+// TestAQuietDay counts the requests of 24 simulated hours on which nothing happens: a probe each
+// minute proves a copy of the API server's pods, and the kubelet is polled.
 func TestAQuietDay(t *testing.T) {
 	perHour := map[string]float64{}
-	for _, library := range []string{tributary, clientGo} {
+	for _, library := range []string{tributary, seldom, kubelet, clientGo} {
 		synctest.Test(t, func(t *testing.T) {
 			network := pipes.New()
 			api, err := apiserver.NewServer()
@@ -34,6 +37,10 @@ func TestAQuietDay(t *testing.T) {
 			var requests atomic.Int64
 			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				requests.Add(1)
+				if r.URL.Path == kubeletPath {
+					_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`)
+					return
+				}
 				api.ServeHTTP(w, r)
 			})}
 			go func() { _ = server.Serve(network) }()
@@ -42,7 +49,13 @@ func TestAQuietDay(t *testing.T) {
 			config.Transport = transport
 			ctx, cancel := context.WithCancel(t.Context())
 			ended, synced := make(chan error, 1), make(chan struct{})
-			go func() { ended <- follow(ctx, library, config, nodeName(0), func() { close(synced) }) }()
+			go func() {
+				if library == kubelet {
+					ended <- followKubelet(ctx, config.Host, nodeName(0), func() { close(synced) }, static.WithTransport(transport))
+					return
+				}
+				ended <- follow(ctx, library, config, nodeName(0), func() { close(synced) })
+			}()
 			<-synced
 			time.Sleep(time.Minute)
 			requests.Store(0)
@@ -56,6 +69,7 @@ func TestAQuietDay(t *testing.T) {
 		})
 	}
 	fmt.Printf("requests an hour, if nothing happens: %v\n", perHour)
-	require.LessOrEqual(t, perHour[tributary], 2.0)
-	require.Positive(t, perHour[tributary])
+	require.InDelta(t, 64, perHour[tributary], 4, "a probe each minute, and the ends of watches")
+	require.InDelta(t, 5.5, perHour[seldom], 2)
+	require.InDelta(t, 180, perHour[kubelet], 5, "a poll each 20 seconds")
 }

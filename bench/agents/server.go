@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/internal/self"
@@ -19,14 +20,19 @@ import (
 	"github.com/tributary-go/tributary/server/collection"
 )
 
+// kubeletPath is where the server answers as a kubelet does, with the pods of the first node.
+const kubeletPath = "/kubelet/pods"
+
 // figures are what the server has counted since its start.
 type figures struct {
-	Requests, Bytes int64
-	CPU             float64 // seconds, user and system
+	Requests, Kubelet int64 // to the API server, and to the kubelet
+	Bytes             int64
+	Watches           int64   // open now
+	CPU               float64 // seconds, user and system
 }
 
 func (f figures) since(before figures) figures {
-	return figures{f.Requests - before.Requests, f.Bytes - before.Bytes, f.CPU - before.CPU}
+	return figures{f.Requests - before.Requests, f.Kubelet - before.Kubelet, f.Bytes - before.Bytes, f.Watches, f.CPU - before.CPU}
 }
 
 // server is an API server with the pods of all nodes.
@@ -36,6 +42,8 @@ type server struct {
 	names    []string // of the pods
 	made     int
 	requests atomic.Int64
+	watches  atomic.Int64
+	kubelet  atomic.Int64
 	bytes    atomic.Int64
 }
 
@@ -56,8 +64,13 @@ func serve(ctx context.Context, s settings) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		srv.requests.Add(1)
+		if r.URL.Query().Get("watch") != "" {
+			srv.watches.Add(1)
+			defer srv.watches.Add(-1)
+		}
 		api.ServeHTTP(w, r)
 	})
+	mux.HandleFunc("GET "+kubeletPath, srv.listAsKubelet)
 	mux.HandleFunc("POST /churn", func(w http.ResponseWriter, r *http.Request) {
 		if err := srv.churn(r.Context()); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -82,6 +95,19 @@ func serve(ctx context.Context, s settings) error {
 	defer context.AfterFunc(self.UntilInputEnds(ctx), func() { _ = hs.Close() })()
 	_ = hs.Serve(counted{listener, &srv.bytes})
 	return nil
+}
+
+// listAsKubelet answers with the pods of the first node, in JSON.
+func (s *server) listAsKubelet(w http.ResponseWriter, _ *http.Request) {
+	s.kubelet.Add(1)
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
+	for _, pod := range s.pods.Snapshot().All() {
+		if pod.Spec.NodeName == nodeName(0) {
+			list.Items = append(list.Items, *pod)
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list)
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
@@ -148,7 +174,7 @@ func (s *server) figures() figures {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail for the process itself
 	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	return figures{s.requests.Load(), s.bytes.Load(), seconds(usage.Utime) + seconds(usage.Stime)}
+	return figures{s.requests.Load(), s.kubelet.Load(), s.bytes.Load(), s.watches.Load(), seconds(usage.Utime) + seconds(usage.Stime)}
 }
 
 // counted counts what is written to its connections.
