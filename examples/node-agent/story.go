@@ -73,6 +73,8 @@ func startStory(o *options, stderr io.Writer) (s *story, err error) {
 
 // prologue writes the state that the agent finds.
 func (s *story) prologue(node string) {
+	_, err := apiserver.Serve(s.api, builtin.Of[*corev1.Node]()).Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+	s.check(err)
 	yes := true
 	sets := apiserver.Serve(s.api, builtin.Of[*appsv1.ReplicaSet]())
 	set, err := sets.Create(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
