@@ -63,7 +63,8 @@ func TestWorkloadOfAnAddress(t *testing.T) {
 		return told.Text()
 	}
 	require.Equal(t, "10.0.0.8 is no pod of this node", ask("10.0.0.8"))
-	for ask("10.0.0.7") != "10.0.0.7 default/web-1-a Deployment web true" { // once its owner is known
+	// Until its owner is known, it is the ReplicaSet.
+	for ask("10.0.0.7") != "10.0.0.7 default/web-1-a Deployment web true" {
 		require.Equal(t, "10.0.0.7 default/web-1-a ReplicaSet web-1 false", told.Text())
 	}
 	require.NoError(t, addresses.Close())

@@ -33,7 +33,7 @@ type options struct {
 const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 func parse(args []string, usage io.Writer) (options, error) {
-	o := options{beat: time.Second, patience: 10 * time.Second} // the API server needs some milliseconds
+	o := options{beat: time.Second, patience: 10 * time.Second}
 	var kubeconfig string
 	flags := flag.NewFlagSet("node-agent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -86,7 +86,7 @@ func (o *options) complete(kubeconfig string) (err error) {
 	switch {
 	case o.node == "" && o.config == nil:
 		o.node = "node-1" // of the story
-	case o.node == "", strings.Contains(o.node, "$("): // the kubelet leaves $(NODE_NAME) if there is no such variable
+	case o.node == "", strings.Contains(o.node, "$("): // as the kubelet leaves an unknown $(NAME)
 		return errNoNode
 	}
 	return nil

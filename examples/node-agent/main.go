@@ -10,8 +10,9 @@
 // rights that it needs, and rules for Prometheus.
 //
 // follow.go starts and stops tails with the pods, tail.go reads one log, join.go writes lines,
-// positions.go keeps places for a restart, references.go follows the ConfigMaps and Secrets that the
-// pods mention, and serve.go answers /readyz, /metrics and /statusz.
+// positions.go keeps places for a restart, references.go follows the ConfigMaps and Secrets that
+// pods mention, and serve.go answers /readyz, /metrics and /statusz. docs/node-agents.md says which
+// source is for which agent.
 package main
 
 import (

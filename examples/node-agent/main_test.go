@@ -209,7 +209,7 @@ func TestBadFlags(t *testing.T) {
 	require.Equal(t, exitFailed, run(t.Context(), []string{"--listen", "nowhere:at:all"}, io.Discard, io.Discard))
 }
 
-// TestTheNodeIsNamed: in a cluster the agent follows the node that it is told, and no other. Without
+// TestTheNodeIsNamed: in a cluster the agent follows the node that is named, and no other. Without
 // a name it ends, and says which lines of the manifest are missing.
 func TestTheNodeIsNamed(t *testing.T) {
 	t.Setenv("NODE_NAME", "")
