@@ -30,7 +30,8 @@
 //     the file, the URL or the object, and the reason. No content, header or password of a manifest
 //     is in any message.
 //  5. [Sources.SafeToPrune] is true only while the reader has a complete and fresh state of a
-//     source. A problem leaves it true as long as the last known good pods are kept.
+//     source. A problem leaves it true as long as the last known good pods are kept. A Doubt does
+//     not: there is no Node of the name, or a kubelet may have just started.
 //  6. When Run returns, all goroutines have ended, and Updates is closed.
 //
 // # Where it is kinder than the kubelet

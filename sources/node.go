@@ -86,6 +86,7 @@ func (n *ownNode) start(ctx context.Context) (stop func()) {
 }
 
 func (n *ownNode) run(ctx context.Context) {
+	hurried := false // the last pause was cut short
 	for failures := 1; ; failures++ {
 		state, class := n.look(ctx)
 		if ctx.Err() != nil {
@@ -97,17 +98,17 @@ func (n *ownNode) run(ctx context.Context) {
 		case found, unserved:
 			return
 		case forbidden:
-			pause, again = nodeForbidden, nil
-		case absent:
+			pause = nodeForbidden
+		}
+		if state != unanswered || hurried {
 			again = nil
 		}
 		asked := time.Now()
 		if !rests(ctx, pause, again) {
 			return
 		}
-		if time.Since(asked) < pause { // the server has answered another request
-			failures = 0
-			rests(ctx, nodeAgain, nil)
+		if hurried = time.Since(asked) < pause; hurried { // the server has answered another request
+			rests(ctx, min(pause, nodeAgain), nil)
 		}
 	}
 }
