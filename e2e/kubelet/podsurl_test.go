@@ -154,6 +154,35 @@ func TestPodsOfARestartedKubelet(t *testing.T) {
 	}
 }
 
+// TestPodsAPIOfARestartedKubelet keeps pods as /pods does.
+func TestPodsAPIOfARestartedKubelet(t *testing.T) {
+	withEachKubelet(t, func(t *testing.T, k *podsAPI) {
+		web, more, etcd := runningPod("web", ""), runningPod("more", ""), runningPod("etcd", "")
+		etcd.Annotations["kubernetes.io/config.source"] = "file"
+		k.put(web, more, etcd)
+		k.follow()
+		for pods := 0; pods < 3; { // its list may come between them
+			pods += len(k.update().Pods)
+		}
+		safe := func() bool { return k.SafeToPrune(sources.KubeletSource) }
+		require.Eventually(t, safe, patience, time.Millisecond)
+		k.stop()
+		require.Eventually(t, func() bool { return len(k.Status()[0].Problems) > 0 }, patience, time.Millisecond)
+		k.start()
+		k.put(etcd)
+		require.Eventually(t, func() bool {
+			return slices.ContainsFunc(k.Status()[0].Problems, func(err error) bool {
+				return strings.Contains(err.Error(), "2 pods are kept that the kubelet has not listed since the connection was lost")
+			})
+		}, patience, time.Millisecond)
+		require.False(t, safe())
+		require.Equal(t, 3, k.Status()[0].Pods)
+		k.put(web, more)
+		require.Eventually(t, safe, patience, time.Millisecond)
+		require.Empty(t, k.Status()[0].Problems)
+	})
+}
+
 // TestAFreshKubelet has read nothing yet: its list is told, and is not safe to prune.
 func TestAFreshKubelet(t *testing.T) {
 	k := startPodsURL(t)
