@@ -129,6 +129,7 @@ type node struct {
 	seen     bool      // a list has shown the whole kubelet
 	started  time.Time // when it was last seen to be away, or restarted unseen
 	closed   bool      // its connections have ended since the last poll
+	stays    bool      // away, until a poll has failed
 	existing map[types.UID]*corev1.Pod
 	listed   map[types.UID]bool // at least once
 	lost     time.Time          // the last failed poll
@@ -154,7 +155,7 @@ func (n *node) step() {
 			break
 		}
 	case 3:
-		if n.stage == whole && n.seen {
+		if n.stage == whole {
 			n.restart()
 		}
 	default:
@@ -162,10 +163,11 @@ func (n *node) step() {
 	}
 }
 
+// restart ends the kubelet. It restarts between two polls only after it was seen whole.
 func (n *node) restart() {
-	n.stage, n.seen, n.started, n.heard = away, false, n.now, false
-	n.closed = true
-	if n.random.IntN(2) == 0 { // between two polls
+	n.stage, n.stays, n.started, n.heard = away, !n.seen, n.now, false
+	n.closed, n.seen = true, false
+	if !n.stays && n.random.IntN(2) == 0 {
 		n.stage = nothing
 	}
 }
@@ -175,6 +177,7 @@ func (n *node) restart() {
 func (n *node) proceed() {
 	since := n.now.Sub(n.started)
 	switch {
+	case n.stays:
 	case n.stage == away, n.stage == nothing:
 		if n.stage++; n.stage == nothing {
 			n.started = n.now
@@ -199,6 +202,7 @@ func (n *node) listNow() (pods []*corev1.Pod) {
 func (n *node) poll(l *Ledger) {
 	if n.stage == away {
 		l.Lost(n.now)
+		n.stays = false
 		n.breaks()
 		return
 	}
@@ -265,7 +269,7 @@ func (n *node) check(t *testing.T, l *Ledger) {
 // has no pod that two lists of a whole kubelet have lacked. It doubts each list of a kubelet that
 // has told no pod of the API server since it started.
 func TestLedgerOfAKubeletThatRestarts(t *testing.T) {
-	for range 500 {
+	for range 300 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			n := &node{
