@@ -14,13 +14,14 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 )
 
-// question is a manifest as a file or at a URL, the states of sources one after the other, or a
-// story of files.
+// question is a manifest as a file or at a URL, the states of sources one after the other, a story
+// of files, or a folder as it is now.
 type question struct {
-	Source   string  `json:"source"` // file or http
-	Manifest []byte  `json:"manifest"`
-	States   []state `json:"states"`
-	Folder   *folder `json:"folder"`
+	Source   string   `json:"source"` // file or http
+	Manifest []byte   `json:"manifest"`
+	States   []state  `json:"states"`
+	Folder   *folder  `json:"folder"`
+	Present  *present `json:"present"`
 }
 
 // answer is what the source emitted, or why it emitted nothing; of states, the updates that came of
@@ -50,7 +51,7 @@ func run(in io.Reader, out io.Writer) error {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	file := &fileSource{folder: folder}
-	url := newURLSource()
+	url, looks := newURLSource(), folders{}
 	lines, answers := bufio.NewReader(in), json.NewEncoder(out)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -70,6 +71,8 @@ func run(in io.Reader, out io.Writer) error {
 			a.Updates = merge(q.States)
 		case q.Folder != nil:
 			a.Updates, err = q.Folder.play()
+		case q.Present != nil:
+			a = looks.ask(*q.Present)
 		case q.Source == "http":
 			a = url.ask(q.Manifest)
 		default:
