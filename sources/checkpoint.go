@@ -12,17 +12,18 @@ import (
 )
 
 // Checkpoint keeps the last complete state of each API server source in a folder, in a file of mode
-// 0600 for each node and name of a source. The package lookup keeps its owners there too. Several
-// API servers need names: see [Input.Named]. If the API server is away after a restart, the pods of
-// the checkpoint are told at once, as [PodUpdate].Restored; later states of the API server are told
-// as differences. A restored state does not count as read: Synced waits on, and SafeToPrune is
-// false. A file that is incomplete, or of another node, is not used. It is a problem of the source
-// until the next save.
+// 0600 for each node and name of a source. The package lookup keeps its owners and ended pods there
+// too. Several API servers need names: see [Input.Named]. If the API server is away after a
+// restart, the pods of the checkpoint are told at once, as [PodUpdate].Restored; later states of
+// the API server are told as differences. A restored state does not count as read: Synced waits on,
+// and SafeToPrune is false. A file that is incomplete, or of another node, is not used. It is a
+// problem of the source until the next save.
 //
 // The folder must exist, or Run fails; the agent alone may write it. It must keep secrets as safely
-// as the pods demand. A file is not used if it is a link, or if others may write it. Each state is written
-// to a new file of mode 0600 and renamed. The rest of a crashed write is removed a minute later, or
-// at the next start after that. A state is written within a second of a change, and when Run ends.
+// as the pods demand. A file is not used if it is a link, or if others may write it. Each state is
+// written to a new file of mode 0600 and renamed. The rest of a crashed write is removed a minute
+// later, or at the next start after that. A state is written within a second of a change, and when
+// Run ends. A large one is written more seldom, so that this takes a twentieth of the time at most.
 // Default: no checkpoint. Under [LikeKubelet] there is none.
 func Checkpoint(folder string) Option {
 	return option(func(s *Sources) { s.checkpoints = folder })

@@ -3,7 +3,7 @@
 // or the new one. Earlier files at either name are neither trusted nor followed.
 //
 //	magic, 8 bytes | length of the node's name, 4 bytes | name |
-//	length of the state, 8 bytes | state, in protobuf |
+//	length of the state, 8 bytes | state, as its Content encodes it |
 //	SHA-256 of everything before
 //
 // Numbers are big-endian.

@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -298,4 +301,29 @@ func saveForever(t *testing.T, folder string) {
 		}
 		fmt.Println(version)
 	}
+}
+
+// TestSaverTakesAShareOfTheTime: a state is written within a second, and one that takes a second to
+// write every twenty.
+func TestSaverTakesAShareOfTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var saves []time.Duration
+		var cost atomic.Int64
+		began := time.Now()
+		s := NewSaver(In(t.TempDir(), "node-1", "", Content[int]{Magic: "TRBTEST\x01", Encode: func(int) ([]byte, error) {
+			saves = append(saves, time.Since(began).Round(time.Second))
+			time.Sleep(time.Duration(cost.Load()))
+			return nil, nil
+		}}), logr.Discard())
+		stop := s.Run()
+		for second := range 50 {
+			if second == 3 {
+				cost.Store(int64(time.Second))
+			}
+			s.Offer(second)
+			time.Sleep(time.Second)
+		}
+		stop()
+		require.Equal(t, []time.Duration{0, 1 * time.Second, 2 * time.Second, 3 * time.Second, 24 * time.Second, 45 * time.Second, 50 * time.Second}, saves)
+	})
 }

@@ -11,8 +11,13 @@ import (
 	"github.com/tributary-go/tributary/sources/internal/access"
 )
 
-// saveEvery is the least time between two writes: the pods of a node change in bursts.
-const saveEvery = time.Second
+const (
+	// saveEvery is the least time between two writes: the pods of a node change in bursts.
+	saveEvery = time.Second
+	// saveShare bounds the work for a large state: each write is followed by so many times its own
+	// duration without one.
+	saveShare = 20
+)
 
 // Saver writes the newest state of a run to a file, and reads that of the run before.
 type Saver[S any] struct {
@@ -64,8 +69,9 @@ func (s *Saver[S]) Run() (stop func()) {
 			}
 			select {
 			case state := <-s.states:
+				began := time.Now()
 				s.note(s.file.Save(state))
-				pause.Reset(saveEvery)
+				pause.Reset(max(saveEvery, saveShare*time.Since(began)))
 			case <-stopping:
 				s.saveLast()
 				return
