@@ -33,8 +33,8 @@ var atOnce = func() metav1.DeleteOptions {
 }()
 
 // TestOwnersThatAreGone: each of 300 Jobs of 7 CronJobs is deleted right after its pod was created,
-// and each of 300 ReplicaSets. The agent has a client at client-go's default pace. No wrong owner is
-// ever told as known. With the verb list nearly all are known; without it, the rest is guessed.
+// and each of 300 ReplicaSets. The agent has a client at client-go's default pace. No wrong owner
+// is ever told as known. With the verb list nearly all are known; without it, the rest is guessed.
 func TestOwnersThatAreGone(t *testing.T) {
 	w := newWorld(t, cluster.Start(t))
 	get := []rbacv1.PolicyRule{

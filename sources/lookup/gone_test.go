@@ -44,8 +44,8 @@ const (
 	eachAfter = 25 * time.Millisecond // a Job and its pod
 )
 
-// runJobs tells one pod after the other, and deletes the Job of each right after it. It returns what
-// the owners of the pods should be.
+// runJobs tells one pod after the other, and deletes the Job of each right after it. It returns
+// what the owners of the pods should be.
 func (w *workloads) runJobs(s *node, api *scripted) map[*corev1.Pod]string {
 	want := map[*corev1.Pod]string{}
 	var all []*corev1.Pod

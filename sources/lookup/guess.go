@@ -12,9 +12,10 @@ import (
 
 var errNotAsked = errors.New("the API server is not asked: give New the option Owners")
 
-// Guess is for a pod whose [Lookup.Owner] is not known: the workload that the names suggest, and the
-// reason why the owner is not known. The reason is nil if it is known. A guess has no UID. It is
-// zero if the names suggest nothing, and it can be wrong: anyone can give a Job such a name.
+// Guess suggests a workload for a pod with an [Lookup.Owner] that is not known, and gives the
+// reason why it is not known. If the owner is known, guess is zero and reason is nil. A guess comes
+// from names alone. It has no UID, and it can be wrong: anyone can give a Job such a name. It is
+// zero if the names suggest nothing.
 //
 // A ReplicaSet of a Deployment is named NAME-HASH, and its pods have the label pod-template-hash. A
 // Job of a CronJob is named NAME-MINUTES, after the time at which it was due.

@@ -1,9 +1,11 @@
 package lookup
 
 import (
+	"context"
 	"iter"
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,35 +14,48 @@ import (
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/trie"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/internal/checkpoint"
 )
 
 // Lookup finds the pods of one node. Make it with [New]. All methods are safe for concurrent use.
 // Those that find a pod return nil if there is none, and else a pod that is shared and read-only.
 type Lookup struct {
 	keep   time.Duration
+	pods   *sources.Sources
 	owners *owners // nil: they are not asked for
 	now    atomic.Pointer[tables]
-	ended  []*Pod // by the time of their end; of changed alone
+	saver  atomic.Pointer[checkpoint.Saver[[]loss]] // of lost; nil: no checkpoint
+
+	// These belong to the goroutine that changes the tables.
+	lost    []loss            // in the order of their times
+	uses    map[types.UID]int // of controllers, by records
+	scratch []value
 }
 
 // Option configures a [Lookup].
 type Option func(*Lookup)
 
-// KeepEnded keeps the last state of each pod for a time after the last source has dropped it, and
-// at most 10,000 of them. Look-ups find such a pod, with [Pod].Ended set, unless a pod that has not
-// ended is found first. Use it to attribute data that comes late, such as logs and flows. Zero, the
-// default, keeps none.
+// KeepEnded keeps past values: for a time after a value was last true, it finds its pod. So a pod
+// is found by an address that its last status lacks, and by a container from before two restarts.
+// After the last source has dropped the pod, all its values find it, with [Pod].Ended set. A pod
+// that has the value now is found first. Use it to attribute data that comes late, such as logs and
+// flows. Zero, the default, keeps nothing.
+//
+// A loss of values is a restart of a container, a change of an address or the end of a pod, for
+// example. The last 10,000 losses on the node are kept. [sources.Checkpoint] keeps them and their
+// pods for a restart, up to 64 MiB. Its problems are in [sources.Sources.Status] under the source
+// "owners", or without [Owners] under "ended pods".
 func KeepEnded(d time.Duration) Option { return func(l *Lookup) { l.keep = d } }
 
-// maxEnded bounds the pods that KeepEnded keeps.
-const maxEnded = 10_000
+// maxLost bounds the losses that KeepEnded keeps.
+const maxLost = 10_000
 
 // New makes look-ups of the pods of a node, which their Run keeps up to date. Call it before Run.
 func New(pods *sources.Sources, options ...Option) *Lookup {
 	if pods == nil {
 		panic("lookup: New: the sources are nil: make them with sources.New")
 	}
-	l := &Lookup{}
+	l := &Lookup{pods: pods, uses: map[types.UID]int{}}
 	l.now.Store(&tables{})
 	if err := null.Options("lookup: New", options, func(option Option) { option(l) }); err != nil {
 		panic(err.Error())
@@ -48,25 +63,81 @@ func New(pods *sources.Sources, options ...Option) *Lookup {
 	observer := sources.Observer{Changed: l.changed}
 	if l.owners != nil {
 		l.owners.pods = pods
-		observer.Start, observer.Status = l.owners.start, l.owners.status
+	}
+	if l.owners != nil || l.keeps() {
+		observer.Start, observer.Status = l.start, l.status
 	}
 	pods.Observe(observer)
 	return l
 }
 
+// keeps reports whether losses are kept in a checkpoint.
+func (l *Lookup) keeps() bool { return l.keep > 0 && l.pods.Checkpoints() != "" }
+
+// start restores the checkpoints. work goes on until ctx ends.
+func (l *Lookup) start(ctx context.Context) (work func(), err error) {
+	ask := func() {}
+	if l.owners != nil {
+		if ask, err = l.owners.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if !l.keeps() {
+		return ask, nil
+	}
+	save := l.restore(ctx) // which uses owners of the checkpoint
+	return func() {
+		var all sync.WaitGroup
+		defer all.Wait()
+		all.Go(ask)
+		defer save()()
+		<-ctx.Done()
+	}, nil
+}
+
+// status is the health of the owners and of the checkpoint.
+func (l *Lookup) status() sources.Status {
+	s := sources.Status{Source: endedSource, Seen: true, Optional: true, Updates: map[sources.Op]int{}, Report: sources.Report{Complete: true}}
+	if l.owners != nil {
+		s = l.owners.status()
+	}
+	if saver := l.saver.Load(); saver != nil {
+		if err := saver.Problem(); err != nil {
+			s.Problems = append(s.Problems, err)
+		}
+	}
+	return s
+}
+
 // Pod is a pod of the node, with every source that has it.
 type Pod struct {
 	sources.MergedPod
-	// Ended is when the last source dropped the pod, if [KeepEnded] keeps it. Else it is zero.
+	// Ended is when the last source dropped the pod, if [KeepEnded] keeps it. Else it is zero. Of a
+	// pod that ended while the agent was down, it may be the time of the last checkpoint.
 	Ended time.Time
 }
 
 // ByUID finds a pod by its UID. A static pod is found by each of its UIDs: that of its manifest, of
-// the kubelet and of its mirror.
+// the kubelet and of its mirror. See "Static pods" in the package documentation.
 func (l *Lookup) ByUID(uid types.UID) *Pod {
 	found, _ := l.now.Load().uids.Get(textKey(string(uid)))
 	return l.first(found)
 }
+
+// ByName finds the pod that has a name, or else the last one that had it. That of a static pod ends
+// in the name of the node.
+func (l *Lookup) ByName(namespace, name string) *Pod {
+	var buffer [maxName]byte
+	key := append(append(append(buffer[:0], namespace...), '/'), name...)
+	found, ok := trie.PlaceOfBytes(l.now.Load().names, trie.HashBytes(key), key)
+	if !ok {
+		return nil
+	}
+	return l.first(found.Value)
+}
+
+// maxName is the longest namespace, a slash and the longest name.
+const maxName = 63 + 1 + 253
 
 // ByContainerID finds the pod of a container by its ID in the status of the pod: that of a running
 // container, or of one that was terminated last. The ID may have the name of its runtime, as in
@@ -94,41 +165,44 @@ func (l *Lookup) ByCgroup(path string) *Pod {
 	return l.first(found)
 }
 
-// first is the pod that counts, unless it ended too long ago.
-func (l *Lookup) first(found []*Pod) *Pod {
-	if len(found) == 0 || l.expired(found[0]) {
+// first is the pod that counts, unless it lost the value too long ago.
+func (l *Lookup) first(found []entry) *Pod {
+	if len(found) == 0 || l.expired(found[0].lost) {
 		return nil
 	}
-	return found[0]
+	return found[0].now.Load()
 }
 
-func (l *Lookup) expired(p *Pod) bool { return !p.Ended.IsZero() && time.Since(p.Ended) > l.keep }
+func (l *Lookup) expired(lost time.Time) bool { return !lost.IsZero() && time.Since(lost) > l.keep }
 
 // changed takes in the pods that a source has changed. The cost is that of these pods.
 func (l *Lookup) changed(pods iter.Seq2[string, sources.MergedPod]) {
-	next := &edit{tables: *l.now.Load(), owner: trie.NewOwner()}
-	if l.owners != nil {
-		next.controllers = map[types.UID]owned{}
-	}
+	e := l.edit()
 	for key, pod := range pods {
-		if old, gone := next.replace(key, pod); gone && l.keep > 0 {
-			ended := &Pod{old.MergedPod, time.Now()}
-			l.ended = append(l.ended, ended)
-			next.each(ended, with)
-		}
+		e.change(key, pod)
 	}
-	expired := 0
-	for expired < len(l.ended) && (l.expired(l.ended[expired]) || len(l.ended)-expired > maxEnded) {
-		next.each(l.ended[expired], without)
-		expired++
+	l.take(e)
+}
+
+// take makes the tables of an edit those of look-ups, without the values that are kept too long.
+func (l *Lookup) take(e *edit) {
+	over := 0
+	for over < len(l.lost) && (l.expired(l.lost[over].at) || len(l.lost)-over > maxLost) {
+		e.forget(l.lost[over])
+		over++
 	}
-	l.ended = slices.Delete(l.ended, 0, expired)
-	l.now.Store(&next.tables)
-	for uid, object := range next.controllers {
-		if _, used := next.owned.Get(textKey(string(uid))); used {
+	l.lost = slices.Delete(l.lost, 0, over)
+	if e.written {
+		l.now.Store(&e.tables)
+	}
+	for uid, object := range e.touched {
+		if l.uses[uid] > 0 {
 			l.owners.use(object)
 		} else {
 			l.owners.drop(uid)
 		}
+	}
+	if saver := l.saver.Load(); saver != nil && e.lost {
+		saver.Offer(l.losses(e.at))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,6 +34,14 @@ func container(id, before string) func(*corev1.Pod) {
 	}
 }
 
+// nameOf is the name of a pod that was found.
+func nameOf(p *lookup.Pod) string {
+	if p == nil {
+		return ""
+	}
+	return p.Pod.Name
+}
+
 const (
 	webUID  = "0c6f5a1e-9d3b-4a57-8f10-2b1d6c7e8f90"
 	etcdUID = "5d41402abc4b2a76b9719d911017c592" // of the kubelet
@@ -47,21 +56,20 @@ func TestLookups(t *testing.T) {
 		podOf("proxy", address("192.0.2.1"), func(p *corev1.Pod) { p.Spec.HostNetwork = true }),
 		podOf("etcd", uid("mirror"), annotation(manifest.MirrorAnnotation, etcdUID)))
 	file.set(t, podOf("etcd", uid("ours")))
-	name := func(p *lookup.Pod) string {
-		if p == nil {
-			return ""
-		}
-		return p.Pod.Name
-	}
 	for id, want := range map[types.UID]string{webUID: "web", "ours": "etcd", "mirror": "etcd", etcdUID: "etcd", "": "", "other": ""} {
-		require.Equal(t, want, name(r.ByUID(id)), id)
+		require.Equal(t, want, nameOf(r.ByUID(id)), id)
 	}
 	for id, want := range map[string]string{"c2": "web", "containerd://c2": "web", "c1": "web", "c3": "", "": ""} {
-		require.Equal(t, want, name(r.ByContainerID(id)), id)
+		require.Equal(t, want, nameOf(r.ByContainerID(id)), id)
 	}
 	for ip, want := range map[string]string{"10.0.0.7": "web", "::ffff:10.0.0.7": "web", "192.0.2.1": "", "10.0.0.8": ""} {
-		require.Equal(t, want, name(r.ByIP(netip.MustParseAddr(ip))), ip)
+		require.Equal(t, want, nameOf(r.ByIP(netip.MustParseAddr(ip))), ip)
 	}
+	for name, want := range map[string]string{"web": "web", "etcd": "etcd", "other": "", "": "", strings.Repeat("n", 300): ""} {
+		pod := r.ByName("default", name)
+		require.Equal(t, want, nameOf(pod), name)
+	}
+	require.Nil(t, r.ByName("other", "web"))
 	for path, want := range map[string]string{
 		"/kubepods/burstable/pod" + webUID:   "web",
 		"/kubepods/pod" + webUID + "/c2":     "web",
@@ -74,13 +82,13 @@ func TestLookups(t *testing.T) {
 		"/sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0c6f5a1e_9d3b_4a57_8f10_2b1d6c7e8f90.slice/cri-containerd-0123.scope": "web",
 		"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod0c6f5a1e_9d3b_4a57_8f10_2b1d6c7e8f90.slice":                                              "web",
 	} {
-		require.Equal(t, want, name(r.ByCgroup(path)), path)
+		require.Equal(t, want, nameOf(r.ByCgroup(path)), path)
 	}
 	require.NotNil(t, r.ByUID("mirror").Mirror)
 	require.NoError(t, r.Remove(sources.APISource))
-	require.Empty(t, name(r.ByUID(webUID)))
-	require.Equal(t, "etcd", name(r.ByUID("ours")))
-	require.Empty(t, name(r.ByUID("mirror")))
+	require.Empty(t, nameOf(r.ByUID(webUID)))
+	require.Equal(t, "etcd", nameOf(r.ByUID("ours")))
+	require.Empty(t, nameOf(r.ByUID("mirror")))
 }
 
 // TestLookupsAreMerged: after any changes of any sources, a look-up finds what Merged has.
@@ -175,7 +183,7 @@ func TestLookupsAllocateNothing(t *testing.T) {
 	ip := netip.MustParseAddr("10.0.0.7")
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		if r.ByUID(webUID) == nil || r.ByContainerID("containerd://c2") == nil || r.ByIP(ip) == nil ||
-			r.ByCgroup("/kubepods/burstable/pod"+webUID+"/c2") == nil {
+			r.ByCgroup("/kubepods/burstable/pod"+webUID+"/c2") == nil || r.ByName("default", "web") == nil {
 			panic("not found")
 		}
 	}))

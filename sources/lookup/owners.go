@@ -21,23 +21,27 @@ import (
 	"github.com/tributary-go/tributary/sources/internal/checkpoint"
 )
 
-// Owners has [Lookup.Owner] look above ReplicaSets and Jobs. The API server is asked for the
-// metadata of each ReplicaSet and Job that a pod of the node has as its controller, once: that of
-// the newest pod first, eight at a time. client is any REST client of a clientset, such as that of
-// [sources.APIServer]. The requests do not wait for its rate limiter; their own permits 50 a second,
-// as that of a kubelet. Without a client, Run of the sources fails.
+// Owners has [Lookup.Owner] look above ReplicaSets and Jobs. The API server is asked once for the
+// metadata of each ReplicaSet and Job that a pod of the node has as its controller. That of the
+// newest pod comes first, and up to eight requests are under way. client is any REST client of a
+// clientset, such as that of [sources.APIServer]. The requests do not wait for its rate limiter:
+// they have one of their own, with the 50 requests a second of a kubelet. Without a client, Run of
+// the sources fails.
 //
-// It needs the verb get of replicasets.apps and jobs.batch. A ReplicaSet or Job that is gone when it
-// is asked for is looked up in the past, which needs the verb list too. The API server keeps some
-// five minutes of it. Beyond them, or without the verb, the owner stays unknown: see [Lookup.Guess].
+// It needs the verb get of replicasets.apps and jobs.batch. With the verb list too, it finds the
+// controller of an object that is gone: it lists the object as it was when its pod was written. The
+// API server keeps some five minutes of its past. Beyond them, or without the verb, the owner stays
+// unknown: see [Lookup.Guess].
 //
 // An owner is remembered as long as one of its pods, the time of [KeepEnded] included.
 // [sources.Checkpoint] keeps it for a restart. A ReplicaSet or Job that is adopted later keeps its
-// first owner. A request that fails is made again after a second, then ever later up to five
-// minutes. While nothing of a resource is answered, one request is made at a time, at least every
-// half minute; while the server forbids it, every ten minutes. [sources.Sources.Status] then has the
-// reason under the source "owners", which is Seen while no owner is to be asked for, and which no
-// readiness waits for.
+// first owner.
+//
+// A request that fails is made again after a second, then ever later up to five minutes. If nothing
+// of a resource is answered, one request is made at a time, at least every half minute. While the
+// server forbids a resource, it is asked for one object every ten minutes. [sources.Sources.Status]
+// then has the reason under the source "owners". That source is Seen while no owner is to be asked
+// for, and no readiness waits for it.
 func Owners(client rest.Interface) Option {
 	return func(l *Lookup) { l.owners = newOwners(client) }
 }
@@ -159,10 +163,10 @@ func (o *owners) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		next, wait := o.next()
+		next, object, wait := o.next()
 		if next != nil {
 			all.Go(func() {
-				o.ask(ctx, next)
+				o.ask(ctx, next, object)
 				o.wake()
 			})
 			continue
@@ -176,10 +180,14 @@ func (o *owners) run(ctx context.Context) {
 	}
 }
 
-func (o *owners) next() (*turn, time.Duration) {
+// next has a copy of the object, which other pods change meanwhile.
+func (o *owners) next() (next *turn, object owned, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.turns.next(time.Now())
+	if next, wait = o.turns.next(time.Now()); next != nil {
+		object = next.object
+	}
+	return next, object, wait
 }
 
 // wake has run look for the next turn.
@@ -190,8 +198,8 @@ func (o *owners) wake() {
 	}
 }
 
-func (o *owners) ask(ctx context.Context, one *turn) {
-	got, err := o.asker.controllerOf(ctx, one.object)
+func (o *owners) ask(ctx context.Context, one *turn, object owned) {
+	got, err := o.asker.controllerOf(ctx, object)
 	if ctx.Err() != nil {
 		return
 	}
@@ -209,8 +217,8 @@ func (o *owners) ask(ctx context.Context, one *turn) {
 	if over := o.turns.answered(one, state); over != nil {
 		o.log.Info("Problem is gone", "problem", over.Error())
 	}
-	if state == known && o.turns.objects[one.object.uid] == one {
-		o.setLocked(one.object.uid, got.above)
+	if state == known && o.turns.objects[object.uid] == one {
+		o.setLocked(object.uid, got.above)
 		o.saveLocked()
 	}
 }

@@ -37,15 +37,15 @@ func newAsker(client rest.Interface) asker {
 	return asker{client, flowcontrol.NewTokenBucketRateLimiter(ownersQPS, ownersBurst)}
 }
 
-// answer is what the API server knows of the controller of an object.
+// answer is the controller of an object as the API server knows it.
 type answer struct {
 	above *metav1.OwnerReference // nil: the object has none
 	gone  error                  // the object is gone, and this is why its controller is not known
 }
 
-// controllerOf asks for the controller of an object. First any version will do, which the API server
-// has in memory. Only an object that is missing there is looked up in etcd, and if it is gone, in the
-// state that etcd had when its pod was written.
+// controllerOf asks for the controller of an object. First any version will do, which the API
+// server has in memory. Only an object that is missing there is looked up in etcd, and if it is
+// gone, in the state that etcd had when its pod was written.
 func (a asker) controllerOf(ctx context.Context, object owned) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
 	defer cancel()

@@ -14,7 +14,8 @@ const (
 	ownersAtOnce = 8
 	// An object that fails beside others that are answered is asked for ever later.
 	objectRetry, objectMaxRetry = time.Second, 5 * time.Minute
-	// So is a resource of which nothing is answered. Its objects wait, so the longest pause is short.
+	// So is a resource of which nothing is answered. Its objects wait, so the longest pause is
+	// short.
 	resourceRetry, resourceMaxRetry = time.Second, 30 * time.Second
 	// forbiddenRetry is how long a forbidden resource is left alone: a person has to mend it.
 	forbiddenRetry = 10 * time.Minute
@@ -85,9 +86,7 @@ func (t *turns) resource(of owned) *resource {
 // add notes an object that pods have as their controller. It reports whether it is a new one.
 func (t *turns) add(object owned) (one *turn, isNew bool) {
 	if one = t.objects[object.uid]; one != nil {
-		if object.newest.After(one.object.newest) {
-			one.object.newest = object.newest
-		}
+		one.object = one.object.with(object)
 		return one, false
 	}
 	t.count++
@@ -96,11 +95,12 @@ func (t *turns) add(object owned) (one *turn, isNew bool) {
 	return one, true
 }
 
-// drop forgets an object. An answer to a request that is under way is told to the turn all the same.
+// drop forgets an object. An answer to a request that is under way is told to the turn all the
+// same.
 func (t *turns) drop(uid types.UID) { delete(t.objects, uid) }
 
-// next begins the request for the object with the newest pod, of all that are due. Without one, wait
-// is the time until one is.
+// next begins the request for the object with the newest pod, of all that are due. Without one,
+// wait is the time until one is.
 func (t *turns) next(now time.Time) (next *turn, wait time.Duration) {
 	wait = never
 	for _, one := range t.objects {
@@ -137,8 +137,8 @@ func (r *resource) atOnce() int {
 	return 1
 }
 
-// before orders by the newest pod, and those of one second by their coming. An object that failed as
-// a probe gives way to the others: the fault may be its own.
+// before orders by the newest pod, and those of one second by their coming. An object that failed
+// as a probe gives way to the others: the fault may be its own.
 func (one *turn) before(other *turn) bool {
 	if one.probed != other.probed {
 		return one.probed < other.probed
@@ -167,8 +167,8 @@ func (t *turns) answered(one *turn, state turnState) (over error) {
 	return over
 }
 
-// failed ends a request without an answer. pause is how long the server has asked to be left alone. A
-// failure beside answers is the object's, and the resource pauses for a second. While nothing is
+// failed ends a request without an answer. pause is how long the server has asked to be left alone.
+// A failure beside answers is the object's, and the resource pauses for a second. While nothing is
 // answered, the pause of the resource grows, and another object is the next probe.
 func (t *turns) failed(one *turn, now time.Time, problem error, pause time.Duration) {
 	of := t.resource(one.object)
