@@ -9,18 +9,18 @@ import (
 // pod has no dashes, and the systemd driver writes underscores for them.
 type cgroup [16]byte
 
-// cgroupOf finds the last UID in a path, after the word pod.
-func cgroupOf(path string) (group cgroup, ok bool) {
+// lastCgroup finds the last UID in a path, after the word pod, and the path above it.
+func lastCgroup(path string) (group cgroup, above string, ok bool) {
 	for at := strings.LastIndex(path, "pod"); at >= 0; at = strings.LastIndex(path[:at], "pod") {
 		name := path[at+len("pod"):]
 		if end := strings.IndexAny(name, "/."); end >= 0 {
 			name = name[:end]
 		}
 		if group, ok = cgroupOfUID(name); ok {
-			return group, true
+			return group, path[:at], true
 		}
 	}
-	return group, false
+	return group, "", false
 }
 
 func cgroupOfUID(uid string) (group cgroup, ok bool) {

@@ -155,14 +155,17 @@ func (l *Lookup) ByIP(address netip.Addr) *Pod {
 }
 
 // ByCgroup finds the pod of a cgroup by its path, as in /proc/PID/cgroup: that of the pod, or any
-// path below it, of the systemd driver or of cgroupfs.
+// path below it, of the systemd driver or of cgroupfs. A container can be a node itself, with pods
+// that the sources do not have. For a cgroup of such a pod, ByCgroup finds the pod around it.
 func (l *Lookup) ByCgroup(path string) *Pod {
-	group, ok := cgroupOf(path)
-	if !ok {
-		return nil
+	groups := &l.now.Load().cgroups
+	for group, above, ok := lastCgroup(path); ok; group, above, ok = lastCgroup(above) {
+		found, _ := groups.Get(trie.Hash(group), group)
+		if pod := l.first(found); pod != nil {
+			return pod
+		}
 	}
-	found, _ := l.now.Load().cgroups.Get(trie.Hash(group), group)
-	return l.first(found)
+	return nil
 }
 
 // first is the pod that counts, unless it lost the value too long ago.

@@ -71,6 +71,10 @@ func TestLookups(t *testing.T) {
 	}
 	require.Nil(t, r.ByName("other", "web"))
 	for path, want := range map[string]string{
+		// a container of web is a node, of whose pods nothing is known
+		"/kubepods/pod" + webUID + "/c2/kubelet/kubepods/burstable/pod11111111-2222-3333-4444-555555555555/c9": "web",
+		// or is known
+		"/kubepods/pod11111111-2222-3333-4444-555555555555/c2/kubelet/kubepods/pod" + webUID + "/c2": "web",
 		"/kubepods/burstable/pod" + webUID:   "web",
 		"/kubepods/pod" + webUID + "/c2":     "web",
 		"/kubepods/besteffort/pod" + etcdUID: "etcd",
