@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tributary-go/tributary/sources/lookup"
 )
 
@@ -14,7 +16,8 @@ type record struct {
 	Namespace string            `json:"namespace"`
 	Pod       string            `json:"pod"`
 	Container string            `json:"container"`
-	Workload  string            `json:"workload,omitempty"` // Kind/name; empty until it is known
+	Workload  string            `json:"workload,omitempty"` // Kind/name
+	Guess     string            `json:"guess,omitempty"`    // in its place while it is not known
 	Labels    map[string]string `json:"labels,omitempty"`
 	Stream    string            `json:"stream,omitempty"`
 	Partial   bool              `json:"partial,omitempty"` // the rest of the line follows
@@ -35,12 +38,23 @@ func (j *joiner) tell(pod *lookup.Pod, container string, line []byte) {
 		return
 	}
 	r := record{Namespace: pod.Pod.Namespace, Pod: pod.Pod.Name, Container: container, Labels: pod.Pod.Labels}
-	if owner, known := j.who.Owner(pod.Pod); known && owner.Kind != "" {
-		r.Workload = owner.Kind + "/" + owner.Name
+	if owner, known := j.who.Owner(pod.Pod); known {
+		r.Workload = named(owner)
+	} else {
+		guess, _ := j.who.Guess(pod.Pod) // the page /statusz has the reason
+		r.Guess = named(guess)
 	}
 	r.parse(line)
 	j.counts.lines.Inc()
 	j.failed = json.NewEncoder(j.out).Encode(r)
+}
+
+// named is empty for no owner.
+func named(owner metav1.OwnerReference) string {
+	if owner.Kind == "" {
+		return ""
+	}
+	return owner.Kind + "/" + owner.Name
 }
 
 // parse takes a line of the container runtime apart: its time, the stream, F or P for a full line

@@ -30,8 +30,8 @@ var told = []record{
 
 var (
 	etcd   = map[string]string{"tier": "control-plane"}
-	stable = map[string]string{"app": "web"}
-	canary = map[string]string{"app": "web", "track": "canary"}
+	stable = map[string]string{"app": "web", "pod-template-hash": "5d9c7b6f8"}
+	canary = map[string]string{"app": "web", "pod-template-hash": "5d9c7b6f8", "track": "canary"}
 )
 
 func web(log string, labels map[string]string) record {
@@ -45,7 +45,7 @@ func read(t *testing.T, lines *bufio.Scanner) record {
 	var got record
 	require.NoError(t, json.Unmarshal(lines.Bytes(), &got))
 	require.NotEmpty(t, got.Time)
-	return record{Log: got.Log, Pod: got.Pod, Workload: got.Workload, Labels: got.Labels}
+	return record{Log: got.Log, Pod: got.Pod, Workload: got.Workload, Guess: got.Guess, Labels: got.Labels}
 }
 
 // TestStory: each line of the story comes out once, joined with its pod, workload and labels.
@@ -63,20 +63,17 @@ func TestStory(t *testing.T) {
 }
 
 // TestLinesWaitForTheirWorkload: the lines of a new pod are told once the API server has named its
-// workload. If it does not answer, they are told without, once their patience has ended.
+// workload. If it does not answer, they are told with a guess, once their patience has ended.
 func TestLinesWaitForTheirWorkload(t *testing.T) {
-	started := func(workload string) []record {
-		line := web("started", stable)
-		line.Workload = workload
-		return []record{{Log: "started", Pod: "etcd-node-1", Labels: etcd}, line}
-	}
+	guessed := web("started", stable)
+	guessed.Workload, guessed.Guess = "", "Deployment/web"
 	for name, c := range map[string]struct {
 		patience time.Duration
 		answers  bool
-		want     []record
+		want     record
 	}{
-		"an API server that is slow":    {time.Hour, true, started("Deployment/web")},
-		"one that does not answer ever": {100 * time.Millisecond, false, started("")},
+		"an API server that is slow":    {time.Hour, true, told[0]},
+		"one that does not answer ever": {100 * time.Millisecond, false, guessed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := parse([]string{"--node", "node-1"}, io.Discard)
@@ -102,7 +99,7 @@ func TestLinesWaitForTheirWorkload(t *testing.T) {
 			if c.answers {
 				close(answer)
 			}
-			require.ElementsMatch(t, c.want, append(got, read(t, lines)))
+			require.ElementsMatch(t, []record{c.want, told[1]}, append(got, read(t, lines)))
 		})
 	}
 }
@@ -165,13 +162,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	code, _ := get("/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, code, "nothing has been read")
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- a.pods.Run(ctx) }()
-	go func() {
-		for range a.pods.Updates() {
-		}
-	}()
+	defer start(t, a)()
 	<-a.pods.Synced()
 	code, body := get("/readyz")
 	require.Equal(t, http.StatusOK, code, body)
@@ -189,8 +180,6 @@ func TestEndpoints(t *testing.T) {
 	for _, name := range names {
 		require.Contains(t, body, name)
 	}
-	cancel()
-	require.NoError(t, <-ended)
 }
 
 func TestBadFlags(t *testing.T) {
@@ -233,6 +222,24 @@ func TestTheNodeIsNamed(t *testing.T) {
 	o, err = parse([]string{"--kubeconfig", kubeconfig, "--node", "node-8"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, "node-8", o.node)
+}
+
+// TestAWrongNode: the agent is not ready, and says that there is no such Node.
+func TestAWrongNode(t *testing.T) {
+	o, err := parse([]string{"--node", "node-1"}, io.Discard)
+	require.NoError(t, err)
+	s, err := startStory(&o, io.Discard)
+	require.NoError(t, err)
+	defer s.stop()
+	o.node = "node-2"
+	a, err := newAgent(o, logr.Discard(), io.Discard)
+	require.NoError(t, err)
+	defer start(t, a)()
+	<-a.pods.Synced()
+	w := httptest.NewRecorder()
+	a.endpoints.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.Contains(t, w.Body.String(), `no Node "node-2"`)
 }
 
 // TestLogsThatAreMissing: the agent ends, and names the folder.

@@ -100,20 +100,26 @@ func eventually(t *testing.T, is func() bool) {
 	require.Eventually(t, is, 30*time.Second, 10*time.Millisecond)
 }
 
-// start runs the agent without its logs and endpoints, until end is called.
+// start runs the pods of an agent, and its references if it has any, until end is called.
 func start(t *testing.T, a *agent) (end func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 2)
-	go func() { ended <- a.pods.Run(ctx) }()
-	go func() { ended <- a.references.run(ctx) }()
+	runs := []func(context.Context) error{a.pods.Run}
+	if a.references != nil {
+		runs = append(runs, a.references.run)
+	}
+	ended := make(chan error, len(runs))
+	for _, run := range runs {
+		go func() { ended <- run(ctx) }()
+	}
 	go func() {
 		for range a.pods.Updates() {
 		}
 	}()
 	return func() {
 		cancel()
-		require.NoError(t, <-ended)
-		require.NoError(t, <-ended)
+		for range runs {
+			require.NoError(t, <-ended)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func (s *story) prologue(node string) {
 	s.check(err)
 	web, err := s.pods.Create(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "web-5d9c7b6f8-x2x4k", Labels: map[string]string{"app": "web"},
+			Namespace: "default", Name: "web-5d9c7b6f8-x2x4k", Labels: map[string]string{"app": "web", "pod-template-hash": "5d9c7b6f8"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set.Name, UID: set.UID, Controller: &yes}},
 		},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
