@@ -17,7 +17,7 @@ func TestNodeAgentsPage(t *testing.T) {
 	source, err := os.ReadFile("docs/node-agents.md")
 	require.NoError(t, err)
 	page := string(source)
-	require.LessOrEqual(t, strings.Count(page, "\n"), 180)
+	require.LessOrEqual(t, strings.Count(page, "\n"), 170)
 	for language, patterns := range map[string][]string{
 		"go":   {"examples/agents/*.go"},
 		"yaml": {"examples/node-agent/deploy/*.yaml", "examples/node-agent/deploy/references/*.yaml"},
