@@ -50,6 +50,10 @@ func configOf(url string) *rest.Config {
 // follow has the pods of a node until ctx ends; synced is called once they are there.
 func follow(ctx context.Context, library string, config *rest.Config, node string, synced func()) error {
 	switch library {
+	case empty:
+		synced()
+		<-ctx.Done()
+		return nil
 	case tributary, seldom:
 		client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
 		if err != nil {
@@ -138,7 +142,7 @@ func beAgents(ctx context.Context, s settings, library, url string) error {
 }
 
 // poll asks for the pods of a node as a careful poller does: out of the server's cache, and as
-// protobuf. It decodes nothing: what counts is the server.
+// protobuf. It decodes nothing, since the cost of the server is measured.
 func poll(ctx context.Context, url, node string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v1/pods?resourceVersion=0&fieldSelector=spec.nodeName%3D"+node, nil)
 	if err != nil {
@@ -154,16 +158,13 @@ func poll(ctx context.Context, url, node string) error {
 	return err
 }
 
-// beOne is a process whose memory is measured: it says what it takes, once it has its pods.
+// beOne is a process that says its memory, once it has its pods and all is quiet.
 func beOne(ctx context.Context, library, url string) error {
-	ctx = self.UntilInputEnds(ctx)
-	ready := make(chan struct{})
-	ended := make(chan error, 1)
-	switch library {
-	case empty:
-		close(ready)
-	case tributary: // the sources of examples/kubelet-pods
-		folder, err := manifests()
+	return beQuiet(ctx, 5*time.Second, func(ctx context.Context, synced func()) error {
+		if library != tributary {
+			return follow(ctx, library, configOf(url), nodeName(0), synced)
+		}
+		folder, err := manifests() // the sources of examples/kubelet-pods
 		if err != nil {
 			return err
 		}
@@ -172,44 +173,36 @@ func beOne(ctx context.Context, library, url string) error {
 		if err != nil {
 			return err
 		}
-		pods := sources.New(nodeName(0), silent, sources.APIServer(client), sources.File(folder))
-		go func() { ended <- consume(ctx, pods, func() { close(ready) }) }()
-	default:
-		go func() { ended <- follow(ctx, library, configOf(url), nodeName(0), func() { close(ready) }) }()
-	}
-	select {
-	case <-ready:
-	case err := <-ended:
-		return err
-	}
-	time.Sleep(5 * time.Second) // all is quiet
-	fmt.Println(self.Memory("VmRSS"))
-	<-ctx.Done()
-	return nil
+		return consume(ctx, sources.New(nodeName(0), silent, sources.APIServer(client), sources.File(folder)), synced)
+	})
 }
 
-// beNeighbour is the process of one of several agents of a node. It says its memory once it has
-// been quiet for a while. The kubelet is asked often, so that the garbage of a poll is in it.
+// beNeighbour is the process of one of several agents of a node. The kubelet is asked often, so that
+// the garbage of a poll is in its memory.
 func beNeighbour(ctx context.Context, library, url string) error {
+	return beQuiet(ctx, 8*time.Second, func(ctx context.Context, synced func()) error {
+		if library == kubelet {
+			return followKubelet(ctx, url, nodeName(0), synced, static.WithInterval(every))
+		}
+		return follow(ctx, library, configOf(url), nodeName(0), synced)
+	})
+}
+
+// beQuiet runs an agent, and says its memory some time after it is synced: all of it, and the
+// anonymous part.
+func beQuiet(ctx context.Context, quiet time.Duration, agent func(ctx context.Context, synced func()) error) error {
 	ctx = self.UntilInputEnds(ctx)
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	synced := func() { close(ready) }
-	switch library {
-	case empty:
-		synced()
-	case kubelet:
-		go func() { ended <- followKubelet(ctx, url, nodeName(0), synced, static.WithInterval(every)) }()
-	default:
-		go func() { ended <- follow(ctx, library, configOf(url), nodeName(0), synced) }()
-	}
+	go func() { ended <- agent(ctx, func() { close(ready) }) }()
 	select {
 	case <-ready:
 	case err := <-ended:
 		return err
 	}
-	time.Sleep(8 * time.Second)
+	time.Sleep(quiet)
 	fmt.Println(self.Memory("VmRSS"), self.Memory("RssAnon"))
 	<-ctx.Done()
+	<-ended
 	return nil
 }
 

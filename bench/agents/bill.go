@@ -7,7 +7,7 @@ import (
 	"github.com/tributary-go/tributary/internal/self"
 )
 
-// measureBill is what agents that share a node cost together: their servers, and the node's memory.
+// measureBill measures agents that share a node: the cost of their servers, and their memory.
 // Each is a process of its own, as agents of different vendors are.
 func measureBill(ctx context.Context, s settings) error {
 	s.Agents, s.PerNode = 1, 110

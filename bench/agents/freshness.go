@@ -28,7 +28,7 @@ const every = time.Second
 type fresh struct {
 	name  string
 	input sources.Input
-	touch map[string]func(value string) error // by what changes
+	touch map[string]func(value string) error // by the part that changes
 }
 
 // measureFreshness is the time from a change to the update that tells it.
@@ -134,7 +134,7 @@ func (f fresh) measure(ctx context.Context, n int) (map[string][]float64, error)
 	return delays, nil
 }
 
-// lists is a list of one pod behind a URL: manifests, or what a kubelet has.
+// lists is a list of one pod behind a URL: of manifests, or of a kubelet.
 type lists struct{ pod atomic.Pointer[corev1.Pod] }
 
 func serveLists() (l *lists, url string, end func(), err error) {

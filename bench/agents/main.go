@@ -42,7 +42,7 @@ func main() {
 	flag.Parse()
 	s.Hour, s.Rounds, s.Share = 60, 10, []int{1, 5, 20}
 	if *quick {
-		s = settings{Agents: 20, PerNode: 5, Hour: 5, Rate: 20, Rounds: 2, Repeat: 1, Only: s.Only, Share: []int{1, 2}}
+		s = settings{Agents: 20, PerNode: 5, Hour: 5, Rate: 20, Rounds: 2, Repeat: 1, Only: s.Only, Share: []int{2}}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/tributary-go/tributary/internal/self"
 )
 
-// measureMemory is what an agent of one node takes, over a program with the same imports that does
-// nothing.
+// measureMemory measures the memory of an agent of one node, over a program with the same imports
+// that does nothing.
 func measureMemory(ctx context.Context, s settings) error {
 	one := s
 	one.Agents, one.PerNode = 1, 110
@@ -32,8 +31,8 @@ func measureMemory(ctx context.Context, s settings) error {
 			if err != nil {
 				return err
 			}
-			bytes, err := strconv.ParseFloat(line, 64)
-			if err != nil {
+			var bytes float64
+			if _, err := fmt.Sscan(line, &bytes); err != nil {
 				return err
 			}
 			all[library] = append(all[library], bytes/(1<<20))
@@ -61,7 +60,7 @@ func (s settings) serve(ctx context.Context) (server *self.Process, url string, 
 	return server, url, err
 }
 
-// measureLoad is what agents cost their server.
+// measureLoad measures the cost of agents for their server.
 func measureLoad(ctx context.Context, s settings) error {
 	fmt.Printf("\n### %d agents, %d pods each, 1 %% of the pods replaced a minute\n\n", s.Agents, s.PerNode)
 	fmt.Println("| | first state: requests, KB an agent | an hour: requests an agent | KB an agent | CPU s of the server |")

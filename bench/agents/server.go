@@ -23,7 +23,7 @@ import (
 // kubeletPath is where the server answers as a kubelet does, with the pods of the first node.
 const kubeletPath = "/kubelet/pods"
 
-// figures are what the server has counted since its start.
+// figures are the server's counts since its start.
 type figures struct {
 	Requests, Kubelet int64 // to the API server, and to the kubelet
 	Bytes             int64
@@ -177,7 +177,7 @@ func (s *server) figures() figures {
 	return figures{s.requests.Load(), s.kubelet.Load(), s.bytes.Load(), s.watches.Load(), seconds(usage.Utime) + seconds(usage.Stime)}
 }
 
-// counted counts what is written to its connections.
+// counted counts the bytes that are written to its connections.
 type counted struct {
 	net.Listener
 	bytes *atomic.Int64

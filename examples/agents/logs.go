@@ -16,8 +16,8 @@ import (
 	"github.com/tributary-go/tributary/sources/lookup"
 )
 
-// tail prints the lines of all logs with their pods, until ctx ends. A log whose pod is not known
-// yet waits. A rotation may lose lines: examples/node-agent follows it.
+// tail prints the lines of all logs with their pods, until ctx ends. A log waits until its pod is
+// known. A rotation may lose lines: examples/node-agent follows it.
 func tail(ctx context.Context, who *lookup.Lookup, root string, out io.Writer) error {
 	for offsets := map[string]int64{}; ; {
 		paths, _ := filepath.Glob(filepath.Join(root, "*_*_*", "*", "*.log"))
