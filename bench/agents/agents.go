@@ -177,8 +177,8 @@ func beOne(ctx context.Context, library, url string) error {
 	})
 }
 
-// beNeighbour is the process of one of several agents of a node. The kubelet is asked often, so that
-// the garbage of a poll is in its memory.
+// beNeighbour is the process of one of several agents of a node. The kubelet is asked often, so
+// that the garbage of a poll is in its memory.
 func beNeighbour(ctx context.Context, library, url string) error {
 	return beQuiet(ctx, 8*time.Second, func(ctx context.Context, synced func()) error {
 		if library == kubelet {

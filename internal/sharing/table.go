@@ -18,7 +18,8 @@ type site struct {
 	young, old table
 }
 
-// lazySite is a site that is made when it is first needed: most fields of most types are never seen.
+// lazySite is a site that is made when it is first needed: most fields of most types are never
+// seen.
 type lazySite struct{ made atomic.Pointer[site] }
 
 func (s *lazySite) of(k *common, typ reflect.Type) *site {

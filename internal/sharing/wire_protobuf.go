@@ -140,8 +140,8 @@ type scalar struct {
 	is     func(at ref, b []byte, varint uint64) bool
 }
 
-// scalarOf returns the scalar of a type; nil if it has none. The tag says whether a type has code of
-// its own. To ask its pointer type would make that, and pointer types are never freed.
+// scalarOf returns the scalar of a type; nil if it has none. The tag says whether a type has code
+// of its own. To ask its pointer type would make that, and pointer types are never freed.
 func scalarOf(t reflect.Type, tag reflect.StructTag) *scalar {
 	switch {
 	case t == timeType:
