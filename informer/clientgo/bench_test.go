@@ -52,7 +52,7 @@ func BenchmarkWrittenByHand(b *testing.B) {
 					},
 				})
 				told := make(chan struct{}, inFlight)
-				_, err := shared.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, now any) {
+				handler, err := shared.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, now any) {
 					if byHand {
 						if err := shared.GetStore().Update(now.(*corev1.Pod).DeepCopy()); err != nil {
 							b.Error(err)
@@ -64,7 +64,7 @@ func BenchmarkWrittenByHand(b *testing.B) {
 					b.Fatal(err)
 				}
 				running(b, shared.RunWithContext)
-				<-shared.HasSyncedChecker().Done()
+				<-handler.HasSyncedChecker().Done()
 				b.ReportAllocs()
 				for b.Loop() {
 					version++

@@ -54,7 +54,7 @@ func (w *workloads) runJobs(s *node, api *scripted) map[*corev1.Pod]string {
 		name := fmt.Sprintf("%s-%d", cron, time.Now().Unix()/60-int64(i/cronJobs))
 		ref := w.job(name, cron)
 		pod := podOf(name, ownedBy(ref), created(time.Now().Unix()))
-		// A later write.
+		// A pod is written after its Job.
 		pod.ResourceVersion = w.jobs.Create(jobOf(fmt.Sprint("other-", i))).ResourceVersion
 		all, want[pod] = append(all, pod), "CronJob "+cron
 		api.set(w.t, all...)
