@@ -222,7 +222,7 @@ func TestHealth(t *testing.T) {
 		require.ErrorContains(t, r.Ready(time.Hour), "throttled")
 		require.Contains(t, r.Status().String(), "server throttled")
 		require.Equal(t, reflector.Throttled, r.Status().Verdict(0).Class)
-		require.Equal(t, 2.0, r.samples()["tributary_refs_not_right throttled"])
+		require.Positive(t, r.samples()["tributary_refs_not_right throttled"])
 		r.stop()
 		require.Equal(t, reflector.Ended, r.Status().Verdict(0).Class)
 	})
