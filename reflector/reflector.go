@@ -86,7 +86,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 			r.source = source.Holding(r.held)
 		}
 	}
-	r.status.now = Status{Phase: Idle, Class: OK}
+	r.status.now = Status{Phase: Idle, Class: OK, ProofInterval: r.options.proof}
 	r.prober.every, r.prober.probe, r.prober.random = r.options.proof, r.probe, func() float64 { return r.random() }
 	watchLists := watchlist.Supported(source) && features.FeatureGates().Enabled(features.WatchListClient)
 	r.machine = newMachine(r.options, watchLists, func() float64 { return r.random() })

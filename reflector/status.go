@@ -38,6 +38,9 @@ type Status struct {
 	// consistent answer of the server was asked for, and the copy has all that the answer covers.
 	// It is zero before the first proof. See Freshness in the package's documentation.
 	ProvenAt time.Time
+	// ProofInterval is the time between two such questions: see [WithProof]. The proof of a healthy
+	// copy is at most twice as old.
+	ProofInterval time.Duration
 	// ProbeErr is the error of the last probe, which asked for such a proof; nil if it was
 	// answered.
 	ProbeErr error

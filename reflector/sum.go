@@ -20,6 +20,7 @@ func Sum(parts iter.Seq2[string, Status]) Status {
 			sum.Phase = s.Phase
 		}
 		sum.ProvenAt = earlier(first, sum.ProvenAt, s.ProvenAt)
+		sum.ProofInterval = max(sum.ProofInterval, s.ProofInterval)
 		if sum.ProbeErr == nil && s.ProbeErr != nil {
 			sum.ProbeErr = fmt.Errorf("member %q: %w", name, s.ProbeErr)
 		}

@@ -16,7 +16,7 @@ import (
 func TestSumLosesNoField(t *testing.T) {
 	at := time.Unix(1, 0)
 	one := Status{
-		Phase: Waiting, Synced: true, ProvenAt: at, ProbeErr: errors.New("no probe"), Contradiction: errors.New("no"), LastContact: at, LastEvent: at, LastProgress: at,
+		Phase: Waiting, Synced: true, ProvenAt: at, ProofInterval: time.Minute, ProbeErr: errors.New("no probe"), Contradiction: errors.New("no"), LastContact: at, LastEvent: at, LastProgress: at,
 		Err: errors.New("no"), Class: Forbidden, Since: at, Attempts: 1, RetryAt: at, RetryAfter: time.Second,
 		Lists: map[Class]int{OK: 1}, Watches: 2, Events: 3, Failures: 4, Skipped: 5, Unplaced: 6, Listed: 9, Unusable: 8, Stale: 7,
 		Sharing: listwatch.SharingStats{Same: 1, Lookups: 2, Hits: 3, Bytes: 4, Shared: 5, Entries: 6, Held: 7, Changing: 8},

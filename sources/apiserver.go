@@ -42,8 +42,8 @@ func APIServer(client rest.Interface, options ...reflector.Option) Input {
 // APISource is the name of the source of [APIServer].
 const APISource = "api"
 
-// apiStale is longer than the proof of a healthy copy is ever old, which is two minutes.
-const apiStale = 3 * time.Minute
+// apiStale is longer than the proof of a healthy copy is ever old: three minutes by default.
+func apiStale(proof time.Duration) time.Duration { return 2*proof + time.Minute }
 
 // apiWatch bounds a watch from below: it lasts up to twice as long. kube-apiserver takes the same
 // half hour for a client that names no time (--min-request-timeout). client-go's 5 minutes are 8
@@ -118,7 +118,7 @@ func (a *apiServer) Report() Report {
 		return Report{}
 	}
 	status := r.Status()
-	report := Report{Mode: "watch", StaleAfter: apiStale, LastContact: status.LastContact, Errors: status.Failures}
+	report := Report{Mode: "watch", StaleAfter: apiStale(status.ProofInterval), LastContact: status.LastContact, Errors: status.Failures}
 	if status.Err != nil {
 		report.Problems = []error{access.Mark(string(status.Class), status.Err)}
 	}

@@ -73,7 +73,7 @@ type agent struct {
 }
 
 // startAgent runs an agent until the test ends.
-func startAgent(t *testing.T) *agent {
+func startAgent(t *testing.T, options ...reflector.Option) *agent {
 	w := &wire{Network: pipes.New()}
 	api := listwatchtest.NewServer(t)
 	a := &agent{wire: w, pods: listwatchtest.Serve(api, listwatchtest.Pods()).Origin(), held: map[types.UID]*corev1.Pod{}}
@@ -90,7 +90,7 @@ func startAgent(t *testing.T) *agent {
 	transport := &http.Transport{DialContext: w.Dial}
 	client, err := listwatch.NewRESTClient(&rest.Config{Host: "http://api", Transport: transport}, corev1.SchemeGroupVersion)
 	require.NoError(t, err)
-	a.sources = sources.New("node-1", sources.WithLogger(logr.Discard()), sources.APIServer(client))
+	a.sources = sources.New("node-1", sources.WithLogger(logr.Discard()), sources.APIServer(client, options...))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, read := make(chan error, 1), make(chan struct{})
 	go func() { ended <- a.sources.Run(ctx) }()
@@ -219,5 +219,19 @@ func TestAQuietDay(t *testing.T) {
 		require.GreaterOrEqual(t, a.probes.Load(), int32(24*60))
 		require.Positive(t, a.requests.Load())
 		a.requireTruth(t)
+	})
+}
+
+// TestRareProofs: the interval of proofs moves the bound at which the source is stale.
+func TestRareProofs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startAgent(t, reflector.WithProof(15*time.Minute))
+		<-a.sources.Synced()
+		for range 200 {
+			require.NoError(t, a.sources.Ready(31*time.Minute))
+			require.True(t, a.sources.SafeToPrune(sources.APISource))
+			time.Sleep(time.Minute)
+		}
+		require.Less(t, a.probes.Load(), int32(30))
 	})
 }

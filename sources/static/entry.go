@@ -105,11 +105,14 @@ func firstOf(lists ...[]string) []string {
 // foreign reports whether the file is no manifest: nothing can be read from it, nothing is held for
 // it, and it has no document, or the name of something else.
 func (e *entry[T]) foreign() bool {
-	if !e.found || e.good() || len(e.objects) > 0 || e.unreadable != nil && !errors.Is(e.unreadable, limit.ErrTooLarge) {
+	switch {
+	case !e.found, len(e.objects) > 0, e.good():
 		return false
+	case e.unreadable != nil:
+		return isForeign(e.path) && errors.Is(e.unreadable, limit.ErrTooLarge)
 	}
-	named := func(part rejection) bool { return !errors.Is(part.err, limit.ErrEmpty) }
-	return isForeign(e.path) || e.unreadable == nil && !slices.ContainsFunc(e.rejected, named)
+	document := func(part rejection) bool { return !errors.Is(part.err, limit.ErrEmpty) }
+	return isForeign(e.path) || !slices.ContainsFunc(e.rejected, document)
 }
 
 // complete reports whether no object that the manifest declares is missing.
@@ -117,10 +120,13 @@ func (e *entry[T]) complete() bool { return e.known || e.foreign() }
 
 // warnings are the remarks that hide no object.
 func (e *entry[T]) warnings() []error {
-	if e.foreign() {
+	switch {
+	case !e.foreign():
+		return e.remarks
+	case isForeign(e.path):
 		return []error{access.Mark("foreign", fmt.Errorf("%s is no manifest, and is passed over", e.path))}
 	}
-	return e.remarks
+	return []error{access.Mark("foreign", fmt.Errorf("%s has no document, and is passed over", e.path))}
 }
 
 // problems is the fault of each rejected part, or of the file that cannot be read, with the objects
@@ -165,7 +171,7 @@ func (e *entry[T]) divide(held []string, holders map[string]string) (kept, other
 		if holder := holders[key]; holder == e.path {
 			kept = append(kept, key)
 		} else {
-			others = append(others, key+" by "+holder)
+			others = append(others, key+" is declared by "+holder)
 		}
 	}
 	return kept, others
@@ -175,7 +181,7 @@ func meanwhile(err error, others []string) error {
 	if len(others) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; meanwhile another manifest declares %s", err, list(others))
+	return fmt.Errorf("%w; meanwhile %s", err, list(others))
 }
 
 // fail keeps all objects, because the manifest could not be read.
