@@ -55,7 +55,7 @@ func TestFilesThatAreNoManifests(t *testing.T) {
 	r := start(t, sources.WithLogger(log.logger()), sources.File(path, static.WithInterval(5*time.Millisecond)))
 	r.expect("ADD file a-node-1=v1")
 	foreign := []string{
-		"README.md is no manifest", "comments.yaml is no manifest", "empty.yaml is no manifest", "kustomization.yaml is no manifest", "web.tar.gz is no manifest",
+		"README.md is no manifest", "comments.yaml has no document", "empty.yaml has no document", "kustomization.yaml is no manifest", "web.tar.gz is no manifest",
 	}
 	r.warned(foreign...)
 	require.Zero(t, r.Status()[0].Errors)

@@ -174,7 +174,7 @@ func TestAGoodDeclarationBeatsALastKnownGoodOne(t *testing.T) {
 			safe()
 			put(t, b, v2)
 			r.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v2")
-			r.problem("meanwhile another manifest declares default/p-node-1 by " + b)
+			r.problem("meanwhile default/p-node-1 is declared by " + b)
 			r.healthyBut(a)
 			safe()
 

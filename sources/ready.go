@@ -120,7 +120,8 @@ func (s Status) Ready(maxStaleness time.Duration) error {
 //
 // A manifest that was good since Run began, and has turned bad, hides nothing: its pods are kept. A
 // file, a document or an item that was never good may declare a pod of an earlier run. So may a
-// folder, a URL or an API server that cannot be read. With these SafeToPrune is false.
+// folder, a URL or an API server that cannot be read. With these SafeToPrune is false. A file of a
+// folder that is no manifest, such as a README.md or an empty file, hides nothing.
 //
 // It is false while a file or a folder has never been there, as its path may be misspelt, although
 // Synced does not wait for it. Point to an empty folder to declare that there are no static pods.
