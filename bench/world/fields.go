@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// What server-side apply keeps of who wrote which field. The kubelet's part names the pod's
+// Fields by their writers, as server-side apply keeps them. The kubelet's part names the pod's
 // address, and so is each pod's own.
 var (
-	controllerFields = controllersPart()
+	controllerFields = controllersPart(3)
 	calicoFields     = `{"f:metadata":{"f:annotations":{"f:cni.projectcalico.org/containerID":{},"f:cni.projectcalico.org/podIP":{},"f:cni.projectcalico.org/podIPs":{}}}}`
 	kubeletFields    = kubeletsPart()
 )
@@ -30,7 +30,8 @@ func keyed(key, value, fields string) string {
 	return fmt.Sprintf(`"k:{\"%s\":\"%s\"}":%s`, key, value, fields)
 }
 
-func controllersPart() string {
+// controllersPart has so many variables of the first container.
+func controllersPart(variables int) string {
 	probe := set("failureThreshold", `"f:httpGet":`+set("path", "port", "scheme"), "initialDelaySeconds", "periodSeconds", "successThreshold", "timeoutSeconds")
 	container := func(variables int) string {
 		env := []string{keyed("name", "POD_NAME", set("name", `"f:valueFrom":{"f:fieldRef":{}}`))}
@@ -45,7 +46,7 @@ func controllersPart() string {
 	}
 	return `{"f:metadata":{"f:annotations":` + set("checksum/config", "prometheus.io/port", "prometheus.io/scrape") + `,"f:generateName":{},"f:labels":` +
 		set("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/part-of", "pod-template-hash", "team") +
-		`,"f:ownerReferences":{".":{}}},"f:spec":{"f:containers":{` + keyed("name", "service", container(3)) + "," + keyed("name", "log-forwarder", container(0)) +
+		`,"f:ownerReferences":{".":{}}},"f:spec":{"f:containers":{` + keyed("name", "service", container(variables)) + "," + keyed("name", "log-forwarder", container(0)) +
 		`},"f:dnsPolicy":{},"f:enableServiceLinks":{},"f:restartPolicy":{},"f:schedulerName":{},"f:securityContext":` + set("runAsNonRoot") +
 		`,"f:serviceAccount":{},"f:serviceAccountName":{},"f:terminationGracePeriodSeconds":{},"f:topologySpreadConstraints":{".":{}},"f:volumes":` +
 		set(keyed("name", "config", set(`"f:configMap":`+set("defaultMode", "name"), "name"))) + `}}`

@@ -33,6 +33,26 @@ type Kind struct {
 	Large bool
 	// Object is number i in its state at version.
 	Object func(i, version, state int) Object
+	// ByKey orders its objects by namespace and name. The others come by their numbers.
+	ByKey bool
+}
+
+// Order has the numbers first to first+count-1, in the order of a list.
+func (k Kind) Order(first, count int) []int {
+	order := make([]int, count)
+	for i := range order {
+		order[i] = first + i
+	}
+	if !k.ByKey {
+		return order
+	}
+	keys := make(map[int]string, count)
+	for _, i := range order {
+		object := k.Object(i, 0, 0)
+		keys[i] = object.GetNamespace() + "/" + object.GetName()
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+	return order
 }
 
 var core = schema.GroupVersion{Version: "v1"}
@@ -40,16 +60,20 @@ var core = schema.GroupVersion{Version: "v1"}
 // Kinds are the kinds of the benchmarks besides pods and widgets: small ones, large ones, and
 // objects that share nothing.
 var Kinds = []Kind{
-	{"Service", core, "services", false, service},
-	{"Node", core, "nodes", false, node},
-	{"EndpointSlice", discoveryv1.SchemeGroupVersion, "endpointslices", false, endpointSlice},
-	{"Lease", coordinationv1.SchemeGroupVersion, "leases", false, lease},
-	{"Event", core, "events", false, event},
-	{"Secret", core, "secrets", false, func(i, version, state int) Object { return secret(i, version, state, 4<<10) }},
-	{"Secret of 500 KB", core, "secrets", true, func(i, version, state int) Object { return secret(i, version, state, 500_000) }},
-	{"ConfigMap of 900 KB", core, "configmaps", true, configMap},
-	{"Pod of random strings", core, "pods", false, randomPod},
+	{"Service", core, "services", false, service, false},
+	{"Node", core, "nodes", false, node, false},
+	{"EndpointSlice", discoveryv1.SchemeGroupVersion, "endpointslices", false, endpointSlice, false},
+	{"Lease", coordinationv1.SchemeGroupVersion, "leases", false, lease, false},
+	{"Event", core, "events", false, event, false},
+	{"Secret", core, "secrets", false, func(i, version, state int) Object { return secret(i, version, state, 4<<10) }, false},
+	{"Secret of 500 KB", core, "secrets", true, func(i, version, state int) Object { return secret(i, version, state, 500_000) }, false},
+	{"ConfigMap of 900 KB", core, "configmaps", true, configMap, false},
+	{"Pod of random strings", core, "pods", false, randomPod, false},
+	Pods{Varied: true}.Kind(VariedPod),
 }
+
+// VariedPod is the kind of pods that differ in more.
+const VariedPod = "Pod that differs in more"
 
 // KindOf finds a kind by its name; ok is false for pods and widgets.
 func KindOf(name string) (kind Kind, ok bool) {
@@ -66,8 +90,8 @@ func meta(i, version int, name, fields string) metav1.ObjectMeta {
 	random := rand.New(rand.NewPCG(uint64(i), 17))
 	created := after(random)
 	return metav1.ObjectMeta{
-		Name: name, Namespace: replicaSet(i / 20).namespace(), UID: uid(random), ResourceVersion: Version(version), CreationTimestamp: created,
-		Labels:        map[string]string{"app.kubernetes.io/name": replicaSet(i / 20).app(), "team": replicaSet(i / 20).namespace()},
+		Name: name, Namespace: replicaSetOf(i / 20).namespace(), UID: uid(random), ResourceVersion: Version(version), CreationTimestamp: created,
+		Labels:        map[string]string{"app.kubernetes.io/name": replicaSetOf(i / 20).app(), "team": replicaSetOf(i / 20).namespace()},
 		ManagedFields: []metav1.ManagedFieldsEntry{entry("kube-controller-manager", "", created, fields)},
 	}
 }
@@ -76,7 +100,7 @@ func meta(i, version int, name, fields string) metav1.ObjectMeta {
 func changing(i, state int) *rand.Rand { return rand.New(rand.NewPCG(uint64(i), uint64(1000+state))) }
 
 func service(i, version, state int) Object {
-	app := replicaSet(i / 20).app()
+	app := replicaSetOf(i / 20).app()
 	s := &corev1.Service{
 		ObjectMeta: meta(i, version, fmt.Sprintf("%s-%05d", app, i), `{"f:spec":`+set("clusterIP", "internalTrafficPolicy", "ports", "selector", "type")+`}`),
 		Spec: corev1.ServiceSpec{
@@ -124,7 +148,7 @@ func node(i, version, state int) Object {
 // endpointSlice has 80 endpoints, each of its own.
 func endpointSlice(i, version, state int) Object {
 	random := rand.New(rand.NewPCG(uint64(i), 31))
-	app := replicaSet(i).app()
+	app := replicaSetOf(i).app()
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta:  meta(i, version, fmt.Sprintf("%s-%05d", app, i), `{"f:endpoints":{},"f:ports":{}}`),
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -154,7 +178,7 @@ func lease(i, version, state int) Object {
 
 func event(i, version, state int) Object {
 	random := rand.New(rand.NewPCG(uint64(i), 37))
-	set := replicaSet(i / 20)
+	set := replicaSetOf(i / 20)
 	e := &corev1.Event{
 		ObjectMeta:     meta(i, version, set.name()+"-"+letters(random, 5)+"."+hex(random, 16), `{"f:count":{},"f:lastTimestamp":{},"f:message":{}}`),
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: set.namespace(), Name: set.name() + "-" + letters(random, 5), UID: uid(random)},

@@ -1,6 +1,6 @@
 // Package world makes the objects that the benchmarks are about: pods as a busy cluster has them,
-// and a custom resource. What is made depends on the number of the object alone, so that every
-// process makes the same.
+// and a custom resource. An object depends on its number alone, so that every process makes the
+// same ones.
 package world
 
 import (
@@ -19,9 +19,14 @@ import (
 
 // Pods is a number of running pods, PerSet of which come from each ReplicaSet. A pod takes some 8.2
 // KB of protobuf, of which half are managedFields. Its name, UID, version, times, node, addresses,
-// container IDs, token volume, and what network plugin and kubelet write about its address are its
-// own; the rest is its ReplicaSet's.
-type Pods struct{ PerSet int }
+// container IDs and token volume are its own, and so are the notes of network plugin and kubelet
+// about its address. The rest is its ReplicaSet's.
+type Pods struct {
+	PerSet int
+	// Varied pods differ in more, see vary. Their ReplicaSets have 3, 10 and 50 pods, in place of
+	// PerSet.
+	Varied bool
+}
 
 const podsPerNode = 60
 
@@ -30,27 +35,53 @@ func Version(n int) string { return fmt.Sprint(1_000_000_000 + n) }
 
 // Pod is pod number i in its state at version; odd states are not ready.
 func (p Pods) Pod(i, version, state int) *corev1.Pod {
-	set := replicaSet(i / p.PerSet)
+	set := p.set(i)
 	random := rand.New(rand.NewPCG(uint64(i), 7))
 	pod := &corev1.Pod{ObjectMeta: set.meta(random), Spec: set.spec(random)}
 	pod.ResourceVersion = Version(version)
 	node := rand.New(rand.NewPCG(uint64(i), 11)).IntN(max(1, 50_000/podsPerNode))
 	pod.Spec.NodeName = fmt.Sprintf("node-%04d.eu-central-1.compute.internal", node)
 	set.status(pod, random, node, state)
+	if p.Varied {
+		set.vary(pod, i, state)
+	}
 	return pod
 }
 
-// replicaSet is the number of a ReplicaSet, of which four make a namespace.
-type replicaSet int
-
-func (s replicaSet) app() string       { return fmt.Sprintf("service-%05d", int(s)/2) }
-func (s replicaSet) name() string      { return fmt.Sprintf("%s-%s", s.app(), s.hash()) }
-func (s replicaSet) namespace() string { return fmt.Sprintf("team-%04d", int(s)/4) }
-func (s replicaSet) image(of string) string {
-	return fmt.Sprintf("registry.example.com/%s/%s:v1.%d.%d", s.namespace(), of, int(s)%9, int(s)%23)
+// Kind is that of pods, by this name.
+func (p Pods) Kind(name string) Kind {
+	return Kind{Name: name, Version: core, Resource: "pods", ByKey: p.Varied,
+		Object: func(i, version, state int) Object { return p.Pod(i, version, state) }}
 }
 
-func (s replicaSet) hash() string { return letters(rand.New(rand.NewPCG(uint64(s), 3)), 10) }
+func (p Pods) set(i int) replicaSet {
+	if p.Varied {
+		return variedSet(i)
+	}
+	return replicaSetOf(i / p.PerSet)
+}
+
+// replicaSet is a ReplicaSet of an application in a namespace, all by their numbers.
+type replicaSet struct{ number, application, team int }
+
+// replicaSetOf has two ReplicaSets of each application, and four in each namespace.
+func replicaSetOf(number int) replicaSet {
+	return replicaSet{number: number, application: number / 2, team: number / 4}
+}
+
+func (s replicaSet) app() string       { return fmt.Sprintf("service-%05d", s.application) }
+func (s replicaSet) name() string      { return fmt.Sprintf("%s-%s", s.app(), s.hash()) }
+func (s replicaSet) namespace() string { return fmt.Sprintf("team-%04d", s.team) }
+func (s replicaSet) image(of string) string {
+	return fmt.Sprintf("registry.example.com/team-%04d/%s:v1.%d.%d", s.application/2, of, s.number%9, s.number%23)
+}
+
+func (s replicaSet) hash() string { return letters(s.random(3), 10) }
+
+// random is a source of values that all pods of the ReplicaSet have.
+func (s replicaSet) random(seed uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(uint64(s.number), seed))
+}
 
 func letters(random *rand.Rand, n int) string {
 	const safe = "bcdfghjklmnpqrstvwxz2456789" // of which the API server makes names
@@ -89,14 +120,14 @@ func (s replicaSet) meta(random *rand.Rand) metav1.ObjectMeta {
 		UID: uid(random), CreationTimestamp: created, Generation: 1,
 		Labels: map[string]string{
 			"app.kubernetes.io/name": s.app(), "app.kubernetes.io/instance": s.app() + "-production", "app.kubernetes.io/part-of": s.namespace(),
-			"app.kubernetes.io/version": fmt.Sprintf("v1.%d.%d", int(s)%9, int(s)%23), "pod-template-hash": s.hash(), "team": s.namespace(),
+			"app.kubernetes.io/version": fmt.Sprintf("v1.%d.%d", s.number%9, s.number%23), "pod-template-hash": s.hash(), "team": s.namespace(),
 		},
 		Annotations: map[string]string{
 			"cni.projectcalico.org/containerID": hex(random, 64), "cni.projectcalico.org/podIP": ip + "/32", "cni.projectcalico.org/podIPs": ip + "/32",
-			"checksum/config": hex(rand.New(rand.NewPCG(uint64(s), 5)), 64), "prometheus.io/scrape": "true", "prometheus.io/port": "9090",
+			"checksum/config": hex(s.random(5), 64), "prometheus.io/scrape": "true", "prometheus.io/port": "9090",
 		},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: s.name(),
-			UID: uid(rand.New(rand.NewPCG(uint64(s), 9))), Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}},
+			UID: uid(s.random(9)), Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}},
 		ManagedFields: []metav1.ManagedFieldsEntry{
 			entry("kube-controller-manager", "", created, controllerFields),
 			entry("calico", "status", started, calicoFields),
@@ -136,7 +167,7 @@ func (s replicaSet) spec(random *rand.Rand) corev1.PodSpec {
 	}
 }
 
-// tokenSources is what the API server's admission adds to each pod.
+// tokenSources come from the API server's admission, which adds them to each pod.
 func tokenSources() *corev1.ProjectedVolumeSource {
 	field := &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}
 	return &corev1.ProjectedVolumeSource{DefaultMode: ptr.To[int32](420), Sources: []corev1.VolumeProjection{

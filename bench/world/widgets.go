@@ -9,7 +9,7 @@ import (
 // third of them managedFields. Twenty widgets come from one template.
 func Widget(i, version, state int) []byte {
 	random := rand.New(rand.NewPCG(uint64(i), 13))
-	set := replicaSet(i / 20)
+	set := replicaSetOf(i / 20)
 	rules := ""
 	for n := range 8 {
 		if n > 0 {
@@ -27,7 +27,7 @@ func Widget(i, version, state int) []byte {
 		`"status":{"observedGeneration":%d,"address":"%s","conditions":[{"type":"Ready","status":"%t","reason":"Reconciled","message":"all backends answer","lastTransitionTime":"%s"},`+
 		`{"type":"Programmed","status":"True","reason":"Programmed","message":"","lastTransitionTime":"%s"}]}}`,
 		set.name(), i, set.namespace(), uid(random), Version(version), 1+state, created, set.app(), set.namespace(), set.namespace(), hex(random, 32),
-		created, widgetFields, created, widgetStatusFields, 1+int(set)%5, set.app(), rules, 1+state, address(random), state%2 == 0, created, created)
+		created, widgetFields, created, widgetStatusFields, 1+set.number%5, set.app(), rules, 1+state, address(random), state%2 == 0, created, created)
 }
 
 var (
