@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tributary-go/tributary/bench/world"
 )
 
 // scenario is what is measured under one name: several libraries on one input.
@@ -28,8 +30,9 @@ type scenario struct {
 
 // variant is how a scenario differs from the main ones.
 type variant struct {
-	rarely  bool // one repetition and fewer events: client-go takes minutes, or it matters less
-	indexed bool // either library's copy has two indexes, by namespace and node
+	rarely  bool   // one repetition and fewer events: client-go takes minutes, or it matters less
+	indexed bool   // either library's copy has two indexes, by namespace and node
+	kind    string // of the built-in objects, if they are not those of the settings
 }
 
 // reader is a library and how it is asked to read. The first one of a scenario is ours; ratios are
@@ -57,6 +60,9 @@ func scenarios(s settings) []scenario {
 		{"relist, 1 % changed, protobuf", "relist", protobuf, s.pods, s.perSet, two, variant{}},
 		{"watch, protobuf", "watch", protobuf, s.eventPods, s.perSet, two, variant{}},
 		{"watch, protobuf, two indexes", "watch", protobuf, s.eventPods, s.perSet, two, variant{indexed: true}},
+		{"first sync, protobuf, pods that differ in more", "sync", protobuf, s.pods, s.perSet, two, variant{kind: world.VariedPod}},
+		{"relist, 1 % changed, protobuf, pods that differ in more", "relist", protobuf, s.pods, s.perSet, two, variant{kind: world.VariedPod}},
+		{"watch, protobuf, pods that differ in more", "watch", protobuf, s.eventPods, s.perSet, two, variant{kind: world.VariedPod}},
 		{"watch, JSON", "watch", jsonForm, s.eventPods, s.perSet, two[:2], variant{rarely: true}},
 	}
 }
@@ -131,6 +137,9 @@ func clientGoVersion() string {
 func (c scenario) measure(ctx context.Context, s settings) (medians []figures, err error) {
 	s.perSet = c.perSet
 	s.pods = c.objects
+	if c.kind != "" {
+		s.kind = c.kind
+	}
 	err = s.withServer(ctx, func(ctx context.Context, url string) error {
 		medians, err = c.byTurns(s.repeat, func(r reader) (figures, error) {
 			if err := post(url + "/reset?form=" + string(c.form)); err != nil {

@@ -83,10 +83,7 @@ func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
 		if c.codec.form == tree {
 			count = s.settings.widgets
 		}
-		order := make([]int, count)
-		for i := range order {
-			order[i] = i
-		}
+		order := c.codec.order(0, count)
 		if s.settings.shuffled {
 			order = rand.New(rand.NewPCG(3, 4)).Perm(count)
 		}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,17 +39,16 @@ type codec struct {
 	version  schema.GroupVersion
 	resource string
 	object   func(i, version, state int) []byte // encoded without kind and apiVersion
+	order    func(first, count int) []int       // in which objects come
 }
 
 func (s settings) codec(f form) codec {
 	kind, ok := world.KindOf(s.kind)
 	switch {
 	case f == tree:
-		return codec{f, "Widget", schema.GroupVersion{Group: "example.com", Version: "v1"}, "widgets", world.Widget}
+		return codec{f, "Widget", schema.GroupVersion{Group: "example.com", Version: "v1"}, "widgets", world.Widget, world.Kind{}.Order}
 	case !ok:
-		pods := world.Pods{PerSet: s.perSet}
-		kind = world.Kind{Name: "Pod", Version: corev1.SchemeGroupVersion, Resource: "pods",
-			Object: func(i, version, state int) world.Object { return pods.Pod(i, version, state) }}
+		kind = world.Pods{PerSet: s.perSet}.Kind("Pod")
 	}
 	encode := func(object world.Object) ([]byte, error) { return object.Marshal() }
 	if f == jsonForm {
@@ -63,7 +61,7 @@ func (s settings) codec(f form) codec {
 			panic(err) // our own objects
 		}
 		return data
-	}}
+	}, kind.Order}
 }
 
 // path is where the collection is served.
