@@ -34,7 +34,7 @@ func (m measurement) measure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	log.SetLogger(logr.Discard())
-	number := slices.IndexFunc(kinds, func(k kind) bool { return k.name == m.Kind })
+	number := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == m.Kind })
 	config := &rest.Config{
 		Host: fmt.Sprintf("%s/%d/%d", m.URL, number, m.Each), TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1,
 		ContentConfig: rest.ContentConfig{ContentType: protobufType, GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
@@ -49,7 +49,7 @@ func (m measurement) measure(ctx context.Context) error {
 		start = m.cache(config)
 	}
 	// The connection is no informer's.
-	body, err := client.Get().Namespace("0").Resource(kinds[number].resource).Param("watch", "true").Stream(ctx)
+	body, err := client.Get().Namespace("0").Resource(kinds[number].Resource).Param("watch", "true").Stream(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func ours[T store.Object](m measurement, client rest.Interface, source func(rest
 	return func(ctx context.Context, from, count int) (handlers int, wait func(), err error) {
 		var synced sync.WaitGroup
 		for i := range count {
-			it := informer.New(source(client, kindOf(m.Kind).resource, listwatch.InNamespace(fmt.Sprint(from+i))))
+			it := informer.New(source(client, kindOf(m.Kind).Resource, listwatch.InNamespace(fmt.Sprint(from+i))))
 			h, err := it.AddHandler(func(informer.Event[T]) {})
 			if err != nil {
 				return 0, nil, err
@@ -140,11 +140,11 @@ func (m measurement) clientGos(client rest.Interface) starter {
 		var synced sync.WaitGroup
 		kind := kindOf(m.Kind)
 		for i := range count {
-			example, err := scheme.Scheme.New(corev1.SchemeGroupVersion.WithKind(map[string]string{"pods": "Pod", "secrets": "Secret"}[kind.resource]))
+			example, err := scheme.Scheme.New(corev1.SchemeGroupVersion.WithKind(map[string]string{"pods": "Pod", "secrets": "Secret"}[kind.Resource]))
 			if err != nil {
 				return 0, nil, err
 			}
-			source := clientcache.NewListWatchFromClient(client, kind.resource, fmt.Sprint(from+i), fields.Everything())
+			source := clientcache.NewListWatchFromClient(client, kind.Resource, fmt.Sprint(from+i), fields.Everything())
 			it := clientcache.NewSharedIndexInformer(source, example, 0, clientcache.Indexers{})
 			h, err := it.AddEventHandler(clientcache.ResourceEventHandlerFuncs{AddFunc: func(any) {}})
 			if err != nil {

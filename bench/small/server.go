@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,38 +27,39 @@ const (
 
 // kind is a table: objects of some form.
 type kind struct {
-	name, title, resource string
-	repeats               bool // or else fewer rows are enough
-	object                func(i int) metav1.Object
+	world.Kind
+	title string
+	// rows are those of these counts of objects; nil: all.
+	rows []int
 }
 
 var kinds = []kind{
-	{"Pod", "pods of 8.2 KB", "pods", true, func(i int) metav1.Object { return world.Pods{PerSet: 50}.Pod(i, firstVersion+i, 0) }},
-	{"Pod of random strings", "pods that do not repeat", "pods", false, builtin("Pod of random strings")},
-	{"Secret", "Secrets of 4 KB", "secrets", false, builtin("Secret")},
+	{world.Pods{PerSet: 50}.Kind("Pod"), "pods of 8.2 KB", nil},
+	{builtin(world.VariedPod), "pods that differ in more", []int{3, 20, 110}},
+	{builtin("Pod of random strings"), "pods that do not repeat", []int{0, 3, 110, 1000, 10_000}},
+	{builtin("Secret"), "Secrets of 4 KB", []int{0, 3, 110, 1000, 10_000}},
 }
 
-func builtin(name string) func(i int) metav1.Object {
-	of, _ := world.KindOf(name)
-	return func(i int) metav1.Object { return of.Object(i, firstVersion+i, 0) }
+func builtin(name string) world.Kind {
+	kind, _ := world.KindOf(name)
+	return kind
 }
 
 func kindOf(name string) kind {
 	for _, k := range kinds {
-		if k.name == name {
+		if k.Name == name {
 			return k
 		}
 	}
 	return kinds[0]
 }
 
-func (k kind) counts(s settings) (counts []int) {
-	for _, count := range s.counts {
-		if k.repeats || count == 0 || count == 3 || count == 110 || count == 1000 || count == 10_000 {
-			counts = append(counts, count)
-		}
+// counts are those of the settings if they were asked for, or else those that have a row.
+func (k kind) counts(s settings) []int {
+	if s.counts != nil {
+		return s.counts
 	}
-	return counts
+	return slices.DeleteFunc(s.usual(), func(count int) bool { return k.rows != nil && !slices.Contains(k.rows, count) })
 }
 
 // serve sends watch lists. The path of a client begins with the number of its kind, and of the
@@ -99,8 +101,8 @@ func (k kind) frame(w http.ResponseWriter, info runtime.SerializerInfo, namespac
 	frames := scheme.Codecs.EncoderForVersion(info.StreamSerializer.Serializer, corev1.SchemeGroupVersion)
 	var body bytes.Buffer
 	encoder := restwatch.NewEncoder(streaming.NewEncoder(info.StreamSerializer.Framer.NewFrameWriter(&body), frames), objects)
-	for i := range count {
-		obj := k.object(namespace*count + i)
+	for _, i := range k.Order(namespace*count, count) {
+		obj := k.Object(i, firstVersion+i, 0)
 		obj.SetNamespace(fmt.Sprint(namespace))
 		if err := encoder.Encode(&watch.Event{Type: watch.Added, Object: obj.(runtime.Object)}); err != nil {
 			return err
@@ -111,7 +113,7 @@ func (k kind) frame(w http.ResponseWriter, info runtime.SerializerInfo, namespac
 	}
 	last := metav1.ObjectMeta{ResourceVersion: world.Version(firstVersion + namespace*count + count), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
 	var bookmark runtime.Object = &corev1.Pod{ObjectMeta: last}
-	if k.resource == "secrets" {
+	if k.Resource == "secrets" {
 		bookmark = &corev1.Secret{ObjectMeta: last}
 	}
 	if err := encoder.Encode(&watch.Event{Type: watch.Bookmark, Object: bookmark}); err != nil {
