@@ -143,15 +143,14 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[T], error] {
 	request.Watch = true
 	return func(yield func(Event[T], error) bool) {
-		get := c.get(c.acceptWatch, request)
-		body, err := open(ctx, get)
+		body, err := open(ctx, c.get(c.acceptWatch, request)) // which is not held as long as the watch
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
 			err = c.decoder.watch(body, yield)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(Event[T]{}, c.failure(ctx, "watch", get.URL(), err))
+			yield(Event[T]{}, c.failure(ctx, "watch", c.get(c.acceptWatch, request).URL(), err))
 		}
 	}
 }
