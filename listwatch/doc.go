@@ -56,9 +56,6 @@
 //     them together, until the last source is freed: at most a quarter of their bytes on the wire,
 //     or 512 KiB if that is more, and never more than 256 MiB.
 //   - Each of the last 32,768 objects that changed and were not deleted takes up to 1 KiB.
-//     shows in every object that shares the part, in any collection of the resource. The next list
-//     of a reader with [ListWatch.Holding], as every reflector is, ends that: no object decoded
-//     after it has the write. Without such a reader the write stays while a source is in use.
 //
 // A reader with [ListWatch.Holding], as every reflector is, pays some 100 bytes per object for its
 // digest.
