@@ -143,7 +143,7 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[T], error] {
 	request.Watch = true
 	return func(yield func(Event[T], error) bool) {
-		body, err := open(ctx, c.get(c.acceptWatch, request)) // which is not held as long as the watch
+		body, err := open(ctx, c.get(c.acceptWatch, request)) // not held as long as the watch
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
