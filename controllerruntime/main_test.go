@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tributary-go/tributary/controllerruntime"
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
@@ -39,6 +40,7 @@ func hear() (logged func() string) {
 }
 
 func TestMain(m *testing.M) {
+	sharing.FirstBytes = 0 // so that few objects are enough
 	log.SetLogger(funcr.New(func(_, line string) {
 		heard.Lock()
 		defer heard.Unlock()

@@ -46,5 +46,5 @@
 // real *cache.Reflector that is idle: it has a name and a type for the log. It hears of failed
 // lists and refused watches, but not of errors that are retried anyway: see [WithWatchErrors].
 // HandlerOptions.Logger logs a panic that runtime.ReallyCrash lets pass, and nothing else.
-// GetController returns the informer itself.
+// To run the controller of GetController does nothing: [NewIndexerInformer] returns one that runs.
 package clientgo

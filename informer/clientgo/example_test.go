@@ -39,7 +39,7 @@ func ExampleFromClientset() {
 }
 
 // A store and a controller, as cache.NewInformer and cache.NewIndexerInformer make them.
-func ExampleNewInformer() {
+func ExampleNewIndexerInformer() {
 	clientset := fake.NewClientset(onNode("ns", "a", "n1"))
 	ctx, stop := context.WithCancel(context.Background())
 	client := clientset.CoreV1().Pods(metav1.NamespaceAll)
@@ -52,13 +52,7 @@ func ExampleNewInformer() {
 	added := make(chan string)
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { added <- obj.(*corev1.Pod).Name }}
 
-	// Was indexer, controller := cache.NewIndexerInformer(lw, &corev1.Pod{}, 0, handler, indexers).
-	shared := clientgo.NewInformer(lw, &corev1.Pod{}, 0, cache.Indexers{"node": byNode})
-	if _, err := shared.AddEventHandler(handler); err != nil {
-		panic(err)
-	}
-	indexer, controller := shared.GetIndexer(), shared.GetController()
-
+	indexer, controller := clientgo.NewIndexerInformer(lw, &corev1.Pod{}, 0, handler, cache.Indexers{"node": byNode})
 	ended := make(chan struct{})
 	go func() { controller.RunWithContext(ctx); close(ended) }()
 	fmt.Println("added", <-added)

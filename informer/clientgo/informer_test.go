@@ -469,3 +469,38 @@ func TestRunReports(t *testing.T) {
 	require.ErrorIs(t, <-reported, http.ErrAbortHandler)
 	require.Eventually(t, shared.IsStopped, time.Minute, time.Millisecond)
 }
+
+// TestTheControllerOfASharedInformerRunsNothing: Kubernetes' garbage collector runs the controllers
+// of informers that a factory runs, and ends them by itself.
+func TestTheControllerOfASharedInformerRunsNothing(t *testing.T) {
+	for name, newInformer := range implementations {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pods := listwatchtest.New(t, listwatchtest.Pods())
+				shared := newInformer(pods)
+				controller, stop := shared.GetController(), make(chan struct{})
+				controller.Run(stop)
+				controller.RunWithContext(t.Context())
+				require.False(t, controller.HasSynced())
+				running(t, shared.RunWithContext)
+				<-controller.HasSyncedChecker().Done()
+				close(stop)
+				synctest.Wait()
+				pods.Create(onNode("ns", "a", "n1"))
+				synctest.Wait()
+				require.False(t, shared.IsStopped())
+				require.Len(t, shared.GetStore().List(), 1)
+			})
+		})
+	}
+}
+
+// TestStatusOf: a wrapper, such as those of client-go 0.37's factories, hides no Status.
+func TestStatusOf(t *testing.T) {
+	ours := clientgo.NewInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, nil)
+	status, ok := clientgo.StatusOf(struct{ cache.SharedIndexInformer }{ours})
+	require.True(t, ok)
+	require.EqualValues(t, "idle", status.Phase)
+	_, ok = clientgo.StatusOf(cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, nil))
+	require.False(t, ok)
+}

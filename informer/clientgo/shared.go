@@ -32,9 +32,7 @@ import (
 // written there, and the next list overrides all. The first write copies the collection's index of
 // keys, which is O(n); objects are not copied.
 //
-// The result has one more method, Status() [informer.Status], which a type assertion finds:
-//
-//	health := shared.(interface{ Status() informer.Status }).Status()
+// [StatusOf] has its health.
 func Informer[T store.Object](i *informer.Informer[T]) cache.SharedIndexInformer {
 	if i == nil {
 		panic("clientgo: Informer: the informer is nil")
@@ -90,8 +88,37 @@ func newInformer(source listwatch.ListerWatcher[Object], shares bool, example ru
 	return s
 }
 
-// shared is an informer as a cache.SharedIndexInformer, and as the cache.Controller of
-// GetController.
+// NewIndexerInformer replaces cache.NewIndexerInformer, and cache.NewInformer: it returns the store
+// of a new informer with one handler, and the controller that runs it. It panics as [NewInformer]
+// does, and if the handler is nil.
+func NewIndexerInformer(
+	lw cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler, indexers cache.Indexers,
+) (cache.Indexer, cache.Controller) {
+	s := NewInformer(lw, example, resync, indexers)
+	if _, err := s.AddEventHandler(handler); err != nil {
+		panic(err)
+	}
+	return s.GetIndexer(), s
+}
+
+// StatusOf is the Status of an informer that may be ours, behind whatever wrapper: generated
+// factories of client-go 0.37 return one. It is false for informers of client-go.
+func StatusOf(i cache.SharedInformer) (informer.Status, bool) {
+	ours, ok := i.GetController().(interface{ Status() informer.Status })
+	if !ok {
+		return informer.Status{}, false
+	}
+	return ours.Status(), true
+}
+
+// onlooker is the controller of a shared informer. Programs that run it, such as the garbage
+// collector of Kubernetes, do not run the informer, nor end it for others: client-go's is the same.
+type onlooker[T store.Object] struct{ *shared[T] }
+
+func (onlooker[T]) Run(<-chan struct{})            {}
+func (onlooker[T]) RunWithContext(context.Context) {}
+
+// shared is an informer as a cache.SharedIndexInformer.
 type shared[T store.Object] struct {
 	informer copied[T]
 	indexer  *indexer[T]
@@ -209,7 +236,7 @@ func (s *shared[T]) RemoveEventHandler(handle cache.ResourceEventHandlerRegistra
 
 func (s *shared[T]) GetStore() cache.Store           { return s.indexer }
 func (s *shared[T]) GetIndexer() cache.Indexer       { return s.indexer }
-func (s *shared[T]) GetController() cache.Controller { return s }
+func (s *shared[T]) GetController() cache.Controller { return onlooker[T]{s} }
 
 func (s *shared[T]) AddIndexers(indexers cache.Indexers) error {
 	return s.indexer.AddIndexers(indexers)

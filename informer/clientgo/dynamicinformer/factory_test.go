@@ -19,10 +19,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer/clientgo/dynamicinformer"
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
 func TestMain(m *testing.M) {
+	sharing.FirstBytes = 0 // so that two objects are enough
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 

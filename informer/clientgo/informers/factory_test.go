@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer"
+	adapted "github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/informer/clientgo/informers"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
@@ -97,7 +98,8 @@ func TestFactory(t *testing.T) {
 			} {
 				f := informers.NewSharedInformerFactoryWithOptions(clientset(t), 0, row.options...)
 				pods := f.Core().V1().Pods()
-				pods.Informer()
+				_, ours := adapted.StatusOf(pods.Informer())
+				require.True(t, ours, "through the wrapper of client-go 0.37, too")
 				requireOurs(t, f, &corev1.Pod{})
 				added := make(chan string, 10)
 				_, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {

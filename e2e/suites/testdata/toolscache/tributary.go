@@ -72,7 +72,7 @@ func NewInformerWithOptions(o InformerOptions) (Store, Controller) {
 	if _, err := informer.AddEventHandler(o.Handler); err != nil {
 		panic(err)
 	}
-	return informer.GetIndexer(), informer.GetController()
+	return informer.GetIndexer(), informer
 }
 
 func NewInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, h ResourceEventHandler) (Store, Controller) {
