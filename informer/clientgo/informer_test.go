@@ -305,6 +305,32 @@ func TestResyncPeriod(t *testing.T) {
 	})
 }
 
+// TestResyncPeriodOfAnInformerWithoutOne: a handler's own period counts for nothing.
+func TestResyncPeriodOfAnInformerWithoutOne(t *testing.T) {
+	for name, newInformer := range map[string]func(cache.ListerWatcher) cache.SharedIndexInformer{
+		"tributary": func(lw cache.ListerWatcher) cache.SharedIndexInformer {
+			return clientgo.NewInformer(lw, &corev1.Pod{}, 0, cache.Indexers{})
+		},
+		"client-go": func(lw cache.ListerWatcher) cache.SharedIndexInformer {
+			return cache.NewSharedIndexInformer(lw, &corev1.Pod{}, 0, cache.Indexers{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pods := listwatchtest.New(t, listwatchtest.Pods())
+				pods.Create(onNode("ns", "a", "n1"))
+				shared, l := newInformer(listwatch.ToClientGo(pods.ListerWatcher())), &transcript{}
+				_, err := shared.AddEventHandlerWithResyncPeriod(l, time.Minute)
+				require.NoError(t, err)
+				running(t, shared.RunWithContext)
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				require.Equal(t, []string{"add a@2 initial=true"}, l.take())
+			})
+		})
+	}
+}
+
 // TestHandlerRemovesItself: a handler may remove itself, as in client-go.
 func TestHandlerRemovesItself(t *testing.T) {
 	pods := listwatchtest.New(t, listwatchtest.Pods())

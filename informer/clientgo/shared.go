@@ -65,7 +65,8 @@ type copied[T store.Object] interface {
 
 // NewInformer replaces cache.NewSharedIndexInformer in code that accepts a constructor. Its
 // informer holds objects of the type of example and no other; nil accepts any type. resync is the
-// interval of redelivery for handlers that ask for none; see [informer.WithRedelivery].
+// interval of redelivery for handlers that ask for none; see [informer.WithRedelivery]. Zero means
+// none for all handlers, as in client-go.
 //
 // It reads through client-go's client, which decodes each object by itself: nothing is shared
 // between objects, as [listwatch.FromClient] does. SetTransform works until Run. The result has
@@ -157,7 +158,7 @@ func (s *shared[T]) add(handler cache.ResourceEventHandler, every time.Duration,
 	}
 	r := &registration[T]{informer: s.informer, crash: s.crash, halted: make(chan struct{}), removed: make(chan struct{})}
 	h, err := s.informer.AddHandler(func(e informer.Event[T]) { r.tell(handler, *log, e) },
-		informer.WithRedelivery(resyncPeriod(every)))
+		informer.WithRedelivery(s.resyncPeriod(every)))
 	if errors.Is(err, informer.ErrStopped) {
 		return nil, errStopped
 	}
@@ -168,10 +169,11 @@ func (s *shared[T]) add(handler cache.ResourceEventHandler, every time.Duration,
 	return r, nil
 }
 
-// resyncPeriod reads a period as client-go does: a negative one means none, and one of less than a
-// second would redeliver without a pause.
-func resyncPeriod(every time.Duration) time.Duration {
-	if every <= 0 {
+// resyncPeriod reads a handler's period as client-go does. A negative one means none, and one of
+// less than a second would redeliver without a pause. An informer that was made without a period
+// never redelivers.
+func (s *shared[T]) resyncPeriod(every time.Duration) time.Duration {
+	if every <= 0 || s.source != nil && s.resync <= 0 {
 		return 0
 	}
 	return max(every, time.Second)
