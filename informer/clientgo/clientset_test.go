@@ -57,6 +57,26 @@ func TestFromClientset(t *testing.T) {
 	})
 }
 
+// TestANarrowFactory: ours read no more than the factory's own would.
+func TestANarrowFactory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(onNode("ns", "a", "n1"), onNode("other", "b", "n1"))
+		factory := clientgo.Factory(informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("ns")), []runtime.Object{&corev1.Pod{}})
+		ctx, cancel := context.WithCancel(t.Context())
+		factory.Start(ctx.Done())
+		defer factory.Shutdown()
+		defer cancel()
+		require.Len(t, factory.WaitForCacheSync(ctx.Done()), 1)
+		require.Equal(t, []string{"ns/a"}, factory.Core().V1().Pods().Informer().GetStore().ListKeys())
+
+		tweaked := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "app=a" }))
+		require.PanicsWithValue(t, "clientgo: Factory: the factory has a tweak of list options, which cannot be read: give the same as options, such as listwatch.Labels", func() {
+			clientgo.Factory(tweaked, []runtime.Object{&corev1.Pod{}})
+		})
+		clientgo.Factory(tweaked, []runtime.Object{&corev1.Pod{}}, listwatch.Labels(labels.SelectorFromSet(labels.Set{"app": "a"})))
+	})
+}
+
 // TestGeneratedFactory: a generated factory has our informers of the types named, with its own
 // transform and interval, and client-go's of the others. Options narrow ours.
 func TestGeneratedFactory(t *testing.T) {

@@ -2,6 +2,7 @@ package clientgo
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,14 +20,21 @@ import (
 //	factory.Example().V1().Widgets().Lister() // reads our informer
 //
 // Name the types that the program uses: Start starts them all, and other types get client-go's
-// informers. The factory's transform and intervals of redelivery hold for ours too. Its namespace
-// and its tweak of list options are not known here: give them as options, such as
-// [listwatch.InNamespace].
+// informers. The factory's namespace, transform and intervals of redelivery hold for ours too. Its
+// tweak of list options cannot be read: give the same as options, such as [listwatch.Labels].
 //
-// It panics as FromClientset does, and if the factory already has an informer of a type.
+// It panics as FromClientset does, if the factory already has an informer of a type, and if it has
+// a tweak and there are no options: ours would read what the program left out.
 func Factory[F generated[N], N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
 	factory F, examples []runtime.Object, optionList ...listwatch.Option,
 ) F {
+	namespace, tweaks := narrowed(factory)
+	if tweaks && len(optionList) == 0 {
+		panic("clientgo: Factory: the factory has a tweak of list options, which cannot be read: give the same as options, such as listwatch.Labels")
+	}
+	if namespace != "" {
+		optionList = append([]listwatch.Option{listwatch.InNamespace(namespace)}, optionList...)
+	}
 	for _, example := range examples {
 		made := factory.InformerFor(example, func(client C, resync time.Duration) cache.SharedIndexInformer {
 			return FromClientset(client, example, resync, optionList...)
@@ -36,6 +44,19 @@ func Factory[F generated[N], N ~func(C, time.Duration) cache.SharedIndexInformer
 		}
 	}
 	return factory
+}
+
+// narrowed reads how a factory narrows its informers, from the fields of all generated factories.
+func narrowed(factory any) (namespace string, tweaks bool) {
+	fields := reflect.Indirect(reflect.ValueOf(factory))
+	if fields.Kind() != reflect.Struct {
+		return "", false
+	}
+	if f := fields.FieldByName("namespace"); f.IsValid() && f.Kind() == reflect.String {
+		namespace = f.String()
+	}
+	f := fields.FieldByName("tweakListOptions")
+	return namespace, f.IsValid() && f.Kind() == reflect.Func && !f.IsNil()
 }
 
 // generated is the part of a generated factory that takes constructors. N is its own type of them.
