@@ -65,5 +65,5 @@
 // This package retries nothing and remembers no state of the collection between calls: the
 // reflector does. Lists obey the rate limiter of their REST client (QPS, Burst). Watches and watch
 // lists pass it by, as client-go's watches do. A rest.Config with a Timeout ends every watch after
-// that time, and the error says so.
+// that time, and the error says so. Package connection keeps watches from waiting behind writes.
 package listwatch

@@ -200,10 +200,6 @@ func slow(t testing.TB, upstream string, megabits int) (address string) {
 				_ = client.Close()
 				continue
 			}
-			for _, end := range []net.Conn{client, server} {
-				// A link holds little: the loopback's own buffers take many megabytes.
-				_ = end.(*net.TCPConn).SetReadBuffer(256 << 10)
-			}
 			running.Go(func() { <-stop; _ = errors.Join(client.Close(), server.Close()) })
 			running.Go(func() { up.carry(server, client) })
 			running.Go(func() { down.carry(client, server) })

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Separate returns a copy of config whose clients have a connection of their own. All clients of
+// Separate returns a copy of config: its clients have a connection of their own. All clients of
 // copies of equal configs share it, however often Separate is called. The copy of a copy has a
 // third. It panics if config is nil.
 func Separate(config *rest.Config) *rest.Config {
