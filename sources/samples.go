@@ -140,7 +140,7 @@ func sum(parts []Status) Status {
 		return cmp.Or(a.expires().Compare(b.expires()), a.LastContact.Compare(b.LastContact))
 	})
 	total.LastContact, total.StaleAfter = oldest.LastContact, oldest.StaleAfter
-	total.Doubt, total.ProvenAt = doubtOf(parts)
+	total.ProvenAt, total.Doubt = doubtOf(parts)
 	for i, part := range parts {
 		for op, n := range part.Updates {
 			total.Updates[op] += n
@@ -193,13 +193,13 @@ func (s Status) expires() time.Time {
 }
 
 // doubtOf is the doubt of the part that was proven first, or never.
-func doubtOf(parts []Status) (doubt error, provenAt time.Time) {
+func doubtOf(parts []Status) (provenAt time.Time, doubt error) {
 	for _, part := range parts {
 		if part.Doubt != nil && (doubt == nil || part.ProvenAt.Before(provenAt)) {
 			doubt, provenAt = part.Doubt, part.ProvenAt
 		}
 	}
-	return doubt, provenAt
+	return provenAt, doubt
 }
 
 func sumOfReflectors(parts []Status) *reflector.Status {

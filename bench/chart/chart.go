@@ -40,7 +40,7 @@ type Panel struct {
 	Lines       []Line
 	// Least is drawn in place of smaller figures. A logarithm has no zero.
 	Least float64
-	// Linear is a Y axis from zero to the largest figure, at least 1. The other axes are logarithmic:
+	// Linear is a Y axis from zero to the largest figure, at least 1. Other axes are logarithmic:
 	// a figure that grows linearly climbs one decade in a decade.
 	Linear bool
 	// Legend is its corner.

@@ -69,8 +69,7 @@ var errNoNode = errors.New(`the name of the node is not known: give --node, or a
 
         env:
         - name: NODE_NAME
-          valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
-`)
+          valueFrom: {fieldRef: {fieldPath: spec.nodeName}}`)
 
 // complete finds the defaults.
 func (o *options) complete(kubeconfig string) (err error) {
