@@ -60,9 +60,9 @@ func scenarios(s settings) []scenario {
 		{"relist, 1 % changed, protobuf", "relist", protobuf, s.pods, s.perSet, two, variant{}},
 		{"watch, protobuf", "watch", protobuf, s.eventPods, s.perSet, two, variant{}},
 		{"watch, protobuf, two indexes", "watch", protobuf, s.eventPods, s.perSet, two, variant{indexed: true}},
-		{"first sync, protobuf, pods that differ in more", "sync", protobuf, s.pods, s.perSet, two, variant{kind: world.VariedPod}},
+		{"first sync, protobuf, two indexes, pods that differ in more", "sync", protobuf, s.pods, s.perSet, notPlain, variant{kind: world.VariedPod, indexed: true}},
 		{"relist, 1 % changed, protobuf, pods that differ in more", "relist", protobuf, s.pods, s.perSet, two, variant{kind: world.VariedPod}},
-		{"watch, protobuf, pods that differ in more", "watch", protobuf, s.eventPods, s.perSet, two, variant{kind: world.VariedPod}},
+		{"watch, protobuf, two indexes, pods that differ in more", "watch", protobuf, s.eventPods, s.perSet, two, variant{kind: world.VariedPod, indexed: true}},
 		{"watch, JSON", "watch", jsonForm, s.eventPods, s.perSet, two[:2], variant{rarely: true}},
 	}
 }
