@@ -40,9 +40,9 @@ type Panel struct {
 	Lines       []Line
 	// Least is drawn in place of smaller figures. A logarithm has no zero.
 	Least float64
-	// Linear is a Y axis from zero to the largest figure, at least 1. Other axes are logarithmic:
-	// a figure that grows linearly climbs one decade in a decade.
-	Linear bool
+	// Ratio is a Y axis from zero to at least 1. The other axes are logarithmic, so that linear growth
+	// climbs one decade in a decade.
+	Ratio bool
 	// Legend is its corner.
 	Legend Corner
 }
@@ -75,8 +75,8 @@ func (p Panel) plot() (*plot.Plot, error) {
 		to.Add(line, dots)
 		to.Legend.Add(l.Name, line, dots)
 	}
-	if p.Linear {
-		to.Y.Min, to.Y.Max = 0, max(1, to.Y.Max)
+	if p.Ratio {
+		to.Y.Min, to.Y.Max, to.Y.Tick.Marker = 0, max(1, math.Ceil(2*to.Y.Max)/2), halves{}
 		return to, nil
 	}
 	to.Y.Scale, to.Y.Tick.Marker = plot.LogScale{}, decades{}
@@ -118,6 +118,16 @@ const (
 	font  = "font-family:Liberation Serif;"
 	fonts = "font-family:Liberation Serif,Times New Roman,Times,serif;"
 )
+
+// halves marks each half, and labels it.
+type halves struct{}
+
+func (halves) Ticks(low, high float64) (ticks []plot.Tick) {
+	for at := low; at <= high; at += 0.5 {
+		ticks = append(ticks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'f', 1, 64)})
+	}
+	return ticks
+}
 
 // decades marks the powers of ten, and labels no others.
 type decades struct{}

@@ -20,38 +20,54 @@ func (s settings) grow(ctx context.Context, url string) error {
 	case s.quick:
 		counts = []int{1, 3, 20}
 	default:
-		counts = []int{1, 3, 10, 20, 50, 110, 300, 1000, 5000, 50_000}
+		counts = []int{1, 3, 6, 10, 20, 50, 110, 300, 1000, 5000, 50_000}
 	}
 	if slices.Contains(counts, 0) {
 		return errors.New("-counts: the picture's axes are logarithmic, so it begins with 1 pod, not 0")
 	}
-	const x = "pods in each informer"
-	var heaps []chart.Panel
-	ratios := chart.Panel{Title: "ours / client-go's", X: x, Y: "ratio of heaps", At: counts, Linear: true, Legend: chart.BottomLeft}
-	for _, group := range []struct {
-		informers   int
-		title, name string
-		color       color.Color
-	}{
-		{1, "one informer", "one informer", chart.Green},
-		{s.informers, fmt.Sprintf("%d informers, %d pods at most", s.informers, s.most), fmt.Sprintf("each of %d", s.informers), chart.Blue},
-	} {
-		s.informers = group.informers
-		fmt.Printf("\n### heap, %s\n\n%s", group.title, heading)
-		heap := chart.Panel{Title: group.title, X: x, Y: "heap, KB", At: counts, Least: 1, Legend: chart.TopLeft,
-			Lines: []chart.Line{{Name: libraries[0], Color: chart.Blue}, {Name: libraries[1], Color: chart.Vermilion}}}
-		ratio := chart.Line{Name: group.name, Color: group.color}
+	groups := []group{
+		{informers: 1, title: "one informer", name: "one informer", color: chart.Green},
+		{informers: s.informers, title: fmt.Sprintf("%d informers, %d pods in all at most", s.informers, s.most), name: fmt.Sprintf("each of %d", s.informers), color: chart.Blue},
+	}
+	for i := range groups {
+		g := &groups[i]
+		s.informers = g.informers
+		fmt.Printf("\n### heap, %s\n\n%s", g.title, heading)
 		for _, each := range counts {
 			medians, err := s.row(ctx, fmt.Sprint(each), s.measurementOf(url, kinds[0], each))
 			if err != nil {
-				return fmt.Errorf("%s, %d pods: %w", group.title, each, err)
+				return fmt.Errorf("%s, %d pods: %w", g.title, each, err)
 			}
-			for i := range libraries {
-				heap.Lines[i].Y = append(heap.Lines[i].Y, medians[i])
-			}
-			ratio.Y = append(ratio.Y, medians[0]/medians[1])
+			g.heaps = append(g.heaps, medians)
 		}
-		heaps, ratios.Lines = append(heaps, heap), append(ratios.Lines, ratio)
 	}
-	return chart.Write(s.curve, [][]chart.Panel{append(heaps, ratios)})
+	return draw(s.curve, counts, groups)
+}
+
+// group is a number of informers as a diagram.
+type group struct {
+	informers   int
+	title, name string
+	color       color.Color
+	heaps       [][]float64 // for each count, those of the libraries in KB
+}
+
+// draw has a diagram of each group, and one of the ratios of all.
+func draw(path string, counts []int, groups []group) error {
+	const x = "pods in each informer"
+	var row []chart.Panel
+	ratios := chart.Panel{Title: "ours / client-go's", X: x, Y: "ratio of heaps", At: counts, Ratio: true, Legend: chart.BottomLeft}
+	for _, g := range groups {
+		heap := chart.Panel{Title: g.title, X: x, Y: "heap, MB", At: counts, Least: 1e-3, Legend: chart.TopLeft,
+			Lines: []chart.Line{{Name: libraries[0], Color: chart.Blue}, {Name: libraries[1], Color: chart.Vermilion}}}
+		ratio := chart.Line{Name: g.name, Color: g.color}
+		for _, heaps := range g.heaps {
+			for i := range libraries {
+				heap.Lines[i].Y = append(heap.Lines[i].Y, heaps[i]/1000)
+			}
+			ratio.Y = append(ratio.Y, heaps[0]/heaps[1])
+		}
+		row, ratios.Lines = append(row, heap), append(ratios.Lines, ratio)
+	}
+	return chart.Write(path, [][]chart.Panel{append(row, ratios)})
 }
