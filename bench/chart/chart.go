@@ -40,8 +40,8 @@ type Panel struct {
 	Lines       []Line
 	// Least is drawn in place of smaller figures. A logarithm has no zero.
 	Least float64
-	// Ratio is a Y axis from zero to at least 1. The other axes are logarithmic, so that linear growth
-	// climbs one decade in a decade.
+	// Ratio is a Y axis from zero to at least 1. The other axes are logarithmic, so that linear
+	// growth climbs one decade in a decade.
 	Ratio bool
 	// Legend is its corner.
 	Legend Corner
