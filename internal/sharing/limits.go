@@ -28,7 +28,7 @@ var defaultLimits = limits{objects: 4096, bytes: 256 << 10, most: 128 << 20, fol
 func (l limits) generation(bytes int) int { return min(max(l.bytes, bytes/8), l.most) }
 
 // FirstBytes are the bytes of the first objects of a kind, which are decoded plainly: to share pods
-// costs 150 KB once, as much as six of them. Tests that share from the first one set it to 0.
+// costs 230 KB once, as much as nine of them. Tests that share from the first one set it to 0.
 var FirstBytes = 32 << 10
 
 // recents is the bytes beside the recent values of a decoder, of collections of so many: none in
