@@ -154,6 +154,7 @@ func follow(t *testing.T, source listwatch.ListerWatcher[*corev1.Pod], options .
 	go func() { ended <- r.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
 	require.NoError(t, r.WaitSynced(ctx))
+	synctest.Wait() // it watches
 	return r, pods
 }
 
