@@ -118,16 +118,6 @@ func (k *common) resize(s *size, to size) {
 	k.met.grow(k.all.bytes)
 }
 
-// isEarly reports whether an object of that size is one of the first of its kind. It is counted if
-// it is new, and not another state of one.
-func (k *common) isEarly(size int, added bool) bool {
-	if left := k.early.Load(); left <= 0 || !added {
-		return left > 0
-	}
-	k.early.Add(-int64(size))
-	return true
-}
-
 // drops reports whether a field is passed over.
 func (k *common) drops(of reflect.Type, name string) bool {
 	return k.drop && of == objectMetaType && name == "ManagedFields"

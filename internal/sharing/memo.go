@@ -83,9 +83,12 @@ func (m *Memo) arriveLocked(bytes int) {
 func (m *Memo) take(size int, added bool) *decoder {
 	m.mu.Lock()
 	m.arriveLocked(size)
-	last, early := m.last, m.isEarly(size, added)
+	last, early := m.last, m.early.Load() > 0
 	if early {
 		m.stats.Bytes += uint64(size)
+		if added {
+			m.early.Add(-int64(size))
+		}
 	}
 	m.mu.Unlock()
 	if early {
