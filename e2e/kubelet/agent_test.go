@@ -199,9 +199,12 @@ func etcdManifest(track string) string {
 		"spec: {containers: [{name: main, image: etcd}]}\n"
 }
 
-// whose is where the metadata and the status of a pod are from.
+// whose is where the metadata and the status of a pod are from; empty without it.
 func (n *node) whose(uid types.UID) string {
 	p := n.ByUID(uid)
+	if p == nil {
+		return ""
+	}
 	return p.PodFrom + " " + p.StatusFrom
 }
 
