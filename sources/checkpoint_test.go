@@ -234,8 +234,8 @@ func TestDamagedCheckpointIsAProblemAndThenReplaced(t *testing.T) {
 	stop()
 }
 
-// TestRunNeedsTheFolderOfCheckpoints: a folder that is missing ends Run. One that goes away later
-// is a problem, which is logged once however many states cannot be saved.
+// TestRunNeedsTheFolderOfCheckpoints: a missing folder ends Run. A folder that goes away later is a
+// problem, which is logged once however many states cannot be saved.
 func TestRunNeedsTheFolderOfCheckpoints(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "state")
 	s := newFadingServer(t)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
@@ -105,7 +104,8 @@ func TestGeneratedFactory(t *testing.T) {
 		pod, err := pods.Lister().Pods("ns").Get("a")
 		require.NoError(t, err)
 		require.Equal(t, map[string]string{"transformed": "yes"}, pod.Labels)
-		require.Implements(t, (*interface{ Status() informer.Status })(nil), factory.InformerFor(&corev1.Pod{}, nil))
+		_, ours := clientgo.StatusOf(factory.InformerFor(&corev1.Pod{}, nil))
+		require.True(t, ours)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		require.Len(t, told.take(), 2, "one is a redelivery")
