@@ -7,10 +7,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -30,6 +27,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/apis/pods"
 	"k8s.io/kubernetes/pkg/kubelet/pod"
 	"k8s.io/kubernetes/pkg/kubelet/status"
+
+	"github.com/tributary-go/tributary/e2e/servers/internal/lines"
 )
 
 // command changes the pods of the kubelet in one way.
@@ -88,23 +87,7 @@ func run(socket string, in io.Reader, out io.Writer) error {
 	}
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
-	lines, answers := bufio.NewReader(in), json.NewEncoder(out)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		var c command
-		if err := json.Unmarshal(line, &c); err != nil {
-			return err
-		}
-		if err := answers.Encode(k.do(c)); err != nil {
-			return err
-		}
-	}
+	return lines.Answer(in, out, func(c command) (answer, error) { return k.do(c), nil })
 }
 
 func (k *kubelet) do(c command) (a answer) {

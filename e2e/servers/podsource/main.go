@@ -3,15 +3,14 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/capabilities"
+
+	"github.com/tributary-go/tributary/e2e/servers/internal/lines"
 )
 
 // question is a manifest as a file or at a URL, the states of sources one after the other, a story
@@ -52,20 +51,7 @@ func run(in io.Reader, out io.Writer) error {
 	defer func() { _ = os.RemoveAll(folder) }()
 	file := &fileSource{folder: folder}
 	url, looks := newURLSource(), folders{}
-	lines, answers := bufio.NewReader(in), json.NewEncoder(out)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		var q question
-		if err := json.Unmarshal(line, &q); err != nil {
-			return err
-		}
-		var a answer
+	return lines.Answer(in, out, func(q question) (a answer, err error) {
 		switch {
 		case len(q.States) > 0:
 			a.Updates = merge(q.States)
@@ -79,11 +65,9 @@ func run(in io.Reader, out io.Writer) error {
 			a, err = file.ask(q.Manifest)
 		}
 		if err != nil {
-			return err
+			return a, err
 		}
 		a.Fields = invalidFields(q.Source, q.Manifest, a.Rejected)
-		if err := answers.Encode(a); err != nil {
-			return err
-		}
-	}
+		return a, nil
+	})
 }

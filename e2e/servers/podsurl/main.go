@@ -4,10 +4,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -26,6 +23,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/pod"
 	"k8s.io/kubernetes/pkg/kubelet/server"
+
+	"github.com/tributary-go/tributary/e2e/servers/internal/lines"
 )
 
 // command changes the kubelet in one way.
@@ -86,24 +85,10 @@ func run(address string, in io.Reader, out io.Writer) error {
 	rights := access{NodeRequestAttributesGetter: server.NewNodeAuthorizerAttributesGetter("node-1"), kubelet: k}
 	handler := server.NewServer(klog.NewContext(context.Background(), klog.Background()), k, nil, nil, nil, rights, &config.KubeletConfiguration{})
 	go func() { _ = http.Serve(listener, &handler) }()
-	lines, answers := bufio.NewReader(in), json.NewEncoder(out)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		var c command
-		if err := json.Unmarshal(line, &c); err != nil {
-			return err
-		}
+	return lines.Answer(in, out, func(c command) (struct{}, error) {
 		k.do(c)
-		if err := answers.Encode(struct{}{}); err != nil {
-			return err
-		}
-	}
+		return struct{}{}, nil
+	})
 }
 
 func (k *kubelet) do(c command) {
