@@ -141,8 +141,8 @@ func answerLate(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin sends the traffic until the end of the test, and counts its answers. The sleeps of this file
-// are real, since its sockets are: they are the pace of a reader, and of a link.
+// begin sends the traffic until the end of the test, and counts its answers. The sleeps of this
+// file are real, since its sockets are: they are the pace of a reader, and of a link.
 func (l traffic) begin(b *testing.B, config *rest.Config) (answers *atomic.Int64) {
 	answers = &atomic.Int64{}
 	client := restClient(b, config)
