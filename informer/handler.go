@@ -51,6 +51,7 @@ type Handler[T store.Object] struct {
 	// Used only by the delivering goroutine.
 	reader *reader[T] // nil before it begins
 	batch  []told[T]
+	wide   wide
 	now    Event[T] // the event being told; zero in the function of WithSynced
 }
 
@@ -282,7 +283,7 @@ func (h *Handler[T]) tellReading(got reading[T], tell func(Event[T]) bool) bool 
 	h.since.Store(int64(got.at))
 	h.delivered.Add(uint64(len(got.events)))
 	clear(got.events) // the buffer must not keep objects alive
-	if h.batch = got.events; cap(h.batch) > fewSlots && len(h.batch) < cap(h.batch)/4 {
+	if h.batch = got.events; h.wide.now(len(h.batch), cap(h.batch)) {
 		h.batch = nil // of a burst that is over
 	}
 	return true

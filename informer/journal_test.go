@@ -306,3 +306,20 @@ func TestVersionsWithoutAnOrderStayInTheRing(t *testing.T) {
 	require.False(t, found("v23"), "the ring has 16")
 	require.Len(t, j.ring.timeline.slots, 16)
 }
+
+// TestAWideBufferIsGivenBackLate: bursts and single events take turns, and no burst makes a buffer
+// anew.
+func TestAWideBufferIsGivenBackLate(t *testing.T) {
+	var w wide
+	for range 10 * oftenWide {
+		require.False(t, w.now(1, 64), "a single event")
+		require.False(t, w.now(64, 64), "a burst")
+	}
+	for range oftenWide - 1 {
+		require.False(t, w.now(1, 64))
+	}
+	require.True(t, w.now(1, 64), "no burst for long")
+	for range 10 * oftenWide {
+		require.False(t, w.now(1, fewSlots), "as small as it gets")
+	}
+}
