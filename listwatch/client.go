@@ -73,7 +73,7 @@ func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	return &ListWatch[T]{
 		list: c.list, watch: c.watch, lookup: c.lookup,
 		collection: collection{of.String(), c.options.namespace}, origin: c.origin,
-		noWatchList: c.options.noWatchList, memo: c.decoder.memo, private: c.decoder.memo == nil,
+		noWatchList: c.options.noWatchList, sharing: c.decoder.stats, private: c.decoder.memo == nil,
 		holding: func(held heldCopy[T]) ListerWatcher[T] {
 			decoder := *c.decoder
 			decoder.held = &held

@@ -9,9 +9,11 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/sharing"
@@ -46,12 +48,13 @@ func putLargeReader(r *bufio.Reader) {
 // is safe for concurrent use.
 type decoder[T store.Object] struct {
 	new      func() T
-	kind     string        // the kind of every object; empty: any
-	protobuf bool          // T has generated protobuf code
-	limit    int           // the maximum bytes of one object
-	memo     *sharing.Memo // decoded parts; nil without sharing
-	held     *heldCopy[T]  // nil if the reader's copy is unknown
-	drop     bool          // drop managedFields
+	kind     string         // the kind of every object; empty: any
+	protobuf bool           // T has generated protobuf code
+	limit    int            // the maximum bytes of one object
+	memo     *sharing.Memo  // decoded parts; nil without sharing
+	plain    *atomic.Uint64 // bytes decoded without a memo
+	held     *heldCopy[T]   // nil if the reader's copy is unknown
+	drop     bool           // drop managedFields
 }
 
 // errStopped: the consumer left its loop.
@@ -65,7 +68,7 @@ func newDecoder[O any, T interface {
 	store.Object
 }]() *decoder[T] {
 	_, protobuf := any(T(new(O))).(unmarshaler)
-	return &decoder[T]{new: func() T { return new(O) }, kind: kindOf(new(O)), protobuf: protobuf, limit: maxObject}
+	return &decoder[T]{new: func() T { return new(O) }, kind: kindOf(new(O)), protobuf: protobuf, limit: maxObject, plain: new(atomic.Uint64)}
 }
 
 // share turns interning on, together with all other collections of that resource, unless the
@@ -74,6 +77,25 @@ func (d *decoder[T]) share(resource string, scope any) {
 	if memo, err := sharing.Of(sharing.Kind{Type: reflect.TypeFor[T](), Resource: resource, Scope: scope, Drop: d.drop}); err == nil {
 		d.memo = memo
 	}
+}
+
+// stats are those of the memo; without one, of what was decoded.
+func (d *decoder[T]) stats() SharingStats {
+	if d.memo == nil {
+		return SharingStats{Bytes: d.plain.Load()}
+	}
+	s := d.memo.Stats()
+	return SharingStats{
+		Same: s.Same, Lookups: s.Lookups, Hits: s.Hits, Bytes: s.Bytes, Shared: s.Shared, Entries: s.Entries, Held: s.Held, Changing: s.Changing,
+	}
+}
+
+// object decodes an object. changed is the UID of one whose last state may be known.
+func (d *decoder[T]) object(e encoding[T], data []byte, kind schema.GroupVersionKind, changed []byte) (T, error) {
+	if d.memo == nil {
+		d.plain.Add(uint64(len(data)))
+	}
+	return e.object(data, kind, changed)
 }
 
 // dropped clears managedFields that decoding could not skip. obj is unpublished, but an
@@ -230,7 +252,7 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 	}
 	obj, err := none, f.sealed
 	if err == nil {
-		obj, err = e.object(f.object, f.kind, changed)
+		obj, err = d.object(e, f.object, f.kind, changed)
 	}
 	if err == nil && kind != watch.Bookmark {
 		err = named(obj)

@@ -51,7 +51,7 @@ func Intercept[T store.Object](
 		}
 	}
 	if known, ok := source.(*ListWatch[T]); ok {
-		out.memo = known.memo
+		out.sharing = known.sharing
 	}
 	if hold := holding(source); hold != nil {
 		out.holding = func(held heldCopy[T]) ListerWatcher[T] { return Intercept(hold(held), list, watch) }

@@ -3,6 +3,7 @@ package listwatch
 import (
 	"fmt"
 	"reflect"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 
@@ -27,7 +28,7 @@ func FromClientLike[T store.Object](client rest.Interface, resource string, exam
 	_, protobuf := any(example).(unmarshaler)
 	d := &decoder[T]{
 		new:  func() T { return reflect.New(of).Interface().(T) },
-		kind: kindOf(example), protobuf: protobuf, limit: maxObject,
+		kind: kindOf(example), protobuf: protobuf, limit: maxObject, plain: new(atomic.Uint64),
 	}
 	if kind := example.GetObjectKind().GroupVersionKind().Kind; d.kind != "" && kind != "" {
 		d.kind = kind

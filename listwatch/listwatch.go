@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -72,8 +71,8 @@ type ListWatch[T store.Object] struct {
 	origin      any // nil if it is not known
 	collection  collection
 	noWatchList bool
-	private     bool          // each object is the reader's alone
-	memo        *sharing.Memo // nil without sharing
+	private     bool                // each object is the reader's alone
+	sharing     func() SharingStats // nil if nothing is decoded
 	// holding is nil if nothing is decoded.
 	holding func(held heldCopy[T]) ListerWatcher[T]
 }
@@ -130,16 +129,13 @@ type origin struct {
 	resource string
 }
 
-// Sharing returns the statistics of interning so far. They are zero with [WithoutSharing], and for
-// sources that do not decode.
+// Sharing returns the statistics of interning so far. With [WithoutSharing], and for Secrets, only
+// Bytes is known. All are zero for sources that do not decode.
 func (lw *ListWatch[T]) Sharing() SharingStats {
-	if lw.memo == nil {
+	if lw.sharing == nil {
 		return SharingStats{}
 	}
-	s := lw.memo.Stats()
-	return SharingStats{
-		Same: s.Same, Lookups: s.Lookups, Hits: s.Hits, Bytes: s.Bytes, Shared: s.Shared, Entries: s.Entries, Held: s.Held, Changing: s.Changing,
-	}
+	return lw.sharing()
 }
 
 // SharingStats tells how much of a collection is equal, and the cost of the memo.
@@ -148,8 +144,8 @@ type SharingStats struct {
 	// state. Lookups counts the other parts, which were looked up among all remembered ones; Hits
 	// counts those that were found.
 	Same, Lookups, Hits uint64
-	// Bytes is the size of all objects on the wire. Shared is the part of it that was not decoded
-	// again.
+	// Bytes is the size of all objects on the wire, uncompressed. Shared is the part of it that was
+	// not decoded again. Neither counts an object that its reader holds, in the very same bytes.
 	Bytes, Shared uint64
 	// Entries is the number of parts that all collections of the resource in this process remember,
 	// and Held the bytes of wire that they stand for. An

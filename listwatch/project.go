@@ -45,13 +45,13 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly && !p.copier.needed}
 	lw.collection, lw.noWatchList = collectionOf(source), !watchlist.Supported(source)
 	if decoding, ok := source.(*ListWatch[T]); ok {
-		lw.memo = decoding.memo
+		lw.sharing = decoding.sharing
 	}
 	if holding(source) != nil {
 		lw.holding = func(held heldCopy[U]) ListerWatcher[U] {
 			p := p
 			p.held = &held
-			return &ListWatch[U]{list: p.list, watch: p.watch, collection: lw.collection, noWatchList: lw.noWatchList, memo: lw.memo}
+			return &ListWatch[U]{list: p.list, watch: p.watch, collection: lw.collection, noWatchList: lw.noWatchList, sharing: lw.sharing}
 		}
 	}
 	return lw
