@@ -4,23 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/refs"
 )
@@ -37,6 +31,7 @@ type Cache struct {
 	mu          sync.Mutex
 	collections map[kind]*collection
 	names       map[kind]*names                                    // of lean kinds
+	refused     map[kind]refusal                                   // of RefuseAbove
 	start       func(run func(context.Context)) context.CancelFunc // set by Start
 	// over is set by Start, and closes when its context ends. From ended on nothing may be started.
 	over    <-chan struct{}
@@ -44,21 +39,6 @@ type Cache struct {
 	running sync.WaitGroup
 	started chan struct{} // closed by Start
 }
-
-// kind identifies a collection: controller-runtime keeps a kind once for each form that is asked
-// for.
-type kind struct {
-	schema.GroupVersionKind
-	form form
-}
-
-type form string
-
-const (
-	typed    form = "typed"
-	document form = "unstructured"
-	metadata form = "metadata"
-)
 
 // NewCache makes a [Cache], for NewCache in ctrl.Options and cluster.Options. It asks the server
 // for the kinds of the API that options.ByObject names, if options has no Mapper. It fails if
@@ -83,14 +63,17 @@ func newCache(config *rest.Config, options cache.Options, own []Option) (cache.C
 	if err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}
-	settings.failFast = extras.failFast
+	settings.failFast, settings.warnAbove, settings.refuseAbove = extras.failFast, extras.warnAbove, extras.refuseAbove
+	if err := settings.validate(); err != nil {
+		return nil, fmt.Errorf("controllerruntime: %w", err)
+	}
 	lean, err := extras.lean.resolve(sources)
 	if err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}
 	return &Cache{
 		options: options, sources: sources, settings: settings, lean: lean,
-		collections: map[kind]*collection{}, names: map[kind]*names{}, started: make(chan struct{}),
+		collections: map[kind]*collection{}, names: map[kind]*names{}, refused: map[kind]refusal{}, started: make(chan struct{}),
 	}, nil
 }
 
@@ -112,7 +95,7 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object
 		}
 		return err
 	}
-	held, err := c.read(ctx, k, out)
+	held, err := c.read(ctx, k, out, byGet)
 	if err != nil {
 		return err
 	}
@@ -135,7 +118,7 @@ func (c *Cache) List(ctx context.Context, out client.ObjectList, optionList ...c
 	if options.Continue != "" {
 		return errContinue
 	}
-	held, err := c.read(ctx, k, nil)
+	held, err := c.read(ctx, k, nil, byList)
 	if err != nil {
 		return err
 	}
@@ -146,8 +129,11 @@ func (c *Cache) List(ctx context.Context, out client.ObjectList, optionList ...c
 var errContinue = errors.New("continue list option is not supported by the cache")
 
 // read returns a synced collection for a reader.
-func (c *Cache) read(ctx context.Context, k kind, example runtime.Object) (*collection, error) {
-	held, started, err := c.collection(k, example, c.options.ReaderFailOnMissingInformer)
+func (c *Cache) read(ctx context.Context, k kind, example runtime.Object, by beginner) (*collection, error) {
+	if err := c.mayBegin(ctx, k, example); err != nil {
+		return nil, err
+	}
+	held, started, err := c.collection(k, example, by)
 	switch {
 	case err != nil:
 		return nil, err
@@ -183,7 +169,7 @@ func (c *Cache) informer(ctx context.Context, k kind, example runtime.Object, op
 	if err := c.lean.refuse("watch", k, "watch its metadata with builder.OnlyMetadata, or what requests have read with NewReads"); err != nil {
 		return nil, err
 	}
-	held, started, err := c.collection(k, example, false)
+	held, started, err := c.collection(k, example, byInformer)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +212,7 @@ func (c *Cache) IndexField(_ context.Context, obj client.Object, field string, v
 	if err := c.lean.refuse("index", k, "index its metadata"); err != nil {
 		return err
 	}
-	held, _, err := c.collection(k, obj, false)
+	held, _, err := c.collection(k, obj, byIndex)
 	if err != nil {
 		return err
 	}
@@ -263,7 +249,7 @@ func (c *Cache) begin(ctx context.Context) error {
 		return stop
 	}
 	for _, held := range c.collections {
-		held.stop = c.start(held.shared.RunWithContext)
+		held.stop = c.start(held.run)
 	}
 	close(c.started)
 	return nil
@@ -271,18 +257,6 @@ func (c *Cache) begin(ctx context.Context) error {
 
 // NeedLeaderElection is false: a replica that is not the leader keeps its cache too.
 func (c *Cache) NeedLeaderElection() bool { return false }
-
-// Status returns the health of each collection, ordered by name. It does not block.
-//
-//	health := mgr.GetCache().(*controllerruntime.Cache).Status()
-func (c *Cache) Status() []informer.CopyStatus {
-	var all []informer.CopyStatus
-	for k, held := range c.all() {
-		all = append(all, informer.CopyStatus{Name: k.String(), Status: held.copy.Status()})
-	}
-	slices.SortFunc(all, func(a, b informer.CopyStatus) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
 
 // Ready returns nil if Start runs and all collections are ready, as [informer.Informer.Ready] says;
 // otherwise the error names the others and their faults. reflector.ReadyHandler accepts a cache.
@@ -298,20 +272,6 @@ func (c *Cache) Ready(maxStaleness time.Duration) error {
 	}
 	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(all...)
-}
-
-func (k kind) String() string {
-	return fmt.Sprintf("%s, %s", k.GroupVersionKind, k.form)
-}
-
-func (c *Cache) all() map[kind]*collection {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make(map[kind]*collection, len(c.collections))
-	for k, held := range c.collections {
-		all[k] = held
-	}
-	return all
 }
 
 // ofKind returns the collections and names of a kind, in all forms.
@@ -336,23 +296,29 @@ func (c *Cache) has(k kind, held *collection) bool {
 }
 
 // collection returns the collection of a kind, and makes it if need be. example may be nil.
-func (c *Cache) collection(k kind, example runtime.Object, failIfMissing bool) (held *collection, started bool, err error) {
+func (c *Cache) collection(k kind, example runtime.Object, by beginner) (held *collection, started bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	started = c.start != nil
 	if held, ok := c.collections[k]; ok {
+		if !by.reads() {
+			held.limit.lift()
+		}
 		return held, started, nil
 	}
-	if failIfMissing {
+	if by.reads() && c.options.ReaderFailOnMissingInformer {
 		return nil, started, &cache.ErrResourceNotCached{GVK: k.GroupVersionKind}
 	}
-	held, err = newCollection(k, example, c.settings, c.sources)
+	held, err = newCollection(k, example, c.settings, c.sources, by)
 	if err != nil {
 		return nil, started, err
 	}
+	if held.limit != nil {
+		held.limit.refuse = func() error { return c.refuse(k, held) }
+	}
 	c.collections[k] = held
 	if started && !c.ended {
-		held.stop = c.start(held.shared.RunWithContext)
+		held.stop = c.start(held.run)
 	}
 	return held, started, nil
 }
@@ -401,47 +367,5 @@ func (c *Cache) view(ctx context.Context, k kind, example runtime.Object) (view,
 	if c.lean.has(k) {
 		return c.readNames(k, example)
 	}
-	return c.read(ctx, k, example)
+	return c.read(ctx, k, example, byGet)
 }
-
-func (c *Cache) kindOf(obj runtime.Object) (kind, error) {
-	gvk, err := apiutil.GVKForObject(obj, c.sources.scheme)
-	return kind{gvk, formOf(obj)}, err
-}
-
-func formOf(obj runtime.Object) form {
-	switch obj.(type) {
-	case runtime.Unstructured:
-		return document
-	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
-		return metadata
-	}
-	return typed
-}
-
-// exampleOf returns an empty object of the collection's Go type, which states its kind. The type is
-// that of like, or, without one, the scheme's.
-func exampleOf(k kind, like runtime.Object, scheme *runtime.Scheme) (client.Object, error) {
-	var made runtime.Object
-	switch {
-	case k.form == document:
-		made = &unstructured.Unstructured{}
-	case k.form == metadata:
-		made = &metav1.PartialObjectMetadata{}
-	case like != nil:
-		made = reflect.New(reflect.TypeOf(like).Elem()).Interface().(runtime.Object)
-	default:
-		var err error
-		if made, err = scheme.New(k.GroupVersionKind); err != nil {
-			return nil, err
-		}
-	}
-	obj, ok := made.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("controllerruntime: a %T has no metadata", made)
-	}
-	obj.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
-	return obj, nil
-}
-
-func isRoot(mapping *meta.RESTMapping) bool { return mapping.Scope.Name() == meta.RESTScopeNameRoot }

@@ -38,10 +38,30 @@ type collection struct {
 	shared   shared
 	refusals *refusals          // nil without FailFast
 	stop     context.CancelFunc // guarded by the cache's lock
+	by       beginner
+	caller   string // of the read that has begun it
+	limit    *limit // nil without RefuseAbove, and if no read has begun it
+	refused  error  // by the limit; guarded by the cache's lock
+	heap     heapEstimate
+	// warnAbove is the number of objects that WarnAbove permits; 0 for any.
+	warnAbove int
 
 	mu     sync.RWMutex
 	fields map[string]fieldIndex
 }
+
+// beginner is the call that has begun a collection.
+type beginner string
+
+const (
+	byGet      beginner = "get"
+	byList     beginner = "list"
+	byInformer beginner = "informer"
+	byIndex    beginner = "index"
+)
+
+// reads reports whether a program may begin a collection so without meaning to.
+func (b beginner) reads() bool { return b == byGet || b == byList }
 
 // copied is the common part of an informer and a union.
 type copied interface {
@@ -79,12 +99,18 @@ func newShape(k kind, like runtime.Object, s settings, from sources) (shape, obj
 	return shape{k, root, s.of(k.GroupVersionKind, !root), newDeepCopier(reflect.TypeOf(example))}, example, mapping, nil
 }
 
-func newCollection(k kind, like runtime.Object, s settings, from sources) (*collection, error) {
+func newCollection(k kind, like runtime.Object, s settings, from sources, by beginner) (*collection, error) {
 	shape, example, mapping, err := newShape(k, like, s, from)
 	if err != nil {
 		return nil, err
 	}
-	c := &collection{shape: shape, waits: map[string]waits{}, fields: map[string]fieldIndex{}, stop: func() {}}
+	c := &collection{shape: shape, waits: map[string]waits{}, fields: map[string]fieldIndex{}, stop: func() {}, by: by}
+	if by.reads() {
+		c.caller, c.warnAbove = callerOf(), s.warnAbove
+		if s.refuseAbove > 0 {
+			c.limit = newLimit(s.refuseAbove)
+		}
+	}
 	if s.failFast {
 		c.refusals = newRefusals()
 	}
@@ -99,7 +125,7 @@ func newCollection(k kind, like runtime.Object, s settings, from sources) (*coll
 			if err != nil {
 				return nil, err
 			}
-			source = c.refusals.heardFrom(source, "")
+			source = c.limit.counted(c.refusals.heardFrom(source, ""), "")
 			one := informer.New(source, options...)
 			c.copy, c.waits[namespace], shared = one, one, clientgo.Informer(one)
 		}
@@ -124,12 +150,22 @@ func (c *collection) addMembers(union *informer.Union[object], example object, m
 		if name == metav1.NamespaceAll {
 			name = "all other namespaces"
 		}
-		source = c.refusals.heardFrom(source, name)
+		source = c.limit.counted(c.refusals.heardFrom(source, name), name)
 		if c.waits[namespace], err = union.Add(name, source); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// run keeps the collection until ctx ends.
+func (c *collection) run(ctx context.Context) {
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	if c.by.reads() {
+		telling.Go(func() { c.tell(ctx) })
+	}
+	c.shared.RunWithContext(ctx)
 }
 
 // config returns the configuration of a namespace; ok is false if the cache does not keep it.

@@ -10,8 +10,9 @@ type Option func(*extras)
 
 // extras are the settings of this module.
 type extras struct {
-	lean     lean
-	failFast bool
+	lean                   lean
+	failFast               bool
+	warnAbove, refuseAbove int // 0 for no bound
 }
 
 // NewCacheWith is [NewCache] with options of this module:

@@ -19,7 +19,20 @@ type settings struct {
 	defaults   cache.Config
 	namespaces map[string]cache.Config
 	byKind     map[schema.GroupVersionKind]cache.ByObject
-	failFast   bool // of the options of this module
+	// The options of this module; 0 for no bound.
+	failFast               bool
+	warnAbove, refuseAbove int
+}
+
+// validate checks the options of this module.
+func (s settings) validate() error {
+	switch {
+	case s.warnAbove < 0:
+		return fmt.Errorf("WarnAbove(%d): give a positive number of objects", s.warnAbove)
+	case s.refuseAbove < 0:
+		return fmt.Errorf("RefuseAbove(%d): give a positive number of objects, or set ReaderFailOnMissingInformer in cache.Options", s.refuseAbove)
+	}
+	return nil
 }
 
 func newSettings(options cache.Options, sources sources) (settings, error) {

@@ -184,6 +184,14 @@ func (w withoutBookmarks) Watch(ctx context.Context, request metav1.ListOptions)
 
 func (w withoutBookmarks) IsWatchListSemanticsUnSupported() bool { return true }
 
+// Sharing implements the method of a listwatch.ListWatch.
+func (w withoutBookmarks) Sharing() (none listwatch.SharingStats) {
+	if source, ok := w.ListerWatcher.(interface{ Sharing() listwatch.SharingStats }); ok {
+		return source.Sharing()
+	}
+	return none
+}
+
 func (w withoutBookmarks) Holding(held func(key string) (object, bool)) listwatch.ListerWatcher[object] {
 	holder, ok := w.ListerWatcher.(listwatch.Holder[object])
 	if !ok {

@@ -94,6 +94,9 @@ func (c *Cache) await(ctx context.Context, held *collection, heard *refusals) er
 			if isClosed(c.over) {
 				return held.notSynced(reflector.Status{}, errOver)
 			}
+			if err := c.whyEnded(held); err != nil {
+				return err
+			}
 			return held.notSynced(reflector.Status{}, errRemoved)
 		case <-ctx.Done():
 			return held.notSynced(held.copy.Status().Status, context.Cause(ctx))

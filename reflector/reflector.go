@@ -74,7 +74,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	case null.Is(st):
 		r.missing, st = errors.New("reflector: New: the store is nil"), nil
 	}
-	if source, ok := source.(*listwatch.ListWatch[T]); ok {
+	if source, ok := source.(interface{ Sharing() listwatch.SharingStats }); ok {
 		r.sharing = source.Sharing
 	}
 	if copied, ok := st.(store.Snapshotter[T]); ok {

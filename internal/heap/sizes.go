@@ -3,28 +3,27 @@ package heap
 import (
 	"math/bits"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 )
 
-// classes are the allocator's sizes up to 1 KiB. Beyond, it wastes an eighth at most.
+// classes are the allocator's sizes. Beyond, it gives whole pages.
 var classes = [...]uint16{
 	8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 288, 320, 352, 384, 416, 448, 480, 512,
-	576, 640, 704, 768, 896, 1024,
+	576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048, 2304, 2688, 3072, 3200, 3456, 4096, 4864, 5120, 5376,
+	6144, 6528, 6784, 6912, 8192, 9472, 9728, 10240, 10880, 12288, 13568, 14336, 16384, 18432, 19072, 20480, 21760, 24576,
+	27264, 28672, 32768,
 }
+
+const page = 8 << 10
 
 // classOf returns the memory that a block of that size takes.
 func classOf(size uintptr) uint64 {
-	if size > 1024 {
-		step := uint64(1) << (bits.Len64(uint64(size)) - 4)
-		return (uint64(size) + step - 1) / step * step
+	if i, _ := slices.BinarySearch(classes[:], uint16(min(size, 1<<16-1))); i < len(classes) {
+		return uint64(classes[i])
 	}
-	for _, class := range classes {
-		if size <= uintptr(class) {
-			return uint64(class)
-		}
-	}
-	return uint64(size)
+	return (uint64(size) + page - 1) / page * page
 }
 
 const (
