@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/tributary-go/tributary/internal/nameless"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -76,6 +77,9 @@ func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option
 		i.optionErr, source = errors.Join(i.optionErr, errNoSource), nil
 	}
 	i.source = source
+	if nameless.Kept(source) {
+		i.journal.objects.KeepNameless()
+	}
 	r := reflector.New(source, i.journal, i.options.reflector...)
 	i.copier, i.doubt = r, r.Doubt
 	i.complete = func() (string, string) { return i.journal.objects.ResourceVersion(), "the store" }

@@ -141,7 +141,7 @@ func (m *Member[T]) Remove() {
 func (u *members[T]) forgetLocked(m *Member[T]) {
 	var none T
 	for _, obj := range m.held.Snapshot().All() {
-		_ = u.dropLocked(m, obj, none, false) // cannot fail: the object has a name
+		_ = u.dropLocked(m, obj, none, false) // cannot fail: the store has held the object
 	}
 	u.all = slices.DeleteFunc(u.all, func(other *Member[T]) bool { return other == m })
 	u.ageLocked()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/nameless"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/listwatch"
@@ -144,6 +145,10 @@ func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Membe
 		return nil, fmt.Errorf("informer: add member %q: the source is nil", name)
 	}
 	m := &Member[T]{name: name, union: u, done: make(chan struct{}), gone: make(chan struct{})}
+	if nameless.Kept(source) {
+		m.held.KeepNameless()
+		u.journal.objects.KeepNameless()
+	}
 	m.reflector = reflector.New[T](observed(source, m.failed), &part[T]{m}, u.options...)
 	u.mu.Lock()
 	defer u.mu.Unlock()

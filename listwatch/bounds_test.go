@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/internal/nameless"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -39,6 +40,24 @@ func requireNamelessCost[T store.Object](t *testing.T, lw listwatch.ListerWatche
 	}
 }
 
+// requireNamelessKept requires that the nameless second object is there.
+func requireNamelessKept[T store.Object](t *testing.T, lw *listwatch.ListWatch[T]) {
+	t.Helper()
+	require.True(t, lw.KeepsNameless())
+	for _, kept := range []listwatch.ListerWatcher[T]{
+		lw, listwatch.Intercept(lw, nil, nil), listwatch.Project(lw, func(obj T) T { return obj }),
+	} {
+		require.True(t, nameless.Kept(kept))
+		listed, _, errs := readList(kept.List(t.Context(), metav1.ListOptions{}))
+		events, watchErrs := readWatch(kept.Watch(t.Context(), metav1.ListOptions{}))
+		require.Empty(t, append(errs, watchErrs...))
+		require.Len(t, listed, 3)
+		require.Equal(t, "shop/", store.KeyOf(listed[1]))
+		require.Len(t, events, 4)
+		require.Equal(t, "shop/", store.KeyOf(events[1].Object))
+	}
+}
+
 func namelessPods() (*corev1.PodList, []watch.Event) {
 	list := podList(3)
 	list.Items[1].Name = ""
@@ -56,6 +75,11 @@ func TestAnObjectWithoutANameCostsItself(t *testing.T) {
 		t.Run(media+" functions", func(t *testing.T) {
 			pods := clientset(t, config).CoreV1().Pods("")
 			requireNamelessCost(t, listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch))
+		})
+		t.Run(media+" kept", func(t *testing.T) {
+			requireNamelessKept(t, listwatch.FromClient[corev1.Pod](client, "pods", listwatch.WithNameless()))
+			pods := clientset(t, config).CoreV1().Pods("")
+			requireNamelessKept(t, listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, listwatch.WithNameless()))
 		})
 		if media != protobufType {
 			t.Run(media+" unstructured", func(t *testing.T) {

@@ -77,7 +77,7 @@ func (a *clientGoAdapter[T]) ListWithContext(ctx context.Context, options metav1
 	list := a.lw.List(ctx, options)
 	all := &objectList[T]{}
 	for obj, err := range list.Items {
-		if nameless(ctx, err) {
+		if leftOut(ctx, err) {
 			continue
 		}
 		if err != nil {
@@ -96,7 +96,7 @@ func (a *clientGoAdapter[T]) WatchWithContext(ctx context.Context, options metav
 		defer close(w.events)
 		defer cancel()
 		for event, err := range a.lw.Watch(ctx, options) {
-			if nameless(ctx, err) {
+			if leftOut(ctx, err) {
 				continue
 			}
 			if err == nil && event.Type != watch.Bookmark {
@@ -112,9 +112,9 @@ func (a *clientGoAdapter[T]) WatchWithContext(ctx context.Context, options metav
 	return w, nil
 }
 
-// nameless reports whether an object is left out since it has no name. Client-go would keep it
+// leftOut reports whether an object is left out since it has no name. Client-go would keep it
 // under an empty key, which no lookup can name.
-func nameless(ctx context.Context, err error) bool {
+func leftOut(ctx context.Context, err error) bool {
 	if !errors.Is(err, errNoName) {
 		return false
 	}

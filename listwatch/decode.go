@@ -55,6 +55,7 @@ type decoder[T store.Object] struct {
 	plain    *atomic.Uint64 // bytes decoded without a memo
 	held     *heldCopy[T]   // nil if the reader's copy is unknown
 	drop     bool           // drop managedFields
+	nameless bool           // keep objects without a name
 }
 
 // errStopped: the consumer left its loop.
@@ -255,7 +256,7 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 		obj, err = d.object(e, f.object, f.kind, changed)
 	}
 	if err == nil && kind != watch.Bookmark {
-		err = named(obj)
+		err = named(obj, d.nameless)
 	}
 	if err != nil {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: f.event, Object: e.key(f.object), Err: err}
@@ -283,9 +284,10 @@ func reported[T store.Object](e encoding[T], f frame[T]) error {
 	return statusError(&status)
 }
 
-// named refuses an object without a name: it has no key, so a store would refuse the whole list.
-func named(obj metav1.Object) error {
-	if obj.GetName() == "" {
+// named refuses an object without a name, unless the store takes it: others would refuse the whole
+// list.
+func named(obj metav1.Object, nameless bool) error {
+	if obj.GetName() == "" && !nameless {
 		return errNoName
 	}
 	return nil

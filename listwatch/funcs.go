@@ -59,7 +59,7 @@ type funcSource[T store.Object] struct {
 }
 
 func (f funcSource[T]) listWatch() *ListWatch[T] {
-	lw := &ListWatch[T]{list: f.listAll, watch: f.watchFrom, noWatchList: f.options.noWatchList, private: true}
+	lw := &ListWatch[T]{list: f.listAll, watch: f.watchFrom, noWatchList: f.options.noWatchList, nameless: f.options.nameless, private: true}
 	return detected(lw, f.options)
 }
 
@@ -80,7 +80,7 @@ func (f funcSource[T]) listAll(ctx context.Context, request metav1.ListOptions) 
 				err := &DecodeError{Op: "list", Object: keyOfAny(item), Err: wrongType[T](item)}
 				return stopUnless(yield(none, err))
 			}
-			if err := named(obj); err != nil {
+			if err := named(obj, f.options.nameless); err != nil {
 				return stopUnless(yield(none, &DecodeError{Op: "list", Object: keyOfAny(item), Err: err}))
 			}
 			return stopUnless(yield(obj, nil))
@@ -141,7 +141,7 @@ func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions
 				if !open {
 					return
 				}
-				event, err := typedEvent[T](came)
+				event, err := typedEvent[T](came, f.options.nameless)
 				if event.InitialEventsEnd {
 					late = nil
 				}
@@ -174,7 +174,7 @@ func initialLimit(request metav1.ListOptions, w watch.Interface) <-chan time.Tim
 	return time.After(maxInitial)
 }
 
-func typedEvent[T store.Object](came watch.Event) (Event[T], error) {
+func typedEvent[T store.Object](came watch.Event, nameless bool) (Event[T], error) {
 	switch came.Type {
 	case watch.Error:
 		status, ok := came.Object.(*metav1.Status)
@@ -191,7 +191,7 @@ func typedEvent[T store.Object](came watch.Event) (Event[T], error) {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: string(came.Type), Object: keyOfAny(came.Object),
 			Err: wrongType[T](came.Object)}
 	}
-	if err := named(obj); err != nil && came.Type != watch.Bookmark {
+	if err := named(obj, nameless); err != nil && came.Type != watch.Bookmark {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: string(came.Type), Object: keyOfAny(came.Object), Err: err}
 	}
 	return newEvent(came.Type, obj, 0), nil

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/nameless"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/store"
@@ -39,7 +40,8 @@ func Intercept[T store.Object](
 		panic(fmt.Sprintf("listwatch: Intercept: the source is nil (%T)", source))
 	}
 	// Not private: the functions may keep the objects.
-	out := &ListWatch[T]{list: source.List, watch: source.Watch, collection: collectionOf(source), noWatchList: !watchlist.Supported(source)}
+	out := &ListWatch[T]{list: source.List, watch: source.Watch, collection: collectionOf(source)}
+	out.noWatchList, out.nameless = !watchlist.Supported(source), nameless.Kept(source)
 	if list != nil {
 		out.list = func(ctx context.Context, request metav1.ListOptions) List[T] {
 			return list(request, source.List(ctx, request))

@@ -14,10 +14,11 @@ import (
 
 // ListerWatcher lists and watches one collection. Implementations are safe for concurrent use.
 //
-// Optional abilities are [Holder] and two methods. IsWatchListSemanticsUnSupported() bool: if it
+// Optional abilities are [Holder] and three methods. IsWatchListSemanticsUnSupported() bool: if it
 // returns true, the source does not answer a watch that sends the state first (KEP-3157).
 // Collection() (resource, namespace string): it names the collection in log lines, as
-// [ListWatch.Collection] does.
+// [ListWatch.Collection] does. KeepsNameless() bool: if it returns true, informers keep objects
+// without a name; see [WithNameless].
 type ListerWatcher[T store.Object] interface {
 	// List begins a LIST. The request is sent when the result's Items are ranged over, and ends
 	// with the loop or with ctx.
@@ -71,6 +72,7 @@ type ListWatch[T store.Object] struct {
 	origin      any // nil if it is not known
 	collection  collection
 	noWatchList bool
+	nameless    bool
 	private     bool                // each object is the reader's alone
 	sharing     func() SharingStats // nil if nothing is decoded
 	// holding is nil if nothing is decoded.
@@ -108,6 +110,9 @@ func collectionOf(source any) (c collection) {
 
 // IsWatchListSemanticsUnSupported reports whether [WithoutWatchList] was given.
 func (lw *ListWatch[T]) IsWatchListSemanticsUnSupported() bool { return lw.noWatchList }
+
+// KeepsNameless reports whether [WithNameless] was given.
+func (lw *ListWatch[T]) KeepsNameless() bool { return lw.nameless }
 
 // Lookup begins a consistent LIST of the one object of a name, which is empty if the collection
 // does not have it. It reports false if the source cannot ask for single objects: only [FromClient]

@@ -44,6 +44,7 @@ type options struct {
 	labelSelector string
 	json          bool
 	noWatchList   bool
+	nameless      bool
 	noSharing     bool
 	dropManaged   bool
 	mutated       *mutationReport // a pointer, so that options are comparable
@@ -139,6 +140,16 @@ func isReadOnly(op string, list []ReaderOption) bool {
 // client-go's fake clientsets.
 func WithoutWatchList() FuncsOption {
 	return funcsOption(func(o *options) { o.noWatchList = true })
+}
+
+// WithNameless keeps objects without a name, as client-go's informers do. All those of a namespace
+// have one key, "namespace/", so that the last one counts. It is for the fakes of tests that ignore
+// generateName. Informers keep such objects then; a store of your own must take them, as an indexer
+// does after [store.Indexer.KeepNameless].
+//
+// Default: an object without a name is a [DecodeError].
+func WithNameless() FuncsOption {
+	return funcsOption(func(o *options) { o.nameless = true })
 }
 
 // apply is for the function op, and panics if an option is nil.

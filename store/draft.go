@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"iter"
 	"slices"
 
@@ -111,16 +110,16 @@ func (d *draft[T]) do(w *write[T]) {
 	}
 }
 
-// replace makes items the content.
-func (d *draft[T]) replace(items iter.Seq2[T, error]) error {
+// replace makes items the content. check refuses objects.
+func (d *draft[T]) replace(items iter.Seq2[T, error], check func(T) error) error {
 	if d.objects.Len() == 0 {
-		return d.fill(items)
+		return d.fill(items, check)
 	}
-	return d.overwrite(items)
+	return d.overwrite(items, check)
 }
 
 // fill makes items the content, if there was none.
-func (d *draft[T]) fill(items iter.Seq2[T, error]) error {
+func (d *draft[T]) fill(items iter.Seq2[T, error], check func(T) error) error {
 	var entries []trie.Entry[string, T]
 	var hashes []uint64
 	for obj, err := range items {
@@ -165,7 +164,7 @@ func (d *draft[T]) indexed(indexes []AnyIndex[T]) []indexWriter[T] {
 }
 
 // overwrite makes items the content, and keeps each object that comes again unchanged.
-func (d *draft[T]) overwrite(items iter.Seq2[T, error]) error {
+func (d *draft[T]) overwrite(items iter.Seq2[T, error], check func(T) error) error {
 	before := d.objects // never changes: it has no node of the owner's
 	// Servers list in the order of keys, which needs no sorting.
 	seen, ascending := make([]string, 0, before.Len()), true
@@ -217,22 +216,6 @@ func appendKey(buffer []byte, obj Object) []byte {
 	}
 	return append(buffer, obj.GetName()...)
 }
-
-// check refuses an object that no store can hold.
-func check[T Object](obj T) error {
-	if pointer.None(obj) {
-		return errNil
-	}
-	if obj.GetName() == "" {
-		return errNoName
-	}
-	return nil
-}
-
-var (
-	errNil    = errors.New("store: the object is nil")
-	errNoName = errors.New("store: the object has no metadata.name")
-)
 
 // CompareVersions orders two resource versions of one resource on one server. order is negative if
 // a is older than b, zero if they are equal, and positive if a is newer. Versions of two resources,

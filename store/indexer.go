@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/rv"
 	"github.com/tributary-go/tributary/internal/trie"
 )
@@ -30,6 +32,7 @@ type Indexer[T Object] struct {
 	draft   draft[T]
 
 	versioned bool // only SetResourceVersion and Replace set the version; guarded by writing
+	nameless  atomic.Bool
 }
 
 // NewIndexer makes an empty indexer with the given indexes. It panics if one of them is nil.
@@ -110,7 +113,13 @@ func (x *Indexer[T]) ResourceVersion() string {
 	return x.draft.resourceVersion
 }
 
-// Add stores obj, in place of an object under its key. It fails on an object without a name.
+// KeepNameless lets the indexer take objects without a name from now on, as client-go's stores do.
+// All those of a namespace have one key, "namespace/", so that the last one counts. By default they
+// are refused: only fakes that ignore generateName have them.
+func (x *Indexer[T]) KeepNameless() { x.nameless.Store(true) }
+
+// Add stores obj, in place of an object under its key. It fails on an object without a name, except
+// after [Indexer.KeepNameless].
 func (x *Indexer[T]) Add(obj T) error { _, err := x.Put(obj); return err }
 
 // Update is the same as [Indexer.Add].
@@ -125,7 +134,7 @@ func (x *Indexer[T]) Delete(obj T) error { _, err := x.Remove(obj); return err }
 // stays, and the change is [Change.Unchanged]. No other write comes between the change and its
 // effect.
 func (x *Indexer[T]) Put(obj T) (Change[T], error) {
-	if err := check(obj); err != nil {
+	if err := x.check(obj); err != nil {
 		return Change[T]{}, err
 	}
 	var space [keySpace]byte
@@ -140,7 +149,7 @@ func (x *Indexer[T]) Put(obj T) (Change[T], error) {
 
 // Remove is [Indexer.Delete], and returns the change: Old is the object that the store held.
 func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
-	if err := check(obj); err != nil {
+	if err := x.check(obj); err != nil {
 		return Change[T]{}, err
 	}
 	key := KeyOf(obj)
@@ -161,7 +170,7 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	next := x.draft.fork()
-	if err := next.replace(items); err != nil {
+	if err := next.replace(items, x.check); err != nil {
 		return err
 	}
 	// A relist may go back in resource version, after a restore of the server's data: the server's
@@ -195,6 +204,22 @@ func (x *Indexer[T]) SetResourceVersion(resourceVersion string) {
 	x.versioned = true
 	x.edit(&write[T]{}, resourceVersion)
 }
+
+// check refuses an object that the indexer cannot hold.
+func (x *Indexer[T]) check(obj T) error {
+	switch {
+	case pointer.None(obj):
+		return errNil
+	case obj.GetName() == "" && !x.nameless.Load():
+		return errNoName
+	}
+	return nil
+}
+
+var (
+	errNil    = errors.New("store: the object is nil")
+	errNoName = errors.New("store: the object has no metadata.name")
+)
 
 // edit does a planned write, after which the content has resourceVersion. The caller holds writing.
 func (x *Indexer[T]) edit(w *write[T], resourceVersion string) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/store"
@@ -57,6 +58,24 @@ func TestZeroIndexer(t *testing.T) {
 	got, ok := x.Snapshot().Get("ns/a")
 	require.True(t, ok)
 	require.Equal(t, "5", got.ResourceVersion)
+}
+
+// TestKeepNameless: by default, an object without a name has no key.
+func TestKeepNameless(t *testing.T) {
+	var x store.Indexer[*corev1.Pod]
+	nameless := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", GenerateName: "web-"}}
+	require.EqualError(t, x.Add(nameless), "store: the object has no metadata.name")
+	require.ErrorContains(t, x.Replace(store.Items(nameless), store.At("1")), "no metadata.name")
+	x.KeepNameless()
+	require.NoError(t, x.Replace(store.Items(nameless, pod("a", 1)), store.At("1")))
+	got, ok := x.Get("ns/")
+	require.True(t, ok)
+	require.Same(t, nameless, got)
+	require.NoError(t, x.Add(nameless.DeepCopy()))
+	require.Equal(t, 2, x.Snapshot().Len())
+	require.NoError(t, x.Delete(nameless))
+	require.Equal(t, 1, x.Snapshot().Len())
+	require.ErrorContains(t, x.Add(nil), "nil")
 }
 
 func TestZeroSnapshot(t *testing.T) {

@@ -41,6 +41,7 @@ func (b *byHand[T]) open() (store.Store[T], error) {
 	}
 	b.lists = b.listsNow() // before the content, so that no list is missed
 	b.seen, b.written = store.Snapshot[T]{}, &store.Indexer[T]{}
+	b.written.KeepNameless()
 	b.catchUpLocked(b.informer.Snapshot())
 	b.used.Store(true)
 	return b.written, nil
@@ -65,7 +66,7 @@ func (b *byHand[T]) followLocked() bool {
 
 // catchUpLocked applies the informer's changes since seen.
 func (b *byHand[T]) catchUpLocked(now store.Snapshot[T]) {
-	// An informer's objects have names, the only thing that these calls ask for.
+	// These calls fail on nil alone.
 	for c := range store.Diff(b.seen, now) {
 		if c.Deleted() {
 			_ = b.written.Delete(c.Old)

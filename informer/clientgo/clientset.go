@@ -37,7 +37,7 @@ func FromClientset(clientset any, example runtime.Object, resync time.Duration, 
 	if !r.namespaced {
 		namespace = metav1.NamespaceAll
 	}
-	options := append(optionList[:len(optionList):len(optionList)], listwatch.InNamespace(namespace))
+	options := append(optionList[:len(optionList):len(optionList)], listwatch.InNamespace(namespace), listwatch.WithNameless())
 	if !null.Is(r.client) {
 		object := reflect.New(reflect.TypeOf(example).Elem()).Interface().(Object)
 		source := listwatch.FromClientLike(r.client, r.name, object, options...)

@@ -39,6 +39,9 @@
 //     *[informer.PanicError]. Without runtime.ReallyCrash the panic is logged, and the handler goes
 //     on with its next event after a second.
 //
+// As in client-go, an object without a name is kept under the key "namespace/": fake clientsets
+// ignore generateName. The rest of this library refuses such objects.
+//
 // # Calls that fail or do nothing
 //
 // SetWatchErrorHandler, SetWatchErrorHandlerWithContext and SetTransform need the source, so they

@@ -73,7 +73,7 @@ type copied[T store.Object] interface {
 // Status, as that of [Informer]. It panics if an indexer cannot be added, which is a mistake in the
 // program.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	s := newInformer(listwatch.FromClientGo[Object](lw), false, example, resync)
+	s := newInformer(listwatch.FromClientGo[Object](lw, listwatch.WithNameless()), false, example, resync)
 	if err := s.indexer.AddIndexers(indexers); err != nil {
 		panic(err)
 	}

@@ -129,6 +129,18 @@ func TestShutdown(t *testing.T) {
 	require.False(t, i.HasSynced())
 }
 
+// TestGeneratedNames: a fake makes no names of generateName.
+func TestGeneratedNames(t *testing.T) {
+	f := dynamicinformer.NewDynamicSharedInformerFactory(fake.NewSimpleDynamicClient(scheme.Scheme, pod("ns", "")), 0)
+	shared := f.ForResource(pods).Informer()
+	ctx, cancel := context.WithCancel(t.Context())
+	f.Start(ctx.Done())
+	defer f.Shutdown()
+	defer cancel()
+	require.True(t, cache.WaitForCacheSync(ctx.Done(), shared.HasSynced))
+	require.Equal(t, []string{"ns/"}, shared.GetStore().ListKeys())
+}
+
 func TestBadSelectors(t *testing.T) {
 	f := dynamicinformer.NewFilteredDynamicSharedInformerFactory(clients["fake"](t), 0, "", func(o *metav1.ListOptions) {
 		o.LabelSelector = "a=b=c"

@@ -96,6 +96,22 @@ func TestFactory(t *testing.T) {
 	}
 }
 
+// TestGeneratedNames: a fake makes no names of generateName.
+func TestGeneratedNames(t *testing.T) {
+	s := fake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(s))
+	f := metadatainformer.NewSharedInformerFactory(fake.NewSimpleMetadataClient(s, &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metaOf("ns", ""),
+	}), 0)
+	shared := f.ForResource(pods).Informer()
+	ctx, cancel := context.WithCancel(t.Context())
+	f.Start(ctx.Done())
+	defer f.Shutdown()
+	defer cancel()
+	require.True(t, cache.WaitForCacheSync(ctx.Done(), shared.HasSynced))
+	require.Equal(t, []string{"ns/"}, shared.GetStore().ListKeys())
+}
+
 func TestBadSelectors(t *testing.T) {
 	client, err := clients["fake"](t)
 	require.NoError(t, err)

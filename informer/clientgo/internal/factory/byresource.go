@@ -99,7 +99,7 @@ func FromConfig(
 	if err != nil {
 		panic(err)
 	}
-	options := []listwatch.Option{listwatch.InNamespace(namespace)}
+	options := []listwatch.Option{listwatch.InNamespace(namespace), listwatch.WithNameless()}
 	for _, selector := range selectors {
 		options = append(options, selector)
 	}
@@ -114,7 +114,7 @@ func FromFuncs[L runtime.Object](
 	if !watchlist.Supported(client) {
 		selectors = append(selectors, listwatch.WithoutWatchList())
 	}
-	return listwatch.FromFuncs[clientgo.Object](list, watch, selectors...)
+	return listwatch.FromFuncs[clientgo.Object](list, watch, append(selectors, listwatch.WithNameless())...)
 }
 
 // Generic is an informer and its lister.
