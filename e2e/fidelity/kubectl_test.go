@@ -28,9 +28,22 @@ type session struct {
 // command is one line of the list.
 type command struct {
 	line string
-	// output and exit say why the outputs or the exit codes differ; empty if they must not.
-	output, exit string
+	// output and exit say for a server why its output or exit code differs; those that are not here
+	// must not differ.
+	output, exit reasons
 }
+
+// reasons are those of differences, by the name of the server.
+type reasons map[string]string
+
+// The servers that are compared with the real one, as the lists name them.
+const (
+	theFake  = "fake"
+	theServe = "serve"
+)
+
+// reasonLine is a reason for the command above, for one server or for all.
+var reasonLine = regexp.MustCompile(`^  (!!?)(fake|serve)? (.+)$`)
 
 func readSessions(t testing.TB, file string) (sessions []*session) {
 	t.Helper()
@@ -40,24 +53,29 @@ func readSessions(t testing.TB, file string) (sessions []*session) {
 		}
 		s := sessions[len(sessions)-1]
 		if !strings.HasPrefix(e.text, "  !") {
-			s.commands = append(s.commands, &command{line: e.text})
+			s.commands = append(s.commands, &command{line: e.text, output: reasons{}, exit: reasons{}})
 			continue
 		}
 		require.NotEmpty(t, s.commands, "%s: a reason without a command", e.where)
-		last := s.commands[len(s.commands)-1]
-		if reason, ok := strings.CutPrefix(e.text, "  !! "); ok {
-			last.exit = reason
-		} else {
-			last.output = strings.TrimPrefix(e.text, "  ! ")
+		parts := reasonLine.FindStringSubmatch(e.text)
+		require.NotNil(t, parts, "%s: %q is no reason", e.where, e.text)
+		of := s.commands[len(s.commands)-1].output
+		if parts[1] == "!!" {
+			of = s.commands[len(s.commands)-1].exit
+		}
+		for _, server := range []string{theFake, theServe} {
+			if parts[2] == "" || parts[2] == server {
+				of[server] = parts[3]
+			}
 		}
 	}
 	return sessions
 }
 
-// TestKubectlSeesNoDifference runs every command of the list against both servers, with the kubectl
-// of the API server's release.
+// TestKubectlSeesNoDifference runs every command of the list against the API server, the fake and
+// `tributary serve`, with the kubectl of the API server's release.
 func TestKubectlSeesNoDifference(t *testing.T) {
-	compareCommands(t, "kubectl.txt", startReal(t), startOurs(t))
+	compareCommands(t, "kubectl.txt", startReal(t), startOurs(t), startProgram(t))
 }
 
 // TestDefinitionsSeeNoDifference does so for definitions of custom resources, which come, change
@@ -78,11 +96,11 @@ func compareCommands(t *testing.T, file string, sides ...*side) {
 					side.makeNamespace(t, namespace)
 					terminal := newTerminal(t, binary, side, namespace)
 					terminals = append(terminals, terminal)
-					code, out := terminal.run(t, `sed "s/NAMESPACE/$NS/" state.yaml | kubectl create -f -`)
-					require.Zero(t, code, "%s: the start state:\n%s", side.name, out)
+					start := terminal.run(t, `sed "s/NAMESPACE/$NS/" state.yaml | kubectl create -f -`)
+					require.Zero(t, start.code, "%s: the start state:\n%s", side.name, start.output)
 				}
 				for _, c := range s.commands {
-					t.Run(c.line, func(t *testing.T) { c.compare(t, terminals[0], terminals[1]) })
+					t.Run(c.line, func(t *testing.T) { c.compare(t, terminals[0], terminals[1:]) })
 				}
 			})
 		}
@@ -93,33 +111,48 @@ func compareCommands(t *testing.T, file string, sides ...*side) {
 // a new service before the service's address.
 const passing = "ClusterIPNotAllocated"
 
-func (c *command) compare(t *testing.T, theirs, ours *terminal) {
-	var wantCode, gotCode int
-	var want, got string
-	var both sync.WaitGroup
-	both.Go(func() { wantCode, want = theirs.run(t, c.line) })
-	both.Go(func() { gotCode, got = ours.run(t, c.line) })
-	both.Wait()
-	for strings.Contains(want, passing) {
+func (c *command) compare(t *testing.T, theirs *terminal, ours []*terminal) {
+	var want outcome
+	got := make([]outcome, len(ours))
+	var all sync.WaitGroup
+	all.Go(func() { want = theirs.run(t, c.line) })
+	for i, terminal := range ours {
+		all.Go(func() { got[i] = terminal.run(t, c.line) })
+	}
+	all.Wait()
+	for strings.Contains(want.output, passing) {
 		theirs.run(t, "kubectl delete events --field-selector reason="+passing)
-		wantCode, want = theirs.run(t, c.line)
+		want = theirs.run(t, c.line)
 	}
-	if c.exit != "" {
-		require.NotEqual(t, wantCode, gotCode, "the exit codes agree: remove the reason (%s)", c.exit)
+	for i, terminal := range ours {
+		t.Run(terminal.name, func(t *testing.T) { c.judge(t, terminal.name, want, got[i]) })
+	}
+}
+
+func (c *command) judge(t *testing.T, server string, want, got outcome) {
+	if reason := c.exit[server]; reason != "" {
+		require.NotEqual(t, want.code, got.code, "the exit codes agree: remove the reason (%s)", reason)
 		return
 	}
-	require.Equal(t, wantCode, gotCode, "the API server: %s\nours: %s", want, got)
-	if c.output != "" {
-		require.NotEqual(t, want, got, "the outputs agree: remove the reason (%s)", c.output)
+	require.Equal(t, want.code, got.code, "the API server: %s\nours: %s", want.output, got.output)
+	if reason := c.output[server]; reason != "" {
+		require.NotEqual(t, want.output, got.output, "the outputs agree: remove the reason (%s)", reason)
 		return
 	}
-	require.Equal(t, want, got)
+	require.Equal(t, want.output, got.output)
+}
+
+// outcome is the exit code of a command, and its output without what must differ.
+type outcome struct {
+	code   int
+	output string
 }
 
 // terminal is a shell whose kubectl talks to one server.
 type terminal struct {
+	name        string // of the server
 	environment []string
-	server      string
+	server      string // its URL
 }
 
 func newTerminal(t testing.TB, kubectl string, s *side, namespace string) *terminal {
@@ -140,14 +173,13 @@ func newTerminal(t testing.TB, kubectl string, s *side, namespace string) *termi
 	require.NoError(t, err)
 	config := filepath.Join(home, "kubeconfig")
 	require.NoError(t, os.WriteFile(config, document, 0o600))
-	return &terminal{server: s.url, environment: []string{
+	return &terminal{name: s.name, server: s.url, environment: []string{
 		"HOME=" + home, "KUBECONFIG=" + config, "NS=" + namespace, "TMPDIR=" + home,
 		"PATH=" + home + string(os.PathListSeparator) + os.Getenv("PATH"),
 	}}
 }
 
-// run returns the exit code of a command, and its output without what must differ.
-func (s *terminal) run(t testing.TB, line string) (code int, output string) {
+func (s *terminal) run(t testing.TB, line string) outcome {
 	c := exec.CommandContext(t.Context(), "sh", "-c", line)
 	c.Dir, c.Env = filepath.Join("testdata", "kubectl"), s.environment
 	var out bytes.Buffer
@@ -161,7 +193,7 @@ func (s *terminal) run(t testing.TB, line string) (code int, output string) {
 	for _, v := range varyingText {
 		text = v.pattern.ReplaceAllString(text, v.by)
 	}
-	return c.ProcessState.ExitCode(), text
+	return outcome{c.ProcessState.ExitCode(), text}
 }
 
 // varyingText is what differs from server to server.

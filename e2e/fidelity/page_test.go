@@ -28,8 +28,8 @@ object as it is, held to the rules of metadata and versions alone.
 // TestThePageIsTheTable keeps docs/fake.md true; -update writes it.
 func TestThePageIsTheTable(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "fake.md")
-	want := page(readCases(t)) + commandsPage(commandsOpening, readSessions(t, "kubectl.txt")) +
-		commandsPage(definitionsOpening, readSessions(t, "definitions.txt"))
+	want := page(readCases(t)) + commandsPage(commandsOpening, readSessions(t, "kubectl.txt"), theFake, theServe) +
+		commandsPage(definitionsOpening, readSessions(t, "definitions.txt"), theServe)
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 	}
@@ -71,8 +71,8 @@ func page(sections []*section) string {
 const commandsOpening = `
 ## kubectl
 
-A list of commands (e2e/fidelity/testdata/kubectl.txt) is run with kubectl 1.36.3 against both
-servers, from the same start: every output format, selectors, watches, describe, create, apply on
+A list of commands (e2e/fidelity/testdata/kubectl.txt) is run with kubectl 1.36.3 against
+kube-apiserver, the fake and ` + "`tributary serve`" + ` on an etcd, from the same start: every output format, selectors, watches, describe, create, apply on
 both sides, edit, diff, patch, scale, rollout, delete, explain, discovery, access, nodes, custom
 resources, dry runs. TestKubectlSeesNoDifference compares the exit code and the output, without
 UIDs, versions, times and addresses.
@@ -87,29 +87,57 @@ a real API server and on ` + "`tributary serve`" + `. TestDefinitionsSeeNoDiffer
 
 `
 
-func commandsPage(opening string, sessions []*session) string {
+// serverNames are those of the page.
+var serverNames = map[string]string{theFake: "the fake", theServe: "`tributary serve`"}
+
+func commandsPage(opening string, sessions []*session, servers ...string) string {
 	var out, rows strings.Builder
-	all, exit, output := 0, 0, 0
+	all, exit, output := 0, map[string]int{}, map[string]int{}
 	for _, s := range sessions {
 		all += len(s.commands)
 		for _, c := range s.commands {
-			what, reason := "output", c.output
-			if c.exit != "" {
-				what, reason = "exit code", c.exit
-				exit++
+			for _, server := range servers {
+				if c.exit[server] != "" {
+					exit[server]++
+				}
+				if c.exit[server]+c.output[server] != "" {
+					output[server]++
+				}
 			}
-			if reason != "" {
-				output++
-				fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", strings.ReplaceAll(c.line, "|", "\\|"), what, reason)
-			}
+			rows.WriteString(c.rows(servers))
 		}
 	}
 	out.WriteString(opening)
-	fmt.Fprintf(&out, "Of %d commands, %d exit alike, and %d print the same.\n\n", all, all-exit, all-output)
-	if output+exit == 0 {
-		return strings.TrimSuffix(out.String(), "\n")
+	fmt.Fprintf(&out, "| of %d commands | exit alike | print the same |\n|---|---|---|\n", all)
+	for _, server := range servers {
+		fmt.Fprintf(&out, "| %s | %d | %d |\n", serverNames[server], all-exit[server], all-output[server])
 	}
-	out.WriteString("| command | what differs | why |\n|---|---|---|\n")
-	out.WriteString(rows.String())
+	if rows.Len() > 0 {
+		out.WriteString("\n| command | server | what differs | why |\n|---|---|---|---|\n")
+		out.WriteString(rows.String())
+	}
+	return out.String()
+}
+
+// rows are the differences of a command: one if they are the same on all servers.
+func (c *command) rows(servers []string) string {
+	var out strings.Builder
+	row := func(server, what, why string) {
+		if why != "" {
+			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", strings.ReplaceAll(c.line, "|", "\\|"), server, what, why)
+		}
+	}
+	for _, kind := range []struct {
+		what string
+		why  reasons
+	}{{"exit code", c.exit}, {"output", c.output}} {
+		if len(servers) > 1 && kind.why[theFake] == kind.why[theServe] {
+			row("both", kind.what, kind.why[theFake])
+			continue
+		}
+		for _, server := range servers {
+			row(serverNames[server], kind.what, kind.why[server])
+		}
+	}
 	return out.String()
 }

@@ -77,7 +77,7 @@ func startProgram(t testing.TB) *side {
 	define(t, config)
 	client, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)
-	return &side{name: "tributary serve", url: config.Host, token: cluster.Admin, client: client, authority: config.CAData}
+	return &side{name: theServe, url: config.Host, token: cluster.Admin, client: client, authority: config.CAData}
 }
 
 // startOurs is a server with the resources of the table.
@@ -98,5 +98,5 @@ func startOurs(t testing.TB) *side {
 		s.Close()
 		listener.Close()
 	})
-	return &side{name: "ours", url: listener.URL, client: client}
+	return &side{name: theFake, url: listener.URL, client: client}
 }
