@@ -159,29 +159,52 @@ func TestNoUpdateIsLost(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprint(taken.Load()), stored.Labels["n"])
 	require.EqualValues(t, 100, taken.Load()+refused.Load())
+}
 
-	// Without a version, and for patches, a write that comes too late is decided again.
-	for i := range 4 {
-		writing.Go(func() {
-			for n := range 10 {
-				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"%d-%d":"x"}}}`, i, n)
-				for {
-					_, err := []*etcd.Collection[*corev1.Pod]{one, two}[i%2].Patch("ns", "a", types.MergePatchType, patch, "")
-					if err == nil {
-						break
+// TestPatchesWithoutAVersionNeverConflict: 16 writers make 20 patches each of one object through
+// two servers. A patch that names no version is made on the newest state, exactly once.
+func TestPatchesWithoutAVersionNeverConflict(t *testing.T) {
+	const writers, rounds = 16, 20
+	client := connect(t, clientv3.Config{}, start(t))
+	one, _ := serve(t, client, pods)
+	two, _ := serve(t, client, pods)
+	for i, kind := range []types.PatchType{types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType} {
+		name := fmt.Sprint("pod-", i)
+		created, err := one.With(collection.WriteOptions{}).Create(pod(name))
+		require.NoError(t, err)
+		errs := make(chan error, writers*rounds)
+		var writing sync.WaitGroup
+		for w := range writers {
+			writing.Go(func() {
+				c := []*etcd.Collection[*corev1.Pod]{one, two}[w%2].With(collection.WriteOptions{Manager: fmt.Sprint("writer-", w)})
+				for round := range rounds {
+					patch := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"annotations":{"writer-%d":"%d"}}}`, name, w, round)
+					if kind == types.ApplyYAMLPatchType {
+						_, _, err := c.Apply("ns", name, patch, false)
+						errs <- err
+						continue
 					}
-					if !apierrors.IsConflict(err) {
-						t.Error(err)
-						return
-					}
+					_, err := c.Patch("ns", name, kind, patch, "")
+					errs <- err
 				}
-			}
-		})
+			})
+		}
+		writing.Wait()
+		for range writers * rounds {
+			require.NoError(t, <-errs, kind)
+		}
+		patched, err := two.Get("ns", name)
+		require.NoError(t, err)
+		require.Len(t, patched.Annotations, writers)
+		for writer, last := range patched.Annotations {
+			require.Equal(t, fmt.Sprint(rounds-1), last, writer)
+		}
+		first, err := strconv.Atoi(created.ResourceVersion)
+		require.NoError(t, err)
+		last, err := strconv.Atoi(patched.ResourceVersion)
+		require.NoError(t, err)
+		require.Equal(t, writers*rounds, last-first, "etcd counts one revision for each write")
 	}
-	writing.Wait()
-	stored, err = one.Get("ns", "a")
-	require.NoError(t, err)
-	require.Len(t, stored.Annotations, 40)
 }
 
 // TestCollectionOutlivesItsServer: what was written is there for the next server, in the form in

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -94,9 +95,11 @@ func userAgentName(agent string) string {
 	return string(runes)
 }
 
-// warn adds a warning to the answer, for the client to show. Nothing may have been written yet.
+// warn adds a warning to the answer, for the client to show, if it is not there yet: a write that
+// is decided again warns again. Nothing may have been written yet.
 func (c call) warn(text string) {
-	if header, err := utilnet.NewWarningHeader(warningCode, "-", text); err == nil {
+	header, err := utilnet.NewWarningHeader(warningCode, "-", text)
+	if err == nil && !slices.Contains(c.Header()["Warning"], header) {
 		c.Header().Add("Warning", header)
 	}
 }

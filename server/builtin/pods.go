@@ -29,15 +29,21 @@ func Pods() apiserver.Resource[*corev1.Pod] {
 }
 
 // podGracePeriod is zero for a pod that runs nowhere, or no longer: no kubelet stops it.
-func podGracePeriod(p *corev1.Pod) int64 {
+func podGracePeriod(p *corev1.Pod, asked *int64) int64 {
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	period := int64(defaultGracePeriod)
 	switch {
 	case p.Spec.NodeName == "" || finished:
 		return 0
+	case asked != nil:
+		period = *asked
 	case p.Spec.TerminationGracePeriodSeconds != nil:
-		return *p.Spec.TerminationGracePeriodSeconds
+		period = *p.Spec.TerminationGracePeriodSeconds
 	}
-	return defaultGracePeriod
+	if period < 0 {
+		return 1 // the API server's reading of a negative period
+	}
+	return period
 }
 
 func podReady(p *corev1.Pod) any {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -43,20 +42,16 @@ func (c *Collection[T]) apply(namespace, name string, configuration []byte, forc
 	if subresource != "" {
 		by = c.ownership.status
 	}
-	for attempt := 1; ; attempt++ {
-		stored, err := c.Get(namespace, name)
-		created := apierrors.IsNotFound(err)
+	obj, err = c.write(namespace, name, func(stored T, found bool) (d Decision[T], err error) {
+		created = !found
 		switch {
 		case created && subresource != "":
-			return obj, false, err
+			return d, c.notFound(name)
 		case created && applied.GetUID() != "":
-			return obj, false, c.conflict(name, fmt.Errorf("the configuration is for the object of UID %s, and there is none",
+			return d, c.conflict(name, fmt.Errorf("the configuration is for the object of UID %s, and there is none",
 				applied.GetUID()))
 		case created:
-			stored, err = c.Kind().Empty(), nil
-		}
-		if err != nil {
-			return obj, false, err
+			stored = c.Kind().Empty()
 		}
 		next, err := c.ownership.apply(stored, applied, c.options.Manager, force, by)
 		if err == nil {
@@ -66,15 +61,25 @@ func (c *Collection[T]) apply(namespace, name string, configuration []byte, forc
 			err = c.Kind().Place(namespace, next)
 		}
 		if err != nil {
-			return obj, false, err
+			return d, err
 		}
-		written, err := c.writeApplied(next, created, subresource)
-		// A version of the configuration's own is a precondition: its conflict is final.
-		again := apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && applied.GetResourceVersion() == ""
-		if !again || attempt == patchAttempts {
-			return written, created, err
+		c.fill(next)
+		if err := object.Tidy(next); err != nil {
+			return d, err
 		}
-	}
+		if created {
+			c.dropStatus(next)
+			return Decision[T]{Op: Put, Object: next}, c.prepare(next)
+		}
+		return c.replaced(stored, next, patch, func(stored, next T) T {
+			if subresource != "" {
+				return c.withStatus(stored, next)
+			}
+			c.keepStatus(stored, next)
+			return next
+		})
+	})
+	return obj, created, err
 }
 
 // objectToTwice warns of keys that are there twice in a configuration, or refuses them.
@@ -88,25 +93,6 @@ func (c *Collection[T]) objectToTwice(objections []error) error {
 		}
 	}
 	return nil
-}
-
-// writeApplied stores the result of an apply.
-func (c *Collection[T]) writeApplied(next T, created bool, subresource string) (T, error) {
-	c.fill(next)
-	if err := object.Tidy(next); err != nil {
-		return next, err
-	}
-	if created {
-		c.dropStatus(next)
-		return c.create(next)
-	}
-	return c.replace(next, patch, func(stored, next T) T {
-		if subresource != "" {
-			return c.withStatus(stored, next)
-		}
-		c.keepStatus(stored, next)
-		return next
-	})
 }
 
 // readApplied reads a configuration for the object of the given name. Objections are about keys

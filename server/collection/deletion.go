@@ -63,9 +63,9 @@ func (c *Collection[T]) mark(namespace, name string, options metav1.DeleteOption
 		}
 		v = c.terminate(next, options)
 		if v.changed = v.changed || noted; !v.changed {
-			return Decision[T]{Keep, stored}, nil
+			return Decision[T]{Op: Keep, Object: stored}, nil
 		}
-		return Decision[T]{Put, next}, nil
+		return Decision[T]{Op: Put, Object: next}, nil
 	})
 	return result, v, err
 }
@@ -77,16 +77,21 @@ func (c *Collection[T]) terminate(obj T, options metav1.DeleteOptions) verdict {
 		return verdict{stays: true}
 	}
 	finalizers := collected(obj.GetFinalizers(), options)
-	held := len(finalizers) > 0
-	if held && !sets.New(finalizers...).Equal(sets.New(obj.GetFinalizers()...)) {
+	if !sets.New(finalizers...).Equal(sets.New(obj.GetFinalizers()...)) {
 		obj.SetFinalizers(finalizers)
-		changed = true
+		changed = changed || len(finalizers) > 0 // what goes at once is not written before
 	}
+	held := c.held(obj)
 	if held && obj.GetDeletionTimestamp() == nil {
 		markDeleted(obj, now(), 0)
 		changed = true
 	}
 	return verdict{changed: changed, stays: held || pending}
+}
+
+// held reports whether an object that is deleted stays until a later write releases it.
+func (c *Collection[T]) held(obj T) bool {
+	return len(obj.GetFinalizers()) > 0 || c.rules.Held != nil && c.rules.Held(obj)
 }
 
 // markDeleted notes that obj is to go, and counts that as a change of the spec.
@@ -110,7 +115,7 @@ func (c *Collection[T]) startGrace(obj T, requested *int64) (pending, changed bo
 	running, since := obj.GetDeletionGracePeriodSeconds(), obj.GetDeletionTimestamp()
 	switch {
 	case since == nil:
-		period := c.gracePeriod(obj, requested)
+		period := c.rules.GracePeriod(obj, requested)
 		markDeleted(obj, metav1.NewTime(now().Add(time.Duration(period)*time.Second)), period)
 		return period > 0, true
 	case running == nil || *running == 0:
@@ -157,14 +162,6 @@ func collected(finalizers []string, options metav1.DeleteOptions) (kept []string
 	return kept
 }
 
-func (c *Collection[T]) gracePeriod(obj T, requested *int64) int64 {
-	period := c.rules.GracePeriod(obj)
-	if period <= 0 || requested == nil {
-		return max(period, 0)
-	}
-	return *requested
-}
-
 func (c *Collection[T]) remove(namespace, name string, preconditions metav1.Preconditions) (result T, err error) {
 	return c.storage.Write(c.Kind().Key(namespace, name), func(stored T, found bool) (d Decision[T], err error) {
 		err = c.there(found, name)
@@ -174,7 +171,7 @@ func (c *Collection[T]) remove(namespace, name string, preconditions metav1.Prec
 		if err != nil {
 			return d, err
 		}
-		return Decision[T]{Remove, object.Copy(stored)}, nil
+		return Decision[T]{Op: Remove, Object: object.Copy(stored)}, nil
 	})
 }
 

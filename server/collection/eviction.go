@@ -204,7 +204,7 @@ func evict(pods *Collection[*corev1.Pod], namespace, name string, options metav1
 		setTrue(next, corev1.PodCondition{
 			Type: corev1.DisruptionTarget, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
 		})
-		return Decision[*corev1.Pod]{Put, next}, nil
+		return Decision[*corev1.Pod]{Op: Put, Object: next}, nil
 	})
 	if err != nil {
 		return err

@@ -28,20 +28,19 @@ const (
 	maxPatchCopies     = 3 << 20 // bytes that copy operations may add up to
 )
 
-// patchAttempts is how often a patch is made again when the object changes under it, as in the API
-// server.
-const patchAttempts = 5
-
 // Patch makes a JSON, merge or strategic merge patch on an object, or on its status if subresource
-// is "status". A patch that names no resource version is made on the latest state, again if that
-// changes meanwhile. [Collection.Apply] is for server-side apply. Errors: those of
-// [Collection.Update]; BadRequest for a patch that cannot be read, Invalid for one that does not
-// fit, 413 for one of too many operations, 415 for another kind of patch.
+// is "status". It is made on the newest state, whatever other writers do meanwhile; a resource
+// version in the patch is a precondition. [Collection.Apply] is for server-side apply. Errors:
+// those of [Collection.Update]; BadRequest for a patch that cannot be read, Invalid for one that
+// does not fit, 413 for one of too many operations, 415 for another kind of patch.
 func (c *Collection[T]) Patch(namespace, name string, kind types.PatchType, body []byte, subresource string) (T, error) {
-	for attempt := 1; ; attempt++ {
-		stored, err := c.Get(namespace, name)
-		if err != nil {
-			return stored, err
+	merge := c.whole
+	if subresource == object.Status.Name() {
+		merge = c.statusOnly
+	}
+	return c.write(namespace, name, func(stored T, found bool) (d Decision[T], err error) {
+		if err := c.there(found, name); err != nil {
+			return d, err
 		}
 		obj, err := c.patched(stored, kind, body)
 		if err == nil {
@@ -51,19 +50,10 @@ func (c *Collection[T]) Patch(namespace, name string, kind types.PatchType, body
 			err = apierror.OtherName(obj.GetName(), name)
 		}
 		if err != nil {
-			return obj, err
+			return d, err
 		}
-		merge := c.whole
-		if subresource == object.Status.Name() {
-			merge = c.statusOnly
-		}
-		updated, err := c.replace(obj, patch, merge)
-		// A version of the patch's own is a precondition: its conflict is final.
-		again := apierrors.IsConflict(err) && obj.GetResourceVersion() == stored.GetResourceVersion()
-		if !again || attempt == patchAttempts {
-			return updated, err
-		}
-	}
+		return c.replaced(stored, obj, patch, merge)
+	})
 }
 
 // patched is a stored object with a patch made on it.

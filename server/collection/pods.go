@@ -31,7 +31,7 @@ func Bind(pods *Collection[*corev1.Pod], binding *corev1.Binding) (*corev1.Pod, 
 		next.Annotations = merged(next.Annotations, binding.Annotations)
 		next.Labels = merged(next.Labels, binding.Labels)
 		setTrue(next, corev1.PodCondition{Type: corev1.PodScheduled})
-		return Decision[*corev1.Pod]{Put, next}, nil
+		return Decision[*corev1.Pod]{Op: Put, Object: next}, nil
 	})
 }
 

@@ -55,12 +55,16 @@ func TestPodColumns(t *testing.T) {
 
 func TestPodGracePeriod(t *testing.T) {
 	grace := builtin.Pods().Rules.GracePeriod
-	require.EqualValues(t, 0, grace(pod("a")))
-	require.EqualValues(t, 30, grace(pod("a", onNode("n1"))))
-	require.EqualValues(t, 5, grace(pod("a", onNode("n1"), func(p *corev1.Pod) {
-		p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](5)
-	})))
-	require.EqualValues(t, 0, grace(pod("a", onNode("n1"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })))
+	bound := func(seconds *int64) *corev1.Pod {
+		return pod("a", onNode("n1"), func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds })
+	}
+	for asked, want := range map[*int64]int64{nil: 0, ptr.To[int64](0): 0, ptr.To[int64](30): 30, ptr.To[int64](-9): 1} {
+		require.Equal(t, want, grace(bound(ptr.To[int64](0)), asked), "the caller's grace rules")
+		require.Zero(t, grace(pod("a"), asked), "a pod that runs nowhere")
+		require.Zero(t, grace(pod("a", onNode("n1"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), asked))
+	}
+	require.EqualValues(t, 30, grace(bound(nil), nil))
+	require.EqualValues(t, 5, grace(bound(ptr.To[int64](5)), nil))
 
 	pods := newPods(t)
 	create(t, pods, pod("a", onNode("n1")))

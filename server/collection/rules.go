@@ -33,11 +33,13 @@ type Rules[T store.Object] struct {
 	// PlainStatus says that the status is a field like any other, as in a custom resource without
 	// the status subresource.
 	PlainStatus bool
-	// GracePeriod is how many seconds an object that is deleted without a period of the caller's
-	// stays, marked as terminating, until its owner removes it. Zero means that it goes at once,
-	// whatever the caller asks for. A nil GracePeriod is for kinds without graceful deletion: all
-	// but pods.
-	GracePeriod func(obj T) int64
+	// GracePeriod is how many seconds an object that is deleted stays, marked as terminating, until
+	// its owner removes it; zero means that it goes at once. Asked is the period that the caller
+	// asks for, or nil. A nil GracePeriod is for kinds without graceful deletion: all but pods.
+	GracePeriod func(obj T, asked *int64) int64
+	// Held reports whether an object that is deleted stays, as with finalizers of the metadata: a
+	// namespace has finalizers in its spec. Nil, the default, is for all other kinds.
+	Held func(obj T) bool
 	// Scale says where objects have their replicas; nil means that they cannot be scaled.
 	Scale *Scale
 	// Types are the types of the fields, by which server-side apply merges lists and finds owners.

@@ -25,6 +25,8 @@ type Storage[T store.Object] interface {
 type Decision[T store.Object] struct {
 	Op     Op
 	Object T
+
+	wanted T // of a Remove by an update: the state that its writer has asked for
 }
 
 // Op is the operation of a [Decision].

@@ -60,10 +60,23 @@ func (c *Collection[T]) create(next T) (created T, err error) {
 
 // insert stores a new object under its name.
 func (c *Collection[T]) insert(next T) (created T, err error) {
+	if err := c.prepare(next); err != nil {
+		return created, err
+	}
+	return c.storage.Write(store.KeyOf(next), func(_ T, found bool) (Decision[T], error) {
+		if found {
+			return Decision[T]{}, apierrors.NewAlreadyExists(c.Kind().GroupResource(), next.GetName())
+		}
+		return Decision[T]{Op: Put, Object: next}, nil
+	})
+}
+
+// prepare gives a new object that has its name the fields of the server, and checks it.
+func (c *Collection[T]) prepare(next T) error {
 	c.Kind().SetKind(next)
 	switch version, err := parseVersion(next.GetResourceVersion()); {
 	case err == nil && version != 0 && !c.options.DryRun: // the storage refuses it
-		return created, apierror.Unclassified("resourceVersion should not be set on objects to be created")
+		return apierror.Unclassified("resourceVersion should not be set on objects to be created")
 	default:
 		next.SetResourceVersion("")
 	}
@@ -77,7 +90,7 @@ func (c *Collection[T]) insert(next T) (created T, err error) {
 	}
 	if admit := c.clientRules().Create; admit != nil {
 		if err := admit(next); err != nil {
-			return created, err
+			return err
 		}
 	}
 	var none T
@@ -85,15 +98,10 @@ func (c *Collection[T]) insert(next T) (created T, err error) {
 		complete(next, none)
 	}
 	if err := c.invalid(next, c.checkNew(next)); err != nil {
-		return created, err
+		return err
 	}
 	c.warnOfFinalizers(next, nil)
-	return c.storage.Write(store.KeyOf(next), func(_ T, found bool) (Decision[T], error) {
-		if found {
-			return Decision[T]{}, apierrors.NewAlreadyExists(c.Kind().GroupResource(), next.GetName())
-		}
-		return Decision[T]{Put, next}, nil
-	})
+	return nil
 }
 
 const (
@@ -171,27 +179,37 @@ const (
 
 // replace writes the result of merge for the stored object and a copy of obj.
 func (c *Collection[T]) replace(obj T, by way, merge func(stored, next T) T) (result T, err error) {
-	var response T
-	var removed bool
-	result, err = c.storage.Write(c.Kind().Key(obj.GetNamespace(), obj.GetName()), func(stored T, found bool) (d Decision[T], err error) {
+	return c.write(obj.GetNamespace(), obj.GetName(), func(stored T, found bool) (d Decision[T], err error) {
 		if err := c.there(found, obj.GetName()); err != nil {
 			return d, err
 		}
-		next := object.Copy(obj)
-		c.Kind().SetKind(next)
-		c.fill(next)
-		c.dropTwinOwners(next)
-		if err := c.checkVersion(stored, next, by); err != nil {
-			return d, err
-		}
-		response = merge(stored, next)
-		d, err = c.updated(stored, response)
-		removed = d.Op == Remove
-		return d, err
+		return c.replaced(stored, object.Copy(obj), by, merge)
 	})
-	if err == nil && removed {
-		response.SetResourceVersion(result.GetResourceVersion())
-		return response, nil
+}
+
+// replaced decides on a stored object if the result of merge for it and next is its new state.
+func (c *Collection[T]) replaced(stored, next T, by way, merge func(stored, next T) T) (d Decision[T], err error) {
+	c.Kind().SetKind(next)
+	c.fill(next)
+	c.dropTwinOwners(next)
+	if err := c.checkVersion(stored, next, by); err != nil {
+		return d, err
+	}
+	return c.updated(stored, merge(stored, next))
+}
+
+// write is a write of the storage. If that takes the object away, it returns the state that the
+// writer has asked for.
+func (c *Collection[T]) write(namespace, name string, decide func(stored T, found bool) (Decision[T], error)) (result T, err error) {
+	var last Decision[T]
+	result, err = c.storage.Write(c.Kind().Key(namespace, name), func(stored T, found bool) (d Decision[T], err error) {
+		last, err = decide(stored, found)
+		return last, err
+	})
+	if err == nil && last.Op == Remove {
+		wanted := last.wanted
+		wanted.SetResourceVersion(result.GetResourceVersion())
+		return wanted, nil
 	}
 	return result, err
 }
@@ -210,16 +228,16 @@ func (c *Collection[T]) updated(stored, next T) (d Decision[T], err error) {
 	next.SetResourceVersion(stored.GetResourceVersion())
 	keepTimes(stored, next)
 	if apiequality.Semantic.DeepEqual(stored, next) {
-		return Decision[T]{Keep, stored}, nil
+		return Decision[T]{Op: Keep, Object: stored}, nil
 	}
 	if c.counts(stored, next) {
 		next.SetGeneration(stored.GetGeneration() + 1)
 	}
-	if released(stored, next) {
+	if c.released(stored, next) {
 		// Watchers are told the last state that was there.
-		return Decision[T]{Remove, object.Copy(stored)}, nil
+		return Decision[T]{Op: Remove, Object: object.Copy(stored), wanted: next}, nil
 	}
-	return Decision[T]{Put, next}, nil
+	return Decision[T]{Op: Put, Object: next}, nil
 }
 
 // counts reports whether the generation grows.
@@ -308,10 +326,9 @@ func (c *Collection[T]) dropTwinOwners(obj T) {
 
 // released reports whether an update drops the last finalizer of an object that waits for nothing
 // else.
-func released[T store.Object](stored, next T) bool {
+func (c *Collection[T]) released(stored, next T) bool {
 	grace := stored.GetDeletionGracePeriodSeconds()
-	return stored.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0) &&
-		len(stored.GetFinalizers()) > 0 && len(next.GetFinalizers()) == 0
+	return stored.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0) && c.held(stored) && !c.held(next)
 }
 
 // now has the precision of the wire.
