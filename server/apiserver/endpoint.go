@@ -10,9 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/internal/apierror"
 	"github.com/tributary-go/tributary/server/internal/object"
@@ -55,8 +57,20 @@ func newEndpoint[T store.Object](
 	return e
 }
 
-func (e *resourceEndpoint[T]) begin(closed context.Context) {
-	e.ended, e.stop = context.WithCancel(closed)
+func (e *resourceEndpoint[T]) begin(s *Server) {
+	e.ended, e.stop = context.WithCancel(s.closed)
+	k := newEmptier(s, e)
+	if k == nil {
+		return
+	}
+	e.cache.OnChange(func(event listwatch.Event[T]) {
+		if event.Type != watch.Deleted {
+			k.consider(event.Object)
+		}
+	})
+	if !e.serving.owned { // it has another writer's objects
+		s.emptying.Go(func() { k.look(e.ended) })
+	}
 }
 
 func (e *resourceEndpoint[T]) replaces() bool { return e.serving.replaces }
@@ -116,7 +130,7 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 	case known && part.AsStatus:
 		c.target.Subresource = object.Status.Name()
 	case known && e.collection != nil:
-		return e.serveCreation(c, part)
+		return e.servePart(c, part)
 	case e.scales != nil && c.target.Subresource == scaleName:
 		return e.serveScale(c)
 	}

@@ -29,6 +29,8 @@ type serving struct {
 	replaces bool
 	readOnly bool
 	owned    bool // the cache is the server's
+
+	complete func(context.Context) error // of [EmptiesNamespaces]; nil without
 }
 
 func owned(s *serving) { s.owned = true }

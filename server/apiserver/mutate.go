@@ -26,10 +26,21 @@ func (e *resourceEndpoint[T]) serveCreate(c call) error {
 		return err
 	}
 	created, err := e.collection.With(o).Create(obj)
+	if err == nil {
+		err = e.checkCreated(c, o, created)
+	}
 	if err != nil {
 		return err
 	}
 	return e.respond(c, http.StatusCreated, created)
+}
+
+// checkCreated is the check of the namespace of an object that is stored.
+func (e *resourceEndpoint[T]) checkCreated(c call, o collection.WriteOptions, created T) error {
+	return c.checkNamespaceAgain(o, func() error {
+		_, err := e.collection.Remove(created.GetNamespace(), created.GetName())
+		return err
+	})
 }
 
 // serveUpdate answers PUT, of the object or of its status.
@@ -65,6 +76,9 @@ func (e *resourceEndpoint[T]) deleter(o metav1.DeleteOptions) *collection.Collec
 // where it stays, with a Status otherwise.
 func (e *resourceEndpoint[T]) serveDelete(c call) error {
 	options, err := readDeleteOptions(c)
+	if err == nil {
+		err = c.checkDeletion()
+	}
 	if err != nil {
 		return err
 	}
@@ -72,7 +86,7 @@ func (e *resourceEndpoint[T]) serveDelete(c call) error {
 	if err != nil {
 		return err
 	}
-	stays := deleted.GetDeletionTimestamp() != nil && len(deleted.GetFinalizers()) > 0
+	stays := deleted.GetDeletionTimestamp() != nil && e.collection.Held(deleted)
 	if stays || e.collection.Rules().GracePeriod != nil {
 		return e.respond(c, deleteCode(options, stays), deleted)
 	}

@@ -60,7 +60,15 @@ func (e *resourceEndpoint[T]) serveApply(c call, o collection.WriteOptions, conf
 		}
 		return e.respond(c, http.StatusOK, applied)
 	}
+	if found, _ := e.state(c.target.Namespace, c.target.Name); !found {
+		if err := c.checkNamespace(); err != nil {
+			return err
+		}
+	}
 	applied, created, err := e.collection.With(o).Apply(c.target.Namespace, c.target.Name, configuration, force)
+	if err == nil && created {
+		err = e.checkCreated(c, o, applied)
+	}
 	if err != nil {
 		return err
 	}

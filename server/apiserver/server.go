@@ -23,7 +23,7 @@ import (
 
 // Server is an [http.Handler] that serves collections to Kubernetes clients: kubectl, client-go,
 // and whatever speaks to an API server. [Serve] and [ServeCache] add collections, at any time. It
-// starts no goroutines but for [ParkIdleWatches].
+// starts no goroutines but for [ParkIdleWatches], and for each namespace that is being deleted.
 //
 // There is no authentication and no authorization: wrap the handler, or listen where only friends
 // can reach it.
@@ -38,6 +38,8 @@ type Server struct {
 	closed context.Context
 	close  context.CancelFunc
 	parked parkedWatches
+
+	emptying sync.WaitGroup // of namespaces
 }
 
 // described is a resource or a subresource as discovery and OpenAPI have it.
@@ -57,8 +59,8 @@ type endpoint interface {
 	health() Health
 	samples(server string) iter.Seq[metrics.Sample]
 	follow(server string) following.Changes
-	// begin is called when it is added, with the context that ends when the server closes.
-	begin(closed context.Context)
+	// begin is called when it is added.
+	begin(*Server)
 	// replaces reports whether it takes the place of another endpoint.
 	replaces() bool
 	// end ends its watches.
@@ -67,6 +69,10 @@ type endpoint interface {
 	release()
 	// state reports whether there is an object of this name, and whether it is being deleted.
 	state(namespace, name string) (found, ending bool)
+	// newest is state, of the storage behind the cache.
+	newest(namespace, name string) (found, ending bool, err error)
+	// empties deletes the objects of a namespace, and counts those that are left.
+	empties(ctx context.Context, namespace string, fresh bool, left *remains) error
 }
 
 // NewServer makes a server without collections. Options are for its collections; it fails on one
@@ -123,7 +129,7 @@ func ServeCache[T store.Object](s *Server, cache *watchcache.Cache[T], view View
 func (s *Server) add(e endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.begin(s.closed)
+	e.begin(s)
 	i := s.indexLocked(e.groupVersionResource())
 	switch {
 	case i < 0:
@@ -181,6 +187,7 @@ func (s *Server) Close() { s.close() }
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close()
 	err := s.parked.wait(ctx)
+	s.emptying.Wait() // it ends by close
 	for _, e := range s.endpoints() {
 		e.release()
 	}

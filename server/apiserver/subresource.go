@@ -14,7 +14,8 @@ import (
 )
 
 // Subresource is a part of an object with a path of its own behind the object's name, such as the
-// eviction of a pod. A client creates it; the server acts on the object, and stores no subresource.
+// eviction of a pod. A client creates or updates it; the server acts on the object, and stores no
+// subresource.
 type Subresource struct {
 	// Name is the last part of the path, such as "eviction".
 	Name string
@@ -28,9 +29,12 @@ type Subresource struct {
 	// Create acts on the object, and returns the body of the answer. Nil stands for a Status that
 	// tells of success. Errors are API status errors.
 	Create func(Creation) (answer store.Object, err error)
+	// Update is Create for a subresource that is updated instead, such as the finalizers of a
+	// namespace.
+	Update func(Creation) (answer store.Object, err error)
 }
 
-// Creation is a client's request to create a [Subresource].
+// Creation is a client's request to create or update a [Subresource].
 type Creation struct {
 	// Server is the server that was asked.
 	Server *Server
@@ -79,18 +83,25 @@ func (s Subresource) describe(of metav1.APIResource, version schema.GroupVersion
 		return d
 	}
 	d.Kind, d.Verbs, d.body, d.bodyKind = s.Kind.Kind, metav1.Verbs{"create"}, s.New(), s.Kind
+	if s.Update != nil {
+		d.Verbs = metav1.Verbs{"update"}
+	}
 	if s.Kind.GroupVersion() != version {
 		d.Group, d.Version = s.Kind.Group, s.Kind.Version
 	}
 	return d
 }
 
-// serveCreation answers POST to a subresource.
-func (e *resourceEndpoint[T]) serveCreation(c call, s Subresource) error {
-	if c.request.Method != http.MethodPost {
+// servePart answers POST or PUT to a subresource.
+func (e *resourceEndpoint[T]) servePart(c call, s Subresource) error {
+	method, act, options, code := http.MethodPost, s.Create, createOptions, http.StatusCreated
+	if s.Update != nil {
+		method, act, options, code = http.MethodPut, s.Update, updateOptions, http.StatusOK
+	}
+	if c.request.Method != method {
 		return e.notAllowed(c)
 	}
-	o, err := createOptions(c)
+	o, err := options(c)
 	if err != nil {
 		return err
 	}
@@ -98,22 +109,23 @@ func (e *resourceEndpoint[T]) serveCreation(c call, s Subresource) error {
 	if err := readPart(c, body); err != nil {
 		return err
 	}
-	answer, err := s.Create(Creation{Server: c.server, Resource: c.target.Resource, Body: body, Options: o})
+	answer, err := act(Creation{Server: c.server, Resource: c.target.Resource, Body: body, Options: o})
 	switch {
 	case err != nil:
 		return err
 	case answer == nil:
 		respondStatus(c, c.format, &metav1.Status{
-			TypeMeta: typeMeta("Status", "v1"), Status: metav1.StatusSuccess, Code: http.StatusCreated,
+			TypeMeta: typeMeta("Status", "v1"), Status: metav1.StatusSuccess, Code: int32(code),
 		})
 		return nil
 	}
+	answer = answer.DeepCopyObject().(store.Object) // it may be a stored one
 	answer.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	doc, err := c.format.document(typeMeta(s.Kind.Kind, s.Kind.GroupVersion().String()), answer)
 	if err != nil {
 		return err
 	}
-	respondBytes(c, c.format.contentType(false), http.StatusCreated, doc)
+	respondBytes(c, c.format.contentType(false), code, doc)
 	return nil
 }
 

@@ -40,7 +40,7 @@ func kinds() []anyResource {
 		row[*corev1.Endpoints]("", "v1", "endpoints", short("ep")),
 		row[*corev1.Event]("", "v1", "events", short("ev")),
 		row[*corev1.LimitRange]("", "v1", "limitranges", short("limits"), uncounted),
-		row[*corev1.Namespace]("", "v1", "namespaces", cluster, short("ns"), labelNames, uncounted),
+		row[*corev1.Namespace]("", "v1", "namespaces", cluster, short("ns"), labelNames, uncounted, with(finalize)),
 		row[*corev1.Node]("", "v1", "nodes", cluster, short("no"), uncounted, createdWithStatus),
 		row[*corev1.PersistentVolumeClaim]("", "v1", "persistentvolumeclaims", short("pvc"), uncounted),
 		row[*corev1.PersistentVolume]("", "v1", "persistentvolumes", cluster, short("pv"), uncounted),

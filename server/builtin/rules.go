@@ -2,10 +2,12 @@ package builtin
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tributary-go/tributary/server/collection"
@@ -30,11 +32,26 @@ var rules = map[string]collection.Rules[store.Object]{
 			}
 			n.Labels[corev1.LabelMetadataName] = n.Name
 		},
-		Complete: func(obj, _ store.Object) {
-			if n := obj.(*corev1.Namespace); n.Status.Phase == "" {
+		Complete: func(obj, stored store.Object) {
+			n := obj.(*corev1.Namespace)
+			if n.Status.Phase == "" {
 				n.Status.Phase = corev1.NamespaceActive
 			}
+			if stored != nil { // the finalize subresource writes them
+				n.Spec.Finalizers = stored.(*corev1.Namespace).Spec.Finalizers
+			} else if !slices.Contains(n.Spec.Finalizers, corev1.FinalizerKubernetes) {
+				n.Spec.Finalizers = append(n.Spec.Finalizers, corev1.FinalizerKubernetes)
+			}
 		},
+		Delete: func(obj store.Object) {
+			n := obj.(*corev1.Namespace)
+			if n.Status.Phase == "" { // stored by its owner as it was
+				n.Spec.Finalizers = append(slices.Clone(n.Spec.Finalizers), corev1.FinalizerKubernetes)
+			}
+			now := metav1.NewTime(time.Now().Truncate(time.Second))
+			n.DeletionTimestamp, n.Status.Phase = &now, corev1.NamespaceTerminating
+		},
+		Held: func(obj store.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 },
 	},
 	"Secret": {
 		Default: func(obj store.Object) {

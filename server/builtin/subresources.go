@@ -31,6 +31,10 @@ var (
 		Name: "token", Kind: authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"),
 		New: func() store.Object { return &authenticationv1.TokenRequest{} }, Create: issueToken,
 	}
+	finalize = apiserver.Subresource{
+		Name: "finalize", Kind: corev1.SchemeGroupVersion.WithKind("Namespace"),
+		New: func() store.Object { return &corev1.Namespace{} }, Update: finalizeNamespace,
+	}
 	approval = apiserver.Subresource{Name: "approval", AsStatus: true}
 )
 
@@ -55,6 +59,16 @@ func evict(c apiserver.Creation) (store.Object, error) {
 	o := c.Options
 	o.DryRun = o.DryRun || len(options.DryRun) > 0
 	return nil, collection.Evict(pods.With(o), budgets(c.Server, o), c.Body.GetNamespace(), c.Body.GetName(), options)
+}
+
+func finalizeNamespace(c apiserver.Creation) (store.Object, error) {
+	if namespaces := apiserver.CollectionOf[store.Object](c.Server, c.Resource); namespaces != nil {
+		return collection.Finalize(namespaces.With(c.Options), c.Body.(*corev1.Namespace))
+	}
+	if namespaces := apiserver.CollectionOf[*corev1.Namespace](c.Server, c.Resource); namespaces != nil {
+		return collection.Finalize(namespaces.With(c.Options), c.Body.(*corev1.Namespace))
+	}
+	return nil, apierrors.NewInternalError(errors.New("the namespaces are not served as *corev1.Namespace"))
 }
 
 // podsOf are the pods that a subresource is created of.

@@ -43,6 +43,12 @@ func typedRules[T store.Object](r collection.Rules[store.Object]) collection.Rul
 	if validate := r.Validate; validate != nil {
 		t.Validate = func(obj, stored T) field.ErrorList { return validate(obj, untyped(stored)) }
 	}
+	if note := r.Delete; note != nil {
+		t.Delete = func(obj T) { note(obj) }
+	}
+	if held := r.Held; held != nil {
+		t.Held = func(obj T) bool { return held(obj) }
+	}
 	return t
 }
 

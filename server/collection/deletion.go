@@ -81,7 +81,7 @@ func (c *Collection[T]) terminate(obj T, options metav1.DeleteOptions) verdict {
 		obj.SetFinalizers(finalizers)
 		changed = changed || len(finalizers) > 0 // what goes at once is not written before
 	}
-	held := c.held(obj)
+	held := c.Held(obj)
 	if held && obj.GetDeletionTimestamp() == nil {
 		markDeleted(obj, now(), 0)
 		changed = true
@@ -89,8 +89,9 @@ func (c *Collection[T]) terminate(obj T, options metav1.DeleteOptions) verdict {
 	return verdict{changed: changed, stays: held || pending}
 }
 
-// held reports whether an object that is deleted stays until a later write releases it.
-func (c *Collection[T]) held(obj T) bool {
+// Held reports whether an object that is deleted stays until a later write releases it: it has
+// finalizers, or is held by the rules of its kind.
+func (c *Collection[T]) Held(obj T) bool {
 	return len(obj.GetFinalizers()) > 0 || c.rules.Held != nil && c.rules.Held(obj)
 }
 

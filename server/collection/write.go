@@ -328,7 +328,7 @@ func (c *Collection[T]) dropTwinOwners(obj T) {
 // else.
 func (c *Collection[T]) released(stored, next T) bool {
 	grace := stored.GetDeletionGracePeriodSeconds()
-	return stored.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0) && c.held(stored) && !c.held(next)
+	return stored.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0) && c.Held(stored) && !c.Held(next)
 }
 
 // now has the precision of the wire.
