@@ -73,7 +73,7 @@ func newRunning[T store.Object](s *site, r resource, c *etcd.Collection[T], view
 	return running{
 		resource: r, collection: c,
 		serve: func(options ...apiserver.ServeOption) {
-			options = append(options, apiserver.FilledBy(c), apiserver.WarnStale(), apiserver.ParkIdleWatches())
+			options = append(options, apiserver.FilledBy(c), apiserver.ParkIdleWatches())
 			if s.readOnly {
 				options = append(options, apiserver.ReadOnly())
 			}

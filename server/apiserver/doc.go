@@ -17,15 +17,30 @@
 // [github.com/tributary-go/tributary/server/builtin] describes the built-in kinds.
 // docs/fake.md has the commands with another output than on a real API server.
 //
-// # Health
+// # Freshness and health
 //
-// /readyz and /healthz are 200 once each cache has been filled, /livez while the program answers. A
-// cache that has lost its upstream stays ready and goes on answering. That it is stale, since when
-// and why, is in /readyz?verbose, [Server.Health], [Server.Samples] and, with [WarnStale], in a
-// Warning header (TestReadinessFollowsTheUpstream). The server learns it from [FilledBy]:
+// A copy is fresh by proof: give its cache an upstream to ask, and name the reflector that fills
+// it. The metadata of the same objects is enough for the proof, and the least to read:
 //
-//	pods := reflector.New(upstream, cache)
-//	apiserver.ServeCache(server, cache, apiserver.FilledBy(pods))
+//	pods := listwatch.FromClient[corev1.Pod](client, "pods")
+//	names := listwatch.FromClient[metav1.PartialObjectMetadata](client, "pods")
+//	cache, err := watchcache.NewCache(watchcache.Pods(), watchcache.WithUpstream(watchcache.ServerOf(names)))
+//	if err != nil { … }
+//	filler := reflector.New(pods, cache)
+//	apiserver.ServeCache(server, cache, builtin.Pods().View, apiserver.FilledBy(filler))
+//
+// A read without a version then shows every write that the upstream had acknowledged before, or
+// fails with a 503 or 504. Without [watchcache.WithUpstream] nothing proves the copy: each such
+// read has a Warning header that says so, which kubectl and client-go show
+// (TestReadsWithoutAProofAreMarked).
+//
+// If the upstream does not answer for three seconds, [Server.Health], [Server.Samples], /readyz and
+// a Warning header on old answers say since when and why (TestAFailingProofIsLoud). A failure of
+// the reflector is said in the same places (TestReadinessFollowsTheUpstream).
+//
+// /readyz and /healthz are 200 while each cache answers reads: it has been filled, and its upstream
+// answers. They ask it, at most once a second. A copy without a proof stays ready when its
+// reflector fails; /readyz?verbose tells. /livez is 200 while the program answers.
 //
 // # Cost
 //

@@ -172,7 +172,7 @@ func (e *resourceEndpoint[T]) serveRead(c call) error {
 	if err != nil {
 		return err
 	}
-	e.warnIfStale(c)
+	e.warnIfStale(c, r)
 	switch {
 	case c.target.Name != "":
 		return e.serveGet(c, r)

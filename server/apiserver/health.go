@@ -3,11 +3,13 @@ package apiserver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +18,7 @@ import (
 	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // ServeOption changes how one collection is served.
@@ -24,7 +27,6 @@ type ServeOption func(*serving)
 // serving has the settings that a ServeOption changes.
 type serving struct {
 	follower Follower // nil: nothing is known of an upstream
-	warn     bool
 	park     bool
 	replaces bool
 	readOnly bool
@@ -39,13 +41,9 @@ func owned(s *serving) { s.owned = true }
 // of any type is one, and so is an etcd.Collection.
 type Follower interface{ Status() reflector.Status }
 
-// FilledBy names the follower that fills a cache, so that the server can tell whether its content
-// is stale. By default a collection is never stale, and a cache is ready once it has been filled.
+// FilledBy names the follower that fills a cache: a cache is stale while its follower fails. By
+// default a cache is stale only while it fails to be proven fresh: see [watchcache.WithUpstream].
 func FilledBy(f Follower) ServeOption { return func(s *serving) { s.follower = f } }
-
-// WarnStale sends a Warning header with each answer out of a stale cache, which kubectl and
-// client-go show. The default is none. It needs [FilledBy].
-func WarnStale() ServeOption { return func(s *serving) { s.warn = true } }
 
 // Replacing takes the place of a collection of the same resource. Watches of the old one end in
 // silence: their clients find the new collection. Without it, to serve a resource twice is a
@@ -60,14 +58,17 @@ type Health struct {
 	Resource schema.GroupVersionResource
 	// Ready: the cache has content. Until then its requests get a 429.
 	Ready bool
-	// Stale: the content may be behind the upstream. Its follower has an error, or its copy is not
-	// right, or not proven within three minutes: see [reflector.Status.Verdict].
+	// Proof says whether a read without a version can be answered. While it fails, each such read
+	// is an error, and the server is not ready.
+	Proof watchcache.Proof
+	// Stale: the content may be behind the upstream. Its proof or its follower has an error, or its
+	// copy is not right, or not proven within three minutes: see [reflector.Status.Verdict].
 	Stale bool
-	// Since is when a stale copy was last proven to be fresh; zero if it never was.
+	// Since is when a stale copy was last known to be fresh; zero if it never was.
 	Since time.Time
 	// Class is why a copy is stale or not ready yet.
 	Class reflector.Class
-	// Err is the follower's last error, if it has one. It is not shown to clients.
+	// Err is the last error of the follower, or of the proof. It is not shown to clients.
 	Err error
 }
 
@@ -83,6 +84,8 @@ func (h Health) String() string {
 	switch {
 	case !h.Ready:
 		return "not listed yet" + why
+	case !h.Stale && h.Proof.State == watchcache.Unproven:
+		return "ok, not proven fresh"
 	case !h.Stale:
 		return "ok"
 	case h.Since.IsZero():
@@ -93,24 +96,48 @@ func (h Health) String() string {
 
 func (h Health) name() string { return h.Resource.GroupResource().String() }
 
-func (e *resourceEndpoint[T]) health() Health {
-	h := Health{Resource: e.groupVersionResource(), Ready: e.cache.WaitFor(context.Background(), "0") == nil}
-	if e.serving.follower == nil {
-		return h
+// answersReads reports whether reads without a version are answered.
+func (h Health) answersReads() bool { return h.Ready && h.Proof.State != watchcache.Failing }
+
+func (e *resourceEndpoint[T]) health() Health { return e.healthWith(e.cache.Proof()) }
+
+func (e *resourceEndpoint[T]) probe(ctx context.Context) Health {
+	return e.healthWith(e.cache.Probe(ctx))
+}
+
+func (e *resourceEndpoint[T]) healthWith(proof watchcache.Proof) Health {
+	h := Health{Resource: e.groupVersionResource(), Ready: e.cache.WaitFor(context.Background(), "0") == nil, Proof: proof}
+	if e.serving.follower != nil {
+		h.follow(e.serving.follower.Status())
 	}
-	s := e.serving.follower.Status()
+	if h.Err == nil && proof.State == watchcache.Failing {
+		h.Err, h.Class, h.Since = proof.Err, classOf(proof.Err), proof.Since
+	}
+	h.Stale = h.Err != nil
+	return h
+}
+
+// follow takes in what a follower says.
+func (h *Health) follow(s reflector.Status) {
 	h.Err, h.Class = s.Err, s.Class
 	if v := s.Verdict(silence); v.Err != nil && s.Err == nil {
 		h.Err, h.Class = v.Err, v.Class
 	}
-	h.Stale = h.Err != nil
-	if h.Stale {
-		h.Since = s.ProvenAt
-		if s.Err != nil && s.Since.Before(s.ProvenAt) {
-			h.Since = s.Since // a healthy stream of a copy that lacks an object
-		}
+	if h.Err == nil {
+		return
 	}
-	return h
+	h.Since = s.ProvenAt
+	if s.Err != nil && s.Since.Before(s.ProvenAt) {
+		h.Since = s.Since // a healthy stream of a copy that lacks an object
+	}
+}
+
+// classOf is the class of a proof that fails.
+func classOf(err error) reflector.Class {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return reflector.Silent
+	}
+	return reflector.Classify(err)
 }
 
 // Health is the state of each collection, in the order of registration. It does not block.
@@ -122,9 +149,21 @@ func (s *Server) Health() []Health {
 	return all
 }
 
+// probed is Health once each upstream has been asked.
+func (s *Server) probed(ctx context.Context) []Health {
+	endpoints := s.endpoints()
+	all := make([]Health, len(endpoints))
+	var asked sync.WaitGroup
+	for i, e := range endpoints {
+		asked.Go(func() { all[i] = e.probe(ctx) })
+	}
+	asked.Wait()
+	return all
+}
+
 // serveHealth answers /livez, /readyz and /healthz as the API server does: 200 and "ok", or 500
-// and a line for each check. With ?verbose there are lines in any case. A stale copy is ready, and
-// said to be stale.
+// and a line for each check. With ?verbose there are lines in any case. A stale copy is ready as
+// long as it answers reads, and said to be stale.
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, check string) {
 	var lines bytes.Buffer
 	failed := false
@@ -141,12 +180,12 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, check strin
 		if closed {
 			say(false, "shutdown", "failed: the server is closed")
 		}
-		for _, h := range s.Health() {
+		for _, h := range s.probed(r.Context()) {
 			text := h.String()
-			if !h.Ready {
+			if !h.answersReads() {
 				text = "failed: " + text
 			}
-			say(h.Ready, h.name(), text)
+			say(h.answersReads(), h.name(), text)
 		}
 	}
 	_, verbose := r.URL.Query()["verbose"]
@@ -173,15 +212,22 @@ func healthCheck(r *http.Request) (name string, ok bool) {
 	return "", false
 }
 
-// warnIfStale adds the Warning header to an answer that is about to be written.
-func (e *resourceEndpoint[T]) warnIfStale(c call) {
-	if !e.serving.warn {
+const unprovenText = "this copy is not proven fresh: it may lack the newest writes"
+
+// warnIfStale adds a Warning header to an answer out of a stale cache, and to an answer without a
+// proof that asks for the newest state.
+func (e *resourceEndpoint[T]) warnIfStale(c call, r watchcache.Request) {
+	text := ""
+	switch h := e.health(); {
+	case h.Stale:
+		text = h.name() + ": " + h.String()
+	case h.Proof.State == watchcache.Unproven && r.ResourceVersion == "" && r.Continue == "":
+		text = h.name() + ": " + unprovenText
+	default:
 		return
 	}
-	if h := e.health(); h.Stale {
-		if text, err := utilnet.NewWarningHeader(299, "-", h.name()+": "+h.String()); err == nil {
-			c.Header().Add("Warning", text)
-		}
+	if text, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
+		c.Header().Add("Warning", text)
 	}
 }
 
@@ -204,8 +250,8 @@ func (s *Server) Samples(name string) iter.Seq[metrics.Sample] {
 	return slices.Values(all)
 }
 
-// Causes implements [metrics.Explainer]: the errors of the followers that [FilledBy] named. The
-// name of a copy is the server's, a slash and the resource.
+// Causes implements [metrics.Explainer]: why collections are stale. The name of a copy is the
+// server's, a slash and the resource.
 func (s *Server) Causes(name string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, h := range s.Health() {

@@ -45,7 +45,7 @@ func TestReadinessFollowsTheUpstream(t *testing.T) {
 		require.NoError(t, err)
 		apiserver.Serve(s, builtin.Of[*corev1.ConfigMap]())
 		cache, f := newCache(t), &follower{}
-		apiserver.ServeCache(s, cache, builtin.Pods().View, apiserver.FilledBy(f), apiserver.WarnStale())
+		apiserver.ServeCache(s, cache, builtin.Pods().View, apiserver.FilledBy(f))
 		get := func(path string) *recorded {
 			r := &recorded{}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -83,9 +83,9 @@ func TestReadinessFollowsTheUpstream(t *testing.T) {
 		require.Contains(t, text(200, "/readyz?verbose"), "[+]pods stale (may_be_old)\n", "nothing has proven it yet")
 		f.set(reflector.Status{Synced: true, LastContact: time.Now(), ProvenAt: proven})
 		require.Equal(t, "ok", text(200, "/readyz"))
-		require.Equal(t, "[+]ping ok\n[+]configmaps ok\n[+]pods ok\nreadyz check passed\n", text(200, "/readyz?verbose"))
+		require.Equal(t, "[+]ping ok\n[+]configmaps ok\n[+]pods ok, not proven fresh\nreadyz check passed\n", text(200, "/readyz?verbose"))
 		require.Equal(t, "[+]ping ok\nlivez check passed\n", text(200, "/livez?verbose"))
-		require.Empty(t, get("/api/v1/pods").Header().Get("Warning"))
+		require.Empty(t, get("/api/v1/pods?resourceVersion=0").Header().Get("Warning"))
 		require.EqualValues(t, 1, value("tributary_apiserver_ready"))
 		require.Zero(t, value("tributary_apiserver_stale"))
 		require.EqualValues(t, -1, value("tributary_apiserver_stale_since_timestamp_seconds"))
@@ -103,7 +103,7 @@ func TestReadinessFollowsTheUpstream(t *testing.T) {
 		require.EqualValues(t, proven.Unix(), int64(value("tributary_apiserver_stale_since_timestamp_seconds")))
 
 		f.set(reflector.Status{Synced: true, LastContact: time.Now(), ProvenAt: proven})
-		require.Contains(t, text(200, "/readyz?verbose"), "[+]pods ok\n")
+		require.Contains(t, text(200, "/readyz?verbose"), "[+]pods ok, not proven fresh\n")
 		time.Sleep(3 * time.Minute)
 		require.Contains(t, text(200, "/readyz?verbose"), "[+]pods stale since "+since+" (stale)\n", "the server is heard, and proves nothing")
 

@@ -57,6 +57,7 @@ type endpoint interface {
 	sample() any // an empty object
 	schema() *spec.Schema
 	health() Health
+	probe(context.Context) Health // health, once the upstream has been asked
 	samples(server string) iter.Seq[metrics.Sample]
 	follow(server string) following.Changes
 	// begin is called when it is added.

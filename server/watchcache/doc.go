@@ -50,7 +50,8 @@
 //  7. With [WithUpstream], a read that names no version shows every write that the upstream had
 //     made before (TestReadsWithoutAVersionAreProvenFresh), and the version of another collection,
 //     exact or not, needs no event (TestComparedStatesAreTheTruth). Without, it shows the present
-//     copy.
+//     copy. [Cache.Proof] tells which, and since when the upstream fails to answer
+//     (TestProofTellsOfItsFailure).
 //  8. A watcher that has ended leaves nothing behind (TestWatchersLeaveNothingBehind,
 //     TestVisitsLeaveNothingBehind), and takes nothing from others (TestAParkedWatcherIsClosed).
 //  9. Caches that follow one origin may share clients. A watch that moves from one cache to another

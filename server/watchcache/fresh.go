@@ -40,9 +40,13 @@ func (c *Cache[T]) fresh(ctx context.Context) (view[T], error) {
 	if err != nil || c.proof == nil {
 		return now, err
 	}
+	asked := time.Now()
 	version, err := c.proof.newest(ctx)
 	if err == nil {
 		now, err = c.notOlderThan(ctx, version)
+		if ctx.Err() == nil {
+			c.proof.compared(asked, version, err)
+		}
 	}
 	c.stats.proved(err)
 	return now, err
@@ -120,6 +124,9 @@ type proof[T store.Object] struct {
 	told      uint64    // the newest version that the upstream has told
 	wishes    []*wish   // the states for which readers wait, the latest listed last
 	compareAt time.Time // when the content may be asked for again
+	askedAt   time.Time // when the newest question was asked that has ended
+	unheard   failure   // of the questions
+	behind    shortfall // of the copy
 }
 
 // errand is a goroutine that runs while readers need it.
@@ -149,11 +156,9 @@ func (e *errand) join(run func(context.Context)) (leave func()) {
 	}
 }
 
-// question is one request for the newest version.
+// question is one request for the newest version. It goes on when its readers have left: its
+// outcome is that of the proof.
 type question struct {
-	ctx     context.Context // ends when no reader waits for the answer
-	cancel  context.CancelFunc
-	askers  int // guarded by the proof's mu
 	done    chan struct{}
 	version uint64 // set before done closes, as is err
 	err     error
@@ -162,7 +167,6 @@ type question struct {
 // newest is the upstream's newest version at some moment after the call.
 func (p *proof[T]) newest(ctx context.Context) (uint64, error) {
 	q := p.join()
-	defer p.leave(q)
 	select {
 	case <-q.done:
 		return q.version, q.err
@@ -171,31 +175,22 @@ func (p *proof[T]) newest(ctx context.Context) (uint64, error) {
 	}
 }
 
+// join takes part in the next question.
 func (p *proof[T]) join() *question {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.joinLocked()
+}
+
+func (p *proof[T]) joinLocked() *question {
 	if p.next == nil {
 		p.next = &question{done: make(chan struct{})}
-		p.next.ctx, p.next.cancel = context.WithCancel(p.cache.work.ctx)
 	}
 	q := p.next
-	q.askers++
 	if p.asking == nil {
 		p.askNext()
 	}
 	return q
-}
-
-func (p *proof[T]) leave(q *question) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if q.askers--; q.askers > 0 {
-		return
-	}
-	q.cancel()
-	if p.next == q {
-		p.next = nil
-	}
 }
 
 // askNext sends the question that is next. The lock is held.
@@ -208,7 +203,8 @@ func (p *proof[T]) askNext() {
 }
 
 func (p *proof[T]) ask(q *question) {
-	ctx, cancel := context.WithTimeout(q.ctx, askPatience)
+	asked := time.Now()
+	ctx, cancel := context.WithTimeout(p.cache.work.ctx, askPatience)
 	defer cancel()
 	answer, err := p.upstream.Newest(ctx)
 	if err == nil {
@@ -222,7 +218,14 @@ func (p *proof[T]) ask(q *question) {
 	if q.err == nil {
 		p.told = q.version // an upstream that was restored may have gone back
 	}
+	p.askedAt = asked
+	p.unheard.note(asked, cmp.Or(err, q.err))
 	close(q.done)
+	if q.err != nil && ctx.Err() != nil && p.next != nil { // its readers have waited, too
+		p.next.err = q.err
+		close(p.next.done)
+		p.next = nil
+	}
 	p.askNext()
 }
 

@@ -69,6 +69,7 @@ func (u *upstream) writes(version int) {
 func copyOf(t testing.TB, u *upstream) *watchcache.Cache[*corev1.Pod] {
 	t.Helper()
 	c := newCache(t, watchcache.WithUpstream(u))
+	t.Cleanup(c.Close)
 	u.writes(5)
 	require.NoError(t, c.Replace(store.Items(stored("a", 5)), store.At("5")))
 	return c
@@ -171,8 +172,9 @@ func TestReadersShareOneQuestion(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		done.Wait()
+		time.Sleep(u.takes) // of the simulated clock
 		synctest.Wait()
-		require.Zero(t, u.atOnce, "nobody waits for the answer")
+		require.Zero(t, u.atOnce, "the question ends, though nobody waits for its answer")
 	})
 }
 
