@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -149,18 +148,6 @@ func (s *Server) Health() []Health {
 	return all
 }
 
-// probed is Health once each upstream has been asked.
-func (s *Server) probed(ctx context.Context) []Health {
-	endpoints := s.endpoints()
-	all := make([]Health, len(endpoints))
-	var asked sync.WaitGroup
-	for i, e := range endpoints {
-		asked.Go(func() { all[i] = e.probe(ctx) })
-	}
-	asked.Wait()
-	return all
-}
-
 // serveHealth answers /livez, /readyz and /healthz as the API server does: 200 and "ok", or 500
 // and a line for each check. With ?verbose there are lines in any case. A stale copy is ready as
 // long as it answers reads, and said to be stale.
@@ -180,12 +167,11 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, check strin
 		if closed {
 			say(false, "shutdown", "failed: the server is closed")
 		}
-		for _, h := range s.probed(r.Context()) {
-			text := h.String()
-			if !h.answersReads() {
-				text = "failed: " + text
+		for _, line := range s.readiness(r.Context()) {
+			if !line.ready {
+				line.text = "failed: " + line.text
 			}
-			say(h.answersReads(), h.name(), text)
+			say(line.ready, line.name, line.text)
 		}
 	}
 	_, verbose := r.URL.Query()["verbose"]

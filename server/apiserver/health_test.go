@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -138,3 +139,28 @@ func (r *recorded) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 func (r *recorded) Flush() {}
+
+// TestChecksOfTheProgram: what a program needs beside its collections is a line of /readyz, with
+// its error.
+func TestChecksOfTheProgram(t *testing.T) {
+	s, err := apiserver.NewServer()
+	require.NoError(t, err)
+	defer s.Close()
+	var away error
+	s.AddCheck("etcd", func(context.Context) error { return away })
+	ask := func() *recorded {
+		r := &recorded{}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz?verbose", nil)
+		require.NoError(t, err)
+		s.ServeHTTP(r, request)
+		return r
+	}
+	r := ask()
+	require.Equal(t, 200, r.code)
+	require.Equal(t, "[+]ping ok\n[+]etcd ok\nreadyz check passed\n", string(r.body))
+	away = errors.New("no answer")
+	r = ask()
+	require.Equal(t, 500, r.code)
+	require.Equal(t, "[+]ping ok\n[-]etcd failed: no answer\nreadyz check failed\n", string(r.body))
+	require.Panics(t, func() { s.AddCheck("nothing", nil) })
+}

@@ -33,6 +33,7 @@ type Server struct {
 
 	mu        sync.RWMutex // guards the next fields
 	resources []endpoint   // in the order of registration
+	checks    []namedCheck // in the order of AddCheck
 
 	// closed ends with Close. It is a context so that those of requests can be joined with it.
 	closed context.Context

@@ -45,13 +45,21 @@ func (c *Cache[T]) Proof() Proof {
 	return c.proof.state()
 }
 
+// againPatience is how long Probe waits for an upstream that has failed to answer.
+const againPatience = 500 * time.Millisecond
+
 // Probe is [Cache.Proof] that waits, until ctx ends, for an answer of the upstream that is no older
-// than a second.
+// than a second. An upstream that fails already has half a second to answer.
 func (c *Cache[T]) Probe(ctx context.Context) Proof {
 	if c.proof == nil {
 		return c.withoutUpstream()
 	}
 	if q := c.proof.renew(); q != nil {
+		if c.proof.state().State == Failing {
+			within, cancel := context.WithTimeout(ctx, againPatience)
+			defer cancel()
+			ctx = within
+		}
 		select {
 		case <-q.done:
 		case <-ctx.Done():
