@@ -53,6 +53,8 @@
 //  10. Exact versions, and further pages of a list, that the cache has forgotten are read from
 //     etcd. They are a 410 once etcd has compacted them. Such a list has no remainingItemCount.
 //  11. Objects expire, if [WithExpiry] says so: etcd deletes them, and watchers are told.
+//  12. While etcd does not answer, a write is a 503 after ten seconds at most. It says since when,
+//     and whether the write may have been made. [Collection.Status] has the same cause.
 //
 // # Known faults of etcd
 //

@@ -91,6 +91,8 @@ func classified(ctx context.Context, err error) error {
 		return apierrors.NewUnauthorized(message)
 	case code == codes.PermissionDenied, strings.HasSuffix(message, rpctypes.ErrPermissionDenied.Error()):
 		return failed(http.StatusForbidden, metav1.StatusReasonForbidden, message)
+	case strings.HasSuffix(message, rpctypes.ErrNoSpace.Error()):
+		return apierrors.NewServiceUnavailable(message + ": " + adviceForSpace)
 	case strings.HasSuffix(message, rpctypes.ErrTooManyRequests.Error()):
 		return apierrors.NewTooManyRequests(message, 1)
 	case strings.HasPrefix(message, "etcdserver: ") && (code == codes.Unavailable || errors.Is(rpctypes.Error(err), rpctypes.ErrAuthOldRevision)):

@@ -73,8 +73,15 @@ func (c *Collection[T]) Run(ctx context.Context) error { return c.reflector.Run(
 // WaitSynced returns once the cache holds a whole state. Errors are those of reflector.WaitSynced.
 func (c *Collection[T]) WaitSynced(ctx context.Context) error { return c.reflector.WaitSynced(ctx) }
 
-// Status is the health of the cache.
-func (c *Collection[T]) Status() reflector.Status { return c.reflector.Status() }
+// Status is the health of the cache. An etcd that does not answer is its error, though the watch
+// under way has noticed nothing.
+func (c *Collection[T]) Status() reflector.Status {
+	s := c.reflector.Status()
+	if p := c.Cache().Proof(); p.State == watchcache.Failing && s.Err == nil && s.Synced {
+		s.Err, s.Class, s.Since = p.Err, reflector.Classify(p.Err), p.Since
+	}
+	return s
+}
 
 // storage keeps objects in etcd.
 type storage[T store.Object] struct {
@@ -84,17 +91,22 @@ type storage[T store.Object] struct {
 }
 
 const (
-	writePatience = 30 * time.Second // of one write, with all its attempts
-	freshPatience = 3 * time.Second  // until the cache shows it
+	// writePatience is for one write with all its attempts. Etcd itself gives up a request after
+	// seven seconds, and says why.
+	writePatience = 10 * time.Second
+	readPatience  = 5 * time.Second // of the read before it
+	freshPatience = 3 * time.Second // until the cache shows it
 )
 
 func (s *storage[T]) key(of string) string { return s.source.prefix + of }
 
 // live is an object as etcd has it; revision is 0 if etcd has none.
 func (s *storage[T]) live(ctx context.Context, key string) (obj T, revision int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
 	answer, err := s.source.client.Get(ctx, s.key(key))
 	if err != nil {
-		return obj, 0, classified(ctx, err)
+		return obj, 0, notWritten(classified(ctx, err))
 	}
 	if len(answer.Kvs) == 0 {
 		return obj, 0, nil
@@ -108,9 +120,12 @@ func (s *storage[T]) live(ctx context.Context, key string) (obj T, revision int6
 }
 
 // Read implements collection.Storage.
-func (s *storage[T]) Read(key string) (T, bool, error) {
+func (s *storage[T]) Read(key string) (obj T, found bool, err error) {
 	ctx, cancel := context.WithTimeout(s.source.client.Ctx(), writePatience)
 	defer cancel()
+	if err := s.answering(ctx); err != nil {
+		return obj, false, err
+	}
 	obj, revision, err := s.live(ctx, key)
 	return obj, revision > 0, err
 }
@@ -119,6 +134,9 @@ func (s *storage[T]) Read(key string) (T, bool, error) {
 func (s *storage[T]) Write(key string, decide func(T, bool) (collection.Decision[T], error)) (result T, err error) {
 	ctx, cancel := context.WithTimeout(s.source.client.Ctx(), writePatience)
 	defer cancel()
+	if err := s.answering(ctx); err != nil {
+		return result, err
+	}
 	for {
 		stored, revision, err := s.live(ctx, key)
 		if err != nil {
@@ -135,7 +153,7 @@ func (s *storage[T]) Write(key string, decide func(T, bool) (collection.Decision
 				return result, apierrors.NewInternalError(fmt.Errorf("object %s cannot be encoded: %w", key, err))
 			}
 			if lease, err = s.leases.lease(ctx); err != nil {
-				return result, classified(ctx, err)
+				return result, notWritten(classified(ctx, err))
 			}
 			operation = clientv3.OpPut(s.key(key), string(value), clientv3.WithLease(lease))
 		}
@@ -145,7 +163,7 @@ func (s *storage[T]) Write(key string, decide func(T, bool) (collection.Decision
 		case lease != clientv3.NoLease && is(err, rpctypes.ErrLeaseNotFound):
 			s.leases.lost(lease)
 		case err != nil:
-			return result, classified(ctx, err)
+			return result, mayBeWritten(classified(ctx, err))
 		case answer.Succeeded:
 			version := strconv.FormatInt(answer.Header.Revision, 10)
 			d.Object.SetResourceVersion(version)
