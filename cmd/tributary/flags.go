@@ -52,7 +52,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	list(flags, &o.resources, "resource", "what to serve; repeatable: the `name` of a built-in resource, such as pods or deployments.apps, "+
 		"or a file of CustomResourceDefinitions (default: every built-in resource, and every definition that etcd has)")
 	flags.StringVar(&o.status, "status", "", "`address` of a page with the state of all collections, such as localhost:8081")
-	flags.IntVar(&o.verbosity, "v", 0, "1 logs what happens to each collection, 3 each request to etcd")
+	for _, name := range []string{"v", "verbosity"} {
+		flags.IntVar(&o.verbosity, name, 0, "1 logs what happens to each collection and etcd's warnings, 2 all that etcd logs, 3 each request to etcd")
+	}
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

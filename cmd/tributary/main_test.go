@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -39,6 +38,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	if folder := os.Getenv(asEtcd); folder != "" {
+		beEtcd(folder)
+	}
 	os.Exit(m.Run())
 }
 
@@ -50,7 +52,7 @@ type program struct {
 	process *exec.Cmd
 	url     string // of the server
 	etcd    string // of the etcd in the process, if there is one
-	stderr  bytes.Buffer
+	stderr  transcript
 }
 
 // launch starts the program on a free port, and returns once it has said where it serves.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,17 +24,22 @@ type origin struct {
 	client *clientv3.Client
 	name   string       // for people
 	close  func() error // after the last request
+	// advice is what a person does if it does not answer; empty: it is in this process, and has no
+	// way to be silent.
+	advice string
+	failed <-chan error // of an etcd in this process
 }
 
 // open finds the objects that the flags name.
-func open(o options) (origin, error) {
+func open(o options, stderr io.Writer) (origin, error) {
+	logger, quiet := etcdLogger(stderr, o.verbosity, o.data)
 	switch {
 	case o.backup != "":
 		return openBackup(o.backup)
 	case len(o.endpoints) > 0:
-		return connect(o)
+		return connect(o, logger)
 	}
-	return start(o.data)
+	return start(o.data, logger, quiet)
 }
 
 func openBackup(path string) (origin, error) {
@@ -41,13 +47,13 @@ func openBackup(path string) (origin, error) {
 	if err != nil {
 		return origin{}, err
 	}
-	return origin{b.Client(), fmt.Sprintf("the backup %s at revision %d", path, b.Revision()), b.Close}, nil
+	return origin{client: b.Client(), name: fmt.Sprintf("the backup %s at revision %d", path, b.Revision()), close: b.Close}, nil
 }
 
 // connect makes a client of an etcd elsewhere. It does not wait for it.
-func connect(o options) (origin, error) {
+func connect(o options, logger *zap.Logger) (origin, error) {
 	config := clientv3.Config{
-		Endpoints: o.endpoints, Username: o.user, Logger: zap.NewNop(),
+		Endpoints: o.endpoints, Username: o.user, Logger: clientLogger(logger),
 		DialKeepAliveTime: 30 * time.Second, DialKeepAliveTimeout: 10 * time.Second,
 	}
 	if o.user != "" {
@@ -64,14 +70,17 @@ func connect(o options) (origin, error) {
 	if err != nil {
 		return origin{}, fmt.Errorf("connect to %s: %w", strings.Join(o.endpoints, ", "), err)
 	}
-	return origin{client, "etcd at " + strings.Join(o.endpoints, ", "), client.Close}, nil
+	return origin{
+		client: client, name: "etcd at " + strings.Join(o.endpoints, ", "), close: client.Close,
+		advice: "Start it, or see its log and the way to it; nothing here needs a restart.",
+	}, nil
 }
 
 // lockPatience is how long another process may have the data.
 const lockPatience = 2 * time.Second
 
 // start runs an etcd of one member in this process, on loopback ports of its own.
-func start(folder string) (origin, error) {
+func start(folder string, logger *zap.Logger, quiet func()) (origin, error) {
 	// etcd would wait for another process without an end.
 	database := filepath.Join(folder, "member", "snap", "db")
 	if _, err := os.Stat(database); err == nil {
@@ -85,27 +94,43 @@ func start(folder string) (origin, error) {
 	}
 	config := embed.NewConfig()
 	config.Dir = folder
-	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger)
 	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	config.ListenClientUrls, config.ListenPeerUrls = []url.URL{anyPort}, []url.URL{anyPort}
 	// As often as kube-apiserver compacts.
 	config.AutoCompactionMode, config.AutoCompactionRetention = embed.CompactorModePeriodic, "5m"
 	server, err := embed.StartEtcd(config)
 	if err != nil {
-		return origin{}, fmt.Errorf("start an etcd on --data %s: %w", folder, err)
+		return origin{}, cannotStart(folder, err)
 	}
-	stop := func() error { server.Close(); return nil }
+	stop := func() error {
+		quiet()
+		server.Close()
+		return nil
+	}
 	select {
 	case <-server.Server.ReadyNotify():
 	case err := <-server.Err():
-		return origin{}, errors.Join(fmt.Errorf("start an etcd on --data %s: %w", folder, err), stop())
+		return origin{}, errors.Join(cannotStart(folder, err), stop())
 	}
 	address := "http://" + server.Clients[0].Addr().String()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: clientLogger(logger)})
 	if err != nil {
 		return origin{}, errors.Join(err, stop())
 	}
-	return origin{client, fmt.Sprintf("etcd at %s, with its data in %s", address, folder), func() error {
-		return errors.Join(client.Close(), stop())
-	}}, nil
+	return origin{
+		client: client, name: fmt.Sprintf("etcd at %s, with its data in %s", address, folder), failed: server.Err(),
+		close:  func() error { return errors.Join(client.Close(), stop()) },
+		advice: "It runs in this process: see its lines above, and whether the disk of --data " + folder + " is full or slow.",
+	}, nil
 }
+
+func cannotStart(folder string, err error) error {
+	if advice := spaceAdvice(folder, err); advice != "" {
+		return errors.New(advice)
+	}
+	return fmt.Errorf("start an etcd on --data %s: %w", folder, err)
+}
+
+// clientLogger: a client warns of each attempt that fails, which the pulse tells once.
+func clientLogger(logger *zap.Logger) *zap.Logger { return logger.Named("client") }

@@ -36,11 +36,14 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	from, err := open(o)
+	stderr = &lines{Writer: stderr}
+	from, err := open(o, stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.close()) }()
+	heart, endHeart := from.beat(ctx, o, stderr)
+	defer endHeart()
 	resources, only, err := choose(ctx, o, from)
 	if err != nil {
 		return err
@@ -50,6 +53,9 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer server.Close()
+	if heart != nil {
+		server.AddCheck("etcd", heart.check)
+	}
 	s := &site{client: from.client, prefix: o.prefix, readOnly: o.readOnly(), server: server}
 	for _, r := range resources {
 		made, err := r.add(s, r)
@@ -109,7 +115,11 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	})
 	s.announce(stdout, from.name, scheme+listener.Addr().String())
 
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case err := <-from.failed:
+		stop(fmt.Errorf("%s has ended: %w", from.name, err))
+	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer cancel()
 	err = errors.Join(server.Shutdown(within), web.Shutdown(within))

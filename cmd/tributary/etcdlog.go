@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// etcdLogger writes what etcd and its client log: errors, with a verbosity of 1 warnings, of 2
+// everything but what is for debugging. Before etcd ends the process it says what a person can do.
+// After quiet, which comes before an orderly end, it writes no more than that.
+func etcdLogger(stderr io.Writer, verbosity int, folder string) (logger *zap.Logger, quiet func()) {
+	level := zap.NewAtomicLevelAt(zapcore.ErrorLevel)
+	switch {
+	case verbosity >= 2:
+		level.SetLevel(zapcore.InfoLevel)
+	case verbosity == 1:
+		level.SetLevel(zapcore.WarnLevel)
+	}
+	config := zap.NewProductionEncoderConfig()
+	config.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05")
+	config.CallerKey, config.StacktraceKey = zapcore.OmitKey, zapcore.OmitKey
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(config), zapcore.Lock(zapcore.AddSync(stderr)), level)
+	end := lastWords{stderr, folder}
+	logger = zap.New(core, zap.WithFatalHook(end), zap.WithPanicHook(end)).Named("etcd")
+	return logger, func() { level.SetLevel(zapcore.PanicLevel) }
+}
+
+// lastWords ends the process after a fault that etcd cannot live with.
+type lastWords struct {
+	stderr io.Writer
+	folder string
+}
+
+// OnWrite implements zapcore.CheckWriteHook.
+func (l lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	fmt.Fprintf(l.stderr, "tributary: etcd cannot go on: %s\n", adviceFor(l.folder, entry.Message, fields))
+	os.Exit(exitFailed)
+}
+
+// adviceFor says what a person can do about a fatal fault.
+func adviceFor(folder, message string, fields []zapcore.Field) string {
+	for _, f := range fields {
+		err, ok := f.Interface.(error)
+		if !ok {
+			continue
+		}
+		if cause := spaceAdvice(folder, err); cause != "" {
+			return cause
+		}
+		message += ": " + err.Error()
+	}
+	return message
+}
+
+// spaceAdvice is what to do if the disk of a folder is full; empty if an error says nothing of it.
+func spaceAdvice(folder string, err error) string {
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) ||
+		strings.Contains(err.Error(), syscall.ENOSPC.Error())
+	if !full {
+		return ""
+	}
+	return fmt.Sprintf("the disk of --data %s is full (%v): free some space there, then start again; "+
+		"every write that was acknowledged is kept", folder, err)
+}
