@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,13 +32,18 @@ type Source[T store.Object] struct {
 	prefix  string // of all keys that are read, with the namespace
 	options options
 	decoder *decoder[T]
+	given   struct { // to New
+		prefix  Prefix
+		options []Option
+	}
 	fieldOf func(T) fields.Set
 	labels  map[string]struct{} // the field labels that can be selected by
 
-	cluster  atomic.Uint64 // the ID of the etcd cluster that was listed last; 0 before
-	progress atomic.Int32  // whether servers may be asked for progress: a progressSupport
-	asked    signal.Signal // of Progress
-	small    atomic.Bool   // the last list had small values
+	cluster  atomic.Uint64                  // the ID of the etcd cluster that was listed last; 0 before
+	progress atomic.Int32                   // whether servers may be asked for progress: a progressSupport
+	asked    signal.Signal                  // of Progress
+	small    atomic.Bool                    // the last list had small values
+	locked   atomic.Pointer[encryptedError] // of the last list, or of a change since; nil if all was read
 }
 
 // New reads the objects under a prefix. O is their struct type:
@@ -64,6 +70,11 @@ func NewFor[T store.Object](client *clientv3.Client, prefix Prefix, empty func()
 	return newSource(client, prefix, decoderOf(empty), options)
 }
 
+// With is the source with further options, and with nothing that the source has learned.
+func (s *Source[T]) With(options ...Option) *Source[T] {
+	return newSource(s.client, s.given.prefix, decoderOf(s.decoder.new), slices.Concat(s.given.options, options))
+}
+
 func newSource[T store.Object](client *clientv3.Client, prefix Prefix, decoder *decoder[T], optionList []Option) *Source[T] {
 	if client == nil {
 		panic("etcd: New: the client is nil")
@@ -76,8 +87,13 @@ func newSource[T store.Object](client *clientv3.Client, prefix Prefix, decoder *
 		panic(err.Error())
 	}
 	s := &Source[T]{client: client, prefix: string(prefix), options: o, decoder: decoder, fieldOf: fieldsOf[T](o)}
+	s.given.prefix, s.given.options = prefix, optionList
 	if !strings.HasSuffix(s.prefix, "/") {
 		s.prefix += "/" // /registry/pods is the beginning of /registry/podtemplates, too
+	}
+	if o.decrypt != nil {
+		below := s.prefix
+		s.decoder.decrypt = func(key string, value []byte) ([]byte, error) { return o.decrypt(client.Ctx(), below+key, value) }
 	}
 	secret := strings.HasSuffix(s.prefix, "/secrets/") || s.decoder.kind == "Secret"
 	if !o.noSharing && !secret {

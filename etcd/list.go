@@ -142,6 +142,7 @@ type reading[T store.Object] struct {
 	lastKey   string
 	more      bool
 	remaining int64
+	locked    *encryptedError // the first value for which there is no key
 }
 
 // all reads a range to its end.
@@ -157,6 +158,9 @@ func (r *reading[T]) all(ctx context.Context, whole span) error {
 		r.source.decoder.listed(int(r.count), r.bytes)
 		r.source.small.Store(r.count > 0 && int64(r.bytes) < r.count*smallValue)
 		r.source.cluster.Store(r.cluster)
+		if whole.revision == 0 {
+			r.source.locked.Store(r.locked)
+		}
 	}
 	return err
 }
@@ -218,6 +222,9 @@ func (r *reading[T]) items(entries []entry) error {
 func (r *reading[T]) item(e entry, d decoded[T]) error {
 	r.lastKey = string(e.key)
 	r.bytes += len(e.value)
+	if r.locked == nil && d.err != nil {
+		r.locked = lockedBy(d.err)
+	}
 	if d.err == nil && !r.request.matches(d.obj) {
 		return nil
 	}

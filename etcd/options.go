@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -21,6 +22,8 @@ type options struct {
 	fields     any // func(T) fields.Set
 
 	read, write func([]byte) ([]byte, error) // nil: JSON is served as it is stored
+
+	decrypt, encrypt func(ctx context.Context, key string, value []byte) ([]byte, error) // nil: values are plain
 }
 
 // defaultProgress keeps a copy's version within seconds of etcd's, for 6 small answers a minute.
@@ -62,6 +65,15 @@ func WithExpiry(d time.Duration) Option {
 // objects are served as they are stored.
 func WithConversion(read, write func(value []byte) ([]byte, error)) Option {
 	return func(o *options) { o.read, o.write = read, write }
+}
+
+// WithEncryption has each value that is read decrypted, and each value that a [Collection] writes
+// encrypted, as kube-apiserver does at rest. Both functions are given the whole key of etcd, to
+// which its providers bind a value, and must be safe for concurrent use. Their errors must not quote
+// the value. Default: a value that kube-apiserver has encrypted cannot be read, see
+// [Collection.Unreadable].
+func WithEncryption(decrypt, encrypt func(ctx context.Context, key string, value []byte) ([]byte, error)) Option {
+	return func(o *options) { o.decrypt, o.encrypt = decrypt, encrypt }
 }
 
 // WithFields declares the field labels that requests may select by, beside metadata.name and

@@ -149,6 +149,9 @@ func (s *storage[T]) Write(key string, decide func(T, bool) (collection.Decision
 		operation, lease := clientv3.OpDelete(s.key(key)), clientv3.NoLease
 		if d.Op == collection.Put {
 			value, err := s.encode(d.Object)
+			if encrypt := s.source.options.encrypt; encrypt != nil && err == nil {
+				value, err = encrypt(ctx, s.key(key), value)
+			}
 			if err != nil {
 				return result, apierrors.NewInternalError(fmt.Errorf("object %s cannot be encoded: %w", key, err))
 			}

@@ -30,7 +30,8 @@ type decoder[T store.Object] struct {
 	apiVersion string        // likewise
 	memo       *sharing.Memo // nil without sharing
 
-	convert func(json []byte) ([]byte, error) // nil: JSON is read as it is
+	convert func(json []byte) ([]byte, error)              // nil: JSON is read as it is
+	decrypt func(key string, value []byte) ([]byte, error) // nil: values are plain
 }
 
 // unmarshaler is the generated protobuf code of an API type.
@@ -76,8 +77,6 @@ func (d *decoder[T]) listed(objects, bytes int) {
 	}
 }
 
-const encrypted = "k8s:enc:" // before every value that kube-apiserver has encrypted
-
 var (
 	errForm       = errors.New("the value is neither protobuf nor JSON nor CBOR")
 	errNoProtobuf = errors.New("the value is protobuf, which this Go type has no code for: read it as its own type")
@@ -92,8 +91,16 @@ func (d *decoder[T]) object(key string, value []byte, revision int64, changed bo
 	var none T
 	var change sharing.Change
 	switch {
+	case d.decrypt != nil:
+		plain, err := d.decrypt(key, value)
+		if err != nil {
+			return none, undecrypted(value, err)
+		}
+		value = plain
 	case bytes.HasPrefix(value, []byte(encrypted)):
 		return none, encryptedBy(value)
+	}
+	switch {
 	case bytes.HasPrefix(value, []byte(wire.Magic)):
 		obj, change, err = d.protobuf(key, value[len(wire.Magic):], changed)
 	case bytes.HasPrefix(value, []byte(wire.CBORMagic)):
@@ -139,18 +146,6 @@ func (d *decoder[T]) standIn(key string, revision int64) T {
 	obj.SetName(name)
 	obj.SetResourceVersion(strconv.FormatInt(revision, 10))
 	return obj
-}
-
-// encryptedBy names the provider and its key, which stand before the encrypted bytes in the clear:
-// k8s:enc:PROVIDER:VERSION:KEY:.
-func encryptedBy(value []byte) error {
-	const most = 100 // bytes of a name that is worth telling
-	parts := strings.SplitN(string(value[len(encrypted):min(len(value), len(encrypted)+3*most)]), ":", 4)
-	provider, key := "unknown", "unknown"
-	if len(parts) == 4 && len(parts[0]) <= most && len(parts[2]) <= most {
-		provider, key = parts[0], parts[2]
-	}
-	return fmt.Errorf("the value is encrypted at rest (provider %q, key %q): read this resource through its API server", provider, key)
 }
 
 // envelopeFields is how many fields runtime.Unknown has; all are length-delimited.

@@ -244,7 +244,11 @@ func (w *watching[T]) tell(e *mvccpb.Event) told[T] {
 	}
 	obj, err := d.object(key, e.Kv.Value, revision, kind == watch.Modified)
 	if err != nil {
-		return told[T]{err: &listwatch.DecodeError{Op: "watch", Event: string(kind), Object: key, Err: err}}
+		err = &listwatch.DecodeError{Op: "watch", Event: string(kind), Object: key, Err: err}
+		if locked := lockedBy(err); locked != nil {
+			w.source.locked.Store(locked)
+		}
+		return told[T]{err: err}
 	}
 	if !w.request.selective() {
 		return told[T]{event: listwatch.Event[T]{Type: kind, Object: obj}}

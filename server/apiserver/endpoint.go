@@ -169,6 +169,9 @@ func (e *resourceEndpoint[T]) notAllowed(c call) error {
 // serveRead answers GET: one object, a list or a watch.
 func (e *resourceEndpoint[T]) serveRead(c call) error {
 	r, err := readRequest(c)
+	if err == nil {
+		err = e.serving.unreadable()
+	}
 	if err != nil {
 		return err
 	}

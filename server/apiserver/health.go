@@ -37,8 +37,17 @@ type serving struct {
 func owned(s *serving) { s.owned = true }
 
 // Follower keeps a cache equal to its upstream, and knows how well it does. A [reflector.Reflector]
-// of any type is one, and so is an etcd.Collection.
+// of any type is one, and so is an etcd.Collection. If it also has a method Unreadable() error, as
+// that has, each read is refused with that error while there is one.
 type Follower interface{ Status() reflector.Status }
+
+// unreadable is the error of each read, if the follower has one.
+func (s serving) unreadable() error {
+	if f, ok := s.follower.(interface{ Unreadable() error }); ok {
+		return f.Unreadable()
+	}
+	return nil
+}
 
 // FilledBy names the follower that fills a cache: a cache is stale while its follower fails. By
 // default a cache is stale only while it fails to be proven fresh: see [watchcache.WithUpstream].
