@@ -50,6 +50,9 @@ type DamageError struct {
 	Path string
 	// Revision is the newest revision up to which the file can be read; zero if there is none.
 	Revision int64
+	// Newest is the newest revision that the file names behind the damage; zero if none can be
+	// found. The writes after Revision are missing from what [Salvage] reads.
+	Newest int64
 	// Err is the fault.
 	Err error
 }
@@ -59,7 +62,18 @@ func (e *DamageError) Error() string {
 	if e.Revision == 0 {
 		return fmt.Sprintf("backup %s is damaged: %v: nothing in it can be read", e.Path, e.Err)
 	}
-	return fmt.Sprintf("backup %s is damaged: %v: it can be read up to revision %d", e.Path, e.Err, e.Revision)
+	return fmt.Sprintf("backup %s is damaged: %v: it can be read up to revision %d; %s", e.Path, e.Err, e.Revision, e.missing())
+}
+
+// missing is what Salvage cannot read.
+func (e *DamageError) missing() string {
+	switch {
+	case e.Newest > e.Revision:
+		return fmt.Sprintf("the writes of the revisions %d to %d are missing", e.Revision+1, e.Newest)
+	case e.Newest == e.Revision:
+		return "no write is known to be missing, but a value may have become another one"
+	}
+	return "the writes after it are missing, and it is not known how many there were"
 }
 
 // Unwrap returns the damage.
@@ -71,9 +85,40 @@ const lockPatience = time.Second
 // Open reads a backup file to its end. Errors: a [DamageError]; an error of the operating system;
 // a timeout for the database of an etcd that is running.
 func Open(path string) (*Backup, error) {
-	damage, err := checkHash(path)
+	b, damage, err := read(path)
+	if damage != nil {
+		b.abandon()
+		return nil, damage
+	}
 	if err != nil {
-		return nil, fmt.Errorf("backup %s: %w", path, err)
+		return nil, err
+	}
+	return b, b.serve(path)
+}
+
+// Salvage is [Open] for a file that may be damaged: it reads as far as it can. Damage is nil if the
+// file is whole, and says else what is missing. It fails as Open does, and with the damage if
+// nothing can be read.
+func Salvage(path string) (b *Backup, damage *DamageError, err error) {
+	b, damage, err = read(path)
+	if damage != nil && damage.Revision == 0 {
+		b.abandon()
+		return nil, nil, damage
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := b.serve(path); err != nil {
+		return nil, nil, err
+	}
+	return b, damage, nil
+}
+
+// read reads a file as far as it is whole.
+func read(path string) (*Backup, *DamageError, error) {
+	fault, err := checkHash(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("backup %s: %w", path, err)
 	}
 	b := &Backup{served: make(chan struct{})}
 	err = guarded(func() (err error) {
@@ -81,24 +126,47 @@ func Open(path string) (*Backup, error) {
 		return err
 	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("backup %s: an etcd has it open: stop that, or save a snapshot of it: %w", path, err)
+		return nil, nil, fmt.Errorf("backup %s: an etcd has it open: stop that, or save a snapshot of it: %w", path, err)
+	}
+	found := state{latest: map[string]mvcc.Revision{}}
+	if err == nil {
+		err = guarded(func() error { return b.scan(&found) })
 	}
 	if err == nil {
-		err = guarded(b.scan)
+		found.settle()
 	}
-	if err == nil && damage == nil {
+	b.take(&found)
+	if err == nil && fault == nil {
 		err = guarded(b.compacted)
 	}
-	if damage = cmp.Or(damage, err); damage != nil {
-		if b.db != nil {
-			_ = b.db.Close()
-		}
-		return nil, &DamageError{Path: path, Revision: b.revision, Err: damage}
+	if fault = cmp.Or(fault, err); fault == nil {
+		return b, nil, nil
 	}
-	if err := b.serve(); err != nil {
-		return nil, errors.Join(fmt.Errorf("backup %s: %w", path, err), b.db.Close())
+	return b, &DamageError{Path: path, Revision: b.revision, Newest: b.newest(), Err: fault}, nil
+}
+
+// newest is the newest revision that stands in the file, whether it can be reached by reading or
+// not; zero if none can be found.
+func (b *Backup) newest() (revision int64) {
+	if b.db == nil {
+		return 0
 	}
-	return b, nil
+	_ = guarded(func() error { // what cannot be found stays zero
+		return b.db.View(func(tx *bbolt.Tx) error {
+			if name, _ := tx.Bucket(schema.Key.Name()).Cursor().Last(); name != nil {
+				revision = mvcc.BytesToRev(name).Main
+			}
+			return nil
+		})
+	})
+	return revision
+}
+
+// abandon closes a file that is not served.
+func (b *Backup) abandon() {
+	if b.db != nil {
+		_ = b.db.Close()
+	}
 }
 
 // Client reads the backup as it would read an etcd. It is closed with the backup.
@@ -130,6 +198,12 @@ func checkHash(path string) (damage, err error) {
 		return nil, err
 	}
 	content := info.Size() - sha256.Size
+	switch {
+	case info.IsDir():
+		return nil, errors.New("it is a folder: name the file in it, such as member/snap/db of an etcd")
+	case info.Size() == 0:
+		return nil, errors.New("it is empty: see if the program that saved it has failed, or the disk was full")
+	}
 	switch info.Size() % block {
 	case 0: // a copy of a database
 		return nil, nil
@@ -162,21 +236,21 @@ func guarded(do func() error) (err error) {
 	return do()
 }
 
-// scan reads every revision in order, and keeps which keys the newest one has.
-func (b *Backup) scan() error {
-	latest := map[string]mvcc.Revision{}
-	var last mvcc.Revision
-	err := b.db.View(func(tx *bbolt.Tx) error {
+// scan reads every revision in their order, and collects what the newest ones have left.
+func (b *Backup) scan(state *state) error {
+	return b.db.View(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(schema.Key.Name())
 		if bucket == nil {
 			return errors.New("it is not a database of etcd")
 		}
 		return bucket.ForEach(func(name, value []byte) error {
-			at, deletion := mvcc.BytesToRev(name), mvcc.IsTombstone(name)
+			at, deletion, last := mvcc.BytesToRev(name), mvcc.IsTombstone(name), state.last
 			if !at.GreaterThan(last) {
 				return fmt.Errorf("revision %d stands behind %d", at.Main, last.Main)
 			}
-			b.revision = last.Main // which is below another one, and so is none by damage
+			if at.Main > last.Main {
+				state.settle() // what is below another revision is none by damage
+			}
 			var kv mvccpb.KeyValue
 			err := proto.Unmarshal(value, &kv)
 			switch {
@@ -184,24 +258,46 @@ func (b *Backup) scan() error {
 				return fmt.Errorf("the value behind revision %d cannot be decoded", last.Main)
 			case !bytes.Equal(bucket.Get(name), value): // on the way that a request takes
 				return fmt.Errorf("the value behind revision %d cannot be found by its revision", last.Main)
-			case deletion:
-				delete(latest, string(kv.Key))
-			default:
-				latest[string(kv.Key)] = at
 			}
-			last = at
+			state.changes = append(state.changes, change{entry{string(kv.Key), at}, deletion})
+			state.last = at
 			return nil
 		})
 	})
-	if err != nil {
-		return err
+}
+
+// state is what has been read of a file: whole revisions, and the changes of the one after them.
+type state struct {
+	latest  map[string]mvcc.Revision // of each key
+	whole   int64                    // the newest whole revision
+	last    mvcc.Revision
+	changes []change // of last
+}
+
+type change struct {
+	entry
+	deletion bool
+}
+
+// settle takes the newest revision into the state: all of it has been read.
+func (s *state) settle() {
+	for _, c := range s.changes {
+		if c.deletion {
+			delete(s.latest, c.key)
+		} else {
+			s.latest[c.key] = c.at
+		}
 	}
-	b.revision = last.Main
-	for key, at := range latest {
+	s.changes, s.whole = s.changes[:0], s.last.Main
+}
+
+// take makes a state the content.
+func (b *Backup) take(s *state) {
+	b.revision = s.whole
+	for key, at := range s.latest {
 		b.keys = append(b.keys, entry{key, at})
 	}
 	slices.SortFunc(b.keys, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
-	return nil
 }
 
 // compacted takes the revision of a compaction that is newer than all that is left.
@@ -224,7 +320,7 @@ func (b *Backup) compacted() error {
 const pipe = 1 << 20
 
 // serve answers the client from the file.
-func (b *Backup) serve() (err error) {
+func (b *Backup) serve(path string) (err error) {
 	listener := bufconn.Listen(pipe)
 	b.server = grpc.NewServer()
 	register(b.server, b)
@@ -242,6 +338,7 @@ func (b *Backup) serve() (err error) {
 	if err != nil {
 		b.server.Stop()
 		<-b.served
+		return errors.Join(fmt.Errorf("backup %s: %w", path, err), b.db.Close())
 	}
-	return err
+	return nil
 }

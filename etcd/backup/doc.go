@@ -13,7 +13,8 @@
 //  2. The content is that of the newest revision in the file. Older revisions are refused as
 //     compacted, and watches are told progress and nothing else.
 //  3. [Open] reads the whole file: the hash at its end, if it has one, and every revision. A file
-//     that is damaged is a [DamageError], which says up to which revision the file can be read.
+//     that is damaged is a [DamageError], which says up to which revision the file can be read, and
+//     which revisions are missing. [Salvage] reads it that far.
 //
 // A copy of a database has no hash. Damage to its structure is found all the same, but not a value
 // that has become another one.
