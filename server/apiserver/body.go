@@ -31,12 +31,10 @@ func readBody(c call) ([]byte, error) {
 	return body, nil
 }
 
-// bodyType is the media type of a body; JSON if the client does not name one.
+// bodyType is the media type of a body. Without one the body is refused, other than on the API
+// server, which takes JSON: a page of any origin may send a body without a type.
 func bodyType(c call) string {
 	header := c.request.Header.Get("Content-Type")
-	if header == "" {
-		return jsonType
-	}
 	mediaType, _, err := mime.ParseMediaType(header)
 	if err != nil {
 		return header

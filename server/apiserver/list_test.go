@@ -33,8 +33,14 @@ func (r *rig) do(t testing.TB, method, path, body string, headers ...string) res
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
 	require.NoError(t, err)
+	if body != "" {
+		request.Header.Set("Content-Type", wireJSON)
+	}
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
+			request.Host = headers[i+1]
+		}
 	}
 	answer, err := r.web.Do(request)
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestBadReadersOfListsLeaveNothingBehind(t *testing.T) {
 		connection, err := net.Dial("tcp", host)
 		require.NoError(t, err)
 		require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(4<<10))
-		_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+		_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
 		require.NoError(t, err)
 		return connection
 	}

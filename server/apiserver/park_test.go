@@ -30,7 +30,7 @@ func (r *rig) connectionOf(t testing.TB, query string) (net.Conn, *http.Response
 	connection, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { connection.Close() })
-	_, err = fmt.Fprintf(connection, "GET /api/v1/pods?watch=1&%s HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n", query)
+	_, err = fmt.Fprintf(connection, "GET /api/v1/pods?watch=1&%s HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n", query)
 	require.NoError(t, err)
 	answer, err := http.ReadResponse(bufio.NewReaderSize(connection, 1<<10), nil)
 	require.NoError(t, err)

@@ -141,7 +141,7 @@ func TestAnAnswerEndsWithAClientThatDoesNotRead(t *testing.T) {
 			overPipes(t, false, func(t *testing.T, p *piped) {
 				client := p.dial()
 				defer client.Close()
-				_, err := fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", c.path, c.header)
+				_, err := fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n", c.path, c.header)
 				require.NoError(t, err)
 				taken := 1 << 10
 				if name == "head of a watch" {
@@ -173,7 +173,7 @@ func TestASlowReaderGetsAllOfItsAnswer(t *testing.T) {
 				client := p.dial()
 				defer client.Close()
 				began := time.Now()
-				_, err := fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s\r\n\r\n", c.path, c.header)
+				_, err := fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n\r\n", c.path, c.header)
 				require.NoError(t, err)
 				answer, err := http.ReadResponse(bufio.NewReaderSize(slowly{client}, 1<<10), nil)
 				require.NoError(t, err)
@@ -224,7 +224,7 @@ func TestAStreamEndsWithAClientThatDoesNotRead(t *testing.T) {
 func TestAReaderOfAByteASecondIsCut(t *testing.T) {
 	ask := map[string]func(*testing.T, net.Conn, string){
 		"HTTP/1.1": func(t *testing.T, client net.Conn, path string) {
-			_, err := fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+			_, err := fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
 			require.NoError(t, err)
 		},
 		"HTTP/2": func(t *testing.T, client net.Conn, path string) {
@@ -277,7 +277,7 @@ func TestABurstIsFewSystemCalls(t *testing.T) {
 						}
 					}
 				}()
-				_, err := io.WriteString(client, "GET /api/v1/pods?watch=1&resourceVersion=21 HTTP/1.1\r\nHost: x\r\n\r\n")
+				_, err := io.WriteString(client, "GET /api/v1/pods?watch=1&resourceVersion=21 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 				require.NoError(t, err)
 				synctest.Wait()
 				before, bytes := p.writes.Load(), sent.Load()

@@ -114,7 +114,7 @@ func checkBadReadersLeaveNothingBehind(t *testing.T, newRig func(testing.TB, ...
 		connection, err := net.Dial("tcp", host)
 		require.NoError(t, err)
 		require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(4<<10))
-		_, err = fmt.Fprint(connection, "GET /api/v1/pods?watch=1&resourceVersion=0 HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, err = fmt.Fprint(connection, "GET /api/v1/pods?watch=1&resourceVersion=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		require.NoError(t, err)
 		return connection
 	}

@@ -25,11 +25,14 @@ import (
 // and whatever speaks to an API server. [Serve] and [ServeCache] add collections, at any time. It
 // starts no goroutines but for [ParkIdleWatches], and for each namespace that is being deleted.
 //
-// There is no authentication and no authorization: wrap the handler, or listen where only friends
-// can reach it.
+// It answers requests to the hosts that it listens on, and writes and web sockets of pages of its
+// own origin: see [Server.AllowHosts] and [Server.AllowOrigins]. Every user of the machine has
+// access, or of the network, since there is no authentication and no authorization. Wrap the
+// handler, or listen where only friends can reach it.
 type Server struct {
 	options  []watchcache.Option
 	revision *watchcache.Revision
+	gate     gate
 
 	mu        sync.RWMutex // guards the next fields
 	resources []endpoint   // in the order of registration
@@ -241,6 +244,10 @@ func endedBy(ctx, other context.Context) (context.Context, context.CancelFunc) {
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) (watch preparedWatch) {
 	ctx, cancel := endedBy(r.Context(), s.closed)
 	defer cancel()
+	if err := s.gate.check(r); err != nil {
+		respondError(w, plainJSON, err)
+		return watch
+	}
 	r = r.WithContext(ctx)
 	if check, ok := healthCheck(r); ok {
 		s.serveHealth(w, r, check)

@@ -19,7 +19,7 @@ func TestWebSocket(t *testing.T) {
 	r.create(t, cachetest.Pod("a"))
 	address := "ws" + strings.TrimPrefix(r.url, "http") + "/api/v1/pods?watch=1"
 	dial := func(query string) *websocket.Conn {
-		conn, err := websocket.Dial(address+query, "", "http://console.example")
+		conn, err := websocket.Dial(address+query, "", r.url)
 		require.NoError(t, err)
 		return conn
 	}
