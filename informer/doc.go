@@ -27,9 +27,10 @@
 //
 //  1. A handler is called on one goroutine of its own, one event at a time. No handler waits for
 //     another, and the store waits for none.
-//  2. First comes the state at which the handler begins, each object as Added and Initial. The
-//     events after it lead to the store's present state, and nothing is lost. For each key, every
-//     event begins where the last one ended.
+//  2. First comes the state at which the handler begins, each object as Added and Initial: that of
+//     its addition, or the first whole state if there was none yet. The events after it lead to the
+//     store's present state, and nothing is lost. For each key, every event begins where the last
+//     one ended.
 //  3. A handler that is less than a ring behind ([WithRing]) is told every change that the watch
 //     brought, in the server's order over all objects. That includes the final state of a deletion.
 //  4. A handler that falls further behind is told the difference per object, in no order between

@@ -16,7 +16,9 @@ import (
 // Handler is one receiver of an informer's events. [Informer.AddHandler] makes it. Its methods are
 // safe for concurrent use.
 //
-// It has a position in the ring of the informer's last changes, and the state at that position.
+// It begins at the state of the moment when it is added, or at the first whole state if it is added
+// before. It has a position in the ring of the informer's last changes, and the state at that
+// position.
 // While the change at its position is in the ring, it is told every change. Otherwise it is told
 // the difference between its state and the present one. Either way it goes on from the present
 // state, so nothing is queued for it.
@@ -26,6 +28,7 @@ type Handler[T store.Object] struct {
 	handle  func(Event[T])
 	options handlerOptions
 	ring    *sharedRing[T]
+	reader  *reader[T] // its place in the ring, from its addition on
 	remove  func(*Handler[T])
 	over    context.Context             // ends with the informer's Run; the cause is Run's error
 	idle    func() error                // an error if Run has not been called
@@ -49,10 +52,9 @@ type Handler[T store.Object] struct {
 	incomplete atomic.Uint64 // differences from which lives are missing
 
 	// Used only by the delivering goroutine.
-	reader *reader[T] // nil before it begins
-	batch  []told[T]
-	wide   wide
-	now    Event[T] // the event being told; zero in the function of WithSynced
+	batch []told[T]
+	wide  wide
+	now   Event[T] // the event being told; zero in the function of WithSynced
 }
 
 // Lag is the distance of a handler behind the store.
@@ -184,11 +186,7 @@ func (h *Handler[T]) events(yield func(Event[T]) bool) {
 			return yield(e)
 		}
 	}
-	defer func() {
-		if h.reader != nil {
-			h.ring.leave(h.reader)
-		}
-	}()
+	defer h.ring.leave(h.reader)
 	if !h.initial(tell) {
 		return
 	}
@@ -227,14 +225,13 @@ func (h *Handler[T]) events(yield func(Event[T]) bool) {
 	}
 }
 
-// initial waits for a whole state, and tells all of it.
+// initial waits for the state at which the handler begins, and tells all of it.
 func (h *Handler[T]) initial(tell func(Event[T]) bool) bool {
 	for {
 		changed := h.ring.changed.Wait()
-		if rd, first, ok := h.ring.begin(); ok {
+		if first, ok := h.ring.begin(h.reader); ok {
 			h.since.Store(int64(first.at))
 			h.position.Store(first.next)
-			h.reader = rd
 			h.untold.Store(int64(first.state.Len()))
 			h.began.Store(true)
 			return h.tellAll(first.state, Added, tell)

@@ -312,6 +312,7 @@ func (i *shared[T]) enlistLocked(h *Handler[T]) {
 	i.enlisted++
 	h.number = i.enlisted
 	i.handlers = append(i.handlers, h)
+	h.reader = h.ring.enter()
 }
 
 func (i *shared[T]) startLocked(h *Handler[T]) {
@@ -339,6 +340,7 @@ func (i *shared[T]) forget(h *Handler[T]) {
 	}
 	if !h.started {
 		h.started = true
+		h.ring.leave(h.reader)
 		close(h.done)
 	}
 }

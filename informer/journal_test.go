@@ -55,7 +55,8 @@ func live(lives map[string]string, e Event[*corev1.Pod]) {
 }
 
 func follow(t *testing.T, j *journal[*corev1.Pod]) *follower {
-	rd, first, ok := j.ring.begin()
+	rd := j.ring.enter()
+	first, ok := j.ring.begin(rd)
 	require.True(t, ok)
 	return &follower{journal: j, reader: rd, held: maps.Collect(first.state.All()), next: first.next, lives: map[string]string{}}
 }
@@ -201,7 +202,8 @@ func TestAnEventTakesNoSnapshot(t *testing.T) {
 		pods = append(pods, storetest.Pod(fmt.Sprint("p", i), 1))
 	}
 	require.NoError(t, j.Replace(store.Items(pods...), store.At("1")))
-	rd, _, ok := j.ring.begin()
+	rd := j.ring.enter()
+	_, ok := j.ring.begin(rd)
 	require.True(t, ok)
 	version := 1
 	newer := func() []*corev1.Pod {
@@ -238,8 +240,7 @@ func TestAnEventTakesNoSnapshot(t *testing.T) {
 func TestAnotherUIDIsAnotherObject(t *testing.T) {
 	j := newJournal[*corev1.Pod](8)
 	j.ring.fill()
-	rd, _, begun := j.ring.begin() // without a reader, changes release their objects
-	require.True(t, begun)
+	rd := j.ring.enter() // without a reader, changes release their objects
 	first, second, third := storetest.Pod("a", 1), storetest.Pod("a", 5), storetest.Pod("a", 9)
 	second.UID, third.UID = "second", "third"
 	require.NoError(t, j.Add(first))
@@ -263,8 +264,7 @@ func TestAnotherUIDIsAnotherObject(t *testing.T) {
 func TestTheRingHasRoomForWhatIsUnread(t *testing.T) {
 	j := newJournal[*corev1.Pod](1024)
 	j.ring.fill()
-	rd, _, begun := j.ring.begin()
-	require.True(t, begun)
+	rd := j.ring.enter()
 	at := &j.ring.timeline
 	require.Empty(t, at.slots, "nothing has come")
 	version := 0
@@ -322,4 +322,29 @@ func TestAWideBufferIsGivenBackLate(t *testing.T) {
 	for range 10 * oftenWide {
 		require.False(t, w.now(1, fewSlots), "as small as it gets")
 	}
+}
+
+// TestAReaderBeginsWithTheFirstWholeState, however late it reads. One that has left is forgotten.
+func TestAReaderBeginsWithTheFirstWholeState(t *testing.T) {
+	j := newJournal[*corev1.Pod](8)
+	rd, gone := j.ring.enter(), j.ring.enter()
+	_, ok := j.ring.begin(rd)
+	require.False(t, ok)
+	j.ring.leave(gone)
+	require.NoError(t, j.Replace(store.Items(storetest.Pod("a", 1)), store.At("1")))
+	require.Len(t, j.ring.timeline.readers, 1)
+	require.NoError(t, j.Add(storetest.Pod("b", 2)))
+	first, ok := j.ring.begin(rd)
+	require.True(t, ok)
+	require.Equal(t, 1, first.state.Len())
+	require.Len(t, j.ring.read(rd, nil, false).events, 1)
+	j.ring.leave(rd)
+	require.Empty(t, j.ring.timeline.readers)
+
+	i := NewUnion[*corev1.Pod]()
+	h, err := i.AddHandler(func(Event[*corev1.Pod]) {})
+	require.NoError(t, err)
+	require.Len(t, i.journal.ring.waiting, 1)
+	h.Remove()
+	require.Empty(t, i.journal.ring.waiting)
 }

@@ -29,9 +29,10 @@ type sharedRing[T store.Object] struct {
 	objects  *store.Indexer[T]
 	pinned   *store.Snapshot[T] // the state before a list that the timeline does not have yet
 	timeline timeline[T]
-	filled   bool   // the state is, or follows, a whole state of the server
-	listing  uint64 // the number of the last list that has begun
-	listed   uint64 // the number of the last list in the state
+	filled   bool                // the state is, or follows, a whole state of the server
+	waiting  map[*reader[T]]bool // they begin when the state is filled
+	listing  uint64              // the number of the last list that has begun
+	listed   uint64              // the number of the last list in the state
 }
 
 // reading is the result of a read: the changes since the reader's last reading, or a gap.
@@ -67,7 +68,15 @@ func (r *sharedRing[T]) endRead() {
 func (r *sharedRing[T]) fill() {
 	r.mu.Lock()
 	defer r.endWrite()
+	r.fillLocked()
+}
+
+func (r *sharedRing[T]) fillLocked() {
 	r.filled = true
+	for rd := range r.waiting {
+		r.beginLocked(rd)
+	}
+	r.waiting = nil
 }
 
 func (r *sharedRing[T]) list() {
@@ -112,20 +121,42 @@ func (r *sharedRing[T]) replace(before store.Snapshot[T], changes []noted[T], co
 	} else {
 		r.timeline.skip(count, before, deleted)
 	}
-	r.filled = true
+	r.fillLocked()
 	r.listed = r.listing
 }
 
-// begin adds a reader, whose first reading is the present state; ok is false if there is no whole
-// state yet. The reader counts until it leaves.
-func (r *sharedRing[T]) begin() (rd *reader[T], first reading[T], ok bool) {
+// enter adds a reader. It begins at the present state, or at the first whole state if there is none
+// yet: it misses no change after that, however late it reads. It counts until it leaves.
+func (r *sharedRing[T]) enter() *reader[T] {
 	r.beginRead()
 	defer r.endRead()
-	if !r.filled {
-		return nil, first, false
+	rd := &reader[T]{}
+	if r.filled {
+		r.beginLocked(rd)
+		return rd
 	}
-	rd = r.timeline.enter()
-	return rd, reading[T]{state: r.stateLocked(), next: rd.next, at: r.timeline.now()}, true
+	if r.waiting == nil {
+		r.waiting = map[*reader[T]]bool{}
+	}
+	r.waiting[rd] = true
+	return rd
+}
+
+func (r *sharedRing[T]) beginLocked(rd *reader[T]) {
+	r.timeline.enter(rd)
+	rd.first = &reading[T]{state: r.stateLocked(), next: rd.next, at: r.timeline.now()}
+}
+
+// begin returns the state at which the reader begins, once; ok is false if there is no whole state
+// yet.
+func (r *sharedRing[T]) begin(rd *reader[T]) (first reading[T], ok bool) {
+	r.beginRead()
+	defer r.endRead()
+	if rd.first == nil {
+		return first, false
+	}
+	first, rd.first = *rd.first, nil // the reader does not keep the state alive
+	return first, true
 }
 
 // mayBegin reports whether there is a whole state for readers. In a union it is whole without a
@@ -140,6 +171,10 @@ func (r *sharedRing[T]) mayBegin() bool {
 func (r *sharedRing[T]) leave(rd *reader[T]) {
 	r.beginRead()
 	defer r.endRead()
+	if r.waiting[rd] {
+		delete(r.waiting, rd)
+		return
+	}
 	r.timeline.leave(rd)
 }
 

@@ -59,9 +59,10 @@ func (n *noted[T]) before() T {
 
 // reader is the place of one reader.
 type reader[T store.Object] struct {
-	next  uint64   // the number of its next change
-	index int      // in the timeline's readers
-	past  *past[T] // the state before next, once that change is evicted
+	next  uint64      // the number of its next change
+	index int         // in the timeline's readers
+	past  *past[T]    // the state before next, once that change is evicted
+	first *reading[T] // the state at which it begins, until it is read
 }
 
 func newTimeline[T store.Object](capacity int, latest func() store.Snapshot[T]) timeline[T] {
@@ -231,11 +232,10 @@ func (t *timeline[T]) resize(count int) {
 }
 
 // enter adds a reader of the changes to come.
-func (t *timeline[T]) enter() *reader[T] {
-	rd := &reader[T]{next: t.next, index: len(t.readers)}
+func (t *timeline[T]) enter(rd *reader[T]) {
+	rd.next, rd.index = t.next, len(t.readers)
 	t.readers = append(t.readers, rd)
 	t.caughtUp++
-	return rd
 }
 
 // leave removes a reader.

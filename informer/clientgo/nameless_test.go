@@ -34,7 +34,7 @@ func TestGeneratedNames(t *testing.T) {
 		},
 		"Union": func(client kubernetes.Interface) cache.SharedIndexInformer {
 			union, pods := informer.NewUnion[*corev1.Pod](), client.CoreV1().Pods("")
-			_, err := union.Add("all", listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, listwatch.WithNameless()))
+			_, err := union.Add("all", listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, listwatch.WithNameless(), listwatch.WithoutWatchList()))
 			require.NoError(t, err)
 			return clientgo.Union(union)
 		},
