@@ -1,6 +1,8 @@
 package listwatch
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -73,6 +75,36 @@ func Labels(selector labels.Selector) FuncsOption {
 		panic("listwatch: Labels: the selector is nil: leave the option out")
 	}
 	return funcsOption(func(o *options) { o.labelSelector = selector.String() })
+}
+
+// Tweak selects as tweak does, a function of the form that client-go's factories take. tweak is
+// called once. The label and field selectors that it sets narrow those of the options before; it
+// has no other effect. A nil tweak narrows nothing. Tweak panics if they are no selectors.
+func Tweak(tweak func(*metav1.ListOptions)) FuncsOption {
+	var set metav1.ListOptions
+	if tweak != nil {
+		tweak(&set)
+	}
+	if _, err := labels.Parse(set.LabelSelector); err != nil {
+		panic(fmt.Errorf("listwatch: Tweak: label selector %q: %w", set.LabelSelector, err))
+	}
+	if _, err := fields.ParseSelector(set.FieldSelector); err != nil {
+		panic(fmt.Errorf("listwatch: Tweak: field selector %q: %w", set.FieldSelector, err))
+	}
+	return funcsOption(func(o *options) {
+		o.labelSelector, o.fieldSelector = both(o.labelSelector, set.LabelSelector), both(o.fieldSelector, set.FieldSelector)
+	})
+}
+
+// both selects the objects of both selectors.
+func both(a, b string) string {
+	switch {
+	case a == "" || a == b:
+		return b
+	case b == "":
+		return a
+	}
+	return a + "," + b
 }
 
 // WithJSON requests JSON even if the type supports protobuf, which is the default. JSON takes twice

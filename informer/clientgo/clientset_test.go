@@ -56,24 +56,54 @@ func TestFromClientset(t *testing.T) {
 	})
 }
 
-// TestANarrowFactory: ours read no more than the factory's own would.
+// TestANarrowFactory: ours read no more than the factory's own would, with its namespace and its
+// tweak. Options narrow further.
 func TestANarrowFactory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(onNode("ns", "a", "n1"), onNode("other", "b", "n1"))
-		factory := clientgo.Factory(informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("ns")), []runtime.Object{&corev1.Pod{}})
-		ctx, cancel := context.WithCancel(t.Context())
-		factory.Start(ctx.Done())
-		defer factory.Shutdown()
-		defer cancel()
-		require.Len(t, factory.WaitForCacheSync(ctx.Done()), 1)
-		require.Equal(t, []string{"ns/a"}, factory.Core().V1().Pods().Informer().GetStore().ListKeys())
-
-		tweaked := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "app=a" }))
-		require.PanicsWithValue(t, "clientgo: Factory: the factory has a tweak of list options, which cannot be read: give the same as options, such as listwatch.Labels", func() {
-			clientgo.Factory(tweaked, []runtime.Object{&corev1.Pod{}})
+	tweaked := func(selector string) informers.SharedInformerOption {
+		return informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector })
+	}
+	for name, c := range map[string]struct {
+		options []informers.SharedInformerOption
+		more    []listwatch.Option
+		keys    []string
+	}{
+		"namespace":          {options: []informers.SharedInformerOption{informers.WithNamespace("ns")}, keys: []string{"ns/a", "ns/b"}},
+		"tweak":              {options: []informers.SharedInformerOption{tweaked("app=a")}, keys: []string{"ns/a", "other/a"}},
+		"both":               {options: []informers.SharedInformerOption{tweaked("app=a"), informers.WithNamespace("ns")}, keys: []string{"ns/a"}},
+		"namespace, options": {options: []informers.SharedInformerOption{informers.WithNamespace("ns")}, more: []listwatch.Option{listwatch.Labels(labels.SelectorFromSet(labels.Set{"app": "b"}))}, keys: []string{"ns/b"}},
+		"tweak, options":     {options: []informers.SharedInformerOption{tweaked("app!=b")}, more: []listwatch.Option{listwatch.InNamespace("ns"), listwatch.Tweak(func(o *metav1.ListOptions) { o.LabelSelector = "app" })}, keys: []string{"ns/a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset(onNode("ns", "a", "n1"), onNode("ns", "b", "n1"), onNode("other", "a", "n1"))
+				factory := informers.NewSharedInformerFactoryWithOptions(client, 0, c.options...)
+				if len(c.more) == 0 {
+					requireKeys(t, factory, c.keys...) // client-go's own
+					factory = informers.NewSharedInformerFactoryWithOptions(client, 0, c.options...)
+				}
+				requireKeys(t, clientgo.Factory(factory, []runtime.Object{&corev1.Pod{}}, c.more...), c.keys...)
+			})
 		})
-		clientgo.Factory(tweaked, []runtime.Object{&corev1.Pod{}}, listwatch.Labels(labels.SelectorFromSet(labels.Set{"app": "a"})))
+	}
+	wrapped := struct {
+		informers.SharedInformerFactory
+	}{informers.NewSharedInformerFactory(fake.NewClientset(), 0)}
+	require.PanicsWithValue(t, "clientgo: Factory: the namespace and the tweak of list options of a struct { informers.SharedInformerFactory } cannot be read: "+
+		"give the factory as its constructor returns it, or options, such as listwatch.InNamespace", func() {
+		clientgo.Factory[informers.SharedInformerFactory](wrapped, []runtime.Object{&corev1.Pod{}})
 	})
+	clientgo.Factory[informers.SharedInformerFactory](wrapped, []runtime.Object{&corev1.Pod{}}, listwatch.InNamespace("ns"))
+}
+
+func requireKeys(t *testing.T, factory informers.SharedInformerFactory, keys ...string) {
+	t.Helper()
+	pods := factory.Core().V1().Pods().Informer()
+	ctx, cancel := context.WithCancel(t.Context())
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	defer cancel()
+	require.Len(t, factory.WaitForCacheSync(ctx.Done()), 1)
+	require.ElementsMatch(t, keys, pods.GetStore().ListKeys())
 }
 
 // TestGeneratedFactory: a generated factory has our informers of the types named, with its own

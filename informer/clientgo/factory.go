@@ -3,8 +3,10 @@ package clientgo
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
@@ -20,21 +22,21 @@ import (
 //	factory.Example().V1().Widgets().Lister() // reads our informer
 //
 // Name the types that the program uses: Start starts them all, and other types get client-go's
-// informers. The factory's namespace, transform and intervals of redelivery hold for ours too. Its
-// tweak of list options cannot be read: give the same as options, such as [listwatch.Labels].
+// informers. The factory's namespace, transform and intervals of redelivery hold for ours too, and
+// so do the selectors of its tweak of list options; see [listwatch.Tweak]. Options narrow further.
 //
-// It panics as FromClientset does, if the factory already has an informer of a type, and if it has
-// a tweak and there are no options: ours would read what the program left out.
+// It panics as FromClientset does, and if the factory already has an informer of a type. It also
+// panics if it cannot read the factory's namespace and tweak, unless there are options: ours would
+// read objects that the program leaves out.
 func Factory[F generated[N], N ~func(C, time.Duration) cache.SharedIndexInformer, C any](
 	factory F, examples []runtime.Object, optionList ...listwatch.Option,
 ) F {
-	namespace, tweaks := narrowed(factory)
-	if tweaks && len(optionList) == 0 {
-		panic("clientgo: Factory: the factory has a tweak of list options, which cannot be read: give the same as options, such as listwatch.Labels")
+	namespace, tweak, ok := narrowed(factory)
+	if !ok && len(optionList) == 0 {
+		panic(fmt.Sprintf("clientgo: Factory: the namespace and the tweak of list options of a %T cannot be read: "+
+			"give the factory as its constructor returns it, or options, such as listwatch.InNamespace", factory))
 	}
-	if namespace != "" {
-		optionList = append([]listwatch.Option{listwatch.InNamespace(namespace)}, optionList...)
-	}
+	optionList = slices.Concat([]listwatch.Option{listwatch.InNamespace(namespace)}, optionList, []listwatch.Option{listwatch.Tweak(tweak)})
 	for _, example := range examples {
 		made := factory.InformerFor(example, func(client C, resync time.Duration) cache.SharedIndexInformer {
 			return FromClientset(client, example, resync, optionList...)
@@ -47,16 +49,19 @@ func Factory[F generated[N], N ~func(C, time.Duration) cache.SharedIndexInformer
 }
 
 // narrowed reads how a factory narrows its informers, from the fields of all generated factories.
-func narrowed(factory any) (namespace string, tweaks bool) {
-	fields := reflect.Indirect(reflect.ValueOf(factory))
-	if fields.Kind() != reflect.Struct {
-		return "", false
+func narrowed(factory any) (namespace string, tweak func(*metav1.ListOptions), ok bool) {
+	made := reflect.ValueOf(factory)
+	if made.Kind() != reflect.Pointer || made.IsNil() || made.Elem().Kind() != reflect.Struct {
+		return "", nil, false
 	}
-	if f := fields.FieldByName("namespace"); f.IsValid() && f.Kind() == reflect.String {
-		namespace = f.String()
+	of, tweaks := made.Elem().FieldByName("namespace"), made.Elem().FieldByName("tweakListOptions")
+	form := reflect.TypeOf(tweak)
+	if !of.IsValid() || of.Kind() != reflect.String || !tweaks.IsValid() || !tweaks.CanConvert(form) {
+		return "", nil, false
 	}
-	f := fields.FieldByName("tweakListOptions")
-	return namespace, f.IsValid() && f.Kind() == reflect.Func && !f.IsNil()
+	// The field is not exported, so reflect reads it only by its address.
+	tweak = reflect.NewAt(tweaks.Type(), tweaks.Addr().UnsafePointer()).Elem().Convert(form).Interface().(func(*metav1.ListOptions))
+	return of.String(), tweak, true
 }
 
 // generated is the part of a generated factory that takes constructors. N is its own type of them.

@@ -1,7 +1,6 @@
 package dynamicinformer
 
 import (
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,17 +66,14 @@ func NewFilteredDynamicInformer(
 	client dynamic.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
 	indexers cache.Indexers, tweak TweakListOptionsFunc,
 ) informers.GenericInformer {
-	selectors, err := factory.Selectors(tweak)
-	if err != nil {
-		panic(fmt.Errorf("dynamicinformer: the tweak of list options: %w", err))
-	}
+	narrow := listwatch.Tweak(tweak)
 	example := &unstructured.Unstructured{}
 	var source listwatch.ListerWatcher[clientgo.Object]
 	if own, ok := client.(*configured); ok {
-		source = factory.FromConfig(own.config, resource, namespace, example, selectors)
+		source = factory.FromConfig(own.config, resource, namespace, example, narrow)
 	} else {
 		of := client.Resource(resource).Namespace(namespace)
-		source = factory.FromFuncs(client, of.List, of.Watch, selectors)
+		source = factory.FromFuncs(client, of.List, of.Watch, narrow)
 	}
 	shared := clientgo.FromSource(source, example, resync)
 	if err := shared.AddIndexers(indexers); err != nil {

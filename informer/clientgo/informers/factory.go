@@ -1,7 +1,6 @@
 package informers
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer/clientgo"
-	internal "github.com/tributary-go/tributary/informer/clientgo/internal/factory"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -33,8 +31,8 @@ type SharedInformerOption func(*settings)
 type settings struct {
 	namespace string
 	narrow    []listwatch.Option
+	tweak     internalinterfaces.TweakListOptionsFunc
 	factory   []informers.SharedInformerOption
-	err       error
 }
 
 // NewSharedInformerFactory makes a factory of informers of all namespaces. defaultResync is the
@@ -52,12 +50,9 @@ func NewSharedInformerFactoryWithOptions(
 	for _, option := range optionList {
 		option(&s)
 	}
-	if s.err != nil {
-		panic(s.err)
-	}
 	return &factory{
 		SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, defaultResync, s.factory...),
-		client:                client, namespace: s.namespace, narrow: append(s.narrow, listwatch.InNamespace(s.namespace)),
+		client:                client, namespace: s.namespace, narrow: append(s.narrow, listwatch.InNamespace(s.namespace), listwatch.Tweak(s.tweak)),
 	}
 }
 
@@ -83,14 +78,7 @@ func WithNamespace(namespace string) SharedInformerOption {
 // that it sets are used for every request, and it has no other effect. A nil tweak sets none.
 func WithTweakListOptions(tweak internalinterfaces.TweakListOptionsFunc) SharedInformerOption {
 	return func(s *settings) {
-		selectors, err := internal.Selectors(tweak)
-		if err != nil {
-			s.err = fmt.Errorf("informers: WithTweakListOptions: %w", err)
-			return
-		}
-		for _, selector := range selectors {
-			s.narrow = append(s.narrow, selector)
-		}
+		s.tweak = tweak
 		s.factory = append(s.factory, informers.WithTweakListOptions(tweak))
 	}
 }

@@ -1,7 +1,6 @@
 package metadatainformer
 
 import (
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,17 +97,14 @@ func NewFilteredMetadataInformer(
 	client metadata.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
 	indexers cache.Indexers, tweak TweakListOptionsFunc,
 ) informers.GenericInformer {
-	selectors, err := factory.Selectors(tweak)
-	if err != nil {
-		panic(fmt.Errorf("metadatainformer: the tweak of list options: %w", err))
-	}
+	narrow := listwatch.Tweak(tweak)
 	example := &metav1.PartialObjectMetadata{}
 	var source listwatch.ListerWatcher[clientgo.Object]
 	if own, ok := client.(*configured); ok {
-		source = factory.FromConfig(own.config, resource, namespace, example, selectors)
+		source = factory.FromConfig(own.config, resource, namespace, example, narrow)
 	} else {
 		of := client.Resource(resource).Namespace(namespace)
-		source = factory.FromFuncs(client, of.List, of.Watch, selectors)
+		source = factory.FromFuncs(client, of.List, of.Watch, narrow)
 	}
 	shared := clientgo.FromSource(source, example, resync)
 	if err := shared.AddIndexers(indexers); err != nil {

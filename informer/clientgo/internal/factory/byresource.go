@@ -1,3 +1,4 @@
+// Package factory has the common parts of the factories in the packages above it.
 package factory
 
 import (
@@ -93,28 +94,25 @@ func (f *ByResource) Shutdown() {
 // FromConfig reads a resource with a REST client of its own, so that objects share memory. It
 // panics if the config makes no client, of which its owner has made one before.
 func FromConfig(
-	config *rest.Config, resource schema.GroupVersionResource, namespace string, example clientgo.Object, selectors []listwatch.FuncsOption,
+	config *rest.Config, resource schema.GroupVersionResource, namespace string, example clientgo.Object, narrow listwatch.FuncsOption,
 ) listwatch.ListerWatcher[clientgo.Object] {
 	client, err := listwatch.NewRESTClient(config, resource.GroupVersion())
 	if err != nil {
 		panic(err)
 	}
-	options := []listwatch.Option{listwatch.InNamespace(namespace), listwatch.WithNameless()}
-	for _, selector := range selectors {
-		options = append(options, selector)
-	}
-	return listwatch.FromClientLike(client, resource.Resource, example, options...)
+	return listwatch.FromClientLike(client, resource.Resource, example, listwatch.InNamespace(namespace), narrow, listwatch.WithNameless())
 }
 
 // FromFuncs reads a resource through the functions of a client.
 func FromFuncs[L runtime.Object](
 	client any, list func(context.Context, metav1.ListOptions) (L, error),
-	watch func(context.Context, metav1.ListOptions) (watch.Interface, error), selectors []listwatch.FuncsOption,
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error), narrow listwatch.FuncsOption,
 ) listwatch.ListerWatcher[clientgo.Object] {
+	options := []listwatch.FuncsOption{narrow, listwatch.WithNameless()}
 	if !watchlist.Supported(client) {
-		selectors = append(selectors, listwatch.WithoutWatchList())
+		options = append(options, listwatch.WithoutWatchList())
 	}
-	return listwatch.FromFuncs[clientgo.Object](list, watch, append(selectors, listwatch.WithNameless())...)
+	return listwatch.FromFuncs[clientgo.Object](list, watch, options...)
 }
 
 // Generic is an informer and its lister.
