@@ -14,6 +14,9 @@
 // Packages informers, dynamicinformer and metadatainformer, below this one, have client-go's shared
 // informer factories. [Factory] adapts a factory generated for custom resources.
 //
+// [NewReflector], [New], [NewInformerWithOptions] and [NewSharedIndexInformerWithOptions] have the
+// signatures of the functions of these names in package cache.
+//
 // # Untyped parts
 //
 // Those interfaces speak of any, and so do two files of this package. An object of another type
@@ -38,6 +41,10 @@
 //     logged before. If the informer is run by its own Run instead, that Run returns an
 //     *[informer.PanicError]. Without runtime.ReallyCrash the panic is logged, and the handler goes
 //     on with its next event after a second.
+//  6. If a transform makes nil of an object, the copy does not have it, and the copy is right; if
+//     that object was held, it is told as deleted in its untransformed state. If a transform fails,
+//     that object is unusable, and the others are kept. In client-go, either one in a list leaves
+//     the informer without any object of the list. No transform gets a tombstone.
 //
 // As in client-go, an object without a name is kept under the key "namespace/": fake clientsets
 // ignore generateName. The rest of this library refuses such objects.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -73,18 +74,34 @@ type copied[T store.Object] interface {
 // Status, as that of [Informer]. It panics if an indexer cannot be added, which is a mistake in the
 // program.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	s := newInformer(listwatch.FromClientGo[Object](lw, listwatch.WithNameless()), false, example, resync)
-	if err := s.indexer.AddIndexers(indexers); err != nil {
+	return NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
+}
+
+// NewSharedIndexInformerWithOptions replaces the function of that name in package cache, for newer
+// generated code. It is [NewInformer], with these of the options: ResyncPeriod and Indexers. The
+// others describe the informer in client-go's log and metrics; ours has its own.
+func NewSharedIndexInformerWithOptions(
+	lw cache.ListerWatcher, example runtime.Object, options cache.SharedIndexInformerOptions,
+) cache.SharedIndexInformer {
+	s := newInformer(fromClientGo(lw), false, example, options.ResyncPeriod)
+	if err := s.indexer.AddIndexers(options.Indexers); err != nil {
 		panic(err)
 	}
 	return s
 }
 
+func fromClientGo(lw cache.ListerWatcher) listwatch.ListerWatcher[Object] {
+	return listwatch.FromClientGo[Object](lw, listwatch.WithNameless())
+}
+
 // newInformer makes an informer. Its transform and its watch error handler may be set until Run.
-func newInformer(source listwatch.ListerWatcher[Object], shares bool, example runtime.Object, resync time.Duration) *shared[Object] {
+func newInformer(
+	source listwatch.ListerWatcher[Object], shares bool, example runtime.Object, resync time.Duration, optionList ...reflector.Option,
+) *shared[Object] {
 	check := &checked{want: reflect.TypeOf(example), shares: shares}
 	errs := newWatchErrors(example)
-	s := newShared[Object](informer.New(watched(listwatch.Intercept(source, check.list, check.watch), errs)))
+	s := newShared[Object](informer.New(
+		watched(listwatch.Intercept(source, check.list, check.watch), errs), informer.WithReflector(optionList...)))
 	s.source, s.errs, s.resync = check, errs, resync
 	return s
 }
@@ -95,11 +112,30 @@ func newInformer(source listwatch.ListerWatcher[Object], shares bool, example ru
 func NewIndexerInformer(
 	lw cache.ListerWatcher, example runtime.Object, resync time.Duration, handler cache.ResourceEventHandler, indexers cache.Indexers,
 ) (cache.Indexer, cache.Controller) {
-	s := NewInformer(lw, example, resync, indexers)
-	if _, err := s.AddEventHandler(handler); err != nil {
+	if indexers == nil {
+		indexers = cache.Indexers{}
+	}
+	content, controller := NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: handler, Indexers: indexers,
+	})
+	return content.(cache.Indexer), controller
+}
+
+// NewInformerWithOptions replaces cache.NewInformerWithOptions: it returns the store of a new
+// informer with one handler, and the controller that runs it. The store is a cache.Indexer.
+// Identifier and InformerMetricsProvider have no effect, since ours has metrics of its own. It
+// panics as [NewIndexerInformer] does.
+func NewInformerWithOptions(options cache.InformerOptions) (cache.Store, cache.Controller) {
+	s := newInformer(fromClientGo(options.ListerWatcher), false, options.ObjectType, options.ResyncPeriod,
+		reflectorOptions(options.Logger, options.MinWatchTimeout)...)
+	err := errors.Join(s.indexer.AddIndexers(options.Indexers), s.SetTransform(options.Transform))
+	if err == nil {
+		_, err = s.AddEventHandlerWithOptions(options.Handler, cache.HandlerOptions{Logger: options.Logger})
+	}
+	if err != nil {
 		panic(err)
 	}
-	return s.GetIndexer(), s
+	return s.indexer, s
 }
 
 // StatusOf is the Status of an informer that may be ours, behind whatever wrapper: generated

@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/internal/content"
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -23,13 +25,17 @@ type Object interface {
 }
 
 // checked transforms objects, and checks their type at run time. The reflector counts an object
-// that fails either as unusable, and lists again.
+// that fails either as unusable, and lists again. If the transform makes nil of an object, the copy
+// does not have it.
 type checked struct {
 	want      reflect.Type // nil: any
 	shares    bool         // objects share memory, so a transform gets a copy
 	transform atomic.Pointer[cache.TransformFunc]
 	started   atomic.Bool
+	leavesOut atomic.Bool // the transform has left objects out
 }
+
+var errLeftOut = errors.New("the transform leaves the object out")
 
 func (c *checked) list(_ metav1.ListOptions, list listwatch.List[Object]) listwatch.List[Object] {
 	items := list.Items
@@ -38,22 +44,43 @@ func (c *checked) list(_ metav1.ListOptions, list listwatch.List[Object]) listwa
 			if err == nil {
 				obj, err = c.object("list", "", obj)
 			}
+			if err == errLeftOut {
+				continue
+			}
 			if !yield(obj, err) {
 				return
 			}
 		}
 	}
+	meta := list.Meta
+	list.Meta = func() metav1.ListMeta {
+		of := meta()
+		if c.leavesOut.Load() { // the server's count is another one
+			of.RemainingItemCount = nil
+		}
+		return of
+	}
 	return list
 }
 
 func (c *checked) watch(
-	_ metav1.ListOptions, events iter.Seq2[listwatch.Event[Object], error],
+	request metav1.ListOptions, events iter.Seq2[listwatch.Event[Object], error],
 ) iter.Seq2[listwatch.Event[Object], error] {
 	return func(yield func(listwatch.Event[Object], error) bool) {
+		initial := request.SendInitialEvents != nil && *request.SendInitialEvents
 		for event, err := range events {
 			if err == nil && event.Type != watch.Bookmark {
-				event.Object, err = c.object("watch", string(event.Type), event.Object)
+				last := event.Object
+				event.Object, err = c.object("watch", string(event.Type), last)
+				switch {
+				case err != errLeftOut:
+				case initial:
+					continue
+				default: // it may have been in the copy
+					event.Type, event.Object, err = watch.Deleted, last, nil
+				}
 			}
+			initial = initial && !event.InitialEventsEnd
 			if !yield(event, err) {
 				return
 			}
@@ -79,6 +106,10 @@ func (c *checked) object(op, event string, obj Object) (Object, error) {
 	changed, err := (*transform)(obj)
 	if err != nil {
 		return nil, unusable(fmt.Errorf("the transform fails: %w", err))
+	}
+	if null.Is(changed) {
+		c.leavesOut.Store(true)
+		return nil, errLeftOut
 	}
 	object, err := typed[Object](changed)
 	if err != nil {
