@@ -25,7 +25,8 @@ import (
 // Options narrow the collection and say how it is read, as in [listwatch.FromClient]; the namespace
 // is ignored in cluster scope. Objects share memory and are read-only. A transform gets a copy, and
 // the parts that it leaves as they were share memory again. A fake clientset is read through its
-// functions.
+// functions. One that says by IsWatchListSemanticsUnSupported, as fakes do, that it answers no watch
+// list is asked for none.
 //
 // It panics if the clientset is nil or has no such resource: [HasResource] tells.
 func FromClientset(clientset any, example runtime.Object, resync time.Duration, optionList ...listwatch.Option) cache.SharedIndexInformer {
@@ -38,12 +39,15 @@ func FromClientset(clientset any, example runtime.Object, resync time.Duration, 
 		namespace = metav1.NamespaceAll
 	}
 	options := append(optionList[:len(optionList):len(optionList)], listwatch.InNamespace(namespace), listwatch.WithNameless())
+	if !watchlist.Supported(clientset) {
+		options = append(options, listwatch.WithoutWatchList())
+	}
 	if !null.Is(r.client) {
 		object := reflect.New(reflect.TypeOf(example).Elem()).Interface().(Object)
 		source := listwatch.FromClientLike(r.client, r.name, object, options...)
 		return FromSource(source, example, resync)
 	}
-	return newInformer(r.functions(namespace, clientset, options), false, example, resync)
+	return newInformer(r.functions(namespace, options), false, example, resync)
 }
 
 // FromSource is [NewInformer] for a source of package listwatch. Objects share memory and are
@@ -109,7 +113,7 @@ func getterOf(group, of reflect.Type) (name string, namespaced, ok bool) {
 }
 
 // functions reads through the resource's List and Watch.
-func (r resource) functions(namespace string, clientset any, optionList []listwatch.Option) listwatch.ListerWatcher[Object] {
+func (r resource) functions(namespace string, optionList []listwatch.Option) listwatch.ListerWatcher[Object] {
 	var in []reflect.Value
 	if r.namespaced {
 		in = append(in, reflect.ValueOf(namespace))
@@ -125,9 +129,6 @@ func (r resource) functions(namespace string, clientset any, optionList []listwa
 		if of, ok := option.(listwatch.FuncsOption); ok {
 			options = append(options, of)
 		}
-	}
-	if !watchlist.Supported(clientset) {
-		options = append(options, listwatch.WithoutWatchList())
 	}
 	return listwatch.FromFuncs[Object](
 		func(ctx context.Context, request metav1.ListOptions) (runtime.Object, error) {

@@ -2,6 +2,8 @@ package clientgo_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch"
@@ -54,6 +57,36 @@ func TestFromClientset(t *testing.T) {
 	require.PanicsWithValue(t, "clientgo: FromClientset: a *kubernetes.Clientset has no resource of *v1.PartialObjectMetadata", func() {
 		clientgo.FromClientset(client, &metav1.PartialObjectMetadata{}, 0)
 	})
+}
+
+// listsOnly is a real clientset for a server that answers no watch list.
+type listsOnly struct{ kubernetes.Interface }
+
+func (listsOnly) IsWatchListSemanticsUnSupported() bool { return true }
+
+// TestFromClientsetWithoutWatchLists: a clientset that says so is asked for none, as by client-go's
+// informers. Tests of Kubernetes' controllers have such servers.
+func TestFromClientsetWithoutWatchLists(t *testing.T) {
+	asked := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			asked <- "list"
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`))
+			return
+		}
+		asked <- "watch " + r.URL.Query().Get("sendInitialEvents")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	pods := clientgo.FromClientset(listsOnly{client}, &corev1.Pod{}, 0)
+	running(t, pods.RunWithContext)
+	require.Equal(t, "list", <-asked)
+	<-pods.HasSyncedChecker().Done()
+	require.Equal(t, "watch ", <-asked)
 }
 
 // TestANarrowFactory: ours read no more than the factory's own would, with its namespace and its
