@@ -75,7 +75,24 @@ func newWorkspace(t testing.TB, p pin) *workspace {
 	w.pin.version = from.Version
 	require.NoError(t, os.CopyFS(w.folder, os.DirFS(from.Dir)))
 	output(t, w.command("mod", "edit", "-replace", p.module+"="+w.folder))
+	w.stage(filepath.Join(from.Dir, "go.mod"))
 	return w
+}
+
+// stage replaces the modules that Kubernetes has in folders of its repository, which its module
+// lacks, by those of its release.
+func (w *workspace) stage(goMod string) {
+	w.t.Helper()
+	var wanted struct {
+		Require []struct{ Path, Version string }
+	}
+	require.NoError(w.t, json.Unmarshal(output(w.t, w.command("mod", "edit", "-json", goMod)), &wanted))
+	for _, required := range wanted.Require {
+		if required.Version == "v0.0.0" && strings.HasPrefix(required.Path, "k8s.io/") {
+			release := strings.Replace(w.pin.version, "v1", "v0", 1)
+			output(w.t, w.command("mod", "edit", "-replace", required.Path+"="+required.Path+"@"+release))
+		}
+	}
 }
 
 // command is a go command among the versions of the workspace.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/onsi/ginkgo/v2"
 	"k8s.io/client-go/rest"
 )
 
@@ -11,12 +12,12 @@ import (
 // cannot import what imports it.
 var NewOurs NewCacheFunc
 
-// New makes a cache of ours, unless a test wants informers of its own making in the cache.
+// New makes a cache of ours and names the spec, unless a test wants informers of its own making in the cache.
 func New(config *rest.Config, options Options) (Cache, error) {
 	if options.NewInformer != nil {
 		fmt.Fprintln(os.Stderr, "tributary made: nothing")
 		return clientNew(config, options)
 	}
-	fmt.Fprintln(os.Stderr, "tributary made: cache")
+	fmt.Fprintln(os.Stderr, "tributary made: cache", ginkgo.CurrentSpecReport().FullText())
 	return NewOurs(config, options)
 }

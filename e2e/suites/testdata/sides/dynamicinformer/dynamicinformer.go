@@ -1,0 +1,48 @@
+// Package dynamicinformer has the names of k8s.io/client-go/dynamic/dynamicinformer. They lead to
+// client-go's or to ours.
+package dynamicinformer
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/e2e/suites/sides/side"
+	ours "github.com/tributary-go/tributary/informer/clientgo/dynamicinformer"
+)
+
+type (
+	DynamicSharedInformerFactory = dynamicinformer.DynamicSharedInformerFactory
+	TweakListOptionsFunc         = dynamicinformer.TweakListOptionsFunc
+)
+
+func NewDynamicSharedInformerFactory(client dynamic.Interface, resync time.Duration) DynamicSharedInformerFactory {
+	if !side.Ours {
+		return dynamicinformer.NewDynamicSharedInformerFactory(client, resync)
+	}
+	return factory{ours.NewDynamicSharedInformerFactory(client, resync)}
+}
+
+func NewFilteredDynamicInformer(
+	client dynamic.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
+	indexers cache.Indexers, tweak TweakListOptionsFunc,
+) informers.GenericInformer {
+	if !side.Ours {
+		return dynamicinformer.NewFilteredDynamicInformer(client, resource, namespace, resync, indexers, tweak)
+	}
+	generic := ours.NewFilteredDynamicInformer(client, resource, namespace, resync, indexers, tweak)
+	side.Made(generic.Informer())
+	return generic
+}
+
+type factory struct{ DynamicSharedInformerFactory }
+
+func (f factory) ForResource(resource schema.GroupVersionResource) informers.GenericInformer {
+	generic := f.DynamicSharedInformerFactory.ForResource(resource)
+	side.Made(generic.Informer())
+	return generic
+}
