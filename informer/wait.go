@@ -84,6 +84,29 @@ func (i *shared[T]) WaitForResourceVersion(ctx context.Context, resourceVersion 
 	})
 }
 
+// WaitUntil blocks until condition holds for the object under key, which [store.Key] makes, and
+// returns that object. The condition is asked for the present state, and again after changes of the
+// collection: held is false while there is no such object, so that a condition can ask for that
+// too. A state that lasts for an instant alone may not be seen.
+//
+// condition runs on the caller's goroutine. It blocks until ctx ends, and the error then says
+// whether the object was there and which version the store has; or until Run ends, with
+// [ErrStopped].
+func (i *shared[T]) WaitUntil(ctx context.Context, key string, condition func(obj T, held bool) bool) (obj T, err error) {
+	if condition == nil {
+		return obj, fmt.Errorf("informer: wait until %s: the condition is nil", key)
+	}
+	held := false
+	err = wait(ctx, i, "wait until "+key+" satisfies a condition", func(string) bool {
+		obj, held = i.journal.Get(key)
+		return condition(obj, held)
+	})
+	if err != nil && !held {
+		err = fmt.Errorf("%w, without this object", err)
+	}
+	return obj, err
+}
+
 // wait blocks until done holds for the present state and a version up to which that state is
 // complete.
 func wait[T store.Object](ctx context.Context, i *shared[T], what string, done func(complete string) bool) error {

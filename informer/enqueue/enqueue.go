@@ -1,10 +1,13 @@
 // Package enqueue joins handlers and workqueues, in which a controller keeps the keys of objects to
-// reconcile.
+// reconcile. [Owner] and [Label] map objects to the keys of others, for [Keys] and for package
+// controller.
 package enqueue
 
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/tributary-go/tributary/informer"
@@ -40,5 +43,30 @@ func Keys[T store.Object, K comparable](queue workqueue.TypedInterface[K], keys 
 				}
 			}
 		}
+	}
+}
+
+// Owner returns a function that maps an object to its controller, by its owner reference, if that
+// is of the given kind in any version. The key is the owner's name in the object's namespace, so an
+// owner in cluster scope is found from objects in cluster scope alone.
+func Owner[T store.Object](kind schema.GroupKind) func(obj T) []string {
+	return func(obj T) []string {
+		ref := metav1.GetControllerOfNoCopy(obj)
+		if ref == nil || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != kind {
+			return nil
+		}
+		return []string{store.Key(obj.GetNamespace(), ref.Name)}
+	}
+}
+
+// Label returns a function that maps an object to the one that a label of it names, in the same
+// namespace.
+func Label[T store.Object](label string) func(obj T) []string {
+	return func(obj T) []string {
+		name := obj.GetLabels()[label]
+		if name == "" {
+			return nil
+		}
+		return []string{store.Key(obj.GetNamespace(), name)}
 	}
 }

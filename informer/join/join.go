@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/store"
@@ -18,6 +19,7 @@ type Collection[T store.Object] interface {
 	store.Snapshotter[T]
 	AddHandler(handle func(informer.Event[T]), options ...informer.HandlerOption) (*informer.Handler[T], error)
 	WaitSynced(context.Context) error
+	Ready(maxStaleness time.Duration) error
 	Done() <-chan struct{}
 }
 
@@ -31,6 +33,7 @@ type part struct {
 	state      func() any // a store.Snapshot
 	differ     func(before, after any) bool
 	waitSynced func(context.Context) error
+	ready      func(maxStaleness time.Duration) error
 	follow     func(changed chan<- struct{}) (stop func(), err error)
 	done       <-chan struct{}
 }
@@ -60,6 +63,7 @@ func Add[T store.Object](v *View, collection Collection[T]) Part[T] {
 			return false
 		},
 		waitSynced: collection.WaitSynced,
+		ready:      collection.Ready,
 		follow: func(changed chan<- struct{}) (func(), error) {
 			h, err := collection.AddHandler(func(informer.Event[T]) {
 				select {
@@ -153,6 +157,18 @@ func (v *View) tell(ctx context.Context, changed <-chan struct{}, tell func(Mome
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// Ready returns nil if each collection of the view is right, as [informer.Informer.Ready] says;
+// otherwise the error names the types of the others, each with the cause. It does not block.
+func (v *View) Ready(maxStaleness time.Duration) error {
+	var all []error
+	for _, p := range v.parts {
+		if err := p.ready(maxStaleness); err != nil {
+			all = append(all, fmt.Errorf("join: %s: %w", p.name, err))
+		}
+	}
+	return errors.Join(all...)
 }
 
 func (v *View) differ(before, after []any) bool {

@@ -1,0 +1,157 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tributary-go/tributary/controller"
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/informer/enqueue"
+)
+
+// restart runs a controller with a checkpoint for some time, and returns the keys called.
+func (r *rig) restart(t *testing.T, file string, change ...func(*controller.Controller[string])) []string {
+	c := r.controller()
+	c.Checkpoint = file
+	for _, f := range change {
+		f(c)
+	}
+	stop := run(t.Context(), c)
+	called := r.calls()
+	require.NoError(t, stop())
+	return append(called, r.calls()...)
+}
+
+// TestARestartCallsWhatDiffers: objects that came, changed or went, and keys that were not done.
+func TestARestartCallsWhatDiffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "checkpoint")
+		r := newRig(t, "a", "b", "c", "d", "again", "failing")
+		r.set("ns/again", func() error { return controller.After(time.Hour) })
+		require.Len(t, r.restart(t, file), 6)
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode())
+		require.Equal(t, []string{"ns/again"}, r.restart(t, file), "it was not done")
+		r.set("ns/again", nil)
+		require.Equal(t, []string{"ns/again"}, r.restart(t, file))
+		require.Empty(t, r.restart(t, file))
+
+		a, err := r.pods.Origin().Get("ns", "a")
+		require.NoError(t, err)
+		r.label(a, "web")
+		b, err := r.pods.Origin().Get("ns", "b")
+		require.NoError(t, err)
+		r.pods.Remove(b)
+		d, err := r.pods.Origin().Get("ns", "d")
+		require.NoError(t, err)
+		r.pods.Remove(d)
+		r.create("d")
+		r.create("e")
+		require.Equal(t, []string{"ns/a", "ns/b", "ns/d", "ns/e"}, r.restart(t, file))
+		require.Empty(t, r.restart(t, file))
+
+		r.set("ns/failing", func() error { return errors.New("not now") })
+		require.Contains(t, r.restart(t, file, func(c *controller.Controller[string]) { c.Version = "2" }), "ns/failing")
+		r.set("ns/failing", nil)
+		version2 := func(c *controller.Controller[string]) { c.Version = "2" }
+		require.Equal(t, []string{"ns/failing"}, r.restart(t, file, version2))
+		require.Len(t, r.restart(t, file), 6, "a full pass for another version")
+		require.Len(t, r.restart(t, file, func(c *controller.Controller[string]) { c.AddAll() }), 0, "no copy has been read yet")
+	})
+}
+
+// TestAKeyOfManyObjects: a pod that moved while the controller was down concerns both its owners,
+// and one that went concerns its last.
+func TestAKeyOfManyObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "checkpoint")
+		r := newRig(t)
+		of := func(app string) func(pod) { return func(p pod) { p.Labels = map[string]string{"app": app} } }
+		moves := r.create("moves", of("one"))
+		goes := r.create("goes", of("three"))
+		r.create("stays", of("four"))
+		labels := func(c *controller.Controller[string]) {
+			c.Feeds = []controller.Feed[string]{controller.From(c.Copies[0].(*informer.Informer[pod]), enqueue.Label[pod]("app"))}
+		}
+		require.Equal(t, []string{"ns/four", "ns/one", "ns/three"}, r.restart(t, file, labels))
+		r.label(moves, "two")
+		r.pods.Remove(goes)
+		require.Equal(t, []string{"ns/one", "ns/three", "ns/two"}, r.restart(t, file, labels))
+		require.Empty(t, r.restart(t, file, labels))
+	})
+}
+
+// TestADamagedCheckpoint is logged, and every key is called.
+func TestADamagedCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "checkpoint")
+		r := newRig(t, "a", "b")
+		require.Len(t, r.restart(t, file), 2)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, text[20:], 0o600))
+		var log lines
+		c := r.controller()
+		c.Checkpoint = file
+		stop := run(logr.NewContext(t.Context(), log.logger()), c)
+		require.Len(t, r.calls(), 2)
+		require.NoError(t, stop())
+		require.Contains(t, log.text(), `"The checkpoint is of no use, and every key is reconciled" "error"="`+file+`: it is not a file of handled keys"`)
+		require.Empty(t, r.restart(t, file))
+	})
+}
+
+// TestNoContentInACheckpoint: it has keys and digests alone.
+func TestNoContentInACheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "checkpoint")
+		r := newRig(t)
+		r.create("a", func(p pod) { p.Annotations = map[string]string{"token": "hunter2"}; p.UID = "the-uid" })
+		r.set("ns/a", func() error { return errors.New("hunter2") })
+		r.restart(t, file)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "hunter2")
+		require.NotContains(t, string(text), "the-uid")
+	})
+}
+
+// TestFiftyThousandObjects: of 50,000 objects, 20 have changed while the controller was down.
+func TestFiftyThousandObjects(t *testing.T) {
+	const all, changed = 50_000, 20
+	file := filepath.Join(t.TempDir(), "checkpoint")
+	s := newSource()
+	for i := range all {
+		s.put(fmt.Sprint("pod-", i), "")
+	}
+	restart := func() (calls int) {
+		synctest.Test(t, func(t *testing.T) {
+			pods := informer.New(s)
+			c := &controller.Controller[string]{
+				Reconcile:  func(context.Context, string) error { calls++; return nil },
+				Feeds:      []controller.Feed[string]{controller.For(pods)},
+				Copies:     []controller.Runner{pods},
+				Checkpoint: file,
+			}
+			require.NoError(t, run(t.Context(), c)())
+		})
+		s.leave()
+		return calls
+	}
+	require.Equal(t, all, restart())
+	for i := range changed {
+		s.put(fmt.Sprint("pod-", i*100), "changed")
+	}
+	require.Equal(t, changed, restart())
+	require.Zero(t, restart())
+}

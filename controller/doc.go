@@ -1,0 +1,9 @@
+// Package controller is the loop of a controller: it calls a function for each key that a change
+// concerns, until the function says that all is well.
+//
+//	err := controller.Run(ctx, reconcile, controller.For(nodes), controller.From(pods, nodesOf))
+//
+// README.md is its specification: what the function must do, the guarantees with their numbers, and
+// what a restart calls. A [Controller] has more fields, such as copies that it runs itself, workers
+// and a checkpoint. Package finalizer cleans up before an object goes.
+package controller

@@ -1,0 +1,107 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/informer/join"
+	"github.com/tributary-go/tributary/internal/handled"
+	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Feed brings the keys of changes. [For], [From] and [Moments] make one.
+type Feed[K comparable] struct {
+	name  string
+	ready func(maxStaleness time.Duration) error
+	all   func(add func([]K)) // the keys of all objects
+	// run adds keys until ctx ends, and calls told after the initial ones.
+	run func(ctx context.Context, c *Controller[K], told func()) error
+}
+
+func (f Feed[K]) describe(i int) string { return fmt.Sprintf("feed %d (%s)", i+1, f.name) }
+
+// For reconciles each object of a copy by its own key, which [store.Key] makes. A copy is an
+// [informer.Informer], an [informer.Lease] or an [informer.Union].
+func For[T store.Object](copy join.Collection[T]) Feed[string] {
+	return From(copy, func(obj T) []string { return []string{store.KeyOf(obj)} })
+}
+
+// From reconciles any keys of each object: at a change, those of the object before and after it.
+// keys is called on one goroutine, and its result must depend on the object alone:
+// [github.com/tributary-go/tributary/informer/enqueue.Owner] and enqueue.Label make such functions.
+// A copy that is read, and whose changes concern no key, has a feed without keys.
+func From[T store.Object, K comparable](copy join.Collection[T], keys func(obj T) []K) Feed[K] {
+	name := reflect.TypeFor[T]().String()
+	if null.Is(copy) || keys == nil {
+		panic(fmt.Sprintf("controller: a feed of %s: the copy or its function is nil", name))
+	}
+	return Feed[K]{name: name, ready: copy.Ready,
+		all: func(add func([]K)) {
+			for _, obj := range copy.Snapshot().All() {
+				add(keys(obj))
+			}
+		},
+		run: func(ctx context.Context, c *Controller[K], told func()) error {
+			last := map[string]handled.Trace[K]{} // a deletion may come with a newer state than the one told last
+			h, err := copy.AddHandler(func(e informer.Event[T]) {
+				before, now := last[e.Key], handled.Trace[K]{}
+				if delete(last, e.Key); e.Type != informer.Deleted {
+					now = handled.Trace[K]{Keys: keys(e.New)}
+				}
+				if len(now.Keys) > 0 {
+					if c.file != nil {
+						now.Version = handled.Of(name, e.New)
+					}
+					last[e.Key] = now
+				}
+				c.changed(before, now, !e.Initial && e.Type != informer.Redelivered)
+			}, informer.WithName(c.name()), informer.WithSynced(told))
+			if err != nil {
+				return err
+			}
+			defer h.Remove()
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-copy.Done():
+				return informer.ErrStopped
+			}
+		},
+	}
+}
+
+// Moments reconciles keys of a view. keys is called with each moment, as by [join.View.Run]. It
+// keeps the moment for Reconcile, and returns the keys of its changes. A checkpoint does not count
+// them: a restart calls those of the first moment.
+func Moments[K comparable](view *join.View, keys func(now join.Moment) []K) Feed[K] {
+	return Feed[K]{name: "a view", ready: view.Ready, all: func(func([]K)) {},
+		run: func(ctx context.Context, c *Controller[K], told func()) error {
+			first := true
+			return view.Run(ctx, func(now join.Moment) {
+				if c.queue().Add(!first, keys(now)...); first {
+					first = false
+					told()
+				}
+			})
+		},
+	}
+}
+
+// changed takes a change. Until the loop works, a checkpoint keeps its keys back: await queues those
+// that are due.
+func (c *Controller[K]) changed(before, now handled.Trace[K], urgent bool) {
+	if c.file.Change(before, now); c.file != nil && c.at(Waiting) {
+		return
+	}
+	c.queue().Add(urgent, now.Keys...)
+	for _, key := range before.Keys {
+		if !slices.Contains(now.Keys, key) {
+			c.queue().Add(urgent, key)
+		}
+	}
+}
