@@ -155,3 +155,40 @@ func TestFiftyThousandObjects(t *testing.T) {
 	require.Equal(t, changed, restart())
 	require.Zero(t, restart())
 }
+
+// TestDoneWaitsForTheFeeds: a call may read a change that no feed was told yet. If the process is
+// killed then, and the change is taken back, the file must not say that the key is done.
+func TestDoneWaitsForTheFeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "checkpoint")
+		r := newRig(t, "a")
+		hold := make(chan struct{})
+		pods := informer.New(r.pods.ListerWatcher())
+		c := &controller.Controller[string]{
+			Reconcile: r.reconcile, Copies: []controller.Runner{pods}, Checkpoint: file, Workers: 2,
+			Feeds: []controller.Feed[string]{controller.From(pods, func(p pod) []string {
+				if p.Name == "slow" {
+					<-hold
+				}
+				return []string{p.Name}
+			})},
+		}
+		stop := run(t.Context(), c)
+		require.Equal(t, []string{"a"}, r.calls())
+		r.create("slow")
+		r.create("b")
+		c.Add("b")
+		require.Equal(t, []string{"b"}, r.calls(), "the copy has it")
+		text := func() string {
+			time.Sleep(time.Second)
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			return string(text)
+		}
+		require.Regexp(t, `begun "b"\n$`, text())
+		close(hold)
+		require.Regexp(t, `[0-9a-f]{32} "b"\n`, text())
+		require.Equal(t, []string{"b", "slow"}, r.calls())
+		require.NoError(t, stop())
+	})
+}

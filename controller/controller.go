@@ -54,6 +54,7 @@ type Controller[K comparable] struct {
 	loop *loop.Loop[K]
 	file *handled.File[K] // nil without a checkpoint
 	log  logr.Logger
+	told []atomic.Pointer[func() bool] // of each feed that has told its objects: CaughtUp
 
 	mu    sync.Mutex // guards the fields below
 	phase Phase
@@ -127,11 +128,13 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	for i, r := range c.Copies {
 		start(&copies, keeping, fmt.Sprintf("copy %d (%T)", i+1, r), r.Run)
 	}
-	told := make([]atomic.Bool, len(c.Feeds))
+	c.told = make([]atomic.Pointer[func() bool], len(c.Feeds))
 	for i, f := range c.Feeds {
-		start(&feeds, feeding, f.describe(i), func(ctx context.Context) error { return f.run(ctx, c, func() { told[i].Store(true) }) })
+		start(&feeds, feeding, f.describe(i), func(ctx context.Context) error {
+			return f.run(ctx, c, func(caughtUp func() bool) { c.told[i].Store(&caughtUp) })
+		})
 	}
-	if c.await(feeding, told) {
+	if c.await(feeding) {
 		c.queue().Run(calling, loop.Caller[K]{Call: c.call, Workers: c.Workers, Backoff: c.Backoff, Log: c.log})
 	}
 	feeds.Wait()
@@ -187,12 +190,12 @@ func (c *Controller[K]) begin(ctx context.Context) (err error) {
 
 // await blocks until the loop may start, and queues the keys that the checkpoint does not have. It
 // is false if ctx ends first.
-func (c *Controller[K]) await(ctx context.Context, told []atomic.Bool) bool {
+func (c *Controller[K]) await(ctx context.Context) bool {
 	said := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := c.copiesReady(cmp.Or(c.MaxStaleness, 3*time.Minute))
-		for i := range told {
-			if err == nil && !told[i].Load() {
+		for i := range c.told {
+			if err == nil && c.told[i].Load() == nil {
 				err = fmt.Errorf("%s: its objects are being told", c.Feeds[i].describe(i))
 			}
 		}
@@ -215,17 +218,36 @@ func (c *Controller[K]) await(ctx context.Context, told []atomic.Bool) bool {
 	}
 }
 
-// call calls Reconcile. The state of the key is taken before Reconcile reads the copies, which may
-// be newer.
+// call calls Reconcile. The key is done in the checkpoint if no change of its state was told between
+// the begin of the call and a moment at which every change that the call may have read was told.
 func (c *Controller[K]) call(ctx context.Context, key K) error {
-	state, err := c.file.Begin(key)
-	if err == nil {
-		err = c.Reconcile(ctx, key)
+	if c.file == nil {
+		return c.Reconcile(ctx, key)
 	}
-	if err == nil {
-		c.file.Done(key, state)
+	if err := c.file.Begin(key); err != nil {
+		return err
 	}
-	return err
+	if err := c.Reconcile(ctx, key); err != nil {
+		return err
+	}
+	for pause := 10 * time.Microsecond; !c.caughtUp(); pause = min(2*pause, 10*time.Millisecond) {
+		if !c.at(Working) {
+			return nil // the restart calls the key
+		}
+		time.Sleep(pause)
+	}
+	c.file.Done(key)
+	return nil
+}
+
+// caughtUp is true when the feeds were told all changes of their copies.
+func (c *Controller[K]) caughtUp() bool {
+	for i := range c.told {
+		if !(*c.told[i].Load())() {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *Controller[K]) name() string { return cmp.Or(c.Name, "controller") }

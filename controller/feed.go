@@ -19,8 +19,9 @@ type Feed[K comparable] struct {
 	name  string
 	ready func(maxStaleness time.Duration) error
 	all   func(add func([]K)) // the keys of all objects
-	// run adds keys until ctx ends, and calls told after the initial ones.
-	run func(ctx context.Context, c *Controller[K], told func()) error
+	// run adds keys until ctx ends. After the initial ones it calls told, with a function that says
+	// whether the keys of all changes have been added that a reader of the copy can have seen.
+	run func(ctx context.Context, c *Controller[K], told func(caughtUp func() bool)) error
 }
 
 func (f Feed[K]) describe(i int) string { return fmt.Sprintf("feed %d (%s)", i+1, f.name) }
@@ -46,7 +47,7 @@ func From[T store.Object, K comparable](copy join.Collection[T], keys func(obj T
 				add(keys(obj))
 			}
 		},
-		run: func(ctx context.Context, c *Controller[K], told func()) error {
+		run: func(ctx context.Context, c *Controller[K], told func(func() bool)) error {
 			last := map[string]handled.Trace[K]{} // a deletion may come with a newer state than the one told last
 			h, err := copy.AddHandler(func(e informer.Event[T]) {
 				before, now := last[e.Key], handled.Trace[K]{}
@@ -60,11 +61,16 @@ func From[T store.Object, K comparable](copy join.Collection[T], keys func(obj T
 					last[e.Key] = now
 				}
 				c.changed(before, now, !e.Initial && e.Type != informer.Redelivered)
-			}, informer.WithName(c.name()), informer.WithSynced(told))
+			}, informer.WithName(c.name()))
 			if err != nil {
 				return err
 			}
 			defer h.Remove()
+			if err := h.WaitSynced(ctx); err == nil {
+				told(h.CaughtUp)
+			} else if ctx.Err() == nil {
+				return err
+			}
 			select {
 			case <-ctx.Done():
 				return nil
@@ -76,16 +82,16 @@ func From[T store.Object, K comparable](copy join.Collection[T], keys func(obj T
 }
 
 // Moments reconciles keys of a view. keys is called with each moment, as by [join.View.Run]. It
-// keeps the moment for Reconcile, and returns the keys of its changes. A checkpoint does not count
-// them: a restart calls those of the first moment.
+// keeps the moment for Reconcile, and returns the keys of its changes. A restart calls those of the
+// first moment, with a checkpoint too.
 func Moments[K comparable](view *join.View, keys func(now join.Moment) []K) Feed[K] {
 	return Feed[K]{name: "a view", ready: view.Ready, all: func(func([]K)) {},
-		run: func(ctx context.Context, c *Controller[K], told func()) error {
+		run: func(ctx context.Context, c *Controller[K], told func(func() bool)) error {
 			first := true
 			return view.Run(ctx, func(now join.Moment) {
 				if c.queue().Add(!first, keys(now)...); first {
 					first = false
-					told()
+					told(func() bool { return true }) // a checkpoint does not count them
 				}
 			})
 		},

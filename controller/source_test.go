@@ -75,6 +75,12 @@ func (s *source) now() map[string]string {
 	return all
 }
 
+func (s *source) version(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pods[name].ResourceVersion
+}
+
 func (s *source) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (s *source) List(context.Context, metav1.ListOptions) listwatch.List[pod] {

@@ -207,6 +207,15 @@ func (r *sharedRing[T]) lag(place uint64, since time.Duration) Lag {
 	return Lag{Events: count, Age: r.timeline.now() - at}
 }
 
+// isTold reports whether nothing is left to tell from a place on. A list that is being compared is
+// left, since readers of the store have it.
+func (r *sharedRing[T]) isTold(place uint64) bool {
+	r.beginRead()
+	defer r.endRead()
+	count, _, _ := r.timeline.after(place)
+	return count == 0 && r.pinned == nil
+}
+
 // age is how long ago a moment of the timeline was.
 func (r *sharedRing[T]) age(since time.Duration) time.Duration { return r.timeline.now() - since }
 

@@ -67,8 +67,9 @@ type File[K comparable] struct {
 	warn         func(error)
 	slack        int
 
-	counting sync.Mutex        // guards the next field
+	counting sync.Mutex        // guards the next two fields
 	present  map[string]Digest // of keys with objects
+	moved    map[string]bool   // keys in work, and whether their state has changed meanwhile
 
 	mu      sync.Mutex // guards the fields below
 	entries map[string]entry
@@ -84,7 +85,7 @@ func Open[K comparable](path, version string, warn func(error)) (*File[K], error
 	if key := reflect.TypeFor[K](); key.Kind() != reflect.String {
 		return nil, fmt.Errorf("keys must be strings, and are of type %s", key)
 	}
-	f := &File[K]{path: path, header: magic + strconv.Quote(version), warn: warn, slack: slack, entries: map[string]entry{}, present: map[string]Digest{}}
+	f := &File[K]{path: path, header: magic + strconv.Quote(version), warn: warn, slack: slack, entries: map[string]entry{}, present: map[string]Digest{}, moved: map[string]bool{}}
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -179,6 +180,9 @@ func (f *File[K]) Change(before, now Trace[K]) {
 
 func (f *File[K]) countLocked(key K, version Digest, times uint64) {
 	line := lineOf(key)
+	if _, inWork := f.moved[line]; inWork {
+		f.moved[line] = true
+	}
 	if f.present[line] = f.present[line].add(version, times); f.present[line] == (Digest{}) {
 		delete(f.present, line)
 	}
@@ -216,23 +220,27 @@ func (f *File[K]) Due() iter.Seq[K] {
 	}
 }
 
-// Begin notes that work on a key begins, and returns the state that the work begins with. It fails
-// if the file has the key as done, and can neither be written nor removed: the work must not begin
-// then.
-func (f *File[K]) Begin(key K) (state Digest, err error) {
-	if f == nil {
-		return state, nil
-	}
+// Begin notes that work on a key begins. It fails if the file has the key as done, and can neither be
+// written nor removed: the work must not begin then. A key is in work once at a time.
+func (f *File[K]) Begin(key K) error {
+	line := lineOf(key)
 	f.counting.Lock()
-	state = f.present[lineOf(key)]
+	f.moved[line] = false
 	f.counting.Unlock()
-	return state, f.step(lineOf(key), entry{})
+	return f.step(line, entry{})
 }
 
-// Done notes that a state of a key is done.
-func (f *File[K]) Done(key K, state Digest) {
-	if f != nil {
-		_ = f.step(lineOf(key), entry{true, state})
+// Done notes that the present state of a key is done, unless that has changed since Begin. Call it
+// after Change was called for every change that the work may have seen: otherwise the work may have
+// seen an object that comes and goes, and the file would not tell.
+func (f *File[K]) Done(key K) {
+	line := lineOf(key)
+	f.counting.Lock()
+	state, moved := f.present[line], f.moved[line]
+	delete(f.moved, line)
+	f.counting.Unlock()
+	if !moved {
+		_ = f.step(line, entry{true, state})
 	}
 }
 
