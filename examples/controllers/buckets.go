@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/controller"
+	"github.com/tributary-go/tributary/controller/finalizer"
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+var buckets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "buckets"}
+
+// storage is a service outside the cluster.
+type storage interface {
+	Create(ctx context.Context, name string) (ready bool, err error)
+	Delete(ctx context.Context, name string) error
+}
+
+// keepBuckets makes a bucket for each custom resource, of which it reads the metadata alone.
+func keepBuckets(ctx context.Context, config *rest.Config, outside storage, checkpoint string) error {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	reader, err := listwatch.NewRESTClient(config, buckets.GroupVersion())
+	if err != nil {
+		return err
+	}
+	copied := informer.New(listwatch.FromClient[metav1.PartialObjectMetadata](reader, buckets.Resource))
+	c := controller.Controller[string]{
+		Reconcile: func(ctx context.Context, key string) error {
+			bucket, ok := copied.Get(key)
+			if !ok {
+				return nil
+			}
+			live, err := finalizer.Keep(ctx, bucket, "example.com/storage", client.Resource(buckets).Namespace(bucket.Namespace).Patch,
+				func(ctx context.Context, gone *metav1.PartialObjectMetadata) error {
+					return outside.Delete(ctx, store.KeyOf(gone))
+				})
+			if !live {
+				return err
+			}
+			if ready, err := outside.Create(ctx, key); ready || err != nil {
+				return err
+			}
+			return controller.After(10 * time.Second)
+		},
+		Feeds:      []controller.Feed[string]{controller.For(copied)},
+		Copies:     []controller.Runner{copied},
+		Checkpoint: checkpoint,
+	}
+	return c.Run(ctx)
+}
