@@ -63,7 +63,8 @@ func newCache(config *rest.Config, options cache.Options, own []Option) (cache.C
 	if err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}
-	settings.failFast, settings.warnAbove, settings.refuseAbove = extras.failFast, extras.warnAbove, extras.refuseAbove
+	settings.failFast, settings.oneWatch = extras.failFast, extras.oneWatch
+	settings.warnAbove, settings.refuseAbove = extras.warnAbove, extras.refuseAbove
 	if err := settings.validate(); err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}

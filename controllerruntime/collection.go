@@ -119,15 +119,16 @@ func newCollection(k kind, like runtime.Object, s settings, from sources, by beg
 		options = append(options, informer.WithIndexes(store.ByNamespace[object]()))
 	}
 	var shared toolscache.SharedIndexInformer
-	if len(c.configs) == 1 {
-		for namespace, config := range c.configs {
-			source, err := from.of(k, example, mapping, namespace, config)
-			if err != nil {
-				return nil, err
-			}
-			source = c.limit.counted(c.refusals.heardFrom(source, ""), "")
-			one := informer.New(source, options...)
-			c.copy, c.waits[namespace], shared = one, one, clientgo.Informer(one)
+	if namespace, config, ok := s.sole(c.configs); ok {
+		source, err := from.of(k, example, mapping, namespace, config)
+		if err != nil {
+			return nil, err
+		}
+		source = c.limit.counted(c.within(c.refusals.heardFrom(source, "")), "")
+		one := informer.New(source, options...)
+		c.copy, shared = one, clientgo.Informer(one)
+		for namespace := range c.configs {
+			c.waits[namespace] = one
 		}
 	} else {
 		union := informer.NewUnion[object](options...)

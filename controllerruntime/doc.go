@@ -54,16 +54,16 @@
 // controller-runtime's own cache. A line in the log says so, with the scope and the function that
 // reads. A second line has the size, once the collection is synced:
 //
-//	A read starts a collection, which keeps all objects in the scope kind="/v1, Kind=Node, typed" scope="the cluster" read="get" caller="main.(*Remediation).Reconcile (remediation.go:88)"
-//	A collection that a read has started is synced kind="/v1, Kind=Node, typed" objects=53513 receivedBytes=… heapBytes=… took=…
+//		A read starts a collection, which keeps all objects in the scope kind="/v1, Kind=Node, typed" scope="the cluster" read="get" caller="main.(*Remediation).Reconcile (remediation.go:88)"
+//		A collection that a read has started is synced kind="/v1, Kind=Node, typed" objects=53513 receivedBytes=… heapBytes=… took=…
 //
-//   - [Cache.Bill] has objects, bytes on the wire and memory of each kind, and the call that has
-//     started it. [Cache.Samples] has them as metrics: metrics.Track("cache", cache) of package
-//     prom.
-//   - [WarnAbove] logs a line if such a collection is large.
-//   - [RefuseAbove] makes such reads fail, before the objects are in memory.
-//     ReaderFailOnMissingInformer in cache.Options makes all of them fail.
-//   - [Lean] keeps what is read, and no more.
+//	  - [Cache.Bill] has objects, bytes on the wire and memory of each kind, and the call that has
+//	    started it. [Cache.Samples] has them as metrics: metrics.Track("cache", cache) of package
+//	    prom.
+//	  - [WarnAbove] logs a line if such a collection is large.
+//	  - [RefuseAbove] makes such reads fail, before the objects are in memory.
+//	    ReaderFailOnMissingInformer in cache.Options makes all of them fail.
+//	  - [Lean] keeps what is read, and no more.
 //
 // # Lean kinds
 //

@@ -20,7 +20,7 @@ type settings struct {
 	namespaces map[string]cache.Config
 	byKind     map[schema.GroupVersionKind]cache.ByObject
 	// The options of this module; 0 for no bound.
-	failFast               bool
+	failFast, oneWatch     bool
 	warnAbove, refuseAbove int
 }
 
