@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/internal/nameless"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
@@ -33,6 +34,7 @@ type shared[T store.Object] struct {
 	doubt     func(error) // of the reflector; nil in a union
 	// complete returns the version up to which the store is complete, and that version's owner.
 	complete func() (resourceVersion, owner string)
+	resource func() string           // its plural and group; empty if it is unknown
 	over     context.Context         // ends when Run ends, or fails to begin
 	finish   context.CancelCauseFunc // ends over; the cause is Run's error, or ErrStopped
 
@@ -80,6 +82,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option
 	if nameless.Kept(source) {
 		i.journal.objects.KeepNameless()
 	}
+	i.resource = func() string { return following.Resource(source) }
 	r := reflector.New(source, i.journal, i.options.reflector...)
 	i.copier, i.doubt = r, r.Doubt
 	i.complete = func() (string, string) { return i.journal.objects.ResourceVersion(), "the store" }

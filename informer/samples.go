@@ -29,7 +29,7 @@ func (i *shared[T]) Samples(name string) iter.Seq[metrics.Sample] { return i.Sta
 
 // Follow implements [metrics.Follower].
 func (i *shared[T]) Follow(name string) (changes func() iter.Seq[metrics.Change]) {
-	return following.Snapshots(name, i.Snapshot)
+	return following.Snapshots(name, i.resource, i.Snapshot)
 }
 
 // Follow implements [metrics.Follower] for all leased copies, under their own names.

@@ -1,12 +1,14 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/internal/nameless"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/pointer"
@@ -67,7 +69,7 @@ func NewUnion[T store.Object](optionList ...Option) *Union[T] {
 	all := &members[T]{
 		journal: i.journal, options: i.options.reflector, over: i.over, synced: make(chan struct{}), lost: newObituaries(),
 	}
-	i.copier, i.complete = all, all.complete
+	i.copier, i.complete, i.resource = all, all.complete, all.resourceOf
 	i.journal.objects.SetResourceVersion("") // members have their own: see reachedLocked
 	return &Union[T]{shared: i, members: all}
 }
@@ -105,9 +107,11 @@ type members[T store.Object] struct {
 	all     []*Member[T]
 	slowest *Member[T] // the one with the union's version; nil without members
 	whole   bool       // synced is closed
-	filled  bool       // handlers may begin
-	lost    *obituaries
-	running sync.WaitGroup
+	// resource is that of the first member that knows it.
+	resource string
+	filled   bool // handlers may begin
+	lost     *obituaries
+	running  sync.WaitGroup
 }
 
 // Run runs the members until ctx ends. A member that ends by itself ends alone.
@@ -137,6 +141,13 @@ func (u *members[T]) Run(ctx context.Context) error {
 	return nil
 }
 
+// resourceOf is the resource that all members are of; empty if none of them knows it.
+func (u *members[T]) resourceOf() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.resource
+}
+
 func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
 	switch {
 	case name == "":
@@ -162,6 +173,7 @@ func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Membe
 	}
 	m.over, m.leave = context.WithCancel(u.over)
 	u.all = append(u.all, m)
+	u.resource = cmp.Or(u.resource, following.Resource(source))
 	u.ageLocked()
 	if u.phase == running {
 		u.start(m)

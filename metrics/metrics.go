@@ -36,6 +36,9 @@ type Follower interface {
 type Change struct {
 	// Copy is the name that the samples of the object's copy have.
 	Copy string
+	// Resource is the object's plural and group, such as "secrets" or "deployments.apps"; empty if
+	// the copy does not know it. It tells what the Go type of a projection does not.
+	Resource string
 	// Key is the namespace, a slash and the name; or the name alone.
 	Key string
 	// Old and New are the states of the object, nil if it is not there. They are shared and

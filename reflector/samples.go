@@ -47,7 +47,7 @@ func (r *Reflector[T]) Follow(name string) (changes func() iter.Seq[metrics.Chan
 	if !ok || r.missing != nil {
 		return func() iter.Seq[metrics.Change] { return func(func(metrics.Change) bool) {} }
 	}
-	return following.Snapshots(name, copied.Snapshot)
+	return following.Snapshots(name, func() string { return following.Resource(r.source) }, copied.Snapshot)
 }
 
 // Samples are the numbers of a Status, under the name of its reflector. Times are seconds since

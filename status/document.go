@@ -129,6 +129,7 @@ type Change struct {
 	// Key is the namespace, a slash and the name; or the name alone.
 	Key string `json:"key"`
 
+	resource string
 	old, new any // nil without [Handler.Differences]
 }
 

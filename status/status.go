@@ -37,7 +37,9 @@ type Handler struct {
 	// own. Zero is three minutes.
 	StaleAfter time.Duration
 	// Differences lets a viewer ask for the difference that a change made, as an RFC 7386 merge
-	// patch. That shows values of objects, so the default is names alone. Secrets have none.
+	// patch. That shows values of objects, so the default is names alone. Secrets have none,
+	// whatever their Go type, and neither have objects of which neither the source nor they
+	// themselves say what they are.
 	Differences bool
 	// Verify lets a viewer compare an informer's copy with its server, by a POST from the page
 	// itself or from a client that is no browser. Each costs the server a LIST; there is one at a

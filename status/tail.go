@@ -3,18 +3,12 @@ package status
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"iter"
 	"net/http"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
-
-	jsonpatch "github.com/evanphx/json-patch/v5"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	reports "github.com/tributary-go/tributary/metrics"
 )
@@ -97,7 +91,7 @@ func (t *tail) noteLocked(c reports.Change, now time.Time, keepObjects bool) {
 	t.told++
 	change := Change{Number: t.told, At: now.UTC(), Copy: c.Copy, Op: opOf(c), Key: c.Key}
 	if keepObjects {
-		change.old, change.new = c.Old, c.New
+		change.resource, change.old, change.new = c.Resource, c.Old, c.New
 	}
 	if len(t.last) == 2*maxChanges {
 		t.last = append(t.last[:0], t.last[maxChanges:]...)
@@ -126,37 +120,6 @@ func (t *tail) find(number int) (Change, bool) {
 	}
 	return Change{}, false
 }
-
-// difference is the merge patch that makes the new state of the old one.
-func (c Change) difference() ([]byte, error) {
-	for _, obj := range []any{c.old, c.new} {
-		switch obj := obj.(type) {
-		case nil:
-			return nil, fmt.Errorf("the object was %s: only a modified one has a difference", c.Op)
-		case *corev1.Secret:
-			return nil, errSecret
-		case runtime.Object:
-			if gvk := obj.GetObjectKind().GroupVersionKind(); gvk.Group == "" && gvk.Kind == "Secret" {
-				return nil, errSecret
-			}
-		}
-	}
-	before, err := json.Marshal(c.old)
-	if err != nil {
-		return nil, err
-	}
-	after, err := json.Marshal(c.new)
-	if err != nil {
-		return nil, err
-	}
-	patch, err := jsonpatch.CreateMergePatch(before, after)
-	if len(patch) > maxDifference {
-		return nil, fmt.Errorf("the difference has %d bytes: %d are shown at most", len(patch), maxDifference)
-	}
-	return patch, err
-}
-
-var errSecret = errors.New("secrets have no difference here")
 
 // serveDifference answers a request for the difference of a change, by its number.
 func (h *Handler) serveDifference(w http.ResponseWriter, number string) {

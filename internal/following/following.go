@@ -12,15 +12,28 @@ import (
 // Changes yields the changes since its last call.
 type Changes = func() iter.Seq[metrics.Change]
 
-// Snapshots implements [metrics.Follower] for one copy. A call costs as much as a [store.Diff].
-func Snapshots[T store.Object](name string, now func() store.Snapshot[T]) Changes {
+// Resource is the plural and group of what a source reads; empty if it does not know.
+func Resource(source any) string {
+	named, ok := source.(interface {
+		Collection() (resource, namespace string)
+	})
+	if !ok {
+		return ""
+	}
+	resource, _ := named.Collection()
+	return resource
+}
+
+// Snapshots implements [metrics.Follower] for one copy of a resource. A call costs as much as a
+// [store.Diff].
+func Snapshots[T store.Object](name string, resource func() string, now func() store.Snapshot[T]) Changes {
 	before := now()
 	return func() iter.Seq[metrics.Change] {
 		from, to := before, now()
 		before = to
 		return func(yield func(metrics.Change) bool) {
 			for c := range store.Diff(from, to) {
-				change := metrics.Change{Copy: name, Key: c.Key}
+				change := metrics.Change{Copy: name, Resource: resource(), Key: c.Key}
 				if !c.Added() {
 					change.Old = c.Old
 				}

@@ -160,7 +160,8 @@ var table = metrics.NewTable([]string{"server", "group", "resource"},
 
 // Follow implements [metrics.Follower]. The copy's name is the server's, a slash and the resource.
 func (c *Cache[T]) Follow(name string) (changes func() iter.Seq[metrics.Change]) {
-	return following.Snapshots(name+"/"+c.kind.GroupResource().String(), c.Snapshot)
+	resource := c.kind.GroupResource().String()
+	return following.Snapshots(name+"/"+resource, func() string { return resource }, c.Snapshot)
 }
 
 // Samples implements [metrics.Reporter]. The name stands for the server.
