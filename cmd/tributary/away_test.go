@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -22,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 )
 
 // transcript is what a process has written so far.
@@ -83,7 +83,9 @@ func startEtcd(t *testing.T, folder, address string) *exec.Cmd {
 // readyz asks a program whether it is ready.
 func (p *program) readyz() (code int, text string) {
 	p.t.Helper()
-	response, err := http.Get(p.url + "/readyz?verbose")
+	client, err := rest.HTTPClientFor(p.config)
+	require.NoError(p.t, err)
+	response, err := client.Get(p.url + "/readyz?verbose")
 	require.NoError(p.t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)

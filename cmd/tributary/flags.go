@@ -26,6 +26,9 @@ type options struct {
 	resources []string
 	status    string
 	verbosity int
+
+	accessOptions
+	writeAnyway bool // below the prefix of a cluster
 }
 
 // passwordVariable is the environment's name for the password of --etcd-user: an argument would be
@@ -37,12 +40,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("tributary serve", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "host:`port` to serve on, without authentication; port 0 takes a free one")
-	flags.StringVar(&o.tlsCert, "tls-cert-file", "", "`file` with the server's certificate, to serve with TLS and HTTP/2")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "host:`port` to serve on; port 0 takes a free one")
+	flags.StringVar(&o.tlsCert, "tls-cert-file", "", "`file` with the server's certificate, in place of one that the server makes")
 	flags.StringVar(&o.tlsKey, "tls-private-key-file", "", "`file` with the key of --tls-cert-file")
 	flags.StringVar(&o.data, "data", "tributary-data", "`folder` of the etcd in this process; it is made if there is none")
 	list(flags, &o.endpoints, "etcd", "`URL` of an etcd to use in place of the one in this process; repeatable")
-	flags.StringVar(&o.prefix, "etcd-prefix", "/registry", "beginning of all `keys`, as kube-apiserver has it")
+	flags.StringVar(&o.prefix, "etcd-prefix", "", "beginning of all `keys` (default: "+ownPrefix+"; "+clusterPrefix+", that of a cluster, with --registry and --backup)")
+	flags.BoolVar(&o.writeAnyway, "write-anyway", false, "write below a prefix in which kube-apiserver keeps its keys, which can break the cluster")
+	o.register(flags)
 	flags.StringVar(&o.caFile, "etcd-cafile", "", "`file` with the certificate authority of --etcd")
 	flags.StringVar(&o.certFile, "etcd-certfile", "", "`file` with the certificate that --etcd wants to see")
 	flags.StringVar(&o.keyFile, "etcd-keyfile", "", "`file` with the key of --etcd-certfile")
@@ -99,7 +104,7 @@ func (o options) check(given map[string]bool) error {
 	case o.user != "" && os.Getenv(passwordVariable) == "":
 		return fmt.Errorf("--etcd-user needs a password: set %s in the environment", passwordVariable)
 	}
-	return nil
+	return o.checkAccess()
 }
 
 // readOnly reports whether nothing may be written.

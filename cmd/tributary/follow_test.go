@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/server/crd"
 )
@@ -31,7 +30,7 @@ var (
 
 func (p *program) documents(of schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
 	p.t.Helper()
-	client, err := dynamic.NewForConfig(&rest.Config{Host: p.url, QPS: -1})
+	client, err := dynamic.NewForConfig(p.config)
 	require.NoError(p.t, err)
 	return client.Resource(of)
 }

@@ -6,6 +6,9 @@
 //	tributary serve --etcd … --registry                # a cluster's own etcd, read-only
 //	tributary serve --backup snapshot.db               # out of a backup file, read-only
 //
+// It prints the path of a kubeconfig, which has the server's certificate and its token.
+// docs/serve.md is the operator's page.
+//
 // Run `tributary serve -h` for all flags.
 package main
 

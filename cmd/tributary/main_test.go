@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // asProgram makes the test binary the program, so that a test can kill it.
@@ -52,7 +52,10 @@ type program struct {
 	process *exec.Cmd
 	url     string // of the server
 	etcd    string // of the etcd in the process, if there is one
-	stderr  transcript
+	config  *rest.Config
+	// kubeconfig is the path that was printed; empty if there is none.
+	kubeconfig string
+	stderr     transcript
 }
 
 // launch starts the program on a free port, and returns once it has said where it serves.
@@ -72,14 +75,31 @@ func launch(t *testing.T, flags ...string) *program {
 		_ = p.process.Wait()
 		t.Fatalf("it has ended: %s", &p.stderr)
 	}
-	p.url = regexp.MustCompile(`on (http://[0-9.:]+)`).FindStringSubmatch(said)[1]
-	if found := regexp.MustCompile(`etcd at (http://[0-9.:]+)`).FindStringSubmatch(said); found != nil {
+	p.url = regexp.MustCompile(`on (https?://[0-9.:]+)`).FindStringSubmatch(said)[1]
+	if found := regexp.MustCompile(`etcd at (unix:[^ ,]+)`).FindStringSubmatch(said); found != nil {
 		p.etcd = found[1]
 	}
 	example, err := lines.ReadString('\n')
 	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(example, "kubectl -s "+p.url+" get "), example)
+	p.config, p.kubeconfig = configOf(t, p.url, example)
 	return p
+}
+
+// configOf is what the command that was printed tells kubectl.
+func configOf(t *testing.T, url, example string) (config *rest.Config, kubeconfig string) {
+	t.Helper()
+	config = &rest.Config{Host: url}
+	if found := regexp.MustCompile(`^kubectl --kubeconfig (.+) get `).FindStringSubmatch(example); found != nil {
+		var err error
+		kubeconfig = found[1]
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+		require.NoError(t, err)
+		require.Equal(t, url, config.Host)
+	} else {
+		require.True(t, strings.HasPrefix(example, "kubectl -s "+url+" get "), example)
+	}
+	config.QPS = -1
+	return config, kubeconfig
 }
 
 // kill ends the process as kill -9 does.
@@ -90,7 +110,7 @@ func (p *program) kill() {
 
 func (p *program) client() *kubernetes.Clientset {
 	p.t.Helper()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: p.url, QPS: -1})
+	client, err := kubernetes.NewForConfig(p.config)
 	require.NoError(p.t, err)
 	return client
 }
@@ -184,7 +204,7 @@ func TestReadOnly(t *testing.T) {
 // and is held to its schema.
 func TestCustomResources(t *testing.T) {
 	p := launch(t, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "testdata/crontabs.yaml")
-	client, err := dynamic.NewForConfig(&rest.Config{Host: p.url, QPS: -1})
+	client, err := dynamic.NewForConfig(p.config)
 	require.NoError(t, err)
 	crontabs := client.Resource(schema.GroupVersionResource{Group: "stable.example.com", Version: "v1", Resource: "crontabs"}).Namespace("default")
 	for _, name := range []string{"one", "two"} {
@@ -213,7 +233,7 @@ func TestCustomResources(t *testing.T) {
 
 // begin runs the program in this process, and returns once it has said where it serves. The
 // function that it returns ends the program and waits for its end.
-func begin(t *testing.T, flags ...string) (said string, end func()) {
+func begin(t *testing.T, flags ...string) (said string, config *rest.Config, end func()) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	text, out := io.Pipe()
@@ -222,9 +242,13 @@ func begin(t *testing.T, flags ...string) (said string, end func()) {
 		ended <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...), out, io.Discard)
 		_ = out.Close()
 	}()
-	said, err := bufio.NewReader(text).ReadString('\n')
+	lines := bufio.NewReader(text)
+	said, err := lines.ReadString('\n')
 	require.NoError(t, err)
-	return said, func() {
+	example, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	config, _ = configOf(t, regexp.MustCompile(`on (https?://[0-9.:]+)`).FindStringSubmatch(said)[1], example)
+	return said, config, func() {
 		stop()
 		_, _ = io.Copy(io.Discard, text)
 		require.Equal(t, exitOK, <-ended)
@@ -235,7 +259,7 @@ func begin(t *testing.T, flags ...string) (said string, end func()) {
 func TestDataOutlivesOrderlyEnd(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	for range 2 {
-		said, end := begin(t, "--data", data, "--resource", "pods")
+		said, _, end := begin(t, "--data", data, "--resource", "pods")
 		require.Contains(t, said, "serving 1 resources")
 		end()
 	}
@@ -244,21 +268,9 @@ func TestDataOutlivesOrderlyEnd(t *testing.T) {
 // TestIdleWatchesCostNoGoroutine over HTTP/1.1; over HTTP/2 with TLS net/http keeps one for each.
 // Either have their events, and the program's end ends them.
 func TestIdleWatchesCostNoGoroutine(t *testing.T) {
-	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{{127, 0, 0, 1}}, nil)
-	require.NoError(t, err)
-	folder := t.TempDir()
-	certificateFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
-	require.NoError(t, os.WriteFile(certificateFile, certificate, 0o600))
-	require.NoError(t, os.WriteFile(keyFile, key, 0o600))
-	for name, flags := range map[string][]string{
-		"HTTP/1.1": nil, "HTTP/2": {"--tls-cert-file", certificateFile, "--tls-private-key-file", keyFile},
-	} {
+	for name, flags := range map[string][]string{"HTTP/1.1": {"--insecure"}, "HTTP/2": nil} {
 		t.Run(name, func(t *testing.T) {
-			said, end := begin(t, append(flags, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "pods")...)
-			config := &rest.Config{Host: regexp.MustCompile(`on (https?://[0-9.:]+)`).FindStringSubmatch(said)[1], QPS: -1}
-			if flags != nil {
-				config.CAData = certificate
-			}
+			_, config, end := begin(t, append(flags, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "pods")...)
 			client, err := kubernetes.NewForConfig(config)
 			require.NoError(t, err)
 			watches := make([]watch.Interface, 20)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,7 +78,7 @@ func connect(o options, logger *zap.Logger) (origin, error) {
 // lockPatience is how long another process may have the data.
 const lockPatience = 2 * time.Second
 
-// start runs an etcd of one member in this process, on loopback ports of its own.
+// start runs an etcd of one member in this process, on sockets that its user alone can reach.
 func start(folder string, logger *zap.Logger, quiet func()) (origin, error) {
 	// etcd would wait for another process without an end.
 	database := filepath.Join(folder, "member", "snap", "db")
@@ -95,25 +94,27 @@ func start(folder string, logger *zap.Logger, quiet func()) (origin, error) {
 	config := embed.NewConfig()
 	config.Dir = folder
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger)
-	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
-	config.ListenClientUrls, config.ListenPeerUrls = []url.URL{anyPort}, []url.URL{anyPort}
+	sockets, err := keepPrivate(config)
+	if err != nil {
+		return origin{}, fmt.Errorf("make a folder for the sockets of etcd: %w", err)
+	}
 	// As often as kube-apiserver compacts.
 	config.AutoCompactionMode, config.AutoCompactionRetention = embed.CompactorModePeriodic, "5m"
 	server, err := embed.StartEtcd(config)
 	if err != nil {
-		return origin{}, cannotStart(folder, err)
+		return origin{}, errors.Join(cannotStart(folder, err), os.RemoveAll(sockets))
 	}
 	stop := func() error {
 		quiet()
 		server.Close()
-		return nil
+		return os.RemoveAll(sockets)
 	}
 	select {
 	case <-server.Server.ReadyNotify():
 	case err := <-server.Err():
 		return origin{}, errors.Join(cannotStart(folder, err), stop())
 	}
-	address := "http://" + server.Clients[0].Addr().String()
+	address := "unix://" + server.Clients[0].Addr().String()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: clientLogger(logger)})
 	if err != nil {
 		return origin{}, errors.Join(err, stop())

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -32,10 +31,11 @@ const (
 
 // serve runs until ctx ends.
 func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
-	web, err := newWeb(o)
+	gate, err := newAccess(o)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, gate.close()) }()
 	stderr = &lines{Writer: stderr}
 	from, err := open(o, stderr)
 	if err != nil {
@@ -44,6 +44,9 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	defer func() { err = errors.Join(err, from.close()) }()
 	heart, endHeart := from.beat(ctx, o, stderr)
 	defer endHeart()
+	if o.prefix, err = settlePrefix(ctx, o, from); err != nil {
+		return err
+	}
 	resources, only, err := choose(ctx, o, from)
 	if err != nil {
 		return err
@@ -53,6 +56,9 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer server.Close()
+	if err := o.welcome(server); err != nil {
+		return err
+	}
 	if heart != nil {
 		server.AddCheck("etcd", heart.check)
 	}
@@ -103,17 +109,21 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	}
 	f.settle(ctx)
 	ended.Go(func() { f.run(ctx) })
-	web.Handler = server
-	scheme, begin := "http://", web.Serve
-	if web.TLSConfig != nil {
-		scheme, begin = "https://", func(l net.Listener) error { return web.ServeTLS(l, "", "") }
-	}
+	web, begin := gate.web(server)
 	ended.Go(func() {
 		if err := begin(listener); !errors.Is(err, http.ErrServerClosed) {
 			stop(err)
 		}
 	})
-	s.announce(stdout, from.name, scheme+listener.Addr().String())
+	url := gate.reachable(listener)
+	kubectl, err := gate.kubectl(url)
+	if err != nil {
+		return err
+	}
+	if o.insecure {
+		fmt.Fprintf(stderr, "--insecure: every program and every user of this machine can read%s all objects on %s, without a token\n", s.orWrite(), url)
+	}
+	s.announce(stdout, from.name, url, kubectl)
 
 	select {
 	case <-ctx.Done():
@@ -127,22 +137,6 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		err = errors.Join(cause, err)
 	}
 	return err
-}
-
-// newWeb is the HTTP server, with a certificate if a flag names one. HTTP/2 comes with it, as in
-// net/http.
-func newWeb(o options) (*http.Server, error) {
-	web := &http.Server{ReadHeaderTimeout: headerPatience}
-	if o.tlsCert == "" {
-		return web, nil
-	}
-	certificate, err := tls.LoadX509KeyPair(o.tlsCert, o.tlsKey)
-	if err != nil {
-		return nil, fmt.Errorf("TLS for --listen: %w", err)
-	}
-	web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
-	web.HTTP2 = &http.HTTP2Config{WriteByteTimeout: silencePatience}
-	return web, nil
 }
 
 // statusPage shows all collections, on an address of its own.
@@ -245,18 +239,18 @@ func (s *site) awaitSynced(ctx context.Context, stderr io.Writer) error {
 	return nil
 }
 
-func (s *site) announce(stdout io.Writer, from, url string) {
-	mode, example := "", "kubectl -s "+url+" get pods -A"
+func (s *site) announce(stdout io.Writer, from, url, kubectl string) {
+	mode, example := "", kubectl+" get pods -A"
 	if s.readOnly {
 		mode = ", read-only"
 	}
 	served := s.server.Health()
 	if !s.server.Serves(corev1.SchemeGroupVersion.WithResource("pods")) && len(served) > 0 {
-		example = "kubectl -s " + url + " get " + served[0].Resource.GroupResource().String() + " -A"
+		example = kubectl + " get " + served[0].Resource.GroupResource().String() + " -A"
 	}
 	fmt.Fprintf(stdout, "serving %d resources of %s on %s%s\n%s\n", len(served), from, url, mode, example)
 	if !s.readOnly {
-		fmt.Fprintf(stdout, "kubectl -s %s apply -f FILE\n", url)
+		fmt.Fprintf(stdout, "%s apply -f FILE\n", kubectl)
 	}
 }
 

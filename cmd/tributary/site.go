@@ -46,6 +46,13 @@ type site struct {
 	definitions *etcd.Collection[*definition]
 }
 
+func (s *site) orWrite() string {
+	if s.readOnly {
+		return ""
+	}
+	return " and write"
+}
+
 // running is a collection, whatever its Go type.
 type running struct {
 	resource

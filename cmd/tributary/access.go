@@ -1,0 +1,239 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/tributary-go/tributary/server/apiserver"
+)
+
+// accessOptions are the flags about who may speak to the server.
+type accessOptions struct {
+	insecure bool
+	folder   string
+	hosts    []string
+	origins  []string
+}
+
+func (a *accessOptions) register(flags *flag.FlagSet) {
+	flags.BoolVar(&a.insecure, "insecure", false, "serve every program of this machine: without a token, and without TLS unless --tls-cert-file is given")
+	flags.StringVar(&a.folder, "access", "", "`folder` of the certificate, its authority, the token and the kubeconfig "+
+		"(default: access in --data; else a new one that is removed at the end)")
+	list(flags, &a.hosts, "host", "another `name` or address by which clients reach the server, such as that of a Service; repeatable")
+	list(flags, &a.origins, "allow-origin", "`URL` of a web page's origin, such as http://localhost:5173, that may write and open web sockets; repeatable")
+}
+
+// checkAccess refuses a server that a network could reach and that asks for no token.
+func (o options) checkAccess() error {
+	host, _, err := net.SplitHostPort(o.listen)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--listen %s: %w: give host:port, such as 127.0.0.1:8080", o.listen, err)
+	case !o.insecure:
+		return nil
+	case o.folder != "":
+		return errors.New("--access is for the token, which --insecure does without: leave out one of them")
+	case !loopback(host):
+		return fmt.Errorf("--listen %s would let everybody on the network read and write, since --insecure asks for no token: "+
+			"leave out --insecure, and give clients the kubeconfig; or listen on 127.0.0.1", o.listen)
+	}
+	return nil
+}
+
+// loopback reports whether a host of --listen is reached from this machine alone.
+func loopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// access is what a client needs to be let in.
+type access struct {
+	folder      string // empty: nothing is kept in files
+	temporary   bool
+	certificate *tls.Certificate // nil: without TLS
+	authority   []byte           // PEM, for clients
+	token       string           // empty: no client needs one
+}
+
+// newAccess reads or makes the certificate and the token that the flags ask for.
+func newAccess(o options) (a *access, err error) {
+	a = &access{folder: o.folder}
+	if o.tlsCert != "" {
+		if err := a.useCertificate(o.tlsCert, o.tlsKey); err != nil {
+			return nil, fmt.Errorf("TLS for --listen: %w", err)
+		}
+	}
+	if o.insecure {
+		return a, nil
+	}
+	switch {
+	case a.folder != "":
+	case o.backup == "" && len(o.endpoints) == 0:
+		a.folder = filepath.Join(o.data, "access")
+	default:
+		if a.folder, err = os.MkdirTemp("", "tributary-"); err != nil {
+			return nil, fmt.Errorf("make a folder for the kubeconfig: %w: give one with --access", err)
+		}
+		a.temporary = true
+	}
+	if a.folder, err = filepath.Abs(a.folder); err == nil {
+		err = os.MkdirAll(a.folder, 0o700)
+	}
+	if err == nil && a.certificate == nil {
+		err = a.ownCertificate(certificateHosts(o))
+	}
+	if err == nil {
+		err = a.ownToken()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare %s: %w", a.folder, err), a.close())
+	}
+	return a, nil
+}
+
+// close removes files that are of use no more.
+func (a *access) close() error {
+	if !a.temporary {
+		return nil
+	}
+	return os.RemoveAll(a.folder)
+}
+
+// ownToken reads the token, or makes one.
+func (a *access) ownToken() error {
+	path := filepath.Join(a.folder, "token")
+	text, err := readPrivate(path)
+	if errors.Is(err, os.ErrNotExist) {
+		text = []byte(rand.Text())
+		err = writePrivate(path, text)
+	}
+	if err != nil {
+		return err
+	}
+	if a.token = strings.TrimSpace(string(text)); len(a.token) < 16 || strings.ContainsFunc(a.token, notInToken) {
+		return fmt.Errorf("%s has no token of 16 or more letters and digits: remove it, and the next start makes a new one", path)
+	}
+	return nil
+}
+
+func notInToken(r rune) bool { return r <= ' ' || r > '~' }
+
+// writeKubeconfig writes what kubectl needs, and returns the path of the file.
+func (a *access) writeKubeconfig(url string) (path string, err error) {
+	const name = "tributary"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: a.authority}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: a.token}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: metav1.NamespaceDefault}
+	config.CurrentContext = name
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(a.folder, "kubeconfig")
+	return path, writePrivate(path, text)
+}
+
+// protect asks clients for the token. Health checks need none, as on kube-apiserver.
+func (a *access) protect(next http.Handler) http.Handler {
+	if a.token == "" {
+		return next
+	}
+	want := sha256.Sum256([]byte(a.token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		got := sha256.Sum256([]byte(strings.TrimSpace(token)))
+		if isProbe(r) || strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		refuse(w, "the server asks for the token that is in its kubeconfig: its path was printed at the start")
+	})
+}
+
+func isProbe(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/healthz", "/livez", "/readyz":
+		return r.Method == http.MethodGet || r.Method == http.MethodHead
+	}
+	return false
+}
+
+// refuse answers as kube-apiserver answers a client that it does not know.
+func refuse(w http.ResponseWriter, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-cache, private")
+	w.WriteHeader(http.StatusUnauthorized)
+	_ = json.NewEncoder(w).Encode(metav1.Status{ // the client has gone, and cannot be told
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: http.StatusUnauthorized, Reason: metav1.StatusReasonUnauthorized, Message: message,
+	})
+}
+
+// welcome tells the server the names that the flags give it.
+func (o options) welcome(server *apiserver.Server) error {
+	hosts := o.hosts
+	if host, _, _ := net.SplitHostPort(o.listen); host != "" {
+		hosts = append([]string{host}, hosts...)
+	}
+	if err := server.AllowHosts(hosts...); err != nil {
+		return fmt.Errorf("--host: %w", err)
+	}
+	if err := server.AllowOrigins(o.origins...); err != nil {
+		return fmt.Errorf("--allow-origin: %w", err)
+	}
+	return nil
+}
+
+// web is the HTTP server, and a function that serves a listener. HTTP/2 comes with TLS, as in
+// net/http.
+func (a *access) web(next http.Handler) (web *http.Server, begin func(net.Listener) error) {
+	web = &http.Server{Handler: a.protect(next), ReadHeaderTimeout: headerPatience}
+	if a.certificate == nil {
+		return web, web.Serve
+	}
+	web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*a.certificate}}
+	web.HTTP2 = &http.HTTP2Config{WriteByteTimeout: silencePatience}
+	return web, func(l net.Listener) error { return web.ServeTLS(l, "", "") }
+}
+
+// kubectl is the beginning of a command that reaches the server.
+func (a *access) kubectl(url string) (string, error) {
+	if a.token == "" {
+		return "kubectl -s " + url, nil
+	}
+	path, err := a.writeKubeconfig(url)
+	if err != nil {
+		return "", fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	return "kubectl --kubeconfig " + path, nil
+}
+
+// reachable is the URL of a listener for clients on this machine.
+func (a *access) reachable(listener net.Listener) string {
+	scheme := "http://"
+	if a.certificate != nil {
+		scheme = "https://"
+	}
+	address := listener.Addr().String()
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		address = net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
+	}
+	return scheme + address
+}
