@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,9 +19,13 @@ import (
 // maxBody bounds the body of a request, as in the API server.
 const maxBody = 3 << 20
 
-// readBody reads a bounded body: 413 beyond.
+// readBody reads the bounded body of a write, and waits for its turn: 413 beyond the bound, 429 if
+// too many writes are under way.
 func readBody(c call) ([]byte, error) {
+	connection := http.NewResponseController(c.ResponseWriter)
+	_ = connection.SetReadDeadline(time.Now().Add(bodyPatience)) // where there are deadlines
 	body, err := io.ReadAll(http.MaxBytesReader(innermost(c.ResponseWriter), c.request.Body, maxBody))
+	_ = connection.SetReadDeadline(time.Time{})
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):
@@ -28,7 +33,10 @@ func readBody(c call) ([]byte, error) {
 	case err != nil:
 		return nil, apierror.BadRequest("the body of the request could not be read: %v", err)
 	}
-	return body, nil
+	if *c.turn == nil {
+		*c.turn, err = c.server.turns.take(c.request.Context(), len(body))
+	}
+	return body, err
 }
 
 // bodyType is the media type of a body. Without one the body is refused, other than on the API

@@ -74,6 +74,9 @@ func (jsonEncoding) frame(event watch.EventType, doc []byte) ([]byte, error) {
 }
 
 func (jsonEncoding) read(doc []byte, into any, strict bool) (kind metav1.TypeMeta, objections []error, err error) {
+	if err := object.CheckDepth(doc); err != nil {
+		return kind, nil, err
+	}
 	if err := json.Unmarshal(doc, &kind); err != nil {
 		return kind, nil, apierror.BadRequest("the body of the request is not a JSON object")
 	}

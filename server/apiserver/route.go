@@ -57,4 +57,5 @@ type call struct {
 	format  format
 	server  *Server
 	watch   *preparedWatch // set for a watch that is to run
+	turn    **turn         // set for a write that has begun
 }

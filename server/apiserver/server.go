@@ -33,6 +33,7 @@ type Server struct {
 	options  []watchcache.Option
 	revision *watchcache.Revision
 	gate     gate
+	turns    turns
 
 	mu        sync.RWMutex // guards the next fields
 	resources []endpoint   // in the order of registration
@@ -287,7 +288,13 @@ func (s *Server) endpoints() []endpoint {
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) (watch preparedWatch) {
 	f, err := negotiate(r, sample)
 	if err == nil {
-		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s, watch: &watch})
+		var write *turn
+		defer func() {
+			if write != nil {
+				s.turns.give(write)
+			}
+		}()
+		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s, watch: &watch, turn: &write})
 	}
 	if err != nil {
 		respondError(w, f, err)

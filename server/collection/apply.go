@@ -100,6 +100,9 @@ func (c *Collection[T]) objectToTwice(objections []error) error {
 func readApplied(name string, configuration []byte) (applied *unstructured.Unstructured, objections []error, err error) {
 	doc, err := yaml.YAMLToJSON(configuration)
 	content := map[string]any{}
+	if deep := object.CheckDepth(doc); deep != nil {
+		return nil, nil, deep
+	}
 	if err == nil {
 		err = utiljson.Unmarshal(doc, &content)
 	}

@@ -34,6 +34,9 @@ const (
 // those of [Collection.Update]; BadRequest for a patch that cannot be read, Invalid for one that
 // does not fit, 413 for one of too many operations, 415 for another kind of patch.
 func (c *Collection[T]) Patch(namespace, name string, kind types.PatchType, body []byte, subresource string) (T, error) {
+	if err := object.CheckDepth(body); err != nil {
+		return c.Kind().Empty(), err
+	}
 	merge := c.whole
 	if subresource == object.Status.Name() {
 		merge = c.statusOnly
@@ -64,6 +67,9 @@ func (c *Collection[T]) patched(stored T, kind types.PatchType, body []byte) (T,
 		return obj, err
 	}
 	after, objections, err := c.applyPatch(kind, before, body, stored)
+	if err == nil {
+		err = object.CheckDepth(after) // patches add up
+	}
 	if err != nil {
 		return obj, err
 	}
