@@ -191,6 +191,7 @@ func (e *resourceEndpoint[T]) empties(ctx context.Context, namespace string, fre
 	if e.collection == nil || e.cache.Kind().ClusterScoped {
 		return nil
 	}
+	resource, deleted := e.cache.Kind().GroupResource(), 0
 	r := watchcache.Request{Namespace: namespace}
 	if !fresh {
 		r.ResourceVersion = "0"
@@ -199,7 +200,11 @@ func (e *resourceEndpoint[T]) empties(ctx context.Context, namespace string, fre
 	if err != nil {
 		return err
 	}
-	resource, deleted := e.cache.Kind().GroupResource(), 0
+	if follower := e.serving.follower; follower != nil && fresh {
+		if skipped := follower.Status().Skipped; skipped > 0 {
+			return fmt.Errorf("%d %s of the storage cannot be read", skipped, resource)
+		}
+	}
 	for _, obj := range present.Objects {
 		if obj.GetDeletionTimestamp() != nil {
 			continue

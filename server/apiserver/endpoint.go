@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -106,6 +107,9 @@ func (e *resourceEndpoint[T]) describe() []described {
 	if _, isDocument := e.sample().(runtime.Unstructured); isDocument {
 		main.Verbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	}
+	if e.groupVersionResource() == namespaces { // they are deleted one by one
+		main.Verbs = slices.DeleteFunc(main.Verbs, func(verb string) bool { return verb == "deletecollection" })
+	}
 	all := []described{{APIResource: main}}
 	version := kind.GroupVersionKind().GroupVersion()
 	for _, s := range e.view.Subresources {
@@ -155,7 +159,7 @@ func (e *resourceEndpoint[T]) serve(c call) error {
 		return e.servePatch(c)
 	case c.request.Method == http.MethodDelete && named && main:
 		return e.serveDelete(c)
-	case c.request.Method == http.MethodDelete && !named:
+	case c.request.Method == http.MethodDelete && !named && c.target.Resource != namespaces:
 		return e.serveDeleteCollection(c)
 	}
 	return e.notAllowed(c)

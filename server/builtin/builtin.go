@@ -5,15 +5,17 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/store"
 )
 
 // All describes every built-in kind but pods, which [Pods] describes. The objects are of
-// client-go's Go types.
-func All() []apiserver.Resource[store.Object] { return kinds() }
+// client-go's Go types, but for API services, which are documents.
+func All() []apiserver.Resource[store.Object] { return append(kinds(), apiServices()) }
 
 // Of describes the built-in kind of a Go type, such as *appsv1.Deployment. It panics if T is none:
 // that is a mistake in the program.
@@ -36,23 +38,35 @@ func Serve(s *apiserver.Server) {
 	if pods := Pods(); !s.Serves(pods.Kind.GroupVersionResource()) {
 		apiserver.Serve(s, pods)
 	}
-	for _, r := range kinds() {
+	for _, r := range All() {
 		if s.Serves(r.Kind.GroupVersionResource()) {
 			continue
 		}
 		c := apiserver.Serve(s, r)
-		if r.Kind.Kind != "Namespace" {
-			continue
-		}
-		for _, name := range systemNamespaces {
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			r.Rules.Default(namespace) // not by a client's write, the first of which takes longest
-			r.Rules.Complete(namespace, nil)
-			if _, err := c.Create(namespace); err != nil {
+		if r.Kind.Kind == "Namespace" {
+			if err := CreateNamespaces(c); err != nil {
 				panic(err) // the collection is new
 			}
 		}
 	}
+}
+
+// CreateNamespaces creates the namespaces of a new cluster, such as default, where they are
+// missing.
+func CreateNamespaces(namespaces *collection.Collection[store.Object]) error {
+	rules := namespaces.Rules()
+	for _, name := range systemNamespaces {
+		if _, found := namespaces.Snapshot().Get(name); found {
+			continue
+		}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		rules.Default(namespace) // not by a client's write, the first of which takes longest
+		rules.Complete(namespace, nil)
+		if _, err := namespaces.Create(namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // systemNamespaces are those that kube-apiserver makes.

@@ -143,11 +143,15 @@ func claimModes(c *corev1.PersistentVolumeClaim) any {
 	if c.Spec.VolumeName == "" {
 		return ""
 	}
+	return accessModes(c.Status.AccessModes)
+}
+
+func accessModes(given []corev1.PersistentVolumeAccessMode) string {
 	short := map[corev1.PersistentVolumeAccessMode]string{
 		corev1.ReadWriteOnce: "RWO", corev1.ReadOnlyMany: "ROX", corev1.ReadWriteMany: "RWX", corev1.ReadWriteOncePod: "RWOP",
 	}
 	var modes []string
-	for _, mode := range c.Status.AccessModes {
+	for _, mode := range given {
 		modes = append(modes, short[mode])
 	}
 	return strings.Join(modes, ",")

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -22,10 +23,11 @@ import (
 
 type column = apiserver.Column[store.Object]
 
-// shown is a column; hidden one that only wide tables have.
-func shown[T store.Object](name string, value func(T) any) column {
-	return column{Name: name, Value: func(obj store.Object) any {
-		switch v := value(obj.(T)).(type) {
+// shown is a column; hidden one that only wide tables have. Cells of a Go type that is a number or
+// a bool are of that OpenAPI type; those of any are strings, as the API server has some numbers.
+func shown[T store.Object, V any](name string, value func(T) V) column {
+	c := column{Name: name, Value: func(obj store.Object) any {
+		switch v := any(value(obj.(T))).(type) {
 		case int:
 			return int64(v)
 		case int32:
@@ -34,9 +36,16 @@ func shown[T store.Object](name string, value func(T) any) column {
 			return v
 		}
 	}}
+	switch reflect.TypeFor[V]().Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		c.Type = "integer"
+	case reflect.Bool:
+		c.Type = "boolean"
+	}
+	return c
 }
 
-func hidden[T store.Object](name string, value func(T) any) column {
+func hidden[T store.Object, V any](name string, value func(T) V) column {
 	c := shown(name, value)
 	c.Wide = true
 	return c
@@ -53,8 +62,8 @@ var columns = map[string][]column{
 	"CronJob": append([]column{
 		shown("Schedule", func(c *batchv1.CronJob) any { return c.Spec.Schedule }),
 		shown("Timezone", func(c *batchv1.CronJob) any { return orNone(value(c.Spec.TimeZone)) }),
-		shown("Suspend", func(c *batchv1.CronJob) any { return title(c.Spec.Suspend) }),
-		shown("Active", func(c *batchv1.CronJob) any { return len(c.Status.Active) }),
+		{Name: "Suspend", Type: "boolean", Value: func(obj store.Object) any { return title(obj.(*batchv1.CronJob).Spec.Suspend) }},
+		shown("Active", func(c *batchv1.CronJob) int { return len(c.Status.Active) }),
 		shown("Last Schedule", func(c *batchv1.CronJob) any {
 			if c.Status.LastScheduleTime == nil {
 				return none
@@ -62,29 +71,29 @@ var columns = map[string][]column{
 			return since(*c.Status.LastScheduleTime)
 		}),
 		age,
-	}, containers(func(c *batchv1.CronJob) (corev1.PodSpec, *metav1.LabelSelector) {
-		return c.Spec.JobTemplate.Spec.Template.Spec, c.Spec.JobTemplate.Spec.Selector
+	}, containers(func(c *batchv1.CronJob) (corev1.PodSpec, string) {
+		return c.Spec.JobTemplate.Spec.Template.Spec, metav1.FormatLabelSelector(c.Spec.JobTemplate.Spec.Selector)
 	})...),
 	"DaemonSet": append([]column{
-		shown("Desired", func(d *appsv1.DaemonSet) any { return d.Status.DesiredNumberScheduled }),
-		shown("Current", func(d *appsv1.DaemonSet) any { return d.Status.CurrentNumberScheduled }),
-		shown("Ready", func(d *appsv1.DaemonSet) any { return d.Status.NumberReady }),
-		shown("Up-to-date", func(d *appsv1.DaemonSet) any { return d.Status.UpdatedNumberScheduled }),
-		shown("Available", func(d *appsv1.DaemonSet) any { return d.Status.NumberAvailable }),
+		shown("Desired", func(d *appsv1.DaemonSet) int32 { return d.Status.DesiredNumberScheduled }),
+		shown("Current", func(d *appsv1.DaemonSet) int32 { return d.Status.CurrentNumberScheduled }),
+		shown("Ready", func(d *appsv1.DaemonSet) int32 { return d.Status.NumberReady }),
+		shown("Up-to-date", func(d *appsv1.DaemonSet) int32 { return d.Status.UpdatedNumberScheduled }),
+		shown("Available", func(d *appsv1.DaemonSet) int32 { return d.Status.NumberAvailable }),
 		shown("Node Selector", func(d *appsv1.DaemonSet) any {
 			return labels.FormatLabels(d.Spec.Template.Spec.NodeSelector)
 		}),
 		age,
-	}, containers(func(d *appsv1.DaemonSet) (corev1.PodSpec, *metav1.LabelSelector) {
-		return d.Spec.Template.Spec, d.Spec.Selector
+	}, containers(func(d *appsv1.DaemonSet) (corev1.PodSpec, string) {
+		return d.Spec.Template.Spec, metav1.FormatLabelSelector(d.Spec.Selector)
 	})...),
 	"Deployment": append([]column{
 		shown("Ready", func(d *appsv1.Deployment) any { return of(d.Status.ReadyReplicas, value(d.Spec.Replicas)) }),
 		shown("Up-to-date", func(d *appsv1.Deployment) any { return d.Status.UpdatedReplicas }),
 		shown("Available", func(d *appsv1.Deployment) any { return d.Status.AvailableReplicas }),
 		age,
-	}, containers(func(d *appsv1.Deployment) (corev1.PodSpec, *metav1.LabelSelector) {
-		return d.Spec.Template.Spec, d.Spec.Selector
+	}, containers(func(d *appsv1.Deployment) (corev1.PodSpec, string) {
+		return d.Spec.Template.Spec, metav1.FormatLabelSelector(d.Spec.Selector)
 	})...),
 	"Event": {
 		shown("Last Seen", lastSeen),
@@ -132,8 +141,8 @@ var columns = map[string][]column{
 		shown("Completions", jobCompletions),
 		shown("Duration", jobDuration),
 		age,
-	}, containers(func(j *batchv1.Job) (corev1.PodSpec, *metav1.LabelSelector) {
-		return j.Spec.Template.Spec, j.Spec.Selector
+	}, containers(func(j *batchv1.Job) (corev1.PodSpec, string) {
+		return j.Spec.Template.Spec, metav1.FormatLabelSelector(j.Spec.Selector)
 	})...),
 	"Lease": {
 		shown("Holder", func(l *coordinationv1.Lease) any { return value(l.Spec.HolderIdentity) }), age,
@@ -203,21 +212,17 @@ var columns = map[string][]column{
 			}
 			return b.Spec.MaxUnavailable.String()
 		}),
-		shown("Allowed Disruptions", func(b *policyv1.PodDisruptionBudget) any { return b.Status.DisruptionsAllowed }),
+		shown("Allowed Disruptions", func(b *policyv1.PodDisruptionBudget) int32 { return b.Status.DisruptionsAllowed }),
 		age,
 	},
 	"ReplicaSet": append([]column{
-		shown("Desired", func(r *appsv1.ReplicaSet) any { return value(r.Spec.Replicas) }),
-		shown("Current", func(r *appsv1.ReplicaSet) any { return r.Status.Replicas }),
-		shown("Ready", func(r *appsv1.ReplicaSet) any { return r.Status.ReadyReplicas }),
+		shown("Desired", func(r *appsv1.ReplicaSet) int32 { return value(r.Spec.Replicas) }),
+		shown("Current", func(r *appsv1.ReplicaSet) int32 { return r.Status.Replicas }),
+		shown("Ready", func(r *appsv1.ReplicaSet) int32 { return r.Status.ReadyReplicas }),
 		age,
-	}, containers(func(r *appsv1.ReplicaSet) (corev1.PodSpec, *metav1.LabelSelector) {
-		return r.Spec.Template.Spec, r.Spec.Selector
+	}, containers(func(r *appsv1.ReplicaSet) (corev1.PodSpec, string) {
+		return r.Spec.Template.Spec, metav1.FormatLabelSelector(r.Spec.Selector)
 	})...),
-	"Role": {shown("Created At", func(r *rbacv1.Role) any { return r.CreationTimestamp.UTC().Format(time.RFC3339) })},
-	"ClusterRole": {
-		shown("Created At", func(r *rbacv1.ClusterRole) any { return r.CreationTimestamp.UTC().Format(time.RFC3339) }),
-	},
 	"RoleBinding": append([]column{
 		shown("Role", func(b *rbacv1.RoleBinding) any { return b.RoleRef.Kind + "/" + b.RoleRef.Name }), age,
 	}, subjects(func(b *rbacv1.RoleBinding) []rbacv1.Subject { return b.Subjects })...),
@@ -240,13 +245,16 @@ var columns = map[string][]column{
 	},
 	"StatefulSet": append([]column{
 		shown("Ready", func(s *appsv1.StatefulSet) any { return of(s.Status.ReadyReplicas, value(s.Spec.Replicas)) }), age,
-	}, containers(func(s *appsv1.StatefulSet) (corev1.PodSpec, *metav1.LabelSelector) {
-		return s.Spec.Template.Spec, nil
+	}, containers(func(s *appsv1.StatefulSet) (corev1.PodSpec, string) {
+		return s.Spec.Template.Spec, ""
 	})[:2]...),
 }
 
-// containers are the wide columns of a kind with a pod template.
-func containers[T store.Object](template func(T) (corev1.PodSpec, *metav1.LabelSelector)) []column {
+// templateColumns are the wide columns of a kind with a pod template.
+type templateColumns []column
+
+// containers are the names and images of a template, and the text of a selector.
+func containers[T store.Object](template func(T) (spec corev1.PodSpec, selector string)) templateColumns {
 	join := func(obj T, text func(corev1.Container) string) string {
 		spec, _ := template(obj)
 		var texts []string
@@ -255,14 +263,22 @@ func containers[T store.Object](template func(T) (corev1.PodSpec, *metav1.LabelS
 		}
 		return strings.Join(texts, ",")
 	}
-	return []column{
+	return templateColumns{
 		hidden("Containers", func(obj T) any { return join(obj, func(c corev1.Container) string { return c.Name }) }),
 		hidden("Images", func(obj T) any { return join(obj, func(c corev1.Container) string { return c.Image }) }),
 		hidden("Selector", func(obj T) any {
 			_, selector := template(obj)
-			return metav1.FormatLabelSelector(selector)
+			return selector
 		}),
 	}
+}
+
+// shownAs are the columns under other names, in every table.
+func (all templateColumns) shownAs(names ...string) []column {
+	for i, name := range names {
+		all[i].Name, all[i].Wide = name, false
+	}
+	return all
 }
 
 // subjects are the wide columns of a binding.

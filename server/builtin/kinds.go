@@ -50,10 +50,10 @@ func kinds() []anyResource {
 		row[*corev1.Secret]("", "v1", "secrets"),
 		row[*corev1.ServiceAccount]("", "v1", "serviceaccounts", short("sa"), with(token)),
 		row[*corev1.Service]("", "v1", "services", short("svc"), inAll, labelNames, uncounted),
-		row[*admissionregistrationv1.MutatingWebhookConfiguration]("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", cluster, versioned),
-		row[*admissionregistrationv1.ValidatingAdmissionPolicy]("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", cluster, versioned),
-		row[*admissionregistrationv1.ValidatingAdmissionPolicyBinding]("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", cluster, versioned),
-		row[*admissionregistrationv1.ValidatingWebhookConfiguration]("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", cluster, versioned),
+		row[*admissionregistrationv1.MutatingWebhookConfiguration]("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", cluster, versioned, extension),
+		row[*admissionregistrationv1.ValidatingAdmissionPolicy]("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", cluster, versioned, extension),
+		row[*admissionregistrationv1.ValidatingAdmissionPolicyBinding]("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", cluster, versioned, extension),
+		row[*admissionregistrationv1.ValidatingWebhookConfiguration]("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", cluster, versioned, extension),
 		row[*appsv1.ControllerRevision]("apps", "v1", "controllerrevisions"),
 		row[*appsv1.DaemonSet]("apps", "v1", "daemonsets", short("ds"), inAll),
 		row[*appsv1.Deployment]("apps", "v1", "deployments", short("deploy"), inAll, scaled),
@@ -100,7 +100,7 @@ func row[T store.Object](group, version, plural string, traits ...func(*anyResou
 	r.Kind.Fields = fields[name]
 	r.Rules = rules[name]
 	r.Rules.BuiltIn, r.Rules.UnconditionalUpdate, r.Rules.Generation = true, true, collection.CountSpec
-	r.View.Columns = columns[name]
+	r.View.Columns = append(columns[name], clusterColumns[name]...)
 	for _, set := range traits {
 		set(&r)
 	}
@@ -115,8 +115,9 @@ func short(names ...string) func(*anyResource) {
 	return func(r *anyResource) { r.View.ShortNames = names }
 }
 
-// inAll puts a resource into the category all.
-func inAll(r *anyResource) { r.View.Categories = []string{"all"} }
+// inAll puts a resource into the category all, and extension into that of what extends the API.
+func inAll(r *anyResource)     { r.View.Categories = []string{"all"} }
+func extension(r *anyResource) { r.View.Categories = []string{"api-extensions"} }
 
 // scaled: objects have replicas.
 func scaled(r *anyResource) {

@@ -51,6 +51,18 @@ var rules = map[string]collection.Rules[store.Object]{
 			now := metav1.NewTime(time.Now().Truncate(time.Second))
 			n.DeletionTimestamp, n.Status.Phase = &now, corev1.NamespaceTerminating
 		},
+		Validate: func(obj, stored store.Object) field.ErrorList {
+			is := obj.(*corev1.Namespace)
+			phase := corev1.NamespaceActive
+			if is.DeletionTimestamp != nil {
+				phase = corev1.NamespaceTerminating
+			}
+			if stored == nil || is.Status.Phase == stored.(*corev1.Namespace).Status.Phase || is.Status.Phase == phase {
+				return nil
+			}
+			return field.ErrorList{field.Invalid(field.NewPath("status", "Phase"), is.Status.Phase,
+				"may only be Terminating while the namespace is being deleted")}
+		},
 		Held: func(obj store.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 },
 	},
 	"Secret": {

@@ -56,7 +56,7 @@ func typedView[T store.Object](v apiserver.View[store.Object]) apiserver.View[T]
 	t := apiserver.View[T]{ShortNames: v.ShortNames, Categories: v.Categories, Subresources: v.Subresources}
 	for _, c := range v.Columns {
 		t.Columns = append(t.Columns, apiserver.Column[T]{
-			Name: c.Name, Description: c.Description, Wide: c.Wide, Value: func(obj T) any { return c.Value(obj) },
+			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Wide: c.Wide, Value: func(obj T) any { return c.Value(obj) },
 		})
 	}
 	return t
