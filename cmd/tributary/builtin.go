@@ -1,20 +1,21 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/crd"
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -27,7 +28,6 @@ func builtins() []resource {
 			return add(s, r, etcd.New[corev1.Pod](s.client, r.prefix(s.prefix)), pods)
 		}),
 		named(crd.Definitions().Kind.GroupVersionResource(), definitions),
-		anyKind(services()),
 	}
 	for _, r := range builtin.All() {
 		all = append(all, anyKind(r))
@@ -35,17 +35,35 @@ func builtins() []resource {
 	return all
 }
 
-// services are the API servers behind this one. Client-go has no Go type of them.
-func services() apiserver.Resource[store.Object] {
-	return apiserver.Resource[store.Object]{
-		Kind: watchcache.Kind[store.Object]{
-			Group: "apiregistration.k8s.io", Version: "v1", Plural: "apiservices", Kind: "APIService", ClusterScoped: true,
-			New: func() store.Object { return &unstructured.Unstructured{} },
-		},
-		Rules: collection.Rules[store.Object]{
-			BuiltIn: true, UnconditionalUpdate: true, Generation: collection.CountSpec, PlainFinalizers: true,
-		},
+var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+
+// createNamespaces creates the namespaces of a new cluster, as kube-apiserver does.
+func (s *site) createNamespaces() error {
+	c := apiserver.CollectionOf[store.Object](s.server, namespaces) // nil: read-only, or not served
+	if c == nil {
+		return nil
 	}
+	if err := builtin.CreateNamespaces(c); err != nil {
+		return fmt.Errorf("create the namespaces of a new cluster: %w", err)
+	}
+	return nil
+}
+
+// complete returns an error as long as a custom resource with namespaces is not served.
+func (s *site) complete(ctx context.Context) error {
+	if err := s.definitions.WaitFresh(ctx); err != nil {
+		return err
+	}
+	for name, d := range s.definitions.Snapshot().All() {
+		served := slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return s.server.Serves(schema.GroupVersionResource{Group: d.Spec.Group, Version: v.Name, Resource: d.Spec.Names.Plural})
+		})
+		namespaced := d.Spec.Scope == apiextensionsv1.NamespaceScoped
+		if namespaced && !served && apihelpers.IsCRDConditionTrue(d, apiextensionsv1.Established) {
+			return fmt.Errorf("%s is not served here, or not yet", name)
+		}
+	}
+	return nil
 }
 
 // paths are the folders of keys that are not called like their resource, as in kube-apiserver's

@@ -62,7 +62,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	if heart != nil {
 		server.AddCheck("etcd", heart.check)
 	}
-	s := &site{client: from.client, prefix: o.prefix, readOnly: o.readOnly(), server: server}
+	s := &site{client: from.client, prefix: o.prefix, readOnly: o.readOnly(), whole: len(o.resources) == 0, server: server}
 	for _, r := range resources {
 		made, err := r.add(s, r)
 		if err != nil {
@@ -105,6 +105,9 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	}
 	ended.Go(func() { _ = page.Run(ctx) }) // there is one
 	if err := s.awaitSynced(ctx, stderr); err != nil {
+		return err
+	}
+	if err := s.createNamespaces(); err != nil {
 		return err
 	}
 	f.settle(ctx)

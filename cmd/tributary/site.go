@@ -40,6 +40,7 @@ type site struct {
 	client   *clientv3.Client
 	prefix   string
 	readOnly bool
+	whole    bool // all resources of the prefix are served
 	server   *apiserver.Server
 	running  []running // with the program
 
@@ -83,6 +84,9 @@ func newRunning[T store.Object](s *site, r resource, c *etcd.Collection[T], view
 			options = append(options, apiserver.FilledBy(c), apiserver.ParkIdleWatches())
 			if s.readOnly {
 				options = append(options, apiserver.ReadOnly())
+			}
+			if r.GroupVersionResource == namespaces && s.whole {
+				options = append(options, apiserver.EmptiesNamespaces(s.complete))
 			}
 			apiserver.ServeCollection(s.server, c.Collection, view, options...)
 		},
