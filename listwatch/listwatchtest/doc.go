@@ -70,8 +70,9 @@
 // authentication, quota, garbage collection, logs and exec. docs/fake.md lists the differences,
 // case by case. Nor does it have RBAC, or priority and fairness: Fail(List,
 // apierrors.NewForbidden(…)) and Throttle show what they look like. Namespaces must exist if the
-// server serves them, and need not otherwise. No kubelet runs: a bound pod that is deleted stays,
-// marked, until [Collection.Remove].
+// server serves them, and need not otherwise. One that a client deletes is Terminating until its
+// objects have gone, as with a namespace controller. No kubelet runs: a bound pod that is deleted
+// stays, marked, until [Collection.Remove], and so does its namespace.
 //
 // A client is held to all rules: its pods get defaults, and a pod without containers is a 422. The
 // methods of a [Collection] store an object as it is, so that a test can prepare any state.

@@ -86,7 +86,11 @@
 //     controller computes their status. The old /watch/ paths.
 //
 // The write rules are those of [github.com/tributary-go/tributary/server/collection], for a
-// client. If namespaces are served, an object's namespace must exist; otherwise any will do.
+// client. If namespaces are served, an object's namespace must exist; otherwise any will do. A
+// namespace that is being deleted takes no new objects, and goes when its objects have gone; the
+// server deletes them (TestFinalizersHoldANamespace). For collections that were made elsewhere, see
+// [EmptiesNamespaces].
+//
 // docs/fake.md compares the answers with those of a real API server.
 //
 // Simpler than there: a delete answers with the object if its kind is deleted gracefully, with a

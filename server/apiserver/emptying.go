@@ -33,11 +33,11 @@ type emptier[T store.Object] struct {
 }
 
 // EmptiesNamespaces is for the namespaces of a server that serves all resources of a storage, such
-// as an etcd: when a namespace is being deleted, it deletes the objects in it, and then lets the
-// namespace go. [Serve] does so always. Without it, a namespace stays until another program, such as
-// a namespace controller, has emptied it. Complete is asked before a namespace goes, and may be nil:
-// its error, such as of a resource that is not served yet, delays the namespace and shows in its
-// conditions.
+// as an etcd. When a namespace is being deleted, the server deletes the objects in it, and then
+// lets it go. [Serve] does so always. Without it, a namespace stays until another program, such as
+// a namespace controller, has emptied it. Complete is asked before a namespace goes, and may be
+// nil. Its error, such as of a resource that is not served yet, delays the namespace and shows in
+// its conditions.
 func EmptiesNamespaces(complete func(context.Context) error) ServeOption {
 	if complete == nil {
 		complete = func(context.Context) error { return nil }
