@@ -321,9 +321,9 @@ func TestStatusPage(t *testing.T) {
 	require.Regexp(t, `(?m)^synced    etcd/deployments\.apps +watch cache +0 `, string(text))
 }
 
-// TestServersEmptyANamespaceTogether: a namespace that is deleted through one server of an etcd, with
-// objects of built-in and custom kinds that were made through both, is empty when it is gone. Writers
-// that go on meanwhile leave nothing behind. A server that starts later does what is left.
+// TestServersEmptyANamespaceTogether: a namespace is deleted through one server of an etcd, with
+// objects of built-in and custom kinds that were made through both. It is empty when it is gone.
+// Writers that go on meanwhile leave nothing behind. A server that starts later does what is left.
 func TestServersEmptyANamespaceTogether(t *testing.T) {
 	one := launch(t, "--data", filepath.Join(t.TempDir(), "data"))
 	two := launch(t, "--etcd", one.etcd)
