@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
 	"slices"
@@ -193,7 +194,16 @@ func (s *Server) Close() { s.close() }
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close()
 	err := s.parked.wait(ctx)
-	s.emptying.Wait() // it ends by close
+	emptied := make(chan struct{})
+	go func() {
+		s.emptying.Wait() // ended by close, but for a storage that does not answer
+		close(emptied)
+	}()
+	select {
+	case <-emptied:
+	case <-ctx.Done():
+		err = errors.Join(err, ctx.Err())
+	}
 	for _, e := range s.endpoints() {
 		e.release()
 	}
