@@ -62,7 +62,7 @@ func defined(ctx context.Context, client *clientv3.Client, prefix string) (names
 // definitions serves the definitions themselves.
 func definitions(s *site, r resource) (running, error) {
 	described := crd.Definitions()
-	c, err := etcd.NewCollection(definitionSource(s.client, s.prefix), described.Kind, described.Rules)
+	c, err := etcd.NewCollection(definitionSource(s.client, s.prefix).With(s.encrypted(r.GroupResource())...), described.Kind, described.Rules)
 	if err != nil {
 		return running{}, err
 	}

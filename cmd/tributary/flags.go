@@ -11,21 +11,23 @@ import (
 
 // options are the flags of serve.
 type options struct {
-	listen    string
-	tlsCert   string
-	tlsKey    string
-	data      string
-	endpoints []string
-	prefix    string
-	caFile    string
-	certFile  string
-	keyFile   string
-	user      string
-	registry  bool
-	backup    string
-	resources []string
-	status    string
-	verbosity int
+	listen     string
+	tlsCert    string
+	tlsKey     string
+	data       string
+	endpoints  []string
+	prefix     string
+	caFile     string
+	certFile   string
+	keyFile    string
+	user       string
+	registry   bool
+	backup     string
+	force      bool
+	encryption string
+	resources  []string
+	status     string
+	verbosity  int
 
 	accessOptions
 	writeAnyway bool // below the prefix of a cluster
@@ -54,6 +56,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.user, "etcd-user", "", "`name` of a user of --etcd, whose password is in $"+passwordVariable)
 	flags.BoolVar(&o.registry, "registry", false, "read --etcd, which is a Kubernetes cluster's own, and write nothing")
 	flags.StringVar(&o.backup, "backup", "", "`file` to serve, read-only, in place of an etcd: a saved snapshot, or a copy of member/snap/db")
+	flags.BoolVar(&o.force, "force", false, "serve a damaged --backup as far as it can be read, and say what is missing")
+	flags.StringVar(&o.encryption, "encryption-provider-config", "", "`file` with the EncryptionConfiguration of the API server that encrypted the values, as kube-apiserver has it")
 	list(flags, &o.resources, "resource", "what to serve; repeatable: the `name` of a built-in resource, such as pods or deployments.apps, "+
 		"or a file of CustomResourceDefinitions (default: every built-in resource, and every definition that etcd has)")
 	flags.StringVar(&o.status, "status", "", "`address` of a page with the state of all collections, such as localhost:8081")
@@ -93,6 +97,8 @@ func (o options) check(given map[string]bool) error {
 		}
 	}
 	switch {
+	case o.force && o.backup == "":
+		return errors.New("--force is for a damaged file: give it with --backup")
 	case o.backup != "" && (remote || given["data"]):
 		return errors.New("--backup is served without an etcd: leave out --etcd and --data")
 	case remote && given["data"]:

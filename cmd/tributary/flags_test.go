@@ -42,8 +42,10 @@ func TestFlagsSayWhatToDo(t *testing.T) {
 		code int
 		says string
 	}{
-		{"", exitUsage, "usage: tributary serve"},
-		{"server", exitUsage, "usage: tributary serve"},
+		{"", exitUsage, "tributary serve [flags]"},
+		{"server", exitUsage, `there is no command "server"`},
+		{"serve --force", exitUsage, "give it with --backup"},
+		{"serve --data . --encryption-provider-config missing.yaml", exitFailed, "--encryption-provider-config missing.yaml: "},
 		{"serve -h", exitOK, "-resource"},
 		{"serve --no-such-flag", exitUsage, "no-such-flag"},
 		{"serve pods", exitUsage, `unexpected argument "pods"`},

@@ -9,10 +9,11 @@
 // It prints the path of a kubeconfig, which has the server's certificate and its token.
 // docs/serve.md is the operator's page.
 //
-// Run `tributary serve -h` for all flags.
+// Run `tributary help serve` for all flags.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -20,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 )
 
@@ -37,15 +39,40 @@ func main() {
 	os.Exit(code)
 }
 
-const usage = "usage: tributary serve [flags]; tributary serve -h lists them"
+const usage = `usage:
+  tributary serve [flags]     serve collections to kubectl and other clients; "tributary help serve" lists the flags
+  tributary version           print the version
+  tributary help [command]    print this, or the flags of a command
+`
 
 // run is main without the process: it returns the exit code, and nothing that it started is left.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) == 0 || args[0] != "serve" {
-		fmt.Fprintln(stderr, usage)
-		return exitUsage
+	command, rest := "", []string(nil)
+	if len(args) > 0 {
+		command, rest = args[0], args[1:]
 	}
-	o, err := parse(args[1:], stderr)
+	switch command {
+	case "serve":
+		return runServe(ctx, rest, stdout, stderr)
+	case "version", "-version", "--version":
+		fmt.Fprintln(stdout, version())
+		return exitOK
+	case "help", "-h", "-help", "--help":
+		if len(rest) > 0 && rest[0] == "serve" {
+			return runServe(ctx, []string{"-h"}, stdout, stdout)
+		}
+		fmt.Fprint(stdout, usage)
+		return exitOK
+	case "":
+		fmt.Fprint(stderr, usage)
+	default:
+		fmt.Fprintf(stderr, "tributary: there is no command %q\n%s", command, usage)
+	}
+	return exitUsage
+}
+
+func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
@@ -58,4 +85,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// version is that of the module, and of the etcd and the Kubernetes libraries in the program.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "tributary (unknown version)"
+	}
+	text := "tributary " + cmp.Or(info.Main.Version, "(devel)")
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			text += " " + s.Value
+		}
+	}
+	text += " " + info.GoVersion
+	for _, d := range info.Deps {
+		if name, named := map[string]string{"go.etcd.io/etcd/server/v3": "etcd", "k8s.io/apimachinery": "kubernetes"}[d.Path]; named {
+			text += ", " + name + " " + d.Version
+		}
+	}
+	return text
 }

@@ -34,19 +34,27 @@ func open(o options, stderr io.Writer) (origin, error) {
 	logger, quiet := etcdLogger(stderr, o.verbosity, o.data)
 	switch {
 	case o.backup != "":
-		return openBackup(o.backup)
+		return openBackup(o, stderr)
 	case len(o.endpoints) > 0:
 		return connect(o, logger)
 	}
 	return start(o.data, logger, quiet)
 }
 
-func openBackup(path string) (origin, error) {
-	b, err := backup.Open(path)
-	if err != nil {
+func openBackup(o options, stderr io.Writer) (origin, error) {
+	b, damage, err := backup.Salvage(o.backup)
+	switch {
+	case err != nil:
 		return origin{}, err
+	case damage != nil && !o.force:
+		return origin{}, errors.Join(fmt.Errorf("%w; --force serves what can be read", damage), b.Close())
 	}
-	return origin{client: b.Client(), name: fmt.Sprintf("the backup %s at revision %d", path, b.Revision()), close: b.Close}, nil
+	name := fmt.Sprintf("the backup %s at revision %d", o.backup, b.Revision())
+	if damage != nil {
+		name += ", damaged"
+		fmt.Fprintf(stderr, "%v\n", damage)
+	}
+	return origin{client: b.Client(), name: name, close: b.Close}, nil
 }
 
 // connect makes a client of an etcd elsewhere. It does not wait for it.

@@ -62,7 +62,15 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	if heart != nil {
 		server.AddCheck("etcd", heart.check)
 	}
-	s := &site{client: from.client, prefix: o.prefix, readOnly: o.readOnly(), whole: len(o.resources) == 0, server: server}
+	handler, err := withMetrics(server)
+	if err != nil {
+		return err
+	}
+	keys, err := encryption(ctx, o.encryption)
+	if err != nil {
+		return err
+	}
+	s := &site{client: from.client, prefix: o.prefix, readOnly: o.readOnly(), whole: len(o.resources) == 0, server: server, encryption: keys}
 	for _, r := range resources {
 		made, err := r.add(s, r)
 		if err != nil {
@@ -112,7 +120,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	}
 	f.settle(ctx)
 	ended.Go(func() { f.run(ctx) })
-	web, begin := gate.web(server)
+	web, begin := gate.web(handler)
 	ended.Go(func() {
 		if err := begin(listener); !errors.Is(err, http.ErrServerClosed) {
 			stop(err)

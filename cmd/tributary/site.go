@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/reflector"
@@ -42,7 +43,9 @@ type site struct {
 	readOnly bool
 	whole    bool // all resources of the prefix are served
 	server   *apiserver.Server
-	running  []running // with the program
+	// encryption of values at rest; nil: none.
+	encryption encryptionconfig.StaticTransformers
+	running    []running // with the program
 
 	definitions *etcd.Collection[*definition]
 }
@@ -70,7 +73,7 @@ type running struct {
 
 // add makes a collection of the objects that a source reads.
 func add[T store.Object](s *site, r resource, source *etcd.Source[T], described apiserver.Resource[T]) (running, error) {
-	c, err := etcd.NewCollection(source, described.Kind, described.Rules)
+	c, err := etcd.NewCollection(source.With(s.encrypted(r.GroupResource())...), described.Kind, described.Rules)
 	if err != nil {
 		return running{}, err
 	}
