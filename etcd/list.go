@@ -19,12 +19,16 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Pages of an unlimited list are sized by the bytes of the pages before: near the target, so that
-// the answers are neither many nor large.
+// Pages of an unlimited list are sized by the bytes of the pages before. Each is a part of what has
+// been read so far: for each page an etcd before 3.7 counts all keys behind it, so that pages of
+// one size would make the time of a list grow with the square of its length. And no page is large
+// beside its collection.
 const (
-	firstPage  = 100
-	maxPage    = 10_000
-	pageTarget = 2 << 20 // bytes
+	firstPage   = 100
+	maxPage     = 50_000
+	pagePart    = 4       // one page is at most this part of what has been read, in bytes,
+	leastTarget = 2 << 20 // but this at least
+	mostTarget  = 64 << 20
 )
 
 // span is a range of keys at one revision.
@@ -310,6 +314,7 @@ func (s *Source[T]) stream(ctx context.Context, whole span, hand func(chunk) boo
 // pages reads a range in pages.
 func (s *Source[T]) pages(ctx context.Context, whole span, hand func(chunk) bool) error {
 	whole.limit = firstPage
+	bytes := int64(0) // so far
 	for {
 		c, err := s.page(ctx, whole)
 		if err != nil {
@@ -321,11 +326,13 @@ func (s *Source[T]) pages(ctx context.Context, whole span, hand func(chunk) bool
 		if c.last {
 			return nil
 		}
-		size := 0
+		size := int64(1)
 		for _, e := range c.entries {
-			size += len(e.value)
+			size += int64(len(e.value))
 		}
-		whole.limit = min(max(1, pageTarget*int64(len(c.entries))/int64(max(size, 1))), maxPage)
+		bytes += size
+		target := min(max(bytes/pagePart, leastTarget), mostTarget)
+		whole.limit = min(max(1, target*int64(len(c.entries))/size), maxPage)
 		whole.start, whole.revision = string(c.entries[len(c.entries)-1].key)+"\x00", c.revision
 	}
 }

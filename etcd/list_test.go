@@ -77,6 +77,18 @@ func TestListIsOneRevision(t *testing.T) {
 	}
 }
 
+// TestLongListsCostInProportion: an etcd before 3.7 counts the keys behind each page. A list of any
+// length has so few pages that each key is counted some times.
+func TestLongListsCostInProportion(t *testing.T) {
+	const n = 6000 // with 60 MB
+	tap := &tap{noRangeStream: true}
+	client := connect(t, tap.config(), start(t))
+	fillWith(t, client, n, 10<<10)
+	got, _ := read(t, etcd.New[corev1.Pod](client, pods).List(t.Context(), metav1.ListOptions{}))
+	require.Len(t, got, n)
+	require.Less(t, tap.counted.Load(), int64(10*n))
+}
+
 // TestPagesWithSelectors: pages are filled with what is selected, and follow each other without a
 // gap.
 func TestPagesWithSelectors(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 type tap struct {
 	noRangeStream  bool
 	refusedStreams atomic.Int64
+	// counted is how many keys etcd has counted for the answers to ranges.
+	counted atomic.Int64
 
 	// version is what servers say they have; empty: their own.
 	version string
@@ -61,6 +63,9 @@ func (p *tap) config() clientv3.Config {
 
 func (p *tap) unary(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := invoke(ctx, method, request, answer, cc, options...)
+	if page, ok := answer.(*etcdserverpb.RangeResponse); ok && err == nil {
+		p.counted.Add(page.Count)
+	}
 	if status, ok := answer.(*etcdserverpb.StatusResponse); ok && p.version != "" {
 		status.Version = p.version
 	}
