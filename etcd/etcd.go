@@ -39,11 +39,12 @@ type Source[T store.Object] struct {
 	fieldOf func(T) fields.Set
 	labels  map[string]struct{} // the field labels that can be selected by
 
-	cluster  atomic.Uint64                  // the ID of the etcd cluster that was listed last; 0 before
-	progress atomic.Int32                   // whether servers may be asked for progress: a progressSupport
-	asked    signal.Signal                  // of Progress
-	small    atomic.Bool                    // the last list had small values
-	locked   atomic.Pointer[encryptedError] // of the last list, or of a change since; nil if all was read
+	cluster  atomic.Uint64 // the ID of the etcd cluster that was listed last; 0 before
+	progress atomic.Int32  // whether servers may be asked for progress: a progressSupport
+	asked    signal.Signal // of Progress
+	small    atomic.Bool   // the last list had small values
+	// locked is an encrypted value of the last list, or of a change since; nil if all was read.
+	locked atomic.Pointer[encryptedError]
 }
 
 // New reads the objects under a prefix. O is their struct type:

@@ -23,7 +23,8 @@ type options struct {
 
 	read, write func([]byte) ([]byte, error) // nil: JSON is served as it is stored
 
-	decrypt, encrypt func(ctx context.Context, key string, value []byte) ([]byte, error) // nil: values are plain
+	// Nil: values are plain.
+	decrypt, encrypt func(ctx context.Context, key string, value []byte) ([]byte, error)
 }
 
 // defaultProgress keeps a copy's version within seconds of etcd's, for 6 small answers a minute.
@@ -69,8 +70,8 @@ func WithConversion(read, write func(value []byte) ([]byte, error)) Option {
 
 // WithEncryption has each value that is read decrypted, and each value that a [Collection] writes
 // encrypted, as kube-apiserver does at rest. Both functions are given the whole key of etcd, to
-// which its providers bind a value, and must be safe for concurrent use. Their errors must not quote
-// the value. Default: a value that kube-apiserver has encrypted cannot be read, see
+// which its providers bind a value, and must be safe for concurrent use. Their errors must not
+// quote the value. Default: a value that kube-apiserver has encrypted cannot be read, see
 // [Collection.Unreadable].
 func WithEncryption(decrypt, encrypt func(ctx context.Context, key string, value []byte) ([]byte, error)) Option {
 	return func(o *options) { o.decrypt, o.encrypt = decrypt, encrypt }

@@ -12,9 +12,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// etcdLogger writes what etcd and its client log: errors, with a verbosity of 1 warnings, of 2
-// everything but what is for debugging. Before etcd ends the process it says what a person can do.
-// After quiet, which comes before an orderly end, it writes no more than that.
+// etcdLogger writes the log of etcd and its client: errors, with a verbosity of 1 warnings, with 2
+// all levels but debug. Before etcd ends the process, it names the remedy. After quiet, which comes
+// before an orderly end, it writes no more than that.
 func etcdLogger(stderr io.Writer, verbosity int, folder string) (logger *zap.Logger, quiet func()) {
 	level := zap.NewAtomicLevelAt(zapcore.ErrorLevel)
 	switch {
@@ -44,7 +44,7 @@ func (l lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) 
 	os.Exit(exitFailed)
 }
 
-// adviceFor says what a person can do about a fatal fault.
+// adviceFor is the remedy for a fatal fault.
 func adviceFor(folder, message string, fields []zapcore.Field) string {
 	for _, f := range fields {
 		err, ok := f.Interface.(error)
@@ -59,7 +59,7 @@ func adviceFor(folder, message string, fields []zapcore.Field) string {
 	return message
 }
 
-// spaceAdvice is what to do if the disk of a folder is full; empty if an error says nothing of it.
+// spaceAdvice is the remedy for a full disk; empty if an error has another cause.
 func spaceAdvice(folder string, err error) string {
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) ||
 		strings.Contains(err.Error(), syscall.ENOSPC.Error())

@@ -23,8 +23,7 @@ type origin struct {
 	client *clientv3.Client
 	name   string       // for people
 	close  func() error // after the last request
-	// advice is what a person does if it does not answer; empty: it is in this process, and has no
-	// way to be silent.
+	// advice is the remedy if it does not answer; empty for a backup, which always does.
 	advice string
 	failed <-chan error // of an etcd in this process
 }

@@ -27,7 +27,7 @@ const (
 type pulse struct {
 	client *clientv3.Client
 	name   string
-	advice string // for a person who reads that it is silent
+	advice string // the remedy
 	writes bool   // an etcd that takes no writes is no help
 	log    io.Writer
 
@@ -165,7 +165,7 @@ func (p *pulse) say(format string, values ...any) {
 	fmt.Fprintf(p.log, time.Now().Format(time.TimeOnly)+" "+format+"\n", values...)
 }
 
-// whySilent is an error in the words of a person who waits.
+// whySilent is the text of an error.
 func whySilent(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no answer within %s", pulsePatience)

@@ -51,7 +51,7 @@ type DamageError struct {
 	// Revision is the newest revision up to which the file can be read; zero if there is none.
 	Revision int64
 	// Newest is the newest revision that the file names behind the damage; zero if none can be
-	// found. The writes after Revision are missing from what [Salvage] reads.
+	// found. A backup of [Salvage] lacks the writes after Revision.
 	Newest int64
 	// Err is the fault.
 	Err error
@@ -65,7 +65,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("backup %s is damaged: %v: it can be read up to revision %d; %s", e.Path, e.Err, e.Revision, e.missing())
 }
 
-// missing is what Salvage cannot read.
+// missing names the revisions that Salvage cannot read.
 func (e *DamageError) missing() string {
 	switch {
 	case e.Newest > e.Revision:
@@ -97,8 +97,8 @@ func Open(path string) (*Backup, error) {
 }
 
 // Salvage is [Open] for a file that may be damaged: it reads as far as it can. Damage is nil if the
-// file is whole, and says else what is missing. It fails as Open does, and with the damage if
-// nothing can be read.
+// file is whole, and else names the revisions that are missing. It fails as Open does, and with the
+// damage if nothing can be read.
 func Salvage(path string) (b *Backup, damage *DamageError, err error) {
 	b, damage, err = read(path)
 	if damage != nil && damage.Revision == 0 {
@@ -151,7 +151,7 @@ func (b *Backup) newest() (revision int64) {
 	if b.db == nil {
 		return 0
 	}
-	_ = guarded(func() error { // what cannot be found stays zero
+	_ = guarded(func() error { // an error leaves zero
 		return b.db.View(func(tx *bbolt.Tx) error {
 			if name, _ := tx.Bucket(schema.Key.Name()).Cursor().Last(); name != nil {
 				revision = mvcc.BytesToRev(name).Main
@@ -236,7 +236,7 @@ func guarded(do func() error) (err error) {
 	return do()
 }
 
-// scan reads every revision in their order, and collects what the newest ones have left.
+// scan reads every revision in order, and keeps which keys the newest one has.
 func (b *Backup) scan(state *state) error {
 	return b.db.View(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(schema.Key.Name())
@@ -249,7 +249,7 @@ func (b *Backup) scan(state *state) error {
 				return fmt.Errorf("revision %d stands behind %d", at.Main, last.Main)
 			}
 			if at.Main > last.Main {
-				state.settle() // what is below another revision is none by damage
+				state.settle() // a revision below another one is none by damage
 			}
 			var kv mvccpb.KeyValue
 			err := proto.Unmarshal(value, &kv)
@@ -266,7 +266,7 @@ func (b *Backup) scan(state *state) error {
 	})
 }
 
-// state is what has been read of a file: whole revisions, and the changes of the one after them.
+// state holds the revisions that have been read whole, and the changes of the one after them.
 type state struct {
 	latest  map[string]mvcc.Revision // of each key
 	whole   int64                    // the newest whole revision
