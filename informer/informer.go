@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/following"
-	"github.com/tributary-go/tributary/internal/nameless"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -79,7 +79,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option
 		i.optionErr, source = errors.Join(i.optionErr, errNoSource), nil
 	}
 	i.source = source
-	if nameless.Kept(source) {
+	if adapters.KeepsNameless(source) {
 		i.journal.objects.KeepNameless()
 	}
 	i.resource = func() string { return following.Resource(source) }

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/following"
-	"github.com/tributary-go/tributary/internal/nameless"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/listwatch"
@@ -156,7 +156,7 @@ func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Membe
 		return nil, fmt.Errorf("informer: add member %q: the source is nil", name)
 	}
 	m := &Member[T]{name: name, union: u, done: make(chan struct{}), gone: make(chan struct{})}
-	if nameless.Kept(source) {
+	if adapters.KeepsNameless(source) {
 		m.held.KeepNameless()
 		u.journal.objects.KeepNameless()
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/internal/nameless"
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -47,7 +47,7 @@ func requireNamelessKept[T store.Object](t *testing.T, lw *listwatch.ListWatch[T
 	for _, kept := range []listwatch.ListerWatcher[T]{
 		lw, listwatch.Intercept(lw, nil, nil), listwatch.Project(lw, func(obj T) T { return obj }),
 	} {
-		require.True(t, nameless.Kept(kept))
+		require.True(t, adapters.KeepsNameless(kept))
 		listed, _, errs := readList(kept.List(t.Context(), metav1.ListOptions{}))
 		events, watchErrs := readWatch(kept.Watch(t.Context(), metav1.ListOptions{}))
 		require.Empty(t, append(errs, watchErrs...))
@@ -77,9 +77,9 @@ func TestAnObjectWithoutANameCostsItself(t *testing.T) {
 			requireNamelessCost(t, listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch))
 		})
 		t.Run(media+" kept", func(t *testing.T) {
-			requireNamelessKept(t, listwatch.FromClient[corev1.Pod](client, "pods", listwatch.WithNameless()))
+			requireNamelessKept(t, listwatch.FromClient[corev1.Pod](client, "pods", adapters.WithNameless.(listwatch.FuncsOption)))
 			pods := clientset(t, config).CoreV1().Pods("")
-			requireNamelessKept(t, listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, listwatch.WithNameless()))
+			requireNamelessKept(t, listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, adapters.WithNameless.(listwatch.FuncsOption)))
 		})
 		if media != protobufType {
 			t.Run(media+" unstructured", func(t *testing.T) {

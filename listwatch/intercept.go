@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tributary-go/tributary/internal/nameless"
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/store"
@@ -41,7 +41,7 @@ func Intercept[T store.Object](
 	}
 	// Not private: the functions may keep the objects.
 	out := &ListWatch[T]{list: source.List, watch: source.Watch, collection: collectionOf(source)}
-	out.noWatchList, out.nameless = !watchlist.Supported(source), nameless.Kept(source)
+	out.noWatchList, out.nameless = !watchlist.Supported(source), adapters.KeepsNameless(source)
 	if list != nil {
 		out.list = func(ctx context.Context, request metav1.ListOptions) List[T] {
 			return list(request, source.List(ctx, request))

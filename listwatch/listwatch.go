@@ -18,7 +18,7 @@ import (
 // returns true, the source does not answer a watch that sends the state first (KEP-3157).
 // Collection() (resource, namespace string): it names the collection in log lines, as
 // [ListWatch.Collection] does. KeepsNameless() bool: if it returns true, informers keep objects
-// without a name; see [WithNameless].
+// without a name; see [store.Indexer.KeepNameless].
 type ListerWatcher[T store.Object] interface {
 	// List begins a LIST. The request is sent when the result's Items are ranged over, and ends
 	// with the loop or with ctx.
@@ -111,7 +111,8 @@ func collectionOf(source any) (c collection) {
 // IsWatchListSemanticsUnSupported reports whether [WithoutWatchList] was given.
 func (lw *ListWatch[T]) IsWatchListSemanticsUnSupported() bool { return lw.noWatchList }
 
-// KeepsNameless reports whether [WithNameless] was given.
+// KeepsNameless reports whether the source may have objects without a name, as behind client-go's
+// interfaces. Others count as undecodable.
 func (lw *ListWatch[T]) KeepsNameless() bool { return lw.nameless }
 
 // Lookup begins a consistent LIST of the one object of a name, which is empty if the collection

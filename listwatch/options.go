@@ -1,12 +1,11 @@
 package listwatch
 
 import (
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/null"
 )
 
@@ -77,23 +76,17 @@ func Labels(selector labels.Selector) FuncsOption {
 	return funcsOption(func(o *options) { o.labelSelector = selector.String() })
 }
 
-// Tweak selects as tweak does, a function of the form that client-go's factories take. tweak is
-// called once. The label and field selectors that it sets narrow those of the options before; it
-// has no other effect. A nil tweak narrows nothing. Tweak panics if they are no selectors.
-func Tweak(tweak func(*metav1.ListOptions)) FuncsOption {
-	var set metav1.ListOptions
-	if tweak != nil {
-		tweak(&set)
+// The options of the adapters to client-go have no exported names: see their package.
+func init() {
+	adapters.WithNameless = funcsOption(func(o *options) { o.nameless = true })
+	adapters.Narrow = func(labelSelector, fieldSelector string) any {
+		return funcsOption(func(o *options) {
+			o.labelSelector, o.fieldSelector = both(o.labelSelector, labelSelector), both(o.fieldSelector, fieldSelector)
+			if sorted, err := labels.Parse(o.labelSelector); err == nil {
+				o.labelSelector = sorted.String()
+			}
+		})
 	}
-	if _, err := labels.Parse(set.LabelSelector); err != nil {
-		panic(fmt.Errorf("listwatch: Tweak: label selector %q: %w", set.LabelSelector, err))
-	}
-	if _, err := fields.ParseSelector(set.FieldSelector); err != nil {
-		panic(fmt.Errorf("listwatch: Tweak: field selector %q: %w", set.FieldSelector, err))
-	}
-	return funcsOption(func(o *options) {
-		o.labelSelector, o.fieldSelector = both(o.labelSelector, set.LabelSelector), both(o.fieldSelector, set.FieldSelector)
-	})
 }
 
 // both selects the objects of both selectors.
@@ -172,16 +165,6 @@ func isReadOnly(op string, list []ReaderOption) bool {
 // client-go's fake clientsets.
 func WithoutWatchList() FuncsOption {
 	return funcsOption(func(o *options) { o.noWatchList = true })
-}
-
-// WithNameless keeps objects without a name, as client-go's informers do. All those of a namespace
-// have one key, "namespace/", so that the last one counts. It is for the fakes of tests that ignore
-// generateName. Informers keep such objects then; a store of your own must take them, as an indexer
-// does after [store.Indexer.KeepNameless].
-//
-// Default: an object without a name is a [DecodeError].
-func WithNameless() FuncsOption {
-	return funcsOption(func(o *options) { o.nameless = true })
 }
 
 // apply is for the function op, and panics if an option is nil.

@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/content"
-	"github.com/tributary-go/tributary/internal/nameless"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/watchlist"
@@ -44,7 +44,7 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 	readOnly := isReadOnly("Project", optionList)
 	p := projection[T, U]{source: source, project: project, copier: copierFor(source, readOnly)}
 	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly && !p.copier.needed}
-	lw.collection, lw.noWatchList, lw.nameless = collectionOf(source), !watchlist.Supported(source), nameless.Kept(source)
+	lw.collection, lw.noWatchList, lw.nameless = collectionOf(source), !watchlist.Supported(source), adapters.KeepsNameless(source)
 	if decoding, ok := source.(*ListWatch[T]); ok {
 		lw.sharing = decoding.sharing
 	}

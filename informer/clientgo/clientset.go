@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
@@ -38,7 +39,7 @@ func FromClientset(clientset any, example runtime.Object, resync time.Duration, 
 	if !r.namespaced {
 		namespace = metav1.NamespaceAll
 	}
-	options := append(optionList[:len(optionList):len(optionList)], listwatch.InNamespace(namespace), listwatch.WithNameless())
+	options := append(optionList[:len(optionList):len(optionList)], listwatch.InNamespace(namespace), adapters.WithNameless.(listwatch.FuncsOption))
 	if !watchlist.Supported(clientset) {
 		options = append(options, listwatch.WithoutWatchList())
 	}

@@ -2,6 +2,7 @@ package clientgo_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -104,7 +106,7 @@ func TestANarrowFactory(t *testing.T) {
 		"tweak":              {options: []informers.SharedInformerOption{tweaked("app=a")}, keys: []string{"ns/a", "other/a"}},
 		"both":               {options: []informers.SharedInformerOption{tweaked("app=a"), informers.WithNamespace("ns")}, keys: []string{"ns/a"}},
 		"namespace, options": {options: []informers.SharedInformerOption{informers.WithNamespace("ns")}, more: []listwatch.Option{listwatch.Labels(labels.SelectorFromSet(labels.Set{"app": "b"}))}, keys: []string{"ns/b"}},
-		"tweak, options":     {options: []informers.SharedInformerOption{tweaked("app!=b")}, more: []listwatch.Option{listwatch.InNamespace("ns"), listwatch.Tweak(func(o *metav1.ListOptions) { o.LabelSelector = "app" })}, keys: []string{"ns/a"}},
+		"tweak, options":     {options: []informers.SharedInformerOption{tweaked("app!=b")}, more: []listwatch.Option{listwatch.InNamespace("ns"), clientgo.Tweak(func(o *metav1.ListOptions) { o.LabelSelector = "app" })}, keys: []string{"ns/a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -137,6 +139,38 @@ func requireKeys(t *testing.T, factory informers.SharedInformerFactory, keys ...
 	defer cancel()
 	require.Len(t, factory.WaitForCacheSync(ctx.Done()), 1)
 	require.ElementsMatch(t, keys, pods.GetStore().ListKeys())
+}
+
+// TestTweak: a tweak narrows the options before it, and is called once.
+func TestTweak(t *testing.T) {
+	var asked []metav1.ListOptions
+	ask := func(optionList ...listwatch.FuncsOption) metav1.ListOptions {
+		lw := listwatch.FromFuncs[*corev1.Pod](func(_ context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
+			asked = append(asked, o)
+			return &corev1.PodList{}, nil
+		}, func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, errors.ErrUnsupported }, optionList...)
+		for range 2 {
+			for _, err := range lw.List(t.Context(), metav1.ListOptions{}).Items {
+				require.NoError(t, err)
+			}
+		}
+		require.Equal(t, asked[len(asked)-2], asked[len(asked)-1])
+		return asked[len(asked)-1]
+	}
+	calls := 0
+	tweak := clientgo.Tweak(func(o *metav1.ListOptions) {
+		calls++
+		o.LabelSelector, o.FieldSelector, o.ResourceVersion = "app=a", "spec.nodeName=n", "0"
+	})
+	require.Equal(t, metav1.ListOptions{LabelSelector: "app=a", FieldSelector: "spec.nodeName=n"}, ask(tweak))
+	b := listwatch.Labels(labels.SelectorFromSet(labels.Set{"tier": "b"}))
+	require.Equal(t, metav1.ListOptions{LabelSelector: "app=a,tier=b", FieldSelector: "spec.nodeName=n"}, ask(b, tweak))
+	require.Equal(t, metav1.ListOptions{LabelSelector: "tier=b"}, ask(b, clientgo.Tweak(nil)))
+	require.Equal(t, metav1.ListOptions{LabelSelector: "app=a", FieldSelector: "spec.nodeName=n"}, ask(tweak, tweak))
+	require.Equal(t, 1, calls)
+	require.PanicsWithError(t, `clientgo: Tweak: label selector "a=b=c": found '=', expected: ',' or 'end of string'`, func() {
+		clientgo.Tweak(func(o *metav1.ListOptions) { o.LabelSelector = "a=b=c" })
+	})
 }
 
 // TestGeneratedFactory: a generated factory has our informers of the types named, with its own

@@ -7,9 +7,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -23,7 +26,7 @@ import (
 //
 // Name the types that the program uses: Start starts them all, and other types get client-go's
 // informers. The factory's namespace, transform and intervals of redelivery hold for ours too, and
-// so do the selectors of its tweak of list options; see [listwatch.Tweak]. Options narrow further.
+// so do the selectors of its tweak of list options; see [Tweak]. Options narrow further.
 //
 // It panics as FromClientset does, and if the factory already has an informer of a type. It also
 // panics if it cannot read the factory's namespace and tweak, unless there are options: ours would
@@ -36,7 +39,7 @@ func Factory[F generated[N], N ~func(C, time.Duration) cache.SharedIndexInformer
 		panic(fmt.Sprintf("clientgo: Factory: the namespace and the tweak of list options of a %T cannot be read: "+
 			"give the factory as its constructor returns it, or options, such as listwatch.InNamespace", factory))
 	}
-	optionList = slices.Concat([]listwatch.Option{listwatch.InNamespace(namespace)}, optionList, []listwatch.Option{listwatch.Tweak(tweak)})
+	optionList = slices.Concat([]listwatch.Option{listwatch.InNamespace(namespace)}, optionList, []listwatch.Option{Tweak(tweak)})
 	for _, example := range examples {
 		made := factory.InformerFor(example, func(client C, resync time.Duration) cache.SharedIndexInformer {
 			return FromClientset(client, example, resync, optionList...)
@@ -46,6 +49,24 @@ func Factory[F generated[N], N ~func(C, time.Duration) cache.SharedIndexInformer
 		}
 	}
 	return factory
+}
+
+// Tweak selects as tweak does, a function of the form that client-go's factories take, such as that
+// of NewFilteredPodInformer. tweak is called once. The label and field selectors that it sets
+// narrow those of the options before; it has no other effect. A nil tweak narrows nothing. Tweak
+// panics if they are no selectors.
+func Tweak(tweak func(*metav1.ListOptions)) listwatch.FuncsOption {
+	var set metav1.ListOptions
+	if tweak != nil {
+		tweak(&set)
+	}
+	if _, err := labels.Parse(set.LabelSelector); err != nil {
+		panic(fmt.Errorf("clientgo: Tweak: label selector %q: %w", set.LabelSelector, err))
+	}
+	if _, err := fields.ParseSelector(set.FieldSelector); err != nil {
+		panic(fmt.Errorf("clientgo: Tweak: field selector %q: %w", set.FieldSelector, err))
+	}
+	return adapters.Narrow(set.LabelSelector, set.FieldSelector).(listwatch.FuncsOption)
 }
 
 // narrowed reads how a factory narrows its informers, from the fields of all generated factories.

@@ -18,7 +18,8 @@ import (
 // TestAHandlerBeginsWhenItIsAdded: if an addition and a change come before a handler's goroutine
 // runs, the handler is told both.
 func TestAHandlerBeginsWhenItIsAdded(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the informer goes on before the handler begins
+	// The informer goes on before the handler's goroutine begins.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for name, newInformer := range map[string]func(cache.ListerWatcher) cache.SharedIndexInformer{
 		"client-go": func(lw cache.ListerWatcher) cache.SharedIndexInformer {
 			return cache.NewSharedIndexInformer(lw, &corev1.Pod{}, 0, nil)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -34,7 +35,7 @@ func TestGeneratedNames(t *testing.T) {
 		},
 		"Union": func(client kubernetes.Interface) cache.SharedIndexInformer {
 			union, pods := informer.NewUnion[*corev1.Pod](), client.CoreV1().Pods("")
-			_, err := union.Add("all", listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, listwatch.WithNameless(), listwatch.WithoutWatchList()))
+			_, err := union.Add("all", listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, adapters.WithNameless.(listwatch.FuncsOption), listwatch.WithoutWatchList()))
 			require.NoError(t, err)
 			return clientgo.Union(union)
 		},

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -91,7 +92,7 @@ func NewSharedIndexInformerWithOptions(
 }
 
 func fromClientGo(lw cache.ListerWatcher) listwatch.ListerWatcher[Object] {
-	return listwatch.FromClientGo[Object](lw, listwatch.WithNameless())
+	return listwatch.FromClientGo[Object](lw, adapters.WithNameless.(listwatch.FuncsOption))
 }
 
 // newInformer makes an informer. Its transform and its watch error handler may be set until Run.

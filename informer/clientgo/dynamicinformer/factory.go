@@ -66,7 +66,7 @@ func NewFilteredDynamicInformer(
 	client dynamic.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
 	indexers cache.Indexers, tweak TweakListOptionsFunc,
 ) informers.GenericInformer {
-	narrow := listwatch.Tweak(tweak)
+	narrow := clientgo.Tweak(tweak)
 	example := &unstructured.Unstructured{}
 	var source listwatch.ListerWatcher[clientgo.Object]
 	if own, ok := client.(*configured); ok {

@@ -52,7 +52,7 @@ func NewSharedInformerFactoryWithOptions(
 	}
 	return &factory{
 		SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, defaultResync, s.factory...),
-		client:                client, namespace: s.namespace, narrow: append(s.narrow, listwatch.InNamespace(s.namespace), listwatch.Tweak(s.tweak)),
+		client:                client, namespace: s.namespace, narrow: append(s.narrow, listwatch.InNamespace(s.namespace), clientgo.Tweak(s.tweak)),
 	}
 }
 

@@ -219,7 +219,7 @@ func TestEveryGroup(t *testing.T) {
 
 // TestOptions: what a factory refuses, and what it leaves to client-go.
 func TestOptions(t *testing.T) {
-	require.PanicsWithError(t, `listwatch: Tweak: field selector "a": invalid selector: 'a'; can't understand 'a'`, func() {
+	require.PanicsWithError(t, `clientgo: Tweak: field selector "a": invalid selector: 'a'; can't understand 'a'`, func() {
 		informers.NewSharedInformerFactoryWithOptions(fake.NewClientset(), 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = "a"
 		}))

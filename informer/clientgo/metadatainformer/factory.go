@@ -97,7 +97,7 @@ func NewFilteredMetadataInformer(
 	client metadata.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
 	indexers cache.Indexers, tweak TweakListOptionsFunc,
 ) informers.GenericInformer {
-	narrow := listwatch.Tweak(tweak)
+	narrow := clientgo.Tweak(tweak)
 	example := &metav1.PartialObjectMetadata{}
 	var source listwatch.ListerWatcher[clientgo.Object]
 	if own, ok := client.(*configured); ok {

@@ -116,7 +116,7 @@ func TestBadSelectors(t *testing.T) {
 	client, err := clients["fake"](t)
 	require.NoError(t, err)
 	f := metadatainformer.NewFilteredSharedInformerFactory(client, 0, "", func(o *metav1.ListOptions) { o.FieldSelector = "a" })
-	require.PanicsWithError(t, `listwatch: Tweak: field selector "a": invalid selector: 'a'; can't understand 'a'`, func() {
+	require.PanicsWithError(t, `clientgo: Tweak: field selector "a": invalid selector: 'a'; can't understand 'a'`, func() {
 		f.ForResource(pods)
 	})
 	_, err = metadatainformer.NewForConfig(&rest.Config{Host: "://"})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 )
@@ -100,7 +101,7 @@ func FromConfig(
 	if err != nil {
 		panic(err)
 	}
-	return listwatch.FromClientLike(client, resource.Resource, example, listwatch.InNamespace(namespace), narrow, listwatch.WithNameless())
+	return listwatch.FromClientLike(client, resource.Resource, example, listwatch.InNamespace(namespace), narrow, adapters.WithNameless.(listwatch.FuncsOption))
 }
 
 // FromFuncs reads a resource through the functions of a client.
@@ -108,7 +109,7 @@ func FromFuncs[L runtime.Object](
 	client any, list func(context.Context, metav1.ListOptions) (L, error),
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error), narrow listwatch.FuncsOption,
 ) listwatch.ListerWatcher[clientgo.Object] {
-	options := []listwatch.FuncsOption{narrow, listwatch.WithNameless()}
+	options := []listwatch.FuncsOption{narrow, adapters.WithNameless.(listwatch.FuncsOption)}
 	if !watchlist.Supported(client) {
 		options = append(options, listwatch.WithoutWatchList())
 	}
