@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -177,30 +176,4 @@ func (w *workspace) runSpecs(t *testing.T, binary, folder string, environment []
 		require.ErrorAs(t, err, &failed, string(out))
 	}
 	return specs(t, report)
-}
-
-// ended is the line by which a test says that it has ended; a subtest's is indented.
-var ended = regexp.MustCompile(`(?m)^--- (PASS|FAIL): (\S+)`)
-
-// runAll runs all tests of a package in one process, in the package's folder. The output of a test
-// that fails is that of all.
-func runAll(t *testing.T, binary, folder, made string, environment ...string) (outcomes []outcome) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), binary, "-test.v", "-test.timeout", "15m")
-	command.Dir = folder
-	command.Env = append(os.Environ(), environment...)
-	out, err := command.CombinedOutput()
-	if failed := (*exec.ExitError)(nil); err != nil {
-		require.ErrorAs(t, err, &failed)
-	}
-	failed := false
-	for _, end := range ended.FindAllStringSubmatch(string(out), -1) {
-		o := outcome{name: end[2], made: made, passed: end[1] == "PASS", tries: 1}
-		if !o.passed {
-			failed, o.output = true, string(out)
-		}
-		outcomes = append(outcomes, o)
-	}
-	require.True(t, err == nil || failed, "the tests passed, their process failed: %v:\n%s", err, out)
-	return outcomes
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/e2e/suites/sides/side"
@@ -25,9 +24,8 @@ func NewSharedIndexInformerWithOptions(
 	if !side.Ours {
 		return cache.NewSharedIndexInformerWithOptions(lw, example, options)
 	}
-	informer := clientgo.NewInformer(lw, example, options.ResyncPeriod, options.Indexers)
-	side.Made(informer)
-	return informer
+	side.Made()
+	return clientgo.NewSharedIndexInformerWithOptions(lw, example, options)
 }
 
 func NewSharedInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration) cache.SharedInformer {
@@ -49,55 +47,22 @@ func NewIndexerInformer(
 	if !side.Ours {
 		return cache.NewIndexerInformer(lw, example, resync, handler, indexers)
 	}
-	indexer, controller := clientgo.NewIndexerInformer(lw, example, resync, handler, indexers)
-	side.Made(controller.(cache.SharedInformer))
-	return indexer, controller
+	side.Made()
+	return clientgo.NewIndexerInformer(lw, example, resync, handler, indexers)
 }
 
-func NewInformerWithOptions(o cache.InformerOptions) (cache.Store, cache.Controller) {
+func NewInformerWithOptions(options cache.InformerOptions) (cache.Store, cache.Controller) {
 	if !side.Ours {
-		return cache.NewInformerWithOptions(o)
+		return cache.NewInformerWithOptions(options)
 	}
-	informer := clientgo.NewInformer(o.ListerWatcher, o.ObjectType, o.ResyncPeriod, o.Indexers)
-	if err := informer.SetTransform(o.Transform); err != nil {
-		panic(err)
-	}
-	if _, err := informer.AddEventHandler(o.Handler); err != nil {
-		panic(err)
-	}
-	side.Made(informer)
-	return informer.GetStore(), informer.(cache.Controller)
+	side.Made()
+	return clientgo.NewInformerWithOptions(options)
 }
 
-// New makes the low-level controller of programs that store objects themselves: their Process is a
-// handler of our informer.
-func New(c *cache.Config) cache.Controller {
+func New(config *cache.Config) cache.Controller {
 	if !side.Ours {
-		return cache.New(c)
+		return cache.New(config)
 	}
-	informer := clientgo.NewInformer(c.ListerWatcher, c.ObjectType, c.FullResyncPeriod, nil)
-	side.Made(informer)
-	process := func(kind cache.DeltaType, obj any, initial bool) {
-		if err := c.Process(cache.Deltas{{Type: kind, Object: obj}}, initial); err != nil {
-			utilruntime.HandleError(err)
-		}
-	}
-	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(obj any, initial bool) { process(cache.Added, obj, initial) },
-		UpdateFunc: func(_, obj any) { process(cache.Updated, obj, false) },
-		DeleteFunc: func(obj any) { process(cache.Deleted, obj, false) },
-	})
-	if err != nil {
-		panic(err)
-	}
-	return controller{informer.(cache.Controller), handler}
+	side.Made()
+	return clientgo.New(config)
 }
-
-// controller is synced when its handler has been told the first list.
-type controller struct {
-	cache.Controller
-	handler cache.ResourceEventHandlerRegistration
-}
-
-func (c controller) HasSynced() bool                     { return c.handler.HasSynced() }
-func (c controller) HasSyncedChecker() cache.DoneChecker { return c.handler.HasSyncedChecker() }

@@ -35,7 +35,7 @@ func NewFilteredDynamicInformer(
 		return dynamicinformer.NewFilteredDynamicInformer(client, resource, namespace, resync, indexers, tweak)
 	}
 	generic := ours.NewFilteredDynamicInformer(client, resource, namespace, resync, indexers, tweak)
-	side.Made(generic.Informer())
+	side.MadeIfOurs(generic.Informer())
 	return generic
 }
 
@@ -43,6 +43,6 @@ type factory struct{ DynamicSharedInformerFactory }
 
 func (f factory) ForResource(resource schema.GroupVersionResource) informers.GenericInformer {
 	generic := f.DynamicSharedInformerFactory.ForResource(resource)
-	side.Made(generic.Informer())
+	side.MadeIfOurs(generic.Informer())
 	return generic
 }

@@ -85,14 +85,14 @@ type factory struct {
 
 func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	informer := f.SharedInformerFactory.InformerFor(obj, newFunc)
-	side.Made(informer)
+	side.MadeIfOurs(informer)
 	return informer
 }
 
 func (f *factory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	generic, err := f.SharedInformerFactory.ForResource(resource)
 	if err == nil {
-		side.Made(generic.Informer())
+		side.MadeIfOurs(generic.Informer())
 	}
 	return generic, err
 }

@@ -27,6 +27,6 @@ type factory struct{ SharedInformerFactory }
 
 func (f factory) ForResource(resource schema.GroupVersionResource) informers.GenericInformer {
 	generic := f.SharedInformerFactory.ForResource(resource)
-	side.Made(generic.Informer())
+	side.MadeIfOurs(generic.Informer())
 	return generic
 }

@@ -18,12 +18,16 @@ var Ours = os.Getenv("TRIBUTARY_SIDE") == "tributary"
 // test is a test function among the names of a stack.
 var test = regexp.MustCompile(`\.(Test\w+)`)
 
+// MadeIfOurs is Made if the informer is Tributary's: some types have client-go's in our factories.
+func MadeIfOurs(informer cache.SharedInformer) {
+	if _, ours := clientgo.StatusOf(informer); ours {
+		Made()
+	}
+}
+
 // Made says that an informer of ours was made, and in which test if the stack has it. The line
 // begins anew, since the program may be in the middle of one.
-func Made(informer cache.SharedInformer) {
-	if _, ours := clientgo.StatusOf(informer); !ours {
-		return
-	}
+func Made() {
 	callers := make([]uintptr, 200)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
 	name := ""

@@ -1,0 +1,80 @@
+package suites
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var prometheus = pin{"github.com/prometheus/prometheus", "v0.315.0", nil}
+
+// prometheusTable is of that version. All of its tests pass.
+var prometheusTable = table{passing: map[string]int{"informer": 79}}
+
+// TestPrometheus runs the tests of Prometheus' discovery/kubernetes with our informers. The two
+// lines that an adopter changes are the only constructors of informers in that package.
+func TestPrometheus(t *testing.T) {
+	w := newWorkspace(t, prometheus)
+	const folder = "discovery/kubernetes"
+	const file, constructor = folder + "/kubernetes.go", "clientgo.NewInformer("
+	w.replace(file, `"k8s.io/client-go/tools/cache"`, `"k8s.io/client-go/tools/cache"
+	"github.com/tributary-go/tributary/informer/clientgo"`)
+	w.replace(file, "cache.NewSharedInformer(lw, exampleObject, defaultEventHandlerResyncPeriod)",
+		constructor+"lw, exampleObject, defaultEventHandlerResyncPeriod, nil)")
+	w.replace(file, "cache.NewSharedIndexInformer(", constructor)
+	outcomes := runAll(t, w.build(folder), w.file(folder), "informer")
+	t.Logf("%s: %d tests of Prometheus' %s on ours", w.pin.version, len(outcomes), folder)
+	wrong := prometheusTable.verdict(outcomes)
+	require.Empty(t, wrong, strings.Join(wrong, "\n"))
+}
+
+const rules = "../../examples/node-agent/deploy/prometheus/"
+
+// TestRules has promtool judge the alert rules of examples/node-agent: they are well formed, and
+// fire when their tests say so.
+func TestRules(t *testing.T) {
+	w := newVersions(t, prometheus)
+	promtool := filepath.Join(w.root, "promtool")
+	// Rules discover no targets. Without the discoveries, promtool compiles in a third of the time.
+	output(t, w.compile("build", "-tags=remove_all_sd", "-o", promtool, prometheus.module+"/cmd/promtool"))
+	for _, arguments := range [][]string{
+		{"check", "rules", "--lint-fatal", rules + "alerts.yaml"},
+		{"test", "rules", rules + "alerts_test.yaml"},
+	} {
+		out, err := exec.Command(promtool, arguments...).CombinedOutput()
+		t.Logf("%s", out)
+		assert.NoError(t, err)
+	}
+}
+
+// ended is the line by which a test says that it has ended; a subtest's is indented.
+var ended = regexp.MustCompile(`(?m)^--- (PASS|FAIL): (\S+)`)
+
+// runAll runs all tests of a package in one process, in the package's folder. The output of a test
+// that fails is that of all.
+func runAll(t *testing.T, binary, folder, made string, environment ...string) (outcomes []outcome) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), binary, "-test.v", "-test.timeout", "15m")
+	command.Dir = folder
+	command.Env = append(os.Environ(), environment...)
+	out, err := command.CombinedOutput()
+	if failed := (*exec.ExitError)(nil); err != nil {
+		require.ErrorAs(t, err, &failed)
+	}
+	failed := false
+	for _, end := range ended.FindAllStringSubmatch(string(out), -1) {
+		o := outcome{name: end[2], made: made, passed: end[1] == "PASS", tries: 1}
+		if !o.passed {
+			failed, o.output = true, string(out)
+		}
+		outcomes = append(outcomes, o)
+	}
+	require.True(t, err == nil || failed, "the tests passed, their process failed: %v:\n%s", err, out)
+	return outcomes
+}
