@@ -8,6 +8,10 @@
 // Programs with requirements of their own have a pin each. A module in a temporary folder then has
 // our versions and theirs.
 //
+// TestControllers runs tests of Kubernetes' own controllers, and of programs like them, on our
+// informers and on client-go's. Both sides are one binary: the packages of testdata/sides make
+// either.
+//
 // The tables in toolscache_test.go and controllerruntime_test.go name each test that is left out,
 // with the reason. A run fails if a test fails that is not in its table, if one passes that is, or
 // if fewer run than are recorded.

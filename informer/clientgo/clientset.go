@@ -26,8 +26,8 @@ import (
 // Options narrow the collection and say how it is read, as in [listwatch.FromClient]; the namespace
 // is ignored in cluster scope. Objects share memory and are read-only. A transform gets a copy, and
 // the parts that it leaves as they were share memory again. A fake clientset is read through its
-// functions. One that says by IsWatchListSemanticsUnSupported, as fakes do, that it answers no watch
-// list is asked for none.
+// functions. A clientset whose IsWatchListSemanticsUnSupported returns true, as that of fakes, is
+// asked for no watch list.
 //
 // It panics if the clientset is nil or has no such resource: [HasResource] tells.
 func FromClientset(clientset any, example runtime.Object, resync time.Duration, optionList ...listwatch.Option) cache.SharedIndexInformer {
