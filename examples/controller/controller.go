@@ -8,20 +8,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/workqueue"
 
+	"github.com/tributary-go/tributary/controller"
 	"github.com/tributary-go/tributary/informer"
-	"github.com/tributary-go/tributary/informer/enqueue"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/prom"
-	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/status"
 	"github.com/tributary-go/tributary/store"
 )
@@ -31,7 +28,7 @@ const (
 	label = "tributary.example/pods"
 	// fieldManager owns the label (server-side apply), and names the client.
 	fieldManager = "pods-per-node"
-	// workers is how many nodes are looked at at once. One node is never looked at twice at a time.
+	// workers is how many nodes are looked at at once.
 	workers = 2
 	// ownWrite is how long a write of ours may take to come back before the node is looked at again
 	// anyhow.
@@ -48,124 +45,72 @@ func nodesOf(p *corev1.Pod) []string {
 	return []string{p.Spec.NodeName}
 }
 
-// controller keeps the label of each node equal to the number of its pods.
-type controller struct {
-	client kubernetes.Interface
-	pods   *informer.Informer[*corev1.Pod]
-	nodes  *informer.Informer[*corev1.Node]
-	queue  workqueue.TypedRateLimitingInterface[string] // of names of nodes
-	log    logr.Logger
-	counts counts
-	page   *status.Handler
-	forget func() // drops the metrics of pods and nodes
+// program keeps the label of each node equal to the number of its pods.
+type program struct {
+	client  kubernetes.Interface
+	pods    *informer.Informer[*corev1.Pod]
+	nodes   *informer.Informer[*corev1.Node]
+	loop    controller.Controller[string] // of names of nodes
+	applies prometheus.Counter
+	page    status.Handler
+	forget  func() // drops the metrics of the copies and the loop
 
 	printing sync.Mutex
 	stdout   io.Writer // guarded by printing; a line for each label that was written
 }
 
-func newController(client kubernetes.Interface, registry prometheus.Registerer, log logr.Logger, stdout io.Writer) (*controller, error) {
+func newProgram(client kubernetes.Interface, registry prometheus.Registerer, stdout io.Writer) (*program, error) {
 	copies, err := prom.New(registry)
 	if err != nil {
 		return nil, err
 	}
-	c := &controller{client: client, log: log, stdout: stdout, page: &status.Handler{Title: fieldManager}}
+	p := &program{
+		client: client, stdout: stdout, page: status.Handler{Title: fieldManager},
+		applies: prometheus.NewCounter(prometheus.CounterOpts{Name: "controller_applies_total", Help: "Labels written."}),
+	}
 	core := client.CoreV1().RESTClient()
-	c.pods = informer.New(listwatch.FromClient[corev1.Pod](core, "pods"),
-		informer.WithIndexes(byNode),
-		informer.WithReflector(reflector.WithLogger(log.WithName("pods")), copies.Option("pods")))
-	c.nodes = informer.New(listwatch.FromClient[corev1.Node](core, "nodes"),
-		informer.WithReflector(reflector.WithLogger(log.WithName("nodes")), copies.Option("nodes")))
-	c.forget = copies.TrackAll(map[string]metrics.Reporter{"pods": c.pods, "nodes": c.nodes})
-	c.page.Track("pods", c.pods)
-	c.page.Track("nodes", c.nodes)
-	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
-	if c.counts, err = newCounts(registry, c.queue.Len); err != nil {
-		return nil, err
-	}
-	// A pod that moves, or ends, concerns the node that it was on: Enqueue adds both. A replica
-	// that is not the leader fills its queue too, with each node once, and has nothing to catch up
-	// with when it becomes one.
-	if _, err := c.pods.AddHandler(enqueue.Keys(c.queue, nodesOf)); err != nil {
-		return nil, err
-	}
-	_, err = c.nodes.AddHandler(enqueue.Keys(c.queue, func(n *corev1.Node) []string { return []string{n.Name} }))
-	return c, err
+	p.pods = informer.New(listwatch.FromClient[corev1.Pod](core, "pods"), informer.WithIndexes(byNode), informer.WithReflector(copies.Option("pods")))
+	p.nodes = informer.New(listwatch.FromClient[corev1.Node](core, "nodes"), informer.WithReflector(copies.Option("nodes")))
+	p.loop.Name, p.loop.Reconcile, p.loop.Workers = fieldManager, p.reconcile, workers
+	// A pod that moves, or ends, concerns the node that it was on, too.
+	p.loop.Feeds = []controller.Feed[string]{controller.For(p.nodes), controller.From(p.pods, nodesOf)}
+	p.forget = copies.TrackAll(map[string]metrics.Reporter{"pods": p.pods, "nodes": p.nodes, fieldManager: &p.loop})
+	p.page.Track("pods", p.pods)
+	p.page.Track("nodes", p.nodes)
+	return p, registry.Register(p.applies)
 }
 
-// close frees the parts of newController. It is called when pods, nodes and work have ended.
-func (c *controller) close() {
-	c.queue.ShutDown()
-	c.forget()
-}
-
-// work looks at nodes as they are queued until stop ends; nodes in hand then are finished. Ctx is
-// the leadership: with it everything ends at once, since another replica may be at work. Work is
-// called once.
-func (c *controller) work(ctx, stop context.Context) {
-	c.counts.leading.Set(1)
-	defer c.counts.leading.Set(0)
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(stop, cancel)()
-	if c.pods.WaitSynced(waiting) != nil || c.nodes.WaitSynced(waiting) != nil {
-		return // the end came first, and half a copy is nothing to act on
-	}
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			for c.next(ctx, stop) {
-			}
-		})
-	}
-	<-waiting.Done()
-	c.queue.ShutDown()
-	all.Wait()
-}
-
-// next looks at one node; it is false at the end.
-func (c *controller) next(ctx, stop context.Context) bool {
-	name, ended := c.queue.Get()
-	if ended {
-		return false
-	}
-	defer c.queue.Done(name)
-	if ctx.Err() != nil || stop.Err() != nil {
-		return false // a queue that is shut down hands out the rest of its keys
-	}
-	if err := c.reconcile(ctx, name); err != nil {
-		c.counts.failures.Inc()
-		c.log.Info("Will try again", "node", name, "attempt", c.queue.NumRequeues(name)+1, "error", err.Error())
-		c.queue.AddRateLimited(name)
-		return true
-	}
-	c.queue.Forget(name)
-	return true
+// work looks at nodes until stop ends; nodes in hand then are finished. Ctx is the leadership: with
+// it everything ends at once, since another replica may be at work. Work is called once.
+func (p *program) work(ctx, stop context.Context) error {
+	p.loop.BaseContext = func() context.Context { return ctx }
+	return p.loop.Run(stop)
 }
 
 // reconcile corrects the label of one node. It decides by the content of the copies, whatever the
 // event was.
-func (c *controller) reconcile(ctx context.Context, name string) error {
-	node, ok := c.nodes.Get(name)
+func (p *program) reconcile(ctx context.Context, name string) error {
+	node, ok := p.nodes.Get(name)
 	if !ok {
 		return nil // its label has gone with it
 	}
-	count := strconv.Itoa(byNode.Len(c.pods.Snapshot(), name))
+	count := strconv.Itoa(byNode.Len(p.pods.Snapshot(), name))
 	if node.Labels[label] == count {
 		return nil
 	}
 	// Applying to a name that is gone would make a new node: with the UID it is a conflict. Force,
 	// since the label belongs to this controller alone.
 	wanted := applycorev1.Node(name).WithUID(node.UID).WithLabels(map[string]string{label: count})
-	applied, err := c.client.CoreV1().Nodes().Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	applied, err := p.client.CoreV1().Nodes().Apply(ctx, wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if err != nil {
 		return err
 	}
-	c.counts.applies.Inc()
-	c.printing.Lock()
-	fmt.Fprintf(c.stdout, "%s pods=%s\n", name, count)
-	c.printing.Unlock()
+	p.applies.Inc()
+	p.printing.Lock()
+	fmt.Fprintf(p.stdout, "%s pods=%s\n", name, count)
+	p.printing.Unlock()
 	// Read your own writes: the next look at this node must not decide by an older state.
 	ctx, cancel := context.WithTimeout(ctx, ownWrite)
 	defer cancel()
-	return c.nodes.WaitFor(ctx, applied)
+	return p.nodes.WaitFor(ctx, applied)
 }

@@ -40,18 +40,18 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
-func (w world) controller(t *testing.T) (*controller, *prometheus.Registry) {
+func (w world) controller(t *testing.T) (*program, *prometheus.Registry) {
 	client, err := kubernetes.NewForConfig(w.pods.Server().Config())
 	require.NoError(t, err)
 	registry := prometheus.NewPedanticRegistry()
-	c, err := newController(client, registry, logr.Discard(), io.Discard)
+	c, err := newProgram(client, registry, io.Discard)
 	require.NoError(t, err)
 	return c, registry
 }
 
 // run keeps a controller's copies and calls lead, which works, until the test ends or stop is
 // called.
-func (w world) run(t *testing.T, c *controller, lead func(stop context.Context)) (stop func()) {
+func (w world) run(t *testing.T, c *program, lead func(stop context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	copies, stopCopies := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
@@ -70,7 +70,7 @@ func (w world) run(t *testing.T, c *controller, lead func(stop context.Context))
 		stopCopies()
 		require.NoError(t, <-ended)
 		require.NoError(t, <-ended)
-		c.close()
+		c.forget()
 	}
 	t.Cleanup(stop)
 	return stop
@@ -98,8 +98,8 @@ func (w world) requireLabels(t *testing.T, want map[string]string) {
 
 func (w world) applies() int { return len(w.pods.Server().Requests(listwatchtest.Patch)) }
 
-func working(c *controller) func(context.Context) {
-	return func(stop context.Context) { c.work(context.WithoutCancel(stop), stop) }
+func working(c *program) func(context.Context) {
+	return func(stop context.Context) { _ = c.work(context.WithoutCancel(stop), stop) }
 }
 
 func TestReconcile(t *testing.T) {
@@ -147,7 +147,7 @@ func TestOwnWritesAreRead(t *testing.T) {
 		w.bind("a", "n1")
 		time.Sleep(time.Second)
 		require.Equal(t, 2, w.applies())
-		c.queue.Add("n1") // looked at again before the write has come back
+		c.loop.Add("n1") // looked at again before the write has come back
 		time.Sleep(time.Second)
 		require.Equal(t, 2, w.applies())
 		w.requireLabels(t, map[string]string{"n1": "1"})
@@ -181,9 +181,9 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 		w.run(t, c, working(c))
 		w.requireLabels(t, map[string]string{"n1": "1"})
 		metrics := get(t, handler(c, registry), "/metrics")
-		require.Contains(t, metrics, "controller_failures_total 3")
+		require.Contains(t, metrics, `tributary_controller_calls_total{controller="pods-per-node",result="failed"} 3`)
 		require.Contains(t, metrics, "controller_applies_total 1")
-		require.Contains(t, metrics, "controller_leading 1")
+		require.Contains(t, metrics, `tributary_controller_working{controller="pods-per-node"} 1`)
 		require.Contains(t, metrics, `tributary_reflector_synced{reflector="nodes"} 1`)
 	})
 }
@@ -220,7 +220,7 @@ func TestReplicas(t *testing.T) {
 		w.join("n1")
 		first, _ := w.controller(t)
 		second, _ := w.controller(t)
-		lead := func(c *controller, identity string, ended chan<- error) func(context.Context) {
+		lead := func(c *program, identity string, ended chan<- error) func(context.Context) {
 			e := election{namespace: "ns", name: "lease", identity: identity, duration: 15 * time.Second, deadline: 10 * time.Second, retry: 2 * time.Second}
 			return func(stop context.Context) {
 				ended <- e.run(logr.NewContext(stop, logr.Discard()), c.client, logr.Discard(), c.work)

@@ -25,7 +25,7 @@ var errLost = errors.New("the lease was lost, and with it the right to go on")
 // lost, and with ctx: its end is the signal to finish. The lease is held until work has returned,
 // and then given back, so that another replica need not wait for it to run out. A lost lease is an
 // error: a process that starts anew has nothing of its past to undo.
-func (e election) run(ctx context.Context, client kubernetes.Interface, log logr.Logger, work func(lead, stop context.Context)) error {
+func (e election) run(ctx context.Context, client kubernetes.Interface, log logr.Logger, work func(lead, stop context.Context) error) error {
 	held, giveBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveBack()
 	started := make(chan context.Context, 1)
@@ -56,7 +56,9 @@ func (e election) run(ctx context.Context, client kubernetes.Interface, log logr
 	}()
 	select {
 	case lead := <-started:
-		work(lead, ctx)
+		if err = work(lead, ctx); lead.Err() != nil {
+			err = errLost
+		}
 	case <-ctx.Done():
 	}
 	giveBack()
@@ -64,5 +66,5 @@ func (e election) run(ctx context.Context, client kubernetes.Interface, log logr
 	if ctx.Err() != nil {
 		return nil
 	}
-	return errLost
+	return err
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 )
 
 // Exit codes.
@@ -92,18 +93,18 @@ func execute(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		return fmt.Errorf("--listen %s: %w", o.listen, err)
 	}
 	registry := prometheus.NewRegistry()
-	c, err := newController(client, registry, log, stdout)
+	p, err := newProgram(client, registry, stdout)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	return keep(ctx, o, c, listener, registry, play)
+	return keep(ctx, o, p, listener, registry, play)
 }
 
 // keep runs all parts until ctx ends, which is no error, or until one of them ends, which is.
 //
 // It stops in the reverse of the order in which it starts: the work in hand is finished and the
 // lease given back while the copies are still being kept, since the work reads them.
-func keep(ctx context.Context, o options, c *controller, listener net.Listener, registry *prometheus.Registry, play func(context.Context) error) error {
+func keep(ctx context.Context, o options, p *program, listener net.Listener, registry *prometheus.Registry, play func(context.Context) error) error {
 	working, stopWork := context.WithCancelCause(ctx)
 	keeping, stopAll := context.WithCancel(context.WithoutCancel(ctx))
 	var copies, work sync.WaitGroup
@@ -114,21 +115,21 @@ func keep(ctx context.Context, o options, c *controller, listener net.Listener, 
 			}
 		})
 	}
-	start(&copies, keeping, "pods", c.pods.Run)
-	start(&copies, keeping, "nodes", c.nodes.Run)
-	start(&copies, keeping, "status", c.page.Run)
+	start(&copies, keeping, "pods", p.pods.Run)
+	start(&copies, keeping, "nodes", p.nodes.Run)
+	start(&copies, keeping, "status", p.page.Run)
 	start(&copies, keeping, "serve", func(ctx context.Context) error {
-		return serve(ctx, listener, handler(c, registry), c.log)
+		return serve(ctx, listener, handler(p, registry), klog.FromContext(ctx))
 	})
 	start(&work, working, "the story", play)
 	start(&work, working, "leader election", func(ctx context.Context) error {
-		return o.election.run(ctx, c.client, c.log, c.work)
+		return o.election.run(ctx, p.client, klog.FromContext(ctx), p.work)
 	})
 	work.Wait()
 	failure := context.Cause(working)
 	stopAll()
 	copies.Wait()
-	c.close()
+	p.forget()
 	if ctx.Err() != nil {
 		return nil // a part that ends after ctx is no failure
 	}

@@ -20,11 +20,11 @@ const maxStaleness = 3 * time.Minute
 
 // handler answers /readyz, by the copies and not by the lease: a replica that waits for the lease
 // is ready to take over.
-func handler(c *controller, registry *prometheus.Registry) http.Handler {
+func handler(p *program, registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /readyz", reflector.ReadyHandler(maxStaleness, c.pods, c.nodes))
+	mux.Handle("GET /readyz", reflector.ReadyHandler(maxStaleness, p.pods, p.nodes))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.Handle("GET /statusz", c.page)
+	mux.Handle("GET /statusz", &p.page)
 	return mux
 }
 
@@ -52,25 +52,4 @@ func serve(ctx context.Context, listener net.Listener, answers http.Handler, log
 		return server.Close()
 	}
 	return err
-}
-
-// counts are the metrics of the controller itself.
-type counts struct {
-	applies, failures prometheus.Counter
-	leading           prometheus.Gauge
-}
-
-func newCounts(registry prometheus.Registerer, depth func() int) (counts, error) {
-	c := counts{
-		applies:  prometheus.NewCounter(prometheus.CounterOpts{Name: "controller_applies_total", Help: "Labels written."}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "controller_failures_total", Help: "Looks at a node that failed and are made again."}),
-		leading:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "controller_leading", Help: "1 while this replica holds the lease and works."}),
-	}
-	queued := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "controller_queue_depth", Help: "Nodes to be looked at."},
-		func() float64 { return float64(depth()) })
-	var all error
-	for _, collector := range []prometheus.Collector{c.applies, c.failures, c.leading, queued} {
-		all = errors.Join(all, registry.Register(collector))
-	}
-	return c, all
 }
