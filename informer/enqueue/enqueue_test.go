@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/tributary-go/tributary/informer"
@@ -69,4 +70,26 @@ func TestKeysOfNothing(t *testing.T) {
 	require.PanicsWithValue(t, "enqueue: Keys: the queue is nil", func() {
 		enqueue.Keys[*corev1.Pod, string](nil, func(*corev1.Pod) []string { return nil })
 	})
+}
+
+func TestOwnerAndLabel(t *testing.T) {
+	yes := true
+	obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "a", Labels: map[string]string{"app": "web"},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "not its controller"},
+			{APIVersion: "apps/v1beta2", Kind: "ReplicaSet", Name: "web-1", Controller: &yes},
+		},
+	}}
+	none := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	for kind, want := range map[schema.GroupKind][]string{
+		{Group: "apps", Kind: "ReplicaSet"}:        {"ns/web-1"},
+		{Group: "apps", Kind: "StatefulSet"}:       nil,
+		{Group: "example.com", Kind: "ReplicaSet"}: nil,
+	} {
+		require.Equal(t, want, enqueue.Owner[*corev1.Pod](kind)(obj))
+		require.Nil(t, enqueue.Owner[*corev1.Pod](kind)(none))
+	}
+	require.Equal(t, []string{"ns/web"}, enqueue.Label[*corev1.Pod]("app")(obj))
+	require.Nil(t, enqueue.Label[*corev1.Pod]("app")(none))
 }
