@@ -58,6 +58,7 @@
 //
 // [Informer.WaitFor], [Informer.WaitForDeletion] and [Informer.WaitForResourceVersion] block until
 // the store has the result of a write, by comparing resource versions (KEP-5504).
+// [Informer.WaitUntil] blocks until an object satisfies a condition.
 //
 // # Sharing
 //
@@ -72,7 +73,8 @@
 // # Further packages
 //
 // Package predicate narrows the events of a handler. Package join shows several collections at one
-// instant.
+// instant. Package [github.com/tributary-go/tributary/controller] calls a function for each key that
+// a change concerns.
 //
 // # Limits
 //

@@ -13,7 +13,7 @@ import (
 )
 
 // client are the folders of the client half.
-var client = []string{"store", "listwatch", "reflector", "undelta", "informer", "refs", "sources", "metrics"}
+var client = []string{"store", "listwatch", "reflector", "undelta", "informer", "refs", "sources", "metrics", "controller"}
 
 const (
 	module = "github.com/tributary-go/tributary"
