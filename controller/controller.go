@@ -29,8 +29,7 @@ type Controller[K comparable] struct {
 	// Copies run beside the loop, and end last. Leave out those that the program runs itself.
 	Copies []Runner
 
-	// Name is for handlers, the log and client-go's metrics of workqueues. Default: "controller",
-	// without such metrics.
+	// Name is for handlers, the log and metrics of workqueues. Default: "controller", and no metrics.
 	Name string
 	// Workers is how many keys are reconciled at a time. Default: 1.
 	Workers int
@@ -49,16 +48,12 @@ type Controller[K comparable] struct {
 	// Version is the version of Reconcile. The checkpoint of another one is not used.
 	Version string
 
-	ran  atomic.Bool
 	once sync.Once
 	loop *loop.Loop[K]
+	life loop.Life
 	file *handled.File[K] // nil without a checkpoint
 	log  logr.Logger
-	told []atomic.Pointer[func() bool] // of each feed that has told its objects: CaughtUp
-
-	mu    sync.Mutex // guards the fields below
-	phase Phase
-	waits error
+	told []atomic.Pointer[func() bool] // CaughtUp of each feed that has told its objects
 }
 
 // Runner is a part that a controller runs, such as an informer or a set of informers.
@@ -100,67 +95,55 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	}
 	calling, cut := context.WithCancel(base)
 	defer cut()
-	feeding, cancel := context.WithCancelCause(ctx)
-	errs := make(chan error, len(c.Copies)+len(c.Feeds)+1)
-	fail := func(part string, err error) {
-		errs <- fmt.Errorf("controller: %s: %w", part, err)
-		cancel(err)
-	}
-	defer context.AfterFunc(base, func() { fail("BaseContext", context.Cause(base)) })()
+	feeding, stop := context.WithCancelCause(ctx)
 	defer context.AfterFunc(feeding, func() {
-		c.enter(Stopping, nil)
+		c.life.Enter(Stopping)
 		c.queue().Stop()
 		time.AfterFunc(cmp.Or(c.Grace, 20*time.Second), cut)
 	})()
+	copies, feeds, errs := loop.NewParts(stop)
+	defer context.AfterFunc(base, func() { feeds.Fail(fmt.Errorf("BaseContext: %w", context.Cause(base))) })()
 	keeping, release := context.WithCancel(context.WithoutCancel(ctx))
-	start := func(group *sync.WaitGroup, ctx context.Context, name string, run func(context.Context) error) {
-		group.Go(func() {
-			err := run(ctx)
-			if err == nil && ctx.Err() == nil {
-				err = errors.New("Run has ended")
-			}
-			if err != nil {
-				fail(name, err)
-			}
-		})
-	}
-	var copies, feeds sync.WaitGroup
 	for i, r := range c.Copies {
-		start(&copies, keeping, fmt.Sprintf("copy %d (%T)", i+1, r), r.Run)
+		copies.Go(keeping, fmt.Sprintf("copy %d (%T)", i+1, r), r.Run)
 	}
 	c.told = make([]atomic.Pointer[func() bool], len(c.Feeds))
 	for i, f := range c.Feeds {
-		start(&feeds, feeding, f.describe(i), func(ctx context.Context) error {
+		feeds.Go(feeding, f.describe(i), func(ctx context.Context) error {
 			return f.run(ctx, c, func(caughtUp func() bool) { c.told[i].Store(&caughtUp) })
 		})
 	}
-	if c.await(feeding) {
-		c.queue().Run(calling, loop.Caller[K]{Call: c.call, Workers: c.Workers, Backoff: c.Backoff, Log: c.log})
+	if c.life.Await(feeding, c.log, c.mayStart) {
+		for key := range c.file.Due() {
+			c.queue().Add(false, key)
+		}
+		call := func(ctx context.Context, key K) error {
+			return c.file.Call(ctx, key, c.Reconcile, c.caughtUp, feeding.Done())
+		}
+		c.queue().Run(calling, loop.Caller[K]{Call: call, Workers: c.Workers, Backoff: c.Backoff, Log: c.log})
 	}
 	feeds.Wait()
 	release()
 	copies.Wait()
-	c.enter(Ended, nil)
+	c.life.Enter(Ended)
 	err := c.file.Close()
-	for ctx.Err() == nil || !errors.Is(context.Cause(feeding), context.Cause(ctx)) {
-		select {
-		case next := <-errs:
-			err = errors.Join(err, next)
-		default:
-			return err
-		}
+	if ctx.Err() == nil || !errors.Is(context.Cause(feeding), context.Cause(ctx)) {
+		err = errors.Join(errs(), err)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("controller: %w", err)
+	}
+	return nil
 }
 
 // begin checks the fields and opens the checkpoint.
 func (c *Controller[K]) begin(ctx context.Context) (err error) {
-	if c.ran.Swap(true) {
+	if !c.life.Enter(Waiting) {
 		return errors.New("controller: Run was called twice: make a new controller for each run")
 	}
 	defer func() {
 		if err != nil {
-			c.enter(Ended, nil)
+			c.life.Enter(Ended)
 			c.queue().Stop()
 		}
 	}()
@@ -170,7 +153,6 @@ func (c *Controller[K]) begin(ctx context.Context) (err error) {
 	if c.Backoff == nil {
 		c.Backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[K](5*time.Millisecond, 5*time.Minute)
 	}
-	c.enter(Waiting, errors.New("Run has just begun"))
 	c.log = klog.FromContext(ctx).WithName(c.name())
 	if c.Checkpoint == "" {
 		return nil
@@ -188,59 +170,20 @@ func (c *Controller[K]) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// await blocks until the loop may start, and queues the keys that the checkpoint does not have. It
-// is false if ctx ends first.
-func (c *Controller[K]) await(ctx context.Context) bool {
-	said := time.Now()
-	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := c.copiesReady(cmp.Or(c.MaxStaleness, 3*time.Minute))
-		for i := range c.told {
-			if err == nil && c.told[i].Load() == nil {
-				err = fmt.Errorf("%s: its objects are being told", c.Feeds[i].describe(i))
-			}
-		}
-		switch {
-		case err == nil && c.enter(Working, nil):
-			for key := range c.file.Due() {
-				c.queue().Add(false, key)
-			}
-			return true
-		case err != nil && time.Since(said) > 10*time.Second:
-			said = time.Now()
-			c.log.Info("Waiting for copies to be right", "error", err.Error())
-		}
-		c.enter(Waiting, err)
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(pause):
-		}
-	}
-}
-
-// call calls Reconcile. The key is done in the checkpoint if no change of its state was told between
-// the begin of the call and a moment at which every change that the call may have read was told.
-func (c *Controller[K]) call(ctx context.Context, key K) error {
-	if c.file == nil {
-		return c.Reconcile(ctx, key)
-	}
-	if err := c.file.Begin(key); err != nil {
+// mayStart is nil if all copies are right, and each feed has told its objects.
+func (c *Controller[K]) mayStart() error {
+	if err := c.copiesReady(cmp.Or(c.MaxStaleness, 3*time.Minute)); err != nil {
 		return err
 	}
-	if err := c.Reconcile(ctx, key); err != nil {
-		return err
-	}
-	for pause := 10 * time.Microsecond; !c.caughtUp(); pause = min(2*pause, 10*time.Millisecond) {
-		if !c.at(Working) {
-			return nil // the restart calls the key
+	for i, f := range c.Feeds {
+		if c.told[i].Load() == nil {
+			return fmt.Errorf("%s: its objects are being told", f.describe(i))
 		}
-		time.Sleep(pause)
 	}
-	c.file.Done(key)
 	return nil
 }
 
-// caughtUp is true when the feeds were told all changes of their copies.
+// caughtUp is true when each feed was told all changes of its copy.
 func (c *Controller[K]) caughtUp() bool {
 	for i := range c.told {
 		if !(*c.told[i].Load())() {

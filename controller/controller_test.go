@@ -135,8 +135,8 @@ func TestEachChangeIsACall(t *testing.T) {
 	})
 }
 
-// TestOwnersAndLabels: a change is a call for the keys before and after it. A pod that is relabelled
-// and deleted while its handler is behind is one event, of the final state.
+// TestOwnersAndLabels: a change is a call for the keys before and after it. A pod that is
+// relabelled and deleted while its handler is behind is one event, of the final state.
 func TestOwnersAndLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

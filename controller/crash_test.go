@@ -181,8 +181,8 @@ func (s *sim) run(t *testing.T, kill bool) {
 	s.source.leave()
 }
 
-// kill ends the controller, as far as the world can tell. With the key of the call that was about to
-// begin, its line is half written.
+// kill ends the controller, as far as the world can tell. With the key of the call that was about
+// to begin, its line is half written.
 func (s *sim) kill(beginning string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

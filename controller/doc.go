@@ -3,7 +3,6 @@
 //
 //	err := controller.Run(ctx, reconcile, controller.For(nodes), controller.From(pods, nodesOf))
 //
-// README.md is its specification: what the function must do, the guarantees with their numbers, and
-// what a restart calls. A [Controller] has more fields, such as copies that it runs itself, workers
-// and a checkpoint. Package finalizer cleans up before an object goes.
+// README.md is its specification, with numbered guarantees. A [Controller] has more fields, such as
+// copies that it runs itself, workers and a checkpoint.
 package controller

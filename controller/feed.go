@@ -34,8 +34,7 @@ func For[T store.Object](copy join.Collection[T]) Feed[string] {
 
 // From reconciles any keys of each object: at a change, those of the object before and after it.
 // keys is called on one goroutine, and its result must depend on the object alone:
-// [github.com/tributary-go/tributary/informer/enqueue.Owner] and enqueue.Label make such functions.
-// A copy that is read, and whose changes concern no key, has a feed without keys.
+// package enqueue has Owner and Label. A copy that is only read has a feed without keys.
 func From[T store.Object, K comparable](copy join.Collection[T], keys func(obj T) []K) Feed[K] {
 	name := reflect.TypeFor[T]().String()
 	if null.Is(copy) || keys == nil {
@@ -48,7 +47,8 @@ func From[T store.Object, K comparable](copy join.Collection[T], keys func(obj T
 			}
 		},
 		run: func(ctx context.Context, c *Controller[K], told func(func() bool)) error {
-			last := map[string]handled.Trace[K]{} // a deletion may come with a newer state than the one told last
+			// A deletion may come with a newer state than the one told last.
+			last := map[string]handled.Trace[K]{}
 			h, err := copy.AddHandler(func(e informer.Event[T]) {
 				before, now := last[e.Key], handled.Trace[K]{}
 				if delete(last, e.Key); e.Type != informer.Deleted {
@@ -98,10 +98,10 @@ func Moments[K comparable](view *join.View, keys func(now join.Moment) []K) Feed
 	}
 }
 
-// changed takes a change. Until the loop works, a checkpoint keeps its keys back: await queues those
-// that are due.
+// changed takes a change. With a checkpoint, Run queues the keys that are due when the loop starts.
 func (c *Controller[K]) changed(before, now handled.Trace[K], urgent bool) {
-	if c.file.Change(before, now); c.file != nil && c.at(Waiting) {
+	c.file.Change(before, now)
+	if phase, _ := c.life.Now(); phase == Waiting && c.file != nil {
 		return
 	}
 	c.queue().Add(urgent, now.Keys...)

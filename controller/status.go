@@ -13,21 +13,16 @@ import (
 )
 
 // Phase is where a controller is in its life.
-type Phase uint8
+type Phase = loop.Phase
 
-// The phases, in their order. Waiting is for the copies, and Stopping for the calls under way.
+// The phases, in their order. Waiting is for copies, and Stopping for calls under way.
 const (
-	Idle Phase = iota
-	Waiting
-	Working
-	Stopping
-	Ended
+	Idle     = loop.Idle
+	Waiting  = loop.Waiting
+	Working  = loop.Working
+	Stopping = loop.Stopping
+	Ended    = loop.Ended
 )
-
-// String is the phase in lower case.
-func (p Phase) String() string {
-	return []string{"idle", "waiting", "working", "stopping", "ended"}[p]
-}
 
 // Counts are the keys and the calls of a controller.
 type Counts = loop.Counts
@@ -42,26 +37,8 @@ type Status struct {
 
 // Status returns the present health. It does not block.
 func (c *Controller[K]) Status() Status {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return Status{c.phase, c.waits, c.queue().Counts()}
-}
-
-func (c *Controller[K]) at(phase Phase) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.phase == phase
-}
-
-// enter goes on to a phase, or stays in it. It is false if the phase is over.
-func (c *Controller[K]) enter(next Phase, waits error) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if next < c.phase {
-		return false
-	}
-	c.phase, c.waits = next, waits
-	return true
+	phase, waits := c.life.Now()
+	return Status{phase, waits, c.queue().Counts()}
 }
 
 // Ready returns nil if the loop works and its copies are right, as of [informer.Informer.Ready].

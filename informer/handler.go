@@ -130,8 +130,8 @@ func (h *Handler[T]) Lag() Lag {
 	return lag
 }
 
-// CaughtUp reports whether the handler has returned from its initial list, and from every change that
-// a reader of the copy can have seen by now. It does not block.
+// CaughtUp reports whether the handler has returned from its initial list, and from every change
+// that a reader of the copy can have seen by now. It does not block.
 func (h *Handler[T]) CaughtUp() bool {
 	return h.isSynced() && h.ring.isTold(h.position.Load())
 }

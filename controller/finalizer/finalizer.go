@@ -42,8 +42,8 @@ import (
 //
 // patch is the Patch of a client for obj's namespace: a typed, dynamic or metadata client of
 // client-go. The patch has the resource version of obj and its whole list of finalizers. So it
-// loses no finalizer of another program: if obj is not the newest version, it is a conflict, which
-// Keep returns. An object that is gone is no error.
+// loses no finalizer of another program: if obj is not the newest version, the patch is a conflict,
+// which Keep returns. An object that is gone is no error.
 func Keep[T store.Object](ctx context.Context, obj T, name string,
 	patch func(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (T, error),
 	cleanup func(ctx context.Context, obj T) error,

@@ -3,8 +3,8 @@
 //	go run ./examples/controllers replicas   # annotates ReplicaSets with the number of their pods
 //	go run ./examples/controllers buckets    # prints the buckets.example.com that it would make
 //
-// Each is a file to be copied: replicas.go works on typed objects and their owners, and buckets.go on
-// the metadata of a custom resource, with a finalizer and a checkpoint. examples/controller is a
+// Each is a file to be copied: replicas.go works on typed objects and their owners, and buckets.go
+// on the metadata of a custom resource, with a finalizer and a checkpoint. examples/controller is a
 // whole program, with leader election and metrics.
 package main
 

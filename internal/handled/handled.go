@@ -10,6 +10,7 @@ package handled
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -220,8 +221,32 @@ func (f *File[K]) Due() iter.Seq[K] {
 	}
 }
 
-// Begin notes that work on a key begins. It fails if the file has the key as done, and can neither be
-// written nor removed: the work must not begin then. A key is in work once at a time.
+// Call makes a call for a key, and notes its begin and its success. It blocks until the feeds have
+// caught up: Change was called then for all that the call can have read. After over, it does not
+// wait for them, and the key stays begun. A key is in one call at a time.
+func (f *File[K]) Call(ctx context.Context, key K, call func(context.Context, K) error, caughtUp func() bool, over <-chan struct{}) error {
+	if f == nil {
+		return call(ctx, key)
+	}
+	if err := f.Begin(key); err != nil {
+		return err
+	}
+	if err := call(ctx, key); err != nil {
+		return err
+	}
+	for pause := 10 * time.Microsecond; !caughtUp(); pause = min(2*pause, 10*time.Millisecond) {
+		select {
+		case <-time.After(pause):
+		case <-over:
+			return nil
+		}
+	}
+	f.Done(key)
+	return nil
+}
+
+// Begin notes that work on a key begins. It fails if the file has the key as done, and can neither
+// be written nor removed: the work must not begin then.
 func (f *File[K]) Begin(key K) error {
 	line := lineOf(key)
 	f.counting.Lock()

@@ -1,0 +1,127 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// Phase is where a loop is in its life. The phases have an order.
+type Phase uint8
+
+// The phases. Waiting is for copies, and Stopping for calls under way.
+const (
+	Idle Phase = iota
+	Waiting
+	Working
+	Stopping
+	Ended
+)
+
+// String is the phase in lower case.
+func (p Phase) String() string {
+	return []string{"idle", "waiting", "working", "stopping", "ended"}[p]
+}
+
+// Life is the phase of a loop.
+type Life struct {
+	mu    sync.Mutex
+	phase Phase
+	waits error
+}
+
+// Now returns the phase and, while it is Waiting, what for.
+func (l *Life) Now() (phase Phase, waits error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.phase, l.waits
+}
+
+// Enter goes on to a phase. It is false if the phase has begun already, or is over.
+func (l *Life) Enter(next Phase) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if next <= l.phase {
+		return false
+	}
+	l.phase, l.waits = next, nil
+	return true
+}
+
+// wait notes what the loop waits for.
+func (l *Life) wait(reason error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.phase == Waiting {
+		l.waits = reason
+	}
+}
+
+// Await checks again and again, until nothing is in the way of Working. It is false if ctx ends
+// first.
+func (l *Life) Await(ctx context.Context, log logr.Logger, check func() error) bool {
+	said := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := check()
+		if err == nil {
+			return l.Enter(Working)
+		}
+		if l.wait(err); time.Since(said) > 10*time.Second {
+			said = time.Now()
+			log.Info("Waiting for copies to be right", "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Parts run beside a loop.
+type Parts struct {
+	sync.WaitGroup
+	errs *errorList
+}
+
+type errorList struct {
+	mu  sync.Mutex
+	all []error
+	end context.CancelCauseFunc
+}
+
+// NewParts makes two groups of parts. An error of any part ends a context by end. The result of
+// errs has all errors, in the order in which they came.
+func NewParts(end context.CancelCauseFunc) (first, second *Parts, errs func() error) {
+	list := &errorList{end: end}
+	return &Parts{errs: list}, &Parts{errs: list}, func() error {
+		list.mu.Lock()
+		defer list.mu.Unlock()
+		return errors.Join(list.all...)
+	}
+}
+
+// Go runs a part, whose end before that of ctx is an error.
+func (p *Parts) Go(ctx context.Context, name string, run func(context.Context) error) {
+	p.WaitGroup.Go(func() {
+		err := run(ctx)
+		if err == nil && ctx.Err() == nil {
+			err = errors.New("Run has ended")
+		}
+		if err != nil {
+			p.Fail(fmt.Errorf("%s: %w", name, err))
+		}
+	})
+}
+
+// Fail is an error of all parts.
+func (p *Parts) Fail(err error) {
+	p.errs.mu.Lock()
+	defer p.errs.mu.Unlock()
+	p.errs.all = append(p.errs.all, err)
+	p.errs.end(err)
+}
