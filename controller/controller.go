@@ -29,7 +29,7 @@ type Controller[K comparable] struct {
 	// Copies run beside the loop, and end last. Leave out those that the program runs itself.
 	Copies []Runner
 
-	// Name is for handlers, the log and metrics of workqueues. Default: "controller", and no metrics.
+	// Name is for handlers, the log and workqueue metrics. Default: "controller", no metrics.
 	Name string
 	// Workers is how many keys are reconciled at a time. Default: 1.
 	Workers int

@@ -37,7 +37,7 @@ import (
 //   - An object without the finalizer is patched. The change that the patch makes brings the next
 //     call.
 //   - An object that is being deleted is cleaned up, and then the finalizer is taken away. An error
-//     of cleanup is returned, and the finalizer stays. cleanup may run again, as when a patch fails.
+//     of cleanup is returned, and the finalizer stays. If the patch fails, cleanup runs again.
 //   - An object that is being deleted and lacks the finalizer is left alone.
 //
 // patch is the Patch of a client for obj's namespace: a typed, dynamic or metadata client of

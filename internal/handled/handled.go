@@ -192,7 +192,7 @@ func (f *File[K]) countLocked(key K, version Digest, times uint64) {
 // lineOf is a key in the file. Keys of other types than strings are in none.
 func lineOf[K comparable](key K) string { return reflect.ValueOf(&key).Elem().String() }
 
-// Due yields the keys whose present state is not done, and those that have begun. Keys without
+// Due yields the keys with a state that is not done, and those that have begun. Keys without
 // objects are among them.
 func (f *File[K]) Due() iter.Seq[K] {
 	if f == nil {

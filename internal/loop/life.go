@@ -34,7 +34,7 @@ type Life struct {
 	waits error
 }
 
-// Now returns the phase and, while it is Waiting, what for.
+// Now returns the phase and, while it is Waiting, the reason.
 func (l *Life) Now() (phase Phase, waits error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *Life) Enter(next Phase) bool {
 	return true
 }
 
-// wait notes what the loop waits for.
+// wait notes the reason why the loop waits.
 func (l *Life) wait(reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +105,7 @@ func NewParts(end context.CancelCauseFunc) (first, second *Parts, errs func() er
 	}
 }
 
-// Go runs a part, whose end before that of ctx is an error.
+// Go runs a part. If it ends before ctx, that is an error.
 func (p *Parts) Go(ctx context.Context, name string, run func(context.Context) error) {
 	p.WaitGroup.Go(func() {
 		err := run(ctx)

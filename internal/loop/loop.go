@@ -39,15 +39,15 @@ type Counts struct {
 	// Done, Again and Failed count the calls that have returned nil, After, or another error.
 	// Panicked counts those of Failed that did not return.
 	Done, Again, Failed, Panicked uint64
-	// Failing is the number of keys whose last call failed, and Err is the last such error, with
-	// its key. It is nil if no key fails.
+	// Failing is the number of keys that failed at their last call. Err is the last such error,
+	// with its key. It is nil if no key fails.
 	Failing int
 	Err     error
 }
 
 var table = metrics.NewTable([]string{"controller"},
 	metrics.Gauge("tributary_controller_running", "Calls under way.", func(n Counts) int { return n.Running }),
-	metrics.Gauge("tributary_controller_failing_keys", "Keys whose last call failed.", func(n Counts) int { return n.Failing }),
+	metrics.Gauge("tributary_controller_failing_keys", "Keys that failed at their last call.", func(n Counts) int { return n.Failing }),
 	metrics.Gauge("tributary_controller_oldest_seconds", "How long a waiting key has waited.", func(n Counts) time.Duration { return n.Oldest }),
 	metrics.By("lane", func(n Counts) map[string]int { return map[string]int{"urgent": n.Urgent, "patient": n.Patient} },
 		metrics.Gauge("tributary_controller_keys", "Keys that wait.", metrics.Itself[int])),
