@@ -100,7 +100,7 @@
 //
 //  1. Several namespaces are one collection with one stream of events. It is synced once all of its
 //     namespaces are. Reads of one namespace wait for the others too. If namespaces have different
-//     SyncPeriods, the shortest one holds for all of them.
+//     SyncPeriods, the shortest one holds for all of them. [OneWatch] reads them by one watch.
 //  2. cache.TransformStripManagedFields is recognised, and the fields are skipped unread. Any other
 //     transform gets a copy of each object and may modify it until it returns. The result shares
 //     the parts that it left as they were. It must keep name, namespace, UID and resource version.

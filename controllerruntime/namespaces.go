@@ -18,7 +18,7 @@ import (
 // the objects of other namespaces as they come. Default: a list and a watch for each namespace.
 //
 // It is for programs that select most of a cluster's namespaces, and may list and watch all of
-// them. Each watch that it saves takes 55 KB here, two goroutines, and more in the server. But the
+// them. Each watch that it saves takes some 50 KB and two goroutines here, and more in the server. But the
 // objects of all namespaces are sent, and decoded. Without the right, reads fail with 403 as ever.
 //
 // A kind whose namespaces have different selectors or transforms keeps a watch for each.
