@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -59,6 +60,12 @@ func requestOf(c cache.Config) string {
 		text += fmt.Sprintf(" bookmarks %t", *c.EnableWatchBookmarks)
 	}
 	return text
+}
+
+// isOneOfMany reports whether several namespaces have one source.
+func (c *collection) isOneOfMany() bool {
+	_, one := c.copy.(*informer.Informer[object])
+	return one && len(c.configs) > 1
 }
 
 // within drops the objects that are in no namespace of a kind with several. A change of such an

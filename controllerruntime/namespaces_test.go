@@ -53,6 +53,7 @@ func TestOneWatch(t *testing.T) {
 				require.NoError(t, err)
 				start(t, c)
 				pods.Server().AwaitWatches(1)
+				synctest.Wait() // the handler has its initial list
 				require.Len(t, list(t, c), 20)
 				require.Len(t, list(t, c, client.InNamespace("ns1")), 10)
 				require.Equal(t, 20, c.Bill()[0].Objects)
@@ -122,14 +123,16 @@ func TestOneWatchOfEqualNamespacesOnly(t *testing.T) {
 	}
 }
 
-// TestOneWatchNeedsTheRight: the error is the server's.
+// TestOneWatchNeedsTheRight: the error is the server's, and says what to mend.
 func TestOneWatchNeedsTheRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := somePods(t, 1)
 		refuse(pods, apierrors.NewForbidden(resourcePods, "", errors.New("no role")))
 		c := newCache(t, pods, cache.Options{DefaultNamespaces: inNamespaces("ns0", "ns1")}, controllerruntime.OneWatch(), controllerruntime.FailFast())
 		start(t, c)
-		require.True(t, apierrors.IsForbidden(c.List(t.Context(), &corev1.PodList{})))
+		err := c.List(t.Context(), &corev1.PodList{})
+		require.True(t, apierrors.IsForbidden(err))
+		require.ErrorContains(t, err, "OneWatch needs the right to list and watch all namespaces")
 	})
 }
 

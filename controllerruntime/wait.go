@@ -122,6 +122,9 @@ func (c *collection) notSynced(s reflector.Status, end error) error {
 	if s.Err != nil {
 		e.add(c.cause(s))
 	}
+	if s.Class == reflector.Forbidden && c.isOneOfMany() {
+		e.text += ": OneWatch needs the right to list and watch all namespaces: grant it, or remove OneWatch"
+	}
 	if s.Attempts > 0 {
 		e.text += fmt.Sprintf(" (%d attempts since %s)", s.Attempts, s.Since.Format(time.TimeOnly))
 	}
