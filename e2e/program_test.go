@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/listwatch"
@@ -41,6 +42,8 @@ type program struct {
 	t       testing.TB
 	process *exec.Cmd
 	url     string
+	// kubeconfig is the path that it printed.
+	kubeconfig string
 
 	problems strings.Builder // what it has written to stderr, once it has ended
 }
@@ -57,12 +60,16 @@ func serveProgram(t testing.TB, flags ...string) *program {
 	require.NoError(t, p.process.Start())
 	t.Cleanup(p.kill)
 	defer time.AfterFunc(2*time.Minute, func() { _ = p.process.Process.Kill() }).Stop()
-	said, err := bufio.NewReader(out).ReadString('\n')
+	lines := bufio.NewReader(out)
+	said, err := lines.ReadString('\n')
 	if err != nil {
 		_ = p.process.Wait()
 		t.Fatalf("tributary has ended: %s", &p.problems)
 	}
-	p.url = regexp.MustCompile(`on (http://[0-9.:]+)`).FindStringSubmatch(said)[1]
+	p.url = regexp.MustCompile(`on (https://[0-9.:]+)`).FindStringSubmatch(said)[1]
+	example, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	p.kubeconfig = regexp.MustCompile(`^kubectl --kubeconfig (.+) get `).FindStringSubmatch(example)[1]
 	return p
 }
 
@@ -74,7 +81,13 @@ func (p *program) kill() {
 	}
 }
 
-func (p *program) config() *rest.Config { return &rest.Config{Host: p.url, QPS: -1} }
+func (p *program) config() *rest.Config {
+	p.t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)
+	require.NoError(p.t, err)
+	config.QPS = -1
+	return config
+}
 
 // kubectl prepares a command; the test is skipped if there is no kubectl.
 func (p *program) kubectl(arguments ...string) *exec.Cmd {
@@ -84,7 +97,7 @@ func (p *program) kubectl(arguments ...string) *exec.Cmd {
 		p.t.Skip("kubectl is not in PATH")
 	}
 	home := p.t.TempDir()
-	command := exec.CommandContext(p.t.Context(), path, append([]string{"-s", p.url}, arguments...)...)
+	command := exec.CommandContext(p.t.Context(), path, append([]string{"--kubeconfig", p.kubeconfig}, arguments...)...)
 	command.Env = []string{"HOME=" + home, "KUBECONFIG=" + filepath.Join(home, "none"), "PATH=" + os.Getenv("PATH")}
 	return command
 }

@@ -178,9 +178,16 @@ type tab struct {
 	foreign    []string   // requests that leave the host
 }
 
-// open opens a page in a Chromium of its own, and waits until it is live: only then does the page
-// show changes. The test is skipped if there is no Chromium.
+// open opens a status page, and waits until it is live: only then does the page show changes.
 func open(t *testing.T, url string, width, height int64) *tab {
+	b := openTab(t, url, width, height, nil)
+	b.until("document.getElementById('live').innerText === 'live'")
+	return b
+}
+
+// openTab opens a page in a Chromium of its own, for which names stand for addresses. The test is
+// skipped if there is no Chromium.
+func openTab(t *testing.T, url string, width, height int64, names map[string]string) *tab {
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil && path == "" {
@@ -200,6 +207,11 @@ func open(t *testing.T, url string, width, height int64) *tab {
 	} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
+	rules := []string{}
+	for name, address := range names {
+		rules = append(rules, "MAP "+name+" "+address)
+	}
+	options = append(options, chromedp.Flag("host-resolver-rules", strings.Join(rules, ",")))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
@@ -210,7 +222,6 @@ func open(t *testing.T, url string, width, height int64) *tab {
 	require.NoError(t, chromedp.Listen(ctx, b.hear(strings.TrimPrefix(url, "http://"))))
 	b.run(command(log.Enable, cdp.Empty{}), command(network.Enable, network.EnableParams{}),
 		chromedp.EmulateViewport(width, height), chromedp.Navigate(url))
-	b.until("document.getElementById('live').innerText === 'live'")
 	return b
 }
 

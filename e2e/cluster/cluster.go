@@ -57,7 +57,7 @@ func StartTributary(t testing.TB, binary string) *Cluster {
 	t.Helper()
 	return start(t, func(c *Cluster, address, etcdURL string) (string, []string) {
 		return binary, []string{
-			"serve", "--etcd=" + etcdURL, "--listen=" + address,
+			"serve", "--insecure", "--etcd=" + etcdURL, "--listen=" + address,
 			"--tls-cert-file=" + c.file("server.crt"), "--tls-private-key-file=" + c.file("server.key"),
 		}
 	}, nil)
