@@ -23,7 +23,7 @@ import (
 	"github.com/tributary-go/tributary/server/apiserver"
 )
 
-// accessOptions are the flags about who may speak to the server.
+// accessOptions are the flags that let clients in.
 type accessOptions struct {
 	insecure bool
 	folder   string
@@ -62,7 +62,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// access is what a client needs to be let in.
+// access has the certificate and the token that let clients in.
 type access struct {
 	folder      string // empty: nothing is kept in files
 	temporary   bool
@@ -134,7 +134,7 @@ func (a *access) ownToken() error {
 
 func notInToken(r rune) bool { return r <= ' ' || r > '~' }
 
-// writeKubeconfig writes what kubectl needs, and returns the path of the file.
+// writeKubeconfig writes the server, its authority and the token for kubectl, and returns the path.
 func (a *access) writeKubeconfig(url string) (path string, err error) {
 	const name = "tributary"
 	config := clientcmdapi.NewConfig()
@@ -202,9 +202,9 @@ func (o options) welcome(server *apiserver.Server) error {
 }
 
 // web is the HTTP server, and a function that serves a listener. HTTP/2 comes with TLS, as in
-// net/http.
-func (a *access) web(next http.Handler) (web *http.Server, begin func(net.Listener) error) {
-	web = &http.Server{Handler: a.protect(next), ReadHeaderTimeout: headerPatience}
+// net/http. The handler is the server's, or one around it.
+func (a *access) web(handler http.Handler) (web *http.Server, begin func(net.Listener) error) {
+	web = &http.Server{Handler: a.protect(handler), ReadHeaderTimeout: headerPatience}
 	if a.certificate == nil {
 		return web, web.Serve
 	}

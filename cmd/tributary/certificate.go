@@ -135,7 +135,7 @@ func makeCertificate(hosts []string) (made madeCertificate, err error) {
 	if err != nil {
 		return made, err
 	}
-	if authority, err = x509.ParseCertificate(authorityDER); err != nil { // with the identifier of its key
+	if authority, err = x509.ParseCertificate(authorityDER); err != nil { // with its key's identifier
 		return made, err
 	}
 	leaf := &x509.Certificate{

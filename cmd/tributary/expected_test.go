@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 )
 
 // TestCommandsThatPeopleTry: help and version print to stdout, and are no mistake.
@@ -31,7 +31,9 @@ func TestCommandsThatPeopleTry(t *testing.T) {
 // TestMetrics: they are where Prometheus looks for them.
 func TestMetrics(t *testing.T) {
 	p := launch(t, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "pods")
-	response, err := http.Get(p.url + "/metrics")
+	client, err := rest.HTTPClientFor(p.config)
+	require.NoError(t, err)
+	response, err := client.Get(p.url + "/metrics")
 	require.NoError(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)

@@ -318,6 +318,13 @@ func TestStatusPage(t *testing.T) {
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Regexp(t, `(?m)^synced    etcd/pods +watch cache +1 `, string(text))
+	rebound, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
+	require.NoError(t, err)
+	rebound.Host = "rebound.example"
+	refused, err := http.DefaultClient.Do(rebound)
+	require.NoError(t, err)
+	require.NoError(t, refused.Body.Close())
+	require.Equal(t, http.StatusForbidden, refused.StatusCode)
 	require.Regexp(t, `(?m)^synced    etcd/deployments\.apps +watch cache +0 `, string(text))
 }
 

@@ -19,8 +19,8 @@ const (
 	compaction = "compact_rev_key"
 )
 
-// clusterFolders are what kube-apiserver writes at its start, below its prefix, and this program
-// never does.
+// clusterFolders are written by kube-apiserver at its start, below its prefix, and never by this
+// program.
 var clusterFolders = []string{"apiregistration.k8s.io/", "masterleases/", "peerserverleases/", "ranges/"}
 
 // settlePrefix completes --etcd-prefix, and refuses to write where kube-apiserver does.
@@ -56,7 +56,7 @@ func wrapOrigin(from origin, err error) error {
 	return fmt.Errorf("%s: %w", from.name, err)
 }
 
-// defaultPrefix is that of a cluster for what is only read, unless there is only ours.
+// defaultPrefix is that of a cluster if nothing is written, unless there is only ours.
 func defaultPrefix(ctx context.Context, readOnly bool, client *clientv3.Client) (string, error) {
 	if !readOnly {
 		return ownPrefix, nil
@@ -106,8 +106,8 @@ func clusterKey(ctx context.Context, client *clientv3.Client, prefix string) (st
 	}
 }
 
-// firstKey is the first of some keys, or empty. A user of etcd's who may not read them is no user
-// that may write them.
+// firstKey is the first of some keys, or empty. If etcd lets its user read no such key, it lets
+// the user write none.
 func firstKey(ctx context.Context, client *clientv3.Client, key string, options ...clientv3.OpOption) (string, error) {
 	answer, err := client.Get(ctx, key, append(options, clientv3.WithKeysOnly(), clientv3.WithLimit(1))...)
 	switch {

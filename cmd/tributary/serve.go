@@ -120,7 +120,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	}
 	f.settle(ctx)
 	ended.Go(func() { f.run(ctx) })
-	web, begin := gate.web(handler)
+	web, begin := gate.web(server.Guard(handler))
 	ended.Go(func() {
 		if err := begin(listener); !errors.Is(err, http.ErrServerClosed) {
 			stop(err)
@@ -168,7 +168,7 @@ func showStatus(o options, server *apiserver.Server, stderr io.Writer) (*statusP
 		return nil, fmt.Errorf("--status: %w", err)
 	}
 	fmt.Fprintf(stderr, "status page on http://%s\n", listener.Addr())
-	web := &http.Server{Handler: &p.Handler, ReadHeaderTimeout: headerPatience}
+	web := &http.Server{Handler: server.Guard(&p.Handler), ReadHeaderTimeout: headerPatience}
 	var served sync.WaitGroup
 	served.Go(func() { _ = web.Serve(listener) }) // it ends by close
 	p.close = func() {

@@ -9,9 +9,9 @@ import (
 )
 
 // keepPrivate has etcd listen on sockets in a new folder, which only the user of this process can
-// open. etcd asks nobody who they are, and answers web pages of every origin: on a port, all users
-// and all pages would get past the server's token. The path of a socket is at most some 100 bytes,
-// so the folder is not the one of the data.
+// open. etcd has no authentication here, and answers web pages of every origin: on a port, all
+// users and all pages would get past the server's token. The path of a socket is at most some 100
+// bytes, so the folder is not the one of the data.
 func keepPrivate(config *embed.Config) (folder string, err error) {
 	folder, err = os.MkdirTemp("", "tributary-etcd-") // of mode 0700
 	if err != nil {

@@ -17,6 +17,15 @@
 // [github.com/tributary-go/tributary/server/builtin] describes the built-in kinds.
 // docs/fake.md has the commands with another output than on a real API server.
 //
+// # Web pages
+//
+// A browser on the server's machine lets any page send it requests. So a request must name a host
+// that the server listens on, or one of [Server.AllowHosts] (TestHosts). Writes and web sockets are
+// for pages of its own origin and of [Server.AllowOrigins] (TestRequestsOfPages,
+// TestWebSocketsOfPages). A body without a Content-Type is a 415; kube-apiserver takes it as JSON.
+// Calls from within the process, over pipes and over socket files may name any host.
+// [Server.Guard] is for handlers beside the server. In `e2e/browser`, a hostile page is the judge.
+//
 // # Freshness and health
 //
 // A copy is fresh by proof: give its cache an upstream to ask, and name the reflector that fills
@@ -71,9 +80,10 @@
 //
 // A watch over a web socket, as a browser makes it, has a message for each event (TestWebSocket).
 //
-// A body is read up to 3 MiB, and nested documents up to the depth of their decoders
-// (TestDeepBodies). The head of a request is bounded by http.Server.MaxHeaderBytes
-// (TestLongHeaders).
+// A body is read up to 3 MiB, for at most a minute. A document has at most 256 levels of nesting,
+// and fewer the larger it is (TestNestedBodiesAreCheap, TestDeepBodies). Writes run at once as far
+// as their bodies have room in 32 MiB, and wait for 30 seconds at most (TestWritesTakeTurns). The
+// head of a request is bounded by http.Server.MaxHeaderBytes (TestLongHeaders).
 //
 // # How it differs from the API server
 //

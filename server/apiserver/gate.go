@@ -60,7 +60,19 @@ func (s *Server) AllowOrigins(origins ...string) error {
 	return nil
 }
 
-// check refuses what no client of the server's sends: 403.
+// Guard has a handler beside the server answer to the same hosts and origins, such as one of
+// metrics. The server guards itself.
+func (s *Server) Guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.gate.check(r); err != nil {
+			respondError(w, plainJSON, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// check refuses requests that no client of the server's sends: 403.
 func (g *gate) check(r *http.Request) error {
 	if !g.answersTo(r.Context(), r.Host) {
 		return forbidden(fmt.Sprintf("the server does not answer to the host %q: ask for an address that it listens on, "+

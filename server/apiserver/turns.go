@@ -12,7 +12,7 @@ const (
 	// bodiesAtOnce bounds the bodies of the writes that are under way, in bytes: a write takes a
 	// multiple of its body. Ten of the largest bodies run at once.
 	bodiesAtOnce = 32 << 20
-	// smallestBody is what each write counts for at least, so that 512 run at once.
+	// smallestBody is the least that a write counts for, so that 512 run at once.
 	smallestBody = 64 << 10
 	// bodyPatience is how long a client may take to send a body, as kube-apiserver has it.
 	bodyPatience = time.Minute
