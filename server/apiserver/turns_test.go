@@ -41,6 +41,9 @@ func TestWritesTakeTurns(t *testing.T) {
 		synctest.Wait()
 		require.NotNil(t, large.Load())
 		require.Nil(t, small.Load())
+		all.give(under[2])
+		synctest.Wait()
+		require.NotNil(t, small.Load())
 
 		began := time.Now()
 		_, err := all.take(t.Context(), 1)
@@ -55,7 +58,8 @@ func TestWritesTakeTurns(t *testing.T) {
 		require.Error(t, err)
 
 		all.give(large.Load())
-		for _, one := range under[2:] {
+		all.give(small.Load())
+		for _, one := range under[3:] {
 			all.give(one)
 		}
 		synctest.Wait()
