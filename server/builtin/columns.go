@@ -116,7 +116,7 @@ var columns = map[string][]column{
 			}
 			return max(1, e.Count)
 		}),
-		hidden("Name", func(e *corev1.Event) any { return e.Name }),
+		asName(hidden("Name", func(e *corev1.Event) any { return e.Name })),
 	},
 	"Ingress": {
 		shown("Class", func(i *networkingv1.Ingress) any { return orNone(value(i.Spec.IngressClassName)) }),

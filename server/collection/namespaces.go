@@ -5,24 +5,26 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tributary-go/tributary/server/internal/object"
 	"github.com/tributary-go/tributary/store"
 )
 
-// Finalize replaces the finalizers in the spec of a namespace, as the finalize subresource does. A
-// namespace that is being deleted goes with the last one. Errors are those of [Collection.Update].
+// Finalize updates a namespace with the finalizers in its spec, as the finalize subresource does. A
+// namespace that is being deleted goes with the last finalizer. Errors are those of
+// [Collection.Update].
 func Finalize[T store.Object](namespaces *Collection[T], given *corev1.Namespace) (T, error) {
 	return namespaces.write("", given.Name, func(stored T, found bool) (d Decision[T], err error) {
 		if err := namespaces.there(found, given.Name); err != nil {
 			return d, err
 		}
-		next := object.Copy(stored)
-		namespace, ok := any(next).(*corev1.Namespace)
-		if !ok {
+		namespace := given.DeepCopy()
+		next, ok := any(namespace).(T)
+		was, known := any(stored).(*corev1.Namespace)
+		if !ok || !known {
 			return d, fmt.Errorf("a namespace is a %T", stored)
 		}
-		namespace.Spec.Finalizers = given.Spec.Finalizers
-		namespace.UID, namespace.ResourceVersion = given.UID, given.ResourceVersion
+		namespace.Status = was.Status
+		namespaces.Kind().SetKind(next)
+		namespaces.fill(next)
 		if err := namespaces.checkVersion(stored, next, update); err != nil {
 			return d, err
 		}
