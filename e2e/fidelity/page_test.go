@@ -72,10 +72,10 @@ const commandsOpening = `
 ## kubectl
 
 A list of commands (e2e/fidelity/testdata/kubectl.txt) is run with kubectl 1.36.3 against
-kube-apiserver, the fake and ` + "`tributary serve`" + ` on an etcd, from the same start: every output format, selectors, watches, describe, create, apply on
-both sides, edit, diff, patch, scale, rollout, delete, explain, discovery, access, nodes, custom
-resources, dry runs. TestKubectlSeesNoDifference compares the exit code and the output, without
-UIDs, versions, times and addresses.
+kube-apiserver, the fake and ` + "`tributary serve`" + ` on an etcd, from the same start: every output format,
+selectors, watches, describe, create, apply on both sides, edit, diff, patch, scale, rollout,
+delete, explain, discovery, access, nodes, custom resources, dry runs. TestKubectlSeesNoDifference
+compares the exit code and the output, without UIDs, versions, times and addresses.
 
 `
 
