@@ -95,7 +95,9 @@ func (s *Sources) Follow(name string) (changes func() iter.Seq[metrics.Change]) 
 	return following.Many(func() map[*feed]func() following.Changes {
 		present := map[*feed]func() following.Changes{}
 		for _, f := range s.list() {
-			present[f] = func() following.Changes { return following.Snapshots(name+"/"+f.name, func() string { return "pods" }, f.state) }
+			present[f] = func() following.Changes {
+				return following.Snapshots(name+"/"+f.name, func() string { return "pods" }, f.state)
+			}
 		}
 		return present
 	})
