@@ -10,10 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/workqueue"
 
+	"github.com/tributary-go/tributary/controller"
 	"github.com/tributary-go/tributary/informer"
-	"github.com/tributary-go/tributary/informer/enqueue"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -34,22 +33,16 @@ func main() {
 	byNode := store.NewIndex("node", nodesOf)
 	source := listwatch.FromClient[corev1.Pod](client, "pods")
 	pods := informer.New(source, informer.WithIndexes(byNode))
-	queue := workqueue.NewTyped[string]()
-	handler, err := pods.AddHandler(enqueue.Keys(queue, nodesOf))
-	if err != nil {
-		log.Fatal(err)
+	c := controller.Controller[string]{
+		Reconcile: func(ctx context.Context, node string) error {
+			now := pods.Snapshot() // immutable, read without a lock, O(1)
+			fmt.Println(node, "has", byNode.Len(now, node), "pods at version", now.ResourceVersion())
+			return nil // an error, or controller.After, has it called again
+		},
+		Feeds:  []controller.Feed[string]{controller.From(pods, nodesOf)},
+		Copies: []controller.Runner{pods}, // calls begin when they are right
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- pods.Run(ctx); queue.ShutDown() }()
-	if err := handler.WaitSynced(ctx); err != nil {
-		log.Fatal(err) // names the cause, such as a 403
-	}
-	for node, shutdown := queue.Get(); !shutdown; node, shutdown = queue.Get() {
-		now := pods.Snapshot() // immutable, read without a lock, O(1)
-		fmt.Println(node, "has", byNode.Len(now, node), "pods at version", now.ResourceVersion())
-		queue.Done(node)
-	}
-	if err := <-ended; err != nil {
+	if err := c.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
 }
