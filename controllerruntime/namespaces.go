@@ -19,8 +19,9 @@ import (
 // the objects of other namespaces as they come. Default: a list and a watch for each namespace.
 //
 // It is for programs that select most of a cluster's namespaces, and may list and watch all of
-// them. Each watch that it saves takes some 50 KB and two goroutines here, and more in the server. But the
-// objects of all namespaces are sent, and decoded. Without the right, reads fail with 403 as ever.
+// them. Each watch that it saves takes some 50 KB and two goroutines here, and more in the server.
+// But the objects of all namespaces are sent, and decoded. Without the right, reads fail with 403 as
+// ever.
 //
 // A kind whose namespaces have different selectors or transforms keeps a watch for each.
 func OneWatch() Option { return func(e *extras) { e.oneWatch = true } }
@@ -91,7 +92,8 @@ func (s shape) within(source listwatch.ListerWatcher[object]) listwatch.ListerWa
 		return list
 	}, func(request metav1.ListOptions, events iter.Seq2[listwatch.Event[object], error]) iter.Seq2[listwatch.Event[object], error] {
 		return func(yield func(listwatch.Event[object], error) bool) {
-			initial := request.SendInitialEvents != nil && *request.SendInitialEvents // in no order of versions
+			// Initial events come in no order of versions.
+			initial := request.SendInitialEvents != nil && *request.SendInitialEvents
 			for event, err := range events {
 				initial = initial && !event.InitialEventsEnd
 				if event.Type != watch.Bookmark && !s.keeps(event.Object, err) {

@@ -90,6 +90,12 @@
 //	| tributary_refs_last_contact_timestamp_seconds       | gauge     | refs                          | when the quietest name was last heard of  |
 //	| tributary_refs_events_total                         | counter   | refs                          | objects and changes received              |
 //	| tributary_refs_received_bytes_total                 | counter   | refs                          | bytes of them, as on the wire             |
+//	| tributary_controller_working                        | gauge     | controller                    | 1 while the loop works                    |
+//	| tributary_controller_keys                           | gauge     | controller, lane              | keys that wait to be called               |
+//	| tributary_controller_running                        | gauge     | controller                    | calls under way                           |
+//	| tributary_controller_failing_keys                   | gauge     | controller                    | keys whose last call failed               |
+//	| tributary_controller_oldest_seconds                 | gauge     | controller                    | how long the oldest key has waited        |
+//	| tributary_controller_calls_total                    | counter   | controller, result            | calls: done, again, failed, panicked      |
 //
 // Only a cache of package controllerruntime reports tributary_informer_heap_bytes, which its Bill
 // explains.

@@ -135,7 +135,8 @@ func makeCertificate(hosts []string) (made madeCertificate, err error) {
 	if err != nil {
 		return made, err
 	}
-	if authority, err = x509.ParseCertificate(authorityDER); err != nil { // with its key's identifier
+	// Parsed, it has its key's identifier.
+	if authority, err = x509.ParseCertificate(authorityDER); err != nil {
 		return made, err
 	}
 	leaf := &x509.Certificate{
