@@ -77,9 +77,9 @@ func TestAnObjectWithoutANameCostsItself(t *testing.T) {
 			requireNamelessCost(t, listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch))
 		})
 		t.Run(media+" kept", func(t *testing.T) {
-			requireNamelessKept(t, listwatch.FromClient[corev1.Pod](client, "pods", adapters.WithNameless.(listwatch.FuncsOption)))
+			requireNamelessKept(t, listwatch.FromClient[corev1.Pod](client, "pods", adapters.AsClientGo.(listwatch.FuncsOption)))
 			pods := clientset(t, config).CoreV1().Pods("")
-			requireNamelessKept(t, listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, adapters.WithNameless.(listwatch.FuncsOption)))
+			requireNamelessKept(t, listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, adapters.AsClientGo.(listwatch.FuncsOption)))
 		})
 		if media != protobufType {
 			t.Run(media+" unstructured", func(t *testing.T) {

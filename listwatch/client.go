@@ -57,7 +57,7 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 		client: paced(client), resource: resource, options: apply(op, optionList), origin: origin{client, resource},
 		decoder: decoder,
 	}
-	c.decoder.drop, c.decoder.nameless = c.options.dropManaged, c.options.nameless
+	c.decoder.drop, c.decoder.asClientGo = c.options.dropManaged, c.options.asClientGo
 	if !c.options.noSharing && resource != secrets {
 		c.decoder.share(client.APIVersion().WithResource(resource).String(), scope)
 	}
@@ -73,7 +73,7 @@ func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	return &ListWatch[T]{
 		list: c.list, watch: c.watch, lookup: c.lookup,
 		collection: collection{of.String(), c.options.namespace}, origin: c.origin,
-		noWatchList: c.options.noWatchList, nameless: c.options.nameless, sharing: c.decoder.stats, private: c.decoder.memo == nil,
+		noWatchList: c.options.noWatchList, nameless: c.options.asClientGo, sharing: c.decoder.stats, private: c.decoder.memo == nil,
 		holding: func(held heldCopy[T]) ListerWatcher[T] {
 			decoder := *c.decoder
 			decoder.held = &held

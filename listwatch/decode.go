@@ -47,15 +47,15 @@ func putLargeReader(r *bufio.Reader) {
 // decoder turns the bytes of a stream into objects. Only an [encoding] knows the bytes' format. It
 // is safe for concurrent use.
 type decoder[T store.Object] struct {
-	new      func() T
-	kind     string         // the kind of every object; empty: any
-	protobuf bool           // T has generated protobuf code
-	limit    int            // the maximum bytes of one object
-	memo     *sharing.Memo  // decoded parts; nil without sharing
-	plain    *atomic.Uint64 // bytes decoded without a memo
-	held     *heldCopy[T]   // nil if the reader's copy is unknown
-	drop     bool           // drop managedFields
-	nameless bool           // keep objects without a name
+	new        func() T
+	kind       string         // the kind of every object; empty: any
+	protobuf   bool           // T has generated protobuf code
+	limit      int            // the maximum bytes of one object
+	memo       *sharing.Memo  // decoded parts; nil without sharing
+	plain      *atomic.Uint64 // bytes decoded without a memo
+	held       *heldCopy[T]   // nil if the reader's copy is unknown
+	drop       bool           // drop managedFields
+	asClientGo bool           // keep objects without a name, and take {} for an empty list
 }
 
 // errStopped: the consumer left its loop.
@@ -256,7 +256,7 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 		obj, err = d.object(e, f.object, f.kind, changed)
 	}
 	if err == nil && kind != watch.Bookmark {
-		err = named(obj, d.nameless)
+		err = named(obj, d.asClientGo)
 	}
 	if err != nil {
 		return Event[T]{}, &DecodeError{Op: "watch", Event: f.event, Object: e.key(f.object), Err: err}

@@ -59,7 +59,7 @@ type funcSource[T store.Object] struct {
 }
 
 func (f funcSource[T]) listWatch() *ListWatch[T] {
-	lw := &ListWatch[T]{list: f.listAll, watch: f.watchFrom, noWatchList: f.options.noWatchList, nameless: f.options.nameless, private: true}
+	lw := &ListWatch[T]{list: f.listAll, watch: f.watchFrom, noWatchList: f.options.noWatchList, nameless: f.options.asClientGo, private: true}
 	return detected(lw, f.options)
 }
 
@@ -80,7 +80,7 @@ func (f funcSource[T]) listAll(ctx context.Context, request metav1.ListOptions) 
 				err := &DecodeError{Op: "list", Object: keyOfAny(item), Err: wrongType[T](item)}
 				return stopUnless(yield(none, err))
 			}
-			if err := named(obj, f.options.nameless); err != nil {
+			if err := named(obj, f.options.asClientGo); err != nil {
 				return stopUnless(yield(none, &DecodeError{Op: "list", Object: keyOfAny(item), Err: err}))
 			}
 			return stopUnless(yield(obj, nil))
@@ -141,7 +141,7 @@ func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions
 				if !open {
 					return
 				}
-				event, err := typedEvent[T](came, f.options.nameless)
+				event, err := typedEvent[T](came, f.options.asClientGo)
 				if event.InitialEventsEnd {
 					late = nil
 				}

@@ -68,7 +68,7 @@ func (l *items[T]) take(data []byte, kind schema.GroupVersionKind) (err error) {
 func (d *decoder[T]) item(e encoding[T], i item[T]) (T, error) {
 	obj, err := d.object(e, i.data, i.kind, nil)
 	if err == nil {
-		err = named(obj, d.nameless)
+		err = named(obj, d.asClientGo)
 	}
 	if err != nil {
 		var none T

@@ -33,8 +33,9 @@ func (e jsonEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
 func (e jsonEncoding[T]) list(r *bufio.Reader, items *items[T]) (meta metav1.ListMeta, err error) {
 	in := &jsonReader{r: r, limit: e.limit}
 	var head metav1.TypeMeta
-	listed := false
+	listed, empty := false, true
 	err = in.object(func(key string) error {
+		empty = false
 		switch key {
 		case "kind":
 			if err := in.decode(key, &head.Kind); err != nil {
@@ -63,7 +64,7 @@ func (e jsonEncoding[T]) list(r *bufio.Reader, items *items[T]) (meta metav1.Lis
 	switch {
 	case err != nil:
 		return meta, err
-	case !listed && !strings.HasSuffix(head.Kind, "List"):
+	case !listed && !strings.HasSuffix(head.Kind, "List") && !(empty && e.asClientGo):
 		return meta, errNoList
 	}
 	return meta, in.end()

@@ -45,7 +45,7 @@ type options struct {
 	labelSelector string
 	json          bool
 	noWatchList   bool
-	nameless      bool
+	asClientGo    bool
 	noSharing     bool
 	dropManaged   bool
 	mutated       *mutationReport // a pointer, so that options are comparable
@@ -78,7 +78,7 @@ func Labels(selector labels.Selector) FuncsOption {
 
 // The options of the adapters to client-go have no exported names: see their package.
 func init() {
-	adapters.WithNameless = funcsOption(func(o *options) { o.nameless = true })
+	adapters.AsClientGo = funcsOption(func(o *options) { o.asClientGo = true })
 	adapters.Narrow = func(labelSelector, fieldSelector string) any {
 		return funcsOption(func(o *options) {
 			o.labelSelector, o.fieldSelector = both(o.labelSelector, labelSelector), both(o.fieldSelector, fieldSelector)

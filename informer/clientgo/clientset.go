@@ -39,7 +39,7 @@ func FromClientset(clientset any, example runtime.Object, resync time.Duration, 
 	if !r.namespaced {
 		namespace = metav1.NamespaceAll
 	}
-	options := append(optionList[:len(optionList):len(optionList)], listwatch.InNamespace(namespace), adapters.WithNameless.(listwatch.FuncsOption))
+	options := append(optionList[:len(optionList):len(optionList)], listwatch.InNamespace(namespace), adapters.AsClientGo.(listwatch.FuncsOption))
 	if !watchlist.Supported(clientset) {
 		options = append(options, listwatch.WithoutWatchList())
 	}

@@ -2,6 +2,8 @@ package clientgo_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 
@@ -12,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer"
@@ -35,7 +38,7 @@ func TestGeneratedNames(t *testing.T) {
 		},
 		"Union": func(client kubernetes.Interface) cache.SharedIndexInformer {
 			union, pods := informer.NewUnion[*corev1.Pod](), client.CoreV1().Pods("")
-			_, err := union.Add("all", listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, adapters.WithNameless.(listwatch.FuncsOption), listwatch.WithoutWatchList()))
+			_, err := union.Add("all", listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, adapters.AsClientGo.(listwatch.FuncsOption), listwatch.WithoutWatchList()))
 			require.NoError(t, err)
 			return clientgo.Union(union)
 		},
@@ -82,4 +85,37 @@ func listerOfPods(client kubernetes.Interface) cache.ListerWatcher {
 		},
 		WatchFuncWithContext: pods.Watch,
 	}, client)
+}
+
+// TestAnEmptyAnswerIsAnEmptyList: servers in tests answer a list with {}. client-go's informers are
+// synced by it, and so are ours behind its interfaces. A source of listwatch takes it for no answer.
+func TestAnEmptyAnswerIsAnEmptyList(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") == "" {
+			_, _ = w.Write([]byte("{}"))
+			return
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	for name, pods := range map[string]cache.SharedIndexInformer{
+		"client-go": cache.NewSharedIndexInformer(listerOfPods(listsOnly{client}), &corev1.Pod{}, 0, nil),
+		"ours":      clientgo.FromClientset(listsOnly{client}, &corev1.Pod{}, 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			running(t, pods.RunWithContext)
+			<-pods.HasSyncedChecker().Done()
+			require.Empty(t, pods.GetStore().List())
+		})
+	}
+	list := listwatch.FromClient[corev1.Pod](client.CoreV1().RESTClient(), "pods").List(t.Context(), metav1.ListOptions{})
+	var refused error
+	for _, err := range list.Items {
+		refused = err
+	}
+	require.ErrorContains(t, refused, "JSON that is no list")
 }

@@ -92,7 +92,7 @@ func NewSharedIndexInformerWithOptions(
 }
 
 func fromClientGo(lw cache.ListerWatcher) listwatch.ListerWatcher[Object] {
-	return listwatch.FromClientGo[Object](lw, adapters.WithNameless.(listwatch.FuncsOption))
+	return listwatch.FromClientGo[Object](lw, adapters.AsClientGo.(listwatch.FuncsOption))
 }
 
 // newInformer makes an informer. Its transform and its watch error handler may be set until Run.

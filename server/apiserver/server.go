@@ -45,7 +45,8 @@ type Server struct {
 	close  context.CancelFunc
 	parked parkedWatches
 
-	emptying sync.WaitGroup // of namespaces
+	emptying sync.WaitGroup         // of namespaces
+	emptied  func() <-chan struct{} // closed when no namespace is being emptied; after close
 }
 
 // described is a resource or a subresource as discovery and OpenAPI have it.
@@ -90,6 +91,14 @@ func NewServer(options ...watchcache.Option) (*Server, error) {
 	}
 	s := &Server{options: options, revision: watchcache.NewRevision()}
 	s.closed, s.close = context.WithCancel(context.Background())
+	s.emptied = sync.OnceValue(func() <-chan struct{} {
+		emptied := make(chan struct{})
+		go func() {
+			s.emptying.Wait() // ended by close, but for a storage that does not answer
+			close(emptied)
+		}()
+		return emptied
+	})
 	return s, nil
 }
 
@@ -194,15 +203,14 @@ func (s *Server) Close() { s.close() }
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close()
 	err := s.parked.wait(ctx)
-	emptied := make(chan struct{})
-	go func() {
-		s.emptying.Wait() // ended by close, but for a storage that does not answer
-		close(emptied)
-	}()
 	select {
-	case <-emptied:
+	case <-s.emptied():
 	case <-ctx.Done():
-		err = errors.Join(err, ctx.Err())
+		select {
+		case <-s.emptied(): // select picks at random if both are closed
+		default:
+			err = errors.Join(err, ctx.Err())
+		}
 	}
 	for _, e := range s.endpoints() {
 		e.release()

@@ -101,7 +101,7 @@ func FromConfig(
 	if err != nil {
 		panic(err)
 	}
-	return listwatch.FromClientLike(client, resource.Resource, example, listwatch.InNamespace(namespace), narrow, adapters.WithNameless.(listwatch.FuncsOption))
+	return listwatch.FromClientLike(client, resource.Resource, example, listwatch.InNamespace(namespace), narrow, adapters.AsClientGo.(listwatch.FuncsOption))
 }
 
 // FromFuncs reads a resource through the functions of a client.
@@ -109,7 +109,7 @@ func FromFuncs[L runtime.Object](
 	client any, list func(context.Context, metav1.ListOptions) (L, error),
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error), narrow listwatch.FuncsOption,
 ) listwatch.ListerWatcher[clientgo.Object] {
-	options := []listwatch.FuncsOption{narrow, adapters.WithNameless.(listwatch.FuncsOption)}
+	options := []listwatch.FuncsOption{narrow, adapters.AsClientGo.(listwatch.FuncsOption)}
 	if !watchlist.Supported(client) {
 		options = append(options, listwatch.WithoutWatchList())
 	}
