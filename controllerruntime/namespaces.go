@@ -20,8 +20,8 @@ import (
 //
 // It is for programs that select most of a cluster's namespaces, and may list and watch all of
 // them. Each watch that it saves takes some 50 KB and two goroutines here, and more in the server.
-// But the objects of all namespaces are sent, and decoded. Without the right, reads fail with 403 as
-// ever.
+// But the objects of all namespaces are sent, and decoded. Without the right, reads fail with 403
+// as ever.
 //
 // A kind whose namespaces have different selectors or transforms keeps a watch for each.
 func OneWatch() Option { return func(e *extras) { e.oneWatch = true } }

@@ -88,7 +88,8 @@ func listerOfPods(client kubernetes.Interface) cache.ListerWatcher {
 }
 
 // TestAnEmptyAnswerIsAnEmptyList: servers in tests answer a list with {}. client-go's informers are
-// synced by it, and so are ours behind its interfaces. A source of listwatch takes it for no answer.
+// synced by it, and so are ours behind its interfaces. A source of listwatch takes it for no
+// answer.
 func TestAnEmptyAnswerIsAnEmptyList(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

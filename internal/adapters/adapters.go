@@ -5,7 +5,7 @@ package adapters
 var (
 	// AsClientGo is a listwatch.FuncsOption: it keeps objects without a name under the key
 	// "namespace/". All those of a namespace have that key, so the last one counts. Only fakes that
-	// ignore generateName have such objects. A list that is {} is empty: so answer servers of tests.
+	// ignore generateName have such objects. A list that is {} is empty: servers of tests send it.
 	AsClientGo any
 	// Narrow returns a listwatch.FuncsOption. It selects the objects of both selectors among those
 	// of the options before it.
