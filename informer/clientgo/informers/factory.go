@@ -116,10 +116,22 @@ type factory struct {
 	narrow    []listwatch.Option
 }
 
-// InformerFor makes an informer of ours for the clientset's own types. For other types it calls
-// newFunc.
+// generated is the factory of client-go's generated informers. It makes ours in place of what
+// newFunc makes, unless the clientset hides the type.
+type generated struct{ *factory }
+
+func (g generated) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	if clientgo.HasResource(g.client, obj) {
+		newFunc = nil
+	}
+	return g.factory.InformerFor(obj, newFunc)
+}
+
+// InformerFor calls newFunc, as client-go's factory does, unless it has an informer of the type: a
+// program's own constructor has a selector or a transform. Without newFunc it makes an informer of
+// ours, of any type that the clientset has.
 func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	if !clientgo.HasResource(f.client, obj) {
+	if newFunc != nil {
 		return f.SharedInformerFactory.InformerFor(obj, newFunc)
 	}
 	return f.SharedInformerFactory.InformerFor(obj, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgo "k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -231,6 +232,33 @@ func TestOptions(t *testing.T) {
 	require.Same(t, own, f.InformerFor(&metav1.PartialObjectMetadata{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
 		return own
 	}))
+}
+
+// TestAProgramsOwnInformer: kube-scheduler puts an informer with a selector and a transform into the
+// factory, and reads it by the factory's lister.
+func TestAProgramsOwnInformer(t *testing.T) {
+	trim := func(obj any) (any, error) {
+		obj.(*corev1.Pod).ManagedFields = nil
+		return obj, nil
+	}
+	for name, newFactory := range map[string]func(kubernetes.Interface, time.Duration) informers.SharedInformerFactory{
+		"client-go": clientgo.NewSharedInformerFactory, "ours": informers.NewSharedInformerFactory,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+			f := newFactory(fake.NewClientset(pod), 0)
+			f.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+				own := coreinformers.NewPodInformer(client, "ns", resync, nil)
+				require.NoError(t, own.SetTransform(trim))
+				return own
+			})
+			start(t, f)
+			f.WaitForCacheSync(t.Context().Done())
+			held, err := f.Core().V1().Pods().Lister().Pods("ns").Get("a")
+			require.NoError(t, err)
+			require.Empty(t, held.ManagedFields)
+		})
+	}
 }
 
 // TestWithInformerName: the factory has the name, and our informers take no metrics under it.

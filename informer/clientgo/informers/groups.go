@@ -23,86 +23,86 @@ import (
 	"k8s.io/client-go/informers/storagemigration"
 )
 
-// The groups' informers come from this factory, and so from its InformerFor. A group that is not
-// here, since the oldest client-go lacks it, comes from client-go's factory: its informers are
-// client-go's, unless ForResource has made them.
+// The groups' informers come from this factory, by generated. A group that is not here, since the
+// oldest client-go lacks it, comes from client-go's factory: its informers are client-go's, unless
+// ForResource has made them.
 
 func (f *factory) Admissionregistration() admissionregistration.Interface {
-	return admissionregistration.New(f, f.namespace, nil)
+	return admissionregistration.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Internal() apiserverinternal.Interface {
-	return apiserverinternal.New(f, f.namespace, nil)
+	return apiserverinternal.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Apps() apps.Interface {
-	return apps.New(f, f.namespace, nil)
+	return apps.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Autoscaling() autoscaling.Interface {
-	return autoscaling.New(f, f.namespace, nil)
+	return autoscaling.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Batch() batch.Interface {
-	return batch.New(f, f.namespace, nil)
+	return batch.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Certificates() certificates.Interface {
-	return certificates.New(f, f.namespace, nil)
+	return certificates.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Coordination() coordination.Interface {
-	return coordination.New(f, f.namespace, nil)
+	return coordination.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Core() core.Interface {
-	return core.New(f, f.namespace, nil)
+	return core.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Discovery() discovery.Interface {
-	return discovery.New(f, f.namespace, nil)
+	return discovery.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Events() events.Interface {
-	return events.New(f, f.namespace, nil)
+	return events.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Extensions() extensions.Interface {
-	return extensions.New(f, f.namespace, nil)
+	return extensions.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Flowcontrol() flowcontrol.Interface {
-	return flowcontrol.New(f, f.namespace, nil)
+	return flowcontrol.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Networking() networking.Interface {
-	return networking.New(f, f.namespace, nil)
+	return networking.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Node() node.Interface {
-	return node.New(f, f.namespace, nil)
+	return node.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Policy() policy.Interface {
-	return policy.New(f, f.namespace, nil)
+	return policy.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Rbac() rbac.Interface {
-	return rbac.New(f, f.namespace, nil)
+	return rbac.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Resource() resource.Interface {
-	return resource.New(f, f.namespace, nil)
+	return resource.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Scheduling() scheduling.Interface {
-	return scheduling.New(f, f.namespace, nil)
+	return scheduling.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Storage() storage.Interface {
-	return storage.New(f, f.namespace, nil)
+	return storage.New(generated{f}, f.namespace, nil)
 }
 
 func (f *factory) Storagemigration() storagemigration.Interface {
-	return storagemigration.New(f, f.namespace, nil)
+	return storagemigration.New(generated{f}, f.namespace, nil)
 }

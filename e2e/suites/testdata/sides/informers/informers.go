@@ -83,6 +83,13 @@ type factory struct {
 	namespace string
 }
 
+// generated is as in our package.
+type generated struct{ *factory }
+
+func (g generated) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	return g.factory.InformerFor(obj, nil)
+}
+
 func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	informer := f.SharedInformerFactory.InformerFor(obj, newFunc)
 	side.MadeIfOurs(informer)
