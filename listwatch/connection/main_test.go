@@ -1,6 +1,7 @@
 package connection_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,5 +18,7 @@ func restClient(t testing.TB, config *rest.Config) rest.Interface {
 	t.Helper()
 	client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
 	require.NoError(t, err)
+	// client-go forgets the connections of a config that no client uses any more.
+	t.Cleanup(func() { runtime.KeepAlive(client) })
 	return client
 }
