@@ -75,6 +75,7 @@ func TestOneWatch(t *testing.T) {
 				pods.Create(pod("ns3", "meanwhile", "n"))
 				pods.Create(pod("ns2", "meanwhile", "n"))
 				time.Sleep(2 * time.Minute)
+				synctest.Wait()
 				require.Len(t, list(t, c), 21)
 				require.Equal(t, map[string]int{"ns1": 14, "ns2": 15}, told)
 				require.NoError(t, c.Ready(3*time.Minute))
