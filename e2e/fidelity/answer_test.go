@@ -24,6 +24,8 @@ type side struct {
 	name, url, token string
 	authority        []byte // the certificate that signs those of the server; nil without TLS
 	client           *http.Client
+
+	kubeconfig string // the path of the server's own; empty if it writes none
 }
 
 // run sends the requests of a case and returns the answers, one text for each, without what must

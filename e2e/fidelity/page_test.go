@@ -29,7 +29,7 @@ object as it is, held to the rules of metadata and versions alone.
 func TestThePageIsTheTable(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "fake.md")
 	want := page(readCases(t)) + commandsPage(commandsOpening, readSessions(t, "kubectl.txt"), theFake, theServe) +
-		commandsPage(definitionsOpening, readSessions(t, "definitions.txt"), theServe)
+		commandsPage(definitionsOpening, readSessions(t, "definitions.txt"), theServe) + clientsPage(t)
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 	}
@@ -86,6 +86,36 @@ A list of commands (e2e/fidelity/testdata/definitions.txt) makes, changes and de
 a real API server and on ` + "`tributary serve`" + `. TestDefinitionsSeeNoDifference compares them likewise.
 
 `
+
+const clientsOpening = `
+## Clients in other languages
+
+A script for each client (e2e/fidelity/testdata/clients) lists in pages, creates, patches in each
+way, applies, watches, deletes, and reads errors as the client's own exceptions: on kube-apiserver,
+on the fake over HTTP, and on ` + "`tributary serve`" + ` with the kubeconfig that it writes.
+TestForeignClients compares the lines that the steps print.
+
+| client | steps | alike on both |
+|---|---|---|
+`
+
+func clientsPage(t testing.TB) string {
+	var out, rows strings.Builder
+	out.WriteString(clientsOpening)
+	for _, c := range foreignClients {
+		steps, differ := c.steps(t), 0
+		for _, step := range steps {
+			if why := clientDifferences[step]; why != "" {
+				differ++
+				fmt.Fprintf(&rows, "| %s | %s | %s |\n", c.name, step, why)
+			}
+		}
+		fmt.Fprintf(&out, "| %s | %d | %d |\n", c.name, len(steps), len(steps)-differ)
+	}
+	out.WriteString("\n| client | step that differs | why |\n|---|---|---|\n")
+	out.WriteString(rows.String())
+	return out.String()
+}
 
 // serverNames are those of the page.
 var serverNames = map[string]string{theFake: "the fake", theServe: "`tributary serve`"}
