@@ -46,10 +46,6 @@ func missing(server, path string) string {
 		},
 		"old, and replaced by others": {"/api/v1/bindings", "/api/v1/componentstatuses"},
 		"there is no authentication":  {"/apis/authentication.k8s.io/v1/tokenreviews", "/apis/authorization.k8s.io/v1/localsubjectaccessreviews"},
-		"each kind is served in one version": {
-			"/apis/autoscaling/v1/horizontalpodautoscalers", "/apis/autoscaling/v1/horizontalpodautoscalers/status",
-			"/apis/events.k8s.io/v1/events",
-		},
 		"the oldest client-go that is supported has no Go type of it": {
 			"/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
 			"/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings",

@@ -18,11 +18,34 @@ import (
 type codec[T store.Object] struct {
 	kind    watchcache.Kind[T]
 	columns []Column[T]
+	served  schema.GroupVersionKind
+	convert func(T) store.Object // to that kind; nil: objects are of it
+}
+
+// shown is an object in the version that is served.
+func (c codec[T]) shown(obj T) store.Object {
+	if c.convert == nil {
+		return obj
+	}
+	return c.convert(obj)
+}
+
+// keyOf is the key under which readers of one version and format share encodings.
+func (c codec[T]) keyOf(format any) any {
+	if c.convert == nil {
+		return format
+	}
+	return versioned{c.served, format}
+}
+
+type versioned struct {
+	kind   schema.GroupVersionKind
+	format any
 }
 
 // object is a whole document.
 func (c codec[T]) object(f format, obj T) ([]byte, error) {
-	kind := typeMeta(f.kindOr(c.kind.GroupVersionKind()))
+	kind := typeMeta(f.kindOr(c.served))
 	switch f.view {
 	case asMetadata:
 		return f.document(kind, metadataOf(obj))
@@ -36,7 +59,7 @@ func (c codec[T]) object(f format, obj T) ([]byte, error) {
 			ColumnDefinitions: c.definitions(f), Rows: []metav1.TableRow{row},
 		})
 	}
-	return f.document(kind, obj)
+	return f.document(kind, c.shown(obj))
 }
 
 // itemKind is the kind of the encodings of list items: their bytes have no kind of their own.
@@ -50,7 +73,7 @@ func (c codec[T]) item(f format, obj T) (any, error) {
 	case asTable:
 		return c.row(f, obj)
 	}
-	return obj, nil
+	return c.shown(obj), nil
 }
 
 // list is a list in a format.
@@ -70,7 +93,7 @@ func (c codec[T]) list(f format, page watchcache.Page[T]) list {
 		kind: c.listKind(f), meta: page.Meta, size: len(page.Objects),
 		item:   func(i int) (any, error) { return c.item(f, page.Objects[i]) },
 		append: func(to []byte, i int) ([]byte, error) { return encode(to, page.Objects[i]) },
-		items:  shared.Encode(itemKind(f), func(obj T) ([]byte, error) { return encode(nil, obj) }),
+		items:  shared.Encode(c.keyOf(itemKind(f)), func(obj T) ([]byte, error) { return encode(nil, obj) }),
 	}
 	switch f.view {
 	case asTable:
@@ -82,7 +105,7 @@ func (c codec[T]) list(f format, page watchcache.Page[T]) list {
 }
 
 func (c codec[T]) listKind(f format) metav1.TypeMeta {
-	kind, apiVersion := f.kindOr(c.kind.GroupVersionKind())
+	kind, apiVersion := f.kindOr(c.served)
 	if f.view != asTable {
 		kind += "List"
 	}

@@ -30,9 +30,10 @@ type resourceEndpoint[T store.Object] struct {
 	view       View[T]
 	hasStatus  bool
 	codec      codec[T]
-	empty      T // tells in which formats objects can be written
+	empty      store.Object // tells in which formats objects can be written
 	serving    serving
 	scales     *resourceEndpoint[*autoscalingv1.Scale] // nil: there is no scale subresource
+	owner      endpoint                                // that has the objects; nil: this one's cache has them
 
 	ended context.Context // it is served no more, or the server is closed
 	stop  context.CancelFunc
@@ -43,7 +44,7 @@ func newEndpoint[T store.Object](
 ) *resourceEndpoint[T] {
 	e := &resourceEndpoint[T]{
 		cache: cache, collection: written, view: view, empty: cache.Kind().Empty(),
-		codec: codec[T]{kind: cache.Kind(), columns: tableColumns(view.Columns)},
+		codec: codec[T]{kind: cache.Kind(), columns: tableColumns(view.Columns), served: cache.Kind().GroupVersionKind()},
 	}
 	if err := null.Options("apiserver: Serve", options, func(option ServeOption) { option(&e.serving) }); err != nil {
 		panic(err.Error())
@@ -91,7 +92,7 @@ func (e *resourceEndpoint[T]) sample() any {
 func (e *resourceEndpoint[T]) schema() *spec.Schema { return e.view.Schema }
 
 func (e *resourceEndpoint[T]) groupVersionResource() schema.GroupVersionResource {
-	return e.cache.Kind().GroupVersionResource()
+	return e.codec.served.GroupVersion().WithResource(e.cache.Kind().Plural)
 }
 
 func (e *resourceEndpoint[T]) describe() []described {
@@ -111,7 +112,7 @@ func (e *resourceEndpoint[T]) describe() []described {
 		main.Verbs = slices.DeleteFunc(main.Verbs, func(verb string) bool { return verb == "deletecollection" })
 	}
 	all := []described{{APIResource: main}}
-	version := kind.GroupVersionKind().GroupVersion()
+	version := e.codec.served.GroupVersion()
 	for _, s := range e.view.Subresources {
 		all = append(all, s.describe(main, version))
 	}

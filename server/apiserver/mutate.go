@@ -96,7 +96,7 @@ func (e *resourceEndpoint[T]) serveDelete(c call) error {
 // respondDeleted answers that an object has gone.
 func (e *resourceEndpoint[T]) respondDeleted(c call, deleted T) error {
 	return respondSuccess(c, http.StatusOK, &metav1.StatusDetails{
-		Name: deleted.GetName(), Group: e.cache.Kind().Group, Kind: e.cache.Kind().Plural, UID: deleted.GetUID(),
+		Name: deleted.GetName(), Group: e.codec.served.Group, Kind: e.cache.Kind().Plural, UID: deleted.GetUID(),
 	})
 }
 

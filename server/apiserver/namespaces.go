@@ -18,6 +18,9 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 
 // state reads the cache.
 func (e *resourceEndpoint[T]) state(namespace, name string) (found, ending bool) {
+	if e.owner != nil {
+		return e.owner.state(namespace, name)
+	}
 	obj, found := e.cache.Snapshot().Get(e.cache.Kind().Key(namespace, name))
 	return found, found && obj.GetDeletionTimestamp() != nil
 }

@@ -118,7 +118,8 @@ func Serve[T store.Object](s *Server, resource Resource[T], options ...ServeOpti
 }
 
 // ServeCollection adds a collection that has been made elsewhere, such as one with its storage in
-// etcd. Reads are answered by its cache. It panics as [Serve] does.
+// etcd. Reads are answered by its cache. The versions of its rules are served beside its own, each
+// as a resource. It panics as [Serve] does.
 func ServeCollection[T store.Object](s *Server, c *collection.Collection[T], view View[T], options ...ServeOption) {
 	switch {
 	case s == nil:
@@ -126,7 +127,11 @@ func ServeCollection[T store.Object](s *Server, c *collection.Collection[T], vie
 	case c == nil:
 		panic("apiserver: ServeCollection: the collection is nil")
 	}
-	s.add(newEndpoint(c.Cache(), c, view, options))
+	main := newEndpoint(c.Cache(), c, view, options)
+	s.add(main)
+	for _, version := range c.Rules().Versions {
+		s.add(newVersion(main, c, version))
+	}
 }
 
 // ServeCache adds a collection that is read-only over HTTP, and that a reflector fills. While it is

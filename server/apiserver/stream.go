@@ -29,7 +29,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	if err != nil && !apierrors.IsResourceExpired(err) {
 		return err
 	}
-	stream := eventStream[T]{codec: &e.codec, format: c.format, key: c.format}
+	stream := eventStream[T]{codec: &e.codec, format: c.format, key: e.codec.keyOf(c.format)}
 	if err == nil && e.serving.park && parkConnection(c, e.ended, stream, w) {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 type eventStream[T store.Object] struct {
 	codec  *codec[T]
 	format format
-	key    any // the format, boxed once
+	key    any // of shared frames, boxed once
 	to     sink
 }
 

@@ -3,6 +3,7 @@ package builtin
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +43,9 @@ func Serve(s *apiserver.Server) {
 		if s.Serves(r.Kind.GroupVersionResource()) {
 			continue
 		}
+		r.Rules.Versions = slices.DeleteFunc(r.Rules.Versions, func(v collection.Version) bool {
+			return s.Serves(v.Kind.GroupVersionResource())
+		})
 		c := apiserver.Serve(s, r)
 		if r.Kind.Kind == "Namespace" {
 			if err := CreateNamespaces(c); err != nil {

@@ -38,7 +38,7 @@ func kinds() []anyResource {
 		row[*corev1.ConfigMap]("", "v1", "configmaps", short("cm")),
 		//lint:ignore SA1019 deprecated, and served by kube-apiserver
 		row[*corev1.Endpoints]("", "v1", "endpoints", short("ep")),
-		row[*corev1.Event]("", "v1", "events", short("ev")),
+		row[*corev1.Event]("", "v1", "events", short("ev"), alsoIn(eventsV1)),
 		row[*corev1.LimitRange]("", "v1", "limitranges", short("limits"), uncounted),
 		row[*corev1.Namespace]("", "v1", "namespaces", cluster, short("ns"), labelNames, uncounted, with(finalize)),
 		row[*corev1.Node]("", "v1", "nodes", cluster, short("no"), uncounted, createdWithStatus),
@@ -59,7 +59,7 @@ func kinds() []anyResource {
 		row[*appsv1.Deployment]("apps", "v1", "deployments", short("deploy"), inAll, scaled),
 		row[*appsv1.ReplicaSet]("apps", "v1", "replicasets", short("rs"), inAll, scaled),
 		row[*appsv1.StatefulSet]("apps", "v1", "statefulsets", short("sts"), inAll, scaled),
-		row[*autoscalingv2.HorizontalPodAutoscaler]("autoscaling", "v2", "horizontalpodautoscalers", short("hpa"), inAll, uncounted),
+		row[*autoscalingv2.HorizontalPodAutoscaler]("autoscaling", "v2", "horizontalpodautoscalers", short("hpa"), inAll, uncounted, alsoIn(autoscalingV1)),
 		row[*batchv1.CronJob]("batch", "v1", "cronjobs", short("cj"), inAll),
 		row[*batchv1.Job]("batch", "v1", "jobs", inAll),
 		row[*certificatesv1.CertificateSigningRequest]("certificates.k8s.io", "v1", "certificatesigningrequests", cluster, short("csr"), uncounted, with(approval)),
@@ -141,6 +141,14 @@ func versioned(r *anyResource) { r.Rules.UnconditionalUpdate = false }
 
 // createdWithStatus: a new object keeps its status, as that of a Node from its kubelet.
 func createdWithStatus(r *anyResource) { r.Rules.CreateStatus = true }
+
+// alsoIn adds a version.
+func alsoIn(v collection.Version) func(*anyResource) {
+	return func(r *anyResource) {
+		v.Kind.Kind, v.Kind.Plural, v.Kind.ClusterScoped = r.Kind.Kind, r.Kind.Plural, r.Kind.ClusterScoped
+		r.Rules.Versions = append(r.Rules.Versions, v)
+	}
+}
 
 // with adds a subresource.
 func with(s apiserver.Subresource) func(*anyResource) {

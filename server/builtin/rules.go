@@ -24,6 +24,7 @@ var rules = map[string]collection.Rules[store.Object]{
 		return slices.Concat(keeps("immutable", frozen(is.Immutable), true), keeps("data", is.Data, was.Data),
 			keeps("binaryData", is.BinaryData, was.BinaryData))
 	}},
+	"HorizontalPodAutoscaler": {Default: defaultAutoscaler},
 	"Namespace": {
 		Default: func(obj store.Object) {
 			n := obj.(*corev1.Namespace)

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/tributary-go/tributary/server/internal/apierror"
-	"github.com/tributary-go/tributary/server/internal/fieldtypes"
 	"github.com/tributary-go/tributary/server/internal/object"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
@@ -40,15 +39,15 @@ const unknownManager = "unknown"
 func newOwnership[T store.Object](kind watchcache.Kind[T], rules Rules[T], subresource string) (*ownership[T], error) {
 	o := &ownership[T]{kind: kind.GroupVersionKind(), types: rules.Types}
 	newManager := managedfields.NewDefaultCRDFieldManager
+	objects := newConverter(kind, rules)
 	if o.types == nil && rules.BuiltIn {
-		if types, known := fieldtypes.For(o.kind); known {
+		if types, known := objects.typesOf(o.kind); known {
 			o.types, newManager = types, managedfields.NewDefaultFieldManager
 		}
 	}
 	if o.types == nil {
 		o.types = managedfields.NewDeducedTypeConverter()
 	}
-	objects := oneVersion[T]{kind}
 	manager := func(subresource string, resets ...fieldpath.Path) (*managedfields.FieldManager, error) {
 		reset := map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(o.kind.GroupVersion().String()): fieldpath.NewSet(resets...)}
 		return newManager(o.types, objects, objects, objects, o.kind, o.kind.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))

@@ -2,6 +2,7 @@ package collection
 
 import (
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -46,6 +47,10 @@ type Rules[T store.Object] struct {
 	// Nil, the default, takes those of client-go if BuiltIn is set; objects of other kinds are then
 	// merged field by field, and lists are replaced as a whole.
 	Types managedfields.TypeConverter
+
+	// Versions are those in which clients may read and write the objects, beside the kind's own.
+	Versions []Version
+	stored   schema.GroupVersionKind // of objects that are converted; else empty
 
 	// The functions are called for the writes of a client: see [Collection.With].
 
