@@ -220,7 +220,9 @@ func rulesOf(r *autoscalingv2.HPAScalingRules) *scalingRules {
 }
 
 func defaultAutoscaler(obj store.Object) {
-	spec := &obj.(*autoscalingv2.HorizontalPodAutoscaler).Spec
+	h := obj.(*autoscalingv2.HorizontalPodAutoscaler)
+	h.Annotations = withoutFields(h.Annotations)
+	spec := &h.Spec
 	if spec.MinReplicas == nil {
 		spec.MinReplicas = ptr.To[int32](1)
 	}

@@ -140,8 +140,18 @@ func TestTwoVersionsOfOneObject(t *testing.T) {
 	require.EqualValues(t, 4, stored.Spec.MaxReplicas)
 
 	stored.Status.CurrentReplicas = 2
+	stored.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Status: "True"}}
 	_, err = two.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
 	require.NoError(t, err)
+	bare, err := one.Get(ctx, "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Contains(t, bare.Annotations, "autoscaling.alpha.kubernetes.io/conditions")
+	bare.Annotations = nil
+	_, err = one.Update(ctx, bare, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	stored, err = two.Get(ctx, "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Len(t, stored.Status.Conditions, 1, "an update keeps the status, wherever a version has it")
 	listed, err := one.List(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, listed.Items[0].Status.CurrentReplicas)

@@ -49,7 +49,10 @@ func newOwnership[T store.Object](kind watchcache.Kind[T], rules Rules[T], subre
 		o.types = managedfields.NewDeducedTypeConverter()
 	}
 	manager := func(subresource string, resets ...fieldpath.Path) (*managedfields.FieldManager, error) {
-		reset := map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(o.kind.GroupVersion().String()): fieldpath.NewSet(resets...)}
+		reset := map[fieldpath.APIVersion]*fieldpath.Set{}
+		for _, version := range append(objects.others(), o.kind.GroupVersion()) {
+			reset[fieldpath.APIVersion(version.String())] = fieldpath.NewSet(resets...)
+		}
 		return newManager(o.types, objects, objects, objects, o.kind, o.kind.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))
 	}
 	var err, statusErr error

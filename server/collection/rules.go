@@ -50,7 +50,9 @@ type Rules[T store.Object] struct {
 
 	// Versions are those in which clients may read and write the objects, beside the kind's own.
 	Versions []Version
-	stored   schema.GroupVersionKind // of objects that are converted; else empty
+	// Of objects that are converted; else empty.
+	stored     schema.GroupVersionKind
+	keepStatus func(next, stored T) // annotations may have a part of the status
 
 	// The functions are called for the writes of a client: see [Collection.With].
 

@@ -141,14 +141,24 @@ func (v converter[T]) typesOf(kind schema.GroupVersionKind) (types managedfields
 		return types, known
 	}
 	all := typesByVersion{TypeConverter: types, others: map[schema.GroupVersion]managedfields.TypeConverter{}}
-	add := func(other schema.GroupVersion) {
-		if types, known := fieldtypes.For(other.WithKind(kind.Kind)); known && other != kind.GroupVersion() {
+	for _, other := range v.others() {
+		if types, known := fieldtypes.For(other.WithKind(kind.Kind)); known {
 			all.others[other] = types
 		}
 	}
-	add(v.stored)
-	for _, version := range v.versions {
-		add(version.Kind.GroupVersionKind().GroupVersion())
-	}
 	return all, true
+}
+
+// others are the versions that the objects are not in.
+func (v converter[T]) others() (all []schema.GroupVersion) {
+	own := v.kind.GroupVersionKind().GroupVersion()
+	if v.stored != own {
+		all = append(all, v.stored)
+	}
+	for _, version := range v.versions {
+		if other := version.Kind.GroupVersionKind().GroupVersion(); other != own {
+			all = append(all, other)
+		}
+	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/tributary-go/tributary/server/internal/object"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -44,6 +45,9 @@ func rulesIn[T store.Object](c *Collection[T], v Version) Rules[store.Object] {
 		BuiltIn: of.BuiltIn, UnconditionalUpdate: of.UnconditionalUpdate, Generation: of.Generation, ValidName: of.ValidName,
 		PlainFinalizers: of.PlainFinalizers, CreateStatus: of.CreateStatus, PlainStatus: of.PlainStatus, Versions: of.Versions,
 		stored: c.Kind().GroupVersionKind(),
+		keepStatus: func(next, stored store.Object) {
+			edit(v, next, func(next T) { object.Status.Move(next, storedAs[T](v, stored)) })
+		},
 	}
 	if of.Default != nil {
 		r.Default = func(obj store.Object) { edit(v, obj, of.Default) }

@@ -138,7 +138,11 @@ func (c *Collection[T]) whole(stored, next T) T {
 
 // keepStatus gives next the stored status, if that is written apart.
 func (c *Collection[T]) keepStatus(stored, next T) {
-	if !c.rules.PlainStatus {
+	switch {
+	case c.rules.PlainStatus:
+	case c.rules.keepStatus != nil:
+		c.rules.keepStatus(next, stored)
+	default:
 		object.Status.Move(next, stored)
 	}
 }
