@@ -234,8 +234,8 @@ func TestOptions(t *testing.T) {
 	}))
 }
 
-// TestAProgramsOwnInformer: kube-scheduler puts an informer with a selector and a transform into the
-// factory, and reads it by the factory's lister.
+// TestAProgramsOwnInformer: kube-scheduler puts an informer with a selector and a transform into
+// the factory, and reads it by the factory's lister.
 func TestAProgramsOwnInformer(t *testing.T) {
 	trim := func(obj any) (any, error) {
 		obj.(*corev1.Pod).ManagedFields = nil
