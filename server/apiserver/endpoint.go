@@ -33,7 +33,7 @@ type resourceEndpoint[T store.Object] struct {
 	empty      store.Object // tells in which formats objects can be written
 	serving    serving
 	scales     *resourceEndpoint[*autoscalingv1.Scale] // nil: there is no scale subresource
-	owner      endpoint                                // that has the objects; nil: this one's cache has them
+	owner      endpoint                                // of the objects; nil: this one
 
 	ended context.Context // it is served no more, or the server is closed
 	stop  context.CancelFunc

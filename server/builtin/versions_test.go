@@ -168,8 +168,8 @@ func TestTwoVersionsOfOneObject(t *testing.T) {
 	require.Equal(t, watch.Deleted, last.Type)
 }
 
-// TestOwnersInTwoVersions: fields that one manager owns in one version are in conflict with those of
-// another manager in the other.
+// TestOwnersInTwoVersions: fields that one manager owns in one version are in conflict with those
+// of another manager in the other.
 func TestOwnersInTwoVersions(t *testing.T) {
 	client := newClient(t)
 	ctx := t.Context()
