@@ -28,7 +28,7 @@ const (
 	maxPage     = 50_000
 	pagePart    = 4       // one page is at most this part of what has been read, in bytes,
 	leastTarget = 2 << 20 // but this at least
-	mostTarget  = 64 << 20
+	mostTarget  = 16 << 20
 )
 
 // span is a range of keys at one revision.
