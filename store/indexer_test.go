@@ -425,3 +425,12 @@ func TestSetResourceVersion(t *testing.T) {
 	require.NoError(t, x.Replace(store.Items(pod("b", 11)), store.At("12")))
 	require.Equal(t, "12", x.ResourceVersion())
 }
+
+// TestVersionsThatAreNoNumbers: an aggregated API server may have such. None leaps, however long.
+func TestVersionsThatAreNoNumbers(t *testing.T) {
+	x := store.NewIndexer[*corev1.Pod]()
+	for _, version := range []string{"object", "another-object", "7", "the-last-object"} {
+		require.NoError(t, x.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: version}}))
+		require.Equal(t, version, x.Snapshot().ResourceVersion())
+	}
+}

@@ -18,6 +18,9 @@ func TestLeaps(t *testing.T) {
 		{"99999999999", "100000000000", false}, // one digit more
 		{"1700000000000000000", "9", false},    // back
 		{"", "1700000000000000000", false},     // a first version
+		{"object", "another-object", false},
+		{"9", "another-object", false},
+		{"object", "1700000000000000000", false},
 		{"1700000000000000000", "1800000000000000000", false},
 	} {
 		require.Equal(t, c.want, Leaps(c.from, c.to), "%q, then %q", c.from, c.to)
