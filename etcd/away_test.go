@@ -43,12 +43,15 @@ func TestWritesWithoutEtcd(t *testing.T) {
 
 // TestWritesWithoutSpace: an etcd that has no space left refuses writes. The 503 says what to do.
 func TestWritesWithoutSpace(t *testing.T) {
-	server := start(t, func(config *embed.Config) { config.QuotaBackendBytes = 1 << 20 })
+	server := start(t, func(config *embed.Config) {
+		config.QuotaBackendBytes = 1 << 20
+		config.BackendBatchInterval = time.Millisecond // the quota is judged by the bytes in the file
+	})
 	c, _ := serve(t, connect(t, clientv3.Config{}, server), pods)
 	large := pod("large")
 	large.Annotations = map[string]string{"text": strings.Repeat("x", 200<<10)}
 	var err error
-	for i := 0; err == nil && i < 20; i++ {
+	for i := 0; err == nil && i < 500; i++ {
 		large.Name = fmt.Sprint("large-", i)
 		_, err = c.Create(large)
 	}
