@@ -218,15 +218,15 @@ func serving(t *testing.T, list []byte) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-// TestBillIsNearTheHeap: an estimate is within a tenth of what a collection adds to the heap. Of a
-// small one the rest is large: decoders, and what they know of the type.
+// TestBillIsNearTheHeap: an estimate is within a tenth of what a collection adds to the heap, and
+// within a half for a small one: there the rest is large, decoders and what they know of the type.
 func TestBillIsNearTheHeap(t *testing.T) {
 	kinds := meta.NewDefaultRESTMapper(nil)
 	kinds.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	kinds.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	kinds.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, meta.RESTScopeNamespace)
 	for name, one := range made {
-		for _, count := range []int{300, 8_000} {
+		for count, part := range map[int]float64{300: 2, 8_000: 10} {
 			t.Run(fmt.Sprint(name, "/", count), func(t *testing.T) {
 				config := serving(t, encoded(t, one, count))
 				made, err := controllerruntime.NewCache(config, cache.Options{Mapper: kinds})
@@ -240,7 +240,7 @@ func TestBillIsNearTheHeap(t *testing.T) {
 				bill := c.Bill()[0]
 				require.Equal(t, count, bill.Objects)
 				t.Logf("%d on the wire, %d of heap, %d estimated: %.3f", bill.ReceivedBytes, truth, bill.HeapBytes, float64(bill.HeapBytes)/float64(truth))
-				require.InDelta(t, truth, bill.HeapBytes, max(float64(truth)/10, 400<<10))
+				require.InDelta(t, truth, bill.HeapBytes, float64(truth)/part)
 			})
 		}
 	}
