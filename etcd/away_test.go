@@ -45,7 +45,7 @@ func TestWritesWithoutEtcd(t *testing.T) {
 func TestWritesWithoutSpace(t *testing.T) {
 	server := start(t, func(config *embed.Config) {
 		config.QuotaBackendBytes = 1 << 20
-		config.BackendBatchInterval = time.Millisecond // the quota is judged by the bytes in the file
+		config.BackendBatchInterval = time.Millisecond // the quota counts bytes in the file
 	})
 	c, _ := serve(t, connect(t, clientv3.Config{}, server), pods)
 	large := pod("large")
