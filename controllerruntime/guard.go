@@ -33,8 +33,9 @@ func WarnAbove(objects int) Option { return func(e *extras) { e.warnAbove = obje
 // the list is left at the first one too many. The next minute, reads of the kind fail at once.
 //
 // It permits all that the program asks for by name: the collections of GetInformer, which Watches,
-// Owns and For call, and of IndexField. One that a read has started is permitted once one of them
-// asks for it. A collection that has grown beyond the number since its first list is kept.
+// Owns and For call, and of IndexField. If a read has started a collection, it is permitted when
+// one of them asks for it. A collection that has grown beyond the number since its first list is
+// kept.
 func RefuseAbove(objects int) Option { return func(e *extras) { e.refuseAbove = objects } }
 
 // ErrTooMany is the cause if [RefuseAbove] refuses a read.

@@ -324,7 +324,8 @@ func TestAWideBufferIsGivenBackLate(t *testing.T) {
 	}
 }
 
-// TestAReaderBeginsWithTheFirstWholeState, however late it reads. One that has left is forgotten.
+// TestAReaderBeginsWithTheFirstWholeState, however late it reads. A reader that leaves is
+// forgotten.
 func TestAReaderBeginsWithTheFirstWholeState(t *testing.T) {
 	j := newJournal[*corev1.Pod](8)
 	rd, gone := j.ring.enter(), j.ring.enter()

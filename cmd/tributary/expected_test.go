@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,14 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, 200, response.StatusCode)
 	require.Contains(t, string(text), `tributary_apiserver_ready{group="",resource="pods",server="etcd"} 1`)
 	require.Contains(t, string(text), "process_resident_memory_bytes")
+
+	foreign, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/metrics", nil)
+	require.NoError(t, err)
+	foreign.Host = "attacker.example"
+	refused, err := client.Do(foreign)
+	require.NoError(t, err)
+	defer refused.Body.Close()
+	require.Equal(t, http.StatusForbidden, refused.StatusCode)
 }
 
 // save writes a snapshot of a program's etcd to a file.

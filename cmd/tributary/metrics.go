@@ -20,7 +20,7 @@ func withMetrics(server *apiserver.Server) (http.Handler, error) {
 		return nil, err
 	}
 	shown.Track("etcd", server)
-	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	metrics := server.Guard(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" && r.Method == http.MethodGet {
 			metrics.ServeHTTP(w, r)

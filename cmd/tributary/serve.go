@@ -120,7 +120,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	}
 	f.settle(ctx)
 	ended.Go(func() { f.run(ctx) })
-	web, begin := gate.web(server.Guard(handler))
+	web, begin := gate.web(handler)
 	ended.Go(func() {
 		if err := begin(listener); !errors.Is(err, http.ErrServerClosed) {
 			stop(err)

@@ -25,7 +25,7 @@ import (
 //go:embed testdata/attacks.js
 var attacks string
 
-// The names of the attacker, who has them resolve to this machine.
+// The names of the attacker, which resolve to this machine.
 const evil, rebound = "evil.example", "rebound.example"
 
 // target is a server without authentication on this machine, with a Secret.

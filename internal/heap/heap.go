@@ -85,7 +85,7 @@ func (w *walk) elements(v reflect.Value) {
 	}
 }
 
-// boxed visits the value of an interface. What is no pointer has a block of its own.
+// boxed visits the value of an interface. A value that is no pointer has a block of its own.
 func (w *walk) boxed(v reflect.Value) {
 	if v.IsNil() {
 		return

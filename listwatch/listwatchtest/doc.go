@@ -70,7 +70,7 @@
 // authentication, quota, garbage collection, logs and exec. docs/fake.md lists the differences,
 // case by case. Nor does it have RBAC, or priority and fairness: Fail(List,
 // apierrors.NewForbidden(…)) and Throttle show what they look like. Namespaces must exist if the
-// server serves them, and need not otherwise. One that a client deletes is Terminating until its
+// server serves them, and need not otherwise. A deleted namespace is Terminating until its
 // objects have gone, as with a namespace controller. No kubelet runs: a bound pod that is deleted
 // stays, marked, until [Collection.Remove], and so does its namespace.
 //

@@ -56,8 +56,8 @@ func copyServed(t *testing.T, f *follower, options ...watchcache.Option) (get fu
 	}
 }
 
-// TestReadsWithoutAProofAreMarked: a copy that nothing proves says so to each reader who asks for
-// the newest state. One that takes any version, or names one, is not told.
+// TestReadsWithoutAProofAreMarked: a copy that nothing proves says so to each reader of the newest
+// state. A reader that takes any version, or names one, is not told.
 func TestReadsWithoutAProofAreMarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		get := copyServed(t, &follower{})

@@ -167,7 +167,7 @@ func newAutoscaler(old *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.Ho
 	return h
 }
 
-// annotated reads an annotation. One that cannot be read says nothing.
+// annotated reads an annotation. An undecodable annotation says nothing.
 func annotated[V any](old *autoscalingv1.HorizontalPodAutoscaler, name string) (value V, ok bool) {
 	text, ok := old.Annotations[name]
 	if !ok || json.Unmarshal([]byte(text), &value) != nil {

@@ -64,7 +64,7 @@ func (v converter[T]) ConvertToVersion(in runtime.Object, target runtime.GroupVe
 	return v.convert(in.(store.Object), from, to), nil
 }
 
-// empty is an object of a version. One that is not known is read as the objects' own.
+// empty is an object of a version. An unknown version is read as the objects' own.
 func (v converter[T]) empty(of schema.GroupVersion) store.Object {
 	own := v.kind.GroupVersionKind().GroupVersion()
 	found, known := v.find(of)
