@@ -108,6 +108,7 @@ func TestAKubeletOfAnotherNode(t *testing.T) {
 	server := serve(t, body(podList(strings.Replace(webOfAPI, "node-1", "node-2", 1))))
 	r := kubeletOf(t, server)
 	r.expect("ADD kubelet web=v1")
+	<-r.Synced() // the status knows that the reader has it
 	r.problem(`it lists pods of the node "node-2", and not of "node-1"`)
 	require.False(t, r.SafeToPrune(sources.KubeletSource))
 	require.Equal(t, reflector.NotFound, r.Status()[0].Verdict(0).Class)
