@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/internal/adapters"
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -26,7 +27,8 @@ import (
 //
 // Name the types that the program uses: Start starts them all, and other types get client-go's
 // informers. The factory's namespace, transform and intervals of redelivery hold for ours too, and
-// so do the selectors of its tweak of list options; see [Tweak]. Options narrow further.
+// so do the selectors of its tweak of list options; see [Tweak]. Options narrow further. If the
+// factory has an InformerName, ours have client-go's metrics under it, except of a fake clientset.
 //
 // It panics as FromClientset does, and if the factory already has an informer of a type. It also
 // panics if it cannot read the factory's namespace and tweak, unless there are options: ours would
@@ -39,10 +41,18 @@ func Factory[F generated[N], N ~func(C, time.Duration) cache.SharedIndexInformer
 		panic(fmt.Sprintf("clientgo: Factory: the namespace and the tweak of list options of a %T cannot be read: "+
 			"give the factory as its constructor returns it, or options, such as listwatch.InNamespace", factory))
 	}
+	var name *cache.InformerName
+	if named, ok := any(factory).(interface{ InformerName() *cache.InformerName }); ok {
+		name = named.InformerName()
+	}
 	optionList = slices.Concat([]listwatch.Option{listwatch.InNamespace(namespace)}, optionList, []listwatch.Option{Tweak(tweak)})
 	for _, example := range examples {
 		made := factory.InformerFor(example, func(client C, resync time.Duration) cache.SharedIndexInformer {
-			return FromClientset(client, example, resync, optionList...)
+			made := FromClientset(client, example, resync, optionList...)
+			if r, _ := resourceOf(client, reflect.TypeOf(example)); !null.Is(r.client) {
+				made.(*shared[Object]).Publish(name.WithResource(r.client.APIVersion().WithResource(r.name)))
+			}
+			return made
 		})
 		if _, ours := made.(*shared[Object]); !ours {
 			panic(fmt.Sprintf("clientgo: Factory: the factory has an informer of %T already: call Factory first", example))

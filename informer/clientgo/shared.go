@@ -79,8 +79,8 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 }
 
 // NewSharedIndexInformerWithOptions replaces the function of that name in package cache, for newer
-// generated code. It is [NewInformer], with these of the options: ResyncPeriod and Indexers. The
-// others describe the informer in client-go's log and metrics; ours has its own.
+// generated code. It is [NewInformer] with these options. ObjectDescription has no effect, since our
+// log has descriptions of its own. With an Identifier, the informer has client-go's metrics.
 func NewSharedIndexInformerWithOptions(
 	lw cache.ListerWatcher, example runtime.Object, options cache.SharedIndexInformerOptions,
 ) cache.SharedIndexInformer {
@@ -88,6 +88,7 @@ func NewSharedIndexInformerWithOptions(
 	if err := s.indexer.AddIndexers(options.Indexers); err != nil {
 		panic(err)
 	}
+	s.published = publication{options.Identifier, options.InformerMetricsProvider}
 	return s
 }
 
@@ -123,12 +124,12 @@ func NewIndexerInformer(
 }
 
 // NewInformerWithOptions replaces cache.NewInformerWithOptions: it returns the store of a new
-// informer with one handler, and the controller that runs it. The store is a cache.Indexer.
-// Identifier and InformerMetricsProvider have no effect, since ours has metrics of its own. It
+// informer with one handler, and the controller that runs it. The store is a cache.Indexer. It
 // panics as [NewIndexerInformer] does.
 func NewInformerWithOptions(options cache.InformerOptions) (cache.Store, cache.Controller) {
 	s := newInformer(fromClientGo(options.ListerWatcher), false, options.ObjectType, options.ResyncPeriod,
 		reflectorOptions(options.Logger, options.MinWatchTimeout)...)
+	s.published = publication{options.Identifier, options.InformerMetricsProvider}
 	err := errors.Join(s.indexer.AddIndexers(options.Indexers), s.SetTransform(options.Transform))
 	if err == nil {
 		_, err = s.AddEventHandlerWithOptions(options.Handler, cache.HandlerOptions{Logger: options.Logger})
@@ -164,6 +165,8 @@ type shared[T store.Object] struct {
 	errs     *watchErrors // likewise
 	resync   time.Duration
 	panicked chan *informer.PanicError // holds the first one
+
+	published publication
 }
 
 func (s *shared[T]) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
@@ -289,6 +292,10 @@ func (s *shared[T]) RunWithContext(ctx context.Context) {
 	}
 	if s.errs != nil {
 		s.errs.ctx.Store(&ctx)
+	}
+	if s.published.id.Reserved() {
+		published := s.publish(ctx)
+		defer published()
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.informer.Run(ctx) }()

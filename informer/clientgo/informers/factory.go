@@ -94,10 +94,9 @@ func WithCustomResyncConfig(resync map[metav1.Object]time.Duration) SharedInform
 	return func(s *settings) { s.factory = append(s.factory, informers.WithCustomResyncConfig(resync)) }
 }
 
-// WithInformerName sets the factory's InformerName, which names metrics of client-go's queues and
-// stores. Our informers have neither, so they publish nothing under the name and leave its
-// resources free. If the factory makes client-go's informer for a type, that one publishes as
-// before. For the metrics of ours, give the name to [informer.Status.Samples].
+// WithInformerName sets the factory's InformerName, under which client-go's metrics of queues and
+// stores are published. Of our informers too: the queue is always empty, since ours has none, and
+// the version of the store is at most a second old. [informer.Status.Samples] has more metrics.
 func WithInformerName(name *cache.InformerName) SharedInformerOption {
 	return func(s *settings) { s.factory = append(s.factory, informers.WithInformerName(name)) }
 }
@@ -135,7 +134,14 @@ func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.New
 		return f.SharedInformerFactory.InformerFor(obj, newFunc)
 	}
 	return f.SharedInformerFactory.InformerFor(obj, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return clientgo.FromClientset(client, obj, resync, f.narrow...)
+		made := clientgo.FromClientset(client, obj, resync, f.narrow...)
+		if kinds, _, err := scheme.Scheme.ObjectKinds(obj); err == nil {
+			resource, _ := meta.UnsafeGuessKindToResource(kinds[0])
+			made.(interface {
+				Publish(cache.InformerNameAndResource)
+			}).Publish(f.InformerName().WithResource(resource))
+		}
+		return made
 	})
 }
 
