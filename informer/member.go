@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -236,24 +237,28 @@ func (p *part[T]) Bookmark(resourceVersion string) error {
 // reachedLocked notes the member's version, after the union's store has the change.
 func (p *part[T]) reachedLocked() { p.union.reachedLocked(p.Member, p.held.ResourceVersion()) }
 
-// observed reports the failures of a source.
+// observed reports the failures of a source. A watch list that a LIST follows at once is none.
 func observed[T store.Object](source listwatch.ListerWatcher[T], failed func()) listwatch.ListerWatcher[T] {
 	return listwatch.Intercept(source,
 		func(_ metav1.ListOptions, list listwatch.List[T]) listwatch.List[T] {
-			list.Items = observe(list.Items, failed)
+			list.Items = observe(list.Items, func(error) { failed() })
 			return list
 		},
-		func(_ metav1.ListOptions, events iter.Seq2[listwatch.Event[T], error]) iter.Seq2[listwatch.Event[T], error] {
-			return observe(events, failed)
+		func(request metav1.ListOptions, events iter.Seq2[listwatch.Event[T], error]) iter.Seq2[listwatch.Event[T], error] {
+			return observe(events, func(err error) {
+				if request.SendInitialEvents == nil || !watchlist.ThenList(err) {
+					failed()
+				}
+			})
 		})
 }
 
-func observe[V any](values iter.Seq2[V, error], failed func()) iter.Seq2[V, error] {
+func observe[V any](values iter.Seq2[V, error], failed func(error)) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		for v, err := range values {
 			var unusable *listwatch.DecodeError
 			if err != nil && !errors.As(err, &unusable) {
-				failed()
+				failed(err)
 			}
 			if !yield(v, err) {
 				return

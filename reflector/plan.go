@@ -5,6 +5,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/internal/watchlist"
 )
 
 // listPlan is the list that is due: its cause, and the requests that may bring it.
@@ -148,6 +150,10 @@ func (p *listPlan) failed(s step, class Class) {
 	// asked now and then, since the role that is granted may have watch alone.
 	p.refused++
 	p.byList = p.refused%watchListEvery != 0
+}
+
+func init() {
+	watchlist.ThenList = func(err error) bool { return listMayWork(classify(err)) }
 }
 
 // listMayWork reports whether a LIST may work after a watch list failed with class. A throttled

@@ -9,3 +9,7 @@ func Supported(source any) bool {
 	refuses, ok := source.(interface{ IsWatchListSemanticsUnSupported() bool })
 	return !ok || !refuses.IsWatchListSemanticsUnSupported()
 }
+
+// ThenList reports whether a reflector asks for a LIST at once after a watch list has failed with
+// err. Package reflector sets it.
+var ThenList func(err error) bool

@@ -1,0 +1,45 @@
+package informer_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+)
+
+// TestMemberWithoutWatchLists: if a LIST follows a refused watch list at once, handlers wait for
+// that. They wait for no member that is asked again after a while.
+func TestMemberWithoutWatchLists(t *testing.T) {
+	for name, row := range map[string]struct {
+		err  error
+		want string
+	}{
+		"not served": {apierrors.NewBadRequest("sendInitialEvents is forbidden"), "added ns/a >2 initial"},
+		"forbidden":  {apierrors.NewForbidden(corev1.Resource("pods"), "", nil), "added ns/a >2 initial"},
+		"throttled":  {apierrors.NewTooManyRequests("later", 0), "added ns/a >2"},
+		"broken":     {errors.New("no leader"), "added ns/a >2 initial"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pods := newPods(t, "a")
+				refused := pods.Fail(listwatchtest.List, row.err)
+				u := informer.NewUnion[*corev1.Pod]()
+				join(t, u, "all", pods.ListerWatcher())
+				var r recorder
+				add(t, u, r.handle)
+				start(t, u)
+				require.NoError(t, u.WaitSynced(t.Context()))
+				synctest.Wait()
+				require.Equal(t, []string{row.want}, r.take())
+				require.Positive(t, refused.Struck())
+				require.NotNil(t, pods.Server().Requests()[0].Options.SendInitialEvents)
+			})
+		})
+	}
+}
