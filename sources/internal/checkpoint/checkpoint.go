@@ -18,6 +18,8 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
+
+	"github.com/tributary-go/tributary/internal/ownfile"
 )
 
 const (
@@ -75,7 +77,7 @@ func (c File[S]) Save(state S) error {
 // with another error if the file is incomplete, is of another node, or is writable by others. Such
 // a file stays until the next save replaces it.
 func (c File[S]) Load() (state S, err error) {
-	removeStale(c.path)
+	ownfile.RemoveStale(c.path)
 	data, err := readPrivate(c.path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return state, err

@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/internal/ownfile"
 )
 
 // pods is the state of these tests.
@@ -204,12 +206,12 @@ func TestCheckpointRemovesWhatCrashesLeave(t *testing.T) {
 	}
 	prepare := func() {
 		for _, name := range []string{"node-1.pods.tmp", "node-1.pods.1.tmp", "node-1.pods.4711.tmp"} {
-			put(name, 2*staleAfter)
+			put(name, 2*ownfile.StaleAfter)
 		}
 		put("node-1.pods.12.tmp", 0)
-		put("node-1.pods.13.tmp", -2*staleAfter) // by a clock that was wrong
+		put("node-1.pods.13.tmp", -2*ownfile.StaleAfter) // by a clock that was wrong
 		for _, name := range []string{"node-1.pods.1.pods.5.tmp", "node-10.pods.5.tmp", "node-1.pods.tmp.pods", "node-1.pods.x.tmp"} {
-			put(name, 2*staleAfter)
+			put(name, 2*ownfile.StaleAfter)
 		}
 	}
 	left := []string{"node-1.pods.1.pods.5.tmp", "node-1.pods.12.tmp", "node-1.pods.tmp.pods", "node-1.pods.x.tmp", "node-10.pods.5.tmp"}
