@@ -27,10 +27,10 @@ const (
 	steadyWatch  = 10 * time.Second // a watch that lasts this long shows life without an event
 )
 
-// ended takes in the end of a watch, and returns its class: one that ended well, but at once and
-// without an event, is Short.
+// ended takes in the end of a watch, and returns its class: one that the server ended well, but at
+// once and without an event, is Short.
 func (w *watchHealth) ended(class Class, o outcome) Class {
-	if class == OK && o.contacts == 0 && o.lived < shortWatch && !o.due {
+	if class == OK && o.err == nil && o.contacts == 0 && o.lived < shortWatch && !o.due {
 		class = Short
 	}
 	w.bookmarked(o.bookmarks)

@@ -8,7 +8,8 @@ type holding struct {
 	// goes on from here. Before the first list it is the version of the content that the store had
 	// when Run began; empty without such content.
 	version string
-	// atLeast keeps a relist from going back in time; empty when only the latest version will do.
+	// atLeast keeps a relist from going back in time; empty when only the latest version will do. A
+	// state of an earlier run is believed from the first event or bookmark on.
 	atLeast  string
 	goneBack int // witnesses in a row that the server's version is older than ours
 	tooLarge int // answers in a row that the version is too large
@@ -27,8 +28,8 @@ func (h *holding) reached(version string) {
 func (h *holding) listed(version string) { *h = holding{version: version, atLeast: version} }
 
 func (h *holding) watched(o outcome) {
-	h.reached(o.version)
 	if o.contacts > 0 {
+		h.reached(o.version)
 		h.goneBack, h.tooLarge = 0, 0
 	}
 }

@@ -30,7 +30,7 @@ func (r *Reflector[T]) listEnded(ctx context.Context, s step, o outcome, read *l
 }
 
 func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
-	r.unordered = o.version == "" || o.version == "0"
+	r.unordered, r.resumed = o.version == "" || o.version == "0", false
 	first, now := false, time.Now()
 	r.status.change(func(st *Status) {
 		first = !st.Synced

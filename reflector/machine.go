@@ -52,6 +52,13 @@ func newMachine(o options, watchLists bool, random func() float64) *machine {
 	}
 }
 
+// goOn begins with a watch, from the version held. The server of the earlier run is taken for one
+// that sends bookmarks, until its silence says otherwise.
+func (m *machine) goOn() {
+	m.goal = watchDue
+	m.watches.bookmarks = true
+}
+
 func (m *machine) next() step {
 	if m.pause.delay > 0 && m.goal != stopped {
 		p := m.pause

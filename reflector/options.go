@@ -26,6 +26,7 @@ type options struct {
 	proof          time.Duration
 	stopOnFinal    bool
 	cachedFirst    bool
+	resume         bool
 }
 
 // defaults, with their reasons.
@@ -67,6 +68,17 @@ func WithLiveness(d time.Duration) Option { return func(o *options) { o.liveness
 func WithBackoff(initial, limit time.Duration) Option {
 	return func(o *options) { o.backoffInitial, o.backoffLimit = initial, limit }
 }
+
+// WithResume says that the content that the store has when Run begins is a whole state of this
+// collection, of an earlier run: Run begins with a watch from its version, and not with a list. The
+// store must have snapshots ([store.Snapshotter]), and a watchcache.Journal restores such a state.
+// If the store is empty, the option has no effect.
+//
+// The copy is synced from the beginning, and not right ([MayBeOld]): [Reflector.Ready] fails until a
+// consistent answer of the server has proven it. That is asked for at once, beside the watch, and
+// compares an object held with the server's. On any doubt, such as a version that the server no
+// longer has, or another history, the server's newest state is listed.
+func WithResume() Option { return func(o *options) { o.resume = true } }
 
 // WithWatchTimeout asks the server to end each watch after a random time between d and twice d, so
 // that long-lived connections spread over its instances. In whole seconds, default 5 min.

@@ -54,6 +54,7 @@ type Reflector[T store.Object] struct {
 	held      func(key string) (T, bool)
 	sharing   func() listwatch.SharingStats // nil if the source has none
 	unordered bool                          // the newest list came without a version
+	resumed   bool                          // the state is that of an earlier run
 }
 
 // getter is a store that finds an object without a snapshot, which would make the next write copy.
@@ -134,10 +135,22 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 	defer r.prober.stop()
 	defer cancel()
 	if held, ok := r.store.(store.Snapshotter[T]); ok {
-		r.machine.held.version = held.Snapshot().ResourceVersion()
+		r.holds(held.Snapshot().ResourceVersion())
 	}
 	r.prober.start(ctx)
 	return r.run(ctx)
+}
+
+// holds takes in the version of the content that the store has before the first request.
+func (r *Reflector[T]) holds(version string) {
+	r.machine.held.version = version
+	if r.resumed = r.options.resume && version != "" && version != "0"; !r.resumed {
+		return
+	}
+	r.machine.goOn()
+	r.bookmarks.Store(true)
+	r.status.change(func(s *Status) { s.Synced, s.ResourceVersion = true, version })
+	close(r.synced)
 }
 
 // Synced is closed once the store holds a whole state of the server.

@@ -63,7 +63,8 @@ func TestSimulation(t *testing.T) {
 			t.Fatalf("seed %d: replay it with TRIBUTARY_SIM_SEED=%d, and keep it among the regressions", seed, seed)
 		}
 	}
-	t.Logf("%d seeds, %d steps, %d states written, %d replaces", len(seeds), total.steps, total.writes, total.replaces)
+	t.Logf("%d seeds, %d of them resumed, %d steps, %d states written, %d replaces", len(seeds), total.resumed, total.steps, total.writes, total.replaces)
+	require.Positive(t, total.resumed)
 	for _, fault := range slices.Sorted(maps.Keys(total.faults)) {
 		t.Logf("%7d  %s", total.faults[fault], fault)
 	}
@@ -74,8 +75,8 @@ func TestSimulation(t *testing.T) {
 
 // tally counts over all seeds.
 type tally struct {
-	steps, writes, replaces int
-	faults                  map[string]int
+	steps, writes, replaces, resumed int
+	faults                           map[string]int
 }
 
 // maxRequests is what two quiet hours may bring: a watch each 5 to 10 minutes, and what is left to
@@ -90,8 +91,13 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 		m := newModel(t, seed, total)
 		st := &checkedStore{model: m}
 		m.store = st
+		var options []Option
+		if seed%3 == 0 && !slices.Contains(regressions, seed) {
+			options = append(options, WithResume())
+			m.resume()
+		}
 		ctx, cancel := context.WithCancel(t.Context())
-		r := New[*corev1.Pod](m, st)
+		r := New[*corev1.Pod](m, st, options...)
 		r.random = lockedRandom(seed)
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -295,6 +301,28 @@ func (m *model) restore(frozen bool) {
 	keep := max(1, len(m.history)-1-m.random.IntN(10))
 	m.history = m.history[:keep]
 	m.behind, m.floor = 0, min(m.floor, m.last().version)
+}
+
+// resume gives the store a state of an earlier run. Meanwhile the server went on, or was replaced.
+func (m *model) resume() {
+	random := rand.New(rand.NewPCG(m.seed, 11)) // the server's own is left as it is
+	m.total.resumed++
+	state := m.history[random.IntN(len(m.history))]
+	var held []*corev1.Pod
+	for name, object := range state.objects {
+		p := podOf(name, object)
+		p.Labels = map[string]string{"default": strconv.Itoa(m.defaults)}
+		held = append(held, p)
+	}
+	version := strconv.Itoa(state.version)
+	require.NoError(m.t, m.store.Indexer.Replace(store.Items(held...), store.At(version)))
+	m.store.check(state.version)
+	switch random.IntN(6) {
+	case 0:
+		m.restore(true)
+	case 1:
+		m.become()
+	}
 }
 
 // fault draws one of the given faults, rarely, and counts it; "" is none.

@@ -86,6 +86,8 @@ func play(t *testing.T, script string) string {
 			options = append(options, WithWatchTimeout(time.Second))
 		case verb == "option" && rest == "cached":
 			options = append(options, WithCachedFirstList())
+		case verb == "option" && rest == "resume":
+			options = append(options, WithResume())
 		case verb == "option" && strings.HasPrefix(rest, "held "):
 			held = strings.TrimPrefix(rest, "held ")
 		case verb == "option" && rest == "ahead":

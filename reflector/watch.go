@@ -68,9 +68,16 @@ func (r *Reflector[T]) loaded(ctx context.Context, w *openWatch[T]) bool {
 // follow begins to follow the changes.
 func (r *Reflector[T]) follow(w *openWatch[T], s step) {
 	r.enter(Watching)
-	r.status.change(func(st *Status) { st.Watches++ })
+	unproven := false
+	r.status.change(func(st *Status) {
+		st.Watches++
+		unproven = st.ProvenAt.IsZero()
+	})
 	if r.doubts.Load() != nil { // it came before there was a watch to end
 		w.guard.cancel(errDoubted)
+	}
+	if r.resumed && unproven { // the server may be another one, or a restored one
+		r.prober.within(0)
 	}
 	version := s.options.ResourceVersion
 	w.step, w.began = s, time.Now()

@@ -8,12 +8,19 @@ import (
 	"syscall"
 )
 
-// Lock claims an open file until it is closed, or its process has ended. It fails if another opener
-// of the file has claimed it.
-func Lock(file *os.File) error {
-	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return errors.New("another process writes it: give each a folder of its own")
+// Lock claims a path by a file of its own, until that is closed or its process has ended. It fails
+// if another opener has claimed the path. The file stays.
+func Lock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, WithoutPath(err)
 	}
-	return err
+	if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		return file, nil
+	}
+	_ = file.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errors.New("another process writes it: give each process a folder of its own")
+	}
+	return nil, err
 }
