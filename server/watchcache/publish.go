@@ -57,15 +57,20 @@ func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
 
 // enter puts a change into the window and its lanes.
 func (c *Cache[T]) enter(ch *change[T]) {
+	c.admit(ch)
+	c.stats.received.Add(1)
+	c.dispatch.enter(ch, &c.woken)
+	c.window.backlog.trim()
+}
+
+// admit puts a change into the window.
+func (c *Cache[T]) admit(ch *change[T]) {
 	ch.cache, ch.at, ch.weight = c, c.now(), bareWeight
 	if !pointer.None(ch.old) {
 		ch.weight = weigh(ch.old, ch.bytes)
 	}
 	ch.text = textOf(ch)
 	c.window.note(ch)
-	c.stats.received.Add(1)
-	c.dispatch.enter(ch, &c.woken)
-	c.window.backlog.trim()
 }
 
 // textOf is the version of a change as a text: that of its object, where they are the same.

@@ -23,6 +23,7 @@ type window[T store.Object] struct {
 	floor    uint64
 	complete uint64
 	gaps     []*gap // oldest first
+	cleared  uint64 // how often all changes were forgotten
 }
 
 // mostGaps bounds the gaps that a quiet collection remembers.
@@ -124,6 +125,7 @@ func (w *window[T]) clear(version uint64, lost bool) {
 		w.Skip(1)
 	}
 	w.floor, w.complete, w.gaps = version, version, nil
+	w.cleared++
 }
 
 // after is the position from which a watcher sees all changes after version; ok is false when some
