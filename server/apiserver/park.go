@@ -14,7 +14,7 @@ import (
 // ParkIdleWatches has an idle watch over HTTP/1.1 keep its connection and its place in the cache,
 // and neither a goroutine nor a buffer. The server takes the connection from the http.Server. The
 // timeouts and the Shutdown of that no longer apply: [Server.Shutdown] waits for the watch. After
-// the watch the connection closes.
+// the watch the connection closes. A handler around the server ends such a watch through [OnPark].
 //
 // A client that has closed its connection is noticed within ten seconds. A client that has vanished
 // without a word, such as a machine without power, is noticed within 40 seconds: TCP gives it up
@@ -44,6 +44,9 @@ func parkConnection[T store.Object](c call, ended context.Context, stream eventS
 	p.ctx, p.hangUp = context.WithCancel(ended)
 	p.to, p.ready = &p.hijacked, func() { go p.run() }
 	p.take(connection)
+	if parking := parkingOf(r.Context()); parking != nil {
+		p.left = parking(p.hangUp)
+	}
 	head := headOf(c.Header(), stream.format.contentType(true))
 	go func() {
 		_ = p.writeAll(net.Buffers{head}) // run ends a broken watch
@@ -63,6 +66,7 @@ type parkedWatch[T store.Object] struct {
 	among   *parkedWatches
 	log     *log.Logger
 	client  string // its address, for log
+	left    func() // of OnPark; nil without
 }
 
 // run is a goroutine that ends when all has been sent, or with the watch.
@@ -104,5 +108,8 @@ func (p *parkedWatch[T]) end() {
 	}
 	p.watcher.Close()
 	p.close()
+	if p.left != nil {
+		p.left()
+	}
 	p.among.leave(&p.hijacked)
 }

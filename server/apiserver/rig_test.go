@@ -26,6 +26,7 @@ const (
 // rig is a server with pods and config maps behind a real listener.
 type rig struct {
 	*apiserver.Server
+	handler    http.Handler // the server, or a handler around it
 	pods       *collection.Collection[*corev1.Pod]
 	configMaps *collection.Collection[*corev1.ConfigMap]
 	url        string
@@ -48,7 +49,7 @@ func newHTTP2Rig(t testing.TB, options ...watchcache.Option) *rig {
 	r := newParkingRig(t, options...)
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
-	listener := httptest.NewUnstartedServer(r.Server)
+	listener := httptest.NewUnstartedServer(r)
 	listener.Config.Protocols = protocols
 	listener.Start()
 	transport := &http.Transport{Protocols: protocols}
@@ -71,8 +72,19 @@ func newRigThat(t testing.TB, serves []apiserver.ServeOption, options []watchcac
 		configMaps: apiserver.Serve(s, builtin.Of[*corev1.ConfigMap](), serves...),
 		web:        http.DefaultClient,
 	}
-	r.url = listen(t, s)
+	r.handler = s
+	listener := httptest.NewServer(r)
+	t.Cleanup(func() {
+		s.Close()
+		listener.Close()
+	})
+	r.url = listener.URL
 	return r
+}
+
+// ServeHTTP implements [http.Handler].
+func (r *rig) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.handler.ServeHTTP(w, request)
 }
 
 // parkedOrNot runs a test over parked watches, and over those that net/http serves in either
