@@ -1,0 +1,71 @@
+// Package reviews lets the clients of a cluster read out of a copy what they could read in the
+// cluster itself. It asks the cluster's API server: with TokenReviews for the users of bearer
+// tokens, and with SubjectAccessReviews for their rights.
+//
+//	access, err := reviews.New(config, reviews.WithClientCA("/etc/kubernetes/pki/ca.crt"))
+//	if err != nil { … }
+//	handler := access.Handler(server) // an apiserver.Server with the copy
+//	web := &http.Server{Handler: handler, TLSConfig: &tls.Config{ClientAuth: tls.RequestClientCert, … }}
+//
+// The credential of config needs the verb create on tokenreviews.authentication.k8s.io and on
+// subjectaccessreviews.authorization.k8s.io, as ClusterRole system:auth-delegator has it. A client
+// needs nothing but its own rights: a path such as /metrics needs the right to get it.
+//
+// # Guarantees
+//
+// Of access:
+//
+//  1. The handler behind sees a request only if the upstream has accepted its token, or a client
+//     authority has signed its certificate for client authentication, and the upstream has allowed
+//     this user these attributes (TestWhoMayReadWhat, TestClientCertificates). Anonymous requests,
+//     and those with Impersonate-* headers, are refused. If a request has a certificate and a
+//     token, the certificate is tried first, as on kube-apiserver (TestACertificateComesFirst).
+//  2. The attributes are those that kube-apiserver derives: verb, group, version, resource,
+//     subresource, namespace and name, and the requirements of both selectors. The user's UID,
+//     groups and extra values go along (TestTheQuestionSaysAll). A fuzz test in cmd/tributary
+//     compares them with k8s.io/apiserver. The path is read by the function that routes the
+//     request.
+//  3. A decision counts for requests whose questions are equal byte by byte, and for no others
+//     (TestDecisionsAreNotMixedUp).
+//  4. If there is no decision, the request is refused: 503 while the upstream does not answer, 429
+//     if too many questions wait, and 500 if the upstream refuses to review. The text and [Status]
+//     name the right that is missing (TestFailsClosed).
+//  5. Refusals are those of kube-apiserver, as a Status in JSON (TestWhoMayReadWhat).
+//
+// Of time:
+//
+//  6. A right that is taken away, and a token that is revoked, are used for no longer than
+//     [WithRenewal], a minute by default; a certificate no longer than it is valid. A right that is
+//     given is seen after [WithRefusal], ten seconds, at the latest (TestDecisionsAreRenewed).
+//  7. Open watches end then, too, with a proper end, as those of kube-apiserver do when it ends
+//     them: over HTTP/1.1, parked or not, over HTTP/2, and over web sockets. The client comes back,
+//     and gets its 401 or 403 (TestAWatchEndsWithItsRight, TestAWatchEndsWithItsCertificate).
+//  8. While the upstream does not answer a renewal, a decision holds for [WithHold] longer, ten
+//     minutes by default. That is for connections that fail, for 10 seconds without an answer, for
+//     429 and for 5xx, and never for a refusal (TestADecisionHoldsWhileTheUpstreamIsAway,
+//     TestNothingHoldsAfterARefusal). A request waits two seconds at most for a renewal that may be
+//     held, and not at all once one has failed; the upstream is asked again every five seconds.
+//
+// Of cost:
+//
+//  9. A question is asked once, for all requests and watches that need its answer, and goes on if
+//     the first client goes (TestAQuestionIsAskedOnce). Renewals are spread over a fifth of their
+//     time.
+//  10. Memory is bounded in decisions and in bytes: see [WithBounds]. Refusals have an eighth of it
+//     for themselves, so that no number of wrong tokens displaces an accepted one
+//     (TestAFloodOfTokensDisplacesNoGoodOne). At most 32 questions are in flight for each kind of
+//     review, and 1,024 wait; renewals have 32 places of their own
+//     (TestRenewalsDoNotWaitForAFlood). The decisions of open watches are kept in any case.
+//
+// Of secrecy:
+//
+//  11. Tokens are in no log, error, metric or key: decisions are found by a keyed hash of the
+//     question (TestTokensAreKeptNowhere). An open watch keeps its token, to ask for it again.
+//     Redirects of the upstream are not followed.
+//
+// # Not promised
+//
+// A right that is given and taken away within the time of guarantee 6 may never be seen. A list
+// that is being written is not broken off. A user with a right to list may ask for as many
+// selectors as it likes, and so displace the decisions of others, which costs a question each.
+package reviews
