@@ -3,6 +3,7 @@ package watchcache
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -65,6 +66,17 @@ func (r Request) version() (uint64, error) {
 	return version, r.checkName()
 }
 
+// keysBelow is the beginning of all keys that the request means. Tokens have the rest of a key, as
+// those of kube-apiserver do.
+func (r Request) keysBelow() string {
+	if r.Namespace == "" {
+		return ""
+	}
+	return r.Namespace + "/"
+}
+
+func (r Request) belowKeys(key string) string { return strings.TrimPrefix(key, r.keysBelow()) }
+
 // checkName: the name of the request and the one in its field selector may not differ.
 func (r Request) checkName() error {
 	if r.Name == "" || r.FieldSelector == nil || r.FieldSelector.Empty() {
@@ -124,6 +136,7 @@ func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
 		if err != nil {
 			return Page[T]{}, apierror.BadRequest("invalid continue token: %v", err)
 		}
+		token.Start = r.keysBelow() + token.Start
 		from = &token
 	}
 	state, err := c.stateFor(ctx, r, version, from)
@@ -137,7 +150,7 @@ func (c *Cache[T]) Page(ctx context.Context, r Request) (Page[T], error) {
 		r.Limit = 0 // a list at any version comes whole, as out of the API server's cache
 	}
 	objects, whole := keep.sorted(state)
-	p, remaining := cut(objects, state.version, from, r.Limit)
+	p, remaining := cut(objects, state.version, from, r)
 	p.whole = whole
 	c.stats.lists.Add(1)
 	c.stats.fetched.Add(keep.fetched)
@@ -184,7 +197,7 @@ func (c *Cache[T]) stateFor(ctx context.Context, r Request, version uint64, from
 		state, err := c.exactly(ctx, uint64(from.Version))
 		if apierrors.IsResourceExpired(err) {
 			fresh := *from
-			fresh.Version = pagetoken.Latest
+			fresh.Version, fresh.Start = pagetoken.Latest, r.belowKeys(fresh.Start)
 			return state, pageExpired(fresh.String())
 		}
 		return state, err

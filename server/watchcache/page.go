@@ -27,10 +27,10 @@ func (p Page[T]) Encode(format any, encode func(T) ([]byte, error)) Encodings[T]
 	return p.whole.encodings(p.at, p.at+len(p.Objects), format, encode)
 }
 
-// cut takes at most limit of the sorted objects, from the one after the token on; a limit of zero
-// takes all.
-func cut[T store.Object](objects []T, version uint64, from *pagetoken.Token, limit int64) (p Page[T], remaining int) {
-	at := 0
+// cut takes at most the request's limit of the sorted objects, from the one after the token on; a
+// limit of zero takes all.
+func cut[T store.Object](objects []T, version uint64, from *pagetoken.Token, r Request) (p Page[T], remaining int) {
+	at, limit := 0, r.Limit
 	if from != nil {
 		at = sort.Search(len(objects), func(i int) bool {
 			return store.KeyOf(objects[i]) >= from.Start
@@ -41,7 +41,7 @@ func cut[T store.Object](objects []T, version uint64, from *pagetoken.Token, lim
 	if limit > 0 && limit < int64(len(objects)) {
 		p.Objects, remaining = objects[:limit], len(objects)-int(limit)
 		last := p.Objects[limit-1]
-		p.Meta.Continue = pagetoken.After(store.KeyOf(last), int64(version)).String()
+		p.Meta.Continue = pagetoken.After(r.belowKeys(store.KeyOf(last)), int64(version)).String()
 	}
 	return p, remaining
 }

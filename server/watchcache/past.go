@@ -15,17 +15,14 @@ import (
 type past struct {
 	version int64
 	start   string // the first key
-	limit   int64
+	request Request
 }
 
 func pastOf(r Request, version uint64, from *pagetoken.Token) past {
-	switch {
-	case from != nil:
-		return past{from.Version, from.Start, r.Limit}
-	case r.Namespace != "":
-		return past{int64(version), r.Namespace + "/", r.Limit}
+	if from != nil {
+		return past{from.Version, from.Start, r}
 	}
-	return past{int64(version), "", r.Limit}
+	return past{int64(version), r.keysBelow(), r}
 }
 
 // pastPage answers a LIST of a forgotten state out of the upstream, which is read no further than
@@ -56,8 +53,8 @@ func (c *Cache[T]) pastPage(ctx context.Context, upstream listwatch.ListerWatche
 		if !keep.matches(obj) {
 			continue
 		}
-		if n := len(p.Objects); at.limit > 0 && int64(n) == at.limit {
-			p.Meta.Continue = pagetoken.After(store.KeyOf(p.Objects[n-1]), at.version).String()
+		if n, limit := len(p.Objects), at.request.Limit; limit > 0 && int64(n) == limit {
+			p.Meta.Continue = pagetoken.After(at.request.belowKeys(store.KeyOf(p.Objects[n-1])), at.version).String()
 			break
 		}
 		p.Objects = append(p.Objects, obj)
