@@ -1,0 +1,159 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/internal/apierror"
+)
+
+// proxy passes requests on under the credentials that they bring.
+type proxy struct {
+	httputil.ReverseProxy
+	name     string          // of the upstream, for people
+	over     context.Context // ends the streams
+	plain    http.RoundTripper
+	upgrades http.RoundTripper // speaks HTTP/1.1 alone: HTTP/2 has no such upgrades
+	known    *documents
+}
+
+func newProxy(over context.Context, config *rest.Config, name string, access func(http.Handler) http.Handler) (*proxy, error) {
+	// The way to the server and its certificate authority are left: no token, no client
+	// certificate, no plugin, no impersonation.
+	anonymous := rest.AnonymousClientConfig(config)
+	anonymous.UserAgent = ""
+	anonymous.Timeout = 0
+	anonymous.DisableCompression = true // clients say themselves if they accept it
+	plain, err := rest.TransportFor(anonymous)
+	if err != nil {
+		return nil, fmt.Errorf("relay: %w", err)
+	}
+	old := rest.CopyConfig(anonymous)
+	old.NextProtos = []string{"http/1.1"}
+	upgrades, err := rest.TransportFor(old)
+	if err != nil {
+		return nil, fmt.Errorf("relay: %w", err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("relay: %w", err)
+	}
+	base.User = nil
+	p := &proxy{name: name, over: over, plain: plain, upgrades: upgrades, known: newDocuments(access)}
+	p.ReverseProxy = httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, base) },
+		Transport:      p,
+		FlushInterval:  -1, // each piece at once
+		ModifyResponse: p.known.keep,
+		ErrorHandler:   p.fail,
+		ErrorLog:       log.New(io.Discard, "", 0), // its client sees an answer that breaks off
+	}
+	return p, nil
+}
+
+// rewrite sends a request to the upstream, as the client wrote it.
+func rewrite(r *httputil.ProxyRequest, base *url.URL) {
+	r.SetURL(base)
+	r.Out.URL.RawQuery = r.In.URL.RawQuery
+	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+	r.SetXForwarded()
+}
+
+// RoundTrip picks the transport of a request.
+func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Upgrade") != "" {
+		return p.upgrades.RoundTrip(r)
+	}
+	return p.plain.RoundTrip(r)
+}
+
+func (p *proxy) close() {
+	utilnet.CloseIdleConnectionsFor(p.plain)
+	utilnet.CloseIdleConnectionsFor(p.upgrades)
+}
+
+// takes reports whether a request can be passed on: the certificate of a client proves nothing to
+// the upstream.
+func (p *proxy) takes(r *http.Request) bool {
+	return r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || r.Header.Get("Authorization") != ""
+}
+
+// ServeHTTP passes a request on.
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !p.takes(r) {
+		respond(w, apierror.Refused(http.StatusForbidden, metav1.StatusReasonForbidden,
+			fmt.Sprintf("the relay cannot pass this request on to %s: your client certificate proves your name to the relay alone. "+
+				"Use a bearer token, or the upstream's own address", p.name)))
+		return
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), arrivedKey{}, r))
+	defer cancel()
+	if isStream(r) {
+		defer context.AfterFunc(p.over, cancel)()
+	}
+	p.ReverseProxy.ServeHTTP(w, r.WithContext(ctx))
+}
+
+type arrivedKey struct{}
+
+// arrived is a request as it came, given the one that was sent on.
+func arrived(sent *http.Request) *http.Request {
+	return sent.Context().Value(arrivedKey{}).(*http.Request)
+}
+
+// isStream reports whether an answer has no end of its own: a watch, a log that is followed, or a
+// connection that is upgraded.
+func isStream(r *http.Request) bool {
+	query := r.URL.Query()
+	target, _ := apiserver.ParseTarget(r.URL.Path)
+	return r.Header.Get("Upgrade") != "" || isTrue(query, "watch") || target.Subresource == "log" && isTrue(query, "follow")
+}
+
+func isTrue(query url.Values, name string) bool {
+	values, given := query[name]
+	return given && (len(values) == 0 || values[0] != "false" && values[0] != "0")
+}
+
+// fail answers a request to which the upstream gave no answer.
+func (p *proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case p.over.Err() != nil:
+		respond(w, errClosed)
+	case r.Context().Err() != nil:
+		panic(http.ErrAbortHandler) // the client has gone
+	default:
+		p.known.answer(w, arrived(r), p.failure(err))
+	}
+}
+
+// failure is the Status of a request that the upstream did not answer. Of the cause it has the
+// network's words alone.
+func (p *proxy) failure(err error) error {
+	var network *net.OpError
+	text := "the upstream " + p.name + " gave no answer"
+	switch {
+	case errors.As(err, &network):
+		text += ": " + network.Error()
+	case strings.Contains(err.Error(), "x509: ") || strings.Contains(err.Error(), "tls: "):
+		text += ": TLS failed"
+	}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return apierrors.NewTimeoutError(text, 0)
+	}
+	return apierrors.NewServiceUnavailable(text)
+}

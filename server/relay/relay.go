@@ -1,0 +1,280 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/server/apiserver"
+)
+
+// Relay is an [http.Handler] that answers reads out of copies of an upstream, and passes other
+// requests on to it. Make one with [New], and end it with [Relay.Shutdown].
+type Relay struct {
+	options
+	upstream *upstream
+	proxy    *proxy
+	edge     *apiserver.Server
+	guarded  http.Handler // behind the edge's guard of hosts and origins
+	reads    http.Handler // behind the access control
+
+	mu        sync.Mutex // guards the next fields, and those of copies that say so
+	copies    map[schema.GroupVersionResource]*kindCopy
+	following bool // followRelease runs
+	closed    bool
+	work      sync.WaitGroup
+
+	over   context.Context // ends with Shutdown
+	finish context.CancelFunc
+}
+
+// releaseEvery is how often the upstream is asked for its release.
+const releaseEvery = time.Minute
+
+// Open is the access control that lets every client read whatever the relay can read. It is for
+// tests, and for a relay that only friends can reach.
+func Open(next http.Handler) http.Handler { return next }
+
+// New makes a relay of the API server that config leads to. Its copies are read under the
+// credential of config; requests that are passed on have only their own.
+//
+// The access control decides which clients may read from copies. It answers the requests that it
+// refuses, and calls next for the others. [Open] refuses none.
+//
+// Errors: an option out of range, and a config from which no client can be made. Nothing is asked
+// of the upstream yet.
+func New(config *rest.Config, access func(next http.Handler) http.Handler, list ...Option) (*Relay, error) {
+	switch {
+	case config == nil:
+		return nil, errors.New("relay: New: the config is nil: load one from a kubeconfig")
+	case access == nil:
+		return nil, errors.New("relay: New: the access control is nil: give one, or Open")
+	}
+	o, err := newOptions(list)
+	if err != nil {
+		return nil, err
+	}
+	r := &Relay{options: o, copies: map[schema.GroupVersionResource]*kindCopy{}}
+	r.over, r.finish = context.WithCancel(context.Background())
+	if r.upstream, err = newUpstream(config, r.begin); err != nil {
+		return nil, err
+	}
+	if r.edge, err = apiserver.NewServer(); err != nil {
+		return nil, err
+	}
+	if r.proxy, err = newProxy(r.over, config, r.upstream.name, access); err != nil {
+		return nil, err
+	}
+	r.edge.AddCheck("upstream", r.upstream.check)
+	r.guarded = r.edge.Guard(http.HandlerFunc(r.route))
+	r.reads = access(http.HandlerFunc(r.serveRead))
+	return r, nil
+}
+
+// Server is the server that answers out of copies. It has the health, numbers and changes of all
+// copies, for metrics and a status page, and takes the hosts and origins of clients. Do not serve
+// collections on it.
+func (r *Relay) Server() *apiserver.Server { return r.edge }
+
+// ServeHTTP answers a request.
+func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.guarded.ServeHTTP(w, req) }
+
+// job is a read and its kind, for the handler behind the access control.
+type job struct {
+	read
+	kind *kind
+}
+
+type jobKey struct{}
+
+func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
+	if isHealthCheck(req.URL.Path) {
+		r.edge.ServeHTTP(w, req)
+		return
+	}
+	if r.over.Err() != nil {
+		respond(w, errClosed)
+		return
+	}
+	if asked, ok := readOf(req); ok && r.inScope(asked) {
+		if k := r.kindOf(req.Context(), asked.target.Resource); k != nil && asked.fits(k.APIResource) && k.answers(asked) {
+			r.reads.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), jobKey{}, job{asked, k})))
+			return
+		}
+	}
+	r.proxy.ServeHTTP(w, req)
+}
+
+// serveRead answers out of the copy of a kind, or passes the read on.
+func (r *Relay) serveRead(w http.ResponseWriter, req *http.Request) {
+	c, err := r.enter(req.Context().Value(jobKey{}).(job).kind)
+	answered := false
+	if err == nil {
+		defer c.leave()
+		answered, err = c.await(req.Context())
+	}
+	switch {
+	case err != nil:
+		respond(w, err)
+	case !answered:
+		r.proxy.ServeHTTP(w, req)
+	case !r.proxy.takes(req):
+		r.edge.ServeHTTP(w, req)
+	default:
+		judged := newJudge(w, func() bool { return !r.edge.Serves(c.resource) })
+		if r.edge.ServeHTTP(judged, req); judged.kept {
+			r.proxy.ServeHTTP(w, req)
+		}
+	}
+}
+
+// enter finds the copy of a kind, or starts it, and counts a reader.
+func (r *Relay) enter(k *kind) (c *kindCopy, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c = r.copies[k.resource]; c == nil || c.triesAgainLocked() {
+		if c, err = r.startLocked(k); err != nil {
+			return nil, err
+		}
+	}
+	c.enterLocked()
+	return c, nil
+}
+
+// kindOf describes a resource; nil if the upstream does not say that it can be copied.
+func (r *Relay) kindOf(ctx context.Context, resource schema.GroupVersionResource) *kind {
+	r.mu.Lock()
+	c := r.copies[resource]
+	retries := c != nil && c.triesAgainLocked()
+	r.mu.Unlock()
+	if c != nil && !retries {
+		return c.kind
+	}
+	found, ok := r.upstream.kind(ctx, resource)
+	if !ok || !readable(found) {
+		return nil
+	}
+	release := r.upstream.release()
+	if release == 0 && r.upstream.check(ctx) == nil {
+		release = r.upstream.release()
+	}
+	return newKind(resource, found, release > 0 && release <= r.minor)
+}
+
+// followRelease ends the copies whose Go types may lack fields, once the upstream is of a later
+// release.
+func (r *Relay) followRelease() {
+	ticker := time.NewTicker(releaseEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-r.over.Done():
+			return
+		}
+		if r.upstream.check(r.over) == nil && r.upstream.release() > r.minor {
+			r.endTyped()
+		}
+	}
+}
+
+func (r *Relay) endTyped() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.copies {
+		if c.typed {
+			c.endLocked(ended, errors.New("the upstream is of a later release than the relay's Go types"))
+		}
+	}
+}
+
+// scope is the scope of a resource; all of it if there are none.
+func (r *Relay) scope(resource schema.GroupResource) (s Scope, ok bool) {
+	for _, s := range r.scopes {
+		if s.Resource == resource {
+			return s, true
+		}
+	}
+	return Scope{Resource: resource}, len(r.scopes) == 0
+}
+
+func (r *Relay) inScope(asked read) bool {
+	s, ok := r.scope(asked.target.Resource.GroupResource())
+	return ok && s.covers(asked)
+}
+
+// begin runs do in a goroutine that Shutdown waits for. It is false once that has been called.
+func (r *Relay) begin(do func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.beginLocked(do)
+}
+
+func (r *Relay) beginLocked(do func()) bool {
+	if !r.closed {
+		r.work.Go(do)
+	}
+	return !r.closed
+}
+
+// Shutdown refuses new requests with a 503, ends all watches properly, and then all copies. Streams
+// that are passed on, such as logs and exec, are cut. It returns the error of ctx if that ends
+// first. The Shutdown of the http.Server waits for other requests.
+func (r *Relay) Shutdown(ctx context.Context) error {
+	r.finish()
+	err := r.edge.Shutdown(ctx)
+	r.mu.Lock()
+	r.closed = true
+	for _, c := range r.copies {
+		c.endLocked(ended, errClosed)
+	}
+	r.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		r.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = errors.Join(err, ctx.Err())
+	}
+	r.proxy.close()
+	return err
+}
+
+var errClosed = apierrors.NewServiceUnavailable("the relay is shutting down")
+
+func isHealthCheck(path string) bool {
+	switch path {
+	case "/healthz", "/livez", "/readyz":
+		return true
+	}
+	return false
+}
+
+// respond answers with the Status of an error.
+func respond(w http.ResponseWriter, err error) {
+	var known apierrors.APIStatus
+	status := apierrors.NewServiceUnavailable("the client has gone").ErrStatus // it is not read
+	if errors.As(err, &known) {
+		status = known.Status()
+	}
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-cache, private")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status) // the client has gone, and cannot be told
+}
