@@ -144,7 +144,7 @@ func TestADecisionHoldsWhileTheUpstreamIsAway(t *testing.T) {
 					require.Contains(t, statusOf(t, answer).Message, "the upstream does not answer")
 					s := r.Status()
 					require.Error(t, s.Err())
-					require.WithinRange(t, s.Tokens.Since, began.Add(48*time.Second), began.Add(70*time.Second))
+					require.WithinRange(t, s.Tokens.Since, began.Add(48*time.Second), began.Add(75*time.Second))
 					require.Equal(t, hold > 0, s.Tokens.Held > 0)
 
 					c.heal()
@@ -339,7 +339,7 @@ func TestDecisionsAreNotMixedUp(t *testing.T) {
 	}
 	r := newReviews(t, c, reviews.WithBounds(1<<20, 1<<30))
 	known := map[string]bool{}
-	for range 20000 {
+	for range 6000 {
 		token := fmt.Sprint("token", random.IntN(len(c.users)))
 		target := "/api/v1/namespaces/" + url.PathEscape("n"+strings.ReplaceAll(word(), "/", "")) + "/pods"
 		query := url.Values{}
@@ -366,5 +366,5 @@ func TestDecisionsAreNotMixedUp(t *testing.T) {
 			require.Equal(t, get(fresh, target+"?"+query.Encode(), token).Code, before, id)
 		}
 	}
-	require.Greater(t, len(known), 500)
+	require.Greater(t, len(known), 200)
 }
