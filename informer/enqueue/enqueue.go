@@ -5,6 +5,7 @@ package enqueue
 
 import (
 	"slices"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +21,10 @@ import (
 // keys of the object before and after the change, each once. So the former owners of a moved or
 // deleted object are reconciled too.
 //
+// It remembers the keys of each object that has some: a deletion may come with a newer state than
+// the one told last, and has other keys then. Both add theirs. Informers with the same object need
+// a handler each.
+//
 // keys may return the owners of the object, or its own key by [store.KeyOf]; no keys add nothing.
 // keys is called on the handler's goroutine. A queue that has been shut down ignores keys. Keys
 // panics if the queue or the function is nil.
@@ -30,17 +35,27 @@ func Keys[T store.Object, K comparable](queue workqueue.TypedInterface[K], keys 
 	case keys == nil:
 		panic("enqueue: Keys: the function that returns the keys is nil")
 	}
+	var mu sync.Mutex
+	known := map[string][]K{}
 	return func(e informer.Event[T]) {
+		var before, after []K
+		if !pointer.None(e.Old) {
+			before = keys(e.Old)
+		}
+		if !pointer.None(e.New) {
+			after = keys(e.New)
+		}
+		mu.Lock()
+		last := known[e.Key]
+		if delete(known, e.Key); len(after) > 0 {
+			known[e.Key] = after
+		}
+		mu.Unlock()
 		var added []K
-		for _, obj := range []T{e.Old, e.New} {
-			if pointer.None(obj) {
-				continue
-			}
-			for _, key := range keys(obj) {
-				if !slices.Contains(added, key) {
-					added = append(added, key)
-					queue.Add(key)
-				}
+		for _, key := range slices.Concat(last, before, after) {
+			if !slices.Contains(added, key) {
+				added = append(added, key)
+				queue.Add(key)
 			}
 		}
 	}

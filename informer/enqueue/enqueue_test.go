@@ -3,6 +3,7 @@ package enqueue_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,58 @@ func TestKeys(t *testing.T) {
 	require.NoError(t, events.WaitForDeletion(t.Context(), a))
 	h.Remove()
 	require.Zero(t, queue.Len(), "each key once")
+}
+
+// TestKeysOfALateDeletion: a handler that is behind is told a deletion with a state that it was not
+// told before. The node that it was told of before is enqueued too.
+func TestKeysOfALateDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		queue := workqueue.NewTyped[string]()
+		defer queue.ShutDown()
+		enqueued := enqueue.Keys(queue, func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+		busy := make(chan struct{})
+		var deletion informer.Event[*corev1.Pod]
+		events := informer.New(pods.ListerWatcher(), informer.WithRing(1))
+		a, b := pods.Create(onNode("a", "n1")), pods.Create(onNode("b", "n0"))
+		_, err := events.AddHandler(func(e informer.Event[*corev1.Pod]) {
+			if e.Type == informer.Updated {
+				<-busy
+			} else if e.Type == informer.Deleted {
+				deletion = e
+			}
+			enqueued(e)
+		})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = events.Run(ctx) }()
+		drain := func() (keys []string) {
+			synctest.Wait()
+			for queue.Len() > 0 {
+				key, _ := queue.Get()
+				queue.Done(key)
+				keys = append(keys, key)
+			}
+			return keys
+		}
+		require.ElementsMatch(t, []string{"n0", "n1"}, drain())
+		move := func(p *corev1.Pod, node string) *corev1.Pod {
+			p = p.DeepCopy()
+			p.Spec.NodeName = node
+			return pods.Update(p)
+		}
+		move(b, "n3") // its handler does not return
+		synctest.Wait()
+		pods.Remove(move(a, "n2"))
+		synctest.Wait()
+		close(busy)
+		require.ElementsMatch(t, []string{"n0", "n1", "n2", "n3"}, drain())
+		require.True(t, deletion.Final)
+		require.Equal(t, "n2", deletion.Old.Spec.NodeName, "the handler was not told of this state")
+		pods.Create(onNode("a", "n4"))
+		require.Equal(t, []string{"n4"}, drain(), "the former keys are forgotten")
+	})
 }
 
 // TestKeysOfNothing: what is missing is a mistake in the program.
