@@ -33,7 +33,7 @@ var operators = map[string]operator{
 	// Its manager names its informers for client-go's metrics by Options.NewInformer, which this
 	// cache refuses. The cache of each workload cluster is ours, too.
 	"Cluster API": {
-		pin: pin{"sigs.k8s.io/cluster-api", "v1.14.2", []string{"sigs.k8s.io/cluster-api/api v1.14.2"}},
+		pin: pin{module: "sigs.k8s.io/cluster-api", version: "v1.14.2", more: []string{"sigs.k8s.io/cluster-api/api v1.14.2"}},
 		edits: []edit{
 			{"internal/test/envtest/environment.go", "options := manager.Options{\n", "options := manager.Options{\n\t\tNewCache: controllerruntime.NewCache,\n"},
 			{"internal/test/envtest/environment.go", "import (\n", "import (\n\t\"" + newCache + "\"\n"},
@@ -53,7 +53,7 @@ var operators = map[string]operator{
 	// Its manager for watches starts and stops informers while the program runs, and its cache
 	// keeps constraints, whose definitions it makes from templates.
 	"Gatekeeper": {
-		pin: pin{"github.com/open-policy-agent/gatekeeper/v3", "v3.23.1", nil},
+		pin: pin{module: "github.com/open-policy-agent/gatekeeper/v3", version: "v3.23.1"},
 		edits: append(inOptions("test/testutils/manager.go", "pkg/watch/manager_integration_test.go",
 			"pkg/controller/config/config_controller_test.go", "pkg/readiness/ready_tracker_test.go"),
 			// It asks for k8s.io/apiserver 0.36, in which these were objects.
@@ -66,7 +66,7 @@ var operators = map[string]operator{
 		short: "pkg/controller/config",
 	},
 	"cert-manager": {
-		pin: pin{"github.com/cert-manager/cert-manager", "v1.21.2", []string{"github.com/AdaLogics/go-fuzz-headers v0.0.0-20240806141605-e8a1dd7889d6"}},
+		pin: pin{module: "github.com/cert-manager/cert-manager", version: "v1.21.2", more: []string{"github.com/AdaLogics/go-fuzz-headers v0.0.0-20240806141605-e8a1dd7889d6"}},
 		edits: []edit{
 			{"internal/informers/core_basic.go", `"k8s.io/client-go/informers"`, `"github.com/tributary-go/tributary/informer/clientgo/informers"`},
 			{"pkg/controller/test/context_builder.go", `"k8s.io/client-go/metadata/metadatainformer"`,
@@ -87,7 +87,7 @@ var operators = map[string]operator{
 		},
 	},
 	"Karpenter": {
-		pin: pin{"sigs.k8s.io/karpenter", "v1.14.0", nil}, ginkgo: true,
+		pin: pin{module: "sigs.k8s.io/karpenter", version: "v1.14.0"}, ginkgo: true,
 		edits: []edit{
 			{"pkg/test/environment.go", "cache.New(environment.Config", "controllerruntime.NewCache(environment.Config"},
 			{"pkg/test/environment.go", "import (\n", "import (\n\t\"" + newCache + "\"\n"},

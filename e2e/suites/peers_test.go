@@ -4,7 +4,7 @@ package suites
 // side client-go's v0.37.2 stands in its place.
 var peers = map[string]peer{
 	"Kubernetes": {
-		pin: pin{"k8s.io/kubernetes", "v1.37.2", nil},
+		pin: pin{module: "k8s.io/kubernetes", version: "v1.37.2"},
 		packages: map[string]sides{
 			"pkg/controller/history":                            {equal: 12},
 			"pkg/controller/nodelifecycle":                      {equal: 16},
@@ -81,7 +81,7 @@ var peers = map[string]peer{
 		},
 	},
 	"apiserver": {
-		pin: pin{"k8s.io/apiserver", "v0.37.2", nil},
+		pin: pin{module: "k8s.io/apiserver", version: "v0.37.2"},
 		packages: map[string]sides{
 			"pkg/admission/configuration":                  {equal: 4},
 			"pkg/admission/plugin/namespace/lifecycle":     {equal: 6},
@@ -95,22 +95,31 @@ var peers = map[string]peer{
 		first: []string{"pkg/admission/plugin/namespace/lifecycle"},
 	},
 	"provisioner": {
-		pin:      pin{"sigs.k8s.io/sig-storage-lib-external-provisioner/v13", "v13.1.0", nil},
+		pin:      pin{module: "sigs.k8s.io/sig-storage-lib-external-provisioner/v13", version: "v13.1.0"},
 		packages: map[string]sides{"controller": {equal: 10}},
 		first:    []string{"controller"},
 	},
 	"CoreDNS": {
-		pin:      pin{"github.com/coredns/coredns", "v1.15.0", nil},
+		pin:      pin{module: "github.com/coredns/coredns", version: "v1.15.0"},
 		packages: map[string]sides{"plugin/kubernetes": {equal: 3}},
 		first:    []string{"plugin/kubernetes"},
 	},
 	"DRA": {
-		pin: pin{"k8s.io/dynamic-resource-allocation", "v0.37.2", nil},
+		pin: pin{module: "k8s.io/dynamic-resource-allocation", version: "v0.37.2"},
 		packages: map[string]sides{
 			"deviceclass/extendedresourcecache": {equal: 2},
 			"resourceslice":                     {equal: 3},
 			"resourceslice/tracker":             {equal: 1},
 		},
 		first: []string{"resourceslice/tracker"},
+	},
+	// Its go.mod has another path than the repository by which proxies of modules know it.
+	"sealed-secrets": {
+		pin: pin{
+			module: "github.com/bitnami/sealed-secrets", version: "v0.40.0",
+			from: "github.com/bitnami-labs/sealed-secrets",
+		},
+		packages: map[string]sides{"pkg/controller": {equal: 6}},
+		first:    []string{"pkg/controller"},
 	},
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var prometheus = pin{"github.com/prometheus/prometheus", "v0.315.0", nil}
+var prometheus = pin{module: "github.com/prometheus/prometheus", version: "v0.315.0"}
 
 // prometheusTable is of that version. All of its tests pass.
 var prometheusTable = table{passing: map[string]int{"informer": 79}}

@@ -2,6 +2,7 @@ package suites
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -22,6 +23,7 @@ import (
 type pin struct {
 	module, version string
 	more            []string // what tests alone import, as "path version"
+	from            string   // the path by which it is downloaded, if that is not the module's own
 }
 
 // workspace is a folder whose go.mod has our requirements and those of a pin. What some programs
@@ -66,7 +68,7 @@ func newWorkspace(t testing.TB, p pin) *workspace {
 	t.Helper()
 	w := newVersions(t, p)
 	w.folder = filepath.Join(w.root, "module")
-	wanted := p.module
+	wanted := cmp.Or(p.from, p.module)
 	if p.version != "" {
 		wanted += "@" + p.version
 	}
