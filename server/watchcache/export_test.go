@@ -1,6 +1,14 @@
 package watchcache
 
-import "github.com/tributary-go/tributary/store"
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"hash/crc32"
+	"time"
+
+	"github.com/tributary-go/tributary/store"
+)
 
 // RequestOf is the request of options.
 var RequestOf = requestOf
@@ -40,4 +48,43 @@ func HeldBy[T store.Object](c *Cache[T]) (h Held) {
 	defer c.encodings.mu.Unlock()
 	h.Encoded = c.encodings.total
 	return h
+}
+
+// Step writes what the journal lacks, as its Run does, and begins the file anew when the changes are
+// longer than least bytes and than the content. It does not wait after a failure.
+func (j *Journal[T]) Step(ctx context.Context, least int64) {
+	j.least, j.again = least, time.Time{}
+	j.write(ctx, false)
+	if j.writes == nil {
+		j.again = time.Time{}
+		j.write(ctx, false)
+	}
+	j.show()
+}
+
+// Abandon closes the files of a journal that Step has written, as the end of a process does.
+func (j *Journal[T]) Abandon() { j.close() }
+
+// Floor is the oldest version that a watch may begin at.
+func (c *Cache[T]) Floor() uint64 { return c.floor() }
+
+// Seal gives the records of a journal the checksums that they should have, so that a fuzzer comes
+// to their content.
+func Seal(file []byte) []byte {
+	file = bytes.Clone(file)
+	for rest := file; len(rest) > len(journalMagic); {
+		if len(rest) == len(file) {
+			rest = rest[len(journalMagic):]
+		}
+		if len(rest) < recordHeader {
+			break
+		}
+		length := int(binary.BigEndian.Uint32(rest)) % (len(rest) - recordHeader + 1)
+		binary.BigEndian.PutUint32(rest, uint32(length))
+		body := rest[recordHeader : recordHeader+length]
+		binary.BigEndian.PutUint32(rest[4:], crc32.Checksum(rest[:4], castagnoli))
+		binary.BigEndian.PutUint32(rest[8:], crc32.Checksum(body, castagnoli))
+		rest = rest[recordHeader+length:]
+	}
+	return file
 }

@@ -35,6 +35,7 @@ type Journal[T store.Object] struct {
 	codec    codec[T]
 	identity string
 	path     string
+	least    int64 // of changes, in bytes: see isLong
 	ran      atomic.Bool
 
 	// Of Run's goroutine.
@@ -86,7 +87,7 @@ func OpenJournal[T store.Object](c *Cache[T], folder, identity string) (*Journal
 	if gvr.Group != "" {
 		name += "." + gvr.Group
 	}
-	j := &Journal[T]{cache: c, codec: newCodec(c.kind), identity: identity, path: filepath.Join(folder, url.QueryEscape(name)+".journal")}
+	j := &Journal[T]{cache: c, codec: newCodec(c.kind), identity: identity, least: journalLeast, path: filepath.Join(folder, url.QueryEscape(name)+".journal")}
 	j.status.Path = j.path
 	switch _, err := c.latest(); {
 	case c.revision != nil:
@@ -197,7 +198,7 @@ func (j *Journal[T]) write(ctx context.Context, over bool) {
 		if err := g.file.Sync(); err != nil {
 			j.failed(err)
 		}
-	case over, g != nil && !g.isLong(), time.Now().Before(j.again):
+	case over, g != nil && !g.isLong(j.least), time.Now().Before(j.again):
 	default:
 		if err := j.begin(ctx); err != nil {
 			j.failed(err)

@@ -46,8 +46,8 @@ var (
 	errBehind  = errors.New("the disk is slower than the writes to the cache: the journal is begun anew")
 )
 
-// isLong reports whether the changes are longer than the content.
-func (g *generation[T]) isLong() bool { return g.size-g.base > max(g.base, journalLeast) }
+// isLong reports whether the changes are longer than the content, and than least.
+func (g *generation[T]) isLong(least int64) bool { return g.size-g.base > max(g.base, least) }
 
 // resume goes on with the file that the cache was restored from.
 func (j *Journal[T]) resume(from found) (*generation[T], error) {
@@ -335,8 +335,8 @@ func (c *Cache[T]) beginning() (b beginning[T], ok bool) {
 		b.changes = append(b.changes, ch)
 	}
 	for _, skipped := range w.gaps {
-		if !whole[skipped] {
-			b.head.gaps = append(b.head.gaps, skipped)
+		if skipped.to > b.floor || whole[skipped] {
+			b.gaps = append(b.gaps, skipped)
 		}
 	}
 	return b, true

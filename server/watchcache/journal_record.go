@@ -142,11 +142,8 @@ func (r *recordReader) next() (record, error) {
 		return record{}, r.failed(err)
 	}
 	length := int64(binary.BigEndian.Uint32(header[:]))
-	if header == [recordHeader]byte{} { // a file may be longer than its content after a crash
-		return record{}, r.blank()
-	}
 	if crc32.Checksum(header[:4], castagnoli) != binary.BigEndian.Uint32(header[4:]) || length == 0 || length > maxRecord {
-		return record{}, r.damaged()
+		return record{}, r.broken()
 	}
 	if length > left-recordHeader {
 		return record{}, errTorn
@@ -159,10 +156,7 @@ func (r *recordReader) next() (record, error) {
 		return record{}, r.failed(err)
 	}
 	if crc32.Checksum(r.body, castagnoli) != binary.BigEndian.Uint32(header[8:]) {
-		if length == left-recordHeader {
-			return record{}, errTorn
-		}
-		return record{}, r.damaged()
+		return record{}, r.broken()
 	}
 	r.good += recordHeader + length
 	return record{kind: recordType(r.body[0]), rest: r.body[1:]}, nil
@@ -174,9 +168,9 @@ func (r *recordReader) failed(err error) error {
 	return fmt.Errorf("it cannot be read at byte %d: %w", r.good, err)
 }
 
-// blank judges a file in which no record follows: with nothing but zeros, its end was never
-// written.
-func (r *recordReader) blank() error {
+// broken judges a record that is not whole. It is the last one if nothing follows it. After a crash
+// of the machine a file may be longer than its content, and ends in zeros then.
+func (r *recordReader) broken() error {
 	for part := make([]byte, 4096); ; {
 		n, err := r.from.Read(part)
 		for _, b := range part[:n] {

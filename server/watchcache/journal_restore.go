@@ -18,7 +18,6 @@ type head struct {
 	objects  uint64 // of the base, which follow
 	// Of the window at the base.
 	floor, complete uint64
-	gaps            []*gap // without changes in the journal
 }
 
 func (h head) append(r *records) {
@@ -28,20 +27,11 @@ func (h head) append(r *records) {
 	r.number(h.objects)
 	r.number(h.floor)
 	r.number(h.complete)
-	r.number(uint64(len(h.gaps)))
-	for _, g := range h.gaps {
-		r.number(g.before)
-		r.number(g.to)
-	}
 	r.end()
 }
 
-func readHead(r *record) (h head) {
-	h = head{of: r.text(), identity: r.text(), objects: r.number(), floor: r.number(), complete: r.number()}
-	for n := r.number(); n > 0 && !r.bad; n-- {
-		h.gaps = append(h.gaps, &gap{before: r.number(), to: r.number()})
-	}
-	return h
+func readHead(r *record) head {
+	return head{of: r.text(), identity: r.text(), objects: r.number(), floor: r.number(), complete: r.number()}
 }
 
 // of describes what a journal of the cache holds, for people and to compare.
@@ -121,9 +111,6 @@ func (r *restoring[T]) base(identity string) error {
 	w.clear(h.floor, false)
 	w.complete = h.complete
 	r.cache.version = max(h.floor, h.complete)
-	for _, g := range h.gaps {
-		w.skip(g)
-	}
 	return nil
 }
 

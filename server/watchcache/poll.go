@@ -127,9 +127,13 @@ func (w *Watcher[T]) follow(ctx context.Context) (events []Delivery[T], waits bo
 
 // read takes the next changes into events, until there is no more room.
 func (w *Watcher[T]) read() error {
-	if w.skips && !w.cache.knows(w.after) {
-		w.countCut(relisted)
-		return tooOld(w.after, w.cache.floor())
+	arrived := false // the changes that are to be skipped are all there
+	if w.skips {
+		var skipped bool
+		if arrived, skipped = w.cache.arrivedAt(w.after); skipped {
+			w.countCut(relisted)
+			return tooOld(w.after, w.cache.floor())
+		}
 	}
 	var few [8]seen[T]
 	for bytes := int64(0); ; {
@@ -147,6 +151,7 @@ func (w *Watcher[T]) read() error {
 		case !ok:
 			return w.lost()
 		case n < len(few) && (w.lane.Load() != nil || w.cache.join(w)):
+			w.skips = w.skips && !arrived
 			return nil
 		}
 	}

@@ -122,11 +122,12 @@ func (c *Cache[T]) awaitWriter() {
 	defer c.mu.RUnlock()
 }
 
-// knows reports whether the changes tell the content at a version.
-func (c *Cache[T]) knows(version uint64) bool {
+// arrivedAt reports whether the changes up to a version of the future have come, and whether a
+// Replace may have skipped that version.
+func (c *Cache[T]) arrivedAt(version uint64) (arrived, skipped bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.window.knows(version)
+	return c.version >= version, c.window.skipped(version)
 }
 
 // floor is the oldest version from which every change is held.

@@ -23,6 +23,7 @@ type window[T store.Object] struct {
 	floor    uint64
 	complete uint64
 	gaps     []*gap // oldest first
+	gapless  uint64 // the end of the last gap that is no longer remembered
 	cleared  uint64 // how often all changes were forgotten
 }
 
@@ -102,12 +103,19 @@ func (w *window[T]) read(position uint64, into []seen[T]) (n int, ok bool) {
 
 // skip notes a gap.
 func (w *window[T]) skip(g *gap) {
-	w.gaps = slices.DeleteFunc(w.gaps, func(g *gap) bool { return g.to <= w.floor })
 	if len(w.gaps) == mostGaps {
 		w.floor = max(w.floor, w.gaps[0].to)
+	}
+	for len(w.gaps) > 0 && w.gaps[0].to <= w.floor {
+		w.gapless = w.gaps[0].to
 		w.gaps = slices.Delete(w.gaps, 0, 1)
 	}
 	w.gaps = append(w.gaps, g)
+}
+
+// skipped reports whether a version may be one that a Replace has skipped.
+func (w *window[T]) skipped(version uint64) bool {
+	return version < w.gapless || slices.ContainsFunc(w.gaps, func(g *gap) bool { return g.holds(version) })
 }
 
 // knows reports whether the changes tell the content at a version.
@@ -124,6 +132,10 @@ func (w *window[T]) clear(version uint64, lost bool) {
 	if lost {
 		w.Skip(1)
 	}
+	if n := len(w.gaps); n > 0 {
+		w.gapless = w.gaps[n-1].to
+	}
+	w.gapless = min(w.gapless, version) // else it is of another history
 	w.floor, w.complete, w.gaps = version, version, nil
 	w.cleared++
 }
