@@ -127,7 +127,7 @@ func (j *Journal[T]) open() error {
 		return cmp.Or(ownfile.WithoutPath(err), err)
 	}
 	defer file.Close()
-	base, whole, err := j.cache.restore(file, info.Size(), j.identity)
+	base, whole, err := j.cache.restore(file, info.Size(), j.codec, j.identity)
 	if err == nil {
 		w := &j.cache.window
 		j.found = found{info: info, base: base, whole: whole, next: w.Next(), begun: w.cleared, version: j.cache.contentVersion()}

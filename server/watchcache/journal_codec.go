@@ -2,12 +2,14 @@ package watchcache
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
+	kjson "sigs.k8s.io/json"
 
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -15,6 +17,9 @@ import (
 type codec[T store.Object] struct {
 	kind     Kind[T]
 	protobuf bool
+	// memo has the objects that are read share their equal parts, also with those that a reflector
+	// reads later. Nil if the process has no hash for that, and for Secrets, as in listwatch.
+	memo *sharing.Memo
 }
 
 // message is an object with an encoding in protobuf.
@@ -26,7 +31,14 @@ type message interface {
 
 func newCodec[T store.Object](kind Kind[T]) codec[T] {
 	_, protobuf := any(kind.Empty()).(message)
-	return codec[T]{kind, protobuf}
+	c := codec[T]{kind: kind, protobuf: protobuf}
+	if kind.Plural == "secrets" {
+		return c
+	}
+	if memo, err := sharing.Of(sharing.Kind{Type: reflect.TypeFor[T](), Resource: kind.GroupVersionResource().String()}); err == nil {
+		c.memo = memo
+	}
+	return c
 }
 
 func (c codec[T]) name() string {
@@ -57,21 +69,42 @@ func (c codec[T]) append(r *records, obj T) error {
 	return err
 }
 
-// read is the object at the end of a record. It shares nothing with the record.
+// read is the object at the end of a record.
 func (c codec[T]) read(r *record) (obj T, err error) {
 	obj = c.kind.Empty()
 	if u, ok := any(obj).(runtime.Unstructured); ok {
-		content := map[string]any{}
-		err = utiljson.Unmarshal(r.rest, &content)
+		content, err := c.tree(r.rest)
 		u.SetUnstructuredContent(content)
 		return obj, err
 	}
 	if !c.protobuf {
-		return obj, utiljson.Unmarshal(r.rest, obj)
+		return obj, c.typed(r.rest, obj)
 	}
 	version, kind := r.text(), r.text()
-	if err = any(obj).(message).Unmarshal(r.rest); err == nil && kind != "" {
+	if err = c.message(r.rest, any(obj).(message)); err == nil && kind != "" {
 		obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(version, kind))
 	}
 	return obj, err
+}
+
+func (c codec[T]) tree(document []byte) (content map[string]any, err error) {
+	if c.memo != nil {
+		return c.memo.UnmarshalTree(document)
+	}
+	err = kjson.UnmarshalCaseSensitivePreserveInts(document, &content)
+	return content, err
+}
+
+func (c codec[T]) typed(document []byte, obj T) error {
+	if c.memo != nil {
+		return c.memo.UnmarshalTyped(document, obj)
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(document, obj)
+}
+
+func (c codec[T]) message(data []byte, into message) error {
+	if c.memo != nil {
+		return c.memo.Unmarshal(data, into)
+	}
+	return into.Unmarshal(data)
 }

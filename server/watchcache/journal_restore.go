@@ -52,12 +52,12 @@ type restoring[T store.Object] struct {
 
 // restore fills an empty cache with the content and the history of a journal, and returns how many
 // bytes of it are the base, and how many are whole. On an error the cache is empty.
-func (c *Cache[T]) restore(file io.Reader, size int64, identity string) (base, whole int64, err error) {
+func (c *Cache[T]) restore(file io.Reader, size int64, codec codec[T], identity string) (base, whole int64, err error) {
 	records, err := openRecords(file, size)
 	if err != nil {
 		return 0, 0, err
 	}
-	r := &restoring[T]{recordReader: records, cache: c, codec: newCodec(c.kind)}
+	r := &restoring[T]{recordReader: records, cache: c, codec: codec}
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if err = r.base(identity); err == nil {
@@ -102,8 +102,12 @@ func (r *restoring[T]) base(identity string) error {
 	case h.identity != identity:
 		return fmt.Errorf("it is of the upstream %q, and the cache is of %q", h.identity, identity)
 	}
+	from := r.good
 	if err := r.cache.objects.Replace(r.objects(h.objects), store.At(formatVersion(h.floor))); err != nil {
 		return err
+	}
+	if r.codec.memo != nil {
+		r.codec.memo.Listed(int(h.objects), int(r.good-from))
 	}
 	r.cache.mu.Lock()
 	defer r.cache.mu.Unlock()
