@@ -106,7 +106,8 @@ func judge(t testing.TB, make func(*upstream, http.Handler) http.Handler, r *htt
 	handler.ServeHTTP(answer, r.Clone(t.Context()))
 	j.asked, j.code = u.asked, answer.Code
 	if j.code != http.StatusOK {
-		_ = json.Unmarshal(answer.Body.Bytes(), &j.status) // some of the API server's answers are plain text
+		// Some of the API server's answers are plain text.
+		_ = json.Unmarshal(answer.Body.Bytes(), &j.status)
 	}
 	for _, spec := range j.asked {
 		if a := spec.ResourceAttributes; a != nil {

@@ -9,10 +9,10 @@ type Parking func(hangUp context.CancelFunc) (left func())
 type parkingKey struct{}
 
 // OnPark adds a function to the context of a request, for handlers around a [Server] that end or
-// count watches. With [ParkIdleWatches], ServeHTTP returns while a watch goes on: the context of its
-// request has ended then, and no longer ends the watch. ServeHTTP calls the function before that. It
-// calls none for other requests, such as watches over HTTP/2: these end with their context. If
-// several handlers add functions, each is called.
+// count watches. With [ParkIdleWatches], ServeHTTP returns while a watch goes on: the context of
+// its request has ended then, and no longer ends the watch. ServeHTTP calls the function before it
+// returns. It calls none for other requests, such as watches over HTTP/2: these end with their
+// context. If several handlers add functions, each is called.
 func OnPark(ctx context.Context, parking Parking) context.Context {
 	if outer := parkingOf(ctx); outer != nil {
 		inner := parking

@@ -20,7 +20,7 @@ import (
 	"github.com/tributary-go/tributary/server/internal/apierror"
 )
 
-// attributes say what a request does, in the terms of a SubjectAccessReview. One of the two is set.
+// attributes describe a request in the terms of a SubjectAccessReview. One of the two is set.
 type attributes struct {
 	resource *authorizationv1.ResourceAttributes
 	other    *authorizationv1.NonResourceAttributes

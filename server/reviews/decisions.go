@@ -296,13 +296,17 @@ func (d *decisions[A]) status() Review {
 
 // count takes in how a question has ended.
 func (r *Review) count(now time.Time, err error) {
-	r.Asked++
 	var failed *failure
 	switch {
 	case err == nil:
+		r.Asked++
 		r.Err, r.Since = nil, time.Time{}
 		return
-	case errors.As(err, &failed) && !failed.ofTheQuestion():
+	case errors.As(err, &failed):
+		r.Asked++
+		if failed.ofTheQuestion() {
+			break
+		}
 		if r.Err == nil {
 			r.Since = now
 		}

@@ -361,7 +361,8 @@ func TestDecisionsAreNotMixedUp(t *testing.T) {
 		if was, ok := known[id]; ok {
 			require.Equal(t, was, before == 200, id)
 		} else {
-			// Answered by the decision on an equal question, of a user or selector that means the same.
+			// Answered by the decision on an equal question: of a user or a selector that means the
+			// same.
 			fresh := newReviews(t, c)
 			require.Equal(t, get(fresh, target+"?"+query.Encode(), token).Code, before, id)
 		}

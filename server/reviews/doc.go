@@ -55,7 +55,8 @@
 //     for themselves, so that no number of wrong tokens displaces an accepted one
 //     (TestAFloodOfTokensDisplacesNoGoodOne). At most 32 questions are in flight for each kind of
 //     review, and 1,024 wait; renewals have 32 places of their own
-//     (TestRenewalsDoNotWaitForAFlood). The decisions of open watches are kept in any case.
+//     (TestRenewalsDoNotWaitForAFlood). The decisions of open watches are kept in any case: about
+//     1.5 KB for a watch with a right of its own (TestAWatchBehindReviewsTakesFewBytes).
 //
 // Of secrecy:
 //
@@ -66,6 +67,7 @@
 // # Not promised
 //
 // A right that is given and taken away within the time of guarantee 6 may never be seen. A list
-// that is being written is not broken off. A user with a right to list may ask for as many
+// that is being written is not broken off. If the upstream's authorizer fails, so that its review
+// has an evaluation error and does not allow the request, that is a refusal. A user with a right to list may ask for as many
 // selectors as it likes, and so displace the decisions of others, which costs a question each.
 package reviews

@@ -34,7 +34,7 @@ func newSettings(options []Option) (settings, error) {
 		times: times{
 			// The kubelet, the other server on a node that asks for reviews, forgets a token after
 			// two minutes and a right after five; API servers behind the aggregator forget both
-			// after ten seconds. A minute is short enough to say "a right that is taken away is gone
+			// after ten seconds. A minute is easily said, "a right that is taken away is gone
 			// within a minute", and costs one small review a minute for each right in use.
 			renewal: time.Minute,
 			// As API servers behind the aggregator: a client that was started before its role was

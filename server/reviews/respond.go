@@ -99,7 +99,8 @@ func respond(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
 	if status.Code == http.StatusUnauthorized && r.ProtoMajor == 2 {
-		h.Set("Connection", "close") // as the API server: no connection of HTTP/2 is kept for an unknown client
+		// As the API server: no connection of HTTP/2 is kept for an unknown client.
+		h.Set("Connection", "close")
 	}
 	w.WriteHeader(int(status.Code))
 	_ = json.NewEncoder(w).Encode(status) // the client has gone, and cannot be told

@@ -17,8 +17,8 @@ import (
 	"github.com/tributary-go/tributary/server/internal/apierror"
 )
 
-// Reviews lets clients of a cluster read what they could read there. It has no goroutine of its
-// own, and needs no end: what it knows of a watch ends with the watch. Make it with [New].
+// Reviews is the access control of a copy, by the reviews of its cluster. It has no goroutine of
+// its own, and needs no end: its memory of a watch ends with the watch. Make it with [New].
 type Reviews struct {
 	settings
 	upstream  *upstream
@@ -111,7 +111,7 @@ func (r *Reviews) admit(request *http.Request) (a access, err error) {
 	return a, err
 }
 
-// judgement is what allows a request.
+// judgement is the decisions that allow a request.
 type judgement struct {
 	until time.Time // it is to be judged again
 	// token is nil for a client that its certificate identifies.

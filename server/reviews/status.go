@@ -22,7 +22,8 @@ type Status struct {
 
 // Review is the state of one kind of review.
 type Review struct {
-	// Asked counts the questions to the upstream, and Failed those that got no answer.
+	// Asked counts the questions to the upstream, and Failed those without an answer. These include
+	// the ones that waited too long to be sent.
 	Asked, Failed uint64
 	// Held counts the failed renewals after which a decision was held.
 	Held uint64
