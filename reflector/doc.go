@@ -26,7 +26,8 @@
 // The first state is the server's newest: an API server that is cut off from its etcd cannot answer
 // such a list, and the reflector is not synced until it can. A store that holds something when Run
 // begins, such as a checkpoint, keeps it until then. [WithCachedFirstList] takes the state of the
-// server's cache, and [Status] says that it may be old.
+// server's cache, and [Status] says that it may be old. [WithResume] begins with the watch, from a
+// whole state of an earlier run that the store holds; [Status] says the same until it is proven.
 //
 // If watches are refused, or fail again and again, lists alone keep the copy, at the backoff's
 // pace. [Status] goes on showing the error. Refused rights are tried again every 4 to 4.75 s.
