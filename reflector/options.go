@@ -74,8 +74,8 @@ func WithBackoff(initial, limit time.Duration) Option {
 // store must have snapshots ([store.Snapshotter]), and a watchcache.Journal restores such a state.
 // If the store is empty, the option has no effect.
 //
-// The copy is synced from the beginning, and not right ([MayBeOld]): [Reflector.Ready] fails until a
-// consistent answer of the server has proven it. That is asked for at once, beside the watch, and
+// The copy is synced from the beginning, and not right ([MayBeOld]): [Reflector.Ready] fails until
+// a consistent answer of the server has proven it. That is asked for at once, beside the watch, and
 // compares an object held with the server's. On any doubt, such as a version that the server no
 // longer has, or another history, the server's newest state is listed.
 func WithResume() Option { return func(o *options) { o.resume = true } }

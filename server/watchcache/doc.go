@@ -56,8 +56,8 @@
 //     TestVisitsLeaveNothingBehind), and takes nothing from others (TestAParkedWatcherIsClosed).
 //  9. Caches that follow one origin may share clients. A watch that moves from one cache to another
 //     loses nothing, or is a 410 (TestClientsMoveBetweenCaches).
-//  10. With a [Journal], window and content outlive the process, killed or not. A watch goes on from
-//     its version in the next process, without a list (TestAJournalIsTheHistory,
+//  10. With a [Journal], window and content outlive the process, killed or not. A watch goes on
+//     from its version in the next process, without a list (TestAJournalIsTheHistory,
 //     TestARestartIsInvisible).
 //
 // # Limits

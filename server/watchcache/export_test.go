@@ -50,8 +50,8 @@ func HeldBy[T store.Object](c *Cache[T]) (h Held) {
 	return h
 }
 
-// Step writes what the journal lacks, as its Run does, and begins the file anew when the changes are
-// longer than least bytes and than the content. It does not wait after a failure.
+// Step writes what the journal lacks, as its Run does, and begins the file anew when the changes
+// are longer than least bytes and than the content. It does not wait after a failure.
 func (j *Journal[T]) Step(ctx context.Context, least int64) {
 	j.least, j.again = least, time.Time{}
 	j.write(ctx, false)

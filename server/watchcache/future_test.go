@@ -13,8 +13,8 @@ import (
 )
 
 // TestAWatchFromTheFutureOutlivesTheWindow: a client that is ahead of a restarted cache waits. Once
-// the cache has reached its version, it is a watcher like any other, which is not cut for the changes
-// that it does not see.
+// the cache has reached its version, it is a watcher like any other, which is not cut for the
+// changes that it does not see.
 func TestAWatchFromTheFutureOutlivesTheWindow(t *testing.T) {
 	c := newCache(t, watchcache.WithWindow(8))
 	require.NoError(t, c.Replace(store.Items[*corev1.Pod](), store.At("10")))

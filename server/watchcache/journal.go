@@ -154,8 +154,8 @@ const (
 	journalLimit = time.Minute // at most, while it goes on failing
 )
 
-// Run writes the journal until ctx ends, or the cache is closed. Then it writes what is missing, and
-// returns once that is on the disk. No failure of the disk ends it. Call it once; it fails on a
+// Run writes the journal until ctx ends, or the cache is closed. Then it writes what is missing,
+// and returns once that is on the disk. No failure of the disk ends it. Call it once; it fails on a
 // second call.
 func (j *Journal[T]) Run(ctx context.Context) error {
 	if j.ran.Swap(true) {

@@ -158,7 +158,8 @@ func TestAForeignJournalIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestAJournalOfDocuments: objects without a Go type, and metadata with one, come back as they were.
+// TestAJournalOfDocuments: objects without a Go type, and metadata with one, come back as they
+// were.
 func TestAJournalOfDocuments(t *testing.T) {
 	document := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Widget",

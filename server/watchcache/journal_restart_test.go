@@ -149,7 +149,7 @@ func TestARestartIsInvisible(t *testing.T) {
 	running.Go(func() { r.write(writing, &written) })
 	began := time.Now()
 	for n := range restarts {
-		time.Sleep(10 * restartPace)
+		time.Sleep(5 * restartPace)
 		if n%2 == 0 {
 			r.end()
 		} else {
@@ -158,7 +158,7 @@ func TestARestartIsInvisible(t *testing.T) {
 		before := written.Load()
 		r.begin()
 		require.NotEmpty(t, r.journal.Status().Restored)
-		require.Eventually(t, func() bool { return written.Load() > before+100 && r.fills.Ready(time.Minute) == nil },
+		require.Eventually(t, func() bool { return written.Load() > before+50 && r.fills.Ready(time.Minute) == nil },
 			restartsMayLast, time.Millisecond, "%v", r.fills.Status())
 	}
 	t.Logf("%d restarts in %s, %d writes", restarts, time.Since(began).Round(time.Millisecond), written.Load())

@@ -14,8 +14,8 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// limitFiles has every write fail that makes a file longer than so many bytes, until lift or the end
-// of the test.
+// limitFiles has every write fail that makes a file longer than so many bytes, until lift or the
+// end of the test.
 func limitFiles(t *testing.T, bytes uint64) (lift func()) {
 	var before syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
