@@ -63,6 +63,9 @@ func TestAJournalIsCutOffAnywhere(t *testing.T) {
 			}
 			require.Less(t, last, len(had), "a state that the cache never had: %v", states(j.cache))
 			seen[last] = true
+			if length%7 > 0 {
+				continue
+			}
 			j.journal.Step(t.Context(), 1<<20)
 			require.NoError(t, j.cache.Add(stored("z", 30)))
 			j.journal.Step(t.Context(), 1<<20)

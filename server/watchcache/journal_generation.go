@@ -326,12 +326,11 @@ func (c *Cache[T]) beginning() (b beginning[T], ok bool) {
 	for number := w.First(); number < b.next; number++ {
 		ch := w.At(number)
 		if b.complete == math.MaxUint64 {
-			// A gap of which changes have been dropped tells nothing: nobody knows its versions.
+			// A gap of which changes have been dropped tells nothing: its versions are not known.
 			b.floor, b.complete = ch.version, ch.complete
 			continue
 		}
 		whole[ch.gap] = true
-		b.content.takeBack(ch)
 		b.changes = append(b.changes, ch)
 	}
 	for _, skipped := range w.gaps {
@@ -370,6 +369,9 @@ func (j *Journal[T]) fill(ctx context.Context, g *generation[T], b beginning[T])
 			return ctx.Err()
 		}
 		return g.flushLong()
+	}
+	for _, ch := range b.changes { // without the cache's lock
+		b.content.takeBack(ch)
 	}
 	g.out.bytes = append(g.out.bytes, journalMagic...)
 	b.of, b.identity = j.codec.of(), j.identity

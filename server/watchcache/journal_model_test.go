@@ -152,12 +152,12 @@ func TestAJournalIsTheHistory(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 4))
 	restored, torn := 0, 0
-	for range 25 {
+	for range 12 {
 		kills := journalRun(t, random)
 		restored += kills.restored
 		torn += kills.torn
 	}
-	require.Greater(t, restored, 50)
+	require.Greater(t, restored, 20)
 	require.NotZero(t, torn)
 }
 
