@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"testing"
 
@@ -178,5 +176,3 @@ func statusOf(t testing.TB, r *httptest.ResponseRecorder) metav1.Status {
 	require.EqualValues(t, r.Code, s.Code)
 	return s
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
