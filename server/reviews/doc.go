@@ -68,6 +68,7 @@
 //
 // A right that is given and taken away within the time of guarantee 6 may never be seen. A list
 // that is being written is not broken off. If the upstream's authorizer fails, so that its review
-// has an evaluation error and does not allow the request, that is a refusal. A user with a right to list may ask for as many
-// selectors as it likes, and so displace the decisions of others, which costs a question each.
+// has an evaluation error and does not allow the request, that is a refusal. A user with a right to
+// list may ask for as many selectors as it likes, and so displace the decisions of others, which
+// costs a question each.
 package reviews

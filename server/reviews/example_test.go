@@ -48,12 +48,12 @@ func Example() {
 			panic(err)
 		}
 		var status metav1.Status
-		_ = json.NewDecoder(answer.Body).Decode(&status) // a list has no message
+		_ = json.NewDecoder(answer.Body).Decode(&status) // a list has no reason
 		_ = answer.Body.Close()
-		fmt.Println(status.Message, answer.StatusCode)
+		fmt.Printf("%s %q\n", token, status.Reason)
 	}
 	// Output:
-	// 200
-	// pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "n" 403
-	// Unauthorized 401
+	// alice's ""
+	// bob's "Forbidden"
+	// eve's "Unauthorized"
 }
