@@ -33,6 +33,7 @@ func appendPart(b, part []byte) []byte {
 var (
 	errTwoHeaders   = errors.New("the request has more than one Authorization header")
 	errBadToken     = errors.New("the bearer token is not valid UTF-8")
+	errLongToken    = errors.New("the bearer token is longer than 64 KiB")
 	errTwoTokens    = errors.New("the web socket's subprotocols have more than one bearer token")
 	errBadProtocol  = errors.New("the bearer token in the web socket's subprotocol is not in base64url of valid UTF-8")
 	errOnlyProtocol = errors.New("the web socket needs another subprotocol beside that of the bearer token, for the server to choose")
@@ -48,8 +49,15 @@ func credentialOf(r *http.Request) (c credential, err error) {
 	if err == nil && c.token == "" && isWebSocket(r) {
 		c.token, err = protocolToken(r.Header)
 	}
+	if err == nil && len(c.token) > mostToken {
+		err = errLongToken
+	}
 	return c, err
 }
+
+// mostToken is longer than any token that is in use: a user of some hundred groups has one of some
+// 10 KiB.
+const mostToken = 64 << 10
 
 func bearerToken(headers []string) (string, error) {
 	if len(headers) > 1 {

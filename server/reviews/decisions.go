@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"math"
 	mathrand "math/rand/v2"
 	"sync"
 	"time"
@@ -20,11 +21,12 @@ const (
 	renewPatience = 2 * time.Second
 	// retryEvery is how often the upstream is asked while it does not answer.
 	retryEvery = 5 * time.Second
-	// atOnce bounds the reviews in flight: of each kind, for decisions that are renewed and for
-	// others.
+	// atOnce bounds the questions of a lane that are in flight.
 	atOnce = 32
-	// mostWaiting bounds the questions without a decision that wait for their turn.
-	mostWaiting = 1024
+	// mostNew bounds the questions without a decision that are in flight or wait for it.
+	mostNew = 1024
+	// mostBytes bounds the questions of a lane.
+	mostBytes = 16 << 20
 )
 
 var errBusy = errors.New("too many reviews at once")
@@ -80,14 +82,32 @@ func spread(d time.Duration) time.Duration {
 	return d - mathrand.N(d/5)
 }
 
-// question is one review. It returns a *failure if the upstream gives no answer.
-type question[A any] func(ctx context.Context) (answer A, granted bool, err error)
+// question is one review.
+type question[A any] struct {
+	key  key
+	size int // in bytes
+	// ask returns a *failure if the upstream gives no answer.
+	ask func(ctx context.Context) (answer A, granted bool, err error)
+}
 
 // flight is a question that is being asked.
 type flight[A any] struct {
 	done     chan struct{} // closed when the next fields are set
 	decision *decision[A]
 	err      error
+}
+
+// lane is questions that take turns.
+type lane struct {
+	places chan struct{} // one for each question in flight
+	most   int
+	count  int
+	bytes  int
+}
+
+// full reports whether a question finds no room to wait in.
+func (l *lane) full(size int) bool {
+	return l.count >= l.most || l.bytes+size > mostBytes
 }
 
 // pin keeps a decision that open watches depend on.
@@ -100,47 +120,50 @@ type pin[A any] struct {
 // of requests that wait for it.
 type decisions[A any] struct {
 	times times
-	// places are for reviews in flight. Renewals have their own: clients with wrong tokens cannot
-	// keep them waiting.
-	places, renewals chan struct{}
 
-	mu      sync.Mutex // guards the next fields
+	mu sync.Mutex // guards the next fields, but for the places of lanes
+	// Renewals have a lane of their own: clients with wrong tokens cannot keep them waiting.
+	renewals, others lane
+
 	granted *recent[*decision[A]]
 	refused *recent[*decision[A]] // of its own, so that no refusal displaces a grant
 	pins    map[key]*pin[A]
 	flights map[key]*flight[A]
-	waiting int    // of the flights, those without a decision
 	review  Review // without the numbers of decisions
 }
 
 func newDecisions[A any](s settings, weigh func(A) int) *decisions[A] {
 	weighed := func(d *decision[A]) int { return weigh(d.answer) }
 	return &decisions[A]{
-		times:  s.times,
-		places: make(chan struct{}, atOnce), renewals: make(chan struct{}, atOnce),
-		granted: newRecent(s.entries, s.bytes, weighed),
-		refused: newRecent(s.entries/8, s.bytes/8, weighed),
-		pins:    map[key]*pin[A]{},
-		flights: map[key]*flight[A]{},
+		times:    s.times,
+		renewals: lane{places: make(chan struct{}, atOnce), most: math.MaxInt},
+		others:   lane{places: make(chan struct{}, atOnce), most: mostNew},
+		granted:  newRecent(s.entries, s.bytes, weighed),
+		refused:  newRecent(s.entries/8, s.bytes/8, weighed),
+		pins:     map[key]*pin[A]{},
+		flights:  map[key]*flight[A]{},
 	}
 }
 
 // decide returns a decision that counts now: a remembered one, or the answer to a question. The end
 // of ctx ends the wait, and not the question. An error is that of ctx, a *failure, or errBusy.
-func (d *decisions[A]) decide(ctx context.Context, k key, ask question[A]) (*decision[A], error) {
+func (d *decisions[A]) decide(ctx context.Context, q question[A]) (*decision[A], error) {
 	now := time.Now()
 	d.mu.Lock()
-	have := d.lookupLocked(k)
+	have := d.lookupLocked(q.key)
 	if have != nil && now.Before(have.expires) {
 		d.mu.Unlock()
 		return have, nil
 	}
-	f := d.flights[k]
+	f := d.flights[q.key]
 	if f == nil {
-		f = d.startLocked(k, have, ask)
+		f = d.startLocked(q, have)
 	}
 	d.mu.Unlock()
-	if f == nil {
+	switch {
+	case f == nil && have.holds(now):
+		return have.holding(now), nil
+	case f == nil:
 		return nil, errBusy
 	}
 	var patience <-chan time.Time
@@ -175,24 +198,24 @@ func (d *decisions[A]) lookupLocked(k key) *decision[A] {
 }
 
 // startLocked asks a question; nil if too many wait already.
-func (d *decisions[A]) startLocked(k key, have *decision[A], ask question[A]) *flight[A] {
-	renews := have != nil && have.granted
-	if !renews && d.waiting >= mostWaiting {
+func (d *decisions[A]) startLocked(q question[A], have *decision[A]) *flight[A] {
+	l := &d.others
+	if have != nil && have.granted {
+		l = &d.renewals
+	}
+	if l.full(q.size) {
 		return nil
 	}
-	places := d.renewals
-	if !renews {
-		places = d.places
-		d.waiting++
-	}
+	l.count++
+	l.bytes += q.size
 	f := &flight[A]{done: make(chan struct{})}
-	d.flights[k] = f
-	go d.fly(k, f, places, have, ask)
+	d.flights[q.key] = f
+	go d.fly(q, f, l, have)
 	return f
 }
 
 // fly asks a question and remembers the answer. It ends within reviewTimeout.
-func (d *decisions[A]) fly(k key, f *flight[A], places chan struct{}, have *decision[A], ask question[A]) {
+func (d *decisions[A]) fly(q question[A], f *flight[A], l *lane, have *decision[A]) {
 	defer close(f.done)
 	ctx, cancel := context.WithTimeout(context.Background(), reviewTimeout)
 	defer cancel()
@@ -200,30 +223,31 @@ func (d *decisions[A]) fly(k key, f *flight[A], places chan struct{}, have *deci
 	var granted bool
 	err := errBusy
 	select {
-	case places <- struct{}{}:
-		answer, granted, err = ask(ctx)
-		<-places
+	case l.places <- struct{}{}:
+		if ctx.Err() == nil { // select picks at random
+			answer, granted, err = q.ask(ctx)
+		}
+		<-l.places
 	case <-ctx.Done():
 	}
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.flights, k)
-	if places == d.places {
-		d.waiting--
-	}
+	delete(d.flights, q.key)
+	l.count--
+	l.bytes -= q.size
 	d.review.count(now, err)
 	var failed *failure
 	switch {
 	case err == nil:
 		f.decision = newDecision(d.times, now, answer, granted)
-		d.rememberLocked(k, f.decision)
+		d.rememberLocked(q.key, f.decision)
 	case errors.As(err, &failed) && !failed.away():
 		f.err = err
-		d.rememberLocked(k, nil)
+		d.rememberLocked(q.key, nil)
 	case have.holds(now):
 		f.decision = have.holding(now)
-		d.rememberLocked(k, f.decision)
+		d.rememberLocked(q.key, f.decision)
 		d.review.Held++
 	default:
 		f.err = err

@@ -313,6 +313,53 @@ func TestRenewalsDoNotWaitForAFlood(t *testing.T) {
 	})
 }
 
+// TestQuestionsThatWaitAreBoundedInBytes: long questions do not pile up before a stopped upstream,
+// not even those of a client with a right to them.
+func TestQuestionsThatWaitAreBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const requests, long, room = 60, 400 << 10, (16 << 20) / (400 << 10)
+		c := newCluster()
+		r := newReviews(t, c)
+		url := func(i int) string {
+			return fmt.Sprint(pods, "?fieldSelector=spec.nodeName%3D", strings.Repeat("x", long), i)
+		}
+		for i := range requests {
+			require.Equal(t, 200, get(r, url(i), "alice's").Code)
+		}
+		time.Sleep(time.Minute)
+		c.change(func() { c.trouble = hang })
+		send := func(from int) (codes map[int]int, atOnce int) {
+			answers, began := make(chan int, requests), time.Now()
+			for i := range requests {
+				go func() { answers <- get(r, url(from+i), "alice's").Code }()
+			}
+			codes = map[int]int{}
+			for range requests {
+				codes[<-answers]++
+				if time.Since(began) == 0 {
+					atOnce++
+				}
+			}
+			return codes, atOnce
+		}
+		require.Equal(t, 200, get(r, url(0), "alice's").Code)
+		time.Sleep(15 * time.Second) // now the token is held
+		asked := len(c.rights)
+		codes, atOnce := send(0)
+		require.Equal(t, map[int]int{200: requests}, codes, "decisions hold")
+		require.InDelta(t, requests-room, atOnce, 3)
+		require.Equal(t, 32, len(c.rights)-asked)
+		time.Sleep(15 * time.Second)
+		codes, atOnce = send(requests)
+		require.Equal(t, requests, codes[503]+codes[429])
+		require.GreaterOrEqual(t, codes[429], requests-room)
+		require.InDelta(t, requests-room, atOnce, 3)
+		c.heal()
+		time.Sleep(15 * time.Second)
+		require.Equal(t, 200, get(r, url(requests), "alice's").Code)
+	})
+}
+
 // TestDecisionsAreNotMixedUp: the cluster allows a user exactly the questions whose words it has
 // drawn. Requests that differ in anything have a question of their own.
 func TestDecisionsAreNotMixedUp(t *testing.T) {

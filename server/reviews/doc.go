@@ -43,8 +43,9 @@
 //  8. While the upstream does not answer a renewal, a decision holds for [WithHold] longer, ten
 //     minutes by default. That is for connections that fail, for 10 seconds without an answer, for
 //     429 and for 5xx, and never for a refusal (TestADecisionHoldsWhileTheUpstreamIsAway,
-//     TestNothingHoldsAfterARefusal). A request waits two seconds at most for a renewal that may be
-//     held, and not at all once one has failed; the upstream is asked again every five seconds.
+//     TestNothingHoldsAfterARefusal). A request waits two seconds at most for the renewal of its
+//     token, and for that of its right, and not at all once they have failed; the upstream is asked
+//     again every five seconds.
 //
 // Of cost:
 //
@@ -53,10 +54,11 @@
 //     time.
 //  10. Memory is bounded in decisions and in bytes: see [WithBounds]. Refusals have an eighth of it
 //     for themselves, so that no number of wrong tokens displaces an accepted one
-//     (TestAFloodOfTokensDisplacesNoGoodOne). At most 32 questions are in flight for each kind of
-//     review, and 1,024 wait; renewals have 32 places of their own
-//     (TestRenewalsDoNotWaitForAFlood). The decisions of open watches are kept in any case: about
-//     1.5 KB for a watch with a right of its own (TestAWatchBehindReviewsTakesFewBytes).
+//     (TestAFloodOfTokensDisplacesNoGoodOne). Of each kind of review, 32 new questions are in
+//     flight, and 1,024 wait, in 16 MiB (TestQuestionsThatWaitAreBoundedInBytes); renewals have 32
+//     places and 16 MiB of their own (TestRenewalsDoNotWaitForAFlood). The decisions of open watches
+//     are kept in any case: about 1.5 KB for a watch with a right of its own
+//     (TestAWatchBehindReviewsTakesFewBytes). A token has 64 KiB at most.
 //
 // Of secrecy:
 //

@@ -135,16 +135,17 @@ func (r *Reviews) judge(ctx context.Context, c credential, a attributes) (j judg
 			ResourceAttributes: a.resource, NonResourceAttributes: a.other,
 		},
 	}
-	question, err := json.Marshal(review)
+	body, err := json.Marshal(review)
 	if err != nil {
 		return j, err
 	}
-	j.rightKey = r.keys.of(question)
-	j.right, err = r.rights.decide(ctx, j.rightKey, func(ctx context.Context) (reason string, allowed bool, err error) {
+	ask := func(ctx context.Context) (reason string, allowed bool, err error) {
 		var answer authorizationv1.SubjectAccessReview
-		err = r.upstream.ask(ctx, rightReview, question, &answer)
+		err = r.upstream.ask(ctx, rightReview, body, &answer)
 		return answer.Status.Reason, answer.Status.Allowed && !answer.Status.Denied, err
-	})
+	}
+	j.rightKey = r.keys.of(body)
+	j.right, err = r.rights.decide(ctx, question[string]{j.rightKey, len(body), ask})
 	switch {
 	case err != nil:
 		return j, undecided(rightReview, err)
@@ -171,17 +172,16 @@ func (r *Reviews) identify(ctx context.Context, c credential, j *judgement) (use
 	if c.token == "" || r.noTokens {
 		return user, unauthorized(nil)
 	}
-	question, err := json.Marshal(authenticationv1.TokenReview{
+	body, err := json.Marshal(authenticationv1.TokenReview{
 		TypeMeta: tokenReview.typeMeta(),
 		Spec:     authenticationv1.TokenReviewSpec{Token: c.token, Audiences: r.audiences},
 	})
 	if err != nil {
 		return user, err
 	}
-	j.tokenKey = r.keys.of(question)
-	j.token, err = r.tokens.decide(ctx, j.tokenKey, func(ctx context.Context) (user authenticationv1.UserInfo, known bool, err error) {
+	ask := func(ctx context.Context) (user authenticationv1.UserInfo, known bool, err error) {
 		var answer authenticationv1.TokenReview
-		if err := r.upstream.ask(ctx, tokenReview, question, &answer); err != nil {
+		if err := r.upstream.ask(ctx, tokenReview, body, &answer); err != nil {
 			return user, false, err
 		}
 		user = authenticated(answer.Status.User)
@@ -189,7 +189,9 @@ func (r *Reviews) identify(ctx context.Context, c credential, j *judgement) (use
 			return authenticationv1.UserInfo{}, false, nil
 		}
 		return user, true, nil
-	})
+	}
+	j.tokenKey = r.keys.of(body)
+	j.token, err = r.tokens.decide(ctx, question[authenticationv1.UserInfo]{j.tokenKey, len(body), ask})
 	switch {
 	case err != nil:
 		return user, undecided(tokenReview, err)

@@ -47,6 +47,8 @@ func TestWhoMayReadWhat(t *testing.T) {
 		"two headers": {url: pods, token: "alice's", headers: []string{"Authorization", "Bearer bob's"}, code: 401,
 			message: "Unauthorized: the request has more than one Authorization header"},
 		"invalid UTF-8": {url: pods, token: "alice\xff", code: 401, message: "Unauthorized: the bearer token is not valid UTF-8"},
+		"a long token": {url: pods, token: strings.Repeat("x", 64<<10+1), code: 401,
+			message: "Unauthorized: the bearer token is longer than 64 KiB"},
 		"impersonation": {url: pods, token: "alice's", headers: []string{"Impersonate-User", "root"}, code: 403,
 			message: "requests with Impersonate-* headers are not answered here: send them to the API server"},
 		"extra impersonation": {url: pods, token: "alice's", headers: []string{"Impersonate-Extra-A", ""}, code: 403,
