@@ -56,9 +56,9 @@
 //     for themselves, so that no number of wrong tokens displaces an accepted one
 //     (TestAFloodOfTokensDisplacesNoGoodOne). Of each kind of review, 32 new questions are in
 //     flight, and 1,024 wait, in 16 MiB (TestQuestionsThatWaitAreBoundedInBytes); renewals have 32
-//     places and 16 MiB of their own (TestRenewalsDoNotWaitForAFlood). The decisions of open watches
-//     are kept in any case: about 1.5 KB for a watch with a right of its own
-//     (TestAWatchBehindReviewsTakesFewBytes). A token has 64 KiB at most.
+//     places and 16 MiB of their own (TestRenewalsDoNotWaitForAFlood). A token has 64 KiB at most.
+//     The decisions of open watches are kept in any case: about 1.5 KB for a watch with a right of
+//     its own (TestAWatchBehindReviewsTakesFewBytes).
 //
 // Of secrecy:
 //
