@@ -148,6 +148,12 @@ func classOf(err error) reflector.Class {
 	return reflector.Classify(err)
 }
 
+// isOnlyOld reports whether nothing is wrong but the age of the follower's proof, while the cache
+// has a proof of its own.
+func (h Health) isOnlyOld() bool {
+	return h.Proof.State == watchcache.Proven && (h.Class == reflector.MayBeOld || h.Class == reflector.Stale)
+}
+
 // Health is the state of each collection, in the order of registration. It does not block.
 func (s *Server) Health() []Health {
 	var all []Health
@@ -213,10 +219,13 @@ const unprovenText = "this copy is not proven fresh: it may lack the newest writ
 // proof that asks for the newest state.
 func (e *resourceEndpoint[T]) warnIfStale(c call, r watchcache.Request) {
 	text := ""
+	newest := r.ResourceVersion == "" && r.Continue == ""
 	switch h := e.health(); {
+	case newest && h.isOnlyOld():
+		return // the answer is proven
 	case h.Stale:
 		text = h.name() + ": " + h.String()
-	case h.Proof.State == watchcache.Unproven && r.ResourceVersion == "" && r.Continue == "":
+	case h.Proof.State == watchcache.Unproven && newest:
 		text = h.name() + ": " + unprovenText
 	default:
 		return
