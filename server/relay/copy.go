@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,59 +40,90 @@ const (
 // is filled.
 type kindCopy struct {
 	*kind
-	relay  *Relay
-	filler filler
-	stop   context.CancelFunc
+	relay *Relay
+	stop  context.CancelFunc
+	done  chan struct{} // closed when the copy has ended, and its journal is written
 
 	// The relay's lock guards the next fields.
 	phase   phase
+	filler  *filler     // nil before it is made, and at the end
 	retryAt time.Time   // when a refused copy gives way to another one
-	readers int         // requests that are being answered
-	usedAt  time.Time   // when a reader was seen last
-	idle    *time.Timer // looks for readers
+	readers int         // requests, and parked watches
+	leftAt  time.Time   // when the last of them left
+	idle    *time.Timer // ends the copy
 
 	changed signal.Signal // of phase
 }
 
 // startLocked starts a copy. The lock is the relay's.
 func (r *Relay) startLocked(k *kind) (*kindCopy, error) {
-	scope, _ := r.scope(k.resource.GroupResource())
-	client, err := listwatch.NewRESTClient(r.upstream.config, k.resource.GroupVersion())
+	c := &kindCopy{kind: k, relay: r, done: make(chan struct{})}
+	var ctx context.Context
+	ctx, c.stop = context.WithCancel(context.Background())
+	before := r.endings[k.resource]
+	if refused := r.copies[k.resource]; refused != nil {
+		before = refused.done
+	}
+	if !r.beginLocked(func() { c.run(ctx, before) }) {
+		c.stop()
+		return nil, errClosed
+	}
+	if !r.following {
+		r.following = r.beginLocked(r.followRelease)
+	}
+	c.idle = time.AfterFunc(r.linger, c.endIfUnused)
+	r.copies[k.resource] = c
+	return c, nil
+}
+
+// run makes, fills and closes the copy, once the one before it has ended: they share a journal.
+func (c *kindCopy) run(ctx context.Context, before <-chan struct{}) {
+	defer close(c.done)
+	if before != nil {
+		<-before
+	}
+	f, err := c.make()
+	if err != nil {
+		c.refuse(refusedFor, err)
+		return
+	}
+	defer f.close()
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	serving.Go(func() {
+		select {
+		case <-f.synced:
+			c.serve()
+		case <-ctx.Done():
+		}
+	})
+	err = f.run(ctx)
+	c.end(ended, err)
+}
+
+func (c *kindCopy) make() (*filler, error) {
+	r := c.relay
+	scope, _ := r.scope(c.resource.GroupResource())
+	client, err := listwatch.NewRESTClient(r.upstream.config, c.resource.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
-	c := &kindCopy{kind: k, relay: r, usedAt: time.Now()}
-	c.filler, err = k.fill(filling{
-		client: client, scope: scope, cache: r.cache,
+	f, err := c.fill(filling{
+		client: client, scope: scope, cache: r.cache, journals: r.journals, upstream: r.upstream.name,
 		reflect: []reflector.Option{reflector.WithMetrics(outcomes{c}), reflector.WithLogger(r.log)},
 	})
 	if err != nil {
 		return nil, err
 	}
-	var ctx context.Context
-	ctx, c.stop = context.WithCancel(context.Background())
-	if !r.following {
-		r.following = r.beginLocked(r.followRelease)
+	kept := f.journal()
+	r.log.Info("Copying", "resource", c.resource.String(), "scope", scope.String(), "restored", kept.Restored)
+	if kept.Unused != nil {
+		r.log.Error(kept.Unused, "The copy is read anew", "resource", c.resource.String())
 	}
-	started := r.beginLocked(func() {
-		err := c.filler.run(ctx)
-		c.end(ended, err)
-		c.filler.close()
-	}) && r.beginLocked(func() {
-		select {
-		case <-c.filler.synced:
-			c.serve()
-		case <-ctx.Done():
-		}
-	})
-	if !started {
-		c.stop()
-		return nil, errClosed
-	}
-	r.log.Info("Copying", "resource", k.resource.String(), "scope", scope.String())
-	c.idle = time.AfterFunc(r.linger, c.lookForReaders)
-	r.copies[k.resource] = c
-	return c, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.filler = &f
+	return &f, nil
 }
 
 // serve lets the readers in.
@@ -117,7 +149,7 @@ func (c *kindCopy) end(as phase, cause error) {
 }
 
 func (c *kindCopy) endLocked(as phase, cause error) {
-	if c.phase == ended || c.phase == refused {
+	if !c.isUsable() {
 		return
 	}
 	if c.phase == serving {
@@ -126,10 +158,24 @@ func (c *kindCopy) endLocked(as phase, cause error) {
 	c.setLocked(as)
 	c.stop()
 	c.idle.Stop()
-	if as == ended && c.relay.copies[c.resource] == c {
+	if as == ended {
 		delete(c.relay.copies, c.resource)
+		c.relay.endings[c.resource] = c.done
 	}
+	c.filler = nil
 	c.relay.log.Info("Copy ended", "resource", c.resource.String(), "cause", cause)
+}
+
+// refuse ends the copy: its readers are passed on for a while.
+func (c *kindCopy) refuse(pause time.Duration, cause error) {
+	c.relay.mu.Lock()
+	defer c.relay.mu.Unlock()
+	c.refuseLocked(pause, cause)
+}
+
+func (c *kindCopy) refuseLocked(pause time.Duration, cause error) {
+	c.retryAt = time.Now().Add(pause)
+	c.endLocked(refused, cause)
 }
 
 // triesAgainLocked reports whether a refused copy gives way to another one.
@@ -144,7 +190,8 @@ func (c *kindCopy) await(ctx context.Context) (ok bool, err error) {
 	defer patience.Stop()
 	for {
 		changed := c.changed.Wait()
-		switch c.state() {
+		phase, status := c.state()
+		switch phase {
 		case serving:
 			return true, nil
 		case refused, ended:
@@ -153,7 +200,7 @@ func (c *kindCopy) await(ctx context.Context) (ok bool, err error) {
 		select {
 		case <-changed:
 		case <-patience.C:
-			if status := c.filler.status(); status.Err != nil {
+			if status.Err != nil {
 				return false, apierrors.NewTimeoutError(fmt.Sprintf("%s cannot be read from %s (%s): there is no copy yet",
 					c.resource.GroupResource(), c.relay.upstream.name, status.Class), 1)
 			}
@@ -163,41 +210,53 @@ func (c *kindCopy) await(ctx context.Context) (ok bool, err error) {
 	}
 }
 
-func (c *kindCopy) state() phase {
+func (c *kindCopy) state() (p phase, status reflector.Status) {
 	c.relay.mu.Lock()
 	defer c.relay.mu.Unlock()
-	return c.phase
+	if c.filler != nil {
+		status = c.filler.status()
+	}
+	return c.phase, status
 }
 
-// enterLocked counts a reader, which leaves later.
-func (c *kindCopy) enterLocked() { c.readers++ }
+// enter counts a reader, and leave takes that back.
+func (c *kindCopy) enter() {
+	c.relay.mu.Lock()
+	defer c.relay.mu.Unlock()
+	c.enterLocked()
+}
 
-// leave takes back enterLocked.
+func (c *kindCopy) enterLocked() {
+	c.readers++
+	c.idle.Stop()
+}
+
 func (c *kindCopy) leave() {
 	c.relay.mu.Lock()
 	defer c.relay.mu.Unlock()
 	c.readers--
-	c.usedAt = time.Now()
+	c.leftAt = time.Now()
+	if c.readers == 0 && c.isUsable() {
+		c.idle.Reset(c.relay.linger)
+	}
 }
 
-// lookForReaders ends the copy if no reader has been seen for the time that it lingers. A watch may
-// outlive its request, on a connection of its own.
-func (c *kindCopy) lookForReaders() {
+// park counts a watch that goes on without its request.
+func (c *kindCopy) park(context.CancelFunc) (left func()) {
+	c.enter()
+	return c.leave
+}
+
+// isUsable reports whether the copy has readers, or may have some. The lock is held.
+func (c *kindCopy) isUsable() bool { return c.phase == starting || c.phase == serving }
+
+// endIfUnused ends the copy some time after its last reader, unless another one has come meanwhile.
+func (c *kindCopy) endIfUnused() {
 	c.relay.mu.Lock()
 	defer c.relay.mu.Unlock()
-	if c.phase == ended || c.phase == refused {
-		return
-	}
-	linger := c.relay.linger
-	if c.readers > 0 || c.filler.watchers() > 0 {
-		c.usedAt = time.Now()
-	}
-	unused := time.Since(c.usedAt)
-	if unused >= linger {
+	if c.readers == 0 && time.Since(c.leftAt) >= c.relay.linger {
 		c.endLocked(ended, nil)
-		return
 	}
-	c.idle.Reset(min(linger-unused, max(linger/8, time.Second)))
 }
 
 // outcomes are the ends of a copy's lists and watches, as its reflector tells them.
@@ -218,16 +277,16 @@ func (c *kindCopy) note(class reflector.Class) {
 	}
 	c.relay.mu.Lock()
 	defer c.relay.mu.Unlock()
+	if !c.isUsable() {
+		return
+	}
 	switch status := c.filler.status(); {
 	case c.phase == starting:
-		c.retryAt = time.Now().Add(pause)
-		c.endLocked(refused, fmt.Errorf("the upstream refuses the relay's list (%s)", class))
-	case c.phase != serving:
+		c.refuseLocked(pause, fmt.Errorf("the upstream refuses the relay's list (%s)", class))
 	case class == reflector.NotFound:
 		c.relay.beginLocked(c.endIfGone)
 	case refuses(status.Class) && time.Since(status.Since) >= refusalAge:
-		c.retryAt = time.Now().Add(pause)
-		c.endLocked(refused, fmt.Errorf("the upstream refuses the relay's watch (%s)", class))
+		c.refuseLocked(pause, fmt.Errorf("the upstream refuses the relay's watch (%s)", class))
 	}
 }
 

@@ -40,7 +40,8 @@
 //     Warning (TestTheUpstreamIsAway).
 //  5. The relay's own credential is for its copies alone. No request of a client is sent with it
 //     (TestTheCredentialIsNeverLent). A request under a client certificate, which cannot be passed
-//     on, is a 403 (TestClientCertificatesCannotBePassedOn).
+//     on, is a 403. Discovery and OpenAPI are such a client's all the same: the relay reads them
+//     for the clients that the access control lets in (TestClientCertificatesCannotBePassedOn).
 //  6. Requests are passed on as they came, with connections that are upgraded, and answers as they
 //     come, without a wait for more (TestRequestsPassThrough, TestUpgradesPassThrough,
 //     TestLogsAreStreamed). The client's address is added to X-Forwarded-For.
@@ -49,7 +50,9 @@
 //     (TestNewerUpstreamsAreReadAsDocuments).
 //  8. While the upstream is away, a request that needs it gets a 503 or 504 that names it, and
 //     discovery and OpenAPI are answered as they were last, with a Warning (TestTheUpstreamIsAway).
-//  9. After [Relay.Shutdown], nothing that the relay started is left, and each watch has had a
+//  9. With [WithJournals], a restart costs no list: the copies go on from their files, and a client's
+//     watch goes on at its version (TestARestartCostsNoList). Secrets are in no file.
+//  10. After [Relay.Shutdown], nothing that the relay started is left, and each watch has had a
 //     proper end (TestShutdownLeavesNothing).
 //
 // # Limits

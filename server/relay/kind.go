@@ -31,20 +31,22 @@ type kind struct {
 
 // filling has the parts of a copy that do not follow from its kind.
 type filling struct {
-	client  rest.Interface // of the group version
-	scope   Scope
-	cache   []watchcache.Option
-	reflect []reflector.Option
+	client   rest.Interface // of the group version
+	scope    Scope
+	cache    []watchcache.Option
+	reflect  []reflector.Option
+	journals string // the folder; empty: none
+	upstream string // its name
 }
 
 // filler is a cache and the reflector that fills it, whatever the Go type.
 type filler struct {
-	run      func(context.Context) error
-	synced   <-chan struct{}
-	serve    func(*apiserver.Server)
-	status   func() reflector.Status
-	watchers func() int
-	close    func()
+	run     func(context.Context) error
+	synced  <-chan struct{}
+	status  func() reflector.Status
+	journal func() watchcache.JournalStatus
+	serve   func(*apiserver.Server)
+	close   func()
 }
 
 // answers reports whether a copy can answer a read as the upstream does.
@@ -114,13 +116,46 @@ func fillWith[T store.Object](k *kind, described apiserver.Resource[T]) {
 		if err != nil {
 			return filler{}, err
 		}
+		journal, err := openJournal(k, f, cache)
+		if err != nil {
+			return filler{}, err
+		}
 		source := listwatch.FromClientLike(f.client, k.resource.Resource, example, reading...)
-		filled := reflector.New(source, cache, f.reflect...)
+		filled := reflector.New(source, cache, append(slices.Clone(f.reflect), reflector.WithResume())...)
 		return filler{
-			run: filled.Run, synced: filled.Synced(), status: filled.Status, watchers: cache.Watchers, close: cache.Close,
+			run: func(ctx context.Context) error {
+				var written sync.WaitGroup
+				written.Go(func() { _ = journal.Run(ctx) }) // it is run once
+				defer written.Wait()
+				return filled.Run(ctx)
+			},
+			synced: filled.Synced(), status: filled.Status, journal: journal.Status, close: cache.Close,
 			serve: func(s *apiserver.Server) {
 				apiserver.ServeCache(s, cache, described.View, apiserver.FilledBy(filled), apiserver.ParkIdleWatches())
 			},
 		}, nil
 	}
+}
+
+// journal is a watchcache.Journal, or none.
+type journal interface {
+	Run(context.Context) error
+	Status() watchcache.JournalStatus
+}
+
+type noJournal struct{}
+
+func (noJournal) Run(context.Context) error        { return nil }
+func (noJournal) Status() watchcache.JournalStatus { return watchcache.JournalStatus{} }
+
+// openJournal restores a cache from its journal. Secrets have none: they stay off the disk.
+func openJournal[T store.Object](k *kind, f filling, cache *watchcache.Cache[T]) (journal, error) {
+	if f.journals == "" || k.resource.GroupResource() == (schema.GroupResource{Resource: "secrets"}) {
+		return noJournal{}, nil
+	}
+	form := "documents"
+	if k.typed {
+		form = "Go types"
+	}
+	return watchcache.OpenJournal(cache, f.journals, f.upstream+" "+f.scope.String()+" as "+form)
 }

@@ -19,11 +19,12 @@ import (
 type Option func(*options)
 
 type options struct {
-	scopes []Scope
-	linger time.Duration
-	cache  []watchcache.Option
-	minor  int
-	log    logr.Logger
+	scopes   []Scope
+	linger   time.Duration
+	cache    []watchcache.Option
+	minor    int
+	journals string
+	log      logr.Logger
 }
 
 func newOptions(list []Option) (o options, err error) {
@@ -40,8 +41,8 @@ func newOptions(list []Option) (o options, err error) {
 }
 
 func (o options) validate() error {
-	if o.linger < time.Second {
-		return fmt.Errorf("relay: WithLinger(%s): give a second at least", o.linger)
+	if o.linger < 0 {
+		return fmt.Errorf("relay: WithLinger(%s): a time is not negative", o.linger)
 	}
 	seen := map[string]bool{}
 	for _, s := range o.scopes {
@@ -64,13 +65,18 @@ func Only(scopes ...Scope) Option {
 }
 
 // WithLinger sets how long a copy stays after its last reader has gone. The default is five
-// minutes, and the least is a second.
+// minutes; zero ends it at once.
 func WithLinger(d time.Duration) Option { return func(o *options) { o.linger = d } }
 
 // WithCache changes the caches of all copies, such as their windows.
 func WithCache(list ...watchcache.Option) Option {
 	return func(o *options) { o.cache = append(o.cache, list...) }
 }
+
+// WithJournals keeps the copies in files of a folder, so that they outlive the process: its watches
+// go on where they ended. The folder and the files are their owner's alone. Secrets are never
+// written. The default is no files.
+func WithJournals(folder string) Option { return func(o *options) { o.journals = folder } }
 
 // WithTypesOf sets the minor number of the Kubernetes release that the program's Go types are of.
 // The default is that of the module k8s.io/api in the program. Zero reads all kinds as documents.

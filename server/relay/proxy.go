@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +29,10 @@ type proxy struct {
 	over     context.Context // ends the streams
 	plain    http.RoundTripper
 	upgrades http.RoundTripper // speaks HTTP/1.1 alone: HTTP/2 has no such upgrades
+	reading  http.RoundTripper // under the relay's credential
+	passed   atomic.Uint64     // requests
 	known    *documents
+	own      http.Handler // documents for clients that have no credential to pass on
 }
 
 func newProxy(over context.Context, config *rest.Config, name string, access func(http.Handler) http.Handler) (*proxy, error) {
@@ -53,7 +57,13 @@ func newProxy(over context.Context, config *rest.Config, name string, access fun
 		return nil, fmt.Errorf("relay: %w", err)
 	}
 	base.User = nil
-	p := &proxy{name: name, over: over, plain: plain, upgrades: upgrades, known: newDocuments(access)}
+	trusted := rest.CopyConfig(config)
+	trusted.Timeout, trusted.DisableCompression = 0, true
+	reading, err := rest.TransportFor(trusted)
+	if err != nil {
+		return nil, fmt.Errorf("relay: %w", err)
+	}
+	p := &proxy{name: name, over: over, plain: plain, upgrades: upgrades, reading: reading, known: newDocuments(access)}
 	p.ReverseProxy = httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, base) },
 		Transport:      p,
@@ -62,7 +72,26 @@ func newProxy(over context.Context, config *rest.Config, name string, access fun
 		ErrorHandler:   p.fail,
 		ErrorLog:       log.New(io.Discard, "", 0), // its client sees an answer that breaks off
 	}
+	own := p.ReverseProxy
+	own.Rewrite = func(r *httputil.ProxyRequest) { ask(r, base) }
+	own.Transport = reading
+	p.own = access(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		own.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), arrivedKey{}, r)))
+	}))
 	return p, nil
+}
+
+// ask asks for a document in the relay's name. Of the client's request it has the path, and the
+// forms that the client accepts.
+func ask(r *httputil.ProxyRequest, base *url.URL) {
+	r.SetURL(base)
+	for name := range r.Out.Header {
+		switch name {
+		case "Accept", "Accept-Encoding", "If-None-Match":
+		default:
+			delete(r.Out.Header, name)
+		}
+	}
 }
 
 // rewrite sends a request to the upstream, as the client wrote it.
@@ -84,6 +113,7 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 func (p *proxy) close() {
 	utilnet.CloseIdleConnectionsFor(p.plain)
 	utilnet.CloseIdleConnectionsFor(p.upgrades)
+	utilnet.CloseIdleConnectionsFor(p.reading)
 }
 
 // takes reports whether a request can be passed on: the certificate of a client proves nothing to
@@ -94,12 +124,17 @@ func (p *proxy) takes(r *http.Request) bool {
 
 // ServeHTTP passes a request on.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, ok := variantOf(r); ok && !p.takes(r) {
+		p.own.ServeHTTP(w, r)
+		return
+	}
 	if !p.takes(r) {
 		respond(w, apierror.Refused(http.StatusForbidden, metav1.StatusReasonForbidden,
 			fmt.Sprintf("the relay cannot pass this request on to %s: your client certificate proves your name to the relay alone. "+
 				"Use a bearer token, or the upstream's own address", p.name)))
 		return
 	}
+	p.passed.Add(1)
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), arrivedKey{}, r))
 	defer cancel()
 	if isStream(r) {

@@ -166,6 +166,9 @@ func TestClientCertificatesCannotBePassedOn(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, code, path)
 		require.Contains(t, body, "client certificate")
 	}
+	code, body = ask("GET", "/apis", "")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, "apps")
 	code, body = ask("GET", "/api/v1/pods?resourceVersionMatch=Exact", "")
 	require.Equal(t, http.StatusUnprocessableEntity, code, "the copy gives its own error")
 	require.Contains(t, body, "resourceVersionMatch")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,12 +25,14 @@ type Relay struct {
 	upstream *upstream
 	proxy    *proxy
 	edge     *apiserver.Server
-	guarded  http.Handler // behind the edge's guard of hosts and origins
-	reads    http.Handler // behind the access control
+	guarded  http.Handler  // behind the edge's guard of hosts and origins
+	reads    http.Handler  // behind the access control
+	answered atomic.Uint64 // requests
 
 	mu        sync.Mutex // guards the next fields, and those of copies that say so
 	copies    map[schema.GroupVersionResource]*kindCopy
-	following bool // followRelease runs
+	endings   map[schema.GroupVersionResource]<-chan struct{} // closed with the newest that ended
+	following bool                                            // followRelease runs
 	closed    bool
 	work      sync.WaitGroup
 
@@ -63,7 +66,9 @@ func New(config *rest.Config, access func(next http.Handler) http.Handler, list 
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{options: o, copies: map[schema.GroupVersionResource]*kindCopy{}}
+	r := &Relay{
+		options: o, copies: map[schema.GroupVersionResource]*kindCopy{}, endings: map[schema.GroupVersionResource]<-chan struct{}{},
+	}
 	r.over, r.finish = context.WithCancel(context.Background())
 	if r.upstream, err = newUpstream(config, r.begin); err != nil {
 		return nil, err
@@ -80,9 +85,8 @@ func New(config *rest.Config, access func(next http.Handler) http.Handler, list 
 	return r, nil
 }
 
-// Server is the server that answers out of copies. It has the health, numbers and changes of all
-// copies, for metrics and a status page, and takes the hosts and origins of clients. Do not serve
-// collections on it.
+// Server is the server that answers out of copies. It has the health of all copies, and takes the
+// hosts and origins of clients. Do not serve collections on it.
 func (r *Relay) Server() *apiserver.Server { return r.edge }
 
 // ServeHTTP answers a request.
@@ -121,6 +125,7 @@ func (r *Relay) serveRead(w http.ResponseWriter, req *http.Request) {
 	if err == nil {
 		defer c.leave()
 		answered, err = c.await(req.Context())
+		req = req.WithContext(apiserver.OnPark(req.Context(), c.park))
 	}
 	switch {
 	case err != nil:
@@ -128,8 +133,10 @@ func (r *Relay) serveRead(w http.ResponseWriter, req *http.Request) {
 	case !answered:
 		r.proxy.ServeHTTP(w, req)
 	case !r.proxy.takes(req):
+		r.answered.Add(1)
 		r.edge.ServeHTTP(w, req)
 	default:
+		r.answered.Add(1)
 		judged := newJudge(w, func() bool { return !r.edge.Serves(c.resource) })
 		if r.edge.ServeHTTP(judged, req); judged.kept {
 			r.proxy.ServeHTTP(w, req)
