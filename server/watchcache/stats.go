@@ -110,9 +110,6 @@ func (s *stats) proved(err error) {
 	}
 }
 
-// Watchers is the number of open watches.
-func (c *Cache[T]) Watchers() int { return int(c.stats.watchers.Load()) }
-
 // numbers are the values that a cache reports.
 type numbers struct {
 	*stats
