@@ -23,35 +23,45 @@ import (
 	"github.com/tributary-go/tributary/server/apiserver"
 )
 
-// accessOptions are the flags that let clients in.
-type accessOptions struct {
+// listening are the flags of a server that clients reach.
+type listening struct {
+	listen   string
+	tlsCert  string
+	tlsKey   string
 	insecure bool
 	folder   string
 	hosts    []string
 	origins  []string
+	status   string
 }
 
-func (a *accessOptions) register(flags *flag.FlagSet) {
-	flags.BoolVar(&a.insecure, "insecure", false, "serve every program of this machine: without a token, and without TLS unless --tls-cert-file is given")
-	flags.StringVar(&a.folder, "access", "", "`folder` of the certificate, its authority, the token and the kubeconfig "+
+func (l *listening) register(flags *flag.FlagSet) {
+	flags.StringVar(&l.listen, "listen", "127.0.0.1:8080", "host:`port` to serve on; port 0 takes a free one")
+	flags.StringVar(&l.tlsCert, "tls-cert-file", "", "`file` with the server's certificate, in place of one that the server makes")
+	flags.StringVar(&l.tlsKey, "tls-private-key-file", "", "`file` with the key of --tls-cert-file")
+	flags.BoolVar(&l.insecure, "insecure", false, "serve every program of this machine: without a token, and without TLS unless --tls-cert-file is given")
+	flags.StringVar(&l.folder, "access", "", "`folder` of the files for clients: the certificate and its authority, and serve's token and kubeconfig "+
 		"(default: access in --data; else a new one that is removed at the end)")
-	list(flags, &a.hosts, "host", "another `name` or address by which clients reach the server, such as that of a Service; repeatable")
-	list(flags, &a.origins, "allow-origin", "`URL` of a web page's origin, such as http://localhost:5173, that may write and open web sockets; repeatable")
+	list(flags, &l.hosts, "host", "another `name` or address by which clients reach the server, such as that of a Service; repeatable")
+	list(flags, &l.origins, "allow-origin", "`URL` of a web page's origin, such as http://localhost:5173, that may write and open web sockets; repeatable")
+	flags.StringVar(&l.status, "status", "", "`address` of a page with the state of all collections, such as localhost:8081")
 }
 
-// checkAccess refuses a server that a network could reach and that asks for no token.
-func (o options) checkAccess() error {
-	host, _, err := net.SplitHostPort(o.listen)
+// check refuses a server that a network could reach and that asks for no token.
+func (l listening) check() error {
+	host, _, err := net.SplitHostPort(l.listen)
 	switch {
+	case (l.tlsCert == "") != (l.tlsKey == ""):
+		return errors.New("--tls-cert-file and --tls-private-key-file belong together: give both")
 	case err != nil:
-		return fmt.Errorf("--listen %s: %w: give host:port, such as 127.0.0.1:8080", o.listen, err)
-	case !o.insecure:
+		return fmt.Errorf("--listen %s: %w: give host:port, such as 127.0.0.1:8080", l.listen, err)
+	case !l.insecure:
 		return nil
-	case o.folder != "":
-		return errors.New("--access is for the token, which --insecure does without: leave out one of them")
+	case l.folder != "":
+		return errors.New("--access is for files that --insecure does without: leave out one of them")
 	case !loopback(host):
 		return fmt.Errorf("--listen %s would let everybody on the network read and write, since --insecure asks for no token: "+
-			"leave out --insecure, and give clients the kubeconfig; or listen on 127.0.0.1", o.listen)
+			"leave out --insecure, and give clients their credentials; or listen on 127.0.0.1", l.listen)
 	}
 	return nil
 }
@@ -68,27 +78,39 @@ type access struct {
 	temporary   bool
 	certificate *tls.Certificate // nil: without TLS
 	authority   []byte           // PEM, for clients
-	token       string           // empty: no client needs one
+	// authorityFile has the authority; empty without TLS.
+	authorityFile string
+	token         string // empty: no client needs one
 }
 
 // newAccess reads or makes the certificate and the token that the flags ask for.
 func newAccess(o options) (a *access, err error) {
-	a = &access{folder: o.folder}
-	if o.tlsCert != "" {
-		if err := a.useCertificate(o.tlsCert, o.tlsKey); err != nil {
+	kept := ""
+	if o.backup == "" && len(o.endpoints) == 0 {
+		kept = o.data
+	}
+	return o.newAccess(kept, (*access).ownToken)
+}
+
+// newAccess reads or makes the certificate that the flags ask for, and whatever else clients need.
+// The files are in a folder of data, or in a temporary one if that is empty.
+func (l listening) newAccess(data string, more func(*access) error) (a *access, err error) {
+	a = &access{folder: l.folder}
+	if l.tlsCert != "" {
+		if err := a.useCertificate(l.tlsCert, l.tlsKey); err != nil {
 			return nil, fmt.Errorf("TLS for --listen: %w", err)
 		}
 	}
-	if o.insecure {
+	if l.insecure {
 		return a, nil
 	}
 	switch {
 	case a.folder != "":
-	case o.backup == "" && len(o.endpoints) == 0:
-		a.folder = filepath.Join(o.data, "access")
+	case data != "":
+		a.folder = filepath.Join(data, "access")
 	default:
 		if a.folder, err = os.MkdirTemp("", "tributary-"); err != nil {
-			return nil, fmt.Errorf("make a folder for the kubeconfig: %w: give one with --access", err)
+			return nil, fmt.Errorf("make a folder for the files of clients: %w: give one with --access", err)
 		}
 		a.temporary = true
 	}
@@ -96,10 +118,10 @@ func newAccess(o options) (a *access, err error) {
 		err = os.MkdirAll(a.folder, 0o700)
 	}
 	if err == nil && a.certificate == nil {
-		err = a.ownCertificate(certificateHosts(o))
+		err = a.ownCertificate(l.certificateHosts())
 	}
 	if err == nil {
-		err = a.ownToken()
+		err = more(a)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare %s: %w", a.folder, err), a.close())
@@ -187,15 +209,15 @@ func refuse(w http.ResponseWriter, message string) {
 }
 
 // welcome tells the server the names that the flags give it.
-func (o options) welcome(server *apiserver.Server) error {
-	hosts := o.hosts
-	if host, _, _ := net.SplitHostPort(o.listen); host != "" {
+func (l listening) welcome(server *apiserver.Server) error {
+	hosts := l.hosts
+	if host, _, _ := net.SplitHostPort(l.listen); host != "" {
 		hosts = append([]string{host}, hosts...)
 	}
 	if err := server.AllowHosts(hosts...); err != nil {
 		return fmt.Errorf("--host: %w", err)
 	}
-	if err := server.AllowOrigins(o.origins...); err != nil {
+	if err := server.AllowOrigins(l.origins...); err != nil {
 		return fmt.Errorf("--allow-origin: %w", err)
 	}
 	return nil

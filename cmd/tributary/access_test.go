@@ -149,7 +149,7 @@ func TestEtcdInTheProcessIsPrivate(t *testing.T) {
 // lacks a host, or is about to end, is replaced; the token stays.
 func TestFilesOfAccess(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "access")
-	o := options{listen: "127.0.0.1:0", accessOptions: accessOptions{folder: folder}}
+	o := options{listening: listening{listen: "127.0.0.1:0", folder: folder}}
 	first, err := newAccess(o)
 	require.NoError(t, err)
 	same, err := newAccess(o)
@@ -189,7 +189,7 @@ func TestFilesOfAccess(t *testing.T) {
 
 // TestAccessOfABackupIsTemporary: where there is no --data, the files go with the process.
 func TestAccessOfABackupIsTemporary(t *testing.T) {
-	a, err := newAccess(options{listen: "127.0.0.1:0", backup: "backup.db"})
+	a, err := newAccess(options{listening: listening{listen: "127.0.0.1:0"}, backup: "backup.db"})
 	require.NoError(t, err)
 	path, err := a.writeKubeconfig("https://127.0.0.1:1")
 	require.NoError(t, err)

@@ -35,13 +35,14 @@ func (a *access) useCertificate(certificateFile, keyFile string) error {
 	}
 	a.certificate = &certificate
 	a.authority, err = os.ReadFile(certificateFile)
+	a.authorityFile = certificateFile
 	return err
 }
 
 // certificateHosts are the names by which clients reach the server.
-func certificateHosts(o options) []string {
+func (l listening) certificateHosts() []string {
 	hosts := []string{"localhost", "127.0.0.1", "::1"}
-	host, _, _ := net.SplitHostPort(o.listen)
+	host, _, _ := net.SplitHostPort(l.listen)
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		addresses, _ := net.InterfaceAddrs() // those that are missing can be given as --host
 		for _, address := range addresses {
@@ -52,7 +53,7 @@ func certificateHosts(o options) []string {
 	} else {
 		hosts = append(hosts, host)
 	}
-	for _, host := range o.hosts {
+	for _, host := range l.hosts {
 		if host != "*" {
 			hosts = append(hosts, host)
 		}
@@ -66,6 +67,7 @@ func certificateHosts(o options) []string {
 func (a *access) ownCertificate(hosts []string) error {
 	certificateFile, keyFile := filepath.Join(a.folder, "tls.crt"), filepath.Join(a.folder, "tls.key")
 	authorityFile := filepath.Join(a.folder, "ca.crt")
+	a.authorityFile = authorityFile
 	key, err := readPrivate(keyFile)
 	if err == nil {
 		var certificate tls.Certificate
@@ -127,7 +129,7 @@ func makeCertificate(hosts []string) (made madeCertificate, err error) {
 		return made, err
 	}
 	authority := &x509.Certificate{
-		SerialNumber: big.NewInt(begin.UnixNano()), Subject: pkix.Name{CommonName: "tributary serve, authority"},
+		SerialNumber: big.NewInt(begin.UnixNano()), Subject: pkix.Name{CommonName: "tributary, authority"},
 		NotBefore: begin, NotAfter: begin.Add(certificateLife),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
@@ -140,7 +142,7 @@ func makeCertificate(hosts []string) (made madeCertificate, err error) {
 		return made, err
 	}
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(begin.UnixNano() + 1), Subject: pkix.Name{CommonName: "tributary serve"},
+		SerialNumber: big.NewInt(begin.UnixNano() + 1), Subject: pkix.Name{CommonName: "tributary"},
 		NotBefore: begin, NotAfter: begin.Add(certificateLife),
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

@@ -11,9 +11,6 @@ import (
 
 // options are the flags of serve.
 type options struct {
-	listen     string
-	tlsCert    string
-	tlsKey     string
 	data       string
 	endpoints  []string
 	prefix     string
@@ -26,10 +23,9 @@ type options struct {
 	force      bool
 	encryption string
 	resources  []string
-	status     string
 	verbosity  int
 
-	accessOptions
+	listening
 	writeAnyway bool // below the prefix of a cluster
 }
 
@@ -42,14 +38,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("tributary serve", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "host:`port` to serve on; port 0 takes a free one")
-	flags.StringVar(&o.tlsCert, "tls-cert-file", "", "`file` with the server's certificate, in place of one that the server makes")
-	flags.StringVar(&o.tlsKey, "tls-private-key-file", "", "`file` with the key of --tls-cert-file")
 	flags.StringVar(&o.data, "data", "tributary-data", "`folder` of the etcd in this process; it is made if there is none")
 	list(flags, &o.endpoints, "etcd", "`URL` of an etcd to use in place of the one in this process; repeatable")
 	flags.StringVar(&o.prefix, "etcd-prefix", "", "beginning of all `keys` (default: "+ownPrefix+"; "+clusterPrefix+", that of a cluster, with --registry and --backup)")
 	flags.BoolVar(&o.writeAnyway, "write-anyway", false, "write below a prefix in which kube-apiserver keeps its keys, which can break the cluster")
-	o.register(flags)
+	o.listening.register(flags)
 	flags.StringVar(&o.caFile, "etcd-cafile", "", "`file` with the certificate authority of --etcd")
 	flags.StringVar(&o.certFile, "etcd-certfile", "", "`file` with the certificate that --etcd wants to see")
 	flags.StringVar(&o.keyFile, "etcd-keyfile", "", "`file` with the key of --etcd-certfile")
@@ -60,7 +53,6 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.encryption, "encryption-provider-config", "", "`file` with the EncryptionConfiguration of the API server that encrypted the values, as kube-apiserver has it")
 	list(flags, &o.resources, "resource", "what to serve; repeatable: the `name` of a built-in resource, such as pods or deployments.apps, "+
 		"or a file of CustomResourceDefinitions (default: every built-in resource, and every definition that etcd has)")
-	flags.StringVar(&o.status, "status", "", "`address` of a page with the state of all collections, such as localhost:8081")
 	for _, name := range []string{"v", "verbosity"} {
 		flags.IntVar(&o.verbosity, name, 0, "1 logs what happens to each collection and etcd's warnings, 2 all that etcd logs, 3 each request to etcd")
 	}
@@ -105,12 +97,10 @@ func (o options) check(given map[string]bool) error {
 		return errors.New("--data is for the etcd in this process: leave it out, or --etcd")
 	case (o.certFile == "") != (o.keyFile == ""):
 		return errors.New("--etcd-certfile and --etcd-keyfile belong together: give both")
-	case (o.tlsCert == "") != (o.tlsKey == ""):
-		return errors.New("--tls-cert-file and --tls-private-key-file belong together: give both")
 	case o.user != "" && os.Getenv(passwordVariable) == "":
 		return fmt.Errorf("--etcd-user needs a password: set %s in the environment", passwordVariable)
 	}
-	return o.checkAccess()
+	return o.listening.check()
 }
 
 // readOnly reports whether nothing may be written.

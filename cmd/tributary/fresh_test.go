@@ -23,8 +23,8 @@ import (
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
-// relay serves a copy of a server's pods, as the documentation of apiserver shows it.
-func relay(t *testing.T, from kubernetes.Interface) (url string) {
+// copied serves a copy of a server's pods, as the documentation of apiserver shows it.
+func copied(t *testing.T, from kubernetes.Interface) (url string) {
 	t.Helper()
 	client := from.CoreV1().RESTClient()
 	pods := listwatch.FromClient[corev1.Pod](client, "pods")
@@ -55,7 +55,7 @@ func relay(t *testing.T, from kubernetes.Interface) (url string) {
 // is a 200 without a warning, and it is not ready. It serves again when the process goes on.
 func TestAFrozenUpstreamIsNoticed(t *testing.T) {
 	p := launch(t, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "pods")
-	url := relay(t, p.client())
+	url := copied(t, p.client())
 	copied, err := kubernetes.NewForConfig(&rest.Config{Host: url, QPS: -1})
 	require.NoError(t, err)
 	for i := range 60 {

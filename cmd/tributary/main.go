@@ -1,15 +1,15 @@
-// Command tributary serves collections that etcd keeps to kubectl and every other Kubernetes
-// client:
+// Command tributary serves kubectl and every other Kubernetes client: out of an etcd, or out of
+// copies of a cluster.
 //
 //	tributary serve                                    # an API server on an etcd in the process
 //	tributary serve --etcd http://10.0.0.1:2379        # on an etcd of yours, beside other servers
 //	tributary serve --etcd … --registry                # a cluster's own etcd, read-only
 //	tributary serve --backup snapshot.db               # out of a backup file, read-only
+//	tributary relay --kubeconfig up.kubeconfig         # before a cluster: one watch for all clients
 //
-// It prints the path of a kubeconfig, which has the server's certificate and its token.
-// docs/serve.md is the operator's page.
+// docs/serve.md and docs/relay.md are the operator's pages.
 //
-// Run `tributary help serve` for all flags.
+// Run `tributary help serve` or `tributary help relay` for all flags.
 package main
 
 import (
@@ -41,6 +41,7 @@ func main() {
 
 const usage = `usage:
   tributary serve [flags]     serve collections to kubectl and other clients; "tributary help serve" lists the flags
+  tributary relay [flags]     answer reads of a cluster out of copies; "tributary help relay" lists the flags
   tributary version           print the version
   tributary help [command]    print this, or the flags of a command
 `
@@ -54,12 +55,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch command {
 	case "serve":
 		return runServe(ctx, rest, stdout, stderr)
+	case "relay":
+		return runRelay(ctx, rest, stdout, stderr)
 	case "version", "-version", "--version":
 		fmt.Fprintln(stdout, version())
 		return exitOK
 	case "help", "-h", "-help", "--help":
 		if len(rest) > 0 && rest[0] == "serve" {
 			return runServe(ctx, []string{"-h"}, stdout, stdout)
+		}
+		if len(rest) > 0 && rest[0] == "relay" {
+			return runRelay(ctx, []string{"-h"}, stdout, stdout)
 		}
 		fmt.Fprint(stdout, usage)
 		return exitOK

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/status"
 )
@@ -62,7 +63,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	if heart != nil {
 		server.AddCheck("etcd", heart.check)
 	}
-	handler, err := withMetrics(server)
+	handler, err := withMetrics(map[string]metrics.Reporter{"etcd": server}, server.Guard, server)
 	if err != nil {
 		return err
 	}
@@ -94,11 +95,12 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer listener.Close() // again, as a rule
-	page, err := showStatus(o, server, stderr)
+	page, err := showStatus("tributary serve", o.status, server.Guard, stderr)
 	if err != nil {
 		return err
 	}
 	defer page.close()
+	page.Track("etcd", server)
 
 	ctx, stop := context.WithCancelCause(klog.NewContext(ctx, logger(stderr, o.verbosity)))
 	var ended sync.WaitGroup
@@ -157,18 +159,17 @@ type statusPage struct {
 }
 
 // showStatus serves the page, if a flag asks for it.
-func showStatus(o options, server *apiserver.Server, stderr io.Writer) (*statusPage, error) {
-	p := &statusPage{Handler: status.Handler{Title: "tributary serve"}, close: func() {}}
-	p.Track("etcd", server)
-	if o.status == "" {
+func showStatus(title, address string, guard func(http.Handler) http.Handler, stderr io.Writer) (*statusPage, error) {
+	p := &statusPage{Handler: status.Handler{Title: title}, close: func() {}}
+	if address == "" {
 		return p, nil
 	}
-	listener, err := net.Listen("tcp", o.status)
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--status: %w", err)
 	}
 	fmt.Fprintf(stderr, "status page on http://%s\n", listener.Addr())
-	web := &http.Server{Handler: server.Guard(&p.Handler), ReadHeaderTimeout: headerPatience}
+	web := &http.Server{Handler: guard(&p.Handler), ReadHeaderTimeout: headerPatience}
 	var served sync.WaitGroup
 	served.Go(func() { _ = web.Serve(listener) }) // it ends by close
 	p.close = func() {

@@ -85,6 +85,9 @@ func New(config *rest.Config, access func(next http.Handler) http.Handler, list 
 	return r, nil
 }
 
+// Upstream is the scheme and host of the upstream.
+func (r *Relay) Upstream() string { return r.upstream.name }
+
 // Server is the server that answers out of copies. It has the health of all copies, and takes the
 // hosts and origins of clients. Do not serve collections on it.
 func (r *Relay) Server() *apiserver.Server { return r.edge }
