@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -48,45 +49,100 @@ var advice = map[string]string{
 	"ended":             "Look at the error of Run, and restart the program: a copy is run once.",
 }
 
-// adviceFor is the advice for the problems of one class, with the causes of all problems.
-func adviceFor(class string, causes []error) (lines []string) {
+// adviceFor is the advice for the problems of one class, with the causes of all problems, and the
+// commands that carry it out.
+func adviceFor(class string, causes []error) (lines, commands []string) {
 	if class == "forbidden" || class == "unauthorized" {
 		for _, cause := range causes {
-			if line := denied(cause); line != "" && !slices.Contains(lines, line) {
-				lines = append(lines, line)
+			line, command := denied(cause)
+			if line == "" || slices.Contains(lines, line) {
+				continue
+			}
+			if lines = append(lines, line); command != "" {
+				commands = append(commands, command)
 			}
 		}
 	}
 	if line := advice[class]; line != "" && len(lines) == 0 {
 		lines = append(lines, line)
 	}
-	return lines
+	return lines, commands
 }
 
 // deniedBy is the text in which an API server refuses a request for a resource.
-var deniedBy = regexp.MustCompile(`User "([^"]+)" cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)" (at the cluster scope|in the namespace "([^"]+)")`)
+var deniedBy = regexp.MustCompile(`User "([^"]+)" cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)" (?:at the cluster scope|in the namespace "([^"]+)")`)
 
-// denied is the advice for one refusal; empty if the cause is none, or does not tell.
-func denied(cause error) string {
+// denied is the advice for one refusal, and its command; empty if the cause is none, or does not
+// tell.
+func denied(cause error) (line, command string) {
 	if apierrors.IsUnexpectedServerError(cause) && (apierrors.IsForbidden(cause) || apierrors.IsUnauthorized(cause)) {
-		return "The refusal has no Status, so it is probably that of a proxy before the API server: look there."
+		return "The refusal has no Status, so it is probably that of a proxy before the API server: look there.", ""
 	}
 	said := deniedBy.FindStringSubmatch(cause.Error())
 	if said == nil {
-		return ""
+		return "", ""
 	}
-	user, verbs, resource, group, scope := said[1], fmt.Sprintf("%q", said[2]), said[3], said[4], said[5]
-	if user == "system:anonymous" {
-		return "Give the client credentials: the server took it for system:anonymous."
+	if said[1] == "system:anonymous" {
+		return "Give the client credentials: the server took it for system:anonymous.", ""
+	}
+	g := grant{subject: "the user " + said[1], flag: "--user=" + said[1], verbs: []string{said[2]}, resource: said[3], namespace: said[5]}
+	if account, ok := strings.CutPrefix(said[1], "system:serviceaccount:"); ok {
+		g.flag = "--serviceaccount=" + account
+		g.subject = "the service account " + strings.Replace(account, ":", "/", 1)
 	}
 	if said[2] == "list" || said[2] == "watch" { // a copy needs both
-		verbs = `"list" and "watch"`
+		g.verbs = []string{"list", "watch"}
 	}
-	if group != "" {
-		resource += "." + group
+	if said[4] != "" {
+		g.resource += "." + said[4]
 	}
-	if said[6] != "" {
-		scope = "in the namespace " + said[6]
+	return g.line(), g.command()
+}
+
+// grant is a right that a copy lacks.
+type grant struct {
+	subject   string // for people
+	flag      string // for kubectl
+	verbs     []string
+	resource  string // with its group
+	namespace string // empty: the whole cluster
+}
+
+func (g grant) line() string {
+	scope := "in the whole cluster"
+	if g.namespace != "" {
+		scope = "in the namespace " + g.namespace
 	}
-	return fmt.Sprintf("Grant %s on %s %s to %s.", verbs, resource, scope, user)
+	return fmt.Sprintf("Grant %s on %s %s to %s.", strings.Join(g.verbs, " and "), g.resource, scope, g.subject)
+}
+
+// command makes a role and binds it. A role that is there already has the same rights, since its
+// name says them.
+func (g grant) command() string {
+	kind, scope := "clusterrole", ""
+	if g.namespace != "" {
+		kind, scope = "role", " -n "+quoted(g.namespace)
+	}
+	role := nameOf(strings.Join(g.verbs, "-") + "-" + g.resource)
+	_, subject, _ := strings.Cut(g.flag, "=")
+	return fmt.Sprintf("kubectl%[1]s create %[2]s %[3]s --verb=%[4]s --resource=%[5]s; kubectl%[1]s create %[2]sbinding %[6]s --%[2]s=%[3]s %[7]s",
+		scope, kind, role, strings.Join(g.verbs, ","), quoted(g.resource), nameOf(role+"-"+subject), quoted(g.flag))
+}
+
+var (
+	notInNames = regexp.MustCompile(`[^a-z0-9.]+`)
+	notPlain   = regexp.MustCompile(`[^A-Za-z0-9_./:=@-]`)
+)
+
+// nameOf makes the name of an object from a text.
+func nameOf(text string) string {
+	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(text), "-"), "-.")
+}
+
+// quoted is one word for a shell. The texts are a server's, who may be hostile.
+func quoted(word string) string {
+	if word = printable(word); !notPlain.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

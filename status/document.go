@@ -74,7 +74,9 @@ type Copy struct {
 	Classes []string `json:"classes,omitempty"`
 	Causes  []string `json:"causes,omitempty"`
 	Advice  []string `json:"advice,omitempty"`
-	Objects int      `json:"objects"`
+	// Commands are lines for a shell that carry an advice out.
+	Commands []string `json:"commands,omitempty"`
+	Objects  int      `json:"objects"`
 	// Names and Watches are those of references. Names of which no object exists count.
 	Names   int `json:"names,omitempty"`
 	Watches int `json:"watches,omitempty"`
@@ -202,7 +204,8 @@ func (c *Copy) explain() {
 	slices.Sort(c.Classes)
 	slices.Sort(c.Causes)
 	for _, class := range c.Classes {
-		c.Advice = append(c.Advice, adviceFor(class, c.causes)...)
+		lines, commands := adviceFor(class, c.causes)
+		c.Advice, c.Commands = append(c.Advice, lines...), append(c.Commands, commands...)
 	}
 }
 

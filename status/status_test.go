@@ -455,27 +455,41 @@ func TestAdvice(t *testing.T) {
 }
 
 // TestAdviceNamesTheRight: an API server's refusal names the verb, the resource and the user; the
-// advice says what to grant.
+// advice says what to grant, and has the command. A hostile server puts no command of its own there.
 func TestAdviceNamesTheRight(t *testing.T) {
 	refused := func(resource schema.GroupResource, text string) error {
 		return fmt.Errorf("watch pods: %w", apierrors.NewForbidden(resource, "", errors.New(text)))
 	}
 	pods, deployments := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Group: "apps", Resource: "deployments"}
-	for want, cause := range map[string]error{
-		`Grant "list" and "watch" on pods at the cluster scope to system:serviceaccount:shop:web.`: refused(pods,
-			`User "system:serviceaccount:shop:web" cannot list resource "pods" in API group "" at the cluster scope`),
-		`Grant "list" and "watch" on deployments.apps in the namespace shop to alice.`: refused(deployments,
-			`User "alice" cannot watch resource "deployments" in API group "apps" in the namespace "shop": RBAC: not found`),
-		`Grant "get" on deployments.apps in the namespace shop to alice.`: refused(deployments,
-			`User "alice" cannot get resource "deployments" in API group "apps" in the namespace "shop"`),
-		"Give the client credentials: the server took it for system:anonymous.": refused(pods,
-			`User "system:anonymous" cannot list resource "pods" in API group "" at the cluster scope`),
-		"The refusal has no Status, so it is probably that of a proxy before the API server: look there.": apierrors.NewGenericServerResponse(
-			http.StatusForbidden, "get", pods, "", "", 0, true),
-		"Grant list and watch, or the right to read the file or socket.": refused(pods, "by order of a webhook"),
+	const pair = "kubectl create clusterrole list-watch-pods --verb=list,watch --resource=pods; " +
+		"kubectl create clusterrolebinding list-watch-pods-shop-web --clusterrole=list-watch-pods --serviceaccount=shop:web"
+	const ofAlice = "kubectl -n shop create role %[1]s-deployments.apps --verb=%[2]s --resource=deployments.apps; " +
+		"kubectl -n shop create rolebinding %[1]s-deployments.apps-alice --role=%[1]s-deployments.apps --user=alice"
+	for _, row := range []struct {
+		cause   error
+		advice  string
+		command string
+	}{
+		{refused(pods, `User "system:serviceaccount:shop:web" cannot list resource "pods" in API group "" at the cluster scope`),
+			"Grant list and watch on pods in the whole cluster to the service account shop/web.", pair},
+		{refused(deployments, `User "alice" cannot watch resource "deployments" in API group "apps" in the namespace "shop": RBAC: not found`),
+			"Grant list and watch on deployments.apps in the namespace shop to the user alice.", fmt.Sprintf(ofAlice, "list-watch", "list,watch")},
+		{refused(deployments, `User "alice" cannot get resource "deployments" in API group "apps" in the namespace "shop"`),
+			"Grant get on deployments.apps in the namespace shop to the user alice.", fmt.Sprintf(ofAlice, "get", "get")},
+		{refused(pods, `User "it's; rm -rf ~" cannot list resource "pods" in API group "" at the cluster scope`),
+			"Grant list and watch on pods in the whole cluster to the user it's; rm -rf ~.",
+			"kubectl create clusterrole list-watch-pods --verb=list,watch --resource=pods; kubectl create clusterrolebinding " +
+				`list-watch-pods-it-s-rm-rf --clusterrole=list-watch-pods '--user=it'\''s; rm -rf ~'`},
+		{refused(pods, `User "system:anonymous" cannot list resource "pods" in API group "" at the cluster scope`),
+			"Give the client credentials: the server took it for system:anonymous.", ""},
+		{apierrors.NewGenericServerResponse(http.StatusForbidden, "get", pods, "", "", 0, true),
+			"The refusal has no Status, so it is probably that of a proxy before the API server: look there.", ""},
+		{refused(pods, "by order of a webhook"), "Grant list and watch, or the right to read the file or socket.", ""},
 	} {
 		page := new(status.Handler)
-		page.Track("pods", reflector.Status{Err: cause, Class: reflector.Classify(cause)})
-		require.Equal(t, []string{want}, page.Document().Copies[0].Advice)
+		page.Track("pods", reflector.Status{Err: row.cause, Class: reflector.Classify(row.cause)})
+		one := page.Document().Copies[0]
+		require.Equal(t, []string{row.advice}, one.Advice)
+		require.Equal(t, row.command, strings.Join(one.Commands, "\n"))
 	}
 }
