@@ -23,6 +23,10 @@ type Document struct {
 	Version string    `json:"version"`
 	Title   string    `json:"title"`
 	At      time.Time `json:"at"`
+	// ProgramVersion is the version of the program's main module; (devel) if the build noted none.
+	ProgramVersion string `json:"programVersion"`
+	// StartedAt is when the program began.
+	StartedAt time.Time `json:"startedAt"`
 	// HeapBytes is the size of the live objects of the whole program.
 	HeapBytes uint64 `json:"heapBytes"`
 	// Copies are ordered: the worst first, then by name.

@@ -54,7 +54,7 @@ func TestReferencesOnThePage(t *testing.T) {
 		require.Equal(t, []int{2, 2, 1, 1}, []int{shown.Names, shown.Watches, shown.Objects, shown.Events})
 		require.Equal(t, uint64(written.Size()), shown.ReceivedBytes)
 		answer := httptest.NewRecorder()
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?copy=secrets", nil)
 		request.Header.Set("Accept", "text/html")
 		page.ServeHTTP(answer, request)
 		require.Contains(t, answer.Body.String(), "of 2 names, 2 watched")

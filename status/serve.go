@@ -10,7 +10,6 @@ import (
 	"html/template"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +42,8 @@ var (
 	pageText string
 
 	page = template.Must(template.New("page").Funcs(template.FuncMap{
-		"bytes": readable, "clock": clock, "count": count, "curve": curve, "link": link, "most": most, "share": share, "stamp": stamp,
+		"bytes": readable, "clock": clock, "count": count, "curve": curve, "link": link, "most": most, "printable": printable,
+		"share": share, "stamp": stamp, "words": strings.Fields, "wraps": wraps,
 	}).Parse(pageText))
 
 	// policy permits the page's own script and style, and requests to its own server.
@@ -87,7 +87,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var body bytes.Buffer
-	err := h.write(&body, form)
+	err := h.write(&body, form, choiceOf(r.URL.Query()))
 	if err != nil {
 		code := http.StatusInternalServerError
 		if form == "" {
@@ -100,11 +100,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body.Bytes())
 }
 
-func (h *Handler) write(w io.Writer, form string) error {
+func (h *Handler) write(w io.Writer, form string, c choice) error {
 	now := h.look()
 	switch form {
 	case asText:
-		return writeText(w, now.Document)
+		return writeText(w, &now.Document, c)
 	case asJSON:
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
@@ -112,53 +112,14 @@ func (h *Handler) write(w io.Writer, form string) error {
 	case asHTML:
 		return page.ExecuteTemplate(w, "page", struct {
 			frame
-			Document    Document
-			Style       template.CSS
-			Script      template.JS
-			Differences bool
-		}{now.html(), now.Document, template.CSS(style), template.JS(script), h.Differences})
+			Document      Document
+			Style         template.CSS
+			Script        template.JS
+			Differences   bool
+			Filter, State string
+		}{now.frame(c), now.Document, template.CSS(style), template.JS(script), h.Differences, c.filter, string(c.state)})
 	}
 	return fmt.Errorf("accept one of %s", strings.Join(forms, ", "))
-}
-
-// frame is the HTML of a look, in parts: a viewer is sent the parts that have changed.
-type frame struct {
-	Summary template.HTML            `json:"summary,omitempty"`
-	Order   []string                 `json:"order"` // the names of the rows; nil as before
-	Rows    map[string]template.HTML `json:"rows,omitempty"`
-}
-
-func render(d Document) frame {
-	execute := func(name string, data any) template.HTML {
-		var out bytes.Buffer
-		if err := page.ExecuteTemplate(&out, name, data); err != nil {
-			panic(err) // the templates fit their data
-		}
-		return template.HTML(out.String())
-	}
-	f := frame{Summary: execute("summary", summaryOf(d)), Order: []string{}, Rows: map[string]template.HTML{}}
-	for _, c := range d.Copies {
-		f.Order = append(f.Order, c.Name)
-		f.Rows[c.Name] = execute("copy", rowOf(c))
-	}
-	return f
-}
-
-// since is the parts of f that are not in last.
-func (f frame) since(last frame) (news frame) {
-	if f.Summary != last.Summary {
-		news.Summary = f.Summary
-	}
-	if !slices.Equal(f.Order, last.Order) {
-		news.Order = f.Order
-	}
-	news.Rows = map[string]template.HTML{}
-	for name, row := range f.Rows {
-		if row != last.Rows[name] {
-			news.Rows[name] = row
-		}
-	}
-	return news
 }
 
 // follow sends the parts of the page that have changed, and the changes of objects, until the
@@ -170,11 +131,11 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.tail.leave()
-	var last frame
+	chosen, last := choiceOf(r.URL.Query()), viewer{}
 	ticker := time.NewTicker(h.period())
 	defer ticker.Stop()
 	for {
-		now := h.look().html()
+		now := h.look()
 		changes, newest := h.tail.after(h, told)
 		err := send(w, struct {
 			frame
@@ -182,11 +143,11 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request) {
 			Changes []Change  `json:"changes,omitempty"`
 			// Left is the number of changes that were too many to be shown.
 			Left int `json:"left,omitempty"`
-		}{now.since(last), time.Now().UTC(), changes, newest - told - len(changes)})
+		}{last.news(now.frame(chosen), time.Now(), numbersEvery*h.period()), time.Now().UTC(), changes, newest - told - len(changes)})
 		if err != nil {
 			return
 		}
-		last, told = now, newest
+		told = newest
 		select {
 		case <-ticker.C:
 		case <-r.Context().Done():
@@ -197,13 +158,15 @@ func (h *Handler) follow(w http.ResponseWriter, r *http.Request) {
 
 // send writes an event with one line of JSON.
 func send(w http.ResponseWriter, data any) error {
-	line, err := json.Marshal(data)
-	if err != nil {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false) // no browser takes the line for a page, and most of it is HTML
+	if err := encoder.Encode(data); err != nil {
 		return err
 	}
 	connection := http.NewResponseController(w)
 	_ = connection.SetWriteDeadline(time.Now().Add(patience)) // where there are deadlines
-	if _, err := fmt.Fprintf(w, "data: %s\n\n", line); err != nil {
+	if _, err := fmt.Fprintf(w, "data: %s\n", line.Bytes()); err != nil {
 		return err
 	}
 	return connection.Flush()

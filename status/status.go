@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/metrics"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -167,10 +167,11 @@ func (h *Handler) minute(now Document) {
 // Document is the present state, at most a second old.
 func (h *Handler) Document() Document { return h.look().Document }
 
-// look is a document, and its HTML once a viewer has asked for that. All viewers share it.
+// look is a document, and the rows for which a viewer has asked. All viewers share it.
 type look struct {
 	Document
-	html func() frame
+	mu   sync.Mutex               // guards rows
+	rows map[string]template.HTML // by the name of the copy
 }
 
 // period is the least time between two looks.
@@ -206,7 +207,7 @@ func (h *Handler) show(d Document) *look {
 		c.Hour = slices.Clone(h.history[c.Name])
 	}
 	h.before = counts
-	h.last = &look{d, sync.OnceValue(func() frame { return render(d) })}
+	h.last = &look{Document: d, rows: map[string]template.HTML{}}
 	return h.last
 }
 
@@ -233,7 +234,10 @@ func (h *Handler) collect(now time.Time) Document {
 		c.settle(now, staleAfter)
 	}
 	h.note(rows, now)
-	d := Document{Version: Version, Title: cmp.Or(h.Title, filepath.Base(os.Args[0])), At: now.UTC(), HeapBytes: heap()}
+	d := Document{
+		Version: Version, Title: cmp.Or(h.Title, filepath.Base(os.Args[0])), At: now.UTC(),
+		ProgramVersion: programVersion(), StartedAt: started, HeapBytes: heap(),
+	}
 	d.Copies, d.Hidden = rows.sorted()
 	return d
 }
@@ -255,10 +259,4 @@ func (h *Handler) note(rows table, now time.Time) {
 		}
 	}
 	h.since = since
-}
-
-func heap() uint64 {
-	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(samples)
-	return samples[0].Value.Uint64()
 }

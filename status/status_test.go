@@ -2,6 +2,7 @@ package status_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -130,21 +131,23 @@ func TestAPersonSeesTheStaleCopy(t *testing.T) {
 	url := serve(t, page)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	frames := watch(ctx, t, url)
-	until := func(texts ...string) {
+	frames := watch(ctx, t, url+"?copy=pods")
+	var row, panel string
+	until := func(state string, texts ...string) {
 		t.Helper()
 		frames.until(t, func(f frame) bool {
+			row, panel = cmp.Or(f.Rows["pods"], row), cmp.Or(f.Parts["panel"], panel)
 			for _, text := range texts {
-				if !strings.Contains(f.Rows["pods"], text) {
+				if !strings.Contains(panel, text) {
 					return false
 				}
 			}
-			return true
+			return strings.Contains(row, `<tr class="`+state+`"`)
 		})
 	}
-	until(`class="copy synced"`, "<h2>pods</h2><p>informer</p>", `Objects<dd>1<`)
+	until("synced", ">pods</h2>", " informer ", `Objects<dd>1<`)
 	a.kill()
-	until(`class="copy failing"`, "unreachable", "connection refused", "Start the server; check its address and DNS.", `Objects<dd>1<`)
+	until("failing", "unreachable", "connection refused", "Start the server;<wbr> check its address and DNS.", `Objects<dd>1<`)
 	_, text := get(t, url, "*/*")
 	require.Regexp(t, `(?m)^failing   pods +informer +1 `, text)
 	require.Contains(t, text, "connection refused")
@@ -152,12 +155,12 @@ func TestAPersonSeesTheStaleCopy(t *testing.T) {
 	require.Regexp(t, `(?m)^          since: \S+ \(\d+s\) unreachable$`, text)
 	a.start()
 	a.create("more")
-	until(`class="copy synced"`, `Objects<dd>2<`)
+	until("synced", `Objects<dd>2<`)
 }
 
 // frame is what a viewer is sent.
 type frame struct {
-	Summary string
+	Parts   map[string]string
 	Order   []string
 	Rows    map[string]string
 	Changes []status.Change
@@ -384,7 +387,7 @@ func TestTheLastHour(t *testing.T) {
 			synctest.Wait()
 		}
 		var html strings.Builder
-		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request := httptest.NewRequest(http.MethodGet, "/?copy=pods", nil)
 		request.Header.Set("Accept", "text/html")
 		page.ServeHTTP(viewer{&html, http.Header{}}, request)
 		require.Contains(t, html.String(), `at most 69"><path d="M0,16V13.0h1V16M1,16V12.8h1V16`)
@@ -455,7 +458,7 @@ func TestAdvice(t *testing.T) {
 }
 
 // TestAdviceNamesTheRight: an API server's refusal names the verb, the resource and the user; the
-// advice says what to grant, and has the command. A hostile server puts no command of its own there.
+// advice says what to grant, and has the command. A hostile server adds no command of its own.
 func TestAdviceNamesTheRight(t *testing.T) {
 	refused := func(resource schema.GroupResource, text string) error {
 		return fmt.Errorf("watch pods: %w", apierrors.NewForbidden(resource, "", errors.New(text)))

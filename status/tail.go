@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// maxChanges bounds the changes that are kept, and that one viewer is told at a time.
+	// maxChanges bounds the changes that are kept.
 	maxChanges = 200
+	// maxTold bounds the changes that a viewer is told at a time: a person reads no more.
+	maxTold = 30
 	// maxDifference bounds a difference, in bytes.
 	maxDifference = 64 << 10
 )
@@ -41,7 +43,7 @@ func (t *tail) join(h *Handler) (told int, ok bool) {
 	}
 	t.viewers++
 	t.lookLocked(h)
-	return t.told - min(len(t.last), maxChanges), true
+	return t.told - min(len(t.last), maxTold), true
 }
 
 // leave takes a viewer away. The last one takes everything.
@@ -58,7 +60,7 @@ func (t *tail) after(h *Handler, number int) (changes []Change, newest int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lookLocked(h)
-	n := min(t.told-number, len(t.last), maxChanges)
+	n := min(t.told-number, len(t.last), maxTold)
 	return slices.Clone(t.last[len(t.last)-n:]), t.told
 }
 
@@ -89,7 +91,7 @@ func (t *tail) lookLocked(h *Handler) {
 // noteLocked keeps a change, and forgets the oldest one.
 func (t *tail) noteLocked(c reports.Change, now time.Time, keepObjects bool) {
 	t.told++
-	change := Change{Number: t.told, At: now.UTC(), Copy: c.Copy, Op: opOf(c), Key: c.Key}
+	change := Change{Number: t.told, At: now.UTC(), Copy: printable(c.Copy), Op: opOf(c), Key: printable(c.Key)}
 	if keepObjects {
 		change.resource, change.old, change.new = c.Resource, c.Old, c.New
 	}

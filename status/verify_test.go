@@ -48,15 +48,17 @@ func TestVerifyFromThePage(t *testing.T) {
 	url := serve(t, closed)
 	code, _ := post(t, url, "pods", "")
 	require.Equal(t, http.StatusMethodNotAllowed, code)
-	_, body := get(t, url, "text/html")
-	require.NotContains(t, body, "<form")
+	_, body := get(t, url+"?copy=pods", "text/html")
+	require.NotContains(t, body, `<form method="post"`)
 
 	open := &status.Handler{Verify: true}
 	open.Track("pods", pods)
 	open.Track("other", reflector.Status{})
 	url = serve(t, open)
-	_, body = get(t, url, "text/html")
-	require.Equal(t, 1, strings.Count(body, "<form"))
+	for name, forms := range map[string]int{"pods": 1, "other": 0} {
+		_, body = get(t, url+"?copy="+name, "text/html")
+		require.Equal(t, forms, strings.Count(body, `<form method="post"`), name)
+	}
 	for _, origin := range []string{"", url} {
 		code, body = post(t, url, "pods", origin)
 		require.Equal(t, http.StatusOK, code, body)
@@ -136,7 +138,7 @@ func TestDriftOnThePage(t *testing.T) {
 `, body)
 	code, body = post(t, url, "other", "")
 	require.Equal(t, http.StatusBadGateway, code)
-	require.Equal(t, "no?answer\n", body)
+	require.Equal(t, "no\\x1banswer\n", body)
 }
 
 // TestOneVerificationAtATime: a second one is refused while the first one asks the server.

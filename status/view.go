@@ -2,16 +2,20 @@ package status
 
 import (
 	"fmt"
+	"html/template"
 	"strings"
 	"time"
 )
 
-// summary is the text at the top of the page.
+// summary is the verdict, and the chips.
 type summary struct {
-	Document
-	Worst   State
-	Verdict string
-	Counts  []stateCount
+	selection
+	Document *Document
+	Worst    State
+	All      int     // copies
+	Bad      int     // those that are not synced
+	Named    []*Copy // the first of them
+	Counts   []stateCount
 }
 
 type stateCount struct {
@@ -19,45 +23,36 @@ type stateCount struct {
 	N     int
 }
 
-func summaryOf(d Document) summary {
-	s := summary{Document: d, Verdict: "Nothing is tracked."}
+// More is the number of bad copies without a name.
+func (s summary) More() int { return s.Bad - len(s.Named) }
+
+func summaryOf(s selection, d *Document) summary {
+	all := summary{selection: s, Document: d, All: len(d.Copies) + d.Hidden}
 	counts := map[State]int{}
-	var bad []string
-	for _, c := range d.Copies {
-		counts[c.State]++
-		if c.State != Synced {
-			bad = append(bad, fmt.Sprintf("%s is %s", c.Name, c.State))
+	for i := range d.Copies {
+		one := &d.Copies[i]
+		counts[one.State]++
+		if one.State == Synced {
+			continue
+		}
+		if all.Bad++; all.Bad <= 3 {
+			all.Named = append(all.Named, one)
 		}
 	}
 	for _, state := range states {
 		if n := counts[state]; n > 0 {
-			s.Counts = append(s.Counts, stateCount{state, n})
+			all.Counts = append(all.Counts, stateCount{state, n})
 		}
 	}
-	if len(d.Copies) == 0 {
-		return s
+	if len(d.Copies) > 0 {
+		all.Worst = d.Copies[0].State
 	}
-	s.Worst = d.Copies[0].State
-	all := len(d.Copies) + d.Hidden
-	if len(bad) == 0 {
-		s.Verdict = fmt.Sprintf("All is well: %s synced", count(all, "copy"))
-		return s
-	}
-	named := min(len(bad), 3)
-	verb := "are"
-	if len(bad) == 1 {
-		verb = "is"
-	}
-	s.Verdict = fmt.Sprintf("%d of %s %s not well: %s", len(bad), count(all, "copy"), verb, strings.Join(bad[:named], ", "))
-	if len(bad) > named {
-		s.Verdict += fmt.Sprintf(", and %d more", len(bad)-named)
-	}
-	return s
+	return all
 }
 
-// row is a copy, in the words of the page.
-type row struct {
-	Copy
+// detail is a copy, in the words of the panel.
+type detail struct {
+	*Copy
 	Silent   bool // nothing is known of the last proof
 	Trouble  bool
 	Says     string
@@ -76,8 +71,8 @@ var says = map[State]string{
 	Late:     "A reader is behind",
 }
 
-func rowOf(c Copy) row {
-	r := row{Copy: c, Silent: (c.Kind == kindCache || c.Kind == kindRefs) && c.ProvenAt.IsZero(), Trouble: c.State != Synced, Says: says[c.State]}
+func detailOf(c *Copy) detail {
+	r := detail{Copy: c, Silent: (c.Kind == kindCache || c.Kind == kindRefs) && c.ProvenAt.IsZero(), Trouble: c.State != Synced, Says: says[c.State]}
 	if c.State == Failing && !c.synced {
 		r.Says = "Failing, without a first state,"
 	}
@@ -140,10 +135,34 @@ func share(part, whole uint64) string {
 	return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(max(1, whole)))
 }
 
-func clock(at time.Time) string { return at.UTC().Format("15:04:05") }
+// clock is a time for a page without a script.
+func clock(at time.Time) string { return at.UTC().Format("2 Jan 15:04:05") }
 
 // stamp is a time as scripts read it.
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// problem is what a row says of a copy that is not well.
+func (c *Copy) problem() string {
+	if len(c.Classes) > 0 {
+		return strings.Join(c.Classes, ", ")
+	}
+	if behind := detailOf(c).Behind; len(behind) > 0 && c.State != Synced {
+		return behind[0]
+	}
+	return ""
+}
+
+// wraps is a text that may be broken after a punctuation mark, and within no word.
+func wraps(text string) template.HTML {
+	var out strings.Builder
+	for _, r := range printable(text) {
+		out.WriteString(template.HTMLEscapeString(string(r)))
+		if strings.ContainsRune("/?&=.,:;_-@", r) {
+			out.WriteString("<wbr>")
+		}
+	}
+	return template.HTML(out.String())
+}
 
 // curve is a path with a bar for each minute, in a box of 60 by 16.
 func curve(hour []int) string {

@@ -39,32 +39,38 @@ func row(name, state string) string {
 // cause and what to do, after their server was killed; and well again.
 func TestAPersonSeesTheStaleCopy(t *testing.T) {
 	p := startProgram(t)
-	b := open(t, p.page, desktop, desktopHeight)
+	b := open(t, p.page+"#copy=pods", desktop, desktopHeight)
 	b.until(row("pods", "synced") + " && " + row("node-1/api", "synced") + " && " + row("node-1/file", "synced") + " && " + row("relay/nodes", "synced"))
-	b.until("document.querySelector('.verdict').innerText === 'All is well: 4 copies synced'")
+	b.until("document.querySelector('#verdict').innerText === 'All is well: 4 copies synced'")
 	p.label("dns", "system")
 	b.until("document.querySelector('#tail').innerText.includes('default/dns')")
-	b.until("document.querySelector('[data-name=\"pods\"] .late')?.innerText.startsWith('flow-exporter: 1 behind, ')")
-	b.picture("synced", "light")
+	b.until("document.querySelector('#panel .late')?.innerText.startsWith('flow-exporter: 1 behind, ')")
 
 	p.kill()
 	b.until(row("pods", "failing") + " && " + row("node-1/api", "failing") + " && " + row("relay/nodes", "failing"))
-	for name, texts := range map[string][]string{
-		"pods":        {"connection refused", "unreachable", "Start the server; check its address and DNS.", "Failing, with the last good state, since "},
-		"node-1/api":  {"connection refused"},
-		"relay/nodes": {"connection refused"},
+	for _, c := range []struct {
+		name  string
+		texts []string
+	}{
+		{"pods", []string{"connection refused", "unreachable", "Start the server; check its address and DNS.", "Failing, with the last good state, since "}},
+		{"relay/nodes", []string{"connection refused"}},
+		{"node-1/api", []string{"connection refused"}},
 	} {
-		for _, text := range texts {
-			b.until(fmt.Sprintf("document.querySelector('[data-name=\"%s\"]').innerText.includes('%s')", name, text))
+		b.run(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector('[data-name="%s"] a').click()`, c.name)))
+		for _, text := range append(c.texts, c.name) {
+			b.until(fmt.Sprintf("document.querySelector('#panel').innerText.includes('%s')", text))
 		}
 	}
-	b.until("document.querySelector('.verdict').innerText.startsWith('3 of 4 copies are not well: ')")
+	b.run(chromedp.KeyEvent(kb.Escape))
+	b.until("location.hash === '' && document.querySelector('#panel h2').innerText === 'node-1/api'")
+	b.until("document.querySelector('#verdict').innerText.startsWith('3 of 4 copies are not well: ')")
 	b.until("document.title.startsWith('(!) ')")
 	require.Equal(t, "node-1/file", value[string](b, "document.querySelector('#copies').lastElementChild.dataset.name"), "the worst come first")
 	b.picture("failing", "light")
 	b.picture("failing", "dark")
 	b.run(chromedp.EmulateViewport(phone, phoneHeight))
 	b.picture("failing", "phone")
+	b.picture("failing", "phone-dark")
 	b.run(chromedp.EmulateViewport(desktop, desktopHeight))
 
 	p.free()
@@ -82,7 +88,7 @@ func TestAPageThatStandsStillSaysSo(t *testing.T) {
 	b.until(row("pods", "synced"))
 	p.endPage()
 	b.until("document.getElementById('live').innerText.startsWith('not connected') && document.title.startsWith('(?) ')")
-	require.Less(t, value[float64](b, "Number(getComputedStyle(document.getElementById('summary')).opacity)"), 0.5)
+	require.Less(t, value[float64](b, "Number(getComputedStyle(document.getElementById('verdict')).opacity)"), 0.5)
 }
 
 // isQuiet: the console and the policy have no complaint, and no request left the host.
@@ -95,14 +101,15 @@ func (b *tab) isQuiet() {
 }
 
 // picture compares nothing: with -update it writes what a person sees. The scheme is "light",
-// "dark", or "phone", which is light.
+// "dark", "phone", which is light, or "phone-dark".
 func (b *tab) picture(name, scheme string) {
 	b.t.Helper()
 	if !*update {
 		return
 	}
-	colors := map[bool]string{true: "dark", false: "light"}[scheme == "dark"]
+	colors := map[bool]string{true: "dark", false: "light"}[strings.HasSuffix(scheme, "dark")]
 	b.scheme(colors)
+	b.run(chromedp.Evaluate[chromedp.Void]("document.activeElement.blur()"))
 	shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	require.NoError(b.t, err)
 	picture := small(b.t, shot)
@@ -151,12 +158,27 @@ func TestEveryWidth(t *testing.T) {
 	for _, width := range []int64{320, phone, 768, 1024, desktop, 1920} {
 		b.run(chromedp.EmulateViewport(width, 800))
 		over := value[[]string](b, fmt.Sprintf(`[...document.querySelectorAll("body *")]
-			.filter((e) => e.getBoundingClientRect().right > %d && !e.closest(".hidden")).map((e) => e.tagName + "." + e.className)`, width))
+			.filter((e) => e.getBoundingClientRect().right > %d && !e.closest(".hidden, td")).map((e) => e.tagName + "." + e.className)`, width))
 		require.Empty(t, over, width)
 		require.LessOrEqual(t, value[int64](b, "document.documentElement.scrollWidth"), width)
+		require.Empty(t, value[[]string](b, broken), width)
 	}
 	b.isQuiet()
 }
+
+// broken is the words that stand on two lines, as an expression.
+const broken = `(() => {
+	const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+	for (let node; node = walk.nextNode();) {
+		if (!node.parentElement.checkVisibility() || node.parentElement.closest("script, .hidden")) continue;
+		for (const word of node.data.matchAll(/[A-Za-z0-9]+/g)) {
+			range.setStart(node, word.index);
+			range.setEnd(node, word.index + word[0].length);
+			if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) found.push(word[0]);
+		}
+	}
+	return found;
+})()`
 
 // TestLightAndDark: texts are told from their background in both schemes, by the contrast that WCAG
 // asks for (4.5 to 1).
@@ -209,28 +231,45 @@ func TestKeyboard(t *testing.T) {
 	p.label("dns", "system")
 	// the informer's and the source's
 	b.until("document.querySelectorAll('#tail button').length === 2")
-	var order []string
-	for range 8 { // the last one is the second change's difference
-		b.run(chromedp.KeyEvent(kb.Tab))
-		order = append(order, value[string](b, "document.activeElement.innerText.trim().split('\\n')[0]"))
-		require.NotEqual(t, "none", value[string](b, "getComputedStyle(document.activeElement).outlineStyle"), order)
-		require.True(t, value[bool](b, `(() => { const box = document.activeElement.getBoundingClientRect();
-			return box.top >= 0 && box.bottom <= innerHeight && box.width > 0; })()`), "in sight: %s", order)
+	tab := func(modifiers ...chromedp.KeyOption) string {
+		b.run(chromedp.KeyEvent(kb.Tab, modifiers...))
+		return b.focused()
 	}
-	require.Equal(t, []string{"synced", "synced", "synced", "Verify", "synced"}, order[:5], "four copies, one of which can be verified")
-	require.Equal(t, "Difference", order[6], "after the list of changes itself")
-
-	// back to the difference, and press it
-	b.run(chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(chromedp.ModifierShift)))
-	require.Equal(t, "Difference", value[string](b, "document.activeElement.innerText"))
+	var order []string
+	for range 8 {
+		order = append(order, tab())
+	}
+	require.Equal(t, []string{"INPUT ", "A 4 synced", "A node-1/api", "A node-1/file", "A pods", "A relay/nodes"}, order[:6], "the filter, the chip and the rows")
+	require.True(t, strings.HasPrefix(order[6], "OL "), "the list of changes itself: %s", order)
+	require.Equal(t, "BUTTON Difference", order[7])
 	b.run(chromedp.KeyEvent(kb.Enter))
 	b.until(`document.querySelector("#tail pre")?.innerText.includes('"tier": "system"')`)
 	require.NotContains(t, value[string](b, `document.querySelector("#tail pre").innerText`), "image", "nothing but the difference")
 
-	// and to the button that verifies
-	b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("form button").focus()`))
+	// to a row, and by arrows to the next ones
+	tab(chromedp.KeyModifiers(chromedp.ModifierShift))
+	require.Equal(t, "A relay/nodes", tab(chromedp.KeyModifiers(chromedp.ModifierShift)))
+	b.run(chromedp.KeyEvent(kb.ArrowUp))
+	require.Equal(t, "A pods", b.focused())
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.until("document.activeElement.tagName === 'H2' && document.activeElement.innerText === 'pods'")
+	require.Equal(t, []string{"A synced", "A Close", "BUTTON Verify pods"}, []string{tab(), tab(), tab()}, "the panel")
 	b.run(chromedp.KeyEvent(kb.Enter))
 	b.until(`document.querySelector("#answer").innerText.startsWith("pods is as the server has it: 4 objects at version ")`)
-	require.Equal(t, "Verify pods", value[string](b, "document.activeElement.textContent"), "the focus stays while rows are replaced")
+	require.Equal(t, "BUTTON Verify pods", b.focused(), "the focus stays while the panel is replaced")
+	b.run(chromedp.KeyEvent(kb.Escape))
+	b.until("document.querySelector('#panel').innerText === ''")
+	require.Equal(t, "A pods", b.focused(), "back at the row")
 	b.isQuiet()
+}
+
+// focused is the element with the focus, which is seen and in sight.
+func (b *tab) focused() string {
+	b.t.Helper()
+	name := value[string](b, "document.activeElement.tagName + ' ' + document.activeElement.textContent.trim().split('\\n')[0]")
+	require.NotEqual(b.t, "none none", value[string](b, `[getComputedStyle(document.activeElement).outlineStyle,
+		getComputedStyle(document.activeElement, "::after").outlineStyle].join(" ")`), name)
+	require.True(b.t, value[bool](b, `(() => { const box = document.activeElement.getBoundingClientRect();
+		return box.top >= 0 && box.bottom <= innerHeight && box.width > 0; })()`), "in sight: %s", name)
+	return name
 }

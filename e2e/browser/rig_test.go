@@ -219,7 +219,8 @@ func openTab(t *testing.T, url string, width, height int64, names map[string]str
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx}
-	require.NoError(t, chromedp.Listen(ctx, b.hear(strings.TrimPrefix(url, "http://"))))
+	host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "#")
+	require.NoError(t, chromedp.Listen(ctx, b.hear(host)))
 	b.run(command(log.Enable, cdp.Empty{}), command(network.Enable, network.EnableParams{}),
 		chromedp.EmulateViewport(width, height), chromedp.Navigate(url))
 	return b
