@@ -34,6 +34,9 @@ type options struct {
 	// are over within ten seconds.
 	beat time.Duration
 
+	// paint chooses the colors for a stream.
+	paint func(io.Writer) paint
+
 	kubeconfig string
 	set        map[string]bool // flags that were given
 }
@@ -58,11 +61,11 @@ func (h *headers) Set(text string) error {
 }
 
 func parse(args []string, usage io.Writer) (options, error) {
-	o := options{beat: 600 * time.Millisecond}
+	o := options{beat: 600 * time.Millisecond, paint: paintFor}
 	var format string
 	flags := flag.NewFlagSet("kubelet-pods", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.node, "node", "", "the `name` of the node whose pods are wanted (default: the hostname)")
+	flags.StringVar(&o.node, "node", "", "the `name` of the node whose pods are wanted (default: the hostname; in the story node-1)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of a kubeconfig (default: the cluster that this runs in, if any)")
 	flags.StringVar(&o.manifests, "manifests", "", "`path` of a manifest file, or of a folder of them")
 	flags.StringVar(&o.url, "manifest-url", "", "`URL` of manifests")
@@ -116,6 +119,12 @@ func (o *options) check(rest []string, format string) error {
 
 // complete finds the defaults.
 func (o *options) complete() (err error) {
+	if o.client, err = apiClient(o.kubeconfig); err != nil {
+		return err
+	}
+	if o.node == "" && o.embedded() {
+		o.node = "node-1"
+	}
 	if o.node == "" {
 		if o.node, err = os.Hostname(); err != nil {
 			return fmt.Errorf("the hostname cannot be read, give --node: %w", err)
@@ -125,6 +134,5 @@ func (o *options) complete() (err error) {
 	if wrong := validation.IsDNS1123Subdomain(o.node); len(wrong) > 0 {
 		return fmt.Errorf("--node %q cannot be the name of a node: %s", o.node, wrong[0])
 	}
-	o.client, err = apiClient(o.kubeconfig)
-	return err
+	return nil
 }

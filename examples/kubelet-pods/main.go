@@ -16,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -60,6 +61,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func execute(ctx context.Context, o options, stdout, stderr io.Writer) int {
+	fail := func(err error) int {
+		fmt.Fprintf(stderr, "kubelet-pods: %v\n", err)
+		return exitFailed
+	}
+	listener, err := o.listen()
+	if err != nil {
+		return fail(err)
+	}
+	if listener != nil {
+		defer listener.Close()
+	}
+	teller := teller{stderr, o.paint(stderr)}
 	log := funcr.New(func(_, line string) { fmt.Fprintln(stderr, line) },
 		funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly, Verbosity: o.verbosity})
 	if o.length > 0 {
@@ -69,36 +82,42 @@ func execute(ctx context.Context, o options, stdout, stderr io.Writer) int {
 	}
 	play := func(context.Context) {}
 	if o.embedded() {
-		s, err := startStory(o, stderr)
+		s, err := startStory(o, teller)
 		if err != nil {
-			fmt.Fprintf(stderr, "kubelet-pods: %v\n", err)
-			return exitFailed
+			return fail(err)
 		}
 		defer s.stop()
+		if !o.set["v"] {
+			log = quietLog{teller}.logger()
+		}
 		o.client, o.manifests, o.url, play = s.client, s.folder, s.url, s.play
 		if !o.set["http-check-frequency"] {
 			o.httpEvery = o.beat / 2
 		}
 	}
-	return follow(ctx, o, play, output{stdout: stdout, log: log})
+	if listener != nil {
+		teller.tell("status: http://%s", listener.Addr())
+	}
+	if err := follow(ctx, o, play, output{stdout: stdout, log: log, page: listener}); err != nil {
+		return fail(err)
+	}
+	return exitOK
 }
 
-// output is where things go: updates to stdout, everything else to the log.
+// output is where things go: updates to stdout, their state to the page, everything else to the
+// log.
 type output struct {
 	stdout io.Writer
 	log    logr.Logger
+	page   net.Listener // nil: no page
 }
 
 // follow prints updates until ctx ends. play runs beside it.
-func follow(ctx context.Context, o options, play func(context.Context), out output) int {
+func follow(ctx context.Context, o options, play func(context.Context), out output) error {
 	pods := sources.New(o.node, o.sources(out.log)...)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	shown, err := showStatus(ctx, o, pods, out.log)
-	if err != nil {
-		out.log.Error(err, "Not started")
-		return exitFailed
-	}
+	shown := showStatus(ctx, o, out.page, pods)
 	ended, played := make(chan error, 1), make(chan struct{})
 	go func() { ended <- pods.Run(ctx) }()
 	go func() {
@@ -110,7 +129,7 @@ func follow(ctx context.Context, o options, play func(context.Context), out outp
 		defer close(reported)
 		reportStatus(ctx, pods, out.log)
 	}()
-	printer := newPrinter(out.stdout, o.json, func(source string) error { return problemOf(pods, source) })
+	printer := newPrinter(out.stdout, o.paint(out.stdout), o.json, func(source string) error { return problemOf(pods, source) })
 	var failed error
 	for update := range pods.Updates() {
 		if failed == nil {
@@ -119,16 +138,12 @@ func follow(ctx context.Context, o options, play func(context.Context), out outp
 			}
 		}
 	}
-	err = errors.Join(failed, <-ended)
+	err := errors.Join(failed, <-ended)
 	cancel()
 	err = errors.Join(err, <-shown)
 	<-played
 	<-reported
-	if err != nil {
-		out.log.Error(err, "Stopped")
-		return exitFailed
-	}
-	return exitOK
+	return err
 }
 
 // statusEvery is how often the sources' health is logged at level 2.

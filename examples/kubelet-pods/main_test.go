@@ -109,7 +109,7 @@ func TestStoryShowsEverything(t *testing.T) {
 		return "never seen: " + strings.Join(missing(), ", ") + "\n" + stderr.String()
 	})
 	require.Equal(t, exitOK, stop())
-	folder := regexp.MustCompile(`files: +(\S+)`).FindStringSubmatch(stderr.String())
+	folder := regexp.MustCompile(`edit: +(\S+)`).FindStringSubmatch(stderr.String())
 	require.Len(t, folder, 2)
 	require.NoDirExists(t, folder[1])
 }
@@ -148,8 +148,8 @@ func TestRealSourcesTurnTheStoryOff(t *testing.T) {
 	stdout, stderr, stop := start(t, time.Hour, "--node", "node-1", "--manifests", folder,
 		"--manifest-url", server.URL, "--manifest-url-header", "Authorization: Bearer hunter2", "-v", "2")
 	eventually(t, func() bool { return strings.Count(stdout.String(), "\n") == 2 }, stdout.String)
-	require.Regexp(t, `(?m)ADD +file +kube-system/a-node-1 +Pending +new, image:1$`, stdout.String())
-	require.Regexp(t, `(?m)ADD +http +- +- +the source has been read and has no pods$`, stdout.String())
+	require.Regexp(t, `(?m)ADD +file kube-system/a-node-1 +new, Pending, image:1$`, stdout.String())
+	require.Regexp(t, `(?m)ADD +http - +the source has been read and has no pods$`, stdout.String())
 	require.Equal(t, "Bearer hunter2", got)
 	require.Equal(t, exitOK, stop())
 	require.NotContains(t, stderr.String(), "hunter2")
@@ -163,7 +163,7 @@ func TestAPathThatIsNotThere(t *testing.T) {
 		stdout, stderr, stop := start(t, time.Hour, append(flags, "--node", "node-1", "--manifests", missing)...)
 		eventually(t, func() bool { return strings.Contains(stdout.String(), "\n") }, stderr.String)
 		require.Equal(t, exitOK, stop())
-		require.Regexp(t, `^\S+ +ADD +file +- +- +no pod is known: `+missing+` is not there: check the path`, stdout.String())
+		require.Regexp(t, `^\S+ +ADD +file - +no pod is known: `+missing+` is not there: check the path`, stdout.String())
 		require.NotContains(t, stdout.String(), "has been read")
 		require.Contains(t, stderr.String(), missing+" is not there: check the path")
 	}
@@ -190,7 +190,7 @@ func TestLikeKubelet(t *testing.T) {
 			require.Equal(t, exitOK, stop())
 			require.Equal(t, len(row.added), strings.Count(stdout.String(), "\n"), stdout.String())
 			for _, name := range row.added {
-				require.Regexp(t, `(?m)ADD +file +kube-system/`+name+`-node-1 +Pending +new, image:1$`, stdout.String())
+				require.Regexp(t, `(?m)ADD +file kube-system/`+name+`-node-1 +new, Pending, image:1$`, stdout.String())
 			}
 			require.Regexp(t, `"msg"="Status" "source"="file" "seen"=true "pods"=`+strconv.Itoa(len(row.added)), stderr.String())
 			require.Contains(t, stderr.String(), row.status)
@@ -247,7 +247,7 @@ func TestStatus(t *testing.T) {
 	_, stderr, stop := start(t, time.Millisecond, "--node", "node-1", "--status", "127.0.0.1:0")
 	var url string
 	require.Eventually(t, func() bool {
-		found := regexp.MustCompile(`"status"="(http://[^"]+)"`).FindStringSubmatch(stderr.String())
+		found := regexp.MustCompile(`# status: (http://\S+)`).FindStringSubmatch(stderr.String())
 		if found != nil {
 			url = found[1]
 		}
@@ -265,5 +265,5 @@ func TestStatus(t *testing.T) {
 	require.Equal(t, exitOK, stop())
 	_, stderr, stop = start(t, time.Millisecond, "--node", "node-1", "--status", "no address")
 	require.Equal(t, exitFailed, stop())
-	require.Contains(t, stderr.String(), "--status: listen tcp")
+	require.Regexp(t, `^kubelet-pods: --status: listen tcp[^\n]*\n$`, stderr.String(), "one line, and no story")
 }

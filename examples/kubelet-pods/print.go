@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -18,15 +19,16 @@ import (
 
 // printer writes updates. It remembers the pods, to print their changes.
 type printer struct {
-	out  io.Writer
-	json *json.Encoder // nil: text
-	last map[string]*corev1.Pod
+	out   io.Writer
+	paint paint
+	json  *json.Encoder // nil: text
+	last  map[string]*corev1.Pod
 	// problem is a present problem of a source, or nil.
 	problem func(source string) error
 }
 
-func newPrinter(out io.Writer, asJSON bool, problem func(source string) error) *printer {
-	p := &printer{out: out, last: map[string]*corev1.Pod{}, problem: problem}
+func newPrinter(out io.Writer, paint paint, asJSON bool, problem func(source string) error) *printer {
+	p := &printer{out: out, paint: paint, last: map[string]*corev1.Pod{}, problem: problem}
 	if asJSON {
 		p.json = json.NewEncoder(out)
 	}
@@ -39,7 +41,7 @@ func (p *printer) print(u sources.PodUpdate) error {
 		return p.json.Encode(u)
 	}
 	if len(u.Pods) == 0 {
-		return p.line(u, "-", "-", p.none(u.Source))
+		return p.line(u, "-", p.none(u.Source))
 	}
 	for _, pod := range u.Pods {
 		key := u.Source + " " + store.KeyOf(pod)
@@ -50,7 +52,7 @@ func (p *printer) print(u sources.PodUpdate) error {
 			what = changes(p.last[key], pod)
 			p.last[key] = pod
 		}
-		if err := p.line(u, store.KeyOf(pod), string(pod.Status.Phase), what); err != nil {
+		if err := p.line(u, store.KeyOf(pod), what); err != nil {
 			return err
 		}
 	}
@@ -65,15 +67,22 @@ func (p *printer) none(source string) string {
 	return "the source has been read and has no pods"
 }
 
-func (p *printer) line(u sources.PodUpdate, pod, phase, what string) error {
-	_, err := fmt.Fprintf(p.out, "%s  %-9s  %-4s  %-34s  %-9s  %s\n", time.Now().Format(time.TimeOnly), u.Op, u.Source, pod, phase, what)
+// colors are those of the operations.
+var colors = map[sources.Op]string{
+	sources.Add: green, sources.Update: cyan, sources.Reconcile: cyan, sources.Delete: magenta, sources.Remove: red,
+}
+
+// line fits a terminal, unless a name or an image is long.
+func (p *printer) line(u sources.PodUpdate, pod, what string) error {
+	op := p.paint.in(colors[u.Op], fmt.Sprintf("%-9s", u.Op))
+	_, err := fmt.Fprintf(p.out, "%s %s %-4s %-24s  %s\n", p.paint.in(faint, time.Now().Format(time.TimeOnly)), op, u.Source, pod, what)
 	return err
 }
 
 // changes describes the changes of a pod since the state before.
 func changes(old, pod *corev1.Pod) string {
 	if old == nil {
-		return "new, " + images(pod)
+		return "new, " + string(pod.Status.Phase) + ", " + images(pod)
 	}
 	var all []string
 	if old.Status.Phase != pod.Status.Phase {
@@ -88,8 +97,8 @@ func changes(old, pod *corev1.Pod) string {
 		}
 		all = append(all, text)
 	}
-	if images(old) != images(pod) {
-		all = append(all, images(old)+" → "+images(pod))
+	if before, now := images(old), images(pod); before != now {
+		all = append(all, "image "+before+" → "+tagAfter(before, now))
 	} else if !apiequality.Semantic.DeepEqual(old.Spec, pod.Spec) {
 		all = append(all, "spec")
 	}
@@ -98,12 +107,22 @@ func changes(old, pod *corev1.Pod) string {
 	return strings.Join(all, ", ")
 }
 
+// images are those of the containers, without their registries: JSON has all of them.
 func images(pod *corev1.Pod) string {
 	var all []string
 	for _, c := range pod.Spec.Containers {
-		all = append(all, c.Image)
+		all = append(all, path.Base(c.Image))
 	}
 	return strings.Join(all, "+")
+}
+
+// tagAfter is the tag of an image if the name before the tag has not changed.
+func tagAfter(before, now string) string {
+	name, _, tagged := strings.Cut(before, ":")
+	if tag, same := strings.CutPrefix(now, name+":"); tagged && same && !strings.Contains(tag, "+") {
+		return tag
+	}
+	return now
 }
 
 // mapChanges names the keys of labels or annotations that differ.

@@ -8,28 +8,33 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-logr/logr"
-
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/status"
 )
 
-// showStatus serves the status page, if a flag asks for it, until ctx ends. ended has its error
-// then.
-func showStatus(ctx context.Context, o options, pods *sources.Sources, log logr.Logger) (ended <-chan error, err error) {
-	done := make(chan error, 1)
+// listen listens for the status page; nil if no flag asks for one.
+func (o options) listen() (net.Listener, error) {
 	if o.status == "" {
-		done <- nil
-		return done, nil
+		return nil, nil
 	}
 	listener, err := net.Listen("tcp", o.status)
 	if err != nil {
 		return nil, fmt.Errorf("--status: %w", err)
 	}
+	return listener, nil
+}
+
+// showStatus serves the status page until ctx ends, if there is a listener. ended has its error
+// then.
+func showStatus(ctx context.Context, o options, listener net.Listener, pods *sources.Sources) (ended <-chan error) {
+	done := make(chan error, 1)
+	if listener == nil {
+		done <- nil
+		return done
+	}
 	page := &status.Handler{Title: "kubelet-pods, " + o.node}
 	page.Track(o.node, pods)
 	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second}
-	log.Info("Serving", "status", "http://"+listener.Addr().String())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	go func() {
@@ -39,5 +44,5 @@ func showStatus(ctx context.Context, o options, pods *sources.Sources, log logr.
 		}
 		done <- err
 	}()
-	return done, nil
+	return done
 }

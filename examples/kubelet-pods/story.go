@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -38,12 +37,12 @@ type story struct {
 	api      *apiserver.Server
 	server   *http.Server
 	serving  sync.WaitGroup
-	narrate  func(format string, args ...any)
+	teller   teller
 	failed   error // the first step that went wrong
 }
 
-func startStory(o options, stderr io.Writer) (*story, error) {
-	s := &story{node: o.node, beat: o.beat, narrate: func(format string, args ...any) { fmt.Fprintf(stderr, "# "+format+"\n", args...) }}
+func startStory(o options, teller teller) (*story, error) {
+	s := &story{node: o.node, beat: o.beat, teller: teller}
 	var err error
 	if s.folder, err = os.MkdirTemp("", "kubelet-pods-"); err != nil {
 		return nil, err
@@ -74,10 +73,10 @@ func startStory(o options, stderr io.Writer) (*story, error) {
 		s.stop()
 		return nil, s.failed
 	}
-	s.narrate("no cluster was named: this is a story on an API server of our own, for node %s", s.node)
-	s.narrate("look at it:     kubectl -s %s get pods -A -w", address)
-	s.narrate("change it:      kubectl -s %s delete pod -n kube-system dns", address)
-	s.narrate("or edit files:  %s", s.folder)
+	s.teller.tell("No cluster was named: a story of node %s, with an API server of its own.", s.node)
+	s.teller.tell("look:   kubectl -s %s get pods -A -w", address)
+	s.teller.tell("change: kubectl -s %s delete pod -n kube-system dns", address)
+	s.teller.tell("edit:   %s", s.folder)
 	return s, nil
 }
 
@@ -109,25 +108,25 @@ func (s *story) play(ctx context.Context) {
 		say string
 		do  func()
 	}{
-		{"the scheduler binds default/job to this node", func() { s.bind("default", "job") }},
-		{"its container starts", func() { s.phase("default", "job", corev1.PodRunning) }},
-		{"somebody labels it", func() { s.label("default", "job") }},
-		{"an editor saves etcd.yaml with a new image", func() { s.write("etcd.yaml", staticPod("etcd", "", "registry.k8s.io/etcd:3.6.9", "")) }},
-		{"... and proxy.yaml", func() { s.write("proxy.yaml", staticPod("proxy", proxy, "docker.io/library/haproxy:3.2", "")) }},
-		{"the manifest URL has a new image", func() { s.publish(staticPod("agent", agent, "docker.io/fluent/fluent-bit:4.1", "")) }},
-		{"a half-written file: its pod stays, the log says why", func() { s.write("etcd.yaml", "apiVersion: v1\nkind: Pod\nmeta") }},
-		{"the writer is done; and both manifests come with a status message", func() {
+		{"The scheduler binds default/job to this node.", func() { s.bind("default", "job") }},
+		{"Its container starts.", func() { s.phase("default", "job", corev1.PodRunning) }},
+		{"It gets a label.", func() { s.label("default", "job") }},
+		{"An editor saves etcd.yaml with a new image ...", func() { s.write("etcd.yaml", staticPod("etcd", "", "registry.k8s.io/etcd:3.6.9", "")) }},
+		{"... and proxy.yaml.", func() { s.write("proxy.yaml", staticPod("proxy", proxy, "docker.io/library/haproxy:3.2", "")) }},
+		{"The manifest URL has a new image.", func() { s.publish(staticPod("agent", agent, "docker.io/fluent/fluent-bit:4.1", "")) }},
+		{"A half-written file: its pod stays, the log says why.", func() { s.write("etcd.yaml", "apiVersion: v1\nkind: Pod\nmeta") }},
+		{"The writer is done, and two manifests come with a status message.", func() {
 			s.write("etcd.yaml", staticPod("etcd", "", "registry.k8s.io/etcd:3.6.9", ""))
 			s.write("proxy.yaml", staticPod("proxy", proxy, "docker.io/library/haproxy:3.2", warming))
 			s.publish(staticPod("agent", agent, "docker.io/fluent/fluent-bit:4.1", warming))
 		}},
-		{"kubectl delete pod job: 30 seconds to stop", func() { s.end("default", "job") }},
-		{"the manifests ask for the same", func() {
+		{"kubectl delete pod job: 30 seconds to stop.", func() { s.end("default", "job") }},
+		{"The manifests ask for the same.", func() {
 			s.write("proxy.yaml", withMetadata(staticPod("proxy", proxy, "docker.io/library/haproxy:3.2", warming), deleted))
 			s.publish(withMetadata(staticPod("agent", agent, "docker.io/fluent/fluent-bit:4.1", warming), deleted))
 		}},
-		{"job has stopped and is gone", func() { _, err := s.pods.Remove("default", "job"); s.check(err) }},
-		{"proxy.yaml is removed, and the URL answers an empty list", func() {
+		{"job has stopped and is gone.", func() { _, err := s.pods.Remove("default", "job"); s.check(err) }},
+		{"proxy.yaml is removed, and the URL answers an empty list.", func() {
 			s.check(os.Remove(filepath.Join(s.folder, "proxy.yaml")))
 			s.publish(`{"apiVersion": "v1", "kind": "PodList", "items": []}`)
 		}},
@@ -138,12 +137,20 @@ func (s *story) play(ctx context.Context) {
 			return
 		case <-time.After(s.beat):
 		}
-		s.narrate("%s", step.say)
+		s.teller.tell("%s", step.say)
 		if step.do(); s.failed != nil {
-			s.narrate("the story cannot go on: %v", s.failed)
+			s.teller.tell("The story cannot go on: %v", s.failed)
 			return
 		}
 	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(2 * s.beat):
+	}
+	s.teller.tell("That was each operation (ADD, UPDATE, RECONCILE, DELETE, REMOVE) of each source: the API server, files and a URL.")
+	s.teller.tell("Next: --status localhost:8080 serves this as a page, --kubeconfig FILE --node NAME follows a real node, and " +
+		"examples/node-agent joins logs with pods. Ctrl-C ends the story.")
 	<-ctx.Done()
 }
 
