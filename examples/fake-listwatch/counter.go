@@ -24,9 +24,9 @@ type counter struct {
 	reflector *reflector.Reflector[*corev1.Pod]
 }
 
-func newCounter(source listwatch.ListerWatcher[*corev1.Pod]) *counter {
+func newCounter(source listwatch.ListerWatcher[*corev1.Pod], options ...reflector.Option) *counter {
 	pods := store.NewIndexer(byNode)
-	return &counter{pods, reflector.New(source, pods)}
+	return &counter{pods, reflector.New(source, pods, options...)}
 }
 
 // run follows the pods until ctx ends.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,4 +76,38 @@ func TestCountIsNotMadeUp(t *testing.T) {
 		pods.Server().AwaitWatches(1)
 		requireCount(t, c, 2)
 	})
+}
+
+// TestTheStory: it shows that no number is made up, and the right one after each fault. Its end
+// says what is next.
+func TestTheStory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		require.NoError(t, tell(t.Context(), &out))
+		require.Regexp(t, "node-1: unknown: .*\n"+
+			`node-1: 1 pod, after 1\.0 s`+"\n#.*\n"+
+			`node-1: 2 pods, after 0\.. s`+"\n#.*\n"+
+			`node-1: 3 pods, after 0\.. s`+"\n#.*\n"+
+			`node-1: 4 pods, after 4\.0 s`+"\n# That was .*\n# Next: ", out.String())
+		for line := range strings.Lines(out.String()) {
+			require.LessOrEqual(t, len(line), 81, line)
+		}
+	})
+}
+
+// TestAStoryThatIsInterruptedEnds: at once, with an error that says so.
+func TestAStoryThatIsInterruptedEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(500*time.Millisecond, cancel)
+		began := time.Now()
+		require.ErrorContains(t, tell(ctx, io.Discard), "the story ends before node-1 has 1 pod")
+		require.Less(t, time.Since(began), time.Second)
+	})
+}
+
+// TestFlagsThatSayTooLittle: one line says what is missing.
+func TestFlagsThatSayTooLittle(t *testing.T) {
+	require.EqualError(t, run(t.Context(), []string{"--kubeconfig", "x"}), "give --node, the name of the node whose pods are counted")
+	require.ErrorContains(t, run(t.Context(), []string{"--kubeconfig", "/does/not/exist", "--node", "a"}), "name a file with --kubeconfig")
 }

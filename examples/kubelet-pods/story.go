@@ -148,9 +148,9 @@ func (s *story) play(ctx context.Context) {
 		return
 	case <-time.After(2 * s.beat):
 	}
-	s.teller.tell("That was each operation (ADD, UPDATE, RECONCILE, DELETE, REMOVE) of each source: the API server, files and a URL.")
-	s.teller.tell("Next: --status localhost:8080 serves this as a page, --kubeconfig FILE --node NAME follows a real node, and " +
-		"examples/node-agent joins logs with pods. Ctrl-C ends the story.")
+	s.teller.tell("That was each operation of each source: the API server, files and a URL.")
+	s.teller.tell("Next: --status localhost:8080 shows the sources on a page, and")
+	s.teller.tell("--kubeconfig FILE --node NAME follows a real node. Ctrl-C ends the story.")
 	<-ctx.Done()
 }
 
