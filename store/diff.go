@@ -35,6 +35,9 @@ func (c Change[T]) Unchanged() bool { return pointer.Same(c.Old, c.New) }
 // under the same key is another object: it comes as a deletion and then an addition. If both
 // snapshots come from one store, Diff costs as much as they differ.
 func Diff[T Object](before, after Snapshot[T]) iter.Seq[Change[T]] {
+	if before.at != nil && before.at.closed != nil || after.at != nil && after.at.closed != nil {
+		return diffClosed(before, after)
+	}
 	return func(yield func(Change[T]) bool) {
 		for c := range trie.Diff(before.objects(), after.objects(), pointer.Same[T]) {
 			change := Change[T]{Key: c.Key, Old: c.Old, New: c.New}

@@ -19,6 +19,7 @@ type draft[T Object] struct {
 	indexes         []indexWriter[T] // per entry of schema
 	resourceVersion string
 	owner           uint64 // of a [trie.Writer]
+	entries         bool   // objects are the entries of a [Closed]
 }
 
 func newDraft[T Object](schema []AnyIndex[T]) draft[T] {
@@ -32,7 +33,7 @@ func newDraft[T Object](schema []AnyIndex[T]) draft[T] {
 // fork is a draft that begins with the same content and shares no node that either may change.
 func (d *draft[T]) fork() draft[T] {
 	// A snapshot taken meanwhile gives d another owner: fork does not read that field.
-	out := draft[T]{schema: d.schema, objects: d.objects, resourceVersion: d.resourceVersion,
+	out := draft[T]{schema: d.schema, objects: d.objects, resourceVersion: d.resourceVersion, entries: d.entries,
 		indexes: make([]indexWriter[T], len(d.indexes)), owner: trie.NewOwner()}
 	for i, index := range d.indexes {
 		out.indexes[i] = index.fork()
@@ -69,7 +70,7 @@ func (d *draft[T]) planPut(key []byte, hash uint64, obj T) write[T] {
 	w := write[T]{Change: Change[T]{New: obj}, hash: hash, place: place}
 	if !held {
 		w.Key = string(key)
-	} else if w.Key, w.Old = place.Key, place.Value; sameState(w.Old, obj) {
+	} else if w.Key, w.Old = place.Key, place.Value; pointer.Same(w.Old, obj) || !d.entries && sameState(w.Old, obj) {
 		w.New = w.Old
 		return w
 	}

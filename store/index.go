@@ -55,6 +55,11 @@ func (x *Index[T, K]) Name() string { return x.name }
 // did not have this index yet.
 func (x *Index[T, K]) Objects(s Snapshot[T], value K) iter.Seq[T] {
 	found, _ := x.in(s).Get(x.hash(value), value)
+	if s.at != nil && s.at.closed != nil {
+		return func(yield func(T) bool) {
+			found.Keys()(func(entry Object) bool { return yield(s.at.closed.open(entry)) })
+		}
+	}
 	return func(yield func(T) bool) {
 		found.Keys()(func(obj Object) bool { return yield(obj.(T)) })
 	}
@@ -84,6 +89,9 @@ func (x *Index[T, K]) in(s Snapshot[T]) indexed[T, K] {
 	}
 	for i, declared := range s.at.schema {
 		if declared == AnyIndex[T](x) {
+			if s.at.closed != nil {
+				return s.at.closed.of.indexes[i].(indexed[T, K])
+			}
 			return s.at.indexes[i].(indexed[T, K])
 		}
 	}
@@ -94,6 +102,7 @@ func (x *Index[T, K]) in(s Snapshot[T]) indexed[T, K] {
 type AnyIndex[T Object] interface {
 	Name() string
 	writer() indexWriter[T]
+	closed(open func(entry Object) T) closedIndex[T]
 }
 
 func (x *Index[T, K]) writer() indexWriter[T] {

@@ -52,6 +52,9 @@ func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq
 	if !selectable {
 		return func(func(T) bool) {}
 	}
+	if s.at != nil && s.at.closed != nil {
+		return s.at.closed.selected(namespace, selector, requirements)
+	}
 	objects := s.smallest(namespace, requirements)
 	return func(yield func(T) bool) {
 		for obj := range objects {

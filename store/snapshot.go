@@ -21,6 +21,7 @@ type version[T Object] struct {
 	indexes         []any // per entry of schema, the trie that its index made
 	schema          []AnyIndex[T]
 	resourceVersion string
+	closed          *closed[T] // in place of objects and indexes, of a [Closed]; nil otherwise
 
 	few [2]any // the space of indexes, so that most versions are one allocation
 }
@@ -30,6 +31,9 @@ func (s Snapshot[T]) Len() int {
 	if s.at == nil {
 		return 0
 	}
+	if s.at.closed != nil {
+		return s.at.closed.of.objects.Len()
+	}
 	return s.at.objects.Len()
 }
 
@@ -38,6 +42,9 @@ func (s Snapshot[T]) Get(key string) (obj T, ok bool) {
 	if s.at == nil {
 		return obj, false
 	}
+	if s.at.closed != nil {
+		return s.at.closed.get(key)
+	}
 	return s.at.objects.Get(trie.HashString(key), key)
 }
 
@@ -45,6 +52,9 @@ func (s Snapshot[T]) Get(key string) (obj T, ok bool) {
 func (s Snapshot[T]) All() iter.Seq2[string, T] {
 	if s.at == nil {
 		return func(func(string, T) bool) {}
+	}
+	if s.at.closed != nil {
+		return s.at.closed.all()
 	}
 	return s.at.objects.All()
 }
@@ -74,6 +84,9 @@ func (s Snapshot[T]) ResourceVersion() string {
 func (s Snapshot[T]) objects() trie.Map[string, T] {
 	if s.at == nil {
 		return trie.Map[string, T]{}
+	}
+	if s.at.closed != nil {
+		return s.at.closed.opened()
 	}
 	return s.at.objects
 }

@@ -1,0 +1,261 @@
+package store
+
+import (
+	"iter"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tributary-go/tributary/internal/trie"
+)
+
+// Closed is an indexer for a store that keeps its objects in a form of its own, such as packed
+// bytes. It holds entries in place of objects: an entry has an object's namespace, name, UID and
+// resource version, and stands for one state. Readers get snapshots of T, which open the entries
+// that are read. The rest of an entry's [Object] methods are never called.
+//
+// Entries are the same state only if they are one in memory: a writer that wants a state to stay
+// puts the entry that it finds with [Closed.Get]. Writers must not run at the same time.
+type Closed[T Object] struct {
+	entries *Indexer[Object]
+	open    func(entry Object) T
+	schema  []AnyIndex[T]
+	indexes []closedIndex[T]
+	now     atomic.Pointer[version[T]] // the last snapshot, unless a write came after it
+}
+
+// NewClosed makes an empty indexer. open makes the object of an entry, and must be safe for
+// concurrent use. An index calls its function when [Closed.Arrive] tells the object of a new entry,
+// and opens an old entry only if its values may have to go. It panics if open or an index is nil.
+func NewClosed[T Object](open func(entry Object) T, indexes ...AnyIndex[T]) *Closed[T] {
+	if open == nil {
+		panic("store: NewClosed: the function is nil")
+	}
+	checkIndexes("NewClosed", indexes)
+	c := &Closed[T]{open: open, schema: indexes}
+	var schema []AnyIndex[Object]
+	for _, index := range indexes {
+		of := index.closed(open)
+		c.indexes, schema = append(c.indexes, of), append(schema, of.declared())
+	}
+	c.entries = NewIndexer(schema...)
+	c.entries.draft.entries = true
+	return c
+}
+
+// Get returns the entry that is stored under key now; see [Indexer.Get].
+func (c *Closed[T]) Get(key string) (entry Object, ok bool) { return c.entries.Get(key) }
+
+// Entries is the content now, closed.
+func (c *Closed[T]) Entries() Snapshot[Object] { return c.entries.Snapshot() }
+
+// Snapshot is the content now; see [Indexer.Snapshot]. Each read of an object opens its entry.
+func (c *Closed[T]) Snapshot() Snapshot[T] {
+	of := c.entries.Snapshot()
+	if now := c.now.Load(); now != nil && now.closed.of == of.at {
+		return Snapshot[T]{now}
+	}
+	now := &version[T]{schema: c.schema, resourceVersion: of.at.resourceVersion, closed: &closed[T]{of.at, c.open}}
+	c.now.Store(now)
+	return Snapshot[T]{now}
+}
+
+// AsksObjects reports whether an index asks for the objects of new entries: one that was declared
+// with a function, or of a label.
+func (c *Closed[T]) AsksObjects() bool {
+	for _, index := range c.indexes {
+		if index.asks() {
+			return true
+		}
+	}
+	return false
+}
+
+// Arrive tells the indexes the object of a new entry, which the next write puts. An entry of which
+// they were not told is opened.
+func (c *Closed[T]) Arrive(entry Object, obj T) {
+	for _, index := range c.indexes {
+		index.arrive(entry, obj)
+	}
+}
+
+// Put stores an entry, as [Indexer.Put] does.
+func (c *Closed[T]) Put(entry Object) (Change[Object], error) {
+	defer c.written()
+	return c.entries.Put(entry)
+}
+
+// Remove removes the entry under entry's key, as [Indexer.Remove] does.
+func (c *Closed[T]) Remove(entry Object) (Change[Object], error) {
+	defer c.written()
+	return c.entries.Remove(entry)
+}
+
+// Replace makes entries the whole content, as [Indexer.Replace] does.
+func (c *Closed[T]) Replace(entries iter.Seq2[Object, error], resourceVersion func() string) error {
+	defer c.written()
+	return c.entries.Replace(entries, resourceVersion)
+}
+
+// Bookmark notes a version, as [Indexer.Bookmark] does.
+func (c *Closed[T]) Bookmark(resourceVersion string) error {
+	defer c.written()
+	return c.entries.Bookmark(resourceVersion)
+}
+
+// KeepNameless is [Indexer.KeepNameless].
+func (c *Closed[T]) KeepNameless() { c.entries.KeepNameless() }
+
+// written drops the values of arrived entries, and the snapshot, which would keep old entries.
+func (c *Closed[T]) written() {
+	for _, index := range c.indexes {
+		index.forget()
+	}
+	if c.now.Load() != nil {
+		c.now.Store(nil)
+	}
+}
+
+// closed is the content of a snapshot of entries.
+type closed[T Object] struct {
+	of   *version[Object]
+	open func(entry Object) T
+}
+
+func (c *closed[T]) get(key string) (obj T, ok bool) {
+	entry, ok := Snapshot[Object]{c.of}.Get(key)
+	if !ok {
+		return obj, false
+	}
+	return c.open(entry), true
+}
+
+func (c *closed[T]) all() iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		for key, entry := range c.of.objects.All() {
+			if !yield(key, c.open(entry)) {
+				return
+			}
+		}
+	}
+}
+
+// selected yields the objects of a selection. It opens the entries of the namespace alone.
+func (c *closed[T]) selected(namespace string, selector labels.Selector, requirements labels.Requirements) iter.Seq[T] {
+	entries := Snapshot[Object]{c.of}.smallest(namespace, requirements)
+	return func(yield func(T) bool) {
+		for entry := range entries {
+			if namespace != metav1.NamespaceAll && entry.GetNamespace() != namespace {
+				continue
+			}
+			obj := c.open(entry)
+			if len(requirements) > 0 && !selector.Matches(labels.Set(obj.GetLabels())) {
+				continue
+			}
+			if !yield(obj) {
+				return
+			}
+		}
+	}
+}
+
+// isClosed reports whether a snapshot is one of a [Closed].
+func (s Snapshot[T]) isClosed() bool { return s.at != nil && s.at.closed != nil }
+
+// open is the snapshot with every entry opened.
+func (s Snapshot[T]) open() Snapshot[T] {
+	return Snapshot[T]{&version[T]{objects: s.objects()}}
+}
+
+// diffClosed is [Diff] if one of the snapshots is of a [Closed]. It compares entries, and opens both
+// sides of a change. Objects of another store are other objects.
+func diffClosed[T Object](before, after Snapshot[T]) iter.Seq[Change[T]] {
+	if before.at != nil && !before.isClosed() || after.at != nil && !after.isClosed() {
+		return Diff(before.open(), after.open())
+	}
+	var was, now Snapshot[Object]
+	var open func(Object) T
+	if before.at != nil {
+		was.at, open = before.at.closed.of, before.at.closed.open
+	}
+	if after.at != nil {
+		now.at, open = after.at.closed.of, after.at.closed.open
+	}
+	return func(yield func(Change[T]) bool) {
+		for c := range Diff(was, now) {
+			change := Change[T]{Key: c.Key}
+			if c.Old != nil {
+				change.Old = open(c.Old)
+			}
+			if c.New != nil {
+				change.New = open(c.New)
+			}
+			if !yield(change) {
+				return
+			}
+		}
+	}
+}
+
+// opened is the content with every entry opened.
+func (c *closed[T]) opened() trie.Map[string, T] {
+	var entries []trie.Entry[string, T]
+	var hashes []uint64
+	for key, obj := range c.all() {
+		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
+	}
+	return trie.Writer[string, T]{Hash: trie.HashString, Owner: trie.NewOwner()}.Build(entries, hashes)
+}
+
+// closedIndex is an index of entries, by the values of their objects.
+type closedIndex[T Object] interface {
+	declared() AnyIndex[Object]
+	asks() bool
+	arrive(entry Object, obj T)
+	forget()
+}
+
+type closedIndexOf[T Object, K comparable] struct {
+	of      *Index[T, K]
+	entries *Index[Object, K]
+	arrived map[Object][]K
+}
+
+// closed declares the index for entries. The namespace is known of an entry without its object.
+func (x *Index[T, K]) closed(open func(entry Object) T) closedIndex[T] {
+	c := &closedIndexOf[T, K]{of: x}
+	values := func(entry Object) []K {
+		if values, ok := c.arrived[entry]; ok {
+			return values
+		}
+		return x.values(open(entry))
+	}
+	if x.of.namespace {
+		values = any(ByNamespace[Object]().values).(func(Object) []K)
+	}
+	c.entries = &Index[Object, K]{name: x.name, values: values, hash: x.hash, of: x.of}
+	return c
+}
+
+func (c *closedIndexOf[T, K]) declared() AnyIndex[Object] { return c.entries }
+
+func (c *closedIndexOf[T, K]) asks() bool { return !c.of.of.namespace }
+
+func (c *closedIndexOf[T, K]) arrive(entry Object, obj T) {
+	if !c.asks() {
+		return
+	}
+	if c.arrived == nil {
+		c.arrived = map[Object][]K{}
+	}
+	c.arrived[entry] = c.of.values(obj)
+}
+
+func (c *closedIndexOf[T, K]) forget() {
+	if len(c.arrived) > 1 {
+		c.arrived = nil // of a list: a map never shrinks
+		return
+	}
+	clear(c.arrived)
+}
