@@ -1,0 +1,37 @@
+package packed
+
+import (
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/store/packed/internal/delta"
+)
+
+// NewAny makes a store of objects of any type, which fresh makes.
+func NewAny(fresh func() store.Object) *Store[store.Object] {
+	s := &Store[store.Object]{form: form[store.Object]{new: fresh}}
+	s.cells = store.NewClosed(s.open)
+	return s
+}
+
+// Learned reports whether the objects are packed by a generation that was learned from samples.
+func (s *Store[T]) Learned() bool { return s.kin.many }
+
+// Generations are those by which the objects are packed.
+func (s *Store[T]) Generations() map[*delta.Generation]bool {
+	all := map[*delta.Generation]bool{}
+	for _, entry := range s.cells.Entries().All() {
+		if base := entry.(*cell).base; base != nil {
+			all[base.Generation()] = true
+		}
+	}
+	return all
+}
+
+// Remembers reports whether a store has learned anything of its objects.
+func (s *Store[T]) Remembers() bool {
+	for _, entry := range s.cells.Entries().All() {
+		if entry.(*cell).base != nil {
+			return true
+		}
+	}
+	return s.kin.near != nil || len(s.kin.grown) > 0
+}

@@ -1,0 +1,168 @@
+package packed
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// form is how objects of T are encoded.
+type form[T store.Object] struct {
+	new    func() T
+	reset  func(T)
+	secret bool // of T
+}
+
+// message is the generated protobuf code of an API type.
+type message interface {
+	Size() int
+	MarshalToSizedBuffer([]byte) (int, error)
+	Unmarshal([]byte) error
+}
+
+func formOf[O any, T interface {
+	*O
+	store.Object
+}]() form[T] {
+	_, secret := any(T(nil)).(*corev1.Secret)
+	return form[T]{
+		new: func() T { return new(O) },
+		reset: func(obj T) {
+			var none O
+			*obj = none
+		},
+		secret: secret,
+	}
+}
+
+// isSecret reports whether an object names itself a Secret.
+func isSecret(obj store.Object) bool {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	return gvk.Kind == "Secret" && gvk.Group == ""
+}
+
+// encode appends the document of an object to space: in protobuf if its type has that, in JSON
+// otherwise.
+func (form[T]) encode(space []byte, obj T) ([]byte, flags, error) {
+	switch o := any(obj).(type) {
+	case message:
+		gvk := obj.GetObjectKind().GroupVersionKind()
+		if gvk.Empty() {
+			document, err := appendMessage(space, o)
+			return document, 0, err
+		}
+		apiVersion, kind := gvk.ToAPIVersionAndKind()
+		space = appendText(appendText(space, apiVersion), kind)
+		document, err := appendMessage(space, o)
+		return document, flagTyped, err
+	case *unstructured.Unstructured:
+		document, err := json.Marshal(exact(o.Object))
+		return append(space, document...), flagJSON, err
+	}
+	document, err := json.Marshal(obj)
+	return append(space, document...), flagJSON, err
+}
+
+func appendMessage(space []byte, m message) ([]byte, error) {
+	size := m.Size()
+	space = slices.Grow(space, size)
+	n, err := m.MarshalToSizedBuffer(space[len(space) : len(space)+size])
+	if err == nil && n != size {
+		err = errors.New("the message has another size than it says")
+	}
+	return space[:len(space)+size], err
+}
+
+func appendText(space []byte, text string) []byte {
+	return append(binary.AppendUvarint(space, uint64(len(text))), text...)
+}
+
+// exact is a tree that json encodes without a loss: a whole number that is a float stays one.
+func exact(value any) any {
+	if !hasWholeFloat(value) {
+		return value
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, part := range v {
+			out[key] = exact(part)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, part := range v {
+			out[i] = exact(part)
+		}
+		return out
+	}
+	return json.RawMessage(strconv.FormatFloat(value.(float64), 'f', 1, 64))
+}
+
+// hasWholeFloat reports whether json would write a float of a tree as an integer.
+func hasWholeFloat(value any) bool {
+	switch v := value.(type) {
+	case float64:
+		return v == math.Trunc(v) && math.Abs(v) < 1e21
+	case map[string]any:
+		for _, part := range v {
+			if hasWholeFloat(part) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasWholeFloat)
+	}
+	return false
+}
+
+var errHead = errors.New("the document has no head")
+
+// decode decodes a document into an empty object.
+func (form[T]) decode(document []byte, f flags, obj T) error {
+	if f&flagJSON != 0 {
+		if u, ok := any(obj).(*unstructured.Unstructured); ok {
+			return kjson.UnmarshalCaseSensitivePreserveInts(document, &u.Object)
+		}
+		err := kjson.UnmarshalCaseSensitivePreserveInts(document, obj)
+		if f&flagBare != 0 {
+			obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		}
+		return err
+	}
+	var head metav1.TypeMeta
+	if f&flagTyped != 0 {
+		var ok, also bool
+		head.APIVersion, document, ok = cutText(document)
+		head.Kind, document, also = cutText(document)
+		if !ok || !also {
+			return errHead
+		}
+	}
+	if err := any(obj).(message).Unmarshal(document); err != nil {
+		return err
+	}
+	if f&flagTyped != 0 {
+		obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(head.APIVersion, head.Kind))
+	}
+	return nil
+}
+
+func cutText(document []byte) (text string, rest []byte, ok bool) {
+	n, size := binary.Uvarint(document)
+	if size <= 0 || n > uint64(len(document)-size) {
+		return "", nil, false
+	}
+	return string(document[size : size+int(n)]), document[size+int(n):], true
+}

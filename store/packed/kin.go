@@ -1,0 +1,186 @@
+package packed
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+
+	"github.com/tributary-go/tributary/store/packed/internal/delta"
+)
+
+// Few objects learn nothing: the first is the base of the others. From few objects to many, the
+// tables and the code of a generation pay: they take some 14 KB.
+const (
+	manyObjects = 32
+	manyBytes   = 256 << 10
+	// heldBack is how many bytes of a first list wait until the generation is learned, and samples
+	// is from how many of their objects.
+	heldBack = 1 << 20
+	samples  = 16
+	// wornOut is how much larger than at first objects may become before the next list learns anew.
+	wornOut = 1.5
+)
+
+// kin packs the objects of one store against each other. It is for the writer alone.
+type kin struct {
+	plain bool        // each object is kept in its own bytes
+	near  *delta.Base // of the object before; nil before the first
+	many  bool        // the generation was learned from samples
+	grown [][]byte    // samples for the next generation, of a store that became large by single writes
+
+	written       int     // objects of this generation
+	added, bytes  int     // those that were not there before, and their documents
+	first, recent float64 // the share of their bytes that objects take: of the first 1,000, and lately
+
+	scratch *scratch // during a write
+}
+
+// scratch is what packing needs. All stores of the process share it.
+type scratch struct {
+	packer            delta.Packer
+	document, payload []byte
+}
+
+var packers = sync.Pool{New: func() any { return new(scratch) }}
+
+// borrow takes scratch for one write. The result returns it.
+func (k *kin) borrow() (done func()) {
+	k.scratch = packers.Get().(*scratch)
+	return func() {
+		if max(cap(k.scratch.document), cap(k.scratch.payload)) <= mostKept {
+			packers.Put(k.scratch)
+		}
+		k.scratch = nil
+	}
+}
+
+// reader is what reading needs.
+type reader struct {
+	unpacker delta.Unpacker
+	document []byte
+}
+
+var readers = sync.Pool{New: func() any { return new(reader) }}
+
+// mostKept is the largest buffer that waits for its next use.
+const mostKept = 1 << 20
+
+func (r *reader) done() {
+	if cap(r.document) <= mostKept {
+		readers.Put(r)
+	}
+}
+
+// cell packs an object. held is the cell of its last state, or nil: its base is the likeliest one.
+func (k *kin) cell(a arrival, digest uint64, held *cell) *cell {
+	if k.plain || a.flags&flagPlain != 0 {
+		return newCell(a.identity, a.flags, digest, a.document, nil)
+	}
+	if k.near == nil {
+		k.begin(delta.Small(a.document))
+	}
+	near := k.near
+	if held != nil && held.base != nil && held.base.Generation() == near.Generation() {
+		near = held.base
+	}
+	payload, base := k.scratch.packer.Pack(k.scratch.payload[:0], a.document, near)
+	k.scratch.payload = payload
+	size := len(payload)
+	if base != nil {
+		if base != near {
+			size += base.Len()
+		}
+		k.near = base
+	}
+	k.note(a.document, size, held == nil)
+	return newCell(a.identity, a.flags, digest, payload, base)
+}
+
+// begin begins a generation. Without one, the next object begins it.
+func (k *kin) begin(g *delta.Generation) {
+	*k = kin{plain: k.plain, scratch: k.scratch}
+	if g != nil {
+		k.near = g.Root()
+	}
+}
+
+// learn begins a generation of samples.
+func (k *kin) learn(documents [][]byte) {
+	k.begin(delta.Learn(documents...))
+	k.many = true
+}
+
+// settled is the number of objects after which their share is known.
+const settled = 1000
+
+// note counts an object that takes so many bytes. If single writes have made a small store large,
+// it learns from the next objects.
+func (k *kin) note(document []byte, packed int, added bool) {
+	k.written++
+	if added {
+		k.added, k.bytes = k.added+1, k.bytes+len(document)
+	}
+	share := float64(packed) / float64(max(1, len(document)))
+	if k.written <= settled {
+		k.first += (share - k.first) / float64(k.written)
+		k.recent = k.first
+	} else {
+		k.recent += (share - k.recent) / settled
+	}
+	if !k.many && isMany(k.added, k.bytes) {
+		if k.grown = append(k.grown, bytes.Clone(document)); len(k.grown) == samples {
+			k.learn(k.grown)
+		}
+	}
+}
+
+func isMany(objects, bytes int) bool { return objects >= manyObjects && bytes >= manyBytes }
+
+// learns reports whether a list begins a new generation if it is large: without one, after a small
+// one, and if objects have changed so much that they come out half as large again.
+func (k *kin) learns() bool {
+	return !k.plain && (!k.many || k.recent > wornOut*k.first)
+}
+
+// listing packs the objects of a list. It holds the first ones back to learn from them.
+type listing struct {
+	kin  *kin
+	put  func(arrival) bool
+	back []arrival
+	size int
+	ends bool // nothing more is held back
+}
+
+func (k *kin) list(put func(arrival) bool) *listing {
+	return &listing{kin: k, put: put, ends: !k.learns()}
+}
+
+// take packs an object, or holds it back. It reports false if the list is to end.
+func (l *listing) take(a arrival) bool {
+	if l.ends || a.flags&flagPlain != 0 {
+		return l.put(a)
+	}
+	a.document = bytes.Clone(a.document)
+	l.back, l.size = append(l.back, a), l.size+len(a.document)
+	return l.size < heldBack || l.end()
+}
+
+// end packs the objects that were held back.
+func (l *listing) end() bool {
+	back := l.back
+	l.ends, l.back = true, nil
+	if isMany(len(back), l.size) {
+		step := max(1, len(back)/samples)
+		var documents [][]byte
+		for some := range slices.Chunk(back, step) {
+			documents = append(documents, some[0].document)
+		}
+		l.kin.learn(documents)
+	}
+	for _, a := range back {
+		if !l.put(a) {
+			return false
+		}
+	}
+	return true
+}

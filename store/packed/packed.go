@@ -1,0 +1,224 @@
+package packed
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"sync"
+
+	"github.com/tributary-go/tributary/internal/pointer"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Store is a [store.Store] and [store.Snapshotter] that keeps its objects as packed bytes. Make one
+// with [New]. All methods are safe for concurrent use. Writers wait for each other; readers take no
+// lock.
+type Store[T store.Object] struct {
+	form  form[T]
+	cells *store.Closed[T]
+
+	// Held while a write encodes and packs, and for the write itself.
+	writing sync.Mutex
+	kin     kin
+}
+
+// New makes an empty store with the given indexes. O is the object's struct type:
+//
+//	pods := packed.New[corev1.Pod](byNode)
+//
+// It panics if an index is nil.
+func New[O any, T interface {
+	*O
+	store.Object
+}](indexes ...store.AnyIndex[T]) *Store[T] {
+	s := &Store[T]{form: formOf[O, T]()}
+	s.cells = store.NewClosed(s.open, indexes...)
+	s.kin.plain = s.form.secret
+	return s
+}
+
+// LearnNothing lets the store keep each object in its own bytes alone from now on, so that nothing
+// of a deleted object is remembered. Secrets are kept so anyway, by their Go type or their kind. It
+// is for other forms of what must leave no trace, such as the metadata of Secrets.
+func (s *Store[T]) LearnNothing() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.kin = kin{plain: true}
+}
+
+// Snapshot is the content now. Each read of an object decodes it, unless it is hot. Snapshots are
+// equal to an [store.Indexer]'s in all else: they never change, and one is O(1).
+func (s *Store[T]) Snapshot() store.Snapshot[T] { return s.cells.Snapshot() }
+
+// Get returns the object under key, and keeps it hot. It is read-only: other calls may return the
+// same object.
+func (s *Store[T]) Get(key string) (obj T, ok bool) {
+	entry, ok := s.cells.Get(key)
+	if !ok {
+		return obj, false
+	}
+	c := entry.(*cell)
+	if hot := c.hot.Load(); hot != nil {
+		return hot.read().(T), true
+	}
+	obj = s.form.new()
+	size := s.decode(c, obj)
+	heat(c, obj, size)
+	return obj, true
+}
+
+// Read decodes the object under key into obj, which is the caller's own. Nothing of obj's earlier
+// content is left. It reports whether there is such an object; if not, obj stays as it was.
+func (s *Store[T]) Read(key string, obj T) (found bool) {
+	entry, ok := s.cells.Get(key)
+	if ok {
+		s.form.reset(obj)
+		s.decode(entry.(*cell), obj)
+	}
+	return ok
+}
+
+// Add stores obj, in place of an object under its key. It fails on an object without a name, and on
+// one that cannot be encoded. The store keeps the object's bytes, and while it is hot the object.
+func (s *Store[T]) Add(obj T) error { return s.put(obj) }
+
+// Update is the same as Add.
+func (s *Store[T]) Update(obj T) error { return s.put(obj) }
+
+// Delete removes the object under obj's key, if there is one.
+func (s *Store[T]) Delete(obj T) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if pointer.None(obj) {
+		return errNil
+	}
+	_, err := s.cells.Remove(obj)
+	return err
+}
+
+// Replace makes items the whole content; see [store.Store]. An object that the store already holds
+// in the same bytes, with an equal UID and resource version, stays as it is.
+func (s *Store[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	defer s.kin.borrow()()
+	defer s.forget()
+	s.forget()
+	return s.cells.Replace(func(yield func(store.Object, error) bool) {
+		list := s.kin.list(func(a arrival) bool { return yield(s.arrived(a), nil) })
+		for obj, err := range items {
+			var a arrival
+			if err == nil {
+				a, err = s.arrival(obj)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !list.take(a) {
+				return
+			}
+		}
+		list.end()
+	}, resourceVersion)
+}
+
+// forget drops what was learned if no object is left.
+func (s *Store[T]) forget() {
+	if s.cells.Entries().Len() == 0 {
+		s.kin.begin(nil)
+	}
+}
+
+// Bookmark notes that the content is complete up to resourceVersion.
+func (s *Store[T]) Bookmark(resourceVersion string) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.cells.Bookmark(resourceVersion)
+}
+
+var errNil = errors.New("packed: the object is nil")
+
+func (s *Store[T]) put(obj T) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	defer s.kin.borrow()()
+	a, err := s.arrival(obj)
+	if err != nil {
+		return err
+	}
+	c := s.arrived(a)
+	change, err := s.cells.Put(c)
+	if old, ok := change.Old.(*cell); ok && old.hot.Load() != nil { // it is read often
+		heat(c, obj, len(a.document))
+	}
+	return err
+}
+
+// arrival is an object that comes, before it is packed.
+type arrival struct {
+	identity
+	document []byte // the object's bytes in the form of flags
+	flags    flags
+	obj      store.Object // nil if it was not decoded
+}
+
+// arrival encodes an object. The document is valid until the next call.
+func (s *Store[T]) arrival(obj T) (a arrival, err error) {
+	if pointer.None(obj) {
+		return a, errNil
+	}
+	a = arrival{identity: identityOf(obj), obj: obj}
+	if s.kin.plain || isSecret(obj) { // no buffer may keep it
+		a.document, a.flags, err = s.form.encode(nil, obj)
+		a.flags |= flagPlain
+	} else {
+		a.document, a.flags, err = s.form.encode(s.kin.scratch.document[:0], obj)
+		s.kin.scratch.document = a.document
+	}
+	if err != nil {
+		return a, fmt.Errorf("packed: %s: encode: %w", store.KeyOf(obj), err)
+	}
+	return a, nil
+}
+
+// arrived is the cell of an object: the one that the store holds if that is the same state.
+func (s *Store[T]) arrived(a arrival) *cell {
+	sum := maphash.Bytes(seed, a.document)
+	var held *cell
+	if entry, ok := s.cells.Get(store.Key(a.namespace, a.name)); ok {
+		if held = entry.(*cell); held.is(a.identity, sum) {
+			return held
+		}
+	}
+	c := s.kin.cell(a, sum, held)
+	if a.obj != nil {
+		s.cells.Arrive(c, a.obj.(T))
+	}
+	return c
+}
+
+// open returns the object of a cell. It leaves the hot ones as they are: whoever ranges over a
+// collection does not read each object again soon.
+func (s *Store[T]) open(entry store.Object) T {
+	c := entry.(*cell)
+	if hot := c.hot.Load(); hot != nil {
+		return hot.read().(T)
+	}
+	obj := s.form.new()
+	s.decode(c, obj)
+	return obj
+}
+
+// decode decodes a cell into obj, and returns the length of its document.
+func (s *Store[T]) decode(c *cell, obj T) (size int) {
+	err := c.read(func(document []byte, flags flags) error {
+		size = len(document)
+		return s.form.decode(document, flags, obj)
+	})
+	if err != nil { // it was encoded, or checked, when it came
+		panic(fmt.Sprintf("packed: %s: %v", store.KeyOf(c), err))
+	}
+	return size
+}

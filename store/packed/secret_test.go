@@ -1,0 +1,62 @@
+package packed_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/store/packed"
+)
+
+// TestNothingIsLearnedFromSecrets: each is kept in its own bytes, whatever form it comes in.
+func TestNothingIsLearnedFromSecrets(t *testing.T) {
+	secrets, trees, heads := packed.New[corev1.Secret](), packed.New[unstructured.Unstructured](), packed.New[metav1.PartialObjectMetadata]()
+	heads.LearnNothing()
+	var all []*corev1.Secret
+	for i := range 500 {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("secret-", i), UID: "uid", ResourceVersion: fmt.Sprint(i + 1)},
+			Data:       map[string][]byte{"password": fmt.Appendf(nil, "%1000d", i)},
+		}
+		all = append(all, secret)
+		require.NoError(t, trees.Add(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": secret.Name}, "data": map[string]any{"password": "Zm9v"},
+		}}))
+		require.NoError(t, heads.Add(&metav1.PartialObjectMetadata{ObjectMeta: secret.ObjectMeta}))
+	}
+	require.NoError(t, secrets.Replace(store.Items(all...), store.At("501")))
+	require.NoError(t, secrets.Update(all[7]))
+	require.NoError(t, secrets.Delete(all[8]))
+	require.False(t, secrets.Remembers())
+	require.False(t, trees.Remembers())
+	require.False(t, heads.Remembers())
+	got, ok := secrets.Get("ns/secret-9")
+	require.True(t, ok)
+	require.Equal(t, all[9], got)
+
+	pods := packed.New[corev1.Pod]()
+	require.NoError(t, pods.Replace(store.Items(somePod(1, 1), somePod(2, 2)), store.At("3")))
+	require.True(t, pods.Remembers())
+}
+
+// TestASecretAmongOthers: in a collection of many kinds, the others are packed.
+func TestASecretAmongOthers(t *testing.T) {
+	trees := packed.New[unstructured.Unstructured]()
+	object := func(kind, name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}, "text": fmt.Sprintf("%500d", 1)}}
+	}
+	require.NoError(t, trees.Add(object("Secret", "a")))
+	require.False(t, trees.Remembers())
+	require.NoError(t, trees.Add(object("ConfigMap", "b")))
+	require.True(t, trees.Remembers())
+	for _, want := range []*unstructured.Unstructured{object("Secret", "a"), object("ConfigMap", "b")} {
+		got, ok := trees.Get(want.GetName())
+		require.True(t, ok)
+		require.Equal(t, want, got)
+	}
+}
