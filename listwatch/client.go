@@ -70,7 +70,7 @@ const secrets = "secrets"
 
 func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	of := schema.GroupResource{Group: c.client.APIVersion().Group, Resource: c.resource}
-	return &ListWatch[T]{
+	lw := &ListWatch[T]{
 		list: c.list, watch: c.watch, lookup: c.lookup,
 		collection: collection{of.String(), c.options.namespace}, origin: c.origin,
 		noWatchList: c.options.noWatchList, nameless: c.options.asClientGo, sharing: c.decoder.stats, private: c.decoder.memo == nil,
@@ -82,6 +82,10 @@ func (c *clientSource[T]) listWatch() *ListWatch[T] {
 			return holding.listWatch()
 		},
 	}
+	if !c.options.dropManaged {
+		lw.encoded = c.encoded
+	}
+	return lw
 }
 
 // NewRESTClient makes a REST client for one group version, for [FromClient] without a typed

@@ -56,7 +56,11 @@ type decoder[T store.Object] struct {
 	held       *heldCopy[T]   // nil if the reader's copy is unknown
 	drop       bool           // drop managedFields
 	asClientGo bool           // keep objects without a name, and take {} for an empty list
+	keep       keeper[T]      // in place of decoding; nil for readers of objects
 }
+
+// keeper makes the object of a reader that keeps bytes; see [Encoded].
+type keeper[T store.Object] func(e encoding[T], data []byte, kind schema.GroupVersionKind) (T, error)
 
 // errStopped: the consumer left its loop.
 var errStopped = errors.New("stopped")
@@ -95,6 +99,9 @@ func (d *decoder[T]) stats() SharingStats {
 func (d *decoder[T]) object(e encoding[T], data []byte, kind schema.GroupVersionKind, changed []byte) (T, error) {
 	if d.memo == nil {
 		d.plain.Add(uint64(len(data)))
+	}
+	if d.keep != nil {
+		return d.keep(e, data, kind)
 	}
 	return e.object(data, kind, changed)
 }

@@ -77,6 +77,8 @@ type ListWatch[T store.Object] struct {
 	sharing     func() SharingStats // nil if nothing is decoded
 	// holding is nil if nothing is decoded.
 	holding func(held heldCopy[T]) ListerWatcher[T]
+	// encoded is nil if objects are not checked as bytes.
+	encoded func() *ListWatch[*store.Encoded]
 }
 
 // List implements [ListerWatcher].

@@ -84,8 +84,9 @@ func (r *Reflector[T]) choose(ctx context.Context, held store.Snapshot[T]) (list
 	source := r.finder()
 	if r.single = !r.single && !r.noSingles && source != nil && held.Len() > 0; r.single {
 		left := rand.IntN(held.Len())
-		for _, obj = range held.All() {
+		for key := range held.Keys() {
 			if left--; left < 0 {
+				obj, _ = held.Get(key)
 				break
 			}
 		}

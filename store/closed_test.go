@@ -136,6 +136,8 @@ func requireEqualContent(t *testing.T, want, got store.Snapshot[*corev1.Pod]) {
 	require.Equal(t, want.Len(), got.Len())
 	require.Equal(t, want.Sorted(), got.Sorted())
 	require.Equal(t, maps.Collect(want.All()), maps.Collect(got.All()))
+	require.ElementsMatch(t, slices.Collect(want.Keys()), slices.Collect(got.Keys()))
+	require.ElementsMatch(t, slices.Collect(maps.Keys(maps.Collect(want.All()))), slices.Collect(want.Keys()))
 	for key, pod := range want.All() {
 		found, ok := got.Get(key)
 		require.True(t, ok)
@@ -165,6 +167,7 @@ func TestClosedEntriesRest(t *testing.T) {
 	require.Equal(t, 100, now.Len())
 	require.Equal(t, 100, shelfByNode.Len(now, "node"))
 	require.Equal(t, s.Snapshot(), now, "one snapshot serves until the next write")
+	require.Len(t, slices.Collect(now.Keys()), 100)
 	require.Zero(t, s.opened.Load())
 
 	require.Len(t, slices.Collect(now.InNamespace("ns-3")), 10)

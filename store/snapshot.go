@@ -59,6 +59,18 @@ func (s Snapshot[T]) All() iter.Seq2[string, T] {
 	return s.at.objects.All()
 }
 
+// Keys yields the key of every object, in no particular order. No object of a store that keeps them
+// in another form is read.
+func (s Snapshot[T]) Keys() iter.Seq[string] {
+	if s.at == nil {
+		return func(func(string) bool) {}
+	}
+	if s.at.closed != nil {
+		return s.at.closed.of.objects.Keys()
+	}
+	return s.at.objects.Keys()
+}
+
 // Sorted returns the objects ordered by namespace, then name. The slice is the caller's; making it
 // is O(n log n).
 func (s Snapshot[T]) Sorted() []T {

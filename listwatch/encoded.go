@@ -1,0 +1,124 @@
+package listwatch
+
+import (
+	"bytes"
+	"reflect"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/internal/checked"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Encoded reads the collection of source for a store that keeps bytes, such as store/packed: an
+// object is checked and not decoded. An object that decoding would refuse comes as a *[DecodeError]
+// all the same.
+//
+// Objects are decoded if only that can tell whether they decode, which is rare in protobuf, and in
+// JSON for objects without a Go type. JSON of a Go type is decoded always. So are the objects of
+// functions, of [Project], and with [DropManagedFields] or [WithMutationDetector].
+//
+// Encoded panics if the source is nil.
+func Encoded[T store.Object](source ListerWatcher[T]) *ListWatch[*store.Encoded] {
+	if lw, ok := source.(*ListWatch[T]); ok && lw != nil && lw.encoded != nil {
+		return lw.encoded()
+	}
+	fleeting := collectionOf(source).resource == secrets
+	lw := Project(source, func(obj T) *store.Encoded { return decodedOf(obj, fleeting) }, ReadOnly())
+	lw.holding = nil // no object held is the one that came
+	return lw
+}
+
+// decodedOf is the encoded form of an object that was decoded.
+func decodedOf(obj store.Object, fleeting bool) *store.Encoded {
+	e := &store.Encoded{Decoded: obj, Fleeting: fleeting}
+	e.Namespace, e.Name, e.UID, e.ResourceVersion = obj.GetNamespace(), obj.GetName(), obj.GetUID(), obj.GetResourceVersion()
+	e.Annotations = obj.GetAnnotations() // of a bookmark, they tell that a list has ended
+	e.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	return e
+}
+
+// encoded is the source for a reader that keeps bytes.
+func (c *clientSource[T]) encoded() *ListWatch[*store.Encoded] {
+	return (&clientSource[*store.Encoded]{
+		client: c.client, resource: c.resource, origin: c.origin, options: c.options,
+		acceptList: c.acceptList, acceptWatch: c.acceptWatch, decoder: newChecker(c.decoder, c.resource == secrets),
+	}).listWatch()
+}
+
+// checker stands in for decoding: it checks objects of T, and keeps their bytes.
+type checker[T store.Object] struct {
+	decoder  *decoder[T] // of the unusual ones
+	messages *checked.Plan
+	trees    bool // T has no Go type of its own
+	fleeting bool
+}
+
+func newChecker[T store.Object](d *decoder[T], fleeting bool) *decoder[*store.Encoded] {
+	plain := *d
+	plain.memo, plain.held = nil, nil
+	c := checker[T]{decoder: &plain, fleeting: fleeting}
+	_, c.trees = any(d.new()).(*unstructured.Unstructured)
+	if d.protobuf {
+		c.messages = checked.Of(reflect.TypeFor[T]().Elem())
+	}
+	return &decoder[*store.Encoded]{
+		new: func() *store.Encoded { return new(store.Encoded) }, kind: d.kind, protobuf: d.protobuf, limit: d.limit,
+		plain: new(atomic.Uint64), asClientGo: d.asClientGo, keep: c.keep,
+	}
+}
+
+// keep is [encoding.object] for a reader that keeps bytes.
+func (c checker[T]) keep(e encoding[*store.Encoded], data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {
+	if _, isJSON := e.(jsonEncoding[*store.Encoded]); isJSON {
+		return c.json(data, kind)
+	}
+	if err := c.decoder.check(kind.Kind); err != nil {
+		return nil, err
+	}
+	id := protobufIdentity(data)
+	if len(id.name) == 0 || !c.messages.Accepts(data) {
+		return c.decode(protobufEncoding[T]{c.decoder}, data, kind)
+	}
+	out := c.kept(id, data)
+	if c.decoder.kind == "" {
+		out.SetGroupVersionKind(kind)
+	}
+	return out, nil
+}
+
+func (c checker[T]) json(data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {
+	if c.trees {
+		t, ok := checked.JSON(data)
+		if ok && len(t.Name) > 0 && len(t.Kind) > 0 && len(t.APIVersion) > 0 {
+			out := c.kept(identity{t.Namespace, t.Name, t.ResourceVersion, t.UID}, data)
+			out.JSON, out.TypeMeta = true, metav1.TypeMeta{APIVersion: string(t.APIVersion), Kind: string(t.Kind)}
+			return out, nil
+		}
+	}
+	out, err := c.decode(jsonEncoding[T]{c.decoder}, data, kind)
+	if err == nil && c.decoder.kind != "" { // the document tells more than the type
+		out.Data, out.JSON = bytes.Clone(data), true
+	}
+	return out, err
+}
+
+func (c checker[T]) decode(e encoding[T], data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {
+	obj, err := e.object(data, kind, nil)
+	if err != nil {
+		return nil, err
+	}
+	return decodedOf(obj, c.fleeting), nil
+}
+
+// kept is an object in its bytes.
+func (c checker[T]) kept(id identity, data []byte) *store.Encoded {
+	out := &store.Encoded{Data: bytes.Clone(data), Fleeting: c.fleeting}
+	out.Namespace, out.Name = string(id.namespace), string(id.name)
+	out.UID, out.ResourceVersion = types.UID(id.uid), string(id.resourceVersion)
+	return out
+}

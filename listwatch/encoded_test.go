@@ -1,0 +1,167 @@
+package listwatch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/tributary-go/tributary/store"
+)
+
+// reopened is the object of an encoded one, as its reader would decode it.
+func reopened[T store.Object](t *testing.T, e *store.Encoded, fresh T) T {
+	t.Helper()
+	if e == nil {
+		var none T
+		return none
+	}
+	var obj store.Object = fresh
+	switch {
+	case e.Data == nil:
+		obj = e.Decoded
+	case e.JSON:
+		into := any(obj)
+		if tree, ok := into.(*unstructured.Unstructured); ok {
+			into = &tree.Object
+		}
+		require.NoError(t, kjson.UnmarshalCaseSensitivePreserveInts(e.Data, into))
+		obj.GetObjectKind().SetGroupVersionKind(e.GroupVersionKind())
+	default:
+		require.NoError(t, obj.(unmarshaler).Unmarshal(e.Data))
+		obj.GetObjectKind().SetGroupVersionKind(e.GroupVersionKind())
+	}
+	require.Equal(t, obj.GetName(), e.Name)
+	require.Equal(t, obj.GetNamespace(), e.Namespace)
+	require.Equal(t, obj.GetUID(), e.UID)
+	require.Equal(t, obj.GetResourceVersion(), e.ResourceVersion)
+	return obj.(T)
+}
+
+// requireSameEncoded reads bodies decoded and encoded: objects and errors are the same.
+func requireSameEncoded[T store.Object](t *testing.T, fresh func() T, watched, listed []byte) (kept int) {
+	t.Helper()
+	type step struct {
+		kind    string
+		obj     any
+		version string
+		bytes   int
+		err     string
+	}
+	_, protobuf := any(fresh()).(unmarshaler)
+	newDecoder := func() *decoder[T] {
+		return &decoder[T]{new: fresh, kind: kindOf(fresh()), protobuf: protobuf, limit: maxObject, plain: podDecoder(0).plain}
+	}
+	var want, got []step
+	d := newDecoder()
+	err := d.watch(bytes.NewReader(watched), func(e Event[T], err error) bool {
+		want = append(want, step{string(e.Type), e.Object, e.ResourceVersion, e.Bytes, fmt.Sprint(err, e.InitialEventsEnd, e.kind)})
+		return true
+	})
+	want = append(want, step{err: fmt.Sprint(err)})
+	meta, err := d.list(io.NopCloser(bytes.NewReader(listed)), func(obj T, err error) bool {
+		want = append(want, step{obj: obj, err: fmt.Sprint(err)})
+		return true
+	})
+	want = append(want, step{version: meta.ResourceVersion, err: fmt.Sprint(err)})
+
+	c := newChecker(newDecoder(), false)
+	err = c.watch(bytes.NewReader(watched), func(e Event[*store.Encoded], err error) bool {
+		if e.Object != nil && e.Object.Data != nil {
+			kept++
+		}
+		got = append(got, step{string(e.Type), reopened(t, e.Object, fresh()), e.ResourceVersion, e.Bytes, fmt.Sprint(err, e.InitialEventsEnd, e.kind)})
+		return true
+	})
+	got = append(got, step{err: fmt.Sprint(err)})
+	meta, err = c.list(io.NopCloser(bytes.NewReader(listed)), func(e *store.Encoded, err error) bool {
+		got = append(got, step{obj: reopened(t, e, fresh()), err: fmt.Sprint(err)})
+		return true
+	})
+	got = append(got, step{version: meta.ResourceVersion, err: fmt.Sprint(err)})
+	require.Equal(t, want, got)
+	return kept
+}
+
+// TestEncodedIsWhatIsDecoded: whatever a server sends, a reader of bytes gets the objects and the
+// errors that a reader of objects gets.
+func TestEncodedIsWhatIsDecoded(t *testing.T) {
+	random := seeded(t)
+	spoil := func(body []byte) []byte {
+		body = bytes.Clone(body)
+		for range random.Intn(4) {
+			if len(body) > 0 {
+				body[random.Intn(len(body))] = byte(random.Intn(256))
+			}
+		}
+		return body
+	}
+	newPod := func() *corev1.Pod { return new(corev1.Pod) }
+	newTree := func() *unstructured.Unstructured { return new(unstructured.Unstructured) }
+	newHead := func() *metav1.PartialObjectMetadata { return new(metav1.PartialObjectMetadata) }
+	kept := 0
+	for range 40 {
+		n := 5 + random.Intn(60)
+		watched, listed := spoil(randomWatch(t, random, n)), spoil(randomList(t, random, n))
+		kept += requireSameEncoded(t, newPod, watched, listed)
+		kept += requireSameEncoded(t, newHead, watched, listed)
+		watched, listed = spoil(randomJSONWatch(t, random, n)), spoil(randomJSONList(t, random, n))
+		kept += requireSameEncoded(t, newPod, watched, listed)
+		kept += requireSameEncoded(t, newHead, watched, listed)
+		kept += requireSameEncoded(t, newTree, watched, listed)
+	}
+	require.Greater(t, kept, 1000, "most need no decoding")
+}
+
+// TestTheUsualIsNotDecoded: a server's protobuf, and its JSON of trees.
+func TestTheUsualIsNotDecoded(t *testing.T) {
+	pod := somePod(1, 100)
+	checkPods := newChecker(podDecoder(maxObject), false)
+	for _, kind := range []string{"ADDED", "MODIFIED", "DELETED"} {
+		require.NoError(t, checkPods.watch(bytes.NewReader(frameOf(kind, envelopeOf("v1", "Pod", marshalled(t, pod)))),
+			func(e Event[*store.Encoded], err error) bool {
+				require.NoError(t, err)
+				require.Nil(t, e.Object.Decoded)
+				require.Equal(t, marshalled(t, pod), e.Object.Data)
+				require.False(t, e.Object.Fleeting)
+				return true
+			}))
+	}
+	trees := newChecker(newDecoder[unstructured.Unstructured](), true)
+	text := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","uid":"u","resourceVersion":"3"},"spec":{"size":[1.5,-2]}}`
+	require.NoError(t, trees.watch(bytes.NewReader([]byte(`{"type":"ADDED","object":`+text+`}`)), func(e Event[*store.Encoded], err error) bool {
+		require.NoError(t, err)
+		require.Nil(t, e.Object.Decoded)
+		require.Equal(t, text, string(e.Object.Data))
+		require.True(t, e.Object.JSON)
+		require.True(t, e.Object.Fleeting)
+		require.Equal(t, "Widget", e.Object.Kind)
+		return true
+	}))
+}
+
+// FuzzEncoded: no item is kept that decoding refuses.
+func FuzzEncoded(f *testing.F) {
+	for _, seed := range []int64{1, 2, 3} {
+		random := rand.New(rand.NewSource(seed))
+		pod, _ := somePod(int(seed), 50).Marshal()
+		f.Add(pod)
+		f.Add(pod[:random.Intn(len(pod))])
+	}
+	f.Add([]byte(`{"metadata":{"name":"a"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		watched := frameOf("ADDED", envelopeOf("v1", "Pod", data))
+		listed := envelopeOf("v1", "PodList", field(2, data))
+		requireSameEncoded(t, func() *corev1.Pod { return new(corev1.Pod) }, watched, listed)
+		text := append(append([]byte(`{"type":"ADDED","object":`), data...), '}')
+		list := append(append([]byte(`{"kind":"WidgetList","apiVersion":"example.com/v1","items":[`), data...), "]}"...)
+		requireSameEncoded(t, func() *unstructured.Unstructured { return new(unstructured.Unstructured) }, text, list)
+	})
+}

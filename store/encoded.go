@@ -1,0 +1,49 @@
+package store
+
+import (
+	"bytes"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Encoded is an object that was read but not decoded, for a store that keeps bytes. Its metadata
+// has name, namespace, UID and resource version, and apiVersion and kind if the decoded object
+// would have them. Its source has made sure that decoding succeeds.
+type Encoded struct {
+	metav1.PartialObjectMetadata
+
+	// Data is the object: a protobuf message, or a JSON document. It is nil if the source had to
+	// decode the object.
+	Data []byte
+	// JSON says that Data is JSON. In a document of a type that has no apiVersion and kind when it
+	// is decoded, they may be there all the same.
+	JSON bool
+	// Decoded is the object; nil if it was not decoded.
+	Decoded Object
+	// Fleeting says that nothing of the object may be remembered after its deletion, as of Secrets.
+	Fleeting bool
+	// Entry is the object as a store keeps it, if a store's snapshot returned it: then Data and
+	// Decoded are nil.
+	Entry Object
+}
+
+// DeepCopyObject implements [runtime.Object].
+func (e *Encoded) DeepCopyObject() runtime.Object {
+	out := *e
+	e.PartialObjectMetadata.DeepCopyInto(&out.PartialObjectMetadata)
+	out.Data = bytes.Clone(e.Data)
+	if e.Decoded != nil {
+		out.Decoded = e.Decoded.DeepCopyObject().(Object)
+	}
+	return &out
+}
+
+// Opened is a snapshot of the same content as entries. open makes the object of an entry each time
+// that a reader asks, and must be safe for concurrent use.
+func Opened[T Object](entries Snapshot[Object], open func(entry Object) T) Snapshot[T] {
+	if entries.at == nil {
+		return Snapshot[T]{}
+	}
+	return Snapshot[T]{&version[T]{resourceVersion: entries.at.resourceVersion, closed: &closed[T]{entries.at, open}}}
+}
