@@ -88,11 +88,10 @@ func (c *cell) split() (id identity, payload int) {
 	return identity{texts[:ends[0]], texts[ends[0]:ends[1]], texts[ends[1]:ends[2]], texts[ends[2]:]}, at + sum
 }
 
-// is reports whether the cell is a known state, in the same bytes. A server can change an object
-// under its version: so equal versions are not enough.
-func (c *cell) is(id identity, digest uint64) bool {
+// is reports whether the cell is of that version of the object.
+func (c *cell) is(id identity) bool {
 	own, _ := c.split()
-	return own == id && id.uid != "" && id.resourceVersion != "" && c.digest() == digest
+	return own == id && id.uid != "" && id.resourceVersion != ""
 }
 
 func (c *cell) flags() flags { return flags(c.bytes[0]) }
@@ -101,7 +100,7 @@ func (c *cell) digest() uint64 {
 	return binary.LittleEndian.Uint64(c.block()[digestAt:])
 }
 
-// block is the cell's bytes, which nobody may write into.
+// block is the cell's bytes, which are read-only.
 func (c *cell) block() []byte { return unsafe.Slice(unsafe.StringData(c.bytes), len(c.bytes)) }
 
 // read calls use with the document, which is valid until use returns.

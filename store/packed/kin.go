@@ -35,7 +35,7 @@ type kin struct {
 	scratch *scratch // during a write
 }
 
-// scratch is what packing needs. All stores of the process share it.
+// scratch has the buffers of packing. All stores of the process share it.
 type scratch struct {
 	packer            delta.Packer
 	document, payload []byte
@@ -54,7 +54,7 @@ func (k *kin) borrow() (done func()) {
 	}
 }
 
-// reader is what reading needs.
+// reader has the buffers of reading.
 type reader struct {
 	unpacker delta.Unpacker
 	document []byte
@@ -157,7 +157,7 @@ func (k *kin) list(put func(arrival) bool) *listing {
 
 // take packs an object, or holds it back. It reports false if the list is to end.
 func (l *listing) take(a arrival) bool {
-	if l.ends || a.flags&flagPlain != 0 {
+	if l.ends || a.cell != nil || a.flags&flagPlain != 0 {
 		return l.put(a)
 	}
 	a.document = bytes.Clone(a.document)

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
@@ -21,6 +22,8 @@ type Store[T store.Object] struct {
 	// Held while a write encodes and packs, and for the write itself.
 	writing sync.Mutex
 	kin     kin
+
+	encoded encoded[T] // of this store
 }
 
 // New makes an empty store with the given indexes. O is the object's struct type:
@@ -34,13 +37,13 @@ func New[O any, T interface {
 }](indexes ...store.AnyIndex[T]) *Store[T] {
 	s := &Store[T]{form: formOf[O, T]()}
 	s.cells = store.NewClosed(s.open, indexes...)
-	s.kin.plain = s.form.secret
+	s.kin.plain, s.encoded.Store = s.form.secret, s
 	return s
 }
 
 // LearnNothing lets the store keep each object in its own bytes alone from now on, so that nothing
 // of a deleted object is remembered. Secrets are kept so anyway, by their Go type or their kind. It
-// is for other forms of what must leave no trace, such as the metadata of Secrets.
+// is for other objects that must leave no trace, such as the metadata of Secrets.
 func (s *Store[T]) LearnNothing() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -102,15 +105,20 @@ func (s *Store[T]) Delete(obj T) error {
 func (s *Store[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	return replace(s, items, s.arrival, resourceVersion)
+}
+
+// replace is [Store.Replace] of items in any form.
+func replace[T, I store.Object](s *Store[T], items iter.Seq2[I, error], read func(I) (arrival, error), resourceVersion func() string) error {
 	defer s.kin.borrow()()
 	defer s.forget()
 	s.forget()
 	return s.cells.Replace(func(yield func(store.Object, error) bool) {
 		list := s.kin.list(func(a arrival) bool { return yield(s.arrived(a), nil) })
-		for obj, err := range items {
+		for item, err := range items {
 			var a arrival
 			if err == nil {
-				a, err = s.arrival(obj)
+				a, err = read(item)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -124,7 +132,7 @@ func (s *Store[T]) Replace(items iter.Seq2[T, error], resourceVersion func() str
 	}, resourceVersion)
 }
 
-// forget drops what was learned if no object is left.
+// forget drops the generation if no object is left.
 func (s *Store[T]) forget() {
 	if s.cells.Entries().Len() == 0 {
 		s.kin.begin(nil)
@@ -148,10 +156,15 @@ func (s *Store[T]) put(obj T) error {
 	if err != nil {
 		return err
 	}
+	return s.write(a)
+}
+
+// write stores an object that has come. If its last state is hot, it is read often.
+func (s *Store[T]) write(a arrival) error {
 	c := s.arrived(a)
 	change, err := s.cells.Put(c)
-	if old, ok := change.Old.(*cell); ok && old.hot.Load() != nil { // it is read often
-		heat(c, obj, len(a.document))
+	if old, ok := change.Old.(*cell); ok && a.obj != nil && old.hot.Load() != nil {
+		heat(c, a.obj, len(a.document))
 	}
 	return err
 }
@@ -162,15 +175,19 @@ type arrival struct {
 	document []byte // the object's bytes in the form of flags
 	flags    flags
 	obj      store.Object // nil if it was not decoded
+	cell     *cell        // the object, if it is at rest already; all else is zero
 }
 
 // arrival encodes an object. The document is valid until the next call.
-func (s *Store[T]) arrival(obj T) (a arrival, err error) {
+func (s *Store[T]) arrival(obj T) (a arrival, err error) { return s.arrivalOf(obj, false) }
+
+// arrivalOf is arrival of an object that may be fleeting: nothing may be remembered of it.
+func (s *Store[T]) arrivalOf(obj T, fleeting bool) (a arrival, err error) {
 	if pointer.None(obj) {
 		return a, errNil
 	}
 	a = arrival{identity: identityOf(obj), obj: obj}
-	if s.kin.plain || isSecret(obj) { // no buffer may keep it
+	if fleeting || s.kin.plain || isSecret(obj) { // no buffer may keep it
 		a.document, a.flags, err = s.form.encode(nil, obj)
 		a.flags |= flagPlain
 	} else {
@@ -185,18 +202,42 @@ func (s *Store[T]) arrival(obj T) (a arrival, err error) {
 
 // arrived is the cell of an object: the one that the store holds if that is the same state.
 func (s *Store[T]) arrived(a arrival) *cell {
-	sum := maphash.Bytes(seed, a.document)
+	if a.cell != nil {
+		return a.cell
+	}
+	digest := maphash.Bytes(seed, a.document)
 	var held *cell
 	if entry, ok := s.cells.Get(store.Key(a.namespace, a.name)); ok {
-		if held = entry.(*cell); held.is(a.identity, sum) {
+		if held = entry.(*cell); held.is(a.identity) && (held.digest() == digest || s.equal(held, a)) {
 			return held
 		}
 	}
-	c := s.kin.cell(a, sum, held)
+	c := s.kin.cell(a, digest, held)
+	if a.obj == nil && s.cells.AsksObjects() {
+		a.obj = s.object(a)
+	}
 	if a.obj != nil {
 		s.cells.Arrive(c, a.obj.(T))
 	}
 	return c
+}
+
+// equal reports whether an object has come in other bytes than those of the cell, which happens: a
+// list and an event write it differently. A server can also change it under its version.
+func (s *Store[T]) equal(c *cell, a arrival) bool {
+	if a.obj == nil {
+		a.obj = s.object(a)
+	}
+	return content.Equal(s.open(c), a.obj)
+}
+
+// object decodes an object that comes.
+func (s *Store[T]) object(a arrival) T {
+	obj := s.form.new()
+	if err := s.form.decode(a.document, a.flags, obj); err != nil {
+		panic(fmt.Sprintf("packed: %s: %v", store.Key(a.namespace, a.name), err)) // it was checked
+	}
+	return obj
 }
 
 // open returns the object of a cell. It leaves the hot ones as they are: whoever ranges over a

@@ -9,7 +9,7 @@ import (
 // MaxDocument is the longest document in bytes. Pack leaves longer ones to its caller.
 const MaxDocument = 64 << 20
 
-// Generation is what a packer has learned from a few documents.
+// Generation has the root and the code that were learned from a few documents.
 type Generation struct {
 	root  Base
 	raw   []byte // the root's document
@@ -36,8 +36,7 @@ func (b *Base) Len() int {
 
 func (b *Base) isRoot() bool { return b == &b.of.root }
 
-// Root is the base of the first document of a generation, and of the next one whose siblings are
-// unknown.
+// Root is the base of the first document of a generation, and of each one without known siblings.
 func (g *Generation) Root() *Base { return &g.root }
 
 // Small makes a generation for few documents: they are kept against first, which is copied.
@@ -67,8 +66,8 @@ func Learn(samples ...[]byte) *Generation {
 // minLiterals is the number of sample bytes below which a code would be a guess.
 const minLiterals = 1 << 10
 
-// A new base pays if a document takes more than nearShare of what the base takes against the root:
-// then the two are no siblings. A document that takes more than plainShare of itself is unlike all.
+// A new base pays if a document takes more than nearShare of the base's own payload: then the two
+// are no siblings. A document that takes more than plainShare of itself is unlike all.
 const (
 	nearShare  = 0.8
 	plainShare = 0.75
@@ -112,7 +111,7 @@ func (p *Packer) Pack(dst, document []byte, near *Base) (payload []byte, of *Bas
 	return dst, &Base{of: g, payload: p.script.append(room, len(document), nil)}
 }
 
-// diff makes the script from one document to another, whose base is of.
+// diff makes the script from a base to a document. from is the document of the base.
 func (p *Packer) diff(document, from []byte, of *Base) {
 	t := of.of.table
 	if t == nil || !of.isRoot() {
