@@ -32,6 +32,7 @@ type scenario struct {
 type variant struct {
 	rarely  bool   // one repetition and fewer events: client-go takes minutes, or it matters less
 	indexed bool   // either library's copy has two indexes, by namespace and node
+	reads   bool   // of the copies are measured, too
 	kind    string // of the built-in objects, if they are not those of the settings
 }
 
@@ -98,6 +99,11 @@ func measureAll(ctx context.Context, s settings) error {
 			return err
 		}
 	}
+	if strings.Contains("at rest", s.only) {
+		if err := measureRest(ctx, s); err != nil {
+			return err
+		}
+	}
 	if strings.Contains("kinds", s.only) {
 		if err := measureKinds(ctx, s); err != nil {
 			return err
@@ -145,7 +151,7 @@ func (c scenario) measure(ctx context.Context, s settings) (medians []figures, e
 			if err := post(url + "/reset?form=" + string(c.form)); err != nil {
 				return figures{}, err
 			}
-			return s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, Kind: s.kind, What: c.what, Objects: c.objects, Events: s.events, Cores: s.cores, Indexed: c.indexed})
+			return s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, Kind: s.kind, What: c.what, Objects: c.objects, Events: s.events, Cores: s.cores, Indexed: c.indexed, Reads: c.reads})
 		})
 		return err
 	})
@@ -169,7 +175,7 @@ func (c scenario) byTurns(repeat int, read func(reader) (figures, error)) ([]fig
 		medians[i] = figures{
 			Wall: median(of, func(f figures) float64 { return f.Wall }), CPU: median(of, func(f figures) float64 { return f.CPU }),
 			Peak: median(of, func(f figures) float64 { return f.Peak }), Live: median(of, func(f figures) float64 { return f.Live }),
-			Allocs: median(of, func(f figures) float64 { return f.Allocs }), Hits: of[0].Hits, Objects: of[0].Objects,
+			Allocs: median(of, func(f figures) float64 { return f.Allocs }), Hits: of[0].Hits, Objects: of[0].Objects, Rest: restMedians(of),
 		}
 	}
 	return medians, nil

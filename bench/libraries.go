@@ -20,6 +20,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/store/packed"
 )
 
 // open makes the library's copy.
@@ -50,11 +51,11 @@ func (r reading) open() (copied, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openers[c.resource](client, c.resource, r.Indexed, options...), nil
+	return openers[c.resource](client, c.resource, r, options...), nil
 }
 
 // openers make our copy of each resource.
-var openers = map[string]func(client rest.Interface, resource string, indexed bool, options ...listwatch.Option) copied{
+var openers = map[string]func(client rest.Interface, resource string, r reading, options ...listwatch.Option) copied{
 	"configmaps":     opened[corev1.ConfigMap],
 	"endpointslices": opened[discoveryv1.EndpointSlice],
 	"events":         opened[corev1.Event],
@@ -69,9 +70,12 @@ var openers = map[string]func(client rest.Interface, resource string, indexed bo
 func opened[O any, T interface {
 	*O
 	store.Object
-}](client rest.Interface, resource string, indexed bool, options ...listwatch.Option) copied {
+}](client rest.Interface, resource string, r reading, options ...listwatch.Option) copied {
+	if r.Library == atRest {
+		return newPacked(listwatch.FromClient[O, T](client, resource, options...), packed.New[O, T]())
+	}
 	var indexes []store.AnyIndex[T]
-	if indexed {
+	if r.Indexed {
 		indexes = append(indexes, store.NewIndex("namespace", func(obj T) []string { return []string{obj.GetNamespace()} }),
 			store.NewIndex("node", func(obj T) []string { return nodeOf(obj) }))
 	}

@@ -77,6 +77,8 @@ func run(ctx context.Context, s settings, args []string) error {
 			return fmt.Errorf("what to read: %w", err)
 		}
 		return r.measure(ctx)
+	case args[0] == "few" && len(args) == 3:
+		return measureFew(ctx, s, args[1], args[2])
 	case args[0] == "latency" && len(args) == 2:
 		var l latency
 		if err := json.Unmarshal([]byte(args[1]), &l); err != nil {

@@ -24,7 +24,7 @@ type reading struct {
 	URL string
 	// Kubeconfig is of a real cluster, in place of the URL; how many objects it has is not known.
 	Kubeconfig string
-	Library    string // tributary, tributary-plain, reflector or informer
+	Library    string // tributary, tributary-plain, packed, reflector or informer
 	Form       form
 	Kind       string // of a built-in object
 	How        string // watchlist or list
@@ -33,6 +33,7 @@ type reading struct {
 	Events     int
 	Cores      int // 0: all
 	Indexed    bool
+	Reads      bool // of the copy are measured after a sync
 }
 
 // figures are what came of it.
@@ -43,6 +44,7 @@ type figures struct {
 	Bytes      float64 // allocated, per object or event
 	Hits       float64 // share of the wire's bytes that were not decoded again
 	Objects    int
+	Rest       restFigures // of a sync; see rest.go
 }
 
 // copied is a library's copy of the collection.
@@ -90,6 +92,9 @@ func (r reading) measure(ctx context.Context) error {
 		return err
 	}
 	f.Live, f.Hits, f.Objects = live(), copy.shared(), copy.len()
+	if readable, ok := copy.(readable); ok && r.Reads {
+		f.Rest = measureReads(readable, r.Objects)
+	}
 	if f.Objects != r.Objects {
 		return fmt.Errorf("%s has %d objects, not %d", r.Library, f.Objects, r.Objects)
 	}

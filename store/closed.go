@@ -61,6 +61,9 @@ func (c *Closed[T]) Snapshot() Snapshot[T] {
 	return Snapshot[T]{now}
 }
 
+// ResourceVersion is that of the content now, without a snapshot.
+func (c *Closed[T]) ResourceVersion() string { return c.entries.ResourceVersion() }
+
 // AsksObjects reports whether an index asks for the objects of new entries: one that was declared
 // with a function, or of a label.
 func (c *Closed[T]) AsksObjects() bool {

@@ -54,6 +54,9 @@ func (s *Store[T]) LearnNothing() {
 // equal to an [store.Indexer]'s in all else: they never change, and one is O(1).
 func (s *Store[T]) Snapshot() store.Snapshot[T] { return s.cells.Snapshot() }
 
+// ResourceVersion is that of the content now, without a snapshot.
+func (s *Store[T]) ResourceVersion() string { return s.cells.ResourceVersion() }
+
 // Get returns the object under key, and keeps it hot. It is read-only: other calls may return the
 // same object.
 func (s *Store[T]) Get(key string) (obj T, ok bool) {
