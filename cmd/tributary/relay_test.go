@@ -16,10 +16,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -196,4 +198,19 @@ func TestScopedRelay(t *testing.T) {
 	require.NoError(t, err, "--insecure asks for nothing")
 	_, err = c.as(t, config, "").CoreV1().Services("").List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsUnauthorized(err), "%v", err)
+}
+
+// TestDeployedRelay: the flags of the manifest are the command's.
+func TestDeployedRelay(t *testing.T) {
+	text, err := os.ReadFile("../../examples/node-agent/deploy/relay/relay.yaml")
+	require.NoError(t, err)
+	document, _, _ := strings.Cut(string(text), "\n---\n")
+	var set appsv1.DaemonSet
+	require.NoError(t, yaml.Unmarshal([]byte(document), &set))
+	args := set.Spec.Template.Spec.Containers[0].Args
+	require.Equal(t, "relay", args[0])
+	o, err := parseRelay(args[1:], io.Discard)
+	require.NoError(t, err)
+	require.Len(t, o.scopes, 1)
+	require.Equal(t, "pods?fieldSelector=spec.nodeName=$(NODE_NAME)", o.scopes[0].String())
 }

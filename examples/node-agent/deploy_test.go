@@ -106,3 +106,33 @@ func TestDeployIsApplied(t *testing.T) {
 		"clusterrolebinding.rbac.authorization.k8s.io/node-agent created (dry run)",
 	}, strings.Split(strings.TrimSpace(string(out)), "\n"))
 }
+
+// TestDeployWithARelay: the relay copies the pods of its node, with no right for anything else. The
+// agent behind it is the same one, but for the way to the API server.
+func TestDeployWithARelay(t *testing.T) {
+	var relay, behind, direct appsv1.DaemonSet
+	var service corev1.Service
+	var owner corev1.ServiceAccount
+	var role rbacv1.ClusterRole
+	var binding, reviews rbacv1.ClusterRoleBinding
+	decode(t, "deploy/relay/relay.yaml", &relay, &service)
+	decode(t, "deploy/relay/rights.yaml", &owner, &role, &binding, &reviews)
+	decode(t, "deploy/relay/node-agent.yaml", &behind)
+	decode(t, "deploy/node-agent.yaml", &direct)
+
+	require.Equal(t, owner.Name, relay.Spec.Template.Spec.ServiceAccountName)
+	require.Equal(t, relay.Spec.Template.Labels, service.Spec.Selector)
+	require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}}, role.Rules)
+	require.Equal(t, role.Name, binding.RoleRef.Name)
+	for _, b := range []rbacv1.ClusterRoleBinding{binding, reviews} {
+		require.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Name: owner.Name, Namespace: owner.Namespace}}, b.Subjects)
+	}
+	host := service.Name + "." + service.Namespace + ".svc"
+	require.Contains(t, relay.Spec.Template.Spec.Containers[0].Args, "--host="+host)
+	container := behind.Spec.Template.Spec.Containers[0]
+	require.Contains(t, container.Env, corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: host})
+	require.Contains(t, container.VolumeMounts, corev1.VolumeMount{Name: "api", MountPath: strings.TrimSuffix(account, "/"), ReadOnly: true})
+	require.Equal(t, direct.Spec.Template.Spec.Containers[0].Image, container.Image)
+	require.Subset(t, direct.Spec.Template.Spec.Containers[0].Args, container.Args)
+	require.Equal(t, direct.Spec.Template.Spec.Containers[0].SecurityContext, container.SecurityContext)
+}
