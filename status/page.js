@@ -3,6 +3,7 @@
   const [live, verdict, copies, panel, filter, tail, count, answer] =
     ["live", "verdict", "copies", "panel", "filter", "tail", "count", "answer"].map((id) => document.getElementById(id));
   const rows = new Map([...copies.children].map((row) => [row.dataset.name, row]));
+  const sent = new Map([...rows].map(([name, row]) => [name, row.outerHTML])); // rows as they came
   const focusable = "a, button, [tabindex]";
   const most = 200; // changes shown
   const title = document.title;
@@ -76,8 +77,8 @@
     const selection = getSelection();
     return !selection.isCollapsed && box.contains(selection.anchorNode);
   };
-  const parts = (sent) => {
-    Object.assign(last, sent);
+  const parts = (news) => {
+    Object.assign(last, news);
     for (const [id, html] of Object.entries(last)) {
       const box = document.getElementById(id);
       if (box.html === html || selecting(box)) continue;
@@ -91,6 +92,8 @@
     opened = null;
   };
   const replace = (name, html) => {
+    if (sent.get(name) === html) return; // of the page, or of the stream before
+    sent.set(name, html);
     const template = document.createElement("template");
     template.innerHTML = html;
     const row = template.content.firstElementChild;
@@ -107,6 +110,7 @@
       if (wanted.has(name)) continue;
       row.remove();
       rows.delete(name);
+      sent.delete(name);
     }
     let next = copies.firstElementChild;
     for (const name of order) {

@@ -190,6 +190,8 @@ func TestLightAndDark(t *testing.T) {
 	b.until("document.querySelector('#tail').innerText.includes('default/dns')")
 	p.kill()
 	b.until(row("pods", "failing"))
+	b.run(chromedp.Evaluate[chromedp.Void]("location.hash = 'state=failing'")) // a chip is chosen
+	b.until("document.querySelector('.chip[aria-current]') !== null")
 	backgrounds := map[string]bool{}
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)
