@@ -29,7 +29,7 @@ func Encoded[T store.Object](source ListerWatcher[T]) *ListWatch[*store.Encoded]
 	}
 	fleeting := collectionOf(source).resource == secrets
 	lw := Project(source, func(obj T) *store.Encoded { return decodedOf(obj, fleeting) }, ReadOnly())
-	lw.holding = nil // no object held is the one that came
+	lw.holding = nil
 	return lw
 }
 
@@ -44,10 +44,12 @@ func decodedOf(obj store.Object, fleeting bool) *store.Encoded {
 
 // encoded is the source for a reader that keeps bytes.
 func (c *clientSource[T]) encoded() *ListWatch[*store.Encoded] {
-	return (&clientSource[*store.Encoded]{
+	lw := (&clientSource[*store.Encoded]{
 		client: c.client, resource: c.resource, origin: c.origin, options: c.options,
 		acceptList: c.acceptList, acceptWatch: c.acceptWatch, decoder: newChecker(c.decoder, c.resource == secrets),
 	}).listWatch()
+	lw.holding = nil // the store has digests of its own
+	return lw
 }
 
 // checker stands in for decoding: it checks objects of T, and keeps their bytes.

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/tributary-go/tributary/store"
@@ -145,6 +147,21 @@ func TestTheUsualIsNotDecoded(t *testing.T) {
 		require.Equal(t, "Widget", e.Object.Kind)
 		return true
 	}))
+}
+
+// TestBytesHaveNoDigests: a store of bytes compares them by itself.
+func TestBytesHaveNoDigests(t *testing.T) {
+	client, err := NewRESTClient(&rest.Config{Host: "http://server.example"}, schema.GroupVersion{Version: "v1"})
+	require.NoError(t, err)
+	for _, source := range []*ListWatch[*corev1.Pod]{
+		FromClient[corev1.Pod](client, "pods"), FromClient[corev1.Pod](client, "pods", DropManagedFields()),
+	} {
+		encoded := Encoded(source)
+		require.Same(t, encoded, encoded.Holding(func(string) (*store.Encoded, bool) { return nil, false }))
+		resource, _ := encoded.Collection()
+		require.Equal(t, "pods", resource)
+		require.NotNil(t, source.holding, "a store of objects has none of its own")
+	}
 }
 
 // FuzzEncoded: no item is kept that decoding refuses.
