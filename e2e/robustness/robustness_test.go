@@ -20,12 +20,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/e2e/relayed"
 	"github.com/tributary-go/tributary/e2e/robustness"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
 func TestMain(m *testing.M) {
+	relayed.Main()
 	klog.SetLogger(logr.Discard()) // every failure here is made on purpose
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
@@ -161,7 +163,7 @@ func work(t *testing.T, s *server, log *journal, random *rand.Rand, d, between t
 	defer lists.Stop()
 	defer bookmarks.Stop()
 	for id := range writers + 1 {
-		config := rest.CopyConfig(s.writesConfig)
+		config := rest.CopyConfig(s.configOf(id))
 		client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
 		require.NoError(t, err)
 		w := &writer{id: 1 + id, client: client.(*rest.RESTClient), random: rand.New(rand.NewPCG(random.Uint64(), 0)), log: log}

@@ -39,7 +39,16 @@ type server struct {
 
 	more    func(*readers) // starts readers of what is below the server; or nil
 	mend    func()         // waits for the end of what faults have left behind; or nil
+	clients []*rest.Config // of writers and the lister; empty: writesConfig
 	relists bool           // only the readers of more are judged, since servers list anew
+}
+
+// configOf is the configuration of a writer, or of the lister, which is the last one.
+func (s *server) configOf(id int) *rest.Config {
+	if len(s.clients) == 0 {
+		return s.writesConfig
+	}
+	return s.clients[id]
 }
 
 type fault struct {
