@@ -24,6 +24,7 @@ import (
 // accounts' tokens.
 type authority struct {
 	certificate []byte // of the server, PEM; it is its own authority
+	key         *ecdsa.PrivateKey
 	signer      *ecdsa.PrivateKey
 }
 
@@ -53,7 +54,7 @@ func newAuthority(folder string) (*authority, error) {
 		return nil, err
 	}
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return &authority{certificate: certificate, signer: signer}, os.WriteFile(filepath.Join(folder, "server.crt"), certificate, 0o600)
+	return &authority{certificate: certificate, key: key, signer: signer}, os.WriteFile(filepath.Join(folder, "server.crt"), certificate, 0o600)
 }
 
 func writeKey(path string) (*ecdsa.PrivateKey, error) {
@@ -92,4 +93,25 @@ func (c *Cluster) AccountToken(account *corev1.ServiceAccount, expires time.Time
 	r.FillBytes(signature[:32])
 	s.FillBytes(signature[32:])
 	return signed + "." + encode(signature)
+}
+
+// ClientCertificate makes a certificate of a user, in PEM, which servers with the flag
+// --client-ca-file and the file of [Cluster.Certificate] accept.
+func (c *Cluster) ClientCertificate(user string, expires time.Time, groups ...string) (certificate, key []byte) {
+	c.t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(c.t, err)
+	text, _ := pem.Decode(c.authority.certificate)
+	issuer, err := x509.ParseCertificate(text.Bytes)
+	require.NoError(c.t, err)
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: user, Organization: groups},
+		NotBefore:    time.Now().Add(-time.Hour), NotAfter: expires,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, issuer, private.Public(), c.authority.key)
+	require.NoError(c.t, err)
+	secret, err := x509.MarshalECPrivateKey(private)
+	require.NoError(c.t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})
 }

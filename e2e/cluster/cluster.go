@@ -27,22 +27,25 @@ type Cluster struct {
 type serverCommand func(c *Cluster, address, etcdURL string) (binary string, arguments []string)
 
 // Tokens of the users that every server knows. Admin may do anything; Agent and Nobody what a test
-// grants them.
+// grants them. Node is a node, as the Node authorizer knows it.
 const (
 	Admin  = "token-of-admin"
 	Agent  = "token-of-agent"
 	Nobody = "token-of-nobody"
+	Node   = "token-of-node"
 )
 
 // Users, as RBAC rules name them.
 const (
 	AgentUser  = "agent"
 	NobodyUser = "nobody"
+	NodeUser   = "system:node:node-1"
 )
 
 const users = Admin + `,admin,admin,"system:masters"` + "\n" +
 	Agent + "," + AgentUser + "," + AgentUser + "\n" +
-	Nobody + "," + NobodyUser + "," + NobodyUser + "\n"
+	Nobody + "," + NobodyUser + "," + NobodyUser + "\n" +
+	Node + "," + NodeUser + "," + NodeUser + ",system:nodes\n"
 
 // Start builds what is not yet in the cache (minutes), starts an etcd and an API server with the
 // given flags added, and returns when both are ready (seconds). All of it ends with the test.

@@ -55,8 +55,9 @@ func run(arguments []string) error {
 	address := flags.String("listen", "", "")
 	certificate, key := flags.String("tls-cert-file", "", ""), flags.String("tls-private-key-file", "", "")
 	clientCA := flags.String("client-ca-file", "", "")
-	renewal := flags.Duration("renewal", time.Minute, "")
-	refusal := flags.Duration("refusal", 10*time.Second, "")
+	renewal := flags.Duration("renew", time.Minute, "")
+	hold := flags.Duration("hold", 10*time.Minute, "")
+	data := flags.String("data", "", "")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	deciding := []reviews.Option{reviews.WithRenewal(*renewal), reviews.WithRefusal(*refusal)}
+	deciding := []reviews.Option{reviews.WithRenewal(*renewal), reviews.WithHold(*hold)}
 	if *clientCA != "" {
 		deciding = append(deciding, reviews.WithClientCA(*clientCA))
 	}
@@ -72,7 +73,11 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	handler, err := relay.New(config, access.Handler)
+	options := []relay.Option{relay.WithTypesOf(37)} // a test binary does not tell
+	if *data != "" {
+		options = append(options, relay.WithJournals(*data))
+	}
+	handler, err := relay.New(config, access.Handler, options...)
 	if err != nil {
 		return err
 	}

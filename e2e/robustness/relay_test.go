@@ -92,7 +92,7 @@ func relaysInARow(t *testing.T, c *cluster.Cluster, n int, journals bool) (s *se
 		link := netfault.Listen(t, address)
 		flags := []string{}
 		if journals {
-			flags = append(flags, "--journal="+t.TempDir())
+			flags = append(flags, "--data="+t.TempDir())
 		}
 		r := c.StartRelay(relayed.Binary(t), c.Server.ConfigVia(link.Address(), cluster.Agent), flags...)
 		relays = append(relays, r)
