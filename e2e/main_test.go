@@ -8,15 +8,12 @@ import (
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
-
-	"github.com/tributary-go/tributary/e2e/relayed"
 )
 
 // full is set to run at the full length of what takes minutes.
 var full = os.Getenv("TRIBUTARY_E2E_FULL") != ""
 
 func TestMain(m *testing.M) {
-	relayed.Main()
 	klog.SetLogger(logr.Discard()) // client-go tells of every failure that a test makes
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 		goleak.Cleanup(func(code int) {

@@ -47,7 +47,7 @@ func TestRelayClientsMove(t *testing.T) {
 		require.NoError(t, err)
 		places = append(places, client)
 	}
-	selections := []selection{
+	parts := []part{
 		{podResource, ""}, {podResource, "spec.nodeName=" + nodeName(1)},
 		{widgetResource, ""}, {widgetResource, "spec.nodeName=" + nodeName(2)},
 	}
@@ -60,7 +60,7 @@ func TestRelayClientsMove(t *testing.T) {
 		truth *mover
 	}
 	var all []told
-	for i, s := range selections {
+	for i, s := range parts {
 		list, err := w.dynamics.Resource(s.resource).List(t.Context(), metav1.ListOptions{FieldSelector: s.fields})
 		require.NoError(t, err)
 		stays := newMover(s, list.GetResourceVersion(), places[:1], 0)
@@ -93,7 +93,7 @@ func TestRelayClientsMove(t *testing.T) {
 			require.Eventually(t, func() bool { return one.reached() >= newest }, 30*time.Second, 10*time.Millisecond, "%s", one.mover)
 		}
 	}
-	pass(time.Second) // for the last events of selections
+	pass(time.Second) // for the last events of parts
 	stop()
 	moving.Wait()
 	moves, events := 0, 0
@@ -108,8 +108,8 @@ func TestRelayClientsMove(t *testing.T) {
 	t.Logf("%s; %d moves, %d events, %d lists in pages, %d begun again for a 410", writing, moves, events, pages.whole, pages.expired)
 }
 
-// selection is a collection, or a part of it.
-type selection struct {
+// part is a collection, or what a field selector selects of it.
+type part struct {
 	resource schema.GroupVersionResource
 	fields   string
 }
@@ -122,7 +122,7 @@ type change struct {
 
 // mover watches at one place after the other.
 type mover struct {
-	selection
+	part
 	places []dynamic.Interface
 	random *rand.Rand
 
@@ -133,8 +133,8 @@ type mover struct {
 	failed  error
 }
 
-func newMover(s selection, version string, places []dynamic.Interface, seed uint64) *mover {
-	return &mover{selection: s, version: version, places: places, random: rand.New(rand.NewPCG(seed, 0))}
+func newMover(s part, version string, places []dynamic.Interface, seed uint64) *mover {
+	return &mover{part: s, version: version, places: places, random: rand.New(rand.NewPCG(seed, 0))}
 }
 
 func (m *mover) String() string {

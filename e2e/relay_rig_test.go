@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"testing"
 	"time"
 
 	"github.com/go-logr/logr"

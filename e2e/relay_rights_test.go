@@ -281,8 +281,10 @@ func (r randomOf) send(t testing.TB, client *http.Client, address string) (got r
 	require.NoError(t, err, "%s", r)
 	var document struct {
 		Reason, Message string
-		Items           []struct{ Metadata struct{ Name, Namespace string } }
-		Rows            []struct{ Cells []any }
+		Items           []struct {
+			Metadata struct{ Name, Namespace string }
+		}
+		Rows []struct{ Cells []any }
 	}
 	if json.Unmarshal(body, &document) != nil {
 		return got

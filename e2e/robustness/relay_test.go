@@ -12,7 +12,6 @@ import (
 
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/e2e/netfault"
-	"github.com/tributary-go/tributary/e2e/relayed"
 	"github.com/tributary-go/tributary/e2e/robustness"
 )
 
@@ -22,10 +21,12 @@ import (
 // are killed and stopped, the API server is stopped, and etcd is compacted. A relay never lists
 // again, so that etcd's validators ask for every change.
 func TestRelaysInARow(t *testing.T) {
+	binary, err := cluster.BuildTributary(t.TempDir())
+	require.NoError(t, err)
 	for n := range 3 {
 		t.Run(fmt.Sprint(1+n), func(t *testing.T) {
 			audit := cluster.NewAudit(t)
-			s, _ := relaysInARow(t, cluster.Start(t, audit.Flags()...), 1+n, true)
+			s, _ := relaysInARow(t, cluster.Start(t, audit.Flags()...), binary, 1+n, true)
 			defer func() {
 				asked := audit.Collected(cluster.AgentUser, "configmaps")
 				assert.Len(t, asked, 1, "collections that the relays have read of the API server")
@@ -40,8 +41,10 @@ func TestRelaysInARow(t *testing.T) {
 // else: see [robustness.Run.JudgeRelisting]. The writers and the consistent lists are judged in any
 // case. In the end every reader holds what etcd has, and none has seen two contents of one version.
 func TestRelaysThatRelist(t *testing.T) {
+	binary, err := cluster.BuildTributary(t.TempDir())
+	require.NoError(t, err)
 	c := cluster.Start(t)
-	s, restarted := relaysInARow(t, c, 2, false)
+	s, restarted := relaysInARow(t, c, binary, 2, false)
 	s.faults = append(s.faults,
 		fault{"the API server: kill -9", func() { c.Server.Kill(); c.Server.Restart() }},
 		fault{"the API server: kill -9 and compaction", func() { c.Server.Kill(); c.Etcd.Compact(); c.Server.Restart() }},
@@ -80,7 +83,7 @@ func TestRelaysThatRelist(t *testing.T) {
 }
 
 // relaysInARow puts relays before an API server. The first one is next to the server.
-func relaysInARow(t *testing.T, c *cluster.Cluster, n int, journals bool) (s *server, relays []*cluster.Relay) {
+func relaysInARow(t *testing.T, c *cluster.Cluster, binary string, n int, journals bool) (s *server, relays []*cluster.Relay) {
 	t.Helper()
 	// A silent connection of HTTP/2 is asked for a sign of life, by the relays too.
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "2")
@@ -94,7 +97,7 @@ func relaysInARow(t *testing.T, c *cluster.Cluster, n int, journals bool) (s *se
 		if journals {
 			flags = append(flags, "--data="+t.TempDir())
 		}
-		r := c.StartRelay(relayed.Binary(t), c.Server.ConfigVia(link.Address(), cluster.Agent), flags...)
+		r := c.StartRelay(binary, c.Server.ConfigVia(link.Address(), cluster.Agent), flags...)
 		relays = append(relays, r)
 		address = r.Address()
 		name := func(what string) string { return fmt.Sprintf("relay %d: %s", i+1, what) }

@@ -20,14 +20,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/tributary-go/tributary/e2e/relayed"
 	"github.com/tributary-go/tributary/e2e/robustness"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
 func TestMain(m *testing.M) {
-	relayed.Main()
 	klog.SetLogger(logr.Discard()) // every failure here is made on purpose
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
