@@ -101,7 +101,7 @@ func (c foreignClient) compare(t *testing.T, theirs *side, ours []*side) {
 	for i, s := range ours {
 		for step, want := range said[0] {
 			t.Run(s.name+"/"+step, func(t *testing.T) {
-				if reason := clientDifferences[step]; reason != "" {
+				if reason := clientDifferences[step]; reason != "" && s.name != theRelay {
 					require.NotEqual(t, want, said[i+1][step], "the lines agree: remove the reason (%s)", reason)
 					return
 				}

@@ -1,0 +1,51 @@
+package fidelity_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/e2e/cluster"
+)
+
+// theRelay is the name of `tributary relay` before an API server. There are no reasons for
+// differences: it answers as the API server behind it does.
+const theRelay = "relay"
+
+// startRelay is `tributary relay` before an API server of its own. It reads under a credential with
+// the rights of a relay, and its clients bring theirs.
+func startRelay(t testing.TB) *side {
+	t.Helper()
+	binary, err := cluster.BuildTributary(t.TempDir())
+	require.NoError(t, err)
+	c := cluster.Start(t)
+	c.AllowRelay()
+	define(t, c.Server.Config(cluster.Admin))
+	config := c.StartRelay(binary, c.Server.Config(cluster.Agent), "--data="+t.TempDir()).Config(cluster.Admin)
+	client, err := rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	return &side{name: theRelay, url: config.Host, token: cluster.Admin, client: client, authority: config.CAData}
+}
+
+// TestKubectlSeesNoRelay runs every kubectl command of both lists against an API server, and
+// through a relay.
+func TestKubectlSeesNoRelay(t *testing.T) {
+	for _, file := range []string{"kubectl.txt", "definitions.txt"} {
+		t.Run(file, func(t *testing.T) { compareCommands(t, file, startReal(t), startRelay(t)) })
+	}
+}
+
+// TestForeignClientsSeeNoRelay runs the scripts of foreign clients through a relay: no step
+// differs.
+func TestForeignClientsSeeNoRelay(t *testing.T) {
+	theirs, ours := startReal(t), []*side{startRelay(t)}
+	t.Run("clients", func(t *testing.T) {
+		for _, c := range foreignClients {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.compare(t, theirs, ours)
+			})
+		}
+	})
+}
