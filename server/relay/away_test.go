@@ -116,7 +116,9 @@ func TestShutdownLeavesNothing(t *testing.T) {
 	require.Empty(t, rest)
 	_, err = io.ReadAll(logs.Body)
 	require.Error(t, err)
-	require.Equal(t, http.StatusServiceUnavailable, get(t, g.url+"/api/v1/pods").code)
+	refused := get(t, g.url+"/api/v1/pods")
+	require.Equal(t, http.StatusServiceUnavailable, refused.code)
+	require.Equal(t, "1", refused.header.Get("Retry-After"), "a reflector of client-go lists again without it")
 	require.Equal(t, http.StatusInternalServerError, get(t, g.url+"/readyz").code)
 	require.NoError(t, g.Shutdown(ctx), "again")
 }

@@ -262,7 +262,13 @@ func (r *Relay) Shutdown(ctx context.Context) error {
 	return err
 }
 
-var errClosed = apierrors.NewServiceUnavailable("the relay is shutting down")
+// errClosed asks the client to come again, as the API server does: client-go's reflectors begin with
+// a list after a refused watch, unless the answer has a Retry-After.
+var errClosed = func() error {
+	err := apierrors.NewServiceUnavailable("the relay is shutting down")
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	return err
+}()
 
 func isHealthCheck(path string) bool {
 	switch path {
