@@ -45,7 +45,9 @@
 //
 // If the upstream does not answer for three seconds, [Server.Health], [Server.Samples], /readyz and
 // a Warning header on old answers say since when and why (TestAFailingProofIsLoud). A failure of
-// the reflector is said in the same places (TestReadinessFollowsTheUpstream).
+// the reflector is said in the same places (TestReadinessFollowsTheUpstream). A watch from the
+// version that its client has shows no old state, and asks the upstream nothing
+// (TestAWatchThatGoesOnAsksNothing).
 //
 // /readyz and /healthz are 200 while each cache answers reads: it has been filled, and its upstream
 // answers. They ask it, at most once a second. A copy without a proof stays ready when its

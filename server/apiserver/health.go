@@ -213,6 +213,17 @@ func healthCheck(r *http.Request) (name string, ok bool) {
 	return "", false
 }
 
+// healthFor is the health that a read depends on. A watch from the version that its client has shows
+// no old state, so that the proof does not matter. To look at it would cost the upstream a question
+// for each client that comes back.
+func (e *resourceEndpoint[T]) healthFor(r watchcache.Request) Health {
+	initial := r.SendInitialEvents != nil && *r.SendInitialEvents
+	if r.Watch && r.ResourceVersion != "" && r.ResourceVersion != "0" && !initial {
+		return e.healthWith(watchcache.Proof{State: watchcache.Proven})
+	}
+	return e.health()
+}
+
 const unprovenText = "this copy is not proven fresh: it may lack the newest writes"
 
 // warnIfStale adds a Warning header to an answer out of a stale cache, and to an answer without a
@@ -220,7 +231,7 @@ const unprovenText = "this copy is not proven fresh: it may lack the newest writ
 func (e *resourceEndpoint[T]) warnIfStale(c call, r watchcache.Request) {
 	text := ""
 	newest := r.ResourceVersion == "" && r.Continue == ""
-	switch h := e.health(); {
+	switch h := e.healthFor(r); {
 	case newest && h.isOnlyOld():
 		return // the answer is proven
 	case h.Stale:

@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -19,9 +20,13 @@ import (
 )
 
 // frozen is an upstream at version 5 that answers nothing while it is frozen.
-type frozen struct{ atomic.Bool }
+type frozen struct {
+	atomic.Bool
+	asked atomic.Int32
+}
 
 func (f *frozen) Newest(ctx context.Context) (string, error) {
+	f.asked.Add(1)
 	if f.Load() {
 		<-ctx.Done()
 		return "", ctx.Err()
@@ -122,6 +127,33 @@ func TestAFailingProofIsLoud(t *testing.T) {
 		time.Sleep(4 * time.Second) // the last question that was lost, and the age of its answer
 		require.Equal(t, http.StatusOK, get("/readyz").code)
 		healthy()
+	})
+}
+
+// TestAWatchThatGoesOnAsksNothing: the upstream has no question for each client that comes back, as
+// it has for one that begins with an old state. The client is told if the copy's follower fails.
+func TestAWatchThatGoesOnAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, f := &frozen{}, &follower{}
+		get := copyServed(t, f, watchcache.WithUpstream(up))
+		watch := func(query string) *recorded {
+			t.Helper()
+			time.Sleep(time.Minute)
+			r := get("/api/v1/pods?watch=1&timeoutSeconds=1&" + query)
+			require.Equal(t, http.StatusOK, r.code)
+			return r
+		}
+		for range 10 {
+			f.set(reflector.Status{Synced: true, Phase: reflector.Watching, LastContact: time.Now(), ProvenAt: time.Now()})
+			require.Empty(t, watch("resourceVersion=5").Header().Values("Warning"))
+		}
+		require.Zero(t, up.asked.Load())
+		watch("resourceVersion=0")
+		watch("resourceVersion=5&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+		require.EqualValues(t, 2, up.asked.Load())
+		f.set(reflector.Status{Synced: true, Phase: reflector.Waiting, Class: reflector.Unreachable, Err: errors.New("cut"), Since: time.Now()})
+		require.Contains(t, watch("resourceVersion=5").Header().Get("Warning"), "pods: stale")
+		require.EqualValues(t, 2, up.asked.Load())
 	})
 }
 
