@@ -11,8 +11,8 @@ import (
 	"github.com/tributary-go/tributary/prom"
 )
 
-// withMetrics answers GET /metrics with the numbers of reporters and of the process, behind a guard.
-// All other requests are for the next handler.
+// withMetrics answers GET /metrics with the numbers of reporters and of the process, behind a
+// guard. All other requests are for the next handler.
 func withMetrics(reporters map[string]metrics.Reporter, guard func(http.Handler) http.Handler, next http.Handler) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

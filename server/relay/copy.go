@@ -267,7 +267,7 @@ func (o outcomes) WatchEnded(s reflector.WatchStats) { o.note(s.Class) }
 
 // note takes in how a list or a watch has ended: the upstream may refuse the copy.
 func (c *kindCopy) note(class reflector.Class) {
-	if !refuses(class) {
+	if !refuses(class) && !unfit(class) {
 		return
 	}
 	pause := refusedFor
@@ -282,7 +282,8 @@ func (c *kindCopy) note(class reflector.Class) {
 	}
 	switch status := c.filler.status(); {
 	case c.phase == starting:
-		c.refuseLocked(pause, fmt.Errorf("the upstream refuses the relay's list (%s)", class))
+		c.refuseLocked(pause, fmt.Errorf("the upstream's list cannot be copied (%s)", class))
+	case unfit(class): // the copy heals, or stays marked
 	case class == reflector.NotFound:
 		c.relay.beginLocked(c.endIfGone)
 	case refuses(status.Class) && time.Since(status.Since) >= refusalAge:
@@ -294,6 +295,12 @@ func (c *kindCopy) endIfGone() {
 	if c.relay.upstream.gone(c.resource) {
 		c.end(ended, errors.New("the upstream serves it no more"))
 	}
+}
+
+// unfit reports whether a list is not of the kind that can be copied: an aggregated API server may
+// have resource versions that are no numbers.
+func unfit(class reflector.Class) bool {
+	return class == reflector.StoreError || class == reflector.WrongAnswer
 }
 
 // refuses reports whether the upstream does not let the relay read a kind.

@@ -50,8 +50,8 @@
 //     (TestNewerUpstreamsAreReadAsDocuments).
 //  8. While the upstream is away, a request that needs it gets a 503 or 504 that names it, and
 //     discovery and OpenAPI are answered as they were last, with a Warning (TestTheUpstreamIsAway).
-//  9. With [WithJournals], a restart costs no list: the copies go on from their files, and a client's
-//     watch goes on at its version (TestARestartCostsNoList). Secrets are in no file.
+//  9. With [WithJournals], a restart costs no list: the copies go on from their files, and a
+//     client's watch goes on at its version (TestARestartCostsNoList). Secrets are in no file.
 //  10. After [Relay.Shutdown], nothing that the relay started is left, and each watch has had a
 //     proper end (TestShutdownLeavesNothing).
 //

@@ -230,3 +230,29 @@ func TestAKindThatTheRelayMayNotRead(t *testing.T) {
 	require.IsType(t, &corev1.Pod{}, (<-watcher.ResultChan()).Object)
 	watcher.Stop()
 }
+
+// TestAKindThatCannotBeCopied: an API server whose resource versions are no numbers answers itself.
+func TestAKindThatCannotBeCopied(t *testing.T) {
+	g := newRig(t)
+	_, err := g.upstream.widgets.Create(widget("ns", "a"))
+	require.NoError(t, err)
+	g.upstream.answers(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/widgets") {
+			return false
+		}
+		if r.URL.Query().Get("watch") != "" {
+			http.Error(w, "no watch lists", http.StatusBadRequest)
+			return true
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"12/34"},"items":[` +
+			`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"1/2"}}]}`))
+		return true
+	})
+	for range 3 {
+		answer := get(t, g.url+"/apis/example.com/v1/widgets")
+		require.Equal(t, []string{"ns/a"}, names(t, answer.body))
+		require.Contains(t, answer.body, "12/34")
+	}
+	require.Empty(t, g.copies())
+}
