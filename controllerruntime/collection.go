@@ -18,6 +18,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/internal/heap"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
@@ -42,7 +43,7 @@ type collection struct {
 	caller   string // of the read that has begun it
 	limit    *limit // nil without RefuseAbove, and if no read has begun it
 	refused  error  // by the limit; guarded by the cache's lock
-	heap     heapEstimate
+	heap     heap.Meter
 	// warnAbove is the number of objects that WarnAbove permits; 0 for any.
 	warnAbove int
 
@@ -124,7 +125,7 @@ func newCollection(k kind, like runtime.Object, s settings, from sources, by beg
 		if err != nil {
 			return nil, err
 		}
-		source = c.limit.counted(c.within(c.refusals.heardFrom(source, "")), "")
+		source = metered(c.limit.counted(c.within(c.refusals.heardFrom(source, "")), ""), &c.heap, false)
 		one := informer.New(source, options...)
 		c.copy, shared = one, clientgo.Informer(one)
 		for namespace := range c.configs {
@@ -151,7 +152,7 @@ func (c *collection) addMembers(union *informer.Union[object], example object, m
 		if name == metav1.NamespaceAll {
 			name = "all other namespaces"
 		}
-		source = c.limit.counted(c.refusals.heardFrom(source, name), name)
+		source = metered(c.limit.counted(c.refusals.heardFrom(source, name), name), &c.heap, false)
 		if c.waits[namespace], err = union.Add(name, source); err != nil {
 			return err
 		}

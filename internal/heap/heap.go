@@ -1,47 +1,43 @@
-// Package heap estimates the memory that objects take. It walks them, and counts memory that
-// several of them share once. It takes 1 MB itself, however many objects there are.
+// Package heap estimates the memory that objects take. It walks them as they come, and counts memory
+// that several of them share once.
 //
 // A size is that of the allocator's class. Of maps it follows from the number of entries, as Go's
 // maps grow. The tests compare estimates with what the garbage collector frees.
 package heap
 
 import (
-	"iter"
 	"reflect"
 	"unsafe"
 )
 
-// Of estimates the bytes of all objects, which are pointers. They must not change meanwhile.
-func Of(objects iter.Seq[any]) uint64 {
-	w := walk{sample: newSample()}
-	for obj := range objects {
-		w.value(reflect.ValueOf(obj))
-	}
-	return w.sample.total()
-}
-
 // walk visits all memory that values refer to.
 type walk struct {
-	sample sample
-	recent [recentBlocks]uintptr
+	seen   addresses
+	visits int // to blocks
+	bytes  uint64
 }
-
-// recentBlocks is the number of shared blocks that a walk remembers, so that it does not descend
-// into them once more. The template of a ReplicaSet comes again with each of its pods.
-const recentBlocks = 1 << 16
 
 // block counts a block. It reports whether its content may be new.
 func (w *walk) block(at unsafe.Pointer, size uintptr) (descend bool) {
 	if at == nil || size == 0 {
 		return false
 	}
-	address := uintptr(at)
-	slot := &w.recent[mixed(address)%recentBlocks]
-	if *slot == address {
+	if w.visits++; !w.seen.add(uintptr(at)) {
 		return false
 	}
-	*slot = address
-	w.sample.add(address, classOf(size))
+	w.bytes += classOf(size)
+	return true
+}
+
+// table counts a map, of which nothing is read if it has come before: a program may have it.
+func (w *walk) table(at unsafe.Pointer, of reflect.Type, entries func() int) (descend bool) {
+	if at == nil {
+		return false
+	}
+	if w.visits++; !w.seen.add(uintptr(at)) {
+		return false
+	}
+	w.bytes += classOf(mapSize(of, entries()))
 	return true
 }
 
@@ -105,7 +101,7 @@ func (w *walk) boxed(v reflect.Value) {
 			return
 		}
 	} else {
-		w.sample.addOther(classOf(in.Type().Size()))
+		w.bytes += classOf(in.Type().Size())
 	}
 	w.value(in)
 }
@@ -113,7 +109,7 @@ func (w *walk) boxed(v reflect.Value) {
 // entries visits a map. Trees of unstructured objects and labels are the usual ones, and quicker
 // without reflection.
 func (w *walk) entries(v reflect.Value) {
-	if v.IsNil() || !w.block(v.UnsafePointer(), mapSize(v.Type(), v.Len())) {
+	if !w.table(v.UnsafePointer(), v.Type(), v.Len) {
 		return
 	}
 	if v.CanInterface() {
@@ -146,7 +142,7 @@ func (w *walk) tree(value any) {
 	at := (*[2]unsafe.Pointer)(unsafe.Pointer(&value))[1] // as in boxed
 	switch in := value.(type) {
 	case map[string]any:
-		if w.block(at, mapSize(treeType, len(in))) {
+		if w.table(at, treeType, func() int { return len(in) }) {
 			for key, value := range in {
 				w.text(key)
 				w.tree(value)
