@@ -79,8 +79,8 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 }
 
 // NewSharedIndexInformerWithOptions replaces the function of that name in package cache, for newer
-// generated code. It is [NewInformer] with these options. ObjectDescription has no effect, since our
-// log has descriptions of its own. With an Identifier, the informer has client-go's metrics.
+// generated code. It is [NewInformer] with these options. ObjectDescription has no effect, since
+// our log has descriptions of its own. With an Identifier, the informer has client-go's metrics.
 func NewSharedIndexInformerWithOptions(
 	lw cache.ListerWatcher, example runtime.Object, options cache.SharedIndexInformerOptions,
 ) cache.SharedIndexInformer {

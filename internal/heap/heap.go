@@ -1,5 +1,5 @@
-// Package heap estimates the memory that objects take. It walks them as they come, and counts memory
-// that several of them share once.
+// Package heap estimates the memory that objects take. It walks them as they come, and counts
+// memory that several of them share once.
 //
 // A size is that of the allocator's class. Of maps it follows from the number of entries, as Go's
 // maps grow. The tests compare estimates with what the garbage collector frees.

@@ -7,8 +7,8 @@ import (
 
 // Meter estimates the memory of objects from some of them, which it reads as they come: the first
 // ones, and then runs of neighbours, which share memory. So it reads no object that a program may
-// have by then. It is safe for concurrent use. Its zero value is ready, and takes up to 512 KB until
-// [Meter.Out].
+// have by then. It is safe for concurrent use. Its zero value is ready, and takes up to 512 KB
+// until [Meter.Out].
 type Meter struct {
 	mu    sync.Mutex
 	walk  walk
