@@ -48,6 +48,6 @@
 //
 // # Limits
 //
-// Objects pack well that resemble each other: pods of an owner, custom resources. Texts of their own,
-// such as those of ConfigMaps, are kept as they are.
+// Objects pack well that resemble each other: pods of an owner, custom resources. Of texts without a
+// sibling, such as those of ConfigMaps, just the letters are coded.
 package packed

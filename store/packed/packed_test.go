@@ -85,7 +85,7 @@ func somePod(i, version int) *corev1.Pod {
 // TestPackedIsAnIndexer makes the same random changes to both, and reads both in all ways: the
 // content now, and that of snapshots from before.
 func TestPackedIsAnIndexer(t *testing.T) {
-	for _, size := range []int{0, 1, 3, 60, 700} {
+	for _, size := range []int{0, 1, 3, 60, 400} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			seed := time.Now().UnixNano()
 			t.Log("seed", seed)

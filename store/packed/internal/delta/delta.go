@@ -67,10 +67,12 @@ func Learn(samples ...[]byte) *Generation {
 const minLiterals = 1 << 10
 
 // A new base pays if a document takes more than nearShare of the base's own payload: then the two
-// are no siblings. A document that takes more than plainShare of itself is unlike all.
+// are no siblings. A document that takes more than likeShare of itself is unlike all. Its literals
+// are coded, unless it takes more than codedShare even so.
 const (
 	nearShare  = 0.8
-	plainShare = 0.75
+	likeShare  = 0.75
+	codedShare = 0.9
 )
 
 // Packer makes payloads. The zero value is ready, and keeps its buffers and the last base's table.
@@ -82,7 +84,7 @@ type Packer struct {
 }
 
 // Pack appends the payload of document to dst. near is the base of a likely sibling; of is the base
-// of the payload. It is near, a new base, or nil: then the payload is the document itself.
+// of the payload. It is near, a new base, the root, or nil: then the payload is the document itself.
 func (p *Packer) Pack(dst, document []byte, near *Base) (payload []byte, of *Base) {
 	g := near.of
 	if len(document) > MaxDocument {
@@ -100,9 +102,12 @@ func (p *Packer) Pack(dst, document []byte, near *Base) (payload []byte, of *Bas
 	default:
 		p.diff(document, g.raw, &g.root)
 	}
-	switch {
-	case float64(p.script.size()) > plainShare*float64(len(document)):
-		return append(dst, document...), nil
+	switch length := float64(len(document)); {
+	case float64(p.script.size()) > likeShare*length:
+		if g.code == nil || float64(len(p.script.ops)+g.code.length(p.script.literals)) > codedShare*length {
+			return append(dst, document...), nil
+		}
+		return p.script.append(dst, len(document), g.code), &g.root
 	case g.table == nil: // a small generation has no other base
 		return p.script.append(dst, len(document), nil), near
 	}

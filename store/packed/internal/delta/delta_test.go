@@ -79,6 +79,26 @@ func TestUnlikeIsPlain(t *testing.T) {
 	}
 }
 
+// TestUnlikeTextIsCoded: texts without siblings are still made of the same few letters.
+func TestUnlikeTextIsCoded(t *testing.T) {
+	text := func(i int) []byte {
+		random := rand.New(rand.NewPCG(uint64(i), 5))
+		words := make([]byte, 6000)
+		for at := range words {
+			words[at] = "etaoin shrdlu\n"[min(random.IntN(14), random.IntN(14))]
+		}
+		return words
+	}
+	g := delta.Learn(text(1), text(2), text(3))
+	var p delta.Packer
+	for i := range 5 {
+		payload, of := p.Pack(nil, text(10+i), g.Root())
+		require.Same(t, g.Root(), of, "it is no base for others")
+		require.Less(t, len(payload), 6000/2)
+		require.Equal(t, text(10+i), unpacked(t, payload, of))
+	}
+}
+
 // TestASmallGenerationHasOneBase: few documents are kept against the first.
 func TestASmallGenerationHasOneBase(t *testing.T) {
 	g := delta.Small(sibling(1, 1))
