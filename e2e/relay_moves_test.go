@@ -82,6 +82,9 @@ func TestRelayClientsMove(t *testing.T) {
 		pages.list(widgetResource)
 	}
 	writing.end()
+	for _, one := range all {
+		require.NoError(t, one.broken(), "%s, seed %d", one.mover, seed)
+	}
 	for _, one := range all { // until all have been told of the last change
 		last, err := w.dynamics.Resource(one.resource).List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
@@ -126,11 +129,24 @@ type mover struct {
 	places []dynamic.Interface
 	random *rand.Rand
 
-	mu      sync.Mutex // guards version
+	told  []change
+	moves int
+
+	mu      sync.Mutex // guards the next fields
 	version string
-	told    []change
-	moves   int
 	failed  error
+}
+
+func (m *mover) broken() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failed
+}
+
+func (m *mover) breaks(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failed = err
 }
 
 func newMover(s part, version string, places []dynamic.Interface, seed uint64) *mover {
@@ -154,7 +170,7 @@ func versionNumber(version string) uint64 {
 
 // run watches until ctx ends, now here and now there.
 func (m *mover) run(ctx context.Context) {
-	for ctx.Err() == nil && m.failed == nil {
+	for ctx.Err() == nil && m.broken() == nil {
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond+time.Duration(m.random.IntN(300))*time.Millisecond)
 		m.watch(short, m.places[m.random.IntN(len(m.places))])
 		cancel()
@@ -168,7 +184,7 @@ func (m *mover) watch(ctx context.Context, place dynamic.Interface) {
 	})
 	if err != nil {
 		if ctx.Err() == nil {
-			m.failed = err
+			m.breaks(err)
 		}
 		return
 	}
@@ -184,7 +200,7 @@ func (m *mover) watch(ctx context.Context, place dynamic.Interface) {
 			obj, ok := e.Object.(*unstructured.Unstructured)
 			if !ok || e.Type == watch.Error {
 				if ctx.Err() == nil {
-					m.failed = apierrors.FromObject(e.Object)
+					m.breaks(apierrors.FromObject(e.Object))
 				}
 				return
 			}

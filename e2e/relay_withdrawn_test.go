@@ -41,6 +41,9 @@ func TestRelayRightsWithdrawn(t *testing.T) {
 	certified := r.config("")
 	certified.CertData, certified.KeyData = c.ClientCertificate("certified", time.Now().Add(time.Hour))
 	w.permit("certified", "certified", reading...)
+	for _, config := range []*rest.Config{token(), certified} { // until the server knows the account and the roles
+		require.Eventually(t, func() bool { return refusal(t, config) == 0 }, 10*time.Second, 20*time.Millisecond)
+	}
 	staying := w.openWatch(t, r.config(cluster.Admin), "pods", "")
 	ways := map[string]*rest.Config{"token": token(), "certificate": certified}
 	for name, config := range map[string]*rest.Config{"token, HTTP/1.1": token(), "certificate, HTTP/1.1": rest.CopyConfig(certified)} {

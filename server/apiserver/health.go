@@ -27,6 +27,8 @@ type ServeOption func(*serving)
 type serving struct {
 	follower Follower // nil: nothing is known of an upstream
 	park     bool
+	// refuse answers a watch of a version that is too old with a 410, and not within its stream.
+	refuse   bool
 	replaces bool
 	readOnly bool
 	owned    bool // the cache is the server's

@@ -26,7 +26,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	}
 	r.TimeoutSeconds = watchSeconds(r.TimeoutSeconds)
 	w, err := e.cache.Watcher(r)
-	if err != nil && !apierrors.IsResourceExpired(err) {
+	if err != nil && (e.serving.refuse || !apierrors.IsResourceExpired(err)) {
 		return err
 	}
 	stream := eventStream[T]{codec: &e.codec, format: c.format, key: e.codec.keyOf(c.format)}
@@ -60,6 +60,11 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	*c.watch = preparedWatch{ended: e.ended, run: func(ctx context.Context) { stream.run(ctx, w, err) }}
 	return nil
 }
+
+// RefuseForgottenWatches answers a watch of a version that is too old with the code 410. The default
+// is an ERROR event in the stream, as from the API server. It is for a handler in front, which has
+// the request answered elsewhere.
+func RefuseForgottenWatches() ServeOption { return func(s *serving) { s.refuse = true } }
 
 // eventStream writes events to one client.
 type eventStream[T store.Object] struct {

@@ -131,7 +131,8 @@ func fillWith[T store.Object](k *kind, described apiserver.Resource[T]) {
 			},
 			synced: filled.Synced(), status: filled.Status, journal: journal.Status, close: cache.Close,
 			serve: func(s *apiserver.Server) {
-				apiserver.ServeCache(s, cache, described.View, apiserver.FilledBy(filled), apiserver.ParkIdleWatches())
+				apiserver.ServeCache(s, cache, described.View,
+					apiserver.FilledBy(filled), apiserver.ParkIdleWatches(), apiserver.RefuseForgottenWatches())
 			},
 		}, nil
 	}

@@ -16,8 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -203,6 +205,34 @@ func TestWatchesGoOnAtTheOtherServer(t *testing.T) {
 		require.Equal(t, created.UID, event.Object.(*corev1.Pod).UID, way)
 		require.Equal(t, created.ResourceVersion, event.Object.(*corev1.Pod).ResourceVersion, way)
 	}
+}
+
+// TestAWatchFromBeforeTheCopy: the upstream answers a watch of a version that the copy has never
+// had, or has no longer.
+func TestAWatchFromBeforeTheCopy(t *testing.T) {
+	g := newRig(t)
+	g.upstream.inhabited(t)
+	list, err := clientset(t, g.upstream.config(clientToken)).CoreV1().Pods("ns").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	created := g.upstream.createPods(t, pod("ns", "before-the-copy", "node-1"))
+	for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
+		config := g.config()
+		config.ContentType = contentType
+		here := clientset(t, config).CoreV1().Pods("ns")
+		_, err = here.List(t.Context(), metav1.ListOptions{}) // the window begins
+		require.NoError(t, err)
+		watcher, err := here.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+		require.NoError(t, err)
+		event := <-watcher.ResultChan()
+		watcher.Stop()
+		require.Equal(t, watch.Added, event.Type, "%v", event.Object)
+		require.Equal(t, created.ResourceVersion, event.Object.(*corev1.Pod).ResourceVersion)
+	}
+	g.upstream.pods.Compact()
+	watcher, err := clientset(t, g.config()).CoreV1().Pods("ns").Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	require.NoError(t, err)
+	defer watcher.Stop()
+	require.True(t, apierrors.IsResourceExpired(apierrors.FromObject((<-watcher.ResultChan()).Object)), "which the upstream has forgotten, too")
 }
 
 // TestClients: typed, dynamic, metadata and discovery clients find here what they find upstream.
