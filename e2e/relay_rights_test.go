@@ -236,8 +236,12 @@ func randomRequest(random *rand.Rand) (r randomOf) {
 	}
 	set(30, "pretty", "true")
 	set(30, "unknown", "1")
+	metadata := "PartialObjectMetadataList"
+	if object {
+		metadata = "PartialObjectMetadata"
+	}
 	r.accept = pick(random, "application/json", "application/json", "application/json", "*/*", "",
-		"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+		"application/json;as="+metadata+";v=v1;g=meta.k8s.io", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
 		"application/json;as=Nothing;v=v1;g=meta.k8s.io", "text/nonsense")
 	return r
 }

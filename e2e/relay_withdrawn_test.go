@@ -121,20 +121,22 @@ func TestRelayClientCertificates(t *testing.T) {
 		user    string
 		groups  []string
 		token   string
+		code    int
 	}{
-		{"of a user with rights", hour, "named", nil, ""},
-		{"of another user", hour, "unnamed", nil, ""},
-		{"of a group with rights", hour, "unnamed", []string{"system:masters"}, ""},
-		{"that is over", time.Now().Add(-time.Minute), "named", nil, ""},
-		{"that is over, with a good token", time.Now().Add(-time.Minute), "unnamed", nil, cluster.Admin},
-		{"with a token of more rights", hour, "unnamed", nil, cluster.Admin},
-		{"with a wrong token", hour, "named", nil, "a wrong token"},
-		{"of nobody", hour, "", nil, ""},
+		{"of a user with rights", hour, "named", nil, "", http.StatusOK},
+		{"of another user", hour, "unnamed", nil, "", http.StatusForbidden},
+		{"of a group with rights", hour, "unnamed", []string{"system:masters"}, "", http.StatusOK},
+		{"that is over", time.Now().Add(-time.Minute), "named", nil, "", http.StatusUnauthorized},
+		{"that is over, with a good token", time.Now().Add(-time.Minute), "unnamed", nil, cluster.Admin, http.StatusOK},
+		{"with a token of more rights", hour, "unnamed", nil, cluster.Admin, http.StatusForbidden},
+		{"with a wrong token", hour, "named", nil, "a wrong token", http.StatusOK},
+		{"of nobody", hour, "", nil, "", http.StatusUnauthorized},
 	} {
 		direct := certified(checks.Config(one.token), one.user, one.expires, one.groups...)
 		through := certified(r.config(one.token), one.user, one.expires, one.groups...)
 		for _, path := range []string{"/api/v1/pods", "/api/v1/namespaces/default/pods/" + podName(1), "/api/v1/pods?watch=1&timeoutSeconds=1"} {
 			want, _ := codeOf(t, direct, path)
+			require.Equal(t, one.code, want, "a certificate %s, at the API server: %s", one.name, path)
 			got, _ := codeOf(t, through, path)
 			require.Equal(t, want, got, "a certificate %s: %s", one.name, path)
 		}

@@ -27,12 +27,14 @@ type AuditedRequest struct {
 }
 
 // IsCollected reports whether the request made the server send a whole collection: a list without
-// a limit, or a watch that begins with all objects.
+// a limit, or a watch that begins with all objects. The lists of metadata by which a copy of ours
+// is compared do not count: while readers wait for a proof, each asks for a version that is known.
 func (r AuditedRequest) IsCollected() bool {
 	if r.Verb == "watch" {
 		return r.Query.Get("sendInitialEvents") == "true" || r.Query.Get("resourceVersion") == "" || r.Query.Get("resourceVersion") == "0"
 	}
-	return r.Query.Get("limit") != "1" && r.Query.Get("continue") == "" // not a probe, nor a page
+	compares := r.Query.Get("resourceVersionMatch") != "" && r.Query.Get("resourceVersion") != "0"
+	return !compares && r.Query.Get("limit") != "1" && r.Query.Get("continue") == "" // no probe, no page
 }
 
 const auditPolicy = `{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],
