@@ -78,6 +78,10 @@ func TestAFrozenUpstreamIsNoticed(t *testing.T) {
 	require.Empty(t, warning)
 
 	require.NoError(t, p.process.Process.Signal(syscall.SIGSTOP))
+	var stopped syscall.WaitStatus // a signal is on its way for a while
+	_, err = syscall.Wait4(p.process.Process.Pid, &stopped, syscall.WUNTRACED, nil)
+	require.NoError(t, err)
+	require.True(t, stopped.Stopped())
 	for frozen := time.Now(); time.Since(frozen) < 10*time.Second; {
 		asked := time.Since(frozen)
 		code, _ := answer(newest)
