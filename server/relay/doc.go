@@ -32,7 +32,8 @@
 //  2. A copy costs the upstream one list and one watch, whatever the number of readers
 //     (TestAHundredFirstReadersShareOneStart). It starts with its first reader, goes on if that one
 //     leaves (TestAFirstReaderMayLeave), and ends some minutes after the last one
-//     (TestACopyEndsAfterItsLastReader).
+//     (TestACopyEndsAfterItsLastReader). A read of one object by its name starts no copy of all
+//     others (TestAReadOfOneObjectStartsNoCopy).
 //  3. Kinds are those of the upstream's discovery, in each version that it serves. They come and go
 //     as definitions do (TestDefinitionsComeAndGo).
 //  4. A list or get without a version shows every write that the upstream had acknowledged before,

@@ -77,6 +77,18 @@ func impersonates(header http.Header) bool {
 	return false
 }
 
+// byName reports whether a read asks for one object by its name.
+func (r read) byName() bool {
+	if r.target.Name != "" {
+		return true
+	}
+	if r.options.FieldSelector == nil {
+		return false
+	}
+	_, named := r.options.FieldSelector.RequiresExactMatch(metav1.ObjectNameField)
+	return named
+}
+
 // fits reports whether the kind that discovery has is the kind that the path means.
 func (r read) fits(kind metav1.APIResource) bool {
 	switch {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/server/relay"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // inhabited creates pods, widgets and config maps, and returns versions at which there was
@@ -85,7 +87,8 @@ func query(random *rand.Rand, versions []string) string {
 // TestReadsAreThoseOfTheUpstream: random lists and gets, some of them wrong, have the same answer
 // from the relay as from the upstream, with all further pages.
 func TestReadsAreThoseOfTheUpstream(t *testing.T) {
-	g := newRig(t)
+	const patience = time.Second // with versions of the future
+	g := newRigBefore(t, newUpstream(t, watchcache.WithFreshWait(patience)), relay.WithCache(watchcache.WithFreshWait(patience)))
 	versions := g.upstream.inhabited(t)
 	seed := rand.Uint64()
 	t.Run("", func(t *testing.T) {
@@ -284,6 +287,8 @@ func TestClients(t *testing.T) {
 func TestReadsAreProvenFresh(t *testing.T) {
 	g := newRig(t)
 	client := clientset(t, g.config()).CoreV1()
+	_, err := client.Pods("").List(t.Context(), metav1.ListOptions{}) // starts the copy
+	require.NoError(t, err)
 	var writers sync.WaitGroup
 	for w := range 4 {
 		writers.Go(func() {

@@ -112,7 +112,7 @@ func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
 		respond(w, errClosed)
 		return
 	}
-	if asked, ok := readOf(req); ok && r.inScope(asked) {
+	if asked, ok := readOf(req); ok && r.inScope(asked) && (!asked.byName() || r.copiesAlready(asked)) {
 		if k := r.kindOf(req.Context(), asked.target.Resource); k != nil && asked.fits(k.APIResource) && k.answers(asked) {
 			r.reads.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), jobKey{}, job{asked, k})))
 			return
@@ -215,6 +215,14 @@ func (r *Relay) scope(resource schema.GroupResource) (s Scope, ok bool) {
 		}
 	}
 	return Scope{Resource: resource}, len(r.scopes) == 0
+}
+
+// copiesAlready reports whether a copy is there, or is wanted by its scope. A read of one object
+// starts no copy of all others.
+func (r *Relay) copiesAlready(asked read) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.scopes) > 0 || r.copies[asked.target.Resource] != nil
 }
 
 func (r *Relay) inScope(asked read) bool {

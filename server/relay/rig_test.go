@@ -66,9 +66,9 @@ func widgetKind() apiserver.Resource[*unstructured.Unstructured] {
 	}}
 }
 
-func newUpstream(t testing.TB) *upstream {
+func newUpstream(t testing.TB, options ...watchcache.Option) *upstream {
 	t.Helper()
-	s, err := apiserver.NewServer()
+	s, err := apiserver.NewServer(options...)
 	require.NoError(t, err)
 	u := &upstream{Server: s, pods: apiserver.Serve(s, builtin.Pods()), widgets: apiserver.Serve(s, widgetKind())}
 	builtin.Serve(s)

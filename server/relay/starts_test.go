@@ -128,6 +128,34 @@ func TestACopyEndsAfterItsLastReader(t *testing.T) {
 	require.Equal(t, 2, g.upstream.ofRelay("pods", true))
 }
 
+// TestAReadOfOneObjectStartsNoCopy of all others: it is passed on, by name or by a selector for the
+// name, until a list or a scope has started the copy.
+func TestAReadOfOneObjectStartsNoCopy(t *testing.T) {
+	g := newRig(t)
+	g.upstream.createPods(t, pod("ns", "a", "node"))
+	client := clientset(t, g.config()).CoreV1().Pods("ns")
+	readOne := func() {
+		_, err := client.Get(t.Context(), "a", metav1.GetOptions{})
+		require.NoError(t, err)
+		list, err := client.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=a"})
+		require.NoError(t, err)
+		require.Len(t, list.Items, 1)
+	}
+	passed := func() int { return len(g.upstream.asked(func(r request) bool { return r.token == clientToken })) }
+	readOne()
+	require.Equal(t, 2, passed())
+	require.Empty(t, g.copies())
+	_, err := client.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	readOne()
+	require.Equal(t, 2, passed())
+
+	scoped := newRigBefore(t, newUpstream(t), relay.Only(relay.Scope{Resource: schema.GroupResource{Resource: "pods"}}))
+	_, err = clientset(t, scoped.config()).CoreV1().Pods("ns").Get(t.Context(), "none", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), err)
+	require.Equal(t, []string{"pods"}, scoped.copies())
+}
+
 // TestDefinitionsComeAndGo: a kind is served from its definition on. When it goes, its watches end,
 // and the upstream says that it is not there.
 func TestDefinitionsComeAndGo(t *testing.T) {
