@@ -62,6 +62,7 @@
 // (TestScopes). A copy that the upstream refuses to fill, such as for a missing right, is tried
 // again after half a minute. Until then its readers are passed on
 // (TestAKindThatTheRelayMayNotRead).
-// A copy's answers lack the Warning of a deprecated kind, and the special order of the table of flow
-// schemas. The paths /livez, /readyz, /healthz and their kin are the relay's own.
+//
+// The answers of a copy lack the Warning of a deprecated kind, and the special order of the table
+// of flow schemas. The paths /livez, /readyz and /healthz are the relay's own.
 package relay
