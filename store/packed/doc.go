@@ -46,6 +46,20 @@
 // rarely. It is wrong for programs that list by index or range over all objects in their loop: each
 // such read decodes each object.
 //
+// # Cost
+//
+// 50,000 pods of 8.2 KB, 50 of an owner, through a reflector (docs/design/packed.md has more):
+//
+//	                              packed   interned   client-go
+//	live heap, B per pod             862      7,477      25,792
+//	peak of the first sync, B      1,733      7,683      35,219
+//	first sync, CPU us per pod        24         38         113
+//	a garbage collection, CPU ms      13        643       1,449
+//	heap objects per pod             3.3         40         255
+//	Get, cold, us                     33        0.5         0.5
+//	Get, hot, us                    0.03       0.02        0.02
+//	all pods, us per pod              45       0.06         0.6
+//
 // # Limits
 //
 // Objects pack well that resemble each other: pods of an owner, custom resources. Of texts without a
