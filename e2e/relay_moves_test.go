@@ -38,8 +38,7 @@ func TestRelayClientsMove(t *testing.T) {
 	w.defineWidgets()
 	w.fill(60)
 	w.fillWidgets(60)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := relaySeed(t)
 	places := []dynamic.Interface{w.dynamics}
 	for range 2 {
 		relay := w.relayOfServer(nil)

@@ -3,8 +3,12 @@ package e2e_test
 import (
 	"context"
 	"crypto/tls"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
+	"strconv"
+	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -66,4 +70,17 @@ func (r *inProcess) config(token string) *rest.Config {
 // come.
 func impatient() []reviews.Option {
 	return []reviews.Option{reviews.WithRenewal(2 * time.Second), reviews.WithRefusal(0)}
+}
+
+// relaySeed is a random seed, or that of TRIBUTARY_RELAY_SEED.
+func relaySeed(t testing.TB) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("TRIBUTARY_RELAY_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err, "TRIBUTARY_RELAY_SEED")
+	}
+	t.Logf("seed %d", seed)
+	return seed
 }
