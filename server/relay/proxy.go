@@ -104,10 +104,21 @@ func rewrite(r *httputil.ProxyRequest, base *url.URL) {
 
 // RoundTrip picks the transport of a request.
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	if in := arrived(r); in.ProtoMajor == 2 && r.Body != nil {
+		r = r.WithContext(r.Context())
+		r.Body = upload{r.Body, in.Body}
+	}
 	if r.Header.Get("Upgrade") != "" {
 		return p.upgrades.RoundTrip(r)
 	}
 	return p.plain.RoundTrip(r)
+}
+
+// upload is the body of a client over HTTP/2. Such a client keeps the rest to itself once it has been
+// refused, and ReverseProxy hides from the transport how to end the wait for it.
+type upload struct {
+	io.Reader
+	io.Closer
 }
 
 func (p *proxy) close() {

@@ -323,3 +323,39 @@ func TestLogsAreStreamed(t *testing.T) {
 	_, err := reader.ReadString('\n')
 	require.ErrorIs(t, err, io.EOF)
 }
+
+// TestARefusedUploadEnds: over HTTP/2, a request is refused before its body has come. The client
+// keeps the body to itself, and gets the whole answer.
+func TestARefusedUploadEnds(t *testing.T) {
+	start := func(handler http.Handler) (url string, authority []byte) {
+		s := httptest.NewUnstartedServer(handler)
+		s.EnableHTTP2 = true
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		return s.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	}
+	url, authority := start(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no", http.StatusForbidden)
+	}))
+	r, err := relay.New(&rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}, relay.Open)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.Shutdown(context.WithoutCancel(t.Context()))) }()
+	url, authority = start(r)
+	client, err := rest.HTTPClientFor(&rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
+	require.NoError(t, err)
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	body, unsent := io.Pipe() // nothing comes
+	defer unsent.Close()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/namespaces/ns/pods", body)
+	require.NoError(t, err)
+	answer, err := client.Do(request)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Equal(t, 2, answer.ProtoMajor)
+	require.Equal(t, http.StatusForbidden, answer.StatusCode)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, "no\n", string(text))
+}
