@@ -235,29 +235,49 @@ func (w *world) watchAll(t testing.TB) *everything {
 	t.Helper()
 	list, err := w.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{Limit: 1})
 	require.NoError(t, err)
-	stream, err := w.client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	require.NoError(t, err)
-	e := &everything{byNode: map[string][]change{}}
+	e := &everything{byNode: map[string][]change{}, version: versionNumber(list.ResourceVersion)}
+	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {
-		for event := range stream.ResultChan() {
-			e.take(event)
+		for ctx.Err() == nil && e.follow(ctx, w) { // the server closes a watch that reads too slowly
 		}
 	})
-	t.Cleanup(func() { stream.Stop(); done.Wait() })
+	t.Cleanup(func() { cancel(); done.Wait() })
 	return e
 }
 
-func (e *everything) take(event watch.Event) {
+// follow watches from the last version on, and reports whether it may be called again.
+func (e *everything) follow(ctx context.Context, w *world) bool {
+	stream, err := w.client.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{ResourceVersion: fmt.Sprint(e.at())})
+	if err != nil {
+		return true
+	}
+	defer stream.Stop()
+	for event := range stream.ResultChan() {
+		if !e.take(event) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *everything) at() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.version
+}
+
+func (e *everything) take(event watch.Event) (ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	pod, ok := event.Object.(*corev1.Pod)
 	if !ok {
 		e.failed = fmt.Errorf("the API server's watch: %v", event.Object)
-		return
+		return false
 	}
 	e.byNode[pod.Spec.NodeName] = append(e.byNode[pod.Spec.NodeName], change{event.Type, store.KeyOf(pod), pod.ResourceVersion})
 	e.version = versionNumber(pod.ResourceVersion)
+	return true
 }
 
 // settle waits until all that was written has been told, and returns the version of it.
