@@ -19,7 +19,7 @@ func measureFirst(ctx context.Context, s settings) error {
 	fmt.Printf("\n### a list of all pods in protobuf: ms, and CPU ms of upstream and relay (medians of %d, by turns)\n\n", s.repeat)
 	fmt.Println("| pods | direct | the relay's first reader | a later one, proven fresh | a later one at version 0 |\n|---|---|---|---|---|")
 	for _, pods := range s.pods {
-		r, err := newRig(ctx, upstreamSettings{Pods: pods, Nodes: 100}, relaySettings{})
+		r, err := newRig(ctx, upstreamSettings{Pods: pods, Nodes: 100, Fixed: true}, relaySettings{})
 		if err != nil {
 			return err
 		}

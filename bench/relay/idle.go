@@ -39,7 +39,7 @@ func measureIdle(ctx context.Context, s settings) error {
 			{protocol: "HTTP/2 with TLS, a connection each", secure: true, http2: true},
 			{protocol: "HTTP/2 with TLS, 250 a connection", secure: true, http2: true, shared: true},
 		} {
-			if s.protocol != "" && l.protocol != s.protocol {
+			if s.row != "" && l.protocol != s.row {
 				continue
 			}
 			l.watchers, l.pods = watchers, 1000
@@ -69,7 +69,7 @@ func measureIdle(ctx context.Context, s settings) error {
 
 // measure returns what has grown in the process that serves the watches.
 func (l idle) measure(ctx context.Context, file string) (u used, err error) {
-	r, err := newRig(ctx, upstreamSettings{Pods: l.pods, Nodes: 100}, relaySettings{Plain: !l.secure, Open: l.open})
+	r, err := newRig(ctx, upstreamSettings{Pods: l.pods, Nodes: 100, Fixed: true}, relaySettings{Plain: !l.secure, Open: l.open})
 	if err != nil {
 		return u, err
 	}

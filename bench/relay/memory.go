@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -12,6 +14,7 @@ import (
 type memory struct {
 	varied  bool
 	journal bool
+	anew    bool // lists share no encodings
 	garbage int
 	limit   int64
 }
@@ -23,6 +26,9 @@ func (m memory) String() string {
 	}
 	if m.journal {
 		name += ", with a journal"
+	}
+	if m.anew {
+		name += ", lists share no encodings"
 	}
 	if m.garbage > 0 {
 		name += fmt.Sprintf(", GOGC=%d", m.garbage)
@@ -42,7 +48,10 @@ func measureMemory(ctx context.Context, s settings) error {
 	fmt.Println("| | peak while it fills | at rest | peak of a client's first list | at rest after it | live heap | CPU s to fill, for the list |")
 	fmt.Println("|---|---|---|---|---|---|---|")
 	for _, varied := range []bool{false, true} {
-		upstream, err := startServer(ctx, "upstream", upstreamSettings{Pods: s.memory, Nodes: 100, Varied: varied})
+		if name := (memory{varied: varied}).String(); !strings.HasPrefix(s.row, name) && s.row != "" {
+			continue
+		}
+		upstream, err := startServer(ctx, "upstream", upstreamSettings{Pods: s.memory, Nodes: 100, Varied: varied, Fixed: true})
 		if err != nil {
 			return err
 		}
@@ -56,13 +65,14 @@ func measureMemory(ctx context.Context, s settings) error {
 
 // measureHeld prints the rows of an upstream, which stay the same for all of them.
 func (s settings) measureHeld(ctx context.Context, upstream server, varied bool) error {
-	rows := []memory{{varied: varied}, {varied: varied, journal: true}}
+	rows := []memory{{varied: varied}, {varied: varied, journal: true}, {varied: varied, anew: true}}
 	for _, garbage := range s.garbage {
-		rows = append(rows, memory{varied: varied, garbage: garbage})
+		rows = append(rows, memory{varied: varied, garbage: garbage}, memory{varied: varied, anew: true, garbage: garbage})
 	}
 	if s.limit > 0 {
 		rows = append(rows, memory{varied: varied, limit: int64(s.limit) << 20})
 	}
+	rows = slices.DeleteFunc(rows, func(m memory) bool { return s.row != "" && s.row != m.String() })
 	all := make([][]held, len(rows))
 	for range s.repeat {
 		for i, m := range rows { // by turns
@@ -84,7 +94,7 @@ func (s settings) measureHeld(ctx context.Context, upstream server, varied bool)
 
 func (m memory) measure(ctx context.Context, s settings, upstream server) (h held, err error) {
 	r := rig{upstream: upstream}
-	how := relaySettings{Open: true, Garbage: m.garbage, Limit: m.limit}
+	how := relaySettings{Open: true, Anew: m.anew, Garbage: m.garbage, Limit: m.limit}
 	if m.journal {
 		if how.Journals, err = os.MkdirTemp("", "relay-"); err != nil {
 			return h, err

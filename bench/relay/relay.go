@@ -15,6 +15,7 @@ import (
 	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/relay"
 	"github.com/tributary-go/tributary/server/reviews"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // relaySettings are those of the process of a relay.
@@ -22,8 +23,9 @@ type relaySettings struct {
 	Upstream, Token string
 	Plain           bool   // without TLS
 	Open            bool   // no reviews
-	Node            string // whose pods are copied, beside services and nodes; empty: all that is read
+	Node            string // whose pods are copied; empty: all that is read
 	Journals        string // a folder; empty: none
+	Anew            bool   // lists share no encodings
 	Garbage         int    // GOGC; 0: the usual one
 	Limit           int64  // GOMEMLIMIT in bytes; 0: none
 	Types           int    // the release of the Go types; 0: the program's own
@@ -67,6 +69,9 @@ func newRelay(s relaySettings, config *rest.Config, more ...reviews.Option) (*re
 	options := []relay.Option{relay.WithLogger(logr.Discard())}
 	if s.Types > 0 {
 		options = append(options, relay.WithTypesOf(s.Types))
+	}
+	if s.Anew {
+		options = append(options, relay.WithCache(watchcache.WithListBytes(0)))
 	}
 	if s.Journals != "" {
 		options = append(options, relay.WithJournals(s.Journals))

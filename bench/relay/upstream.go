@@ -26,12 +26,15 @@ import (
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
+	"github.com/tributary-go/tributary/server/watchcache"
+	"github.com/tributary-go/tributary/store"
 )
 
 // upstreamSettings are those of the process of an upstream.
 type upstreamSettings struct {
 	Pods, Nodes, Services int
 	Varied                bool
+	Fixed                 bool // nothing is ever written, which makes a start with many pods short
 }
 
 // stamp is the annotation that has the time of a write, in nanoseconds of 19 digits.
@@ -125,6 +128,7 @@ type origin struct {
 	nodes    *collection.Collection[*corev1.Node]
 	keys     []metav1.ObjectMeta // of pods
 	made     int
+	version  func() string
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
@@ -134,7 +138,11 @@ func newOrigin(s upstreamSettings) (o *origin, err error) {
 	if o.api, err = apiserver.NewServer(); err != nil {
 		return nil, err
 	}
+	if s.Fixed {
+		return o, o.fill()
+	}
 	o.pods = apiserver.Serve(o.api, builtin.Pods())
+	o.version = o.pods.Cache().ResourceVersion
 	o.services = apiserver.Serve(o.api, builtin.Of[*corev1.Service]())
 	o.nodes = apiserver.Serve(o.api, builtin.Of[*corev1.Node]())
 	for range s.Pods {
@@ -163,12 +171,34 @@ func newOrigin(s upstreamSettings) (o *origin, err error) {
 	return o, nil
 }
 
-// create makes a pod, and as its kubelet does, a status for it.
-func (o *origin) create() (pod *corev1.Pod, err error) {
-	pod = world.Pods{PerSet: 50, Varied: o.Varied}.Pod(o.made, 0, 0)
+// fill serves a cache of all pods.
+func (o *origin) fill() error {
+	cache, err := watchcache.NewCache(builtin.Pods().Kind)
+	if err != nil {
+		return err
+	}
+	pods := make([]*corev1.Pod, o.Pods)
+	for i := range pods {
+		pods[i] = o.pod()
+		pods[i].ResourceVersion = world.Version(i)
+	}
+	apiserver.ServeCache(o.api, cache, builtin.Pods().View)
+	o.version = cache.ResourceVersion
+	return cache.Replace(store.Items(pods...), store.At(world.Version(o.Pods)))
+}
+
+// pod is the next pod.
+func (o *origin) pod() *corev1.Pod {
+	pod := world.Pods{PerSet: 50, Varied: o.Varied}.Pod(o.made, 0, 0)
 	pod.Name, pod.ResourceVersion = fmt.Sprintf("%s-%d", pod.Name, o.made), ""
 	pod.Spec.NodeName = nodeName(o.made % max(1, o.Nodes))
 	o.made++
+	return pod
+}
+
+// create makes a pod, and as its kubelet does, a status for it.
+func (o *origin) create() (pod *corev1.Pod, err error) {
+	pod = o.pod()
 	status, fields := pod.Status, pod.ManagedFields
 	if pod, err = o.pods.Create(pod); err != nil {
 		return nil, err
@@ -262,7 +292,7 @@ func serveUpstream(ctx context.Context, s upstreamSettings) error {
 		},
 		"/live": func(w http.ResponseWriter, r *http.Request) { answer(w, o.live(r.Context(), number(r, "rate"))) },
 		"/version": func(w http.ResponseWriter, _ *http.Request) {
-			_ = json.NewEncoder(w).Encode(o.pods.Cache().ResourceVersion())
+			_ = json.NewEncoder(w).Encode(o.version())
 		},
 	})
 	if err != nil {

@@ -215,9 +215,9 @@ func healthCheck(r *http.Request) (name string, ok bool) {
 	return "", false
 }
 
-// healthFor is the health that a read depends on. A watch from the version that its client has shows
-// no old state, so that the proof does not matter. To look at it would cost the upstream a question
-// for each client that comes back.
+// healthFor is the health that a read depends on. A watch from the version that its client has
+// shows no old state, so that the proof does not matter. To look at it would cost the upstream a
+// question for each client that comes back.
 func (e *resourceEndpoint[T]) healthFor(r watchcache.Request) Health {
 	initial := r.SendInitialEvents != nil && *r.SendInitialEvents
 	if r.Watch && r.ResourceVersion != "" && r.ResourceVersion != "0" && !initial {
