@@ -62,14 +62,15 @@ func measureFew(ctx context.Context, s settings, library, each string) error {
 	}
 	bodies := s.bodies(count)
 	config := &rest.Config{Host: "http://few.example", QPS: -1, Transport: bodies, ContentConfig: rest.ContentConfig{
-		ContentType: protobuf.contentType(), GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion()}, APIPath: "/api"}
+		ContentType: protobuf.contentType(), GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
+	}, APIPath: "/api"}
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return err
 	}
 	fill := map[string]func(namespace string) (any, error){
 		atRest: func(namespace string) (any, error) {
-			source, st := listwatch.Encoded(listwatch.FromClient[corev1.Pod](client, "pods", listwatch.InNamespace(namespace))), packed.New[corev1.Pod]()
+			source, st := listwatch.FromClient[corev1.Pod](client, "pods", listwatch.InNamespace(namespace)).Encoded(), packed.New[corev1.Pod]()
 			return []any{source, st}, filled(ctx, source, st.Encoded())
 		},
 		"tributary": func(namespace string) (any, error) {
@@ -87,7 +88,8 @@ func measureFew(ctx context.Context, s settings, library, each string) error {
 			return st, err
 		},
 	}[library]
-	if _, err := fill(strconv.Itoa(fewCollections)); err != nil { // the process's own state is no collection's
+	// The first one makes the state of the process.
+	if _, err := fill(strconv.Itoa(fewCollections)); err != nil {
 		return err
 	}
 	held := make([]any, fewCollections)

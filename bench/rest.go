@@ -44,7 +44,7 @@ type inPacked[T store.Object] struct {
 }
 
 func newPacked[T store.Object](source *listwatch.ListWatch[T], st *packed.Store[T]) *inPacked[T] {
-	return &inPacked[T]{st, reflector.New(listwatch.Encoded(source), st.Encoded())}
+	return &inPacked[T]{st, reflector.New(source.Encoded(), st.Encoded())}
 }
 
 func (p *inPacked[T]) run(ctx context.Context)     { _ = p.reflector.Run(ctx) }

@@ -59,7 +59,7 @@ type decoder[T store.Object] struct {
 	keep       keeper[T]      // in place of decoding; nil for readers of objects
 }
 
-// keeper makes the object of a reader that keeps bytes; see [Encoded].
+// keeper makes the object of a reader that keeps bytes; see [ListWatch.Encoded].
 type keeper[T store.Object] func(e encoding[T], data []byte, kind schema.GroupVersionKind) (T, error)
 
 // errStopped: the consumer left its loop.

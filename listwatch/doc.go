@@ -6,7 +6,7 @@
 // A reflector reads a [ListerWatcher]. Most programs make one with [FromClient]. The package has
 // three more doors: [FromFuncs] for a typed client's List and Watch methods, and [FromClientGo] and
 // [ToClientGo] for code written against client-go's cache package. [Project] keeps the parts of
-// each object that a program needs, and [Encoded] keeps the bytes, for a store that packs them.
+// each object that a program needs, and [ListWatch.Encoded] the bytes, for a store that packs them.
 //
 // # Guarantees
 //

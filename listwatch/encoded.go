@@ -14,23 +14,21 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Encoded reads the collection of source for a store that keeps bytes, such as store/packed: an
-// object is checked and not decoded. An object that decoding would refuse comes as a *[DecodeError]
-// all the same.
+// Encoded returns the same source for a store that keeps bytes, such as store/packed: an object is
+// checked and not decoded. An object that decoding would refuse comes as a *[DecodeError] all the
+// same.
 //
 // Objects are decoded if only that can tell whether they decode, which is rare in protobuf, and in
 // JSON for objects without a Go type. JSON of a Go type is decoded always. So are the objects of
-// functions, of [Project], and with [DropManagedFields] or [WithMutationDetector].
-//
-// Encoded panics if the source is nil.
-func Encoded[T store.Object](source ListerWatcher[T]) *ListWatch[*store.Encoded] {
-	if lw, ok := source.(*ListWatch[T]); ok && lw != nil && lw.encoded != nil {
+// functions, of [Project] and [Intercept], and with [DropManagedFields] or [WithMutationDetector].
+func (lw *ListWatch[T]) Encoded() *ListWatch[*store.Encoded] {
+	if lw.encoded != nil {
 		return lw.encoded()
 	}
-	fleeting := collectionOf(source).resource == secrets
-	lw := Project(source, func(obj T) *store.Encoded { return decodedOf(obj, fleeting) }, ReadOnly())
-	lw.holding = nil
-	return lw
+	fleeting := lw.collection.resource == secrets
+	out := Project(lw, func(obj T) *store.Encoded { return decodedOf(obj, fleeting) }, ReadOnly())
+	out.holding = nil
+	return out
 }
 
 // decodedOf is the encoded form of an object that was decoded.

@@ -156,7 +156,7 @@ func TestBytesHaveNoDigests(t *testing.T) {
 	for _, source := range []*ListWatch[*corev1.Pod]{
 		FromClient[corev1.Pod](client, "pods"), FromClient[corev1.Pod](client, "pods", DropManagedFields()),
 	} {
-		encoded := Encoded(source)
+		encoded := source.Encoded()
 		require.Same(t, encoded, encoded.Holding(func(string) (*store.Encoded, bool) { return nil, false }))
 		resource, _ := encoded.Collection()
 		require.Equal(t, "pods", resource)

@@ -171,8 +171,8 @@ func (s Snapshot[T]) open() Snapshot[T] {
 	return Snapshot[T]{&version[T]{objects: s.objects()}}
 }
 
-// diffClosed is [Diff] if one of the snapshots is of a [Closed]. It compares entries, and opens both
-// sides of a change. Objects of another store are other objects.
+// diffClosed is [Diff] if one of the snapshots is of a [Closed]. It compares entries, and opens
+// both sides of a change. Objects of another store are other objects.
 func diffClosed[T Object](before, after Snapshot[T]) iter.Seq[Change[T]] {
 	if before.at != nil && !before.isClosed() || after.at != nil && !after.isClosed() {
 		return Diff(before.open(), after.open())

@@ -2,22 +2,22 @@
 // client-go's, for programs that hold much and read little of it.
 //
 //	pods := packed.New[corev1.Pod](store.ByNamespace[*corev1.Pod]())
-//	err := reflector.New(listwatch.Encoded(source), pods.Encoded()).Run(ctx) // until ctx ends
+//	err := reflector.New(source.Encoded(), pods.Encoded()).Run(ctx) // until ctx ends
 //	// …
 //	pod, ok := pods.Get("default/web-0")
 //
 // An object is kept as its difference from a sibling. [Store.Encoded] takes bytes as they come from
-// the server: they are checked, and decoded when they are read. A Store also takes objects, which it
-// encodes.
+// the server: they are checked, and decoded when they are read. A Store also takes objects, which
+// it encodes.
 //
 // # Guarantees
 //
 //  1. A [Store] keeps the promises of a [store.Store] and of a [store.Snapshotter]: its snapshots
 //     never change, one is O(1), and [store.Diff], indexes and selections agree with them
 //     (TestConformance, TestPackedIsAnIndexer).
-//  2. An object that is read is deeply equal to the decoding of its bytes (TestBytesAreFollowed). Of
-//     an object that was written as such, that is each object that was decoded from protobuf, or is
-//     a tree (TestEveryTypeOfTheScheme). Others lose the parts that an encoding does not carry: an
+//  2. An object that is read is deeply equal to the decoding of its bytes (TestBytesAreFollowed).
+//     An object that was written decoded comes back deeply equal if it was decoded from protobuf,
+//     or is a tree (TestEveryTypeOfTheScheme). Others lose the parts that no encoding carries: an
 //     empty list or map becomes nil, and a time has seconds.
 //  3. [Store.Read] decodes into the caller's own object, which shares nothing
 //     (TestReadIsTheCallers). Objects of all other calls are read-only.
@@ -31,8 +31,8 @@
 //     (TestHotIsBounded).
 //  7. An object that cannot be encoded is an error that names it, and costs nothing else
 //     (TestErrorsNameTheObject).
-//  8. Nothing is learned from Secrets: each is kept in its own bytes alone, and nothing of a deleted
-//     one is remembered (TestNothingIsLearnedFromSecrets, TestSecretsOfAnyFormAreFleeting).
+//  8. Nothing is learned from Secrets: each is kept in its own bytes alone, and nothing of a
+//     deleted one is remembered (TestNothingIsLearnedFromSecrets, TestSecretsOfAnyFormAreFleeting).
 //     [Store.LearnNothing] does so for others.
 //
 // # Differences from an Indexer
@@ -42,9 +42,9 @@
 // microseconds for a pod. An index with a function, or of a label, has each object decoded that
 // comes, and the old object if that may have had other values. [store.ByNamespace] needs neither.
 //
-// The store is worth it where many objects are held and few are read whole: by key, by reference, or
-// rarely. It is wrong for programs that list by index or range over all objects in their loop: each
-// such read decodes each object.
+// The store is worth it where many objects are held and few are read whole: by key, by reference,
+// or rarely. It is wrong for programs that list by index or range over all objects in their loop:
+// each such read decodes each object.
 //
 // # Cost
 //
@@ -62,6 +62,6 @@
 //
 // # Limits
 //
-// Objects pack well that resemble each other: pods of an owner, custom resources. Of texts without a
-// sibling, such as those of ConfigMaps, just the letters are coded.
+// Objects pack well that resemble each other: pods of an owner, custom resources. Of texts without
+// a sibling, such as those of ConfigMaps, just the letters are coded.
 package packed

@@ -12,7 +12,7 @@ import (
 // Encoded is the same store for a reflector that hands over bytes: an object is packed as it came,
 // and decoded only if an index asks for it.
 //
-//	err := reflector.New(listwatch.Encoded(source), pods.Encoded()).Run(ctx)
+//	err := reflector.New(source.Encoded(), pods.Encoded()).Run(ctx)
 func (s *Store[T]) Encoded() store.Store[*store.Encoded] { return &s.encoded }
 
 // encoded is the store of the same objects as bytes. It hides the methods for objects.

@@ -105,7 +105,7 @@ func TestBytesAreFollowed(t *testing.T) {
 						options = append(options, listwatch.WithJSON())
 					}
 					at := packed.New[corev1.Pod](indexes()...)
-					change(t, pods, follow(t, at, listwatch.Encoded(pods.ListerWatcher(options...)), pods.ListerWatcher()))
+					change(t, pods, follow(t, at, pods.ListerWatcher(options...).Encoded(), pods.ListerWatcher()))
 					for pod := range byImage.Objects(at.Snapshot(), "registry.example.com/team/service-3:v0") {
 						require.Equal(t, "registry.example.com/team/service-3:v0", pod.Spec.Containers[0].Image)
 					}
@@ -123,10 +123,10 @@ func TestBytesAreFollowed(t *testing.T) {
 			headsJSON := listwatch.FromClient[metav1.PartialObjectMetadata](client, "pods", listwatch.WithJSON())
 			lean := listwatch.FromClient[corev1.Pod](client, "pods", listwatch.DropManagedFields())
 			change(t, pods,
-				follow(t, packed.New[unstructured.Unstructured](), listwatch.Encoded(trees), trees),
-				follow(t, packed.New[metav1.PartialObjectMetadata](), listwatch.Encoded(heads), heads),
-				follow(t, packed.New[metav1.PartialObjectMetadata](), listwatch.Encoded(headsJSON), headsJSON),
-				follow(t, packed.New[corev1.Pod](), listwatch.Encoded(lean), lean))
+				follow(t, packed.New[unstructured.Unstructured](), trees.Encoded(), trees),
+				follow(t, packed.New[metav1.PartialObjectMetadata](), heads.Encoded(), heads),
+				follow(t, packed.New[metav1.PartialObjectMetadata](), headsJSON.Encoded(), headsJSON),
+				follow(t, packed.New[corev1.Pod](), lean.Encoded(), lean))
 		})
 	})
 }
@@ -145,8 +145,8 @@ func TestSecretsOfAnyFormAreFleeting(t *testing.T) {
 		source, dropping := listwatch.FromClient[metav1.PartialObjectMetadata](client, "secrets"), listwatch.FromClient[metav1.PartialObjectMetadata](client, "secrets", listwatch.DropManagedFields())
 		tree := listwatch.FromClient[unstructured.Unstructured](client, "secrets")
 		same := []func(){
-			follow(t, heads, listwatch.Encoded(source), source), follow(t, lean, listwatch.Encoded(dropping), dropping),
-			follow(t, trees, listwatch.Encoded(tree), tree), follow(t, typed, listwatch.Encoded(secrets.ListerWatcher(listwatch.WithMutationDetector(nil))), secrets.ListerWatcher()),
+			follow(t, heads, source.Encoded(), source), follow(t, lean, dropping.Encoded(), dropping),
+			follow(t, trees, tree.Encoded(), tree), follow(t, typed, secrets.ListerWatcher(listwatch.WithMutationDetector(nil)).Encoded(), secrets.ListerWatcher()),
 		}
 		for i := range 50 {
 			for _, s := range same {

@@ -26,11 +26,11 @@ type kin struct {
 	plain bool        // each object is kept in its own bytes
 	near  *delta.Base // of the object before; nil before the first
 	many  bool        // the generation was learned from samples
-	grown [][]byte    // samples for the next generation, of a store that became large by single writes
+	grown [][]byte    // samples for a new generation, once single writes have made a store large
 
 	written       int     // objects of this generation
 	added, bytes  int     // those that were not there before, and their documents
-	first, recent float64 // the share of their bytes that objects take: of the first 1,000, and lately
+	first, recent float64 // how much of their bytes objects take: the first 1,000, and lately
 
 	scratch *scratch // during a write
 }

@@ -84,7 +84,8 @@ type Packer struct {
 }
 
 // Pack appends the payload of document to dst. near is the base of a likely sibling; of is the base
-// of the payload. It is near, a new base, the root, or nil: then the payload is the document itself.
+// of the payload. It is near, a new base, the root, or nil: then the payload is the document
+// itself.
 func (p *Packer) Pack(dst, document []byte, near *Base) (payload []byte, of *Base) {
 	g := near.of
 	if len(document) > MaxDocument {
