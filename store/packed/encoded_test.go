@@ -24,13 +24,13 @@ import (
 // requires that they are equal, now and in the snapshots of the last time.
 func follow[T store.Object](t *testing.T, at *packed.Store[T], bytes *listwatch.ListWatch[*store.Encoded], objects *listwatch.ListWatch[T]) (same func()) {
 	plain := store.NewIndexer[T]()
+	before, was := plain.Snapshot(), at.Snapshot()
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() { stop(); synctest.Wait() })
 	ended := make(chan error, 2)
 	go func() { ended <- reflector.New(bytes, at.Encoded()).Run(ctx) }()
 	go func() { ended <- reflector.New(objects, plain).Run(ctx) }()
 	t.Cleanup(func() { stop(); require.NoError(t, <-ended); require.NoError(t, <-ended) })
-	before, was := plain.Snapshot(), at.Snapshot()
 	return func() {
 		t.Helper()
 		synctest.Wait()
@@ -149,6 +149,7 @@ func TestSecretsOfAnyFormAreFleeting(t *testing.T) {
 			follow(t, trees, tree.Encoded(), tree), follow(t, typed, secrets.ListerWatcher(listwatch.WithMutationDetector(nil)).Encoded(), secrets.ListerWatcher()),
 		}
 		for i := range 50 {
+			secrets.Server().AwaitWatches(2 * len(same))
 			for _, s := range same {
 				s()
 			}
