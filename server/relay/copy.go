@@ -219,6 +219,13 @@ func (c *kindCopy) state() (p phase, status reflector.Status) {
 	return c.phase, status
 }
 
+// isGone reports whether the copy is not served any more, or will not be for long: the upstream has
+// no such kind.
+func (c *kindCopy) isGone() bool {
+	_, status := c.state()
+	return status.Class == reflector.NotFound || !c.relay.edge.Serves(c.resource)
+}
+
 // enter counts a reader, and leave takes that back.
 func (c *kindCopy) enter() {
 	c.relay.mu.Lock()

@@ -10,7 +10,7 @@ import (
 type judge struct {
 	http.ResponseWriter
 	before http.Header // the header before the copy answered
-	gone   func() bool // there is no copy any more
+	gone   func() bool // there is no copy any more, or the upstream has no such kind
 	code   int
 	kept   bool // the answer is kept back
 }
@@ -24,7 +24,7 @@ func (j *judge) WriteHeader(code int) {
 	if j.code != 0 {
 		return
 	}
-	j.code, j.kept = code, refusal(code) || code == http.StatusNotFound && j.gone()
+	j.code, j.kept = code, refusal(code) || ofNoCopy(code) && j.gone()
 	if !j.kept {
 		j.ResponseWriter.WriteHeader(code)
 		return
@@ -53,6 +53,10 @@ func refusal(code int) bool {
 	}
 	return false
 }
+
+// ofNoCopy reports whether a copy whose kind has vanished upstream gives such an answer: it is not
+// served any more, or cannot be proven.
+func ofNoCopy(code int) bool { return code == http.StatusNotFound || code == http.StatusGatewayTimeout }
 
 // Unwrap is for [http.ResponseController].
 func (j *judge) Unwrap() http.ResponseWriter { return j.ResponseWriter }

@@ -44,7 +44,7 @@ func readOf(r *http.Request) (asked read, ok bool) {
 	if scheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &asked.options) != nil {
 		return asked, false
 	}
-	if r.Header.Get("Upgrade") != "" && !asked.options.Watch {
+	if r.Header.Get("Upgrade") != "" && !asked.options.Watch || asked.options.Watch && asked.options.Continue != "" {
 		return asked, false
 	}
 	asked.asTable = strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "as=Table")

@@ -140,7 +140,7 @@ func (r *Relay) serveRead(w http.ResponseWriter, req *http.Request) {
 		r.edge.ServeHTTP(w, req)
 	default:
 		r.answered.Add(1)
-		judged := newJudge(w, func() bool { return !r.edge.Serves(c.resource) })
+		judged := newJudge(w, c.isGone)
 		if r.edge.ServeHTTP(judged, req); judged.kept {
 			r.proxy.ServeHTTP(w, req)
 		}
