@@ -53,7 +53,7 @@ func readSessions(t testing.TB, file string) (sessions []*session) {
 		}
 		s := sessions[len(sessions)-1]
 		if !strings.HasPrefix(e.text, "  !") {
-			s.commands = append(s.commands, &command{line: e.text, output: reasons{}, exit: reasons{}})
+			s.commands = append(s.commands, &command{line: e.text, output: reasons{theRelay: relayDifferences[e.text]}, exit: reasons{}})
 			continue
 		}
 		require.NotEmpty(t, s.commands, "%s: a reason without a command", e.where)

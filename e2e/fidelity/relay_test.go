@@ -9,9 +9,14 @@ import (
 	"github.com/tributary-go/tributary/e2e/cluster"
 )
 
-// theRelay is the name of `tributary relay` before an API server. There are no reasons for
-// differences: it answers as the API server behind it does.
+// theRelay is the name of `tributary relay` before an API server.
 const theRelay = "relay"
+
+// relayDifferences say why the output of a command differs through a relay. All others must not.
+var relayDifferences = map[string]string{
+	"kubectl get --raw /api":                       "The document has the address of the API server, and each side has its own.",
+	"kubectl apply -f two.yaml --prune -l set=two": "A list out of a copy has no warning that its kind is deprecated.",
+}
 
 // startRelay is `tributary relay` before an API server of its own. It reads under a credential with
 // the rights of a relay, and its clients bring theirs.
