@@ -56,7 +56,13 @@ func refusal(code int) bool {
 
 // ofNoCopy reports whether a copy whose kind has vanished upstream gives such an answer: it is not
 // served any more, or cannot be proven.
-func ofNoCopy(code int) bool { return code == http.StatusNotFound || code == http.StatusGatewayTimeout }
+func ofNoCopy(code int) bool {
+	switch code {
+	case http.StatusNotFound, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
 
 // Unwrap is for [http.ResponseController].
 func (j *judge) Unwrap() http.ResponseWriter { return j.ResponseWriter }

@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -185,6 +186,30 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 		_, open := <-watcher.ResultChan()
 		require.False(t, open)
 		require.Eventually(t, func() bool { return len(g.copies()) == 0 }, 30*time.Second, 10*time.Millisecond)
+	}
+}
+
+// TestAKindThatDiscoveryStillHas: the upstream has stopped serving a kind, and its discovery does not
+// say so yet. Readers get its 404, and not a failure to prove the copy.
+func TestAKindThatDiscoveryStillHas(t *testing.T) {
+	g := newRig(t)
+	_, err := g.upstream.widgets.Create(widget("ns", "a"))
+	require.NoError(t, err)
+	const version, widgets = "/apis/example.com/v1", "/apis/example.com/v1/widgets"
+	require.Equal(t, http.StatusOK, get(t, g.url+widgets).code)
+	known := get(t, "http://"+g.upstream.address+version).body
+	g.upstream.answers(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != version {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, known)
+		return true
+	})
+	g.upstream.Remove(widgetResource)
+	require.Eventually(t, func() bool { return get(t, g.url+widgets).code == http.StatusNotFound }, 10*time.Second, 10*time.Millisecond)
+	for range 20 {
+		require.Equal(t, http.StatusNotFound, get(t, g.url+widgets).code)
 	}
 }
 
