@@ -95,13 +95,8 @@ func (r *Relay) Server() *apiserver.Server { return r.edge }
 // ServeHTTP answers a request.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.guarded.ServeHTTP(w, req) }
 
-// job is a read and its kind, for the handler behind the access control.
-type job struct {
-	read
-	kind *kind
-}
-
-type jobKey struct{}
+// kindKey is the kind of a read, for the handler behind the access control.
+type kindKey struct{}
 
 func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
 	if isHealthCheck(req.URL.Path) {
@@ -112,18 +107,30 @@ func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
 		respond(w, errClosed)
 		return
 	}
-	if asked, ok := readOf(req); ok && r.inScope(asked) && (!asked.byName() || r.copiesAlready(asked)) {
-		if k := r.kindOf(req.Context(), asked.target.Resource); k != nil && asked.fits(k.APIResource) && k.answers(asked) {
-			r.reads.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), jobKey{}, job{asked, k})))
-			return
-		}
+	if k := r.copied(req); k != nil {
+		r.reads.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), kindKey{}, k)))
+		return
 	}
 	r.proxy.ServeHTTP(w, req)
 }
 
+// copied is the kind whose copy may answer a request; nil if it is to be passed on. It is no part
+// of route: an open watch would keep what it has on the stack, which doubled that of most.
+func (r *Relay) copied(req *http.Request) *kind {
+	asked, ok := readOf(req)
+	if !ok || !r.inScope(asked) || asked.byName() && !r.copiesAlready(asked) {
+		return nil
+	}
+	k := r.kindOf(req.Context(), asked.target.Resource)
+	if k == nil || !asked.fits(k.APIResource) || !k.answers(asked) {
+		return nil
+	}
+	return k
+}
+
 // serveRead answers out of the copy of a kind, or passes the read on.
 func (r *Relay) serveRead(w http.ResponseWriter, req *http.Request) {
-	c, err := r.enter(req.Context().Value(jobKey{}).(job).kind)
+	c, err := r.enter(req.Context().Value(kindKey{}).(*kind))
 	answered := false
 	if err == nil {
 		defer c.leave()
