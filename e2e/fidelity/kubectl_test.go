@@ -135,6 +135,9 @@ func (c *command) judge(t *testing.T, server string, want, got outcome) {
 		return
 	}
 	require.Equal(t, want.code, got.code, "the API server: %s\nours: %s", want.output, got.output)
+	if server == theRelay && relayLags[c.line] {
+		return
+	}
 	if reason := c.output[server]; reason != "" {
 		require.NotEqual(t, want.output, got.output, "the outputs agree: remove the reason (%s)", reason)
 		return
