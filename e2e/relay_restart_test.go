@@ -239,7 +239,7 @@ func (w *world) watchAll(t testing.TB) *everything {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {
-		for ctx.Err() == nil && e.follow(ctx, w) { // the server closes a watch that reads too slowly
+		for ctx.Err() == nil && e.follow(ctx, w) { // the server closes a watch that is slow
 		}
 	})
 	t.Cleanup(func() { cancel(); done.Wait() })

@@ -41,7 +41,7 @@ func TestRelayRightsWithdrawn(t *testing.T) {
 	certified := r.config("")
 	certified.CertData, certified.KeyData = c.ClientCertificate("certified", time.Now().Add(time.Hour))
 	w.permit("certified", "certified", reading...)
-	for _, config := range []*rest.Config{token(), certified} { // until the server knows the account and the roles
+	for _, config := range []*rest.Config{token(), certified} { // until the server knows both
 		require.Eventually(t, func() bool { return refusal(t, config) == 0 }, 10*time.Second, 20*time.Millisecond)
 	}
 	staying := w.openWatch(t, r.config(cluster.Admin), "pods", "")

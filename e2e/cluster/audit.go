@@ -34,7 +34,8 @@ func (r AuditedRequest) IsCollected() bool {
 		return r.Query.Get("sendInitialEvents") == "true" || r.Query.Get("resourceVersion") == "" || r.Query.Get("resourceVersion") == "0"
 	}
 	compares := r.Query.Get("resourceVersionMatch") != "" && r.Query.Get("resourceVersion") != "0"
-	return !compares && r.Query.Get("limit") != "1" && r.Query.Get("continue") == "" // no probe, no page
+	// A list of one is a probe.
+	return !compares && r.Query.Get("limit") != "1" && r.Query.Get("continue") == ""
 }
 
 const auditPolicy = `{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],

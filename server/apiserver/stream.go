@@ -61,9 +61,9 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	return nil
 }
 
-// RefuseForgottenWatches answers a watch of a version that is too old with the code 410. The default
-// is an ERROR event in the stream, as from the API server. It is for a handler in front, which has
-// the request answered elsewhere.
+// RefuseForgottenWatches answers a watch of a version that is too old with the code 410. The
+// default is an ERROR event in the stream, as from the API server. It is for a handler in front,
+// which has the request answered elsewhere.
 func RefuseForgottenWatches() ServeOption { return func(s *serving) { s.refuse = true } }
 
 // eventStream writes events to one client.

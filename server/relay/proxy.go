@@ -114,8 +114,8 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.plain.RoundTrip(r)
 }
 
-// upload is the body of a client over HTTP/2. Such a client keeps the rest to itself once it has been
-// refused, and ReverseProxy hides from the transport how to end the wait for it.
+// upload is the body of a client over HTTP/2. Such a client keeps the rest to itself once it has
+// been refused, and ReverseProxy hides from the transport how to end the wait for it.
 type upload struct {
 	io.Reader
 	io.Closer

@@ -277,8 +277,8 @@ func (r *Relay) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// errClosed asks the client to come again, as the API server does: client-go's reflectors begin with
-// a list after a refused watch, unless the answer has a Retry-After.
+// errClosed asks the client to come again, as the API server does: client-go's reflectors begin
+// with a list after a refused watch, unless the answer has a Retry-After.
 var errClosed = func() error {
 	err := apierrors.NewServiceUnavailable("the relay is shutting down")
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}

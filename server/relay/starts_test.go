@@ -189,8 +189,8 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestAKindThatDiscoveryStillHas: the upstream has stopped serving a kind, and its discovery does not
-// say so yet. Readers get its 404, and not a failure to prove the copy.
+// TestAKindThatDiscoveryStillHas: the upstream has stopped serving a kind, and its discovery does
+// not say so yet. Readers get its 404, and not a failure to prove the copy.
 func TestAKindThatDiscoveryStillHas(t *testing.T) {
 	g := newRig(t)
 	_, err := g.upstream.widgets.Create(widget("ns", "a"))
