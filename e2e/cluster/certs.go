@@ -44,7 +44,7 @@ func newAuthority(folder string) (*authority, error) {
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: "tributary-e2e"},
 		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		// Of those that it signs, too.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IsCA:        true, BasicConstraintsValid: true,
