@@ -20,6 +20,9 @@ func measureBill(ctx context.Context, s settings) error {
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
 	for _, agents := range s.agents {
 		for _, way := range []string{direct, open, oneToken, tokens} {
+			if s.row != "" && s.row != way {
+				continue
+			}
 			var all []bill
 			for range s.repeat {
 				b, err := billOf(ctx, s, agents, way)

@@ -22,7 +22,7 @@ type settings struct {
 	quick    bool
 	repeat   int
 	only     string
-	row      string // of idle watches or of memory; empty: all
+	row      string // of a table; empty: all
 	profile  string // a file for the heap of the relay; empty: none
 	agents   []int
 	idle     []int
@@ -41,7 +41,7 @@ func main() {
 	flag.BoolVar(&s.quick, "quick", false, "small sizes and one repetition: shows that everything runs, not how much it costs")
 	flag.IntVar(&s.repeat, "repeat", 3, "repetitions of each measurement; the tables have medians")
 	flag.StringVar(&s.only, "only", "", "measure the table with this name")
-	flag.StringVar(&s.row, "row", "", "measure this row of memory alone, or idle watches of this protocol")
+	flag.StringVar(&s.row, "row", "", "measure this row of memory alone, idle watches of this protocol, or this way of the bill")
 	flag.StringVar(&s.profile, "profile", "", "write the relay's heap of the last row of idle watches or of memory into this `file`")
 	flag.IntVar(&s.memory, "pods", 50_000, "pods of the table of memory")
 	flag.IntVar(&s.seconds, "seconds", 10, "how long is written in a phase of latency")
