@@ -48,49 +48,55 @@ const usage = `usage:
 
 // run is main without the process: it returns the exit code, and nothing that it started is left.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	command, rest := "", []string(nil)
+	name, rest := "", []string(nil)
 	if len(args) > 0 {
-		command, rest = args[0], args[1:]
+		name, rest = args[0], args[1:]
 	}
-	switch command {
-	case "serve":
-		return runServe(ctx, rest, stdout, stderr)
-	case "relay":
-		return runRelay(ctx, rest, stdout, stderr)
+	if known := commands[name]; known != nil {
+		return known(ctx, rest, stdout, stderr)
+	}
+	switch name {
 	case "version", "-version", "--version":
 		fmt.Fprintln(stdout, version())
 		return exitOK
 	case "help", "-h", "-help", "--help":
-		if len(rest) > 0 && rest[0] == "serve" {
-			return runServe(ctx, []string{"-h"}, stdout, stdout)
-		}
-		if len(rest) > 0 && rest[0] == "relay" {
-			return runRelay(ctx, []string{"-h"}, stdout, stdout)
+		if len(rest) > 0 && commands[rest[0]] != nil {
+			return commands[rest[0]](ctx, []string{"-h"}, stdout, stdout)
 		}
 		fmt.Fprint(stdout, usage)
 		return exitOK
 	case "":
 		fmt.Fprint(stderr, usage)
 	default:
-		fmt.Fprintf(stderr, "tributary: there is no command %q\n%s", command, usage)
+		fmt.Fprintf(stderr, "tributary: there is no command %q\n%s", name, usage)
 	}
 	return exitUsage
 }
 
-func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
+// commands are those with flags. Each returns its exit code.
+var commands = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
+	"serve": command(parse, serve),
+	"relay": command(parseRelay, serveRelay),
+}
+
+// command is a command that runs with the options that it parses from its arguments.
+func command[O any](parse func(args []string, stderr io.Writer) (O, error),
+	run func(ctx context.Context, o O, stdout, stderr io.Writer) error) func(context.Context, []string, io.Writer, io.Writer) int {
+	return func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+		o, err := parse(args, stderr)
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			return exitOK
+		case err != nil:
+			fmt.Fprintf(stderr, "tributary: %v\n", err)
+			return exitUsage
+		}
+		if err := run(ctx, o, stdout, &lines{Writer: stderr}); err != nil {
+			fmt.Fprintf(stderr, "tributary: %v\n", err)
+			return exitFailed
+		}
 		return exitOK
-	case err != nil:
-		fmt.Fprintf(stderr, "tributary: %v\n", err)
-		return exitUsage
 	}
-	if err := serve(ctx, o, stdout, stderr); err != nil {
-		fmt.Fprintf(stderr, "tributary: %v\n", err)
-		return exitFailed
-	}
-	return exitOK
 }
 
 // version is that of the module, and of the etcd and the Kubernetes libraries in the program.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -20,22 +19,6 @@ import (
 	"github.com/tributary-go/tributary/server/relay"
 	"github.com/tributary-go/tributary/server/reviews"
 )
-
-func runRelay(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parseRelay(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(stderr, "tributary: %v\n", err)
-		return exitUsage
-	}
-	if err := serveRelay(ctx, o, stdout, &lines{Writer: stderr}); err != nil {
-		fmt.Fprintf(stderr, "tributary: %v\n", err)
-		return exitFailed
-	}
-	return exitOK
-}
 
 // serveRelay runs until ctx ends.
 func serveRelay(ctx context.Context, o relayOptions, stdout, stderr io.Writer) (err error) {

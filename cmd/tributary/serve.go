@@ -37,7 +37,6 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, gate.close()) }()
-	stderr = &lines{Writer: stderr}
 	from, err := open(o, stderr)
 	if err != nil {
 		return err
