@@ -8,7 +8,7 @@
 //	go run -C bench ./relay -only memory -gogc 50,25 -limit 450 # with other settings of the collector
 //	go test -C bench ./relay -run TestAQuietHour -v # requests of an hour on which nothing happens
 //
-// The upstream is [apiserver.Server] in a process of its own, over TLS. It also answers reviews, and
-// counts requests, connections and bytes. The relay is another process, and the clients live in
+// The upstream is [apiserver.Server] in a process of its own, over TLS. It also answers reviews,
+// and counts requests, connections and bytes. The relay is another process, and the clients live in
 // this one; agents live in a third. The clocks of all are the machine's.
 package main

@@ -41,7 +41,7 @@ func measureFirst(ctx context.Context, s settings) error {
 // lists has a relay of its own for each first reader.
 func (r rig) lists(ctx context.Context, repeat int) (all [4][]listing, err error) {
 	direct := &http.Client{Transport: transport(true)}
-	if _, err := r.list(ctx, direct, r.upstream.url, ""); err != nil { // its connection, and the server's encodings
+	if _, err := r.list(ctx, direct, r.upstream.url, ""); err != nil { // connects, and encodes
 		return all, err
 	}
 	for range repeat {

@@ -66,7 +66,7 @@ func quietHour(t *testing.T, agents int, way string) counts {
 			config.BearerToken = "agents"
 		}
 		synced.Add(1)
-		running.Go(func() { _ = beAgent(ctx, config, nodeName(0), synced.Done) }) // it ends with ctx
+		running.Go(func() { _ = beAgent(ctx, config, nodeName(0), synced.Done) }) // till ctx ends
 	}
 	synced.Wait()
 	time.Sleep(time.Minute)

@@ -18,8 +18,8 @@ var relayDifferences = map[string]string{
 	"kubectl apply -f two.yaml --prune -l set=two": "A list out of a copy has no warning that its kind is deprecated.",
 }
 
-// relayLags has the commands whose output a relay may show late: after a definition has changed, the
-// API server reads other content under an equal version, of which no watch tells.
+// relayLags has the commands whose output a relay may show late: after a definition has changed,
+// the API server reads other content under an equal version, of which no watch tells.
 var relayLags = map[string]bool{"kubectl get shirts.v1.example.com a -o yaml": true}
 
 // startRelay is `tributary relay` before an API server of its own. It reads under a credential with
