@@ -18,9 +18,14 @@ var relayDifferences = map[string]string{
 	"kubectl apply -f two.yaml --prune -l set=two": "A list out of a copy has no warning that its kind is deprecated.",
 }
 
-// relayLags has the commands whose output a relay may show late: after a definition has changed,
-// the API server reads other content under an equal version, of which no watch tells.
-var relayLags = map[string]bool{"kubectl get shirts.v1.example.com a -o yaml": true}
+// relayLags has the commands in which a relay may be late. After a definition has changed, the API
+// server reads other content under an equal version, of which no watch tells. While a version
+// vanishes, a 503 may come before the 404.
+var relayLags = map[string]bool{
+	"kubectl get shirts.v1.example.com a -o yaml": true,
+	`while kubectl get --raw "/apis/example.com/v1/namespaces/$NS/shirts" >/dev/null 2>&1; do sleep 0.2; done; kubectl get --raw "/apis/example.com/v1/namespaces/$NS/shirts" 2>&1 | grep -o NotFound`: true,
+	`while kubectl get --raw "/apis/example.com/v2/namespaces/$NS/shirts" >/dev/null 2>&1; do sleep 0.2; done; kubectl get --raw "/apis/example.com/v2/namespaces/$NS/shirts" 2>&1 | grep -o NotFound`: true,
+}
 
 // startRelay is `tributary relay` before an API server of its own. It reads under a credential with
 // the rights of a relay, and its clients bring theirs.

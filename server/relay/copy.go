@@ -219,11 +219,18 @@ func (c *kindCopy) state() (p phase, status reflector.Status) {
 	return c.phase, status
 }
 
-// isGone reports whether the copy is not served any more, or will not be for long: the upstream has
-// no such kind.
+// isGone reports whether the copy is not served any more, or will not be for long: the upstream
+// answers its watch or its proof with a 404.
 func (c *kindCopy) isGone() bool {
-	_, status := c.state()
-	return status.Class == reflector.NotFound || !c.relay.edge.Serves(c.resource)
+	if _, status := c.state(); status.Class == reflector.NotFound {
+		return true
+	}
+	for _, h := range c.relay.edge.Health() {
+		if h.Resource == c.resource {
+			return h.Class == reflector.NotFound
+		}
+	}
+	return true
 }
 
 // enter counts a reader, and leave takes that back.
