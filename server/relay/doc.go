@@ -63,8 +63,8 @@
 // again after half a minute. Until then its readers are passed on
 // (TestAKindThatTheRelayMayNotRead).
 //
-// When a definition changes how objects are read, such as by a new default, a copy shows it with the
-// next version of each object. While a kind vanishes upstream, a 503 may come before the 404. The
-// answers of a copy lack the Warning of a deprecated kind, and the special order of the table of
-// flow schemas. The paths /livez, /readyz and /healthz are the relay's own.
+// When a definition changes how objects are read, such as by a new default, a copy shows it with
+// the next version of each object. While a kind vanishes upstream, a 503 may come before the 404.
+// The answers of a copy lack the Warning of a deprecated kind, and the special order of the table
+// of flow schemas. The paths /livez, /readyz and /healthz are the relay's own.
 package relay
