@@ -23,7 +23,6 @@ type Plan struct {
 type field struct {
 	format byte // wire type; unusual if it has none that is known
 	nested *Plan
-	typ    reflect.Type // of nested, until it is made
 }
 
 // unusual is no wire type.

@@ -186,8 +186,9 @@ func TestRequestsPassThrough(t *testing.T) {
 	made, err := pods.Create(t.Context(), pod("ns", "new", ""), metav1.CreateOptions{})
 	require.NoError(t, err)
 	made.Labels = map[string]string{"a": "b"}
-	made, err = pods.Update(t.Context(), made, metav1.UpdateOptions{})
+	updated, err := pods.Update(t.Context(), made, metav1.UpdateOptions{})
 	require.NoError(t, err)
+	require.Equal(t, made.Labels, updated.Labels)
 	patched, err := pods.Patch(t.Context(), "new", types.MergePatchType, []byte(`{"metadata":{"labels":{"c":"d"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"a": "b", "c": "d"}, patched.Labels)

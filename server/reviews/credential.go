@@ -63,17 +63,14 @@ func bearerToken(headers []string) (string, error) {
 	if len(headers) > 1 {
 		return "", errTwoHeaders
 	}
-	for _, header := range headers {
-		parts := strings.SplitN(strings.TrimSpace(header), " ", 3)
-		if len(parts) < 2 || !strings.EqualFold(parts[0], "bearer") {
-			break
-		}
-		if !valid(parts[1]) {
-			return "", errBadToken
-		}
-		return parts[1], nil
+	parts := strings.SplitN(strings.TrimSpace(strings.Join(headers, "")), " ", 3) // there is one, or none
+	if len(parts) < 2 || !strings.EqualFold(parts[0], "bearer") {
+		return "", nil
 	}
-	return "", nil
+	if !valid(parts[1]) {
+		return "", errBadToken
+	}
+	return parts[1], nil
 }
 
 const (

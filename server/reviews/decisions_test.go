@@ -169,7 +169,9 @@ func TestNothingHoldsAfterARefusal(t *testing.T) {
 		"of its credential": func(c *cluster) { c.trouble = refuse(401) },
 		"of the API":        func(c *cluster) { c.trouble = refuse(404) },
 		"by a redirect": func(c *cluster) {
-			c.trouble = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://elsewhere/", 307) }
+			c.trouble = func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://elsewhere/", http.StatusTemporaryRedirect)
+			}
 		},
 		"by a page": func(c *cluster) {
 			c.trouble = func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "<html>Welcome</html>") }
