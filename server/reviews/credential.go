@@ -63,7 +63,7 @@ func bearerToken(headers []string) (string, error) {
 	if len(headers) > 1 {
 		return "", errTwoHeaders
 	}
-	parts := strings.SplitN(strings.TrimSpace(strings.Join(headers, "")), " ", 3) // there is one, or none
+	parts := strings.SplitN(strings.TrimSpace(strings.Join(headers, "")), " ", 3) // of one at most
 	if len(parts) < 2 || !strings.EqualFold(parts[0], "bearer") {
 		return "", nil
 	}
