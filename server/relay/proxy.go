@@ -68,7 +68,7 @@ func newProxy(over context.Context, config *rest.Config, name string, access fun
 		Rewrite:        func(r *httputil.ProxyRequest) { rewrite(r, base) },
 		Transport:      p,
 		FlushInterval:  -1, // each piece at once
-		ModifyResponse: p.known.keep,
+		ModifyResponse: p.arrive,
 		ErrorHandler:   p.fail,
 		ErrorLog:       log.New(io.Discard, "", 0), // its client sees an answer that breaks off
 	}
@@ -152,6 +152,28 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer context.AfterFunc(p.over, cancel)()
 	}
 	p.ReverseProxy.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// arrive sees each answer before the client does.
+func (p *proxy) arrive(response *http.Response) error {
+	if in := arrived(response.Request); response.StatusCode == http.StatusOK && isTrue(in.URL.Query(), "watch") {
+		response.Body = watching{response.Body, p.over}
+	}
+	return p.known.keep(response)
+}
+
+// watching is the body of a watch. It has a proper end when the relay shuts down: over HTTP/2, a
+// reflector of client-go lists again after any other.
+type watching struct {
+	io.ReadCloser
+	over context.Context
+}
+
+func (w watching) Read(p []byte) (n int, err error) {
+	if n, err = w.ReadCloser.Read(p); err != nil && w.over.Err() != nil {
+		err = io.EOF
+	}
+	return n, err
 }
 
 type arrivedKey struct{}
