@@ -67,13 +67,7 @@ func serveRelay(ctx context.Context, o relayOptions, stdout, stderr io.Writer) (
 	o.announce(stdout, stderr, site.Upstream(), gate.reachable(listener), gate)
 
 	<-ctx.Done()
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
-	defer cancel()
-	err = errors.Join(site.Shutdown(within), web.Shutdown(within))
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		err = errors.Join(cause, err)
-	}
-	return err
+	return shutDown(ctx, site, web)
 }
 
 // relaySite is a relay, its access control and its metrics.

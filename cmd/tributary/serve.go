@@ -142,11 +142,21 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	case err := <-from.failed:
 		stop(fmt.Errorf("%s has ended: %w", from.name, err))
 	}
+	return shutDown(ctx, server, web)
+}
+
+// shutDown ends servers, in their order, once ctx has ended. A cause
+// beside the usual end is an error.
+func shutDown(ctx context.Context, servers ...interface {
+	Shutdown(ctx context.Context) error
+}) (err error) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer cancel()
-	err = errors.Join(server.Shutdown(within), web.Shutdown(within))
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		err = errors.Join(cause, err)
+		err = cause
+	}
+	for _, s := range servers {
+		err = errors.Join(err, s.Shutdown(within))
 	}
 	return err
 }

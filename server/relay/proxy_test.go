@@ -29,7 +29,7 @@ import (
 	"github.com/tributary-go/tributary/server/relay"
 )
 
-// marked are the requests of clients, who mark them.
+// marked are the requests with the header that clients in these tests set.
 func (u *upstream) marked() []request {
 	return u.asked(func(r request) bool { return r.header.Get("X-Client") != "" })
 }
@@ -98,18 +98,7 @@ func TestTheCredentialIsNeverLent(t *testing.T) {
 func listening(t testing.TB, u *upstream, config *rest.Config, options ...relay.Option) *rig {
 	t.Helper()
 	g := &rig{upstream: u}
-	var err error
-	g.Relay, err = relay.New(config, relay.Open, append([]relay.Option{relay.WithTypesOf(99), relay.WithLogger(logr.Discard())}, options...)...)
-	require.NoError(t, err)
-	listener := httptest.NewServer(g.Relay)
-	g.url = listener.URL
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
-		defer cancel()
-		require.NoError(t, g.Shutdown(ctx))
-		listener.Close()
-		http.DefaultClient.CloseIdleConnections()
-	})
+	g.listen(t, config, relay.Open, options)
 	return g
 }
 

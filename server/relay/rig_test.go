@@ -171,8 +171,15 @@ func newRigBefore(t testing.TB, u *upstream, options ...relay.Option) *rig {
 			next.ServeHTTP(w, r)
 		})
 	}
+	g.listen(t, u.config(relayToken), access, options)
+	return g
+}
+
+// listen makes the relay, and serves it until the test ends.
+func (g *rig) listen(t testing.TB, config *rest.Config, access func(http.Handler) http.Handler, options []relay.Option) {
+	t.Helper()
 	var err error
-	g.Relay, err = relay.New(u.config(relayToken), access,
+	g.Relay, err = relay.New(config, access,
 		append([]relay.Option{relay.WithTypesOf(99), relay.WithLogger(logr.Discard())}, options...)...)
 	require.NoError(t, err)
 	listener := httptest.NewServer(g.Relay)
@@ -184,7 +191,6 @@ func newRigBefore(t testing.TB, u *upstream, options ...relay.Option) *rig {
 		listener.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
-	return g
 }
 
 func (g *rig) config() *rest.Config {
