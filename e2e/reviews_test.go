@@ -148,7 +148,7 @@ func TestReviews(t *testing.T) {
 	}()
 	c.Server.Pause()
 	for range 5 {
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // the server is stopped in real time
 		code, _ := behind.get(t, ctx, pods, reader)
 		require.Equal(t, 200, code, "the decision holds")
 	}

@@ -139,7 +139,7 @@ func nameOf(text string) string {
 	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(text), "-"), "-.")
 }
 
-// quoted is one word for a shell. The texts are a server's, who may be hostile.
+// quoted is one word for a shell. The texts come from a server, which may be hostile.
 func quoted(word string) string {
 	if word = printable(word); !notPlain.MatchString(word) {
 		return word

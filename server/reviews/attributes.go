@@ -122,8 +122,8 @@ func readOptions(query url.Values) (verb, name string) {
 	return "list", name
 }
 
-// fieldRequirements are those that authorizers know. One that is left out makes the question wider,
-// and so never grants too much.
+// fieldRequirements are the requirements that authorizers know. To leave one out makes the question
+// wider, and so never grants too much.
 func fieldRequirements(text string) (all []metav1.FieldSelectorRequirement) {
 	selector, err := fields.ParseSelector(text)
 	if err != nil {

@@ -175,8 +175,8 @@ func TestACertificateComesFirst(t *testing.T) {
 	require.Equal(t, "bob", user(), "without the option")
 }
 
-// TestTheFileOfAuthoritiesIsReadAgain within a second. One that cannot be read changes nothing, and
-// is told.
+// TestTheFileOfAuthoritiesIsReadAgain within a second. A file that cannot be read changes nothing,
+// and is told.
 func TestTheFileOfAuthoritiesIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := newSigner(t), newSigner(t)

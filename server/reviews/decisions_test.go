@@ -23,7 +23,7 @@ import (
 )
 
 // TestDecisionsAreRenewed: a right or token that is taken away is used for a minute at most, and
-// without a question for four fifths of it. One that is given is seen after ten seconds.
+// without a question for four fifths of it. A new right or token is seen after ten seconds.
 func TestDecisionsAreRenewed(t *testing.T) {
 	for name, set := range map[string]func(c *cluster, granted bool){
 		"right": func(c *cluster, granted bool) {

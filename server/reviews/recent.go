@@ -36,7 +36,7 @@ func (r *recent[V]) get(k key) (value V, ok bool) {
 	return place.Value.(*entry[V]).value, true
 }
 
-// put adds or replaces an entry. One that is larger than all of the room is not kept.
+// put adds or replaces an entry. An entry larger than all of the room is not kept.
 func (r *recent[V]) put(k key, value V) {
 	r.remove(k)
 	e := &entry[V]{k, value, perEntry + r.weigh(value)}

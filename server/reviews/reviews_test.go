@@ -15,8 +15,8 @@ import (
 
 const pods = "/api/v1/namespaces/n/pods"
 
-// TestWhoMayReadWhat: who is not known gets the API server's 401, who may not gets its 403, and
-// neither reaches the handler behind.
+// TestWhoMayReadWhat: an unknown user gets the API server's 401, and a user without the right its
+// 403. Neither reaches the handler behind.
 func TestWhoMayReadWhat(t *testing.T) {
 	c := newCluster()
 	c.users["nameless"] = authenticationv1.UserInfo{Groups: []string{"system:masters"}}

@@ -67,8 +67,8 @@ func heat(c *cell, obj store.Object, document int) {
 	hot.bytes += bytes
 }
 
-// roomLocked lets objects cool until there is room. One that was read since the hand was there last
-// is passed over once.
+// roomLocked lets objects cool until there is room. An object that was read since the hand was
+// there last is passed over once.
 func (h *hotSet) roomLocked(bytes int) {
 	for passed := 0; h.bytes+bytes > h.limit && len(h.slots) > 0; {
 		h.hand %= len(h.slots)
