@@ -5,7 +5,7 @@ func (s *Server) ProbeParked() { s.parked.probe() }
 
 // Parked is how many watches are out of the http.Server's hands.
 func (s *Server) Parked() int {
-	s.parked.mu.Lock()
-	defer s.parked.mu.Unlock()
+	s.parked.entrance.mu.Lock()
+	defer s.parked.entrance.mu.Unlock()
 	return s.parked.count
 }

@@ -38,13 +38,15 @@ func TestAHandlerAroundEndsWatches(t *testing.T) {
 			})
 			r.Server.ServeHTTP(w, request.WithContext(ctx))
 		})
-		answer, err := r.web.Get(r.url + "/api/v1/pods?watch=1")
+		answer, err := r.web.Get(r.url + "/api/v1/pods?watch=1&allowWatchBookmarks=1")
 		require.NoError(t, err)
 		defer answer.Body.Close()
 		body := bufio.NewReader(answer.Body)
-		line, err := body.ReadString('\n')
-		require.NoError(t, err)
-		require.Contains(t, line, "ADDED")
+		for _, event := range []string{"ADDED", "BOOKMARK"} {
+			line, err := body.ReadString('\n')
+			require.NoError(t, err)
+			require.Contains(t, line, event)
+		}
 		require.EqualValues(t, 2*r.Parked(), parked.Load())
 		require.Zero(t, left.Load())
 
@@ -52,7 +54,7 @@ func TestAHandlerAroundEndsWatches(t *testing.T) {
 		end()
 		rest, err := io.ReadAll(body)
 		require.NoError(t, err, "the answer is whole")
-		require.Empty(t, rest)
+		require.Empty(t, rest, "whoever has lost a right is told nothing more")
 		eventually(t, func() bool { return left.Load() == parked.Load() && r.Parked() == 0 }, "each parked watch has left")
 		end()
 	})

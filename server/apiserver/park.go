@@ -93,7 +93,9 @@ func (p *parkedWatch[T]) sendAll() (waits bool) {
 			return true
 		case err != nil:
 			p.fail(err)
-		case len(events) > 0 && p.send(events) == nil:
+		case len(events) == 0:
+			p.farewell(p.ctx, p.watcher)
+		case p.send(events) == nil:
 			continue
 		}
 		break

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/tributary-go/tributary/internal/signal"
 )
 
 // probeEvery is how often the connections of parked watches are looked at.
@@ -35,24 +33,13 @@ func endSilence(connection net.Conn, raw syscall.RawConn) {
 // parkedWatches are the watches of a server that nothing but their connection keeps. It ends a
 // watch if its client has gone. The zero value is ready.
 type parkedWatches struct {
-	mu     sync.Mutex // guards the next fields
-	count  int        // watches that have entered, and not left
-	closed bool
+	entrance
+
+	mu     sync.Mutex             // guards the next fields
 	probed map[*hijacked]struct{} // nil: none since the last time
 	timer  *time.Timer            // of the next probe; nil until the first
-	left   signal.Signal
 
 	readers sync.WaitGroup // of connections that cannot be probed
-}
-
-// enter counts a watch, which leaves later. It is false once wait has been called.
-func (w *parkedWatches) enter() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.count++
-	}
-	return !w.closed
 }
 
 // watchOver has a watch that has entered end when its client has gone.
@@ -73,34 +60,23 @@ func (w *parkedWatches) watchOver(h *hijacked) {
 // leave takes back enter, and watchOver if it was called.
 func (w *parkedWatches) leave(h *hijacked) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.count--
 	delete(w.probed, h)
-	w.left.Broadcast()
+	w.mu.Unlock()
+	w.entrance.leave()
 }
 
-// wait closes the entrance, and waits until all have left. Then neither a timer nor a goroutine is
-// left. It returns the error of ctx.
+// wait is that of the entrance. Without an error, neither a timer nor a goroutine is left.
 func (w *parkedWatches) wait(ctx context.Context) error {
-	for {
-		left := w.left.Wait()
-		w.mu.Lock()
-		w.closed = true
-		count := w.count
-		if count == 0 && w.timer != nil {
-			w.timer.Stop()
-		}
-		w.mu.Unlock()
-		if count == 0 {
-			w.readers.Wait()
-			return nil
-		}
-		select {
-		case <-left:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if err := w.entrance.wait(ctx); err != nil {
+		return err
 	}
+	w.mu.Lock()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.mu.Unlock()
+	w.readers.Wait()
+	return nil
 }
 
 // probeAgain probes from time to time, while there is something to probe.

@@ -41,9 +41,10 @@ type Server struct {
 	checks    []namedCheck // in the order of AddCheck
 
 	// closed ends with Close. It is a context so that those of requests can be joined with it.
-	closed context.Context
-	close  context.CancelFunc
-	parked parkedWatches
+	closed  context.Context
+	close   context.CancelCauseFunc // call it with errClosed
+	running entrance                // of requests that ServeHTTP answers
+	parked  parkedWatches
 
 	emptying sync.WaitGroup         // of namespaces
 	emptied  func() <-chan struct{} // closed when no namespace is being emptied; after close
@@ -90,7 +91,7 @@ func NewServer(options ...watchcache.Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{options: options, revision: watchcache.NewRevision()}
-	s.closed, s.close = context.WithCancel(context.Background())
+	s.closed, s.close = context.WithCancelCause(context.Background())
 	s.emptied = sync.OnceValue(func() <-chan struct{} {
 		emptied := make(chan struct{})
 		go func() {
@@ -199,15 +200,15 @@ func (s *Server) indexLocked(resource schema.GroupVersionResource) int {
 
 // Close ends all watches and refuses new requests with 503. It does not wait: the http.Server's
 // Shutdown does, and returns soon once Close has been called. Collections stay usable from Go.
-func (s *Server) Close() { s.close() }
+func (s *Server) Close() { s.close(errClosed) }
 
-// Shutdown is [Server.Close], and waits until the watches have ended that [ParkIdleWatches] has
-// taken from the http.Server; the Shutdown of that waits for the others. Each watch gets a proper
-// end. Then it closes the collections that [Serve] has made: see
+// Shutdown is [Server.Close], and waits until all requests are answered, with the watches that
+// [ParkIdleWatches] has taken from the http.Server. Each watch gets a proper end, after a last
+// bookmark if it has asked for bookmarks. Then it closes the collections that [Serve] has made: see
 // [collection.Collection.Close]. It returns the error of ctx if that ends first.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.close()
-	err := s.parked.wait(ctx)
+	s.close(errClosed)
+	err := errors.Join(s.running.wait(ctx), s.parked.wait(ctx)) // a request may park until its end
 	select {
 	case <-s.emptied():
 	case <-ctx.Done():
@@ -240,6 +241,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve answers a request. A watch runs only after the calls that prepared it have returned: its
 // goroutine then needs a small stack while it waits.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if !s.admit(w, r) {
+		return
+	}
+	defer s.running.leave()
 	if watch := s.begin(w, r); watch.run != nil {
 		ctx, cancel := endedBy(r.Context(), watch.ended)
 		defer cancel()
@@ -254,33 +259,44 @@ type preparedWatch struct {
 	ended context.Context
 }
 
-// endedBy is ctx, canceled also when another context ends.
+// errClosed is the cause of the end of a closed server's watches.
+var errClosed = errors.New("the server is closed")
+
+// endedBy is ctx, canceled also when another context ends, and then for its cause.
 func endedBy(ctx, other context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(other, cancel)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func() {
 		stop()
-		cancel()
+		cancel(nil)
 	}
+}
+
+// admit lets a request begin, which leaves running later. Otherwise it has answered: to a guest of
+// another origin, to a question for the server's health, and to all others once it is closed.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
+	if err := s.gate.check(r); err != nil {
+		respondError(w, plainJSON, err)
+		return false
+	}
+	if check, ok := healthCheck(r); ok {
+		ctx, cancel := endedBy(r.Context(), s.closed)
+		defer cancel()
+		s.serveHealth(w, r.WithContext(ctx), check)
+		return false
+	}
+	if s.closed.Err() != nil || !s.running.enter() {
+		respondError(w, plainJSON, context.Canceled)
+		return false
+	}
+	return true
 }
 
 // begin answers a request, but for the events of a watch.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) (watch preparedWatch) {
 	ctx, cancel := endedBy(r.Context(), s.closed)
 	defer cancel()
-	if err := s.gate.check(r); err != nil {
-		respondError(w, plainJSON, err)
-		return watch
-	}
 	r = r.WithContext(ctx)
-	if check, ok := healthCheck(r); ok {
-		s.serveHealth(w, r, check)
-		return watch
-	}
-	if s.closed.Err() != nil {
-		respondError(w, plainJSON, s.closed.Err())
-		return watch
-	}
 	resources := s.endpoints()
 	t, ok := ParseTarget(r.URL.Path)
 	if !ok {

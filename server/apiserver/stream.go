@@ -91,6 +91,7 @@ func (s *eventStream[T]) run(ctx context.Context, w *watchcache.Watcher[T], err 
 		var events []watchcache.Delivery[T]
 		events, err = w.Next(ctx)
 		if err == nil && len(events) == 0 {
+			s.farewell(ctx, w)
 			return
 		}
 		sent = s.send(events)
@@ -100,6 +101,15 @@ func (s *eventStream[T]) run(ctx context.Context, w *watchcache.Watcher[T], err 
 		w.CountUnread()
 	case sent == nil:
 		s.fail(err)
+	}
+}
+
+// farewell ends the watch of a server that closes with what its client has still to be told, or
+// with a bookmark. A reflector of client-go lists again after a watch that has lasted less than a
+// second, if no event has come.
+func (s *eventStream[T]) farewell(ctx context.Context, w *watchcache.Watcher[T]) {
+	if context.Cause(ctx) == errClosed {
+		_ = s.send(w.Last()) // the stream ends here in any case
 	}
 }
 

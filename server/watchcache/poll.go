@@ -49,6 +49,18 @@ func (w *Watcher[T]) Poll(ctx context.Context, ready func()) (events []Delivery[
 	}
 }
 
+// Last returns the events that are there, or else a bookmark if the watcher wants bookmarks. It is
+// for a watch that ends before its time, once Next or Poll has returned none. It does not wait. The
+// slice is valid until Close.
+func (w *Watcher[T]) Last() []Delivery[T] {
+	if w.phase != live {
+		return nil
+	}
+	w.asked-- // as if SendBookmarks had been called
+	events, _, _ := w.look(context.Background())
+	return events
+}
+
 // unpark makes the watcher look, for a reason that is not a change. Set the reason first. It is
 // safe at any time.
 func (w *Watcher[T]) unpark() {
