@@ -96,7 +96,7 @@ func brief(log []request) (text string) {
 		if r.answered.IsZero() {
 			text += "no answer yet"
 		} else {
-			text += fmt.Sprintf("%d after %s", r.code, r.answered.Sub(r.at).Round(time.Millisecond))
+			text += fmt.Sprintf("%d after %s %s", r.code, r.answered.Sub(r.at).Round(time.Millisecond), r.refusal)
 		}
 	}
 	return text

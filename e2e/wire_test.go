@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strconv"
@@ -28,6 +29,7 @@ type request struct {
 	answered   time.Time // when the header came, or the error
 	code       int       // 0 for none
 	retryAfter time.Duration
+	refusal    string // the beginning of the body, if the code is an error's
 	bytes      int // of the body, as it came off the wire
 }
 
@@ -106,6 +108,12 @@ func (t *tap) RoundTrip(sent *http.Request) (*http.Response, error) {
 	r.code = answer.StatusCode
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
 		r.retryAfter = time.Duration(seconds) * time.Second
+	}
+	if r.code >= http.StatusBadRequest {
+		body, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		answer.Body = io.NopCloser(bytes.NewReader(body))
+		r.refusal = string(body[:min(len(body), 500)])
 	}
 	answer.Body = &countedBody{ReadCloser: answer.Body, wire: t.wire, request: r}
 	return answer, nil

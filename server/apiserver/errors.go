@@ -25,6 +25,8 @@ func statusOf(err error) *metav1.Status {
 		status = known.Status()
 	case errors.Is(err, context.Canceled):
 		status = apierrors.NewServiceUnavailable("the server is shutting down, or the client has gone").ErrStatus
+		// client-go sends such a request again; after another 503, its reflectors list again.
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
 	default:
 		status = apierrors.NewInternalError(err).ErrStatus
 	}

@@ -3,6 +3,7 @@ package apiserver_test
 import (
 	"bufio"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -46,5 +47,9 @@ func TestAClosingServerTakesLeave(t *testing.T) {
 		}
 		require.Empty(t, rest(wantsNone))
 		require.Empty(t, rest(future), "there is nothing to say before that version")
+
+		late := r.get(t, "/api/v1/pods?watch=1&resourceVersion="+version)
+		require.Equal(t, http.StatusServiceUnavailable, late.code)
+		require.Equal(t, "1", late.header.Get("Retry-After"), "client-go sends the watch again, in place of a list")
 	})
 }
