@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/store"
@@ -55,9 +58,8 @@ func TestRelayRestartIsInvisible(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(all, func(one *told) bool { return one.replaced() == 0 })
 	}, 2*time.Minute, 20*time.Millisecond, "first sync")
-	listed := 0
 	for _, one := range all {
-		listed += one.collected()
+		one.first = one.collected()
 	}
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -100,27 +102,25 @@ func TestRelayRestartIsInvisible(t *testing.T) {
 	stop()
 	writing.Wait()
 	last := truth.settle(t, w)
-	for _, one := range all {
-		want := truth.ofNode(one.node)
-		require.Eventually(t, func() bool { return one.count() >= len(want) }, 2*time.Minute, 20*time.Millisecond,
-			"%s has been told of %d changes of %d%s", one.node, one.count(), len(want), brief(one.wire.log()))
+	told := func(one *told) bool { return one.again() > 0 || one.count() >= len(truth.ofNode(one.node)) }
+	for _, one := range all { // one that lists again is told less
+		require.Eventually(t, func() bool { return told(one) }, 2*time.Minute, 20*time.Millisecond, one)
 	}
 	pass(time.Second) // for what is told twice
-	again, doubled := 0, 0
+	again := 0
 	for _, one := range all {
-		again += one.collected()
-		want, got := truth.ofNode(one.node), one.changes()
-		if !slices.Equal(want, got) {
-			doubled++
-			require.Equal(t, want, got, "%s%s", one.node, brief(one.wire.log()))
+		if again += one.again(); one.again() == 0 {
+			require.Equal(t, truth.ofNode(one.node), one.changes(), one)
+		} else if again < 5 {
+			t.Log(one)
 		}
 	}
 	asked := audit.Collected(cluster.AgentUser, "pods")
 	passed := audit.Collected("system:serviceaccount:default:reader", "pods")
 	t.Logf("%d clients; %d writes in %s (%d a second), %d failed; %d restarts, away for %s each; up to version %s; the clients collected %d times again, the relay read the collection %d times",
 		clients, written.Load(), took.Round(time.Second), int(float64(written.Load())/took.Seconds()), failed.Load(), restarts,
-		(away / time.Duration(restarts)).Round(10*time.Millisecond), last, again-listed, len(asked))
-	require.Equal(t, listed, again, "a client lists again")
+		(away / time.Duration(restarts)).Round(10*time.Millisecond), last, again, len(asked))
+	require.Zero(t, again, "lists of clients that had listed")
 	require.Len(t, asked, 1, "the relay reads the collection once: %v", asked)
 	require.Empty(t, passed, "collections of clients that the relay has passed on")
 }
@@ -149,13 +149,26 @@ func (w *world) writeOne(ctx context.Context, i int, nodeOf func(int) string, ki
 
 // told is a store that keeps what a reflector of client-go tells it.
 type told struct {
-	node string
-	wire *wire
+	node  string
+	wire  *wire
+	first int // lists of the first sync
 
 	mu       sync.Mutex // guards the next fields
 	all      []change
 	replaces int
+	log      []string // the reflector's own
 }
+
+// String has the requests of the reflector, and its log.
+func (s *told) String() string {
+	text := fmt.Sprintf("%s, told of %d changes:%s", s.node, s.count(), brief(s.wire.log()))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return text + "\n" + strings.Join(s.log, "\n")
+}
+
+// again are the lists after the first sync.
+func (s *told) again() int { return s.collected() - s.first }
 
 // reflect starts a reflector of client-go for the pods of a node, as a program would set it up.
 func (w *world) reflect(t testing.TB, r *cluster.Relay, token, node string) *told {
@@ -167,7 +180,12 @@ func (w *world) reflect(t testing.TB, r *cluster.Relay, token, node string) *tol
 	require.NoError(t, err)
 	lw := cache.NewListWatchFromClient(client.RESTClient(), "pods", "", fields.OneTermEqualSelector(nodeField, node))
 	reading := cache.NewReflectorWithOptions(lw, &corev1.Pod{}, s, cache.ReflectorOptions{})
-	ctx, cancel := context.WithCancel(context.Background())
+	logger := funcr.New(func(prefix, args string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.log = append(s.log, time.Now().Format("05.000 ")+args)
+	}, funcr.Options{Verbosity: 4})
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
 	var done sync.WaitGroup
 	done.Go(func() { reading.RunWithContext(ctx) })
 	t.Cleanup(func() { cancel(); done.Wait() })

@@ -112,7 +112,8 @@ func fillWith[T store.Object](k *kind, described apiserver.Resource[T]) {
 			example.GetObjectKind().SetGroupVersionKind(described.Kind.GroupVersionKind())
 		}
 		proof := watchcache.ServerOf(listwatch.FromClient[metav1.PartialObjectMetadata](f.client, k.resource.Resource, reading...))
-		cache, err := watchcache.NewCache(described.Kind, append(slices.Clone(f.cache), watchcache.WithUpstream(proof))...)
+		cache, err := watchcache.NewCache(described.Kind, append(slices.Clone(f.cache),
+			watchcache.WithUpstream(proof), watchcache.WithBookmarkFirst())...)
 		if err != nil {
 			return filler{}, err
 		}

@@ -149,6 +149,8 @@ func (r *Relay) serveRead(w http.ResponseWriter, req *http.Request) {
 		r.answered.Add(1)
 		judged := newJudge(w, c.isGone)
 		if r.edge.ServeHTTP(judged, req); judged.kept {
+			// Over HTTP/2, the deadline of the refusal would cut a watch that is passed on.
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 			r.proxy.ServeHTTP(w, req)
 		}
 	}

@@ -291,6 +291,27 @@ func TestBookmarksAndTimeout(t *testing.T) {
 	})
 }
 
+// TestAWatchMayBeginWithABookmark, once it has come as far, and after the events that are there.
+func TestAWatchMayBeginWithABookmark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, watchcache.WithBookmarkFirst())
+		require.NoError(t, c.Replace(store.Items(stored("a", 4)), store.At("5")))
+		watch := func(version string) *cachetest.Follow {
+			return start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}))
+		}
+		began := time.Now()
+		watch("5").Require("BOOKMARK 5")
+		require.NoError(t, c.Add(stored("b", 6)))
+		watch("5").Require("ADDED b@6", "BOOKMARK 6")
+		require.Equal(t, began, time.Now())
+		silent := start(t, c.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "6", TimeoutSeconds: ptr.To[int64](30)}))
+		silent.RequireEnd()
+		future := watch("8")
+		require.NoError(t, c.Bookmark("9"))
+		future.Require("BOOKMARK 9")
+	})
+}
+
 func TestFutureVersionIsWaitedForInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(t)

@@ -19,6 +19,7 @@ type config struct {
 	windowAge        time.Duration
 	listBytes        int64
 	bookmarkInterval time.Duration
+	bookmarkFirst    bool
 	freshWait        time.Duration
 	revision         *Revision
 	upstream         Upstream
@@ -101,6 +102,10 @@ func WithListBytes(bytes int64) Option { return func(c *config) { c.listBytes = 
 func WithBookmarkInterval(d time.Duration) Option {
 	return func(c *config) { c.bookmarkInterval = d }
 }
+
+// WithBookmarkFirst has a watch from a version begin with a bookmark, if it wants bookmarks. A
+// reflector of client-go lists again if a watch is cut within a second, and no event has come.
+func WithBookmarkFirst() Option { return func(c *config) { c.bookmarkFirst = true } }
 
 // WithFreshWait sets how long a list waits for a resource version that the collection has not
 // reached before it answers 504 "Too large resource version". The default is three seconds, as the

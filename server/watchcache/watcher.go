@@ -99,6 +99,9 @@ func (c *Cache[T]) Watcher(r Request) (*Watcher[T], error) {
 		w.placeAt(present)
 	default:
 		err = w.placeAfter(version)
+		if c.config.bookmarkFirst {
+			w.asked-- // as if SendBookmarks had been called since
+		}
 	}
 	return w, err
 }
