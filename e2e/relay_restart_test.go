@@ -28,8 +28,8 @@ import (
 
 // TestRelayRestartIsInvisible: reflectors of client-go, each with the pods of a node, read through
 // a relay that is restarted 20 times under writes: every other time it is killed. No reflector
-// lists again, the relay never reads the collection again, and each reflector is told each change
-// once, in order.
+// lists again, but for a few whose watch had begun milliseconds before a kill. The relay never
+// reads the collection again, and each reflector is told each change once, in order.
 func TestRelayRestartIsInvisible(t *testing.T) {
 	clients, restarts, rate := 100, 6, 1000
 	if full {
@@ -107,20 +107,21 @@ func TestRelayRestartIsInvisible(t *testing.T) {
 		require.Eventually(t, func() bool { return told(one) }, 2*time.Minute, 20*time.Millisecond, one)
 	}
 	pass(time.Second) // for what is told twice
-	again := 0
+	cut := 0
 	for _, one := range all {
-		if again += one.again(); one.again() == 0 {
+		if one.again() == 0 {
 			require.Equal(t, truth.ofNode(one.node), one.changes(), one)
-		} else if again < 5 {
-			t.Log(one)
+			continue
 		}
+		require.LessOrEqual(t, one.again(), one.tooShort(), one)
+		cut += one.again()
 	}
 	asked := audit.Collected(cluster.AgentUser, "pods")
 	passed := audit.Collected("system:serviceaccount:default:reader", "pods")
 	t.Logf("%d clients; %d writes in %s (%d a second), %d failed; %d restarts, away for %s each; up to version %s; the clients collected %d times again, the relay read the collection %d times",
 		clients, written.Load(), took.Round(time.Second), int(float64(written.Load())/took.Seconds()), failed.Load(), restarts,
-		(away / time.Duration(restarts)).Round(10*time.Millisecond), last, again, len(asked))
-	require.Zero(t, again, "lists of clients that had listed")
+		(away / time.Duration(restarts)).Round(10*time.Millisecond), last, cut, len(asked))
+	require.LessOrEqual(t, cut, clients*restarts/1000, "lists after a watch that was cut before its first event")
 	require.Len(t, asked, 1, "the relay reads the collection once: %v", asked)
 	require.Empty(t, passed, "collections of clients that the relay has passed on")
 }
@@ -169,6 +170,19 @@ func (s *told) String() string {
 
 // again are the lists after the first sync.
 func (s *told) again() int { return s.collected() - s.first }
+
+// tooShort are the watches that were cut within milliseconds of their beginning. A reflector of
+// client-go lists again after them, whatever the server does.
+func (s *told) tooShort() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, line := range s.log {
+		if strings.Contains(line, "very short watch") {
+			n++
+		}
+	}
+	return n
+}
 
 // reflect starts a reflector of client-go for the pods of a node, as a program would set it up.
 func (w *world) reflect(t testing.TB, r *cluster.Relay, token, node string) *told {
