@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// advice tells a person how to mend a class of problems: docs/faq.md has the whole table. Classes
+// advice tells a person how to mend a class of problems: docs/reference/classes.md has all. Classes
 // that heal by themselves have none.
 var advice = map[string]string{
 	"short":        "If it lasts, look at proxies between client and server.",

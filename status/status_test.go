@@ -441,11 +441,11 @@ func TestStatesAreExplained(t *testing.T) {
 	}
 }
 
-// TestAdvice: each class for which docs/faq.md has something to do has an advice on the page.
+// TestAdvice: each class with a remedy in docs/reference/classes.md has an advice on the page.
 func TestAdvice(t *testing.T) {
-	faq, err := os.ReadFile("../docs/faq.md")
+	classes, err := os.ReadFile("../docs/reference/classes.md")
 	require.NoError(t, err)
-	rows := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| ([^|]+) \\|$").FindAllStringSubmatch(string(faq), -1)
+	rows := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| ([^|]+) \\|$").FindAllStringSubmatch(string(classes), -1)
 	require.Greater(t, len(rows), 15)
 	for _, row := range rows {
 		page := new(status.Handler)

@@ -17,9 +17,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestFAQKnowsEveryClass: the FAQ's table has one row for each constant of reflector.Class, and no
-// other.
-func TestFAQKnowsEveryClass(t *testing.T) {
+const classesPage, rightsPage, alertsPage = "docs/reference/classes.md", "docs/howto/rights.md", "docs/howto/alerts.md"
+
+// TestEveryClassIsExplained: the table of classes has one row for each constant of reflector.Class,
+// and no other.
+func TestEveryClassIsExplained(t *testing.T) {
 	atRoot(t)
 	classes := map[string]bool{}
 	for path := range files(t, ".go") {
@@ -41,7 +43,7 @@ func TestFAQKnowsEveryClass(t *testing.T) {
 	}
 	require.Greater(t, len(classes), 15)
 	rows := map[string]bool{}
-	_, table, found := strings.Cut(faq(t), "\n| class |")
+	_, table, found := strings.Cut(read(t, classesPage), "\n| class |")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1) {
@@ -50,19 +52,16 @@ func TestFAQKnowsEveryClass(t *testing.T) {
 	require.Equal(t, classes, rows)
 }
 
-// TestFAQManifests: the FAQ's manifests can be read strictly, and each binding names a role and an
-// account among them.
-func TestFAQManifests(t *testing.T) {
+// TestRights: the manifests can be read strictly, and each binding names a role and an account of
+// the page.
+func TestRights(t *testing.T) {
 	atRoot(t)
 	accounts, roles, bindings := map[string]bool{}, map[string]bool{}, 0
-	for _, block := range blocks(t) {
-		if !strings.HasPrefix(block, "apiVersion:") {
-			continue
-		}
+	for _, block := range blocks(t, rightsPage) {
 		for _, document := range strings.Split(block, "---\n") {
 			var kind metav1.TypeMeta
 			require.NoError(t, yaml.Unmarshal([]byte(document), &kind))
-			read := func(into any) { require.NoError(t, yaml.UnmarshalStrict([]byte(document), into), document) }
+			decode := func(into any) { require.NoError(t, yaml.UnmarshalStrict([]byte(document), into), document) }
 			bound := func(of rbacv1.RoleRef, subjects []rbacv1.Subject) {
 				bindings++
 				require.Equal(t, rbacv1.GroupName, of.APIGroup)
@@ -74,25 +73,25 @@ func TestFAQManifests(t *testing.T) {
 			switch kind.Kind {
 			case "ServiceAccount":
 				var account corev1.ServiceAccount
-				read(&account)
+				decode(&account)
 				accounts["ServiceAccount "+account.Namespace+"/"+account.Name] = true
 			case "ClusterRole":
 				var role rbacv1.ClusterRole
-				read(&role)
+				decode(&role)
 				require.NotEmpty(t, role.Rules)
 				roles["ClusterRole "+role.Name] = true
 			case "Role":
 				var role rbacv1.Role
-				read(&role)
+				decode(&role)
 				require.NotEmpty(t, role.Rules)
 				roles["Role "+role.Name] = true
 			case "ClusterRoleBinding":
 				var binding rbacv1.ClusterRoleBinding
-				read(&binding)
+				decode(&binding)
 				bound(binding.RoleRef, binding.Subjects)
 			case "RoleBinding":
 				var binding rbacv1.RoleBinding
-				read(&binding)
+				decode(&binding)
 				bound(binding.RoleRef, binding.Subjects)
 			default:
 				t.Errorf("a manifest of kind %q", kind.Kind)
@@ -102,8 +101,8 @@ func TestFAQManifests(t *testing.T) {
 	require.Equal(t, 3, bindings)
 }
 
-// TestFAQAlerts: the rules have Prometheus' form, and use metrics, labels and classes that exist.
-func TestFAQAlerts(t *testing.T) {
+// TestAlerts: the rules have Prometheus' form, and use metrics, labels and classes that exist.
+func TestAlerts(t *testing.T) {
 	atRoot(t)
 	source, err := os.ReadFile("prom/doc.go")
 	require.NoError(t, err)
@@ -124,10 +123,7 @@ func TestFAQAlerts(t *testing.T) {
 		} `json:"groups"`
 	}
 	seen := 0
-	for _, block := range blocks(t) {
-		if !strings.HasPrefix(block, "groups:") {
-			continue
-		}
+	for _, block := range blocks(t, alertsPage) {
 		require.NoError(t, yaml.UnmarshalStrict([]byte(block), &rules))
 		for _, rule := range rules.Groups[0].Rules {
 			seen++
@@ -140,7 +136,7 @@ func TestFAQAlerts(t *testing.T) {
 			}
 			for _, class := range regexp.MustCompile(`class=~"([^"]+)"`).FindAllStringSubmatch(rule.Expr, -1) {
 				for _, name := range strings.Split(class[1], "|") {
-					require.Contains(t, faq(t), "\n| `"+name+"` |", rule.Alert)
+					require.Contains(t, read(t, classesPage), "\n| `"+name+"` |", rule.Alert)
 				}
 			}
 			require.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
@@ -149,16 +145,17 @@ func TestFAQAlerts(t *testing.T) {
 	require.Greater(t, seen, 10)
 }
 
-func faq(t *testing.T) string {
+func read(t *testing.T, path string) string {
 	t.Helper()
-	page, err := os.ReadFile("docs/faq.md")
+	page, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(page)
 }
 
-func blocks(t *testing.T) (all []string) {
+// blocks has the manifests of a page.
+func blocks(t *testing.T, path string) (all []string) {
 	t.Helper()
-	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(faq(t), -1) {
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(read(t, path), -1) {
 		all = append(all, block[1])
 	}
 	return all

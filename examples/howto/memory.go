@@ -1,0 +1,48 @@
+package howto
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/refs"
+	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/store/packed"
+)
+
+// Interned is the default: equal parts of objects are held once.
+func Interned(client rest.Interface) *informer.Informer[*corev1.Pod] {
+	return informer.New(listwatch.FromClient[corev1.Pod](client, "pods", listwatch.DropManagedFields()))
+}
+
+// Metadata holds names, labels, annotations and owners alone.
+func Metadata(client rest.Interface) *informer.Informer[*metav1.PartialObjectMetadata] {
+	return informer.New(listwatch.FromClient[metav1.PartialObjectMetadata](client, "pods"))
+}
+
+// Projected holds the parts of each pod that the program reads.
+func Projected(client rest.Interface) *informer.Informer[*corev1.Pod] {
+	whole := listwatch.FromClient[corev1.Pod](client, "pods", listwatch.DropManagedFields())
+	return informer.New(listwatch.Project(whole, func(p *corev1.Pod) *corev1.Pod {
+		small := &corev1.Pod{Spec: corev1.PodSpec{NodeName: p.Spec.NodeName}}
+		small.Namespace, small.Name, small.UID = p.Namespace, p.Name, p.UID // the identity stays
+		small.ResourceVersion, small.Labels = p.ResourceVersion, p.Labels
+		return small
+	}))
+}
+
+// Packed holds bytes, and decodes the objects that are read. Run the reflector.
+func Packed(client rest.Interface) (*packed.Store[*corev1.Pod], *reflector.Reflector[*store.Encoded]) {
+	source := listwatch.FromClient[corev1.Pod](client, "pods", listwatch.DropManagedFields())
+	pods := packed.New[corev1.Pod](store.ByNamespace[*corev1.Pod]())
+	return pods, reflector.New(source.Encoded(), pods.Encoded())
+}
+
+// Referred holds the Secrets that the pods mention, and no others.
+func Referred(client rest.Interface, pods *informer.Informer[*corev1.Pod]) *refs.Refs[*corev1.Secret] {
+	secrets := refs.FromClient[corev1.Secret](client, "secrets")
+	return refs.New(secrets, refs.FromOwners(pods, refs.SecretsOf))
+}

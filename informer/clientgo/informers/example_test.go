@@ -1,0 +1,40 @@
+package informers_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tributary-go/tributary/informer/clientgo/informers"
+)
+
+// The lines of a program that are the same with client-go's factory.
+func ExampleNewSharedInformerFactory() {
+	clientset := fake.NewClientset(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0"}})
+	added := make(chan string)
+
+	factory := informers.NewSharedInformerFactory(clientset, time.Hour)
+	pods := factory.Core().V1().Pods()
+	_, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { added <- obj.(*corev1.Pod).Name },
+	})
+	if err != nil {
+		panic(err)
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	factory.Start(ctx.Done())
+	fmt.Println("added", <-added)
+	pod, err := pods.Lister().Pods("default").Get("web-0")
+	fmt.Println(pod.Name, err)
+	stop()
+	factory.Shutdown()
+	// Output:
+	// added web-0
+	// web-0 <nil>
+}
