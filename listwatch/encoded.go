@@ -46,7 +46,11 @@ func (c *clientSource[T]) encoded() *ListWatch[*store.Encoded] {
 		client: c.client, resource: c.resource, origin: c.origin, options: c.options,
 		acceptList: c.acceptList, acceptWatch: c.acceptWatch, decoder: newChecker(c.decoder, c.resource == secrets),
 	}).listWatch()
-	lw.holding = nil // the store has digests of its own
+	hold := lw.holding
+	lw.holding = func(held heldCopy[*store.Encoded]) ListerWatcher[*store.Encoded] {
+		held.compares = (*store.Encoded).Holds
+		return hold(held)
+	}
 	return lw
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -149,19 +150,76 @@ func TestTheUsualIsNotDecoded(t *testing.T) {
 	}))
 }
 
-// TestBytesHaveNoDigests: a store of bytes compares them by itself.
-func TestBytesHaveNoDigests(t *testing.T) {
-	client, err := NewRESTClient(&rest.Config{Host: "http://server.example"}, schema.GroupVersion{Version: "v1"})
-	require.NoError(t, err)
-	for _, source := range []*ListWatch[*corev1.Pod]{
-		FromClient[corev1.Pod](client, "pods"), FromClient[corev1.Pod](client, "pods", DropManagedFields()),
-	} {
-		encoded := source.Encoded()
-		require.Same(t, encoded, encoded.Holding(func(string) (*store.Encoded, bool) { return nil, false }))
-		resource, _ := encoded.Collection()
-		require.Equal(t, "pods", resource)
-		require.NotNil(t, source.holding, "a store of objects has none of its own")
+// shelf keeps the bytes of objects as they are.
+type shelf struct{ entries map[string]*entry }
+
+type entry struct {
+	*corev1.Pod
+	data []byte
+}
+
+func (s shelf) Holds(of store.Object, data []byte) bool {
+	return bytes.Equal(of.(*entry).data, data)
+}
+
+func (s shelf) Open(e *store.Encoded) store.Object { return e.Entry.(*entry).Pod }
+
+func (s shelf) get(key string) (*store.Encoded, bool) {
+	of, ok := s.entries[key]
+	if !ok {
+		return nil, false
 	}
+	e := &store.Encoded{Entry: of, Keeper: s}
+	e.Namespace, e.Name, e.UID, e.ResourceVersion = of.Namespace, of.Name, of.UID, of.ResourceVersion
+	return e, true
+}
+
+// body answers each request with the same bytes.
+type body []byte
+
+func (b body) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(b))}, nil
+}
+
+// TestHeldBytesAreNotRead: an object that comes in the bytes of an entry is that entry. Others are
+// read, under an equal version, too.
+func TestHeldBytesAreNotRead(t *testing.T) {
+	held, changed, newer, added := somePod(1, 50), somePod(2, 50), somePod(3, 50), somePod(4, 50)
+	s := shelf{map[string]*entry{}}
+	for _, pod := range []*corev1.Pod{held, changed, newer} {
+		s.entries[store.KeyOf(pod)] = &entry{pod.DeepCopy(), marshalled(t, pod)}
+	}
+	changed.Spec.NodeName = "another"
+	newer.ResourceVersion = "77"
+	var listed, watched []byte
+	for _, pod := range []*corev1.Pod{held, changed, newer, added} {
+		listed = append(listed, field(2, marshalled(t, pod))...)
+		watched = append(watched, frameOf("ADDED", envelopeOf("v1", "Pod", marshalled(t, pod)))...)
+	}
+	source := func(answer []byte) ListerWatcher[*store.Encoded] {
+		config := &rest.Config{Host: "http://server.example", Transport: body(answer)}
+		client, err := NewRESTClient(config, schema.GroupVersion{Version: "v1"})
+		require.NoError(t, err)
+		return FromClient[corev1.Pod](client, "pods").Encoded().Holding(s.get)
+	}
+	got := map[string]int{}
+	check := func(e *store.Encoded, err error) {
+		require.NoError(t, err)
+		got[e.Name]++
+		if e.Entry != nil {
+			require.Same(t, s.entries[store.KeyOf(held)], e.Entry)
+			return
+		}
+		require.NotEqual(t, held.Name, e.Name)
+		require.NotEmpty(t, e.Data)
+	}
+	for e, err := range source(envelopeOf("v1", "PodList", listed)).List(t.Context(), metav1.ListOptions{}).Items {
+		check(e, err)
+	}
+	for event, err := range source(watched).Watch(t.Context(), metav1.ListOptions{}) {
+		check(event.Object, err)
+	}
+	require.Equal(t, map[string]int{held.Name: 2, changed.Name: 2, newer.Name: 2, added.Name: 2}, got)
 }
 
 // FuzzEncoded: no item is kept that decoding refuses.

@@ -170,10 +170,21 @@ func (a reply[T]) agrees(held store.Snapshot[T]) error {
 		return historyError{key, "the object held has another UID"}
 	case has.GetResourceVersion() != a.first.GetResourceVersion():
 		return historyError{key, fmt.Sprintf("version %s is held", has.GetResourceVersion())}
-	case !content.Equal(has, a.first):
-		return driftError{fmt.Errorf("%s differs from the server's in %s, at the same version", key, content.Difference(has, a.first))}
+	default:
+		return drift(key, has, a.first)
 	}
-	return nil
+}
+
+// drift compares two objects of one version. Objects that are kept as bytes are decoded.
+func drift[T store.Object](key string, held, came T) error {
+	var a, b store.Object = held, came
+	if kept, ok := a.(*store.Encoded); ok && kept.Keeper != nil {
+		a, b = kept.Keeper.Open(kept), kept.Keeper.Open(b.(*store.Encoded))
+	}
+	if content.Equal(a, b) {
+		return nil
+	}
+	return driftError{fmt.Errorf("%s differs from the server's in %s, at the same version", key, content.Difference(a, b))}
 }
 
 // historyError is an object that shows another history.

@@ -24,9 +24,21 @@ type Encoded struct {
 	// Fleeting says that nothing of the object may be remembered after its deletion, as of Secrets.
 	Fleeting bool
 	// Entry is the object as a store keeps it, if a store's snapshot returned it: then Data and
-	// Decoded are nil.
-	Entry Object
+	// Decoded are nil. Keeper is that store.
+	Entry  Object
+	Keeper Keeper
 }
+
+// Keeper is a store that keeps objects as entries. It is safe for concurrent use.
+type Keeper interface {
+	// Holds reports whether the entry was made of just these bytes.
+	Holds(entry Object, data []byte) bool
+	// Open decodes an object in any form: as the store's readers get it, or would get it.
+	Open(e *Encoded) Object
+}
+
+// Holds reports whether a store keeps e, and has made it of just these bytes.
+func (e *Encoded) Holds(data []byte) bool { return e.Keeper != nil && e.Keeper.Holds(e.Entry, data) }
 
 // DeepCopyObject implements [runtime.Object].
 func (e *Encoded) DeepCopyObject() runtime.Object {

@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"hash/maphash"
 	"iter"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +21,7 @@ type encoded[T store.Object] struct{ *Store[T] }
 
 // Snapshot is the content now, closed.
 func (s *encoded[T]) Snapshot() store.Snapshot[*store.Encoded] {
-	return store.Opened(s.cells.Entries(), closed)
+	return store.Opened(s.cells.Entries(), s.closed)
 }
 
 // Get returns an object without reading it.
@@ -29,15 +30,39 @@ func (s *encoded[T]) Get(key string) (e *store.Encoded, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	return closed(entry), true
+	return s.closed(entry), true
 }
 
 // closed is an object that stays at rest.
-func closed(entry store.Object) *store.Encoded {
+func (s *encoded[T]) closed(entry store.Object) *store.Encoded {
 	id, _ := entry.(*cell).split()
-	e := &store.Encoded{Entry: entry}
+	e := &store.Encoded{Entry: entry, Keeper: s}
 	e.Namespace, e.Name, e.UID, e.ResourceVersion = id.namespace, id.name, types.UID(id.uid), id.resourceVersion
 	return e
+}
+
+// Holds implements [store.Keeper].
+func (s *encoded[T]) Holds(entry store.Object, data []byte) bool {
+	return entry.(*cell).digest() == maphash.Bytes(seed, data)
+}
+
+// Open implements [store.Keeper]. An object that was decoded is encoded first, as it would be for
+// the store.
+func (s *encoded[T]) Open(e *store.Encoded) store.Object {
+	if e.Entry != nil {
+		return s.open(e.Entry)
+	}
+	var a arrival
+	var err error
+	if e.Data != nil {
+		a, err = s.arrival(e)
+	} else {
+		a, err = s.arrivalOf(e.Decoded.(T), true)
+	}
+	if err != nil { // the store refuses it
+		return e.Decoded
+	}
+	return s.object(a)
 }
 
 func (s *encoded[T]) Add(e *store.Encoded) error { return s.put(e) }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
@@ -141,28 +140,36 @@ func (form[T]) decode(document []byte, f flags, obj T) error {
 		}
 		return err
 	}
-	var head metav1.TypeMeta
-	if f&flagTyped != 0 {
-		var ok, also bool
-		head.APIVersion, document, ok = cutText(document)
-		head.Kind, document, also = cutText(document)
-		if !ok || !also {
-			return errHead
-		}
+	apiVersion, kind, document, err := cutHead(document, f)
+	if err != nil {
+		return err
 	}
 	if err := any(obj).(message).Unmarshal(document); err != nil {
 		return err
 	}
 	if f&flagTyped != 0 {
-		obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(head.APIVersion, head.Kind))
+		obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(string(apiVersion), string(kind)))
 	}
 	return nil
 }
 
-func cutText(document []byte) (text string, rest []byte, ok bool) {
+// cutHead splits apiVersion and kind off, if the document has them before its message.
+func cutHead(document []byte, f flags) (apiVersion, kind, message []byte, err error) {
+	if f&flagTyped == 0 {
+		return nil, nil, document, nil
+	}
+	apiVersion, document, ok := cutText(document)
+	kind, message, also := cutText(document)
+	if !ok || !also {
+		return nil, nil, nil, errHead
+	}
+	return apiVersion, kind, message, nil
+}
+
+func cutText(document []byte) (text, rest []byte, ok bool) {
 	n, size := binary.Uvarint(document)
 	if size <= 0 || n > uint64(len(document)-size) {
-		return "", nil, false
+		return nil, nil, false
 	}
-	return string(document[size : size+int(n)]), document[size+int(n):], true
+	return document[size : size+int(n)], document[size+int(n):], true
 }

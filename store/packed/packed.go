@@ -208,7 +208,8 @@ func (s *Store[T]) arrived(a arrival) *cell {
 	if a.cell != nil {
 		return a.cell
 	}
-	digest := maphash.Bytes(seed, a.document)
+	_, _, message, _ := cutHead(a.document, a.flags) // a source's bytes have no head
+	digest := maphash.Bytes(seed, message)
 	var held *cell
 	if entry, ok := s.cells.Get(store.Key(a.namespace, a.name)); ok {
 		if held = entry.(*cell); held.is(a.identity) && (held.digest() == digest || s.equal(held, a)) {
