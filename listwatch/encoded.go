@@ -1,7 +1,6 @@
 package listwatch
 
 import (
-	"bytes"
 	"reflect"
 	"sync/atomic"
 
@@ -106,7 +105,8 @@ func (c checker[T]) json(data []byte, kind schema.GroupVersionKind) (*store.Enco
 	}
 	out, err := c.decode(jsonEncoding[T]{c.decoder}, data, kind)
 	if err == nil && c.decoder.kind != "" { // the document tells more than the type
-		out.Data, out.JSON = bytes.Clone(data), true
+		out.Keep(data)
+		out.JSON = true
 	}
 	return out, err
 }
@@ -121,8 +121,15 @@ func (c checker[T]) decode(e encoding[T], data []byte, kind schema.GroupVersionK
 
 // kept is an object in its bytes.
 func (c checker[T]) kept(id identity, data []byte) *store.Encoded {
-	out := &store.Encoded{Data: bytes.Clone(data), Fleeting: c.fleeting}
-	out.Namespace, out.Name = string(id.namespace), string(id.name)
-	out.UID, out.ResourceVersion = types.UID(id.uid), string(id.resourceVersion)
+	out := &store.Encoded{Fleeting: c.fleeting}
+	out.Keep(data)
+	var space [256]byte // one string for all four, which lasts as long as out
+	text := string(append(append(append(append(space[:0], id.namespace...), id.name...), id.uid...), id.resourceVersion...))
+	cut := func(part []byte) (of string) {
+		of, text = text[:len(part)], text[len(part):]
+		return of
+	}
+	out.Namespace, out.Name = cut(id.namespace), cut(id.name)
+	out.UID, out.ResourceVersion = types.UID(cut(id.uid)), cut(id.resourceVersion)
 	return out
 }

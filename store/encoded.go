@@ -2,6 +2,8 @@ package store
 
 import (
 	"bytes"
+	"math/bits"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,7 +16,7 @@ type Encoded struct {
 	metav1.PartialObjectMetadata
 
 	// Data is the object: a protobuf message, or a JSON document. It is nil if the source had to
-	// decode the object.
+	// decode the object, and after [Encoded.Release].
 	Data []byte
 	// JSON says that Data is JSON. In a document of a type that has no apiVersion and kind when it
 	// is decoded, they may be there all the same.
@@ -27,6 +29,8 @@ type Encoded struct {
 	// Decoded are nil. Keeper is that store.
 	Entry  Object
 	Keeper Keeper
+
+	buffer *[]byte // of Data, if another object may have it next
 }
 
 // Keeper is a store that keeps objects as entries. It is safe for concurrent use.
@@ -40,11 +44,40 @@ type Keeper interface {
 // Holds reports whether a store keeps e, and has made it of just these bytes.
 func (e *Encoded) Holds(data []byte) bool { return e.Keeper != nil && e.Keeper.Holds(e.Entry, data) }
 
+// Keep sets Data to a copy of data. The copy of a fleeting object has memory of its own.
+func (e *Encoded) Keep(data []byte) {
+	class := bits.Len(uint(max(1, len(data)) - 1))
+	if e.Fleeting || class >= len(buffers) {
+		e.Data = bytes.Clone(data)
+		return
+	}
+	if buffer, ok := buffers[class].Get().(*[]byte); ok {
+		e.buffer = buffer
+	} else {
+		made := make([]byte, 1<<class)
+		e.buffer = &made
+	}
+	e.Data = append((*e.buffer)[:0], data...)
+}
+
+// Release ends the use of Data: another object gets its memory. A store of bytes calls it once it
+// has packed the object.
+func (e *Encoded) Release() {
+	if e.buffer != nil {
+		buffers[bits.Len(uint(len(*e.buffer)-1))].Put(e.buffer)
+		e.buffer, e.Data = nil, nil
+	}
+}
+
+// buffers has the memory of arriving objects by its length, a power of two up to 64 KiB. So a small
+// object never holds the memory of a large one.
+var buffers [17]sync.Pool
+
 // DeepCopyObject implements [runtime.Object].
 func (e *Encoded) DeepCopyObject() runtime.Object {
 	out := *e
 	e.PartialObjectMetadata.DeepCopyInto(&out.PartialObjectMetadata)
-	out.Data = bytes.Clone(e.Data)
+	out.Data, out.buffer = bytes.Clone(e.Data), nil
 	if e.Decoded != nil {
 		out.Decoded = e.Decoded.DeepCopyObject().(Object)
 	}

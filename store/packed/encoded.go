@@ -107,7 +107,7 @@ func (s *encoded[T]) arrival(e *store.Encoded) (a arrival, err error) {
 	case e.Data == nil:
 		return s.arrivalOf(e.Decoded.(T), e.Fleeting)
 	}
-	a = arrival{identity: identityOf(e), document: e.Data, obj: e.Decoded}
+	a = arrival{identity: identityOf(e), document: e.Data, obj: e.Decoded, from: e}
 	typed := e.Kind != "" || e.APIVersion != ""
 	switch {
 	case e.JSON && !typed:

@@ -160,7 +160,9 @@ func (l *listing) take(a arrival) bool {
 	if l.ends || a.cell != nil || a.flags&flagPlain != 0 {
 		return l.put(a)
 	}
-	a.document = bytes.Clone(a.document)
+	if a.from == nil {
+		a.document = bytes.Clone(a.document)
+	}
 	l.back, l.size = append(l.back, a), l.size+len(a.document)
 	return l.size < heldBack || l.end()
 }

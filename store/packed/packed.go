@@ -177,8 +177,16 @@ type arrival struct {
 	identity
 	document []byte // the object's bytes in the form of flags
 	flags    flags
-	obj      store.Object // nil if it was not decoded
-	cell     *cell        // the object, if it is at rest already; all else is zero
+	obj      store.Object   // nil if it was not decoded
+	cell     *cell          // the object, if it is at rest already; all else is zero
+	from     *store.Encoded // whose bytes the document is; nil if it is scratch
+}
+
+// packed gives the memory of the document to another object, unless that might remember it.
+func (k *kin) packed(a arrival) {
+	if a.from != nil && !k.plain && a.flags&flagPlain == 0 {
+		a.from.Release()
+	}
 }
 
 // arrival encodes an object. The document is valid until the next call.
@@ -208,6 +216,7 @@ func (s *Store[T]) arrived(a arrival) *cell {
 	if a.cell != nil {
 		return a.cell
 	}
+	defer s.kin.packed(a)
 	_, _, message, _ := cutHead(a.document, a.flags) // a source's bytes have no head
 	digest := maphash.Bytes(seed, message)
 	var held *cell

@@ -60,3 +60,43 @@ func TestASecretAmongOthers(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 }
+
+// TestTheMemoryOfBytesIsGivenBack: another object gets it, but never that of a Secret.
+func TestTheMemoryOfBytesIsGivenBack(t *testing.T) {
+	encoded := func(fleeting bool, kind string) *store.Encoded {
+		data, err := somePod(1, 1).Marshal()
+		require.NoError(t, err)
+		e := &store.Encoded{Fleeting: fleeting}
+		e.Namespace, e.Name, e.UID, e.ResourceVersion, e.Kind = "ns", "a", "uid", "1", kind
+		e.Keep(data)
+		return e
+	}
+	pod, fleeting, secret, trace := encoded(false, ""), encoded(true, ""), encoded(false, "Secret"), encoded(false, "")
+	require.NoError(t, packed.New[corev1.Pod]().Encoded().Add(pod))
+	require.Nil(t, pod.Data)
+
+	require.NoError(t, packed.New[corev1.Pod]().Encoded().Add(fleeting))
+	require.NoError(t, packed.New[corev1.Pod]().Encoded().Add(secret))
+	leaveNone := packed.New[corev1.Pod]()
+	leaveNone.LearnNothing()
+	require.NoError(t, leaveNone.Encoded().Replace(store.Items(trace), store.At("1")))
+	fleeting.Release() // nothing is to be given back
+	for _, e := range []*store.Encoded{fleeting, secret, trace} {
+		require.NotNil(t, e.Data)
+	}
+
+	many := packed.New[corev1.Pod]() // the first ones wait until their siblings are known
+	var all []*store.Encoded
+	for i := range 100 {
+		e := encoded(false, "")
+		e.Name = fmt.Sprint("pod-", i)
+		all = append(all, e)
+	}
+	require.NoError(t, many.Encoded().Replace(store.Items(all...), store.At("1")))
+	for _, e := range all {
+		require.Nil(t, e.Data)
+		got, ok := many.Get("ns/" + e.Name)
+		require.True(t, ok)
+		require.Equal(t, somePod(1, 1), got)
+	}
+}
