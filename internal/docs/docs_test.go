@@ -14,18 +14,7 @@ import (
 // TestDocsNameRealTests: each test and each transcript that a page gives as its proof exists.
 func TestDocsNameRealTests(t *testing.T) {
 	atRoot(t)
-	tests := map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+|Benchmark\w+)\(`)
-	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		source, err := os.ReadFile(path)
-		for _, name := range declared.FindAllStringSubmatch(string(source), -1) {
-			tests[name[1]] = true
-		}
-		return err
-	}))
+	tests := declaredTests(t)
 	named := regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`)
 	for path := range files(t, ".md") {
 		page, err := os.ReadFile(path)
@@ -47,4 +36,22 @@ func TestDocsNameRealTests(t *testing.T) {
 			require.FileExists(t, filepath.Join("reflector", "testdata", transcript[1]+".txt"))
 		}
 	}
+}
+
+// declaredTests has the names of all tests, fuzz targets and benchmarks of this repository.
+func declaredTests(t *testing.T) map[string]bool {
+	t.Helper()
+	tests := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+|Benchmark\w+)\(`)
+	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, name := range declared.FindAllStringSubmatch(string(source), -1) {
+			tests[name[1]] = true
+		}
+		return err
+	}))
+	return tests
 }
