@@ -5,4 +5,6 @@
 //
 // README.md is its specification, with numbered guarantees. A [Controller] has more fields, such as
 // copies that it runs itself, workers and a checkpoint.
+//
+// How to write one: examples/controllers; how to read its own writes: docs/howto/own-writes.md.
 package controller

@@ -80,4 +80,6 @@
 // Nothing is converted and no default is applied: an object is as it was written, in the version in
 // which it was stored ([WithAPIVersion] refuses others). If an etcd was restored from a backup,
 // kept its cluster ID and has passed the reader's version, a watch cannot see it.
+//
+// How to serve an etcd to kubectl: docs/serve.md.
 package etcd

@@ -100,4 +100,6 @@
 // The store changes in place while no snapshot exists. So a handler should take its object from the
 // event. A program that reads single objects now and then should take few snapshots. The tables of
 // bench that begin with "informers" measure this.
+//
+// How to use it: docs/tutorial.md, docs/howto/own-writes.md, docs/howto/namespaces-and-clusters.md.
 package informer

@@ -66,4 +66,6 @@
 // reflector does. Lists obey the rate limiter of their REST client (QPS, Burst). Watches and watch
 // lists pass it by, as client-go's watches do. A rest.Config with a Timeout ends every watch after
 // that time, and the error says so. Package connection keeps watches from waiting behind writes.
+//
+// How to read a custom resource: docs/howto/crd.md; with less memory: docs/howto/least-memory.md.
 package listwatch

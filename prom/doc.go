@@ -109,4 +109,6 @@
 // the second by tributary_informer_handler_synced == 0. Until a handler is synced, its lag counts
 // from the start of its initial list. The counters of handlers fall when one of several of a name
 // is removed, which rate and increase take for a restart.
+//
+// How to alert: docs/howto/alerts.md.
 package prom

@@ -87,4 +87,6 @@
 // Between two proofs the store may be behind without a sign. The REST client's rate limiter (QPS,
 // Burst) delays lists and the requests for proofs; no watch waits for it. Status shows a list that
 // waits ([ClientThrottled]).
+//
+// How to find a stale copy: docs/howto/stale-copy.md; each class: docs/reference/classes.md.
 package reflector

@@ -74,4 +74,6 @@
 // for the kubelet. [Sources.Merged] joins them. The pods are shared and read-only.
 //
 // The module sources/kubelet follows the kubelet's PodsAPI.
+//
+// How to use it: docs/node-agents.md; beside the kubelet: docs/kubelet.md.
 package sources

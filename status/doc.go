@@ -33,4 +33,6 @@
 //     and stands still.
 //  6. Names and errors are shown with control characters, and those that turn a text's direction
 //     such as U+202E, as escapes. A command quotes each word that a server has said.
+//
+// How to find a stale copy with it: docs/howto/stale-copy.md.
 package status

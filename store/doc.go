@@ -51,4 +51,6 @@
 // [Index.Objects] costs as much as it yields. [Snapshot.InNamespace] and [Snapshot.Select] read the
 // objects of the best index: of the namespace ([ByNamespace]), or of a label that must have given
 // values ([ByLabel]). Without such an index they look at every object.
+//
+// How to use it: docs/tutorial.md; why snapshots: docs/why-snapshots.md.
 package store

@@ -14,4 +14,6 @@
 //     Snapshot.Sorted.
 //  4. Readers of [Store.Snapshot] never wait, not even for a push that takes long. Writers, such as
 //     the reflector, wait for the push: that is the back-pressure.
+//
+// How it compares with an informer: docs/faq.md; why it is cheap: docs/why-snapshots.md.
 package undelta

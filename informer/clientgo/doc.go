@@ -57,4 +57,6 @@
 // lists and refused watches, but not of errors that are retried anyway: see [WithWatchErrors].
 // HandlerOptions.Logger logs a panic that runtime.ReallyCrash lets pass, and nothing else.
 // To run the controller of GetController does nothing: [NewIndexerInformer] returns one that runs.
+//
+// How to move a program: docs/howto/from-client-go.md.
 package clientgo

@@ -117,3 +117,15 @@ func anchors(page string) map[string]bool {
 
 // flat is a text without the indentation of its lines.
 func flat(text string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(text, "") }
+
+// TestPackagesLeadToTheirPages: the documentation of each main package names a page for its users.
+func TestPackagesLeadToTheirPages(t *testing.T) {
+	atRoot(t)
+	for _, folder := range []string{
+		"sources", "sources/lookup", "sources/kubelet", "sources/static", "reflector", "store", "store/packed", "informer", "informer/clientgo",
+		"informer/clientgo/informers", "listwatch", "listwatch/listwatchtest", "undelta", "refs", "controller", "controllerruntime", "status", "prom",
+		"etcd", "server/relay", "server/apiserver", "server/crd",
+	} {
+		require.Regexp(t, `(?m)^// .*\bdocs/(howto/|tutorial|node-agents|kubelet|relay|refs|fake|serve|faq)`, read(t, folder+"/doc.go"), folder)
+	}
+}

@@ -96,4 +96,6 @@
 //
 // A request through memory costs a goroutine and the encoding of the answer: 20 µs for a small
 // pod (BenchmarkListThroughMemory). A fault costs a look under one lock per request and event.
+//
+// How to test with faults: docs/howto/test-faults.md.
 package listwatchtest

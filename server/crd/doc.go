@@ -22,4 +22,6 @@
 // [Versions] has all served ones, for a program with definitions that change under stored objects,
 // such as cmd/tributary; [Definitions] and [Accept] are for the definitions themselves. No webhook
 // is called.
+//
+// How to test with definitions: docs/howto/crd.md.
 package crd

@@ -35,4 +35,6 @@
 //     no missing pod is dropped.
 //
 // Errors name the socket and the code of a failure. They never repeat the kubelet's text.
+//
+// How to choose a source: docs/node-agents.md.
 package kubelet

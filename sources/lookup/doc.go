@@ -40,4 +40,6 @@
 // immutable tables. So the cost of a state is its difference from the one before. A look-up takes
 // about 15 ns. For each ReplicaSet and Job on the node [Owners] makes one request, and three if it
 // is gone.
+//
+// How to use it: docs/node-agents.md.
 package lookup

@@ -30,4 +30,6 @@
 //  7. When Run returns, every goroutine that it started has ended.
 //
 // Files and answers must have less than 10 MiB. Objects are shared and read-only.
+//
+// How the files and URLs of pods behave: docs/kubelet.md.
 package static

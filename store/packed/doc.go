@@ -64,4 +64,6 @@
 //
 // Objects pack well that resemble each other: pods of an owner, custom resources. Of texts without
 // a sibling, such as those of ConfigMaps, just the letters are coded.
+//
+// How to choose between the forms of a copy: docs/howto/least-memory.md.
 package packed

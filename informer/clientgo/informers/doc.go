@@ -15,4 +15,6 @@
 //
 // Objects share memory, and are read-only, as in client-go. A clientset without REST clients, such
 // as client-go's fake, is read through its functions, and nothing is shared.
+//
+// How to move a program: docs/howto/from-client-go.md.
 package informers
