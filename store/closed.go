@@ -20,28 +20,39 @@ import (
 type Closed[T Object] struct {
 	entries *Indexer[Object]
 	open    func(entry Object) T
+	labels  func(entry Object) map[string]string
 	schema  []AnyIndex[T]
 	indexes []closedIndex[T]
 	now     atomic.Pointer[version[T]] // the last snapshot, unless a write came after it
 }
 
-// NewClosed makes an empty indexer. open makes the object of an entry, and must be safe for
-// concurrent use. An index calls its function when [Closed.Arrive] tells the object of a new entry,
-// and opens an old entry only if its values may have to go. It panics if open or an index is nil.
-func NewClosed[T Object](open func(entry Object) T, indexes ...AnyIndex[T]) *Closed[T] {
+// NewClosed makes an empty indexer. open makes the object of an entry, and labels reads its labels
+// alone; both must be safe for concurrent use. Without labels, the object is opened for them.
+//
+// An index calls its function when [Closed.Arrive] tells the object of a new entry, and opens an
+// old entry only if its values may have to go. An index of a label needs no object. NewClosed
+// panics if open or an index is nil.
+func NewClosed[T Object](open func(entry Object) T, labels func(entry Object) map[string]string, indexes ...AnyIndex[T]) *Closed[T] {
 	if open == nil {
 		panic("store: NewClosed: the function is nil")
 	}
 	checkIndexes("NewClosed", indexes)
-	c := &Closed[T]{open: open, schema: indexes}
+	if labels == nil {
+		labels = labelsBy(open)
+	}
+	c := &Closed[T]{open: open, labels: labels, schema: indexes}
 	var schema []AnyIndex[Object]
 	for _, index := range indexes {
-		of := index.closed(open)
+		of := index.closed(open, labels)
 		c.indexes, schema = append(c.indexes, of), append(schema, of.declared())
 	}
 	c.entries = NewIndexer(schema...)
 	c.entries.draft.entries = true
 	return c
+}
+
+func labelsBy[T Object](open func(entry Object) T) func(entry Object) map[string]string {
+	return func(entry Object) map[string]string { return open(entry).GetLabels() }
 }
 
 // Get returns the entry that is stored under key now; see [Indexer.Get].
@@ -56,7 +67,7 @@ func (c *Closed[T]) Snapshot() Snapshot[T] {
 	if now := c.now.Load(); now != nil && now.closed.of == of.at {
 		return Snapshot[T]{now}
 	}
-	now := &version[T]{schema: c.schema, resourceVersion: of.at.resourceVersion, closed: &closed[T]{of.at, c.open}}
+	now := &version[T]{schema: c.schema, resourceVersion: of.at.resourceVersion, closed: &closed[T]{of.at, c.open, c.labels}}
 	c.now.Store(now)
 	return Snapshot[T]{now}
 }
@@ -65,10 +76,15 @@ func (c *Closed[T]) Snapshot() Snapshot[T] {
 func (c *Closed[T]) ResourceVersion() string { return c.entries.ResourceVersion() }
 
 // AsksObjects reports whether an index asks for the objects of new entries: one that was declared
-// with a function, or of a label.
-func (c *Closed[T]) AsksObjects() bool {
+// with a function.
+func (c *Closed[T]) AsksObjects() bool { return c.asks(objectNeed) }
+
+// AsksLabels reports whether an index asks for the labels of new entries.
+func (c *Closed[T]) AsksLabels() bool { return c.asks(labelNeed) }
+
+func (c *Closed[T]) asks(need need) bool {
 	for _, index := range c.indexes {
-		if index.asks() {
+		if index.needs() == need {
 			return true
 		}
 	}
@@ -80,6 +96,13 @@ func (c *Closed[T]) AsksObjects() bool {
 func (c *Closed[T]) Arrive(entry Object, obj T) {
 	for _, index := range c.indexes {
 		index.arrive(entry, obj)
+	}
+}
+
+// ArriveLabels tells the indexes of labels those of a new entry, as Arrive does.
+func (c *Closed[T]) ArriveLabels(entry Object, labels map[string]string) {
+	for _, index := range c.indexes {
+		index.arriveLabels(entry, labels)
 	}
 }
 
@@ -122,8 +145,9 @@ func (c *Closed[T]) written() {
 
 // closed is the content of a snapshot of entries.
 type closed[T Object] struct {
-	of   *version[Object]
-	open func(entry Object) T
+	of     *version[Object]
+	open   func(entry Object) T
+	labels func(entry Object) map[string]string
 }
 
 func (c *closed[T]) get(key string) (obj T, ok bool) {
@@ -144,7 +168,7 @@ func (c *closed[T]) all() iter.Seq2[string, T] {
 	}
 }
 
-// selected yields the objects of a selection. It opens the entries of the namespace alone.
+// selected yields the objects of a selection. It opens no other entries.
 func (c *closed[T]) selected(namespace string, selector labels.Selector, requirements labels.Requirements) iter.Seq[T] {
 	entries := Snapshot[Object]{c.of}.smallest(namespace, requirements)
 	return func(yield func(T) bool) {
@@ -152,11 +176,10 @@ func (c *closed[T]) selected(namespace string, selector labels.Selector, require
 			if namespace != metav1.NamespaceAll && entry.GetNamespace() != namespace {
 				continue
 			}
-			obj := c.open(entry)
-			if len(requirements) > 0 && !selector.Matches(labels.Set(obj.GetLabels())) {
+			if len(requirements) > 0 && !selector.Matches(labels.Set(c.labels(entry))) {
 				continue
 			}
-			if !yield(obj) {
+			if !yield(c.open(entry)) {
 				return
 			}
 		}
@@ -214,45 +237,79 @@ func (c *closed[T]) opened() trie.Map[string, T] {
 // closedIndex is an index of entries, by the values of their objects.
 type closedIndex[T Object] interface {
 	declared() AnyIndex[Object]
-	asks() bool
+	needs() need
 	arrive(entry Object, obj T)
+	arriveLabels(entry Object, labels map[string]string)
 	forget()
 }
+
+// need is the part of an object that an index asks for.
+type need int
+
+const (
+	objectNeed need = iota
+	labelNeed
+	noNeed // of the namespace, which an entry has
+)
 
 type closedIndexOf[T Object, K comparable] struct {
 	of      *Index[T, K]
 	entries *Index[Object, K]
 	arrived map[Object][]K
+	values  func(labels map[string]string) []K // of labels; nil for other indexes
 }
 
-// closed declares the index for entries. The namespace is known of an entry without its object.
-func (x *Index[T, K]) closed(open func(entry Object) T) closedIndex[T] {
+// closed declares the index for entries.
+func (x *Index[T, K]) closed(open func(entry Object) T, labels func(entry Object) map[string]string) closedIndex[T] {
 	c := &closedIndexOf[T, K]{of: x}
-	values := func(entry Object) []K {
-		if values, ok := c.arrived[entry]; ok {
-			return values
-		}
-		return x.values(open(entry))
-	}
-	if x.of.namespace {
+	var values func(entry Object) []K
+	switch c.needs() {
+	case noNeed:
 		values = any(ByNamespace[Object]().values).(func(Object) []K)
+	case labelNeed:
+		c.values = any(func(of map[string]string) []string { return labelled(of, x.of.label) }).(func(map[string]string) []K)
+		values = func(entry Object) []K { return c.values(labels(entry)) }
+	default:
+		values = func(entry Object) []K { return x.values(open(entry)) }
 	}
-	c.entries = &Index[Object, K]{name: x.name, values: values, hash: x.hash, of: x.of}
+	c.entries = &Index[Object, K]{name: x.name, hash: x.hash, of: x.of, values: func(entry Object) []K {
+		if known, ok := c.arrived[entry]; ok {
+			return known
+		}
+		return values(entry)
+	}}
 	return c
 }
 
 func (c *closedIndexOf[T, K]) declared() AnyIndex[Object] { return c.entries }
 
-func (c *closedIndexOf[T, K]) asks() bool { return !c.of.of.namespace }
+func (c *closedIndexOf[T, K]) needs() need {
+	switch {
+	case c.of.of.namespace:
+		return noNeed
+	case c.of.of.label != "":
+		return labelNeed
+	}
+	return objectNeed
+}
 
 func (c *closedIndexOf[T, K]) arrive(entry Object, obj T) {
-	if !c.asks() {
-		return
+	if c.needs() != noNeed {
+		c.note(entry, c.of.values(obj))
 	}
+}
+
+func (c *closedIndexOf[T, K]) arriveLabels(entry Object, labels map[string]string) {
+	if c.values != nil {
+		c.note(entry, c.values(labels))
+	}
+}
+
+func (c *closedIndexOf[T, K]) note(entry Object, values []K) {
 	if c.arrived == nil {
 		c.arrived = map[Object][]K{}
 	}
-	c.arrived[entry] = c.of.values(obj)
+	c.arrived[entry] = values
 }
 
 func (c *closedIndexOf[T, K]) forget() {

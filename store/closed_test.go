@@ -38,7 +38,7 @@ func newShelf(told bool, indexes ...store.AnyIndex[*corev1.Pod]) *shelf {
 		pod := &corev1.Pod{ObjectMeta: *meta.DeepCopy(), Spec: corev1.PodSpec{NodeName: meta.Annotations["node"]}}
 		pod.Annotations = nil
 		return pod
-	}, indexes...)
+	}, nil, indexes...)
 	return s
 }
 
@@ -179,6 +179,6 @@ func TestClosedEntriesRest(t *testing.T) {
 }
 
 func TestClosedRefusesNil(t *testing.T) {
-	require.PanicsWithValue(t, "store: NewClosed: the function is nil", func() { store.NewClosed[*corev1.Pod](nil) })
+	require.PanicsWithValue(t, "store: NewClosed: the function is nil", func() { store.NewClosed[*corev1.Pod](nil, nil) })
 	require.Panics(t, func() { newShelf(true, nil) })
 }

@@ -102,7 +102,7 @@ func (x *Index[T, K]) in(s Snapshot[T]) indexed[T, K] {
 type AnyIndex[T Object] interface {
 	Name() string
 	writer() indexWriter[T]
-	closed(open func(entry Object) T) closedIndex[T]
+	closed(open func(entry Object) T, labels func(entry Object) map[string]string) closedIndex[T]
 }
 
 func (x *Index[T, K]) writer() indexWriter[T] {

@@ -22,14 +22,16 @@ func ByNamespace[T Object]() *Index[T, string] {
 // ByLabel declares an index of the values of one label, for [Snapshot.Select]. Objects without the
 // label are not in it.
 func ByLabel[T Object](key string) *Index[T, string] {
-	x := NewIndex("label "+key, func(obj T) []string {
-		if value, ok := obj.GetLabels()[key]; ok {
-			return []string{value}
-		}
-		return nil
-	})
+	x := NewIndex("label "+key, func(obj T) []string { return labelled(obj.GetLabels(), key) })
 	x.of.label = key
 	return x
+}
+
+func labelled(labels map[string]string, key string) []string {
+	if value, ok := labels[key]; ok {
+		return []string{value}
+	}
+	return nil
 }
 
 // InNamespace yields the objects of a namespace, in no particular order; those of all namespaces if

@@ -183,28 +183,33 @@ func (p *Plan) accepts(data []byte, depth int) bool {
 // accept walks the fields of a message.
 func (p *Plan) accept(data []byte, depth int) bool {
 	for len(data) > 0 {
-		tag, n := uint(data[0]), 1
-		if tag >= 0x80 {
-			if len(data) < 2 || data[1] >= 0x80 {
-				return false
-			}
-			tag, n = tag&0x7f|uint(data[1])<<7, 2
-		}
-		number, format := tag>>3, byte(tag&7)
+		number, format, rest, ok := cutTag(data)
 		f := field{format: none}
 		if number < uint(len(p.fields)) {
 			f = p.fields[number]
 		}
-		if number == 0 || f.format != format && f.format != none {
+		if !ok || f.format != format && f.format != none {
 			return false
 		}
-		value, rest, ok := cut(data[n:], format)
+		value, rest, ok := cut(rest, format)
 		if !ok || f.nested != nil && !f.nested.accepts(value, depth+1) || p.text != nil && f.format != none && !p.text(value) {
 			return false
 		}
 		data = rest
 	}
 	return true
+}
+
+// cutTag splits the tag of a field off, if it has the usual length.
+func cutTag(data []byte) (number uint, format byte, rest []byte, ok bool) {
+	tag, n := uint(data[0]), 1
+	if tag >= 0x80 {
+		if len(data) < 2 || data[1] >= 0x80 {
+			return 0, 0, nil, false
+		}
+		tag, n = tag&0x7f|uint(data[1])<<7, 2
+	}
+	return tag >> 3, byte(tag & 7), data[n:], tag>>3 != 0
 }
 
 // cut splits the value of a wire type off.

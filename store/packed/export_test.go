@@ -1,6 +1,8 @@
 package packed
 
 import (
+	"sync/atomic"
+
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/packed/internal/delta"
 )
@@ -8,7 +10,7 @@ import (
 // NewAny makes a store of objects of any type, which fresh makes.
 func NewAny(fresh func() store.Object) *Store[store.Object] {
 	s := &Store[store.Object]{form: form[store.Object]{new: fresh}}
-	s.cells = store.NewClosed(s.open)
+	s.cells = store.NewClosed(s.open, s.labels)
 	return s
 }
 
@@ -34,4 +36,10 @@ func (s *Store[T]) Remembers() bool {
 		}
 	}
 	return s.kin.near != nil || len(s.kin.grown) > 0
+}
+
+// CountDecoded counts the objects that are decoded from now on.
+func (s *Store[T]) CountDecoded(n *atomic.Int64) {
+	fresh := s.form.new
+	s.form.new = func() T { n.Add(1); return fresh() }
 }

@@ -36,7 +36,7 @@ func New[O any, T interface {
 	store.Object
 }](indexes ...store.AnyIndex[T]) *Store[T] {
 	s := &Store[T]{form: formOf[O, T]()}
-	s.cells = store.NewClosed(s.open, indexes...)
+	s.cells = store.NewClosed(s.open, s.labels, indexes...)
 	s.kin.plain, s.encoded.Store = s.form.secret, s
 	return s
 }
@@ -226,13 +226,42 @@ func (s *Store[T]) arrived(a arrival) *cell {
 		}
 	}
 	c := s.kin.cell(a, digest, held)
-	if a.obj == nil && s.cells.AsksObjects() {
+	s.tell(c, a)
+	return c
+}
+
+// tell tells the indexes of an object that comes. For labels alone, nothing is decoded.
+func (s *Store[T]) tell(c *cell, a arrival) {
+	if a.obj == nil && !s.cells.AsksObjects() {
+		if !s.cells.AsksLabels() {
+			return
+		}
+		if labels, ok := s.form.labels(a.document, a.flags); ok {
+			s.cells.ArriveLabels(c, labels)
+			return
+		}
+	}
+	if a.obj == nil {
 		a.obj = s.object(a)
 	}
-	if a.obj != nil {
-		s.cells.Arrive(c, a.obj.(T))
+	s.cells.Arrive(c, a.obj.(T))
+}
+
+// labels reads the labels of a cell.
+func (s *Store[T]) labels(entry store.Object) (labels map[string]string) {
+	c := entry.(*cell)
+	if hot := c.hot.Load(); hot != nil {
+		return hot.obj.GetLabels()
 	}
-	return c
+	usual := false
+	err := c.read(func(document []byte, flags flags) error {
+		labels, usual = s.form.labels(document, flags)
+		return nil
+	})
+	if err != nil || !usual {
+		return s.open(entry).GetLabels()
+	}
+	return labels
 }
 
 // equal reports whether an object has come in other bytes than those of the cell, which happens: a
