@@ -2,6 +2,8 @@ package store
 
 import (
 	"iter"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,11 +21,25 @@ import (
 // puts the entry that it finds with [Closed.Get]. Writers must not run at the same time.
 type Closed[T Object] struct {
 	entries *Indexer[Object]
+	writer  closedWriter
 	open    func(entry Object) T
 	labels  func(entry Object) map[string]string
-	schema  []AnyIndex[T]
-	indexes []closedIndex[T]
 	now     atomic.Pointer[version[T]] // the last snapshot, unless a write came after it
+
+	adding  sync.Mutex // one AddIndexes at a time
+	indexes atomic.Pointer[closedIndexes[T]]
+}
+
+// closedWriter takes the writes: the entries themselves, or the result of [Closed.Through].
+type closedWriter interface {
+	Store[Object]
+	Bookmarker
+}
+
+// closedIndexes are the declared indexes, and each as an index of entries.
+type closedIndexes[T Object] struct {
+	schema []AnyIndex[T]
+	of     []closedIndex[T]
 }
 
 // NewClosed makes an empty indexer. open makes the object of an entry, and labels reads its labels
@@ -40,20 +56,59 @@ func NewClosed[T Object](open func(entry Object) T, labels func(entry Object) ma
 	if labels == nil {
 		labels = labelsBy(open)
 	}
-	c := &Closed[T]{open: open, labels: labels, schema: indexes}
+	c := &Closed[T]{open: open, labels: labels}
+	all := &closedIndexes[T]{schema: indexes}
 	var schema []AnyIndex[Object]
 	for _, index := range indexes {
 		of := index.closed(open, labels)
-		c.indexes, schema = append(c.indexes, of), append(schema, of.declared())
+		all.of, schema = append(all.of, of), append(schema, of.declared())
 	}
+	c.indexes.Store(all)
 	c.entries = NewIndexer(schema...)
 	c.entries.draft.entries = true
+	c.writer = c.entries
 	return c
 }
 
 func labelsBy[T Object](open func(entry Object) T) func(entry Object) map[string]string {
 	return func(entry Object) map[string]string { return open(entry).GetLabels() }
 }
+
+// AddIndexes adds indexes while readers and a writer are at work, as [Indexer.AddIndexes] does. An
+// index with a function opens each entry once.
+func (c *Closed[T]) AddIndexes(indexes ...AnyIndex[T]) {
+	checkIndexes("AddIndexes", indexes)
+	c.adding.Lock()
+	defer c.adding.Unlock()
+	held := c.indexes.Load()
+	next := &closedIndexes[T]{slices.Clip(held.schema), slices.Clip(held.of)}
+	var schema []AnyIndex[Object]
+	for _, index := range indexes {
+		if slices.Contains(next.schema, index) {
+			continue
+		}
+		of := index.closed(c.open, c.labels)
+		next.schema, next.of, schema = append(next.schema, index), append(next.of, of), append(schema, of.declared())
+	}
+	c.entries.AddIndexes(schema...) // before they are told of entries: it reads what they were told
+	c.indexes.Store(next)
+}
+
+// Through lets each write go through the result of via, which writes into entries. It is for an
+// informer, which notes each change. Call it before the first write.
+func (c *Closed[T]) Through(via func(entries *Indexer[Object]) interface {
+	Store[Object]
+	Bookmarker
+}) {
+	c.writer = via(c.entries)
+}
+
+// IsFollowed reports whether writes go through another store: that asks for the final state of a
+// deleted object as an entry.
+func (c *Closed[T]) IsFollowed() bool { return c.writer != closedWriter(c.entries) }
+
+// Open returns the object of an entry.
+func (c *Closed[T]) Open(entry Object) T { return c.open(entry) }
 
 // Get returns the entry that is stored under key now; see [Indexer.Get].
 func (c *Closed[T]) Get(key string) (entry Object, ok bool) { return c.entries.Get(key) }
@@ -63,11 +118,12 @@ func (c *Closed[T]) Entries() Snapshot[Object] { return c.entries.Snapshot() }
 
 // Snapshot is the content now; see [Indexer.Snapshot]. Each read of an object opens its entry.
 func (c *Closed[T]) Snapshot() Snapshot[T] {
+	schema := c.indexes.Load().schema // before the entries, which may have more
 	of := c.entries.Snapshot()
-	if now := c.now.Load(); now != nil && now.closed.of == of.at {
+	if now := c.now.Load(); now != nil && now.closed.of == of.at && len(now.schema) == len(schema) {
 		return Snapshot[T]{now}
 	}
-	now := &version[T]{schema: c.schema, resourceVersion: of.at.resourceVersion, closed: &closed[T]{of.at, c.open, c.labels}}
+	now := &version[T]{schema: schema, resourceVersion: of.at.resourceVersion, closed: &closed[T]{of.at, c.open, c.labels}}
 	c.now.Store(now)
 	return Snapshot[T]{now}
 }
@@ -83,7 +139,7 @@ func (c *Closed[T]) AsksObjects() bool { return c.asks(objectNeed) }
 func (c *Closed[T]) AsksLabels() bool { return c.asks(labelNeed) }
 
 func (c *Closed[T]) asks(need need) bool {
-	for _, index := range c.indexes {
+	for _, index := range c.indexes.Load().of {
 		if index.needs() == need {
 			return true
 		}
@@ -94,40 +150,40 @@ func (c *Closed[T]) asks(need need) bool {
 // Arrive tells the indexes the object of a new entry, which the next write puts. An entry of which
 // they were not told is opened.
 func (c *Closed[T]) Arrive(entry Object, obj T) {
-	for _, index := range c.indexes {
+	for _, index := range c.indexes.Load().of {
 		index.arrive(entry, obj)
 	}
 }
 
 // ArriveLabels tells the indexes of labels those of a new entry, as Arrive does.
 func (c *Closed[T]) ArriveLabels(entry Object, labels map[string]string) {
-	for _, index := range c.indexes {
+	for _, index := range c.indexes.Load().of {
 		index.arriveLabels(entry, labels)
 	}
 }
 
-// Put stores an entry, as [Indexer.Put] does.
-func (c *Closed[T]) Put(entry Object) (Change[Object], error) {
+// Put stores an entry, as [Indexer.Add] does.
+func (c *Closed[T]) Put(entry Object) error {
 	defer c.written()
-	return c.entries.Put(entry)
+	return c.writer.Add(entry)
 }
 
-// Remove removes the entry under entry's key, as [Indexer.Remove] does.
-func (c *Closed[T]) Remove(entry Object) (Change[Object], error) {
+// Remove removes the entry under entry's key, as [Indexer.Delete] does.
+func (c *Closed[T]) Remove(entry Object) error {
 	defer c.written()
-	return c.entries.Remove(entry)
+	return c.writer.Delete(entry)
 }
 
 // Replace makes entries the whole content, as [Indexer.Replace] does.
 func (c *Closed[T]) Replace(entries iter.Seq2[Object, error], resourceVersion func() string) error {
 	defer c.written()
-	return c.entries.Replace(entries, resourceVersion)
+	return c.writer.Replace(entries, resourceVersion)
 }
 
 // Bookmark notes a version, as [Indexer.Bookmark] does.
 func (c *Closed[T]) Bookmark(resourceVersion string) error {
 	defer c.written()
-	return c.entries.Bookmark(resourceVersion)
+	return c.writer.Bookmark(resourceVersion)
 }
 
 // KeepNameless is [Indexer.KeepNameless].
@@ -135,7 +191,7 @@ func (c *Closed[T]) KeepNameless() { c.entries.KeepNameless() }
 
 // written drops the values of arrived entries, and the snapshot, which would keep old entries.
 func (c *Closed[T]) written() {
-	for _, index := range c.indexes {
+	for _, index := range c.indexes.Load().of {
 		index.forget()
 	}
 	if c.now.Load() != nil {

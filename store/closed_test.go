@@ -77,7 +77,7 @@ func TestAClosedIndexerIsAnIndexer(t *testing.T) {
 				}
 				switch random.IntN(6) {
 				case 0:
-					_, err := closed.Remove(closed.entry(pod))
+					err := closed.Remove(closed.entry(pod))
 					require.NoError(t, err)
 					require.NoError(t, plain.Delete(pod))
 				case 1:
@@ -96,7 +96,7 @@ func TestAClosedIndexerIsAnIndexer(t *testing.T) {
 						}
 					}, version))
 				default:
-					_, err := closed.Put(closed.entry(pod))
+					err := closed.Put(closed.entry(pod))
 					require.NoError(t, err)
 					require.NoError(t, plain.Update(pod))
 				}
@@ -158,10 +158,10 @@ func requireEqualContent(t *testing.T, want, got store.Snapshot[*corev1.Pod]) {
 func TestClosedEntriesRest(t *testing.T) {
 	s := newShelf(true, shelfByNode, store.ByNamespace[*corev1.Pod]())
 	for i := range 100 {
-		_, err := s.Put(s.entry(shelfPod(fmt.Sprint("pod-", i), i, "node")))
+		err := s.Put(s.entry(shelfPod(fmt.Sprint("pod-", i), i, "node")))
 		require.NoError(t, err)
 	}
-	_, err := s.Put(s.entry(shelfPod("pod-7", 200, "node")))
+	err := s.Put(s.entry(shelfPod("pod-7", 200, "node")))
 	require.NoError(t, err)
 	now := s.Snapshot()
 	require.Equal(t, 100, now.Len())
@@ -172,7 +172,7 @@ func TestClosedEntriesRest(t *testing.T) {
 
 	require.Len(t, slices.Collect(now.InNamespace("ns-3")), 10)
 	require.Equal(t, int64(10), s.opened.Load(), "the others are of other namespaces")
-	_, err = s.Put(s.entry(shelfPod("pod-7", 201, "moved")))
+	err = s.Put(s.entry(shelfPod("pod-7", 201, "moved")))
 	require.NoError(t, err)
 	require.Equal(t, int64(11), s.opened.Load(), "the old value has to go")
 	require.False(t, newShelf(true, store.ByNamespace[*corev1.Pod]()).AsksObjects())

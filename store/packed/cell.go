@@ -3,6 +3,7 @@ package packed
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -120,10 +121,15 @@ func (c *cell) read(use func(document []byte, flags flags) error) error {
 	return use(document, c.flags())
 }
 
-func (c *cell) GetNamespace() string { id, _ := c.split(); return id.namespace }
+// The texts are copies: a key, an index or a version that a store remembers keeps no cell alive.
 
-func (c *cell) GetName() string { id, _ := c.split(); return id.name }
+func (c *cell) GetNamespace() string { id, _ := c.split(); return strings.Clone(id.namespace) }
 
-func (c *cell) GetUID() types.UID { id, _ := c.split(); return types.UID(id.uid) }
+func (c *cell) GetName() string { id, _ := c.split(); return strings.Clone(id.name) }
 
-func (c *cell) GetResourceVersion() string { id, _ := c.split(); return id.resourceVersion }
+func (c *cell) GetUID() types.UID { id, _ := c.split(); return types.UID(strings.Clone(id.uid)) }
+
+func (c *cell) GetResourceVersion() string {
+	id, _ := c.split()
+	return strings.Clone(id.resourceVersion)
+}

@@ -69,15 +69,7 @@ func (s *encoded[T]) Add(e *store.Encoded) error { return s.put(e) }
 
 func (s *encoded[T]) Update(e *store.Encoded) error { return s.put(e) }
 
-func (s *encoded[T]) Delete(e *store.Encoded) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	if pointer.None(e) {
-		return errNil
-	}
-	_, err := s.cells.Remove(e)
-	return err
-}
+func (s *encoded[T]) Delete(e *store.Encoded) error { return remove(s.Store, e, s.arrival) }
 
 func (s *encoded[T]) Replace(items iter.Seq2[*store.Encoded, error], resourceVersion func() string) error {
 	s.writing.Lock()

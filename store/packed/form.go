@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -42,6 +44,20 @@ func formOf[O any, T interface {
 			var none O
 			*obj = none
 		},
+		secret: secret,
+	}
+}
+
+// formLike is formOf by reflection.
+func formLike[T store.Object](example T) form[T] {
+	of := reflect.TypeOf(example)
+	if of == nil || of.Kind() != reflect.Pointer || of.Elem().Kind() != reflect.Struct {
+		panic(fmt.Sprintf("packed: Like: a %T is no pointer to a struct", example))
+	}
+	_, secret := any(example).(*corev1.Secret)
+	return form[T]{
+		new:    func() T { return reflect.New(of.Elem()).Interface().(T) },
+		reset:  func(obj T) { reflect.ValueOf(obj).Elem().SetZero() },
 		secret: secret,
 	}
 }

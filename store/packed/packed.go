@@ -35,11 +35,27 @@ func New[O any, T interface {
 	*O
 	store.Object
 }](indexes ...store.AnyIndex[T]) *Store[T] {
-	s := &Store[T]{form: formOf[O, T]()}
+	return newStore(formOf[O, T](), indexes)
+}
+
+// Like is [New] for a type that is known at run time only, as that of example: it returns a
+// function like New[corev1.Pod]. It panics if example is no pointer to a struct.
+func Like[T store.Object](example T) func(indexes ...store.AnyIndex[T]) *Store[T] {
+	form := formLike(example)
+	return func(indexes ...store.AnyIndex[T]) *Store[T] { return newStore(form, indexes) }
+}
+
+func newStore[T store.Object](form form[T], indexes []store.AnyIndex[T]) *Store[T] {
+	s := &Store[T]{form: form}
 	s.cells = store.NewClosed(s.open, s.labels, indexes...)
 	s.kin.plain, s.encoded.Store = s.form.secret, s
 	return s
 }
+
+// Closed is the store as its entries, for an informer: the objects at rest. An entry is a
+// read-only [store.Object], and has metadata alone. Each call of one of its methods reads the
+// metadata, but for name, namespace, UID and resource version.
+func (s *Store[T]) Closed() *store.Closed[T] { return s.cells }
 
 // LearnNothing lets the store keep each object in its own bytes alone from now on, so that nothing
 // of a deleted object is remembered. Secrets are kept so anyway, by their Go type or their kind. It
@@ -93,14 +109,24 @@ func (s *Store[T]) Add(obj T) error { return s.put(obj) }
 func (s *Store[T]) Update(obj T) error { return s.put(obj) }
 
 // Delete removes the object under obj's key, if there is one.
-func (s *Store[T]) Delete(obj T) error {
+func (s *Store[T]) Delete(obj T) error { return remove(s, obj, s.arrival) }
+
+// remove is [Store.Delete] of an object in any form. An informer is told its final state, at rest.
+func remove[T, I store.Object](s *Store[T], obj I, read func(I) (arrival, error)) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if pointer.None(obj) {
 		return errNil
 	}
-	_, err := s.cells.Remove(obj)
-	return err
+	if !s.cells.IsFollowed() {
+		return s.cells.Remove(obj)
+	}
+	defer s.kin.borrow()()
+	a, err := read(obj)
+	if err != nil {
+		return err
+	}
+	return s.cells.Remove(s.arrived(a))
 }
 
 // Replace makes items the whole content; see [store.Store]. An object that the store already holds
@@ -164,12 +190,18 @@ func (s *Store[T]) put(obj T) error {
 
 // write stores an object that has come. If its last state is hot, it is read often.
 func (s *Store[T]) write(a arrival) error {
+	heats := a.obj != nil && s.isHot(store.Key(a.namespace, a.name))
 	c := s.arrived(a)
-	change, err := s.cells.Put(c)
-	if old, ok := change.Old.(*cell); ok && a.obj != nil && old.hot.Load() != nil {
+	err := s.cells.Put(c)
+	if heats && err == nil {
 		heat(c, a.obj, len(a.document))
 	}
 	return err
+}
+
+func (s *Store[T]) isHot(key string) bool {
+	entry, ok := s.cells.Get(key)
+	return ok && entry.(*cell).hot.Load() != nil
 }
 
 // arrival is an object that comes, before it is packed.
