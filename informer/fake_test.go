@@ -167,6 +167,9 @@ func contentOf(pods iter.Seq[*corev1.Pod]) content {
 	return c
 }
 
+// source is the server for a function that infers the type of the objects.
+func (s *server) source() listwatch.ListerWatcher[*corev1.Pod] { return s }
+
 func (s *server) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (s *server) List(_ context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/store"
 )
@@ -22,14 +24,17 @@ import (
 // While the change at its position is in the ring, it is told every change. Otherwise it is told
 // the difference between its state and the present one. Either way it goes on from the present
 // state, so nothing is queued for it.
-type Handler[T store.Object] struct {
+type Handler[T store.Object] struct{ *handler }
+
+// handler has the methods of handlers of all types.
+type handler struct {
 	number  uint64 // guarded by the informer's lock; 0 before it is enlisted
 	name    string
-	handle  func(Event[T])
 	options handlerOptions
-	ring    *sharedRing[T]
-	reader  *reader[T] // its place in the ring, from its addition on
-	remove  func(*Handler[T])
+	ring    ring
+	leave   func()                       // its place in the ring
+	run     func(fail func(*PanicError)) // tells the function; nil for a loop
+	remove  func(*handler)
 	over    context.Context             // ends with the informer's Run; the cause is Run's error
 	idle    func() error                // an error if Run has not been called
 	copied  func(context.Context) error // the informer's WaitSynced
@@ -50,11 +55,33 @@ type Handler[T store.Object] struct {
 	diffs     atomic.Uint64
 
 	incomplete atomic.Uint64 // differences from which lives are missing
+}
 
-	// Used only by the delivering goroutine.
-	batch []told[T]
-	wide  wide
-	now   Event[T] // the event being told; zero in the function of WithSynced
+// ring is a [sharedRing] of any type, for readers that know their place.
+type ring interface {
+	wait() <-chan struct{} // for the next change
+	mayBegin() bool
+	lag(place uint64, since time.Duration) Lag
+	isTold(place uint64) bool
+	age(since time.Duration) time.Duration
+	lists() (listing, listed uint64)
+	holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool
+}
+
+// delivery reads a ring for a handler. Only the delivering goroutine uses it.
+type delivery[T store.Object] struct {
+	*handler
+	ring   *sharedRing[T]
+	reader *reader[T] // its place in the ring, from its addition on
+	batch  []told[T]
+	wide   wide
+}
+
+// follow gives a handler its place in the ring, and returns its events.
+func (r *sharedRing[T]) follow(h *handler) iter.Seq[Event[T]] {
+	f := &delivery[T]{handler: h, ring: r, reader: r.enter()}
+	h.ring, h.leave = r, func() { r.leave(f.reader) }
+	return f.events
 }
 
 // Lag is the distance of a handler behind the store.
@@ -69,18 +96,18 @@ type Lag struct {
 }
 
 // Name is the name of [WithName], or "handler-" and a number.
-func (h *Handler[T]) Name() string { return h.name }
+func (h *handler) Name() string { return h.name }
 
 // Synced is closed once the handler has returned from the last event of its initial list, and the
 // function of [WithSynced] has returned too. It stays open if Run ends before that; see
 // [Handler.WaitSynced].
-func (h *Handler[T]) Synced() <-chan struct{} { return h.synced }
+func (h *handler) Synced() <-chan struct{} { return h.synced }
 
 // WaitSynced blocks until [Handler.Synced] is closed. If ctx ends first, the error gives the cause:
 // a Run that was never called, what keeps the store from being synced, such as a 403, or the
 // handler itself, which has not returned from its initial list. If the handler ends first,
 // WaitSynced fails at once: with the handler's panic, or with [ErrStopped] and Run's error.
-func (h *Handler[T]) WaitSynced(ctx context.Context) error {
+func (h *handler) WaitSynced(ctx context.Context) error {
 	select {
 	case <-h.synced:
 		return nil
@@ -107,7 +134,7 @@ func (h *Handler[T]) WaitSynced(ctx context.Context) error {
 	return fmt.Errorf("informer: %s: not synced: it has not returned from its initial list: %w", h.name, cause)
 }
 
-func (h *Handler[T]) endedUnsynced() error {
+func (h *handler) endedUnsynced() error {
 	if h.err != nil {
 		return h.err
 	}
@@ -118,7 +145,7 @@ func (h *Handler[T]) endedUnsynced() error {
 }
 
 // Lag returns the handler's present distance behind the store. It does not block.
-func (h *Handler[T]) Lag() Lag {
+func (h *handler) Lag() Lag {
 	initial := h.began.Load() && !h.isSynced()
 	position := h.position.Load()
 	since := time.Duration(h.since.Load())
@@ -132,11 +159,11 @@ func (h *Handler[T]) Lag() Lag {
 
 // CaughtUp reports whether the handler has returned from its initial list, and from every change
 // that a reader of the copy can have seen by now. It does not block.
-func (h *Handler[T]) CaughtUp() bool {
+func (h *handler) CaughtUp() bool {
 	return h.isSynced() && h.ring.isTold(h.position.Load())
 }
 
-func (h *Handler[T]) isSynced() bool {
+func (h *handler) isSynced() bool {
 	select {
 	case <-h.synced:
 		return true
@@ -148,23 +175,26 @@ func (h *Handler[T]) isSynced() bool {
 // Remove ends the handler and blocks until it has returned for the last time: after Remove there
 // are no more events. It may be called at any time and more than once. A handler must not call it,
 // since it would wait for itself for ever: see [Handler.Halt].
-func (h *Handler[T]) Remove() { h.remove(h); <-h.done }
+func (h *handler) Remove() { h.remove(h); <-h.done }
 
 // Halt ends the handler as [Handler.Remove] does, but does not block. The handler is told nothing
 // after the event that it is handling, if any. When Halt returns, the handler has left the
 // informer's Status. A handler may call it to end itself.
-func (h *Handler[T]) Halt() { h.remove(h) }
+func (h *handler) Halt() { h.remove(h) }
 
-// run delivers events until the handler is halted.
-func (h *Handler[T]) run(fail func(*PanicError)) {
+// run tells handle of events until the handler is halted.
+func run[T store.Object](h *handler, events iter.Seq[Event[T]], handle func(Event[T]), fail func(*PanicError)) {
 	defer close(h.done)
+	var now Event[T] // zero in the function of WithSynced
+	if synced := h.options.synced; synced != nil {
+		h.options.synced = func() { now = Event[T]{}; synced() }
+	}
 	guarded(func() {
-		for e := range h.events {
-			h.now = e
-			h.handle(e)
+		for now = range events {
+			handle(now)
 		}
 	}, func(p PanicError) {
-		p.Handler, p.Type, p.Key = h.name, h.now.Type, h.now.Key
+		p.Handler, p.Type, p.Key = h.name, now.Type, now.Key
 		h.err = &p
 		fail(&p)
 	})
@@ -183,7 +213,7 @@ func guarded(f func(), broke func(PanicError)) {
 }
 
 // events yields the handler's events, and blocks between them. It ends when the handler is halted.
-func (h *Handler[T]) events(yield func(Event[T]) bool) {
+func (h *delivery[T]) events(yield func(Event[T]) bool) {
 	tell := func(e Event[T]) bool {
 		select {
 		case <-h.halted:
@@ -197,7 +227,6 @@ func (h *Handler[T]) events(yield func(Event[T]) bool) {
 		return
 	}
 	if h.options.synced != nil {
-		h.now = Event[T]{}
 		h.options.synced()
 	}
 	close(h.synced)
@@ -232,7 +261,7 @@ func (h *Handler[T]) events(yield func(Event[T]) bool) {
 }
 
 // initial waits for the state at which the handler begins, and tells all of it.
-func (h *Handler[T]) initial(tell func(Event[T]) bool) bool {
+func (h *delivery[T]) initial(tell func(Event[T]) bool) bool {
 	for {
 		changed := h.ring.changed.Wait()
 		if first, ok := h.ring.begin(h.reader); ok {
@@ -251,7 +280,7 @@ func (h *Handler[T]) initial(tell func(Event[T]) bool) bool {
 }
 
 // tellAll tells all objects of a state, as added or redelivered.
-func (h *Handler[T]) tellAll(state store.Snapshot[T], kind EventType, tell func(Event[T]) bool) bool {
+func (h *delivery[T]) tellAll(state store.Snapshot[T], kind EventType, tell func(Event[T]) bool) bool {
 	count := 0
 	for key, obj := range state.All() {
 		e := Event[T]{Key: key, New: obj, Type: kind, Initial: kind == Added}
@@ -270,7 +299,7 @@ func (h *Handler[T]) tellAll(state store.Snapshot[T], kind EventType, tell func(
 }
 
 // tellReading tells a reading, event by event or as a difference.
-func (h *Handler[T]) tellReading(got reading[T], tell func(Event[T]) bool) bool {
+func (h *delivery[T]) tellReading(got reading[T], tell func(Event[T]) bool) bool {
 	if got.gap != nil {
 		return h.tellDifference(got, tell)
 	}
@@ -292,7 +321,7 @@ func (h *Handler[T]) tellReading(got reading[T], tell func(Event[T]) bool) bool 
 	return true
 }
 
-func (h *Handler[T]) tellDifference(got reading[T], tell func(Event[T]) bool) bool {
+func (h *delivery[T]) tellDifference(got reading[T], tell func(Event[T]) bool) bool {
 	h.diffs.Add(1)
 	if !got.gap.complete && h.incomplete.Add(1) == 1 {
 		h.log().Info("A handler fell so far behind that it is not told of some short-lived objects: "+
@@ -332,7 +361,7 @@ type HandlerStatus struct {
 	Err error
 }
 
-func (h *Handler[T]) status() HandlerStatus {
+func (h *handler) status() HandlerStatus {
 	s := HandlerStatus{
 		Name: h.name, Unnamed: h.options.name == "", Synced: h.isSynced(), Lag: h.Lag(),
 		Delivered: h.delivered.Load(), Differences: h.diffs.Load(), Incomplete: h.incomplete.Load(),

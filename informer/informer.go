@@ -29,7 +29,9 @@ type shared[T store.Object] struct {
 	source    listwatch.ListerWatcher[T] // nil in a union
 	options   options
 	optionErr error
-	journal   *journal[T]
+	indexes   []store.AnyIndex[T] // of the options
+	kept      kept[T]
+	ring      ring // of what is kept
 	copier    copier
 	doubt     func(error) // of the reflector; nil in a union
 	// complete returns the version up to which the store is complete, and that version's owner.
@@ -40,7 +42,7 @@ type shared[T store.Object] struct {
 
 	mu       sync.Mutex
 	phase    phase
-	handlers []*Handler[T]           // by their numbers
+	handlers []*handler              // by their numbers
 	enlisted uint64                  // the number of the newest handler
 	unnamed  int                     // the count of names by number
 	fail     context.CancelCauseFunc // ends Run; set while it runs
@@ -79,14 +81,31 @@ func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option
 		i.optionErr, source = errors.Join(i.optionErr, errNoSource), nil
 	}
 	i.source = source
-	if adapters.KeepsNameless(source) {
-		i.journal.objects.KeepNameless()
-	}
 	i.resource = func() string { return following.Resource(source) }
-	r := reflector.New(source, i.journal, i.options.reflector...)
-	i.copier, i.doubt = r, r.Doubt
-	i.complete = func() (string, string) { return i.journal.objects.ResourceVersion(), "the store" }
+	if store := storeOf[T](i.options); store != nil {
+		i.atRest(store)
+	} else {
+		i.live()
+	}
 	return &Informer[T]{i}
+}
+
+// live keeps the objects as the source decodes them.
+func (i *shared[T]) live() {
+	j := i.newJournal()
+	if adapters.KeepsNameless(i.source) {
+		j.objects.KeepNameless()
+	}
+	r := reflector.New(i.source, j, i.options.reflector...)
+	i.copier, i.doubt = r, r.Doubt
+	i.complete = func() (string, string) { return j.objects.ResourceVersion(), "the store" }
+}
+
+// newJournal makes the journal of objects that are kept as they are.
+func (i *shared[T]) newJournal() *journal[T] {
+	j := newJournal(max(1, i.options.ring), i.indexes...)
+	i.kept, i.ring = j, j.ring
+	return j
 }
 
 var errNoSource = errors.New("informer: the source is nil")
@@ -94,9 +113,9 @@ var errNoSource = errors.New("informer: the source is nil")
 func newShared[T store.Object](optionList []Option) *shared[T] {
 	i := &shared[T]{options: apply(optionList)}
 	i.over, i.finish = context.WithCancelCause(context.Background())
-	indexes, err := indexesOf[T](i.options)
-	i.optionErr = errors.Join(i.options.validate(), err)
-	i.journal = newJournal(max(1, i.options.ring), indexes...)
+	var err error
+	i.indexes, err = indexesOf[T](i.options)
+	i.optionErr = errors.Join(i.options.validate(), err, checkStores[T](i.options))
 	return i
 }
 
@@ -222,16 +241,16 @@ func (i *shared[T]) Done() <-chan struct{} { return i.over.Done() }
 
 // Snapshot returns the present content of the store; see [store.Indexer.Snapshot]. It is never
 // behind an event that a handler was told of, and may be ahead.
-func (i *shared[T]) Snapshot() store.Snapshot[T] { return i.journal.Snapshot() }
+func (i *shared[T]) Snapshot() store.Snapshot[T] { return i.kept.Snapshot() }
 
 // Get returns the object under key, which [store.Key] makes, as the store has it now. If one object
 // is read for each event, Get is quicker than a snapshot: see [store.Indexer.Get].
-func (i *shared[T]) Get(key string) (obj T, ok bool) { return i.journal.Get(key) }
+func (i *shared[T]) Get(key string) (obj T, ok bool) { return i.kept.Get(key) }
 
 // AddIndexes adds indexes at any time, for queries on later snapshots; see
 // [store.Indexer.AddIndexes]. If the indexes are known from the start, [WithIndexes] costs less.
 func (i *shared[T]) AddIndexes(indexes ...store.AnyIndex[T]) {
-	i.journal.objects.AddIndexes(indexes...)
+	i.kept.AddIndexes(indexes...)
 }
 
 // AddHandler adds a handler, before Run or while it runs. handle is told of all objects as its
@@ -241,8 +260,14 @@ func (i *shared[T]) AddIndexes(indexes ...store.AnyIndex[T]) {
 // AddHandler does not block. It fails if handle is nil or an option is bad, and with [ErrStopped]
 // after Run has ended.
 func (i *shared[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption) (*Handler[T], error) {
+	return addHandler(i, handle, i.kept.follow, optionList)
+}
+
+// addHandler adds a handler of the events that follow returns.
+func addHandler[T, E store.Object](
+	i *shared[T], handle func(Event[E]), follow func(*handler) iter.Seq[Event[E]], optionList []HandlerOption,
+) (*Handler[T], error) {
 	h := i.newHandler(optionList)
-	h.handle = handle
 	switch {
 	case handle == nil:
 		return nil, errors.New("informer: add a handler: the function is nil")
@@ -257,11 +282,29 @@ func (i *shared[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOptio
 		return nil, fmt.Errorf("informer: add a handler: %w: handlers are added before or while Run runs", ErrStopped)
 	}
 	i.enlistLocked(h)
+	events := follow(h)
+	h.run = func(fail func(*PanicError)) { run(h, events, handle, fail) }
 	if i.phase == running {
 		i.startLocked(h)
 	}
-	return h, nil
+	return &Handler[T]{h}, nil
 }
+
+// AddMetaHandler adds a handler that needs the key of an object, or its metadata, and whole objects
+// now and then: [Informer.Open] returns those. Otherwise it is AddHandler. It is for copies whose
+// objects are at rest ([WithStore]), of which nothing is decoded for it but the metadata that it
+// reads. Then Old and New have metadata alone, and each call of one of their methods reads it, but
+// for name, namespace, UID and resource version. The functions of packages enqueue and predicate
+// work with them:
+//
+//	pods.AddMetaHandler(enqueue.Keys(queue, enqueue.Owner[store.Object](replicaSets)))
+func (i *shared[T]) AddMetaHandler(handle func(Event[store.Object]), optionList ...HandlerOption) (*Handler[T], error) {
+	return addHandler(i, handle, i.kept.followMeta, optionList)
+}
+
+// Open returns the whole object of one that a handler of [Informer.AddMetaHandler] was told of. It
+// is shared and read-only.
+func (i *shared[T]) Open(obj store.Object) T { return i.kept.open(obj) }
 
 // Events yields the events of a handler to a loop: the initial list, then changes. [WithSynced]
 // tells the loop that its initial list is complete. The loop's body is the handler, on the caller's
@@ -282,17 +325,18 @@ func (i *shared[T]) Events(ctx context.Context, optionList ...HandlerOption) ite
 			return
 		}
 		i.enlistLocked(h)
+		events := i.kept.follow(h)
 		i.mu.Unlock()
 		defer i.forget(h)
 		defer close(h.done)
 		defer context.AfterFunc(ctx, h.halt)()
-		h.events(yield)
+		events(yield)
 	}
 }
 
-func (i *shared[T]) newHandler(optionList []HandlerOption) *Handler[T] {
-	h := &Handler[T]{
-		ring: i.journal.ring, remove: i.forget, over: i.over, log: i.logger, copied: i.WaitSynced,
+func (i *shared[T]) newHandler(optionList []HandlerOption) *handler {
+	h := &handler{
+		remove: i.forget, over: i.over, log: i.logger, copied: i.WaitSynced,
 		idle: func() error {
 			if i.isIdle() {
 				return i.notRun()
@@ -306,7 +350,7 @@ func (i *shared[T]) newHandler(optionList []HandlerOption) *Handler[T] {
 	return h
 }
 
-func (i *shared[T]) enlistLocked(h *Handler[T]) {
+func (i *shared[T]) enlistLocked(h *handler) {
 	h.name = h.options.name
 	if h.name == "" {
 		i.unnamed++
@@ -315,10 +359,9 @@ func (i *shared[T]) enlistLocked(h *Handler[T]) {
 	i.enlisted++
 	h.number = i.enlisted
 	i.handlers = append(i.handlers, h)
-	h.reader = h.ring.enter()
 }
 
-func (i *shared[T]) startLocked(h *Handler[T]) {
+func (i *shared[T]) startLocked(h *handler) {
 	h.started = true
 	i.running.Go(func() {
 		h.run(func(err *PanicError) {
@@ -331,19 +374,19 @@ func (i *shared[T]) startLocked(h *Handler[T]) {
 }
 
 // forget halts a handler and drops it from the list. It does not block.
-func (i *shared[T]) forget(h *Handler[T]) {
+func (i *shared[T]) forget(h *handler) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	h.halt()
 	// A search through all would cost programs with thousands of short-lived handlers their time.
-	if at, enlisted := slices.BinarySearchFunc(i.handlers, h.number, func(other *Handler[T], number uint64) int {
+	if at, enlisted := slices.BinarySearchFunc(i.handlers, h.number, func(other *handler, number uint64) int {
 		return cmp.Compare(other.number, number)
 	}); enlisted {
 		i.handlers = slices.Delete(i.handlers, at, at+1)
 	}
 	if !h.started {
 		h.started = true
-		h.ring.leave(h.reader)
+		h.leave()
 		close(h.done)
 	}
 }
@@ -351,7 +394,7 @@ func (i *shared[T]) forget(h *Handler[T]) {
 // removeOwned halts all handlers of an owner before it waits for each.
 func (i *shared[T]) removeOwned(owner any) {
 	i.mu.Lock()
-	var owned []*Handler[T]
+	var owned []*handler
 	for _, h := range i.handlers {
 		if h.options.owner == owner {
 			h.halt()

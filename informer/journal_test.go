@@ -345,7 +345,7 @@ func TestAReaderBeginsWithTheFirstWholeState(t *testing.T) {
 	i := NewUnion[*corev1.Pod]()
 	h, err := i.AddHandler(func(Event[*corev1.Pod]) {})
 	require.NoError(t, err)
-	require.Len(t, i.journal.ring.waiting, 1)
+	require.Len(t, i.members.journal.ring.waiting, 1)
 	h.Remove()
-	require.Empty(t, i.journal.ring.waiting)
+	require.Empty(t, i.members.journal.ring.waiting)
 }

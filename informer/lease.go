@@ -48,7 +48,22 @@ func (l *Lease[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption
 	if l.closed.Err() != nil {
 		return nil, errClosed
 	}
-	return l.shared.AddHandler(handle, append(optionList[:len(optionList):len(optionList)], func(o *handlerOptions) { o.owner = l })...)
+	return l.shared.AddHandler(handle, l.own(optionList)...)
+}
+
+// AddMetaHandler is [Informer.AddMetaHandler] for a handler that ends with the lease.
+func (l *Lease[T]) AddMetaHandler(handle func(Event[store.Object]), optionList ...HandlerOption) (*Handler[T], error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed.Err() != nil {
+		return nil, errClosed
+	}
+	return l.shared.AddMetaHandler(handle, l.own(optionList)...)
+}
+
+// own lets a handler end with the lease.
+func (l *Lease[T]) own(optionList []HandlerOption) []HandlerOption {
+	return append(optionList[:len(optionList):len(optionList)], func(o *handlerOptions) { o.owner = l })
 }
 
 // Events is [Informer.Events], but also ends with the lease.

@@ -18,7 +18,7 @@ func (m *Member[T]) WaitForDeletion(ctx context.Context, obj T) error {
 
 // alone is the union's store, complete up to the member's version. Only the waits may be called.
 func (m *Member[T]) alone() *shared[T] {
-	return &shared[T]{journal: m.union.journal, over: m.over, complete: func() (string, string) {
+	return &shared[T]{kept: m.union.journal, ring: m.union.journal.ring, over: m.over, complete: func() (string, string) {
 		m.union.mu.Lock()
 		defer m.union.mu.Unlock()
 		return m.version, fmt.Sprintf("member %q", m.name)

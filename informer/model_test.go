@@ -67,17 +67,17 @@ func (f *follower) apply(e podEvent) {
 		assert.Falsef(f.t, held, "%s is added twice", e.Key)
 		assert.Nil(f.t, e.Old)
 	case informer.Updated:
-		assert.Same(f.t, last, e.Old)
+		assertSame(f.t, last, e.Old)
 		assert.Equal(f.t, last.UID, e.New.UID, "another UID is another object")
 	case informer.Redelivered:
-		assert.Same(f.t, last, e.Old)
-		assert.Same(f.t, last, e.New)
+		assertSame(f.t, last, e.Old)
+		assertSame(f.t, last, e.New)
 	case informer.Deleted:
 		assert.Truef(f.t, held, "%s is deleted but was not there", e.Key)
 		assert.Nil(f.t, e.New)
 		assert.Equal(f.t, last.UID, e.Old.UID)
 		if !e.Final {
-			assert.Same(f.t, last, e.Old)
+			assertSame(f.t, last, e.Old)
 		}
 		delete(f.held, e.Key)
 		return

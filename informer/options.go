@@ -16,6 +16,7 @@ type Option func(*options)
 type options struct {
 	missing   error // options that are nil
 	indexes   []any // each is a []store.AnyIndex[T]; T is an informer's object type
+	stores    []any // each is a storeMaker[T]
 	reflector []reflector.Option
 	ring      int
 	verify    time.Duration
@@ -24,8 +25,8 @@ type options struct {
 	namespace string // the collection's only namespace; empty if there may be several
 }
 
-// defaults, with their reasons.
-func defaults() options {
+// defaults, with their reasons. A test changes them.
+var defaults = func() options {
 	return options{
 		// Enough for the bursts of a rollout, at 88 bytes and one old object per event. A handler
 		// that falls further behind does not need every step.

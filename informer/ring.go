@@ -64,6 +64,8 @@ func (r *sharedRing[T]) endRead() {
 	r.turn.Unlock()
 }
 
+func (r *sharedRing[T]) wait() <-chan struct{} { return r.changed.Wait() }
+
 // fill notes that readers may begin at the present state.
 func (r *sharedRing[T]) fill() {
 	r.mu.Lock()
@@ -234,7 +236,10 @@ type journal[T store.Object] struct {
 }
 
 func newJournal[T store.Object](capacity int, indexes ...store.AnyIndex[T]) *journal[T] {
-	objects := store.NewIndexer(indexes...)
+	return journalOf(capacity, store.NewIndexer(indexes...))
+}
+
+func journalOf[T store.Object](capacity int, objects *store.Indexer[T]) *journal[T] {
 	return &journal[T]{objects: objects, ring: newSharedRing(capacity, objects)}
 }
 

@@ -82,7 +82,7 @@ func TestLeasesShareOneWatch(t *testing.T) {
 	require.Equal(t, 2, first.Snapshot().Len())
 	a, _ := first.Snapshot().Get("ns/a")
 	same, _ := second.Snapshot().Get("ns/a")
-	require.Same(t, a, same)
+	assertSame(t, a, same)
 	server.AwaitWatches(1)
 
 	other := acquire(t, set)

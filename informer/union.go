@@ -66,11 +66,14 @@ func NewUnion[T store.Object](optionList ...Option) *Union[T] {
 	if i.options.verify > 0 {
 		i.optionErr = errors.Join(i.optionErr, fmt.Errorf("informer: WithVerification: %w", errUnionVerify))
 	}
+	if storeOf[T](i.options) != nil {
+		i.optionErr = errors.Join(i.optionErr, fmt.Errorf("informer: WithStore: %w", errUnionStore))
+	}
 	all := &members[T]{
-		journal: i.journal, options: i.options.reflector, over: i.over, synced: make(chan struct{}), lost: newObituaries(),
+		journal: i.newJournal(), options: i.options.reflector, over: i.over, synced: make(chan struct{}), lost: newObituaries(),
 	}
 	i.copier, i.complete, i.resource = all, all.complete, all.resourceOf
-	i.journal.objects.SetResourceVersion("") // members have their own: see reachedLocked
+	all.journal.objects.SetResourceVersion("") // members have their own: see reachedLocked
 	return &Union[T]{shared: i, members: all}
 }
 

@@ -71,7 +71,7 @@ func (i *shared[T]) verifyAndNote(ctx context.Context) (Drift, error) {
 	i.mu.Lock()
 	if i.driftErr = err; err == nil {
 		i.drift = d
-		i.driftList, _ = i.journal.ring.lists()
+		i.driftList, _ = i.ring.lists()
 	}
 	i.mu.Unlock()
 	if err == nil && d.Count > 0 {
@@ -82,7 +82,7 @@ func (i *shared[T]) verifyAndNote(ctx context.Context) (Drift, error) {
 
 // relistedLocked reports whether the store has a list that began after the last verification.
 func (i *shared[T]) relistedLocked() bool {
-	_, listed := i.journal.ring.lists()
+	_, listed := i.ring.lists()
 	return listed > i.driftList
 }
 
@@ -108,7 +108,7 @@ func (i *shared[T]) verify(ctx context.Context) (Drift, error) {
 	if err := i.WaitSynced(ctx); err != nil {
 		return Drift{}, fmt.Errorf("informer: verify: %w", err)
 	}
-	before := i.Snapshot()
+	before := i.kept.versions()
 	d := Drift{At: time.Now()}
 	server, unlike, err := i.listVersions(ctx, &d)
 	if err != nil {
@@ -116,18 +116,22 @@ func (i *shared[T]) verify(ctx context.Context) (Drift, error) {
 	}
 	patient, cancel := context.WithTimeout(ctx, verifyPatience)
 	defer cancel()
-	if _, comparable := reaches(before.ResourceVersion(), d.ResourceVersion); comparable {
+	if _, comparable := reaches(before.at, d.ResourceVersion); comparable {
 		if err := i.WaitForResourceVersion(patient, d.ResourceVersion); err != nil {
 			return d, fmt.Errorf("informer: verify: the copy does not reach the server's version: %w", err)
 		}
-	} else if i.Snapshot().ResourceVersion() != d.ResourceVersion {
+	} else if i.kept.versions().at != d.ResourceVersion {
 		return d, fmt.Errorf("informer: verify: %w", errIncomparable)
 	}
-	after := i.Snapshot()
-	d.compare(server, versionsOf(before), versionsOf(after))
+	after := i.kept.versions()
+	d.compare(server, before, after)
 	for _, obj := range unlike {
 		key := store.KeyOf(obj)
-		if held, ok := after.Get(key); ok && sameVersion(held, obj) && !content.Equal(held, obj) {
+		state, ok := after.get(key)
+		if !ok || !sameVersion(state, obj) {
+			continue
+		}
+		if held := i.Open(state); !content.Equal(held, obj) {
 			d.differ(Difference{Key: key, Server: obj.GetResourceVersion(), Store: held.GetResourceVersion(), Path: content.Difference(held, obj)})
 		}
 	}
@@ -135,7 +139,7 @@ func (i *shared[T]) verify(ctx context.Context) (Drift, error) {
 }
 
 // sameVersion reports whether two objects should have the same content.
-func sameVersion[T store.Object](a, b T) bool {
+func sameVersion(a, b store.Object) bool {
 	return a.GetUID() == b.GetUID() && a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
@@ -156,7 +160,7 @@ func (i *shared[T]) listVersions(ctx context.Context, d *Drift) (versions map[st
 			}
 			key := store.KeyOf(obj)
 			versions[key] = obj.GetResourceVersion()
-			if held, ok := i.Get(key); !ok || !sameVersion(held, obj) || !content.Equal(held, obj) {
+			if held, ok := i.kept.peek(key); !ok || !sameVersion(held, obj) || !content.Equal(i.Open(held), obj) {
 				unlike = append(unlike, obj)
 			}
 		}
@@ -172,19 +176,25 @@ func (i *shared[T]) listVersions(ctx context.Context, d *Drift) (versions map[st
 
 // versions is a state of the store, without its object type.
 type versions struct {
-	at   string
-	held func(key string) string // empty if the key is absent
-	all  func(yield func(key, resourceVersion string) bool)
+	at  string
+	get func(key string) (state store.Object, ok bool)
+	all func(yield func(key, resourceVersion string) bool)
+}
+
+// held is the version of an object; empty if the key is absent.
+func (v versions) held(key string) string {
+	if state, ok := v.get(key); ok {
+		return state.GetResourceVersion()
+	}
+	return ""
 }
 
 func versionsOf[T store.Object](s store.Snapshot[T]) versions {
 	return versions{
 		at: s.ResourceVersion(),
-		held: func(key string) string {
-			if obj, ok := s.Get(key); ok {
-				return obj.GetResourceVersion()
-			}
-			return ""
+		get: func(key string) (store.Object, bool) {
+			obj, ok := s.Get(key)
+			return obj, ok
 		},
 		all: func(yield func(key, resourceVersion string) bool) {
 			for key, obj := range s.All() {

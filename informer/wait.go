@@ -36,7 +36,7 @@ func (i *shared[T]) WaitFor(ctx context.Context, obj T) error {
 		return err
 	}
 	return wait(ctx, i, w.what, func(complete string) bool {
-		if held, ok := i.journal.Get(w.key); ok && held.GetUID() == obj.GetUID() {
+		if held, ok := i.kept.peek(w.key); ok && held.GetUID() == obj.GetUID() {
 			if reached, _ := reaches(held.GetResourceVersion(), w.resourceVersion); reached {
 				return true // in a union, other members may lag behind
 			}
@@ -57,7 +57,7 @@ func (i *shared[T]) WaitForDeletion(ctx context.Context, obj T) error {
 		return err
 	}
 	return wait(ctx, i, w.what, func(complete string) bool {
-		if held, ok := i.journal.Get(w.key); ok && held.GetUID() == obj.GetUID() {
+		if held, ok := i.kept.peek(w.key); ok && held.GetUID() == obj.GetUID() {
 			return false
 		}
 		if reached, comparable := reaches(complete, w.resourceVersion); comparable {
@@ -98,7 +98,7 @@ func (i *shared[T]) WaitUntil(ctx context.Context, key string, condition func(ob
 	}
 	held := false
 	err = wait(ctx, i, "wait until "+key+" satisfies a condition", func(string) bool {
-		obj, held = i.journal.Get(key)
+		obj, held = i.kept.Get(key)
 		return condition(obj, held)
 	})
 	if err != nil && !held {
@@ -111,7 +111,7 @@ func (i *shared[T]) WaitUntil(ctx context.Context, key string, condition func(ob
 // complete.
 func wait[T store.Object](ctx context.Context, i *shared[T], what string, done func(complete string) bool) error {
 	for {
-		changed := i.journal.ring.changed.Wait()
+		changed := i.ring.wait()
 		complete, owner := i.complete() // read before the state, which may then be newer
 		if done(complete) {
 			return nil
@@ -140,14 +140,14 @@ func waitFor[T store.Object](i *shared[T], what string, obj T) (*awaited[T], err
 	case obj.GetName() == "" || obj.GetResourceVersion() == "":
 		return nil, fmt.Errorf("informer: %s %s: %w", what, store.KeyOf(obj), errNotWritten)
 	}
-	if err := checkKind(obj, i.Snapshot()); err != nil {
+	if err := checkKind(obj, i.kept.one()); err != nil {
 		return nil, fmt.Errorf("informer: %s %s: %w", what, store.KeyOf(obj), err)
 	}
 	if only := i.options.namespace; only != "" && obj.GetNamespace() != only {
 		return nil, fmt.Errorf("informer: %s %s: this collection holds namespace %s only", what, store.KeyOf(obj), only)
 	}
 	w := &awaited[T]{obj: obj, key: store.KeyOf(obj), resourceVersion: obj.GetResourceVersion()}
-	w.listing, _ = i.journal.ring.lists()
+	w.listing, _ = i.ring.lists()
 	w.what = fmt.Sprintf("%s %s at version %q", what, w.key, w.resourceVersion)
 	return w, nil
 }
@@ -157,34 +157,33 @@ var (
 	errNotWritten = errors.New("it has no name or no resource version: give the object that the server returned")
 )
 
-// checkKind refuses an object of another kind or scope than the held objects, as far as they tell.
-func checkKind[T store.Object](obj T, now store.Snapshot[T]) error {
-	kind := obj.GetObjectKind().GroupVersionKind().GroupKind()
-	for _, held := range now.All() {
-		holds := held.GetObjectKind().GroupVersionKind().GroupKind()
-		if !kind.Empty() && !holds.Empty() && kind != holds {
-			return fmt.Errorf("it is a %s, but this collection holds objects of kind %s", kind, holds)
-		}
-		if obj.GetNamespace() == "" && held.GetNamespace() != "" {
-			return errors.New("it has no namespace, but this collection's objects have one")
-		}
-		if obj.GetNamespace() != "" && held.GetNamespace() == "" {
-			return errors.New("it has a namespace, but this collection's objects have none")
-		}
-		return nil // all objects are of one kind
+// checkKind refuses an object of another kind or scope than an object that is held, as far as the
+// two tell. held is nil if there is none.
+func checkKind(obj, held store.Object) error {
+	if held == nil {
+		return nil
+	}
+	kind, holds := obj.GetObjectKind().GroupVersionKind().GroupKind(), held.GetObjectKind().GroupVersionKind().GroupKind()
+	switch {
+	case !kind.Empty() && !holds.Empty() && kind != holds:
+		return fmt.Errorf("it is a %s, but this collection holds objects of kind %s", kind, holds)
+	case obj.GetNamespace() == "" && held.GetNamespace() != "":
+		return errors.New("it has no namespace, but this collection's objects have one")
+	case obj.GetNamespace() != "" && held.GetNamespace() == "":
+		return errors.New("it has a namespace, but this collection's objects have none")
 	}
 	return nil
 }
 
 // seen is the fallback for versions that cannot be compared.
 func (w *awaited[T]) seen(i *shared[T]) bool {
-	if held, ok := i.journal.Get(w.key); ok && held.GetResourceVersion() == w.resourceVersion {
+	if held, ok := i.kept.peek(w.key); ok && held.GetResourceVersion() == w.resourceVersion {
 		return true
 	}
-	if _, listed := i.journal.ring.lists(); listed > w.listing {
+	if _, listed := i.ring.lists(); listed > w.listing {
 		return true
 	}
-	return i.journal.ring.holds(w.key, func(kind EventType, uid types.UID, resourceVersion string) bool {
+	return i.ring.holds(w.key, func(kind EventType, uid types.UID, resourceVersion string) bool {
 		return uid == w.obj.GetUID() && (kind == Deleted || resourceVersion == w.resourceVersion)
 	})
 }
