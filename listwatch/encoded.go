@@ -67,7 +67,7 @@ func newChecker[T store.Object](d *decoder[T], fleeting bool) *decoder[*store.En
 	c := checker[T]{decoder: &plain, fleeting: fleeting}
 	_, c.trees = any(d.new()).(*unstructured.Unstructured)
 	if d.protobuf {
-		c.messages = checked.Of(reflect.TypeFor[T]().Elem())
+		c.messages = checked.Of(reflect.TypeOf(d.new()).Elem())
 	}
 	return &decoder[*store.Encoded]{
 		new: func() *store.Encoded { return new(store.Encoded) }, kind: d.kind, protobuf: d.protobuf, limit: d.limit,
