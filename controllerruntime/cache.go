@@ -68,6 +68,9 @@ func newCache(config *rest.Config, options cache.Options, own []Option) (cache.C
 	if err := settings.validate(); err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)
 	}
+	if settings.packed, err = extras.packed.resolve(sources); err != nil {
+		return nil, fmt.Errorf("controllerruntime: %w", err)
+	}
 	lean, err := extras.lean.resolve(sources)
 	if err != nil {
 		return nil, fmt.Errorf("controllerruntime: %w", err)

@@ -35,6 +35,7 @@ type shape struct {
 type collection struct {
 	shape
 	copy     copied
+	packed   bool             // each read decodes an object, which is the reader's own
 	waits    map[string]waits // by namespace, as configs
 	shared   shared
 	refusals *refusals          // nil without FailFast
@@ -125,7 +126,13 @@ func newCollection(k kind, like runtime.Object, s settings, from sources, by beg
 		if err != nil {
 			return nil, err
 		}
-		source = metered(c.limit.counted(c.within(c.refusals.heardFrom(source, "")), ""), &c.heap, false)
+		source = c.limit.counted(c.within(c.refusals.heardFrom(source, "")), "")
+		newStore := s.packed.of(k, example)
+		if c.packed = newStore != nil; c.packed {
+			options = append(options, informer.WithStore(newStore))
+		} else {
+			source = metered(source, &c.heap, false)
+		}
 		one := informer.New(source, options...)
 		c.copy, shared = one, clientgo.Informer(one)
 		for namespace := range c.configs {

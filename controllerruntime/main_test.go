@@ -2,6 +2,7 @@ package controllerruntime_test
 
 import (
 	"context"
+	"os"
 	"sync"
 	"testing"
 
@@ -19,7 +20,11 @@ import (
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/store/packed"
 )
+
+// packAll is the variable under which the tests pack all kinds.
+const packAll = "TRIBUTARY_TEST_PACKED"
 
 // heard is what has been logged since the last call of hear.
 var heard struct {
@@ -69,6 +74,9 @@ func newCache(
 ) *controllerruntime.Cache {
 	t.Helper()
 	options.Mapper = mapper()
+	if os.Getenv(packAll) != "" {
+		own = append(own, controllerruntime.Packed(packed.Like))
+	}
 	made, err := controllerruntime.NewCacheWith(own...)(pods.Server().Config(), options)
 	require.NoError(t, err)
 	return made.(*controllerruntime.Cache)

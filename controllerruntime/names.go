@@ -166,7 +166,7 @@ func (n *names) read(ctx context.Context, key client.ObjectKey, config cache.Con
 	var known object
 	all := n.metadata()
 	if all != nil {
-		if known, _ = all.copy.Get(store.Key(key.Namespace, key.Name)); known == nil && !n.follows(key) {
+		if known, _ = all.held(store.Key(key.Namespace, key.Name)); known == nil && !n.follows(key) {
 			return nil, absent, n.notFound(key)
 		}
 	}
@@ -199,7 +199,7 @@ func behind(obj object, seen state, known object) bool {
 // more.
 func (c *collection) lacks(key client.ObjectKey, of state) bool {
 	reached := c.reached(key, of)
-	_, exists := c.copy.Get(store.Key(key.Namespace, key.Name))
+	_, exists := c.held(store.Key(key.Namespace, key.Name))
 	return reached && !exists
 }
 

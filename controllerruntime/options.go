@@ -11,6 +11,7 @@ type Option func(*extras)
 // extras are the settings of this module.
 type extras struct {
 	lean                   lean
+	packed                 packed
 	failFast, oneWatch     bool
 	warnAbove, refuseAbove int // 0 for no bound
 }

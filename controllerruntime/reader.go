@@ -28,11 +28,27 @@ func (c *collection) get(key client.ObjectKey, out client.Object, options *clien
 	if !ok {
 		return c.unknownNamespace("get", key.Namespace)
 	}
-	obj, ok := c.copy.Get(store.Key(key.Namespace, key.Name))
+	obj, ok := c.held(store.Key(key.Namespace, key.Name))
 	if !ok {
 		return c.notFound(key)
 	}
-	return c.give(obj, key, out, uncopied(config, options.UnsafeDisableDeepCopy))
+	if c.packed {
+		c.stateKind(obj)
+	}
+	return c.give(obj, key, out, c.packed || uncopied(config, options.UnsafeDisableDeepCopy))
+}
+
+// held returns an object that is read-only; of a packed kind the caller's own, which no other
+// reader has. An informer's Get would keep that one decoded for the next reader.
+func (c *collection) held(key string) (object, bool) {
+	if c.packed {
+		return c.copy.Snapshot().Get(key)
+	}
+	return c.copy.Get(key)
+}
+
+func (s shape) stateKind(obj object) {
+	obj.GetObjectKind().SetGroupVersionKind(s.kind.GroupVersionKind)
 }
 
 func (s shape) notFound(key client.ObjectKey) error {
@@ -56,7 +72,7 @@ func (s shape) give(obj object, key client.ObjectKey, out client.Object, uncopie
 // copyInto makes *into a copy of *held that states its kind.
 func (s shape) copyInto(held, into reflect.Value) {
 	s.deep.copyInto(held, into)
-	into.Interface().(object).GetObjectKind().SetGroupVersionKind(s.kind.GroupVersionKind)
+	s.stateKind(into.Interface().(object))
 }
 
 // unknownNamespace refuses a namespace that the cache does not keep, since an empty answer would be
@@ -167,7 +183,10 @@ func (c *collection) fill(out client.ObjectList, found []object, asked *bool) er
 		if !structs && !value.Type().AssignableTo(element) {
 			return fmt.Errorf("controllerruntime: list %s: the cache has a %T, and the caller wants a %s", c.kind.Kind, obj, element)
 		}
-		switch shared := uncopied(config, asked); {
+		if c.packed {
+			c.stateKind(obj)
+		}
+		switch shared := c.packed || uncopied(config, asked); {
 		case shared && structs:
 			item.Set(value.Elem())
 		case shared:

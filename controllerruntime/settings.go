@@ -21,6 +21,7 @@ type settings struct {
 	byKind     map[schema.GroupVersionKind]cache.ByObject
 	// The options of this module; 0 for no bound.
 	failFast, oneWatch     bool
+	packed                 packed
 	warnAbove, refuseAbove int
 }
 

@@ -275,7 +275,7 @@ func (w *writes) unseenBy(c view, err error) error {
 func (s shape) form() form { return s.kind.form }
 
 func (c *collection) seen(key client.ObjectKey) (client.Object, bool) {
-	return c.copy.Get(store.Key(key.Namespace, key.Name))
+	return c.held(store.Key(key.Namespace, key.Name))
 }
 
 func (c *collection) waitUpTo(ctx context.Context, version string) error {
