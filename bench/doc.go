@@ -7,5 +7,5 @@
 // process that reads them, of one library or the other, by turns, with the same settings of the
 // garbage collector; the table has medians. The tables of informers and stores have no server: what
 // is measured there begins with objects that are decoded. What is asked and how it is measured is
-// in docs/benchmarks.md.
+// in docs/makers/benchmarks.md.
 package main

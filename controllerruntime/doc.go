@@ -115,8 +115,8 @@
 //
 // # Cost
 //
-// The memory and the time of reads are in docs/benchmarks.md, beside those of controller-runtime's
-// own cache.
+// The memory and the time of reads are in docs/makers/benchmarks.md, beside those of
+// controller-runtime's own cache.
 //
 // How to move a program: docs/howto/from-controller-runtime.md.
 package controllerruntime

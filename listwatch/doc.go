@@ -47,8 +47,8 @@
 // # Cost
 //
 // Three quarters of a list of pods equal earlier parts, and its objects take some 7.4 KB each
-// instead of 25.8 (docs/benchmarks.md). [ListWatch.Sharing] gives the figures for a collection. The
-// memo takes 50 bytes per distinct part.
+// instead of 25.8 (docs/makers/benchmarks.md). [ListWatch.Sharing] gives the figures for a
+// collection. The memo takes 50 bytes per distinct part.
 //
 // The memory beside living objects is bounded:
 //

@@ -101,15 +101,15 @@ func both(a, b string) string {
 }
 
 // WithJSON requests JSON even if the type supports protobuf, which is the default. JSON takes twice
-// as long for a list of pods (docs/benchmarks.md). Use it to look at traffic, or against a server
-// whose protobuf is in doubt. It applies to [FromClient].
+// as long for a list of pods (docs/makers/benchmarks.md). Use it to look at traffic, or against
+// a server whose protobuf is in doubt. It applies to [FromClient].
 func WithJSON() Option {
 	return clientOption(func(o *options) { o.json = true })
 }
 
 // WithoutSharing decodes every object into memory of its own. By default, parts that are equal on
 // the wire are decoded once and share memory. That leaves 0.3 of the heap of a list of pods
-// (docs/benchmarks.md).
+// (docs/makers/benchmarks.md).
 //
 // It is for a program that modifies its objects, against the rule, until it is mended. It applies
 // to [FromClient].

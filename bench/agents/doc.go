@@ -9,5 +9,5 @@
 // The API server is [apiserver.Server] in a process of its own, over loopback HTTP; the agents of a
 // row share another one. The churn of an hour, 1 % of the pods a minute, is written as fast as a
 // given rate permits, since a watch costs by its events and not by its age. Polls are measured over
-// some rounds, and scaled to an hour. How it is measured is in docs/benchmarks.md.
+// some rounds, and scaled to an hour. How it is measured is in docs/makers/benchmarks.md.
 package main

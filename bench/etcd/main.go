@@ -10,7 +10,7 @@
 // is from the start to the whole state in the cache. A watch begins when a reader that was stopped
 // while all changes were written goes on, and ends when the last change is in the cache. The floor
 // is etcd's own client, which receives the same bytes and looks at none of them. The goals are in
-// docs/benchmarks.md.
+// docs/makers/benchmarks.md.
 package main
 
 import (

@@ -12,7 +12,7 @@
 // write begins when fewer than a number of writes are still in flight, which have not reached all
 // watchers that select them. Nothing is encoded: the clock stops when the watcher has the
 // event. Each figure comes from a fresh process, by turns; the table has medians. The goals are in
-// docs/benchmarks.md.
+// docs/makers/benchmarks.md.
 package main
 
 import (

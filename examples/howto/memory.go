@@ -23,7 +23,7 @@ func Metadata(client rest.Interface) *informer.Informer[*metav1.PartialObjectMet
 	return informer.New(listwatch.FromClient[metav1.PartialObjectMetadata](client, "pods"))
 }
 
-// Projected holds the parts of each pod that the program reads.
+// Projected holds the parts of each pod that are read.
 func Projected(client rest.Interface) *informer.Informer[*corev1.Pod] {
 	whole := listwatch.FromClient[corev1.Pod](client, "pods", listwatch.DropManagedFields())
 	return informer.New(listwatch.Project(whole, func(p *corev1.Pod) *corev1.Pod {
