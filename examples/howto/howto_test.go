@@ -185,9 +185,9 @@ func TestMemory(t *testing.T) {
 		}
 		client := restClient(t, server.Server())
 		interned, metadata, projected := howto.Interned(client), howto.Metadata(client), howto.Projected(client)
-		inBytes, r := howto.Packed(client)
+		inBytes := howto.Packed(client)
 		referred := howto.Referred(client, interned)
-		for _, do := range []func(context.Context) error{interned.Run, metadata.Run, projected.Run, r.Run, referred.Run} {
+		for _, do := range []func(context.Context) error{interned.Run, metadata.Run, projected.Run, inBytes.Run, referred.Run} {
 			run(t, do)
 		}
 		synctest.Wait()

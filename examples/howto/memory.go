@@ -7,9 +7,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/refs"
-	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/packed"
 )
 
@@ -34,11 +32,10 @@ func Projected(client rest.Interface) *informer.Informer[*corev1.Pod] {
 	}))
 }
 
-// Packed holds bytes, and decodes the objects that are read. Run the reflector.
-func Packed(client rest.Interface) (*packed.Store[*corev1.Pod], *reflector.Reflector[*store.Encoded]) {
+// Packed holds bytes, and decodes the objects that are read or told.
+func Packed(client rest.Interface) *informer.Informer[*corev1.Pod] {
 	source := listwatch.FromClient[corev1.Pod](client, "pods", listwatch.DropManagedFields())
-	pods := packed.New[corev1.Pod](store.ByNamespace[*corev1.Pod]())
-	return pods, reflector.New(source.Encoded(), pods.Encoded())
+	return informer.New(source, informer.WithStore(packed.New[corev1.Pod]))
 }
 
 // Referred holds the Secrets that the pods mention, and no others.
