@@ -96,6 +96,23 @@
 // Each name costs a watch. So a kind of which most objects are read within five minutes is cheaper
 // without Lean.
 //
+// # Packed kinds
+//
+// A program that holds much and reads little of it keeps it as bytes (package store/packed):
+//
+//	ctrl.Options{NewCache: controllerruntime.NewCacheWith(controllerruntime.Packed(packed.Like, &corev1.Pod{}))}
+//
+//   - Get and List decode an object into one that is the reader's own, without a copy. A Get takes
+//     about as long as the copy of a pod. A List decodes each object that it looks at: those of the
+//     namespace, or of the field index. So selectors cost more, and UnsafeDisableDeepCopy saves
+//     nothing.
+//   - Each handler decodes both objects of an event. A watch with builder.OnlyMetadata is a packed
+//     collection of its own, of metadata.
+//   - Two reads return two objects. A transform is called once, when an object comes.
+//   - IndexField decodes each object that comes, and all of them if the cache has begun.
+//   - HeapBytes of the [Bill] is not estimated.
+//   - A kind of several namespaces is not packed, unless [OneWatch] reads it by one watch.
+//
 // # Differences from controller-runtime's own
 //
 //  1. Several namespaces are one collection with one stream of events. It is synced once all of its

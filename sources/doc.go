@@ -73,6 +73,9 @@
 // In Updates, pods of two sources are not compared: a name that two sources declare is two pods, as
 // for the kubelet. [Sources.Merged] joins them. The pods are shared and read-only.
 //
+// Pods are kept decoded, and not packed (package store/packed): a node has some hundreds of them,
+// each change is told whole, and a pod at rest would be decoded for each source and reader.
+//
 // The module sources/kubelet follows the kubelet's PodsAPI.
 //
 // How to use it: docs/node-agents.md; beside the kubelet: docs/kubelet.md.

@@ -15,5 +15,8 @@
 //  4. Readers of [Store.Snapshot] never wait, not even for a push that takes long. Writers, such as
 //     the reflector, wait for the push: that is the back-pressure.
 //
+// [Over] does the same for a store that keeps its objects at rest, as packed bytes: it is worth it
+// if a push reads few of them, since each read decodes one, into another object each time.
+//
 // How it compares with an informer: docs/faq.md; why it is cheap: docs/why-snapshots.md.
 package undelta
