@@ -102,6 +102,8 @@
 //
 //	ctrl.Options{NewCache: controllerruntime.NewCacheWith(controllerruntime.Packed(packed.Like, &corev1.Pod{}))}
 //
+// Its collections are as ever, with these differences:
+//
 //   - Get and List decode an object into one that is the reader's own, without a copy. A Get takes
 //     about as long as the copy of a pod. A List decodes each object that it looks at: those of the
 //     namespace, or of the field index. So selectors cost more, and UnsafeDisableDeepCopy saves

@@ -238,9 +238,14 @@ import (
 	tributarycache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/tributary-go/tributary/controllerruntime"
+	tributarypacked "github.com/tributary-go/tributary/store/packed"
 )
 
-var _ tributarycore.Pod // an option may name it
+// An option may name them.
+var (
+	_ tributarycore.Pod
+	_ = tributarypacked.DefaultHot
+)
 
 func init() { tributarycache.NewOurs = controllerruntime.NewCacheWith(%s) }
 `, packageOf(w.t, suites[0]), options)
