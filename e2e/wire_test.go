@@ -30,7 +30,7 @@ type request struct {
 	code       int       // 0 for none
 	retryAfter time.Duration
 	refusal    string // the beginning of the body, if the code is an error's
-	bytes      int // of the body, as it came off the wire
+	bytes      int    // of the body, as it came off the wire
 }
 
 type requestKind string
