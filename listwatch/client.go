@@ -57,7 +57,7 @@ func fromClient[T store.Object](op string, client rest.Interface, resource strin
 		client: paced(client), resource: resource, options: apply(op, optionList), origin: origin{client, resource},
 		decoder: decoder,
 	}
-	c.decoder.drop, c.decoder.asClientGo = c.options.dropManaged, c.options.asClientGo
+	c.decoder.drop, c.decoder.asClientGo, c.decoder.fleeting = c.options.dropManaged, c.options.asClientGo, resource == secrets
 	if !c.options.noSharing && resource != secrets {
 		c.decoder.share(client.APIVersion().WithResource(resource).String(), scope)
 	}

@@ -27,6 +27,7 @@ const (
 	maxObject   = 32 << 20 // an API server accepts no object over 3 MiB
 	maxAhead    = 256 << 10
 	watchBuffer = 256 // a bookmark; whatever else comes is read ahead
+	leastBuffer = 16  // of a watch of Secrets, which keeps its buffer
 )
 
 // largeReaders read ahead. The number in use is that of lists, and of watches with something to
@@ -39,9 +40,11 @@ func largeReader(from io.Reader) *bufio.Reader {
 	return r
 }
 
-func putLargeReader(r *bufio.Reader) {
-	r.Reset(nil)
-	largeReaders.Put(r)
+// putLargeReader keeps a reader for other streams, unless it has read fleeting objects.
+func putLargeReader(r *bufio.Reader, fleeting bool) {
+	if r.Reset(nil); !fleeting {
+		largeReaders.Put(r)
+	}
 }
 
 // decoder turns the bytes of a stream into objects. Only an [encoding] knows the bytes' format. It
@@ -57,6 +60,7 @@ type decoder[T store.Object] struct {
 	drop       bool           // drop managedFields
 	asClientGo bool           // keep objects without a name, and take {} for an empty list
 	keep       keeper[T]      // in place of decoding; nil for readers of objects
+	fleeting   bool           // nothing may be remembered of the objects: they are Secrets
 }
 
 // keeper makes the object of a reader that keeps bytes; see [ListWatch.Encoded].
@@ -150,7 +154,7 @@ func (d *decoder[T]) list(body io.ReadCloser, yield func(T, error) bool) (metav1
 	defer items.stop()
 	defer func() { d.listed(items.taken, items.bytes) }()
 	r := largeReader(items)
-	defer putLargeReader(r)
+	defer putLargeReader(r, d.fleeting)
 	start, err := r.Peek(maxStart)
 	e, unknown := d.encodingOf(start, false)
 	switch {
@@ -172,7 +176,11 @@ func (d *decoder[T]) list(body io.ReadCloser, yield func(T, error) bool) (metav1
 
 // watch decodes the body of a WATCH until it ends; nil means a clean end between two frames.
 func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) error {
-	r := bufio.NewReaderSize(body, watchBuffer)
+	size := watchBuffer
+	if d.fleeting {
+		size = leastBuffer
+	}
+	r := bufio.NewReaderSize(body, size)
 	start, err := r.Peek(1)
 	if err != nil {
 		return atBoundary(err)

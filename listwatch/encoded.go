@@ -71,7 +71,7 @@ func newChecker[T store.Object](d *decoder[T], fleeting bool) *decoder[*store.En
 	}
 	return &decoder[*store.Encoded]{
 		new: func() *store.Encoded { return new(store.Encoded) }, kind: d.kind, protobuf: d.protobuf, limit: d.limit,
-		plain: new(atomic.Uint64), asClientGo: d.asClientGo, keep: c.keep,
+		plain: new(atomic.Uint64), asClientGo: d.asClientGo, keep: c.keep, fleeting: fleeting,
 	}
 }
 

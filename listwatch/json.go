@@ -26,7 +26,7 @@ func (jsonEncoding[T]) begins(start []byte, _ bool) bool {
 }
 
 func (e jsonEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
-	return &jsonFrames[T]{in: jsonReader{own: r, r: r, limit: e.limit}, identify: e.held != nil}, nil
+	return &jsonFrames[T]{in: jsonReader{own: r, r: r, limit: e.limit, fleeting: e.fleeting}, identify: e.held != nil}, nil
 }
 
 // list accepts fields in any order.

@@ -13,9 +13,10 @@ import (
 // jsonReader splits a stream into JSON values. Each byte is scanned once, also if the end of a
 // value is sought before the value is read.
 type jsonReader struct {
-	r     *bufio.Reader
-	own   *bufio.Reader // of a watch: r is this one, or a large one over it while events come
-	limit int
+	fleeting bool // nothing is kept between objects
+	r        *bufio.Reader
+	own      *bufio.Reader // of a watch: r is this one, or a large one over it while events come
+	limit    int
 
 	scanner wire.JSONScanner // of the next value
 	seen    int              // bytes of it, at the front of r's buffer
@@ -186,7 +187,9 @@ func (j *jsonReader) skipSpace() {
 func (j *jsonReader) quiet() {
 	j.skipSpace()
 	if j.r.Buffered() == 0 {
-		j.buffer = spare(j.buffer)
+		if j.buffer = spare(j.buffer); j.fleeting {
+			j.buffer = nil
+		}
 		j.close()
 	}
 }
@@ -194,7 +197,7 @@ func (j *jsonReader) quiet() {
 // close returns the large reader, which must be empty.
 func (j *jsonReader) close() {
 	if j.own != nil && j.r != j.own {
-		putLargeReader(j.r)
+		putLargeReader(j.r, j.fleeting)
 		j.r = j.own
 	}
 }

@@ -49,7 +49,7 @@ func (e protobufEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
 	if !e.protobuf {
 		return nil, errNoProtobuf
 	}
-	return &protobufFrames[T]{own: r, r: r, limit: e.limit, memo: e.memo}, nil
+	return &protobufFrames[T]{own: r, r: r, limit: e.limit, memo: e.memo, fleeting: e.fleeting}, nil
 }
 
 func (e protobufEncoding[T]) list(r *bufio.Reader, items *items[T]) (meta metav1.ListMeta, err error) {
@@ -132,6 +132,7 @@ type protobufFrames[T store.Object] struct {
 	r         *bufio.Reader // own, or a large one over it while frames are too large for own
 	limit     int
 	memo      *sharing.Memo
+	fleeting  bool
 	head      [4]byte
 	buffer    []byte // holds a frame that is too large for either reader
 	envelopes envelopes
@@ -182,7 +183,7 @@ func (p *protobufFrames[T]) waits() bool {
 // close returns the large reader, which must be empty.
 func (p *protobufFrames[T]) close() {
 	if p.r != p.own {
-		putLargeReader(p.r)
+		putLargeReader(p.r, p.fleeting)
 		p.r = p.own
 	}
 }

@@ -34,7 +34,8 @@
 //     (TestErrorsNameTheObject).
 //  8. Nothing is learned from Secrets: each is kept in its own bytes alone, and nothing of a
 //     deleted one is remembered (TestNothingIsLearnedFromSecrets, TestSecretsOfAnyFormAreFleeting,
-//     TestTheMemoryOfBytesIsGivenBack). [Store.LearnNothing] does so for others.
+//     TestTheMemoryOfBytesIsGivenBack, TestNoDumpHasADeletedSecret). [Store.LearnNothing] does so
+//     for others.
 //
 // # Differences from an Indexer
 //
