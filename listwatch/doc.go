@@ -38,9 +38,8 @@
 //     shows in every object that shares the part, in any collection of the resource. The next list
 //     of a reader with [ListWatch.Holding], as every reflector is, ends that: no object decoded
 //     after it has the write. Without such a reader the write stays while a source is in use.
-//  8. Secrets share nothing, in whatever form they are read, and no buffer outlives its stream or
-//     has more than 16 bytes of them between two events. So nothing of a deleted Secret is
-//     remembered.
+//  8. Secrets share nothing, in whatever form they are read, so nothing of a deleted Secret is
+//     remembered. A watch keeps at most 16 bytes of its last one between two events.
 //  9. A stream holds one object at a time, and up to 256 KiB of bytes behind it. With several
 //     cores, a LIST also holds up to 1.2 MiB that are being decoded. An object of more than 32 MiB
 //     ends the stream. A false length costs no memory.
