@@ -176,6 +176,7 @@ func TestDoneWaitsForTheFeeds(t *testing.T) {
 		stop := run(t.Context(), c)
 		require.Equal(t, []string{"a"}, r.calls())
 		r.create("slow")
+		synctest.Wait() // else the feed may be told of both at once, and of b first
 		r.create("b")
 		c.Add("b")
 		require.Equal(t, []string{"b"}, r.calls(), "the copy has it")
