@@ -29,6 +29,10 @@ type absent[T store.Object] struct {
 	version string
 }
 
+// singlesAgain is how many probes ask for no single object after the server has refused one. It may
+// have been a passing trouble, and another history can agree in its first object and its size.
+const singlesAgain = 30
+
 // finder is a source that can ask for single objects.
 type finder[T store.Object] interface {
 	Lookup(ctx context.Context, namespace, name string) (listwatch.List[T], bool)
@@ -51,7 +55,7 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 	list, obj, single := r.choose(ctx, held)
 	got, err := ask(ctx, list, guard)
 	if class := classify(err); single && (class == Refused || class == Forbidden || class == NotFound) {
-		r.noSingles, single = true, false // this server takes no such requests
+		r.noSingles, single = singlesAgain, false // this server takes no such requests, for now
 		got, err = ask(ctx, r.source.List(ctx, metav1.ListOptions{Limit: 1}), guard)
 	}
 	at := held.ResourceVersion()
@@ -82,7 +86,8 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 // choose begins the LIST of a probe: of one object held, or of the collection with a limit of one.
 func (r *Reflector[T]) choose(ctx context.Context, held store.Snapshot[T]) (list listwatch.List[T], obj T, single bool) {
 	source := r.finder()
-	if r.single = !r.single && !r.noSingles && source != nil && held.Len() > 0; r.single {
+	r.noSingles = max(0, r.noSingles-1)
+	if r.single = !r.single && r.noSingles == 0 && source != nil && held.Len() > 0; r.single {
 		left := rand.IntN(held.Len())
 		for key := range held.Keys() {
 			if left--; left < 0 {

@@ -82,6 +82,9 @@ func (m *machine) ended(s step, o outcome) Class {
 	case s.kind != doWatch && o.complete:
 		m.listed(s, o)
 	case s.kind != doWatch:
+		if o.skipped > 0 { // a watch may go on from the state held, and has the loss to heal
+			m.healing.lost(Undecodable, o.at)
+		}
 		m.listFailed(s, class, o)
 	default:
 		return m.watchEnded(class, o)

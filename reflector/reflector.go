@@ -45,7 +45,7 @@ type Reflector[T store.Object] struct {
 
 	// Of the prober's goroutine.
 	single    bool       // the last probe was for one object
-	noSingles bool       // the server refused such a probe
+	noSingles int        // so many probes ask for none: the server has refused one
 	absent    *absent[T] // nil if there is none
 
 	// Of the goroutine of Run.
