@@ -86,8 +86,8 @@
 //     decoded, for each handler anew. [Informer.AddMetaHandler] has the key and the metadata, and
 //     decodes an object that the handler opens.
 //   - The ring and a handler that is behind keep bytes, and no objects.
-//   - An index with a function, or of a label, decodes each object that comes. One that is added
-//     while the informer runs decodes all objects once.
+//   - An index with a function decodes each object that comes. If it is added while the informer
+//     runs, it decodes all objects once. An index of a label reads the labels alone.
 //   - [Informer.Verify] and [Informer.WaitUntil] decode what they compare.
 //
 // Without the option nothing of it is linked.
