@@ -140,21 +140,21 @@ func (r *resting[T]) open(entry store.Object) T { return r.store.closed.Open(ent
 func (r *resting[T]) follow(h *handler) iter.Seq[Event[T]] {
 	events := r.ring.follow(h)
 	return func(yield func(Event[T]) bool) {
-		events(func(e Event[store.Object]) bool { return yield(r.opened(e)) })
+		events(func(e Event[store.Object]) bool { return yield(recast(e, r.open)) })
 	}
 }
 
-// opened is an event with its objects opened, each once.
-func (r *resting[T]) opened(e Event[store.Object]) Event[T] {
+// recast is an event with its objects in another form, which is asked for once for each.
+func recast[T, E store.Object](e Event[E], form func(E) T) Event[T] {
 	out := Event[T]{Key: e.Key, Type: e.Type, Initial: e.Initial, Missed: e.Missed, Final: e.Final}
-	if e.New != nil {
-		out.New = r.open(e.New)
+	if !pointer.None(e.New) {
+		out.New = form(e.New)
 	}
 	switch {
 	case e.Type == Redelivered:
 		out.Old = out.New
-	case e.Old != nil:
-		out.Old = r.open(e.Old)
+	case !pointer.None(e.Old):
+		out.Old = form(e.Old)
 	}
 	return out
 }
@@ -171,19 +171,9 @@ func (j *journal[T]) followMeta(h *handler) iter.Seq[Event[store.Object]] {
 	events := j.ring.follow(h)
 	return func(yield func(Event[store.Object]) bool) {
 		events(func(e Event[T]) bool {
-			out := Event[store.Object]{Key: e.Key, Type: e.Type, Initial: e.Initial, Missed: e.Missed, Final: e.Final}
-			out.Old, out.New = object(e.Old), object(e.New)
-			return yield(out)
+			return yield(recast(e, func(obj T) store.Object { return obj }))
 		})
 	}
-}
-
-// object is obj, or nil for the zero T.
-func object[T store.Object](obj T) store.Object {
-	if pointer.None(obj) {
-		return nil
-	}
-	return obj
 }
 
 func (j *journal[T]) peek(key string) (store.Object, bool) {
