@@ -172,18 +172,27 @@ func (n *names) read(ctx context.Context, key client.ObjectKey, config cache.Con
 	}
 	held := n.hold(key)
 	defer func() { n.release(held, seen) }()
-	obj, seen, err = n.ask(ctx, key)
-	if known != nil && behind(obj, seen, known) {
-		if err := n.refs.WaitFor(ctx, known); err != nil {
-			return nil, state{}, n.failed(key, err)
-		}
+	for {
 		obj, seen, err = n.ask(ctx, key)
+		if known != nil && behind(obj, seen, known) {
+			if err := n.refs.WaitFor(ctx, known); err != nil {
+				return nil, state{}, n.failed(key, err)
+			}
+			obj, seen, err = n.ask(ctx, key)
+		}
+		if err != nil || all == nil || !all.reached(key, seen) {
+			return obj, seen, err
+		}
+		latest, exists := all.held(store.Key(key.Namespace, key.Name))
+		switch {
+		case !exists:
+			n.overrule(held)
+			return nil, absent, n.notFound(key)
+		case known != nil || !behind(obj, seen, latest):
+			return obj, seen, nil
+		}
+		known = latest // created since the metadata were asked, after the deletion of obj
 	}
-	if err == nil && all != nil && all.lacks(key, seen) {
-		n.overrule(held)
-		return nil, absent, n.notFound(key)
-	}
-	return obj, seen, err
 }
 
 // behind reports whether a state may be older than an object that the metadata have told.
@@ -195,14 +204,7 @@ func behind(obj object, seen state, known object) bool {
 	return !comparable || order < 0
 }
 
-// lacks reports whether a collection has reached the state of an object, and does not have it any
-// more.
-func (c *collection) lacks(key client.ObjectKey, of state) bool {
-	reached := c.reached(key, of)
-	_, exists := c.held(store.Key(key.Namespace, key.Name))
-	return reached && !exists
-}
-
+// reached reports whether a collection has the state of an object, or a later one.
 func (c *collection) reached(key client.ObjectKey, of state) bool {
 	past, cancel := context.WithCancel(context.Background())
 	cancel()
