@@ -19,7 +19,7 @@ import (
 )
 
 // patience is the limit for a step over a real connection.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // TestOverHTTP follows the pods of one node over HTTP. A pod that leaves the node is deleted,
 // writes are read back, and the informer recovers from an expired watch.

@@ -121,7 +121,7 @@ func TestRestartWithoutTheServer(t *testing.T) {
 	require.Equal(t, "REMOVE b", tell(<-second.Updates()))
 	require.Equal(t, "ADD d", tell(<-second.Updates()))
 	<-second.Synced()
-	require.Eventually(t, func() bool { return second.SafeToPrune(sources.APISource) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return second.SafeToPrune(sources.APISource) }, time.Minute, time.Millisecond)
 	require.False(t, second.Status()[0].Restored)
 	stop()
 
@@ -151,7 +151,7 @@ func TestAnEmptyCacheIsNoTruth(t *testing.T) {
 		read := second.Status()[0].Reflector // nil until it begins
 		return read != nil && read.Failures > 10 && second.Status()[0].Pending == 0 &&
 			strings.Contains(second.Ready(time.Hour).Error(), "the list has no resource version, and the copy has one")
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.Len(t, second.Merged(), 3)
 	require.False(t, second.SafeToPrune(sources.APISource))
 
@@ -160,7 +160,7 @@ func TestAnEmptyCacheIsNoTruth(t *testing.T) {
 	require.Eventually(t, func() bool { // between the failures of its watches
 		return strings.Contains(fresh.Ready(time.Hour).Error(), "the server's list has no resource version") &&
 			fresh.Status()[0].Verdict(0).Class == reflector.MayBeOld
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.False(t, fresh.SafeToPrune(sources.APISource))
 
 	s.empty.Store(false)
@@ -226,10 +226,10 @@ func TestDamagedCheckpointIsAProblemAndThenReplaced(t *testing.T) {
 			}
 		}
 		return false
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	s.away.Store(false)
 	require.Equal(t, "ADD a", tell(<-pods.Updates()))
-	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 0 }, time.Minute, time.Millisecond)
 	stop()
 }
 
@@ -255,12 +255,12 @@ func TestRunNeedsTheFolderOfCheckpoints(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- pods.Run(ctx) }()
 	require.Equal(t, "ADD a", tell(<-pods.Updates()))
-	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(folder, "node-1.pods")); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(folder, "node-1.pods")); return err == nil }, time.Minute, time.Millisecond)
 	require.NoError(t, os.RemoveAll(folder))
 	for _, name := range []string{"b", "c"} {
 		s.create(t, name)
 		require.Equal(t, "ADD "+name, tell(<-pods.Updates()))
-		require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 1 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 1 }, time.Minute, time.Millisecond)
 	}
 	cancel()
 	for range pods.Updates() {

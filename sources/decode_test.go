@@ -79,7 +79,7 @@ func TestKubeletRefusesAnythingElse(t *testing.T) {
 	}))
 	defer server.Close()
 	pods := listen(t, sources.Kubelet(server.URL+"/pods"))
-	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 1 }, time.Minute, time.Millisecond)
 	require.EqualError(t, pods.Status()[0].Problems[0], server.URL+"/pods: the answer is not a PodList in JSON: is this a kubelet's /pods?")
 	require.False(t, pods.Status()[0].Seen)
 }
@@ -110,7 +110,7 @@ func TestDecodeOfOnesOwn(t *testing.T) {
 	require.Equal(t, "ADD a b", tell(<-pods.Updates()))
 	answer("b?c_")
 	require.Equal(t, "ADD c", tell(<-pods.Updates()), "a may be what the bad part is about")
-	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(pods.Status()[0].Problems) == 2 }, time.Minute, time.Millisecond)
 	require.ErrorContains(t, pods.Status()[0].Problems[1], "item 3: it has no name")
 	answer("c")
 	require.Equal(t, "REMOVE a b", tell(<-pods.Updates()))

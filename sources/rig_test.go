@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for what must come; it is long because the machine may be busy.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // rig is sources that run, and their one reader: the test.
 type rig struct {

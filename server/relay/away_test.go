@@ -53,7 +53,7 @@ func TestTheUpstreamIsAway(t *testing.T) {
 	require.Equal(t, http.StatusOK, get(t, g.url+"/livez").code)
 
 	g.upstream.up(t)
-	require.Eventually(t, func() bool { return get(t, g.url+"/readyz").code == http.StatusOK }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return get(t, g.url+"/readyz").code == http.StatusOK }, time.Minute, 50*time.Millisecond)
 	again := get(t, g.url+"/api")
 	require.Empty(t, again.header["Warning"])
 	require.Equal(t, http.StatusOK, get(t, g.url+"/api/v1/configmaps").code)
@@ -77,7 +77,7 @@ func TestAStartWithoutTheUpstream(t *testing.T) {
 	require.Contains(t, answer.body, "server_error")
 	require.Equal(t, "1", answer.header.Get("Retry-After"))
 	g.upstream.answers(nil)
-	require.Eventually(t, func() bool { return get(t, g.url+"/api/v1/pods").code == http.StatusOK }, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return get(t, g.url+"/api/v1/pods").code == http.StatusOK }, time.Minute, 50*time.Millisecond)
 }
 
 // TestShutdownLeavesNothing: watches end properly, streams that are passed on are cut, and new

@@ -88,7 +88,7 @@ func (g *rig) awaitJournal(t testing.TB) {
 			}
 		}
 		return false
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }
 
 func sendsState(r request) bool {

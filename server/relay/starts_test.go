@@ -116,12 +116,12 @@ func TestACopyEndsAfterItsLastReader(t *testing.T) {
 	_, err = clientset(t, g.config()).CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"pods", "configmaps"}, g.copies())
-	require.Eventually(t, func() bool { return len(g.copies()) == 1 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(g.copies()) == 1 }, time.Minute, 10*time.Millisecond)
 	require.Greater(t, time.Since(opened), time.Second)
 	require.Equal(t, []string{"pods"}, g.copies())
 	require.Equal(t, 1, g.upstream.ofRelay("pods", true))
 	watcher.Stop()
-	require.Eventually(t, func() bool { return len(g.copies()) == 0 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(g.copies()) == 0 }, time.Minute, 10*time.Millisecond)
 
 	_, err = client.List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -178,14 +178,14 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 		require.Eventually(t, func() bool {
 			list, err := widgets.List(t.Context(), metav1.ListOptions{})
 			return err == nil && len(list.Items) == 1 && len(g.copies()) == 1
-		}, 10*time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 		watcher, err := widgets.Watch(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Equal(t, watch.Added, (<-watcher.ResultChan()).Type)
 		g.upstream.Remove(widgetResource)
 		_, open := <-watcher.ResultChan()
 		require.False(t, open)
-		require.Eventually(t, func() bool { return len(g.copies()) == 0 }, 30*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(g.copies()) == 0 }, time.Minute, 10*time.Millisecond)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestAKindThatDiscoveryStillHas(t *testing.T) {
 		return true
 	})
 	g.upstream.Remove(widgetResource)
-	require.Eventually(t, func() bool { return get(t, g.url+widgets).code == http.StatusNotFound }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return get(t, g.url+widgets).code == http.StatusNotFound }, time.Minute, 10*time.Millisecond)
 }
 
 // TestScopes: reads that the scope covers come out of its copy, all others from the upstream.

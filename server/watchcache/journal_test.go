@@ -55,7 +55,7 @@ func (j *journaled) run() *journaled {
 // awaitVersion waits until the file has a version.
 func (j *journaled) awaitVersion(version int) {
 	j.t.Helper()
-	require.Eventually(j.t, func() bool { return j.journal.Status().Version == fmt.Sprint(version) }, 10*time.Second, time.Millisecond,
+	require.Eventually(j.t, func() bool { return j.journal.Status().Version == fmt.Sprint(version) }, time.Minute, time.Millisecond,
 		"%+v", j.journal.Status())
 }
 

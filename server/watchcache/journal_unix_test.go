@@ -38,7 +38,7 @@ func TestADiskThatTakesNoMore(t *testing.T) {
 	for version := 8; version < 200; version++ {
 		require.NoError(t, j.cache.Update(stored(fmt.Sprint("pod-", version%20), version)))
 	}
-	require.Eventually(t, func() bool { return j.journal.Status().Err != nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return j.journal.Status().Err != nil }, time.Minute, time.Millisecond)
 	s := j.journal.Status()
 	require.ErrorContains(t, s.Err, "watchcache: journal "+s.Path+": write: file too large")
 	require.WithinDuration(t, time.Now(), s.Since, 10*time.Second)
@@ -50,7 +50,7 @@ func TestADiskThatTakesNoMore(t *testing.T) {
 
 	lift()
 	j.awaitVersion(199)
-	require.Eventually(t, func() bool { return j.journal.Status().Err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return j.journal.Status().Err == nil }, time.Minute, time.Millisecond)
 	require.Zero(t, j.journal.Status().Since)
 	j.stop()
 	require.Equal(t, states(j.cache), states(openJournal(t, folder).cache))

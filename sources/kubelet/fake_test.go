@@ -202,4 +202,4 @@ func since(second int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.StartTime = new(metav1.Unix(second, 0)) }
 }
 
-const patience = 20 * time.Second
+const patience = time.Minute

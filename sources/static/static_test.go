@@ -27,7 +27,7 @@ import (
 	"github.com/tributary-go/tributary/undelta"
 )
 
-const patience = 15 * time.Second
+const patience = time.Minute
 
 var configMap = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 
