@@ -14,9 +14,9 @@ const (
 	manyObjects = 32
 	manyBytes   = 256 << 10
 	// heldBack is how many bytes of a first list wait until the generation is learned, and samples
-	// is from how many of their objects.
+	// is from how many of their objects: pairs of neighbours.
 	heldBack = 1 << 20
-	samples  = 16
+	samples  = 32
 	// wornOut is how much larger than at first objects may become before the next list learns anew.
 	wornOut = 1.5
 )
@@ -172,10 +172,12 @@ func (l *listing) end() bool {
 	back := l.back
 	l.ends, l.back = true, nil
 	if isMany(len(back), l.size) {
-		step := max(1, len(back)/samples)
+		step := max(2, len(back)/samples*2)
 		var documents [][]byte
 		for some := range slices.Chunk(back, step) {
-			documents = append(documents, some[0].document)
+			for _, a := range some[:min(2, len(some))] {
+				documents = append(documents, a.document)
+			}
 		}
 		l.kin.learn(documents)
 	}

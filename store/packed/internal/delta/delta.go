@@ -4,17 +4,18 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // MaxDocument is the longest document in bytes. Pack leaves longer ones to its caller.
 const MaxDocument = 64 << 20
 
-// Generation has the root and the code that were learned from a few documents.
+// Generation has the root and the codes that were learned from a few documents.
 type Generation struct {
 	root  Base
 	raw   []byte // the root's document
 	table *table // nil if the generation is small
-	code  *code  // nil if the generation is small, or if its samples left too few literals
+	codes *codes // nil if the generation is small, or if its samples left too few literals
 }
 
 // Base is a document from which others are copied.
@@ -53,12 +54,17 @@ func Learn(samples ...[]byte) *Generation {
 	g.table.fill(g.raw)
 	var seen script
 	var near table
+	var of counts
+	literals := 0
 	for i := 1; i < len(samples); i++ {
 		near.fill(samples[i-1])
+		seen.reset()
 		seen.add(samples[i], samples[i-1], &near)
+		literals += len(seen.literals)
+		of.add(seen.spell(samples[i]))
 	}
-	if len(seen.literals) >= minLiterals {
-		g.code = newCode(seen.literals)
+	if literals >= minLiterals {
+		g.codes = newCodes(&of)
 	}
 	return g
 }
@@ -66,11 +72,12 @@ func Learn(samples ...[]byte) *Generation {
 // minLiterals is the number of sample bytes below which a code would be a guess.
 const minLiterals = 1 << 10
 
-// A new base pays if a document takes more than nearShare of the base's own payload: then the two
-// are no siblings. A document that takes more than likeShare of itself is unlike all. Its literals
-// are coded, unless it takes more than codedShare even so.
+// A new base pays if a document takes more than nearShare of the last base, which takes baseCost
+// beside its payload: then the two are no siblings. A document that takes more than likeShare of
+// itself is unlike all. It is coded, unless it takes more than codedShare even so.
 const (
-	nearShare  = 0.8
+	nearShare  = 0.7
+	baseCost   = 48
 	likeShare  = 0.75
 	codedShare = 0.9
 )
@@ -96,25 +103,27 @@ func (p *Packer) Pack(dst, document []byte, near *Base) (payload []byte, of *Bas
 		return append(dst, document...), nil
 	}
 	p.diff(document, from, near)
-	switch size := p.script.size(); {
-	case g.table == nil, near.isRoot():
-	case float64(size) <= nearShare*float64(len(near.payload)):
-		return p.script.append(dst, len(document), g.code), near
-	default:
+	if g.table != nil && !near.isRoot() {
+		if float64(p.script.size()) <= nearShare*float64(len(near.payload)+baseCost) {
+			return p.script.append(dst, document, g.codes), near
+		}
 		p.diff(document, g.raw, &g.root)
 	}
-	switch length := float64(len(document)); {
-	case float64(p.script.size()) > likeShare*length:
-		if g.code == nil || float64(len(p.script.ops)+g.code.length(p.script.literals)) > codedShare*length {
-			return append(dst, document...), nil
+	if float64(p.script.size()) > likeShare*float64(len(document)) {
+		if g.codes != nil {
+			packed := p.script.append(dst, document, g.codes)
+			if float64(len(packed)-len(dst)) <= codedShare*float64(len(document)) {
+				return packed, &g.root
+			}
 		}
-		return p.script.append(dst, len(document), g.code), &g.root
-	case g.table == nil: // a small generation has no other base
-		return p.script.append(dst, len(document), nil), near
+		return append(dst, document...), nil
 	}
-	// A base is read for each of its documents: its literals stay plain.
-	room := make([]byte, 0, p.script.size()+3*binary.MaxVarintLen32)
-	return dst, &Base{of: g, payload: p.script.append(room, len(document), nil)}
+	if g.table == nil { // a small generation has no other base
+		return p.script.append(dst, document, nil), near
+	}
+	// A base is read for each of its documents: it stays plain.
+	own := make([]byte, 0, p.script.size()+2*binary.MaxVarintLen32)
+	return dst, &Base{of: g, payload: p.script.append(own, document, nil)}
 }
 
 // diff makes the script from a base to a document. from is the document of the base.
@@ -153,7 +162,10 @@ func (t *table) fill(document []byte) {
 // script makes a document of a base. A step of ops is the number of literals, the number of bytes
 // to copy, and how far the copy's place moves against that of the last one. The last step may have
 // literals alone.
-type script struct{ ops, literals []byte }
+type script struct {
+	ops, literals []byte
+	symbols       []symbol // of spell
+}
 
 func (s *script) reset() { s.ops, s.literals = s.ops[:0], s.literals[:0] }
 
@@ -213,19 +225,54 @@ func common(a, b []byte) int {
 	return i
 }
 
-// append appends the payload: the lengths of the document, of ops and of the literals, the last
-// doubled and odd if they are coded; then ops and literals.
-func (s *script) append(dst []byte, length int, c *code) []byte {
-	dst = binary.AppendUvarint(dst, uint64(length))
+// append appends the payload: the length of the document, doubled and odd if the rest is coded;
+// then the words of the steps, or the length of ops, ops and literals.
+func (s *script) append(dst, document []byte, c *codes) []byte {
+	begin := len(dst)
+	if c != nil {
+		dst = binary.AppendUvarint(dst, uint64(len(document))<<1|1)
+		dst = c.append(dst, s.spell(document))
+		if len(dst)-begin <= s.size()+2 {
+			return dst
+		}
+		dst = dst[:begin]
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(document))<<1)
 	dst = binary.AppendUvarint(dst, uint64(len(s.ops)))
-	coded := c != nil && c.length(s.literals) < len(s.literals)
-	count := uint64(len(s.literals)) << 1
-	if coded {
-		count |= 1
+	return append(append(dst, s.ops...), s.literals...)
+}
+
+// spell returns the steps of the script of a document, byte by byte: the numbers of each, and its
+// literals. The last step copies nothing if it has literals alone.
+func (s *script) spell(document []byte) []symbol {
+	const missing = 2 // numbers of the last step
+	symbols := slices.Grow(s.symbols[:0], len(s.ops)+len(s.literals)+missing)
+	at, before := 0, byte(0)
+	for ops := s.ops; len(ops) > 0; {
+		var numbers [3]int // the last one has its sign in its lowest bit
+		for i := range numbers {
+			context := counted + symbol(i)
+			for shift := 0; ; shift += 7 {
+				b := byte(0)
+				if len(ops) > 0 {
+					b, ops = ops[0], ops[1:]
+				}
+				symbols = append(symbols, context<<8|symbol(b))
+				numbers[i] |= int(b&0x7f) << shift
+				if b < 0x80 {
+					break
+				}
+				context = further
+			}
+		}
+		for _, b := range document[at : at+numbers[0]] {
+			symbols = append(symbols, symbol(contextAfter[before])<<8|symbol(b))
+			before = b
+		}
+		if at += numbers[0] + numbers[1]; numbers[1] > 0 {
+			before = document[at-1]
+		}
 	}
-	dst = append(binary.AppendUvarint(dst, count), s.ops...)
-	if coded {
-		return c.append(dst, s.literals)
-	}
-	return append(dst, s.literals...)
+	s.symbols = symbols
+	return symbols
 }

@@ -6,7 +6,8 @@
 //
 // A payload is a list of copies from a sibling, the base, and of literals between them. A base is a
 // payload against the root of its generation in turn, so a document is two steps from plain bytes
-// at most. Literals are in a Huffman code of the generation if that is shorter.
+// at most. Both are in Huffman codes of the generation, one for each context, if that is shorter. A
+// base stays plain.
 //
 // # Guarantees
 //

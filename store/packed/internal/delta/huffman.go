@@ -7,54 +7,115 @@ import (
 	"slices"
 )
 
-// code is a Huffman code of bytes, with words of up to codeBits bits. Each byte has a word. A word
-// is written from its low bit on, so that the reader looks the next codeBits bits up in one step.
-type code struct {
-	words [256]uint16
-	sizes [256]uint8
-	table [1 << codeBits]entry
+// codes are the Huffman codes of a generation, one for each context of a byte. The text of an
+// address and the numbers of a step have little in common.
+type codes struct {
+	tables [contexts][1 << codeBits]entry
+	words  [contexts << 8]uint32 // a word, and its length above wordBits
 }
 
-const codeBits = 11
+// A byte of a step has the context of its number, or is further. A literal has that of the byte
+// before it in the document: others, hexadecimal, lower or visible.
+const (
+	others = iota
+	hexadecimal
+	lower
+	visible
+	counted
+	copied
+	moved
+	further
+	contexts
+)
 
-type entry struct{ symbol, size uint8 }
-
-func newCode(samples []byte) *code {
-	var counts [256]int
-	for b := range counts {
-		counts[b] = 1
-	}
-	for _, b := range samples {
-		counts[b] += 8 // a byte that no sample has is rarer than one that is in a sample once
-	}
-	c := &code{sizes: codeSizes(counts)}
-	for slices.Max(c.sizes[:]) > codeBits {
-		for b := range counts { // flatter counts make shorter words of rare bytes
-			counts[b] = (counts[b] + 1) / 2
+// contextAfter is the context of a literal after each byte.
+var contextAfter = func() (after [256]uint8) {
+	for b := range after {
+		switch {
+		case b >= '0' && b <= '9', b >= 'a' && b <= 'f':
+			after[b] = hexadecimal
+		case b > 'f' && b <= 'z':
+			after[b] = lower
+		case b >= ' ' && b < 0x7f:
+			after[b] = visible
 		}
-		c.sizes = codeSizes(counts)
 	}
-	c.assign()
+	return after
+}()
+
+// A byte that no sample has in its context is written as the escape's word, and then itself. So the
+// words of others are no longer for its sake.
+const (
+	codeBits = 9
+	wordBits = 24
+	maxWord  = codeBits + 8
+	escape   = 256
+)
+
+// entry is a byte, and how to go on: the length of its word, whether that is the escape, and the
+// context of a literal after it.
+type entry struct{ symbol, info uint8 }
+
+const (
+	escaped = 1 << 4
+	nextAt  = 6
+)
+
+// counts are how often samples have each byte in each context.
+type counts [contexts][escape + 1]int
+
+func (c *counts) add(symbols []symbol) {
+	for _, s := range symbols {
+		c[s>>8][s&0xff]++
+	}
+}
+
+// symbol is a byte and, above it, its context.
+type symbol uint16
+
+func newCodes(of *counts) *codes {
+	c := &codes{}
+	for context := range contexts {
+		counts := of[context]
+		counts[0] = max(1, counts[0]) // no code has the escape alone
+		once := 1
+		for _, n := range counts {
+			if n == 1 {
+				once++
+			}
+		}
+		counts[escape] = once
+		sizes := codeSizes(counts)
+		for slices.Max(sizes[:]) > codeBits {
+			for b, n := range counts { // flatter counts make shorter words of rare bytes
+				counts[b] = (n + 1) / 2
+			}
+			sizes = codeSizes(counts)
+		}
+		c.assign(context, sizes)
+	}
 	return c
 }
 
 // codeSizes is Huffman's algorithm: the two rarest groups become one, until one is left, and each
-// byte of the two gets a longer word.
-func codeSizes(counts [256]int) (sizes [256]uint8) {
+// byte of the two gets a longer word. A byte without a count gets none.
+func codeSizes(counts [escape + 1]int) (sizes [escape + 1]uint8) {
 	type group struct {
-		count int
-		bytes []byte
+		count   int
+		symbols []int
 	}
-	groups := make([]group, len(counts))
-	for b := range counts {
-		groups[b] = group{counts[b], []byte{byte(b)}}
+	var groups []group
+	for s, n := range counts {
+		if n > 0 {
+			groups = append(groups, group{n, []int{s}})
+		}
 	}
 	descending := func(g group, count int) int { return cmp.Compare(count, g.count) }
 	slices.SortStableFunc(groups, func(a, b group) int { return descending(a, b.count) })
 	for last := len(groups) - 1; last > 0; last-- {
-		joined := group{groups[last].count + groups[last-1].count, slices.Concat(groups[last].bytes, groups[last-1].bytes)}
-		for _, b := range joined.bytes {
-			sizes[b]++
+		joined := group{groups[last].count + groups[last-1].count, slices.Concat(groups[last].symbols, groups[last-1].symbols)}
+		for _, s := range joined.symbols {
+			sizes[s]++
 		}
 		at, _ := slices.BinarySearchFunc(groups[:last-1], joined.count, descending)
 		groups = slices.Insert(groups[:last-1], at, joined)
@@ -62,76 +123,125 @@ func codeSizes(counts [256]int) (sizes [256]uint8) {
 	return sizes
 }
 
-// assign gives the bytes words of their sizes, in canonical order.
-func (c *code) assign() {
+// assign gives the bytes of a context words of their sizes, in canonical order. A word is written
+// from its low bit on, so that the reader looks the next codeBits bits up in one step.
+func (c *codes) assign(context int, sizes [escape + 1]uint8) {
+	table, words := &c.tables[context], c.words[context<<8:][:256]
 	next := 0
+	var out uint32 // the escape's word
 	for size := uint8(1); size <= codeBits; size++ {
 		next <<= 1
-		for b := range c.sizes {
-			if c.sizes[b] != size {
+		for s, of := range sizes {
+			if of != size {
 				continue
 			}
 			word := bits.Reverse16(uint16(next)) >> (16 - size)
-			c.words[b] = word
-			for at := int(word); at < len(c.table); at += 1 << size {
-				c.table[at] = entry{byte(b), size}
+			e := entry{byte(s), size}
+			if s == escape {
+				e.info |= escaped
+				out = uint32(word)
+			} else {
+				e.info |= contextAfter[s] << nextAt
+				words[s] = uint32(word) | uint32(size)<<wordBits
+			}
+			for at := int(word); at < len(table); at += 1 << size {
+				table[at] = e
 			}
 			next++
 		}
 	}
-}
-
-// length is the number of bytes that append appends.
-func (c *code) length(data []byte) int {
-	n := 0
-	for _, b := range data {
-		n += int(c.sizes[b])
-	}
-	return (n + 7) / 8
-}
-
-func (c *code) append(dst, data []byte) []byte {
-	var pending uint64
-	var count uint8
-	for _, b := range data {
-		pending |= uint64(c.words[b]) << count
-		if count += c.sizes[b]; count >= 32 {
-			dst = binary.LittleEndian.AppendUint32(dst, uint32(pending))
-			pending, count = pending>>32, count-32
+	for s := range words {
+		if words[s] == 0 {
+			size := sizes[escape]
+			words[s] = out | uint32(s)<<size | uint32(size+8)<<wordBits
 		}
 	}
-	for rest := int(count); rest > 0; rest -= 8 {
+}
+
+// append appends the words of symbols.
+func (c *codes) append(dst []byte, symbols []symbol) []byte {
+	var pending uint64
+	var have uint8
+	for _, s := range symbols {
+		word := c.words[s]
+		pending |= uint64(word&(1<<wordBits-1)) << (have & 63)
+		if have += uint8(word >> wordBits); have >= 32 {
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(pending))
+			pending, have = pending>>32, have-32
+		}
+	}
+	for rest := int(have); rest > 0; rest -= 8 {
 		dst = append(dst, byte(pending))
 		pending >>= 8
 	}
 	return dst
 }
 
-// decode appends count bytes to dst. Data has no bits left over but those of its last byte.
-func (c *code) decode(dst, data []byte, count int) ([]byte, error) {
-	dst = slices.Grow(dst, count)
-	var pending uint64
-	var have uint8
-	for range count {
-		if have < codeBits {
-			for ; have <= 48 && len(data) >= 2; have += 16 {
-				pending |= uint64(binary.LittleEndian.Uint16(data)) << have
-				data = data[2:]
-			}
-			if have < codeBits && len(data) == 1 {
-				pending |= uint64(data[0]) << have
-				have, data = have+8, nil
-			}
-		}
-		e := c.table[pending&(1<<codeBits-1)]
-		if e.size > have {
-			return nil, ErrDamaged
-		}
-		dst = append(dst, e.symbol)
-		pending, have = pending>>e.size, have-e.size
+// coded is a stream of words. It goes on with zeros after its end, and then has less than no bits.
+type coded struct {
+	data    []byte
+	pending uint64
+	have    int
+}
+
+// fill makes sure that the bits of a word are pending. Those above have are right, too.
+func (r *coded) fill() {
+	if len(r.data) >= 8 {
+		r.pending |= binary.LittleEndian.Uint64(r.data) << (r.have & 63)
+		r.data = r.data[(63-r.have)>>3:]
+		r.have |= 56
+		return
 	}
-	if len(data) > 0 || have > 7 || pending != 0 {
-		return nil, ErrDamaged
+	for ; len(r.data) > 0 && r.have <= 56; r.have += 8 {
+		r.pending |= uint64(r.data[0]) << (r.have & 63)
+		r.data = r.data[1:]
 	}
-	return dst, nil
+}
+
+// step reads the numbers of a step.
+func (c *codes) step(r *coded) (numbers [3]uint64) {
+	pending, have := r.pending, r.have
+	for i := range numbers {
+		context, more := counted+i, true
+		for shift := 0; more && shift < 35; shift += 7 {
+			if have < maxWord {
+				r.pending, r.have = pending, have
+				r.fill()
+				pending, have = r.pending, r.have
+			}
+			e := c.tables[context&(contexts-1)][pending&(1<<codeBits-1)]
+			if e.info&escaped != 0 {
+				e.symbol = byte(pending >> (e.info % escaped))
+				e.info = e.info - escaped + 8
+			}
+			pending >>= e.info & 63
+			have -= int(e.info & 63)
+			numbers[i] |= uint64(e.symbol&0x7f) << shift
+			context, more = further, e.symbol >= 0x80
+		}
+	}
+	r.pending, r.have = pending, have
+	return numbers
+}
+
+// literals fills dst, which comes after the byte before in the document.
+func (c *codes) literals(r *coded, dst []byte, before byte) {
+	context, pending, have := contextAfter[before], r.pending, r.have
+	for i := range dst {
+		if have < maxWord {
+			r.pending, r.have = pending, have
+			r.fill()
+			pending, have = r.pending, r.have
+		}
+		e := c.tables[context&(contexts-1)][pending&(1<<codeBits-1)]
+		if e.info&escaped != 0 {
+			e.symbol = byte(pending >> (e.info % escaped))
+			e.info = e.info - escaped + 8
+			e.info |= contextAfter[e.symbol] << nextAt
+		}
+		pending >>= e.info & 63
+		have -= int(e.info & 63)
+		dst[i], context = e.symbol, e.info>>nextAt
+	}
+	r.pending, r.have = pending, have
 }

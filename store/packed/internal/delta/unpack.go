@@ -10,9 +10,8 @@ var ErrDamaged = errors.New("delta: the payload is damaged")
 
 // Unpacker opens payloads. The zero value is ready, and keeps its buffers and the last base.
 type Unpacker struct {
-	of       *Base // of raw
-	raw      []byte
-	literals []byte
+	of  *Base // of raw
+	raw []byte
 }
 
 // Unpack returns the document of a payload in dst's memory, or in new memory. of is the base that
@@ -28,7 +27,7 @@ func (u *Unpacker) Unpack(dst, payload []byte, of *Base) ([]byte, error) {
 	case len(payload) == 0: // of a new base, which is the document itself
 		return append(dst[:0], from...), nil
 	}
-	return u.apply(dst, payload, from, of.of.code)
+	return apply(dst, payload, from, of.of.codes)
 }
 
 // base is the document of a base, until the next one is asked for.
@@ -38,7 +37,7 @@ func (u *Unpacker) base(of *Base) ([]byte, error) {
 	}
 	if u.of != of {
 		u.of = nil
-		raw, err := u.apply(u.raw, of.payload, of.of.raw, nil)
+		raw, err := apply(u.raw, of.payload, of.of.raw, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -47,49 +46,75 @@ func (u *Unpacker) base(of *Base) ([]byte, error) {
 	return u.raw, nil
 }
 
-// head is the lengths that begin a payload.
-type head struct{ document, ops, literals uint64 }
-
-func readHead(payload []byte) (h head, rest []byte, err error) {
-	for _, field := range []*uint64{&h.document, &h.ops, &h.literals} {
-		if *field, payload, err = uvarint(payload); err != nil {
-			return h, nil, err
-		}
-	}
-	if h.document > MaxDocument || h.ops > uint64(len(payload)) {
-		return h, nil, ErrDamaged
-	}
-	return h, payload, nil
-}
-
-// minStep is the bytes of the shortest step with a copy, so that a false length costs no memory.
+// minStep is the bytes of the shortest step with a copy, and the bits of a coded one, so that a
+// false length costs no memory.
 const minStep = 3
 
 // apply returns the document that a payload makes of from.
-func (u *Unpacker) apply(dst, payload, from []byte, c *code) ([]byte, error) {
-	h, rest, err := readHead(payload)
+func apply(dst, payload, from []byte, c *codes) ([]byte, error) {
+	length, payload, err := uvarint(payload)
 	if err != nil {
 		return nil, err
 	}
-	ops, literals := rest[:h.ops], rest[h.ops:]
-	if h.literals&1 != 0 {
-		if c == nil || h.literals>>1 > uint64(len(literals))*8 {
+	isCoded := length&1 != 0
+	length >>= 1
+	if length > MaxDocument || isCoded && c == nil {
+		return nil, ErrDamaged
+	}
+	if isCoded {
+		size := uint64(len(payload)) * 8
+		if length > size+(size/minStep+1)*uint64(len(from)) {
 			return nil, ErrDamaged
 		}
-		if literals, err = c.decode(u.literals[:0], literals, int(h.literals>>1)); err != nil {
-			return nil, err
+		return c.run(room(dst, int(length)), payload, from)
+	}
+	size, rest, err := uvarint(payload)
+	if err != nil || size > uint64(len(rest)) {
+		return nil, ErrDamaged
+	}
+	ops, literals := rest[:size], rest[size:]
+	if length > uint64(len(literals))+(size/minStep+1)*uint64(len(from)) {
+		return nil, ErrDamaged
+	}
+	return run(room(dst, int(length))[:0], ops, literals, from, int(length))
+}
+
+// room returns length bytes, in dst's memory if that suffices.
+func room(dst []byte, length int) []byte {
+	if cap(dst) < length {
+		return make([]byte, length)
+	}
+	return dst[:length]
+}
+
+// run does the steps of a coded script, and fills document.
+func (c *codes) run(document, words, from []byte) ([]byte, error) {
+	r := coded{data: words}
+	at, shift, before := 0, 0, byte(0)
+	for at < len(document) {
+		step := c.step(&r)
+		count, length := step[0], step[1]
+		if count > uint64(len(document)-at) || length > uint64(len(document)-at)-count || count+length == 0 || r.have < 0 {
+			return nil, ErrDamaged
 		}
-		u.literals = literals
-	} else if h.literals>>1 != uint64(len(literals)) {
+		c.literals(&r, document[at:at+int(count)], before)
+		at += int(count)
+		if length == 0 {
+			before = document[at-1]
+			continue
+		}
+		shift += int(step[2]>>1) ^ -int(step[2]&1) // a varint has its sign in its lowest bit
+		source := at + shift
+		if source < 0 || source > len(from) || length > uint64(len(from)-source) {
+			return nil, ErrDamaged
+		}
+		at += copy(document[at:], from[source:source+int(length)])
+		before = document[at-1]
+	}
+	if r.have < 0 || r.have > 7 || len(r.data) > 0 {
 		return nil, ErrDamaged
 	}
-	if h.document > uint64(len(literals))+(h.ops/minStep+1)*uint64(len(from)) {
-		return nil, ErrDamaged
-	}
-	if uint64(cap(dst)) < h.document {
-		dst = make([]byte, 0, h.document)
-	}
-	return run(dst[:0], ops, literals, from, int(h.document))
+	return document, nil
 }
 
 // run does the steps of a script. The document has the given length.
