@@ -129,9 +129,9 @@ func (m *model) become() {
 	m.epoch++
 	m.wentBack, m.lossy, m.torn = true, true, true
 	m.frozen, m.little = m.random.IntN(2) == 0, false
-	other := moment{version: max(m.last().version, m.store.version), objects: map[string]string{}}
-	if m.store.version > 0 {
-		other.version = m.store.version
+	other := moment{version: max(m.last().version, m.judge.version), objects: map[string]string{}}
+	if m.judge.version > 0 {
+		other.version = m.judge.version
 	}
 	for range 1 + m.random.IntN(6) {
 		version := 1 + m.random.IntN(other.version)
@@ -209,7 +209,7 @@ func (m *model) List(ctx context.Context, o metav1.ListOptions) listwatch.List[*
 		err := m.request(ctx)
 		var state moment
 		from := 0
-		if err == nil && m.store.version > 0 && m.fault(2*m.rarity, "version 0") != "" {
+		if err == nil && m.judge.version > 0 && m.fault(2*m.rarity, "version 0") != "" {
 			meta.ResourceVersion = []string{"", "0"}[m.random.IntN(2)]
 			return // empty, as from a cache that has just started
 		}

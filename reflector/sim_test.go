@@ -3,7 +3,6 @@ package reflector
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -21,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -52,14 +52,22 @@ var resumed = []uint64{
 
 // TestSimulation runs the reflector against a model server with a history, faults at any step, and
 // checks after every write that the store holds a state that the server had, at the version that it
-// says. When the faults end it must converge. TRIBUTARY_SIM_SEED=n replays one seed;
-// TRIBUTARY_SIM_RUNS=n sets how many fresh ones are run.
+// says. When the faults end it must converge. Each seed is run with a copy of objects, and with one
+// of bytes. TRIBUTARY_SIM_SEED=n replays one seed; TRIBUTARY_SIM_RUNS=n sets how many fresh ones
+// are run.
 func TestSimulation(t *testing.T) {
+	t.Run("objects", func(t *testing.T) { simulations(t, 250, simulateObjects) })
+	t.Run("bytes", func(t *testing.T) { simulations(t, 40, simulateBytes) })
+}
+
+// simulation runs one seed.
+type simulation = func(t *testing.T, seed uint64, total *tally)
+
+func simulations(t *testing.T, runs int, simulate simulation) {
 	if seed, err := strconv.ParseUint(os.Getenv("TRIBUTARY_SIM_SEED"), 10, 64); err == nil {
 		simulate(t, seed, &tally{faults: map[string]int{}})
 		return
 	}
-	runs := 250
 	if n, err := strconv.Atoi(os.Getenv("TRIBUTARY_SIM_RUNS")); err == nil {
 		runs = n
 	}
@@ -70,7 +78,7 @@ func TestSimulation(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		if simulate(t, seed, total); t.Failed() {
-			t.Fatalf("seed %d: replay it with TRIBUTARY_SIM_SEED=%d, and keep it among the regressions", seed, seed)
+			t.Fatalf("seed %d: replay it with -run %s and TRIBUTARY_SIM_SEED=%d, and keep it among the regressions", seed, t.Name(), seed)
 		}
 	}
 	t.Logf("%d seeds, %d of them resumed, %d steps, %d states written, %d replaces", len(seeds), total.resumed, total.steps, total.writes, total.replaces)
@@ -96,18 +104,36 @@ const maxRequests = 60
 // maxProbes is one a minute.
 const maxProbes = 134
 
-func simulate(t *testing.T, seed uint64, total *tally) {
+// rig is the way from the server to a copy.
+type rig[T store.Object] struct {
+	source listwatch.ListerWatcher[T]
+	store  *checkedStore[T]
+	load   func(pods []*corev1.Pod, version string) error // into the store
+}
+
+// simulateObjects simulates a source that tells objects.
+func simulateObjects(t *testing.T, seed uint64, total *tally) {
+	simulate(t, seed, total, func(m *model) rig[*corev1.Pod] {
+		byDefault := store.ByLabel[*corev1.Pod]("default")
+		pods := store.NewIndexer(byDefault)
+		return rig[*corev1.Pod]{m, judged(m, pods, pods, byDefault), func(held []*corev1.Pod, version string) error {
+			return pods.Replace(store.Items(held...), store.At(version))
+		}}
+	})
+}
+
+func simulate[T store.Object](t *testing.T, seed uint64, total *tally, through func(*model) rig[T]) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel(t, seed, total)
-		st := &checkedStore{model: m}
-		m.store = st
+		rig := through(m)
+		st := rig.store
 		var options []Option
 		if seed%3 == 0 && !slices.Contains(regressions, seed) {
 			options = append(options, WithResume())
-			m.resume()
+			m.resume(rig.load)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		r := New[*corev1.Pod](m, st, options...)
+		r := New[T](rig.source, st, options...)
 		r.random = lockedRandom(seed)
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
@@ -119,8 +145,8 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 		if m.requests > maxRequests || m.probes > maxProbes {
 			t.Errorf("seed %d: %d requests in two quiet hours, and %d probes", seed, m.requests, m.probes)
 		}
-		if want := m.last(); !maps.Equal(want.objects, st.objects()) {
-			t.Errorf("seed %d: did not converge: server %v, store %v; %s", seed, want, st.objects(), status)
+		if want := m.last(); !maps.Equal(want.objects, st.all()) {
+			t.Errorf("seed %d: did not converge: server %v, store %v; %s", seed, want, st.all(), status)
 		}
 		if status.Err != nil || !status.Synced || status.Phase != Watching {
 			t.Errorf("seed %d: converged, but is not well: %s", seed, status)
@@ -161,7 +187,7 @@ type model struct {
 	seed   uint64
 	random *rand.Rand
 	total  *tally
-	store  *checkedStore
+	judge  *judge
 
 	history   []moment
 	floor     int  // versions below it are out of the window
@@ -230,7 +256,7 @@ func (m *model) shown() moment { return m.history[max(0, len(m.history)-1-m.behi
 
 // write makes one change. Versions have gaps: other collections are written too.
 func (m *model) write() {
-	if m.frozen && !(m.little && m.last().version+3 < m.store.version) {
+	if m.frozen && !(m.little && m.last().version+3 < m.judge.version) {
 		return
 	}
 	m.total.writes++
@@ -314,7 +340,7 @@ func (m *model) restore(frozen bool) {
 }
 
 // resume gives the store a state of an earlier run. Meanwhile the server went on, or was replaced.
-func (m *model) resume() {
+func (m *model) resume(load func(pods []*corev1.Pod, version string) error) {
 	random := rand.New(rand.NewPCG(m.seed, 11)) // the server's own is left as it is
 	m.total.resumed++
 	state := m.history[random.IntN(len(m.history))]
@@ -325,8 +351,8 @@ func (m *model) resume() {
 		held = append(held, p)
 	}
 	version := strconv.Itoa(state.version)
-	require.NoError(m.t, m.store.Indexer.Replace(store.Items(held...), store.At(version)))
-	m.store.check(state.version)
+	require.NoError(m.t, load(held, version))
+	m.judge.check(state.version)
 	switch random.IntN(6) {
 	case 0:
 		m.restore(true)
@@ -346,136 +372,6 @@ func (m *model) fault(rarity int, of ...string) string {
 	}
 	m.total.faults[fault]++
 	return fault
-}
-
-// checkedStore is an indexer that compares itself with the server's history after each write.
-type checkedStore struct {
-	store.Indexer[*corev1.Pod]
-	model   *model
-	version int
-	epoch   int
-}
-
-func describe(p *corev1.Pod) string { return string(p.UID) + "@" + p.ResourceVersion }
-
-func (c *checkedStore) objects() map[string]string {
-	all := map[string]string{}
-	for _, p := range c.Snapshot().All() {
-		all[p.Name] = describe(p)
-	}
-	return all
-}
-
-func (c *checkedStore) failf(format string, args ...any) {
-	c.model.t.Errorf("seed %d, step %d: "+format, append([]any{c.model.seed, c.model.steps}, args...)...)
-}
-
-// refuse is a fault of the store's own.
-func (c *checkedStore) refuse() error {
-	if c.model.fault(100*c.model.rarity, "store refuses") != "" {
-		c.model.lossy = true
-		return fmt.Errorf("no room")
-	}
-	return nil
-}
-
-func (c *checkedStore) Add(p *corev1.Pod) error    { return c.write(p, c.Indexer.Add) }
-func (c *checkedStore) Update(p *corev1.Pod) error { return c.write(p, c.Indexer.Update) }
-func (c *checkedStore) Delete(p *corev1.Pod) error { return c.write(p, c.Indexer.Delete) }
-
-func (c *checkedStore) write(p *corev1.Pod, do func(*corev1.Pod) error) error {
-	c.model.mu.Lock()
-	defer c.model.mu.Unlock()
-	if err := c.refuse(); err != nil {
-		return err
-	}
-	version, _ := strconv.Atoi(p.ResourceVersion)
-	held, ok := c.Snapshot().Get(store.KeyOf(p))
-	if ok && describe(held) == describe(p) || version > fromTheFuture || version == 0 {
-		return do(p) // nothing changes, or the order of the stream is all there is
-	}
-	if ok && c.epoch == c.model.epoch {
-		// An undecodable object of a list that went back stays as it was, and is then newer than
-		// the store's version. A version that the server has not reached was never true.
-		before, _ := strconv.Atoi(held.ResourceVersion)
-		if version < before && before <= min(c.version, c.model.last().version) {
-			c.failf("%s went back from %d to %d", p.Name, before, version)
-		}
-	}
-	if version < c.version && c.epoch == c.model.epoch && !c.model.lossy {
-		c.failf("event %d after version %d", version, c.version)
-	}
-	if err := do(p); err != nil {
-		return err
-	}
-	c.check(version)
-	return nil
-}
-
-func (c *checkedStore) Bookmark(version string) error {
-	c.model.mu.Lock()
-	defer c.model.mu.Unlock()
-	if err := c.Indexer.Bookmark(version); err != nil {
-		return err
-	}
-	v, _ := strconv.Atoi(version)
-	c.check(max(v, c.version))
-	return nil
-}
-
-func (c *checkedStore) Replace(items iter.Seq2[*corev1.Pod, error], version func() string) error {
-	c.model.mu.Lock()
-	c.model.torn = false
-	if err := c.refuse(); err != nil {
-		c.model.lossy = c.version == 0 // nothing was lost: the old content stays
-		c.model.mu.Unlock()
-		return err
-	}
-	before := c.objects()
-	c.model.mu.Unlock()
-	err := c.Indexer.Replace(items, version)
-	c.model.mu.Lock()
-	defer c.model.mu.Unlock()
-	if err != nil {
-		if !maps.Equal(before, c.objects()) {
-			c.failf("a list that failed changed the content")
-		}
-		return err
-	}
-	c.model.total.replaces++
-	v, _ := strconv.Atoi(version())
-	if c.version == 0 && v < c.model.asked && !c.model.wentBack {
-		c.failf("the first state is of version %d, and the server was at %d when it was asked", v, c.model.asked)
-	}
-	if v < c.version && !c.model.wentBack {
-		c.failf("a list went back from %d to %d", c.version, v)
-	}
-	c.model.lossy, c.model.wentBack = c.model.torn, c.model.behind > 0
-	c.epoch, c.model.frozen = c.model.epoch, false
-	for name, want := range c.model.listed {
-		if held, ok := c.Snapshot().Get(name); !ok || held.Labels["default"] != want {
-			c.failf("the list had %s with content %s, which the store has not (held: %t)", name, want, ok)
-		}
-	}
-	c.check(v)
-	return nil
-}
-
-// fromTheFuture is beyond all versions of the model.
-const fromTheFuture = 1 << 40
-
-// check compares the whole content with the server's state at that version (invariants 1 to 3).
-func (c *checkedStore) check(version int) {
-	c.version = version
-	if c.model.lossy || c.epoch != c.model.epoch {
-		return
-	}
-	if got := c.Snapshot().ResourceVersion(); got != strconv.Itoa(version) {
-		c.failf("the store is at version %s, not %d", got, version)
-	}
-	if want := c.model.at(version).objects; !maps.Equal(want, c.objects()) {
-		c.failf("at version %d the server had %v, the store has %v", version, want, c.objects())
-	}
 }
 
 func podOf(name, object string) *corev1.Pod {
