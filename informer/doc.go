@@ -89,6 +89,8 @@
 //   - An index with a function decodes each object that comes. If it is added while the informer
 //     runs, it decodes all objects once. An index of a label reads the labels alone.
 //   - [Informer.Verify] and [Informer.WaitUntil] decode what they compare.
+//   - The members of a [Union] pack each for itself. An object that two members have is decoded to
+//     be compared.
 //
 // Without the option nothing of it is linked.
 //

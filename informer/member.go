@@ -18,14 +18,55 @@ import (
 
 // Member is one part of a [Union]. [Union.Add] makes it. Its methods are safe for concurrent use.
 type Member[T store.Object] struct {
+	name   string
+	member memberOf
+	alone  *shared[T] // the union's store, complete up to the member's version; for the waits only
+}
+
+// memberOf is a [member] of objects, or of entries.
+type memberOf interface {
+	Status() CopyStatus
+	WaitSynced(context.Context) error
+	Remove()
+}
+
+// Name returns the name given to [Union.Add].
+func (m *Member[T]) Name() string { return m.name }
+
+// Status returns the member's present health. It does not block.
+func (m *Member[T]) Status() CopyStatus { return m.member.Status() }
+
+// WaitSynced blocks until the store has all objects of the member. If ctx ends first, it fails and
+// gives the cause. It fails at once if the member's reflector ends, with its error, and if the
+// member is removed.
+func (m *Member[T]) WaitSynced(ctx context.Context) error { return m.member.WaitSynced(ctx) }
+
+// Remove ends the member's watch, and removes the objects that no other member has. Each is told as
+// Deleted, in its last state in the store. Remove blocks until the store is done, but not for
+// handlers. It may be called more than once.
+func (m *Member[T]) Remove() { m.member.Remove() }
+
+// WaitFor is [Informer.WaitFor] for an object of this member: the other members may lag behind. It
+// fails with [ErrStopped] if the member is removed.
+func (m *Member[T]) WaitFor(ctx context.Context, obj T) error { return m.alone.WaitFor(ctx, obj) }
+
+// WaitForDeletion is [Informer.WaitForDeletion] for an object of this member: the other members may
+// lag behind. It fails with [ErrStopped] if the member is removed. If members overlap, use the
+// union's: another member may have the object.
+func (m *Member[T]) WaitForDeletion(ctx context.Context, obj T) error {
+	return m.alone.WaitForDeletion(ctx, obj)
+}
+
+// member is a part of a union that keeps objects or, at rest, their entries.
+type member[E store.Object] struct {
 	name      string
-	union     *members[T]
-	reflector *reflector.Reflector[T]
-	held      store.Indexer[T] // the member's objects; written under the union's lock, lists apart
-	done      chan struct{}    // closed when its reflector has ended
-	ended     error            // its reflector's error, once done is closed
-	gone      chan struct{}    // closed when it has left the union
-	over      context.Context  // ends with the union's Run, and when it is removed
+	union     *members[E]
+	reflector copier
+	held      *store.Indexer[E] // the member's objects; written under the union's lock, lists apart
+	done      chan struct{}     // closed when its reflector has ended
+	ended     error             // its reflector's error, once done is closed
+	gone      chan struct{}     // closed when it has left the union
+	over      context.Context   // ends with the union's Run, and when it is removed
 	leave     context.CancelFunc
 
 	// Guarded by the union's lock.
@@ -36,11 +77,7 @@ type Member[T store.Object] struct {
 	leaving    bool
 }
 
-// Name returns the name given to [Union.Add].
-func (m *Member[T]) Name() string { return m.name }
-
-// Status returns the member's present health. It does not block.
-func (m *Member[T]) Status() CopyStatus {
+func (m *member[E]) Status() CopyStatus {
 	held := Status{Status: m.reflector.Status(), Objects: m.held.Snapshot().Len()}
 	if cause := context.Cause(m.union.over); cause != nil && held.Phase == reflector.Idle {
 		held.Status = held.Status.Ended(cause, time.Now()) // the member was never begun
@@ -48,10 +85,7 @@ func (m *Member[T]) Status() CopyStatus {
 	return CopyStatus{Name: m.name, Status: held}
 }
 
-// WaitSynced blocks until the store has all objects of the member. If ctx ends first, it fails and
-// gives the cause. It fails at once if the member's reflector ends, with its error, and if the
-// member is removed.
-func (m *Member[T]) WaitSynced(ctx context.Context) error {
+func (m *member[E]) WaitSynced(ctx context.Context) error {
 	for {
 		changed := m.union.journal.ring.changed.Wait()
 		m.union.mu.Lock()
@@ -78,7 +112,7 @@ func (m *Member[T]) WaitSynced(ctx context.Context) error {
 
 // awaitStatus waits until the member's status says that it is synced. The store says so a moment
 // earlier.
-func (m *Member[T]) awaitStatus(ctx context.Context) {
+func (m *member[E]) awaitStatus(ctx context.Context) {
 	select {
 	case <-m.reflector.Synced():
 	case <-m.done:
@@ -86,7 +120,14 @@ func (m *Member[T]) awaitStatus(ctx context.Context) {
 	}
 }
 
-func (m *Member[T]) isSynced() bool {
+// complete returns the version up to which the store has the member's changes.
+func (m *member[E]) complete() (resourceVersion, owner string) {
+	m.union.mu.Lock()
+	defer m.union.mu.Unlock()
+	return m.version, fmt.Sprintf("member %q", m.name)
+}
+
+func (m *member[E]) isSynced() bool {
 	m.union.mu.Lock()
 	defer m.union.mu.Unlock()
 	return m.listed || m.leaving
@@ -94,7 +135,7 @@ func (m *Member[T]) isSynced() bool {
 
 // hasEnded returns the error of a member that ended before it was synced or removed; nil for every
 // other member.
-func (m *Member[T]) hasEnded() error {
+func (m *member[E]) hasEnded() error {
 	select {
 	case <-m.done:
 	default:
@@ -111,10 +152,7 @@ func (m *Member[T]) hasEnded() error {
 
 var errRemoved = errors.New("it was removed")
 
-// Remove ends the member's watch, and removes the objects that no other member has. Each is told as
-// Deleted, in its last state in the store. Remove blocks until the store is done, but not for
-// handlers. It may be called more than once.
-func (m *Member[T]) Remove() {
+func (m *member[E]) Remove() {
 	u := m.union
 	u.mu.Lock()
 	if m.leaving {
@@ -139,19 +177,19 @@ func (m *Member[T]) Remove() {
 	close(m.gone)
 }
 
-func (u *members[T]) forgetLocked(m *Member[T]) {
-	var none T
+func (u *members[E]) forgetLocked(m *member[E]) {
+	var none E
 	for _, obj := range m.held.Snapshot().All() {
 		_ = u.dropLocked(m, obj, none, false) // cannot fail: the store has held the object
 	}
-	u.all = slices.DeleteFunc(u.all, func(other *Member[T]) bool { return other == m })
+	u.all = slices.DeleteFunc(u.all, func(other *member[E]) bool { return other == m })
 	u.ageLocked()
 	u.settleLocked()
 }
 
 // failed notes that the member has had a first answer, if a bad one, so that handlers do not wait
 // for it.
-func (m *Member[T]) failed() {
+func (m *member[E]) failed() {
 	m.union.mu.Lock()
 	defer m.union.mu.Unlock()
 	if !m.failedOnce {
@@ -162,18 +200,18 @@ func (m *Member[T]) failed() {
 
 // part is the store of a member's reflector. It keeps the member's objects, and passes each change
 // on to the union.
-type part[T store.Object] struct{ *Member[T] }
+type part[E store.Object] struct{ *member[E] }
 
 // Snapshot returns the member's objects, for a source that skips decoding objects it holds.
-func (p *part[T]) Snapshot() store.Snapshot[T] { return p.held.Snapshot() }
+func (p *part[E]) Snapshot() store.Snapshot[E] { return p.held.Snapshot() }
 
 // Get reads one object without a snapshot; see [journal.Get].
-func (p *part[T]) Get(key string) (T, bool) { return p.held.Get(key) }
+func (p *part[E]) Get(key string) (E, bool) { return p.held.Get(key) }
 
-func (p *part[T]) Add(obj T) error    { return p.put(obj) }
-func (p *part[T]) Update(obj T) error { return p.put(obj) }
+func (p *part[E]) Add(obj E) error    { return p.put(obj) }
+func (p *part[E]) Update(obj E) error { return p.put(obj) }
 
-func (p *part[T]) put(obj T) error {
+func (p *part[E]) put(obj E) error {
 	p.union.mu.Lock()
 	defer p.union.mu.Unlock()
 	c, err := p.held.Put(obj)
@@ -185,7 +223,7 @@ func (p *part[T]) put(obj T) error {
 	return err
 }
 
-func (p *part[T]) Delete(obj T) error {
+func (p *part[E]) Delete(obj E) error {
 	p.union.mu.Lock()
 	defer p.union.mu.Unlock()
 	c, err := p.held.Remove(obj)
@@ -193,14 +231,14 @@ func (p *part[T]) Delete(obj T) error {
 		return err
 	}
 	if c.Deleted() {
-		err = p.union.dropLocked(p.Member, c.Old, obj, true)
+		err = p.union.dropLocked(p.member, c.Old, obj, true)
 	}
 	p.reachedLocked()
 	return err
 }
 
 // Replace does not lock the union while it reads the list.
-func (p *part[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
+func (p *part[E]) Replace(items iter.Seq2[E, error], resourceVersion func() string) error {
 	before := p.held.Snapshot()
 	if err := p.held.Replace(items, resourceVersion); err != nil {
 		return err
@@ -213,8 +251,8 @@ func (p *part[T]) Replace(items iter.Seq2[T, error], resourceVersion func() stri
 	for c := range store.Diff(before, p.held.Snapshot()) {
 		var err error
 		if c.Deleted() {
-			var none T
-			err = u.dropLocked(p.Member, c.Old, none, true)
+			var none E
+			err = u.dropLocked(p.member, c.Old, none, true)
 		} else {
 			err = u.putLocked(c.New, missed)
 		}
@@ -226,7 +264,7 @@ func (p *part[T]) Replace(items iter.Seq2[T, error], resourceVersion func() stri
 	return errors.Join(errs...)
 }
 
-func (p *part[T]) Bookmark(resourceVersion string) error {
+func (p *part[E]) Bookmark(resourceVersion string) error {
 	p.union.mu.Lock()
 	defer p.union.mu.Unlock()
 	err := p.held.Bookmark(resourceVersion)
@@ -235,7 +273,7 @@ func (p *part[T]) Bookmark(resourceVersion string) error {
 }
 
 // reachedLocked notes the member's version, after the union's store has the change.
-func (p *part[T]) reachedLocked() { p.union.reachedLocked(p.Member, p.held.ResourceVersion()) }
+func (p *part[E]) reachedLocked() { p.union.reachedLocked(p.member, p.held.ResourceVersion()) }
 
 // observed reports the failures of a source. A watch list that a LIST follows at once is none.
 func observed[T store.Object](source listwatch.ListerWatcher[T], failed func()) listwatch.ListerWatcher[T] {

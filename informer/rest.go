@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tributary-go/tributary/internal/adapters"
+	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -39,7 +40,7 @@ type kept[T store.Object] interface {
 // store undecoded if the source is a [listwatch.ListWatch] of a client.
 //
 // Run fails if the store is of another type than the informer's own. A [Set] uses it for the copies
-// of that type. It does not apply to a [Union].
+// of that type, and a [Union] for each member.
 func WithStore[T store.Object, S interface {
 	Get(key string) (T, bool)
 	Encoded() store.Store[*store.Encoded]
@@ -66,8 +67,6 @@ type restingStore[T store.Object] struct {
 	get     func(key string) (T, bool)
 }
 
-var errUnionStore = errors.New("a union keeps its objects decoded: use an informer")
-
 // storeOf returns the function of the last [WithStore] of the type; nil without one.
 func storeOf[T store.Object](o options) (last storeMaker[T]) {
 	for _, each := range o.stores {
@@ -93,28 +92,56 @@ func checkStores[T store.Object](o options) error {
 	return nil
 }
 
-// atRest keeps the objects in a store of another make. The ring has its entries.
+// atRest keeps the objects in a store of another make.
 func (i *shared[T]) atRest(newStore storeMaker[T]) {
-	s := newStore(i.indexes)
-	var j *journal[store.Object]
-	s.closed.Through(func(entries *store.Indexer[store.Object]) interface {
-		store.Store[store.Object]
-		store.Bookmarker
-	} {
-		j = journalOf(max(1, i.options.ring), entries)
-		return j
-	})
+	r := i.newResting(newStore)
 	if adapters.KeepsNameless(i.source) {
-		j.objects.KeepNameless()
+		r.objects.KeepNameless()
 	}
-	i.kept, i.ring = &resting[T]{j, s}, j.ring
 	var source listwatch.ListerWatcher[*store.Encoded]
 	if i.source != nil {
 		source = encoded(i.source)
 	}
-	r := reflector.New(source, s.encoded, i.options.reflector...)
-	i.copier, i.doubt = r, r.Doubt
-	i.complete = func() (string, string) { return j.objects.ResourceVersion(), "the store" }
+	writer := reflector.New(source, r.store.encoded, i.options.reflector...)
+	i.copier, i.doubt = writer, writer.Doubt
+	i.complete = func() (string, string) { return r.objects.ResourceVersion(), "the store" }
+}
+
+// newResting makes the store, and the journal of its entries. The ring has entries.
+func (i *shared[T]) newResting(newStore storeMaker[T]) *resting[T] {
+	r := &resting[T]{store: newStore(i.indexes)}
+	r.store.closed.Through(func(entries *store.Indexer[store.Object]) writer {
+		r.journal = journalOf(max(1, i.options.ring), entries)
+		return r.journal
+	})
+	i.kept, i.ring = r, r.ring
+	return r
+}
+
+// writer is a store that is told of bookmarks.
+type writer = interface {
+	store.Store[store.Object]
+	store.Bookmarker
+}
+
+// atRest keeps each member's objects in a store of its own. The union has the entries of all, which
+// any store of the type can open.
+func (u *Union[T]) atRest(newStore storeMaker[T]) {
+	r := u.newResting(newStore)
+	all := &members[store.Object]{journal: r.journal}
+	// Members write into the journal and not through the store, which must let its last snapshot go.
+	all.wrote = func() { _ = r.store.closed.Bookmark("") }
+	all.same = func(held, entry store.Object) bool {
+		return held != entry && sameVersion(held, entry) && content.Equal(r.open(held), r.open(entry))
+	}
+	unite(u, all, func(m *member[store.Object], source listwatch.ListerWatcher[T]) copier {
+		own := newStore(nil)
+		own.closed.Through(func(entries *store.Indexer[store.Object]) writer {
+			m.held = entries
+			return &part[store.Object]{m}
+		})
+		return reflector.New(observed(encoded(source), m.failed), own.encoded, u.options.reflector...)
+	})
 }
 
 func encoded[T store.Object](source listwatch.ListerWatcher[T]) listwatch.ListerWatcher[*store.Encoded] {

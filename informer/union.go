@@ -53,10 +53,14 @@ import (
 //   - [Informer.Status] aggregates the members; its error is the first failing member's.
 //     [Union.Members] has each of them.
 //
+// With [WithStore] each member packs its own objects. An index with a function decodes each object
+// that joins the union, and an object that two members have is decoded to be compared.
+//
 // A member costs a reflector, and a trie of its objects, which are shared with the store.
 type Union[T store.Object] struct {
 	*shared[T]
-	members *members[T]
+	add      func(name string, source listwatch.ListerWatcher[T]) (*Member[T], error)
+	statuses func() []CopyStatus
 }
 
 // NewUnion makes a union without members. Options are an informer's; those of [WithReflector] apply
@@ -66,15 +70,38 @@ func NewUnion[T store.Object](optionList ...Option) *Union[T] {
 	if i.options.verify > 0 {
 		i.optionErr = errors.Join(i.optionErr, fmt.Errorf("informer: WithVerification: %w", errUnionVerify))
 	}
-	if storeOf[T](i.options) != nil {
-		i.optionErr = errors.Join(i.optionErr, fmt.Errorf("informer: WithStore: %w", errUnionStore))
+	u := &Union[T]{shared: i}
+	if newStore := storeOf[T](i.options); newStore != nil {
+		u.atRest(newStore)
+	} else {
+		u.live()
 	}
-	all := &members[T]{
-		journal: i.newJournal(), options: i.options.reflector, over: i.over, synced: make(chan struct{}), lost: newObituaries(),
-	}
-	i.copier, i.complete, i.resource = all, all.complete, all.resourceOf
+	return u
+}
+
+// live keeps the objects as the sources decode them.
+func (u *Union[T]) live() {
+	all := &members[T]{journal: u.newJournal()}
+	all.wrote = all.journal.ring.changed.Broadcast
+	all.same = func(T, T) bool { return false } // the journal compares
+	unite(u, all, func(m *member[T], source listwatch.ListerWatcher[T]) copier {
+		m.held = &store.Indexer[T]{}
+		return reflector.New[T](observed(source, m.failed), &part[T]{m}, u.options.reflector...)
+	})
+}
+
+// unite makes all the members of u. begin makes a member's store, and the reflector that fills it.
+func unite[T, E store.Object](u *Union[T], all *members[E], begin func(*member[E], listwatch.ListerWatcher[T]) copier) {
+	all.over, all.synced, all.lost = u.over, make(chan struct{}), newObituaries()
 	all.journal.objects.SetResourceVersion("") // members have their own: see reachedLocked
-	return &Union[T]{shared: i, members: all}
+	u.copier, u.complete, u.resource, u.statuses = all, all.complete, all.resourceOf, all.statuses
+	u.add = func(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
+		m, err := all.add(name, source, func(m *member[E]) copier { return begin(m, source) })
+		if err != nil {
+			return nil, err
+		}
+		return &Member[T]{name, m, &shared[T]{kept: u.kept, ring: u.ring, over: m.over, complete: m.complete}}, nil
+	}
 }
 
 // Run keeps the members' copies until ctx ends, and otherwise is as [Informer.Run]. A member that
@@ -85,30 +112,26 @@ func (u *Union[T]) Run(ctx context.Context) error { return u.run(ctx) }
 // block: the source's objects are added as they come. It fails if the name is empty or taken, if
 // source is nil, and with [ErrStopped] after the end of Run.
 func (u *Union[T]) Add(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
-	return u.members.add(name, source)
+	return u.add(name, source)
 }
 
 // Members returns the present health of each member, in the order of their addition. It does not
 // block.
-func (u *Union[T]) Members() []CopyStatus {
-	var all []CopyStatus
-	for _, m := range u.members.list() {
-		all = append(all, m.Status())
-	}
-	return all
-}
+func (u *Union[T]) Members() []CopyStatus { return u.statuses() }
 
-type members[T store.Object] struct {
-	journal *journal[T]
-	options []reflector.Option
-	over    context.Context // ends with Run
-	synced  chan struct{}   // closed once all members are synced
+// members are those of a union that keeps objects or, at rest, their entries.
+type members[E store.Object] struct {
+	journal *journal[E]
+	wrote   func()                 // called after each write; wakes the waits
+	same    func(held, obj E) bool // reports whether the journal cannot tell that the two are one state
+	over    context.Context        // ends with Run
+	synced  chan struct{}          // closed once all members are synced
 
 	mu      sync.Mutex // guards the fields below, and writing into the journal
 	phase   phase
-	start   func(*Member[T]) // set while Run runs
-	all     []*Member[T]
-	slowest *Member[T] // the one with the union's version; nil without members
+	start   func(*member[E]) // set while Run runs
+	all     []*member[E]
+	slowest *member[E] // the one with the union's version; nil without members
 	whole   bool       // synced is closed
 	// resource is that of the first member that knows it.
 	resource string
@@ -118,10 +141,10 @@ type members[T store.Object] struct {
 }
 
 // Run runs the members until ctx ends. A member that ends by itself ends alone.
-func (u *members[T]) Run(ctx context.Context) error {
+func (u *members[E]) Run(ctx context.Context) error {
 	u.mu.Lock()
 	u.phase = running
-	u.start = func(m *Member[T]) {
+	u.start = func(m *member[E]) {
 		own, stop := context.WithCancel(ctx)
 		m.stop = stop
 		u.running.Go(func() {
@@ -145,25 +168,25 @@ func (u *members[T]) Run(ctx context.Context) error {
 }
 
 // resourceOf is the resource that all members are of; empty if none of them knows it.
-func (u *members[T]) resourceOf() string {
+func (u *members[E]) resourceOf() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.resource
 }
 
-func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
+func (u *members[E]) add(name string, source any, begin func(*member[E]) copier) (*member[E], error) {
 	switch {
 	case name == "":
 		return nil, errors.New("informer: add a member: give it a name")
 	case null.Is(source):
 		return nil, fmt.Errorf("informer: add member %q: the source is nil", name)
 	}
-	m := &Member[T]{name: name, union: u, done: make(chan struct{}), gone: make(chan struct{})}
+	m := &member[E]{name: name, union: u, done: make(chan struct{}), gone: make(chan struct{})}
+	m.reflector = begin(m)
 	if adapters.KeepsNameless(source) {
 		m.held.KeepNameless()
 		u.journal.objects.KeepNameless()
 	}
-	m.reflector = reflector.New[T](observed(source, m.failed), &part[T]{m}, u.options...)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.phase == ended {
@@ -184,15 +207,23 @@ func (u *members[T]) add(name string, source listwatch.ListerWatcher[T]) (*Membe
 	return m, nil
 }
 
-func (u *members[T]) list() []*Member[T] {
+func (u *members[E]) list() []*member[E] {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return append([]*Member[T](nil), u.all...)
+	return append([]*member[E](nil), u.all...)
+}
+
+func (u *members[E]) statuses() []CopyStatus {
+	var all []CopyStatus
+	for _, m := range u.list() {
+		all = append(all, m.Status())
+	}
+	return all
 }
 
 // settleLocked decides whether handlers may begin, and whether all members are synced. It wakes the
 // waits for both.
-func (u *members[T]) settleLocked() {
+func (u *members[E]) settleLocked() {
 	answered, synced := u.phase != idle, u.phase != idle
 	for _, m := range u.all {
 		answered = answered && (m.listed || m.failedOnce || m.leaving)
@@ -206,14 +237,16 @@ func (u *members[T]) settleLocked() {
 		u.whole = true
 		close(u.synced)
 	}
-	u.journal.ring.changed.Broadcast()
+	u.wrote()
 }
 
 // putLocked stores a member's object, unless the union knows a newer state.
-func (u *members[T]) putLocked(obj T, missed bool) error {
+func (u *members[E]) putLocked(obj E, missed bool) error {
 	key := store.KeyOf(obj)
-	held, ok := u.journal.Get(key)
-	if ok && older(obj.GetResourceVersion(), held.GetResourceVersion()) || !ok && u.lost.covers(key, obj.GetResourceVersion()) {
+	switch held, ok := u.journal.Get(key); {
+	case !ok && u.lost.covers(key, obj.GetResourceVersion()),
+		ok && older(obj.GetResourceVersion(), held.GetResourceVersion()),
+		ok && u.same(held, obj):
 		return nil
 	}
 	return u.journal.put(obj, missed)
@@ -221,7 +254,7 @@ func (u *members[T]) putLocked(obj T, missed bool) error {
 
 // dropLocked handles a member's loss of last; final is the final state if the server sent one. It
 // keeps an object that another member has, and another object under the key.
-func (u *members[T]) dropLocked(from *Member[T], last, final T, missed bool) error {
+func (u *members[E]) dropLocked(from *member[E], last, final E, missed bool) error {
 	key := store.KeyOf(last)
 	held, ok := u.journal.Get(key)
 	if !ok {
@@ -247,7 +280,7 @@ func (u *members[T]) dropLocked(from *Member[T], last, final T, missed bool) err
 }
 
 // complete returns the version that all members have reached, and the name of the slowest.
-func (u *members[T]) complete() (resourceVersion, owner string) {
+func (u *members[E]) complete() (resourceVersion, owner string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.slowest == nil {
@@ -258,17 +291,17 @@ func (u *members[T]) complete() (resourceVersion, owner string) {
 
 // reachedLocked notes the version of a member. The store must have the change before, since it then
 // states that version, if no member is slower.
-func (u *members[T]) reachedLocked(m *Member[T], resourceVersion string) {
+func (u *members[E]) reachedLocked(m *member[E], resourceVersion string) {
 	m.version = resourceVersion
 	if m == u.slowest || !older(u.slowest.version, resourceVersion) {
 		u.ageLocked() // asks all members, so it is not done for each event
 	}
-	u.journal.ring.changed.Broadcast()
+	u.wrote()
 }
 
 // ageLocked finds the slowest member, and gives the store its version. A member that is leaving
 // counts until its objects are gone: they are as old as it is.
-func (u *members[T]) ageLocked() {
+func (u *members[E]) ageLocked() {
 	u.slowest = nil
 	resourceVersion := ""
 	for _, m := range u.all {
@@ -282,10 +315,10 @@ func (u *members[T]) ageLocked() {
 	u.journal.objects.SetResourceVersion(resourceVersion)
 }
 
-func (u *members[T]) Synced() <-chan struct{} { return u.synced }
+func (u *members[E]) Synced() <-chan struct{} { return u.synced }
 
 // WaitSynced blocks until all present members are synced, or one of them has ended by itself.
-func (u *members[T]) WaitSynced(ctx context.Context) error {
+func (u *members[E]) WaitSynced(ctx context.Context) error {
 	for {
 		changed := u.journal.ring.changed.Wait()
 		if synced, err := u.areSynced(); err != nil {
@@ -311,7 +344,7 @@ func (u *members[T]) WaitSynced(ctx context.Context) error {
 
 // areSynced reports whether all members have been synced at once, and are now. The error is that of
 // a member that has ended by itself.
-func (u *members[T]) areSynced() (synced bool, err error) {
+func (u *members[E]) areSynced() (synced bool, err error) {
 	select {
 	case <-u.synced:
 		synced = true
@@ -328,7 +361,7 @@ func (u *members[T]) areSynced() (synced bool, err error) {
 
 // Status aggregates the members; it is healthy only if all of them are. Without members, it is at
 // each moment what it is to be: empty.
-func (u *members[T]) Status() reflector.Status {
+func (u *members[E]) Status() reflector.Status {
 	all := u.list()
 	if len(all) == 0 {
 		return reflector.Status{Phase: reflector.Watching, Synced: true, Class: reflector.OK, ProvenAt: time.Now()}

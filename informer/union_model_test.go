@@ -73,7 +73,7 @@ func (m *unionModel) tell(e podEvent) {
 		assert.False(m.t, held, "%s is added twice", e.Key)
 		m.held[e.Key] = e.New
 	case informer.Updated:
-		assert.Same(m.t, last, e.Old)
+		assertSame(m.t, last, e.Old)
 		m.held[e.Key] = e.New
 	case informer.Deleted:
 		assert.True(m.t, held, "%s is deleted but was not there", e.Key)
