@@ -121,6 +121,15 @@ func (c *collection) heapBytes(s informer.Status) uint64 {
 	return perCollection + perObject*uint64(s.Objects) + perPart*uint64(s.Sharing.Entries) + c.heap.Bytes(s.Objects)
 }
 
+// estimated returns a source whose objects count in the estimate. Those of a packed kind do not:
+// the meter would have each decoded.
+func (c *collection) estimated(source listwatch.ListerWatcher[object]) listwatch.ListerWatcher[object] {
+	if c.packed {
+		return source
+	}
+	return metered(source, &c.heap, false)
+}
+
 // metered returns a source whose objects the meter reads as they come: a program may write into
 // those that it has, against the rule. Later lists may have such objects, unless each object has
 // memory of its own.

@@ -120,20 +120,17 @@ func newCollection(k kind, like runtime.Object, s settings, from sources, by beg
 	if !c.root {
 		options = append(options, informer.WithIndexes(store.ByNamespace[object]()))
 	}
+	newStore := s.packed.of(k, example)
+	if c.packed = newStore != nil; c.packed {
+		options = append(options, informer.WithStore(newStore))
+	}
 	var shared toolscache.SharedIndexInformer
 	if namespace, config, ok := s.sole(c.configs); ok {
 		source, err := from.of(k, example, mapping, namespace, config)
 		if err != nil {
 			return nil, err
 		}
-		source = c.limit.counted(c.within(c.refusals.heardFrom(source, "")), "")
-		newStore := s.packed.of(k, example)
-		if c.packed = newStore != nil; c.packed {
-			options = append(options, informer.WithStore(newStore))
-		} else {
-			source = metered(source, &c.heap, false)
-		}
-		one := informer.New(source, options...)
+		one := informer.New(c.estimated(c.limit.counted(c.within(c.refusals.heardFrom(source, "")), "")), options...)
 		c.copy, shared = one, clientgo.Informer(one)
 		for namespace := range c.configs {
 			c.waits[namespace] = one
@@ -159,7 +156,7 @@ func (c *collection) addMembers(union *informer.Union[object], example object, m
 		if name == metav1.NamespaceAll {
 			name = "all other namespaces"
 		}
-		source = metered(c.limit.counted(c.refusals.heardFrom(source, name), name), &c.heap, false)
+		source = c.estimated(c.limit.counted(c.refusals.heardFrom(source, name), name))
 		if c.waits[namespace], err = union.Add(name, source); err != nil {
 			return err
 		}

@@ -113,7 +113,8 @@
 //   - Two reads return two objects. A transform is called once, when an object comes.
 //   - IndexField decodes each object that comes, and all of them if the cache has begun.
 //   - HeapBytes of the [Bill] is not estimated.
-//   - A kind of several namespaces is not packed, unless [OneWatch] reads it by one watch.
+//   - Each of several namespaces packs its own objects: 50 namespaces of 100 pods take half as much
+//     again as 5,000 pods of one. [OneWatch] packs them as one, and decodes each object that comes.
 //
 // # Differences from controller-runtime's own
 //

@@ -15,8 +15,7 @@ import (
 //
 //	controllerruntime.NewCacheWith(controllerruntime.Packed(packed.Like, &corev1.Pod{}))
 //
-// A kind of several namespaces is packed if [OneWatch] reads it by one watch. The package
-// documentation says what differs.
+// The package documentation says what differs.
 func Packed[S packedStore](like func(example object) func(indexes ...store.AnyIndex[object]) S, objects ...client.Object) Option {
 	return func(e *extras) {
 		e.packed.objects, e.packed.all = append(e.packed.objects, objects...), len(objects) == 0

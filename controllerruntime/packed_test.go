@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -74,6 +75,43 @@ func TestPackedReadsAreOwn(t *testing.T) {
 		require.NoError(t, c.List(t.Context(), &got, client.MatchingLabels{"app": "p2"}))
 		require.Equal(t, want, got)
 	})
+}
+
+// TestPackedNamespaces: a kind of several namespaces is packed too, with a watch for each or one for
+// all. A reader's object is its own, whatever the cache's options say.
+func TestPackedNamespaces(t *testing.T) {
+	for name, own := range map[string][]controllerruntime.Option{"a watch for each": nil, "one watch": {controllerruntime.OneWatch()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pods := listwatchtest.New(t, listwatchtest.Pods())
+				for i := range 12 {
+					pods.Create(pod(fmt.Sprint("ns", i%4), fmt.Sprint("p", i), "n1"))
+				}
+				shared := true
+				c := newCache(t, pods, cache.Options{DefaultNamespaces: inNamespaces("ns1", "ns2"), DefaultUnsafeDisableDeepCopy: &shared},
+					append(own, controllerruntime.Packed(packed.Like, &corev1.Pod{}))...)
+				require.NoError(t, c.IndexField(t.Context(), &corev1.Pod{}, "node", func(obj client.Object) []string {
+					return []string{obj.(*corev1.Pod).Spec.NodeName}
+				}))
+				start(t, c)
+				var got corev1.Pod
+				require.NoError(t, c.Get(t.Context(), keyOf("ns1", "p1"), &got))
+				require.Equal(t, "Pod", got.Kind)
+				got.Labels["app"] = "mine"
+				require.NoError(t, c.Get(t.Context(), keyOf("ns1", "p1"), &got))
+				require.Equal(t, "p1", got.Labels["app"], "what a reader writes is not kept")
+				require.Len(t, list(t, c), 6)
+				require.Equal(t, []string{"ns2/p6"}, list(t, c, client.InNamespace("ns2"), client.MatchingLabels{"app": "p6"}))
+				require.Len(t, list(t, c, client.MatchingFields{"node": "n1"}), 6)
+				moved := pod("ns2", "new", "n2")
+				pods.Create(moved)
+				synctest.Wait()
+				require.Equal(t, []string{"ns2/new"}, list(t, c, client.MatchingFields{"node": "n2"}))
+				require.Equal(t, 7, c.Bill()[0].Objects)
+				require.NoError(t, c.Ready(time.Minute))
+			})
+		})
+	}
 }
 
 // TestPackedRefuses: a function that is nil, and a kind that the scheme does not know.
