@@ -30,9 +30,10 @@ type scenario struct {
 
 // variant is how a scenario differs from the main ones.
 type variant struct {
-	rarely  bool   // one repetition and fewer events: client-go takes minutes, or it matters less
-	indexed bool   // either library's copy has two indexes, by namespace and node
-	reads   bool   // of the copies are measured, too
+	rarely  bool // one repetition and fewer events: client-go takes minutes, or it matters less
+	indexed bool // either library's copy has two indexes, by namespace and node
+	reads   bool // of the copies are measured, too
+	handler handling
 	kind    string // of the built-in objects, if they are not those of the settings
 }
 
@@ -99,8 +100,14 @@ func measureAll(ctx context.Context, s settings) error {
 			return err
 		}
 	}
-	if strings.Contains("at rest", s.only) {
-		if err := measureRest(ctx, s); err != nil {
+	for _, at := range []struct {
+		name    string
+		measure func(context.Context, settings) error
+	}{{"at rest", measureRest}, {"at rest: resident memory", measurePeaks}, {"at rest: few pods", measureFewPods}} {
+		if !strings.Contains(at.name, s.only) || s.kind != "" && at.name != "at rest" {
+			continue
+		}
+		if err := at.measure(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -151,7 +158,7 @@ func (c scenario) measure(ctx context.Context, s settings) (medians []figures, e
 			if err := post(url + "/reset?form=" + string(c.form)); err != nil {
 				return figures{}, err
 			}
-			return s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, Kind: s.kind, What: c.what, Objects: c.objects, Events: s.events, Cores: s.cores, Indexed: c.indexed, Reads: c.reads})
+			return s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: c.form, Kind: s.kind, What: c.what, Objects: c.objects, Events: s.events, Cores: s.cores, Indexed: c.indexed, Reads: c.reads, Handler: c.handler})
 		})
 		return err
 	})

@@ -27,9 +27,10 @@ import (
 // fewCollections is the number of small collections of one process.
 const fewCollections = 300
 
-// printFew prints what many small collections take: their objects and stores, without reflectors.
-func (s settings) printFew(ctx context.Context) error {
-	fmt.Printf("\n### at rest, %d collections of few pods\n\nThe heap of a collection: its objects, its store and its source, without a reflector. %s.\n\n"+
+// measureFewPods prints what many small collections take: their objects and stores, without
+// reflectors.
+func measureFewPods(ctx context.Context, s settings) error {
+	fmt.Printf("\n### at rest: %d collections of few pods\n\nThe heap of a collection: its objects, its store and its source, without a reflector. %s.\n\n"+
 		"| pods in each | packed B | interned B | client-go B | packed / client-go | CPU us: packed | interned | client-go |\n|---|---|---|---|---|---|---|---|\n", fewCollections, s.repetitions())
 	for _, each := range []int{0, 1, 3, 10, 50} {
 		var heap, used [3]float64

@@ -71,15 +71,19 @@ func opened[O any, T interface {
 	*O
 	store.Object
 }](client rest.Interface, resource string, r reading, options ...listwatch.Option) copied {
+	source := listwatch.FromClient[O, T](client, resource, options...)
+	if r.Handler != "" {
+		return newHandled(source, r, packed.New[O, T])
+	}
 	if r.Library == atRest {
-		return newPacked(listwatch.FromClient[O, T](client, resource, options...), packed.New[O, T]())
+		return newPacked(source, packed.New[O, T]())
 	}
 	var indexes []store.AnyIndex[T]
 	if r.Indexed {
 		indexes = append(indexes, store.NewIndex("namespace", func(obj T) []string { return []string{obj.GetNamespace()} }),
 			store.NewIndex("node", func(obj T) []string { return nodeOf(obj) }))
 	}
-	return newOurs(listwatch.FromClient[O, T](client, resource, options...), indexes...)
+	return newOurs(source, indexes...)
 }
 
 // nodeOf is what pods are indexed by, besides the namespace.
@@ -142,6 +146,9 @@ func (r reading) clientGo(config *rest.Config, c codec) (copied, error) {
 	if r.Indexed {
 		indexes = cache.Indexers{"namespace": cache.MetaNamespaceIndexFunc, "node": func(obj any) ([]string, error) { return nodeOf(obj), nil }}
 	}
+	if r.Handler != "" {
+		return newClientGoHandled(cache.NewSharedIndexInformer(source, example, 0, indexes), r.Handler)
+	}
 	if r.Library == "informer" {
 		return clientGoInformer{cache.NewSharedIndexInformer(source, example, 0, indexes)}, nil
 	}
@@ -163,7 +170,7 @@ func (i clientGoInformer) shared() float64 { return 0 }
 
 type clientGoReflector struct {
 	*cache.Reflector
-	store cache.Store
+	store cache.Indexer
 }
 
 func (c clientGoReflector) run(ctx context.Context) { c.RunWithContext(ctx) }

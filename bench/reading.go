@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tributary-go/tributary/bench/world"
+	"github.com/tributary-go/tributary/internal/self"
 )
 
 // reading is one measurement of one library, made by a process of its own.
@@ -34,6 +35,7 @@ type reading struct {
 	Cores      int // 0: all
 	Indexed    bool
 	Reads      bool // of the copy are measured after a sync
+	Handler    handling
 }
 
 // figures are what came of it.
@@ -44,6 +46,7 @@ type figures struct {
 	Bytes      float64 // allocated, per object or event
 	Hits       float64 // share of the wire's bytes that were not decoded again
 	Objects    int
+	Bare, RSS  float64     // resident, at most: of the process before it reads, and at the end
 	Rest       restFigures // of a sync; see rest.go
 }
 
@@ -64,6 +67,7 @@ func (r reading) measure(ctx context.Context) error {
 		return err
 	}
 	runtime.GC()
+	bare := float64(self.Memory("VmHWM"))
 	profiled := r.profile()
 	first := begin()
 	var running sync.WaitGroup
@@ -81,6 +85,7 @@ func (r reading) measure(ctx context.Context) error {
 		r.Objects = copy.len()
 	}
 	f, err := first.end(max(1, r.Objects)), error(nil)
+	f.Bare, f.RSS = bare, float64(self.Memory("VmHWM"))
 	profiled()
 	switch r.What {
 	case "relist":

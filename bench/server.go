@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -79,6 +80,7 @@ func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
 	s.changed.Store(false)
 	c := s.contents[form(r.URL.Query().Get("form"))]
 	c.prepare.Do(func() {
+		defer debug.SetGCPercent(debug.SetGCPercent(25)) // half a million pods are 4 GB
 		count := s.settings.pods
 		if c.codec.form == tree {
 			count = s.settings.widgets

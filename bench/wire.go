@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +47,13 @@ func (s settings) codec(f form) codec {
 	kind, ok := world.KindOf(s.kind)
 	switch {
 	case f == tree:
-		return codec{f, "Widget", schema.GroupVersion{Group: "example.com", Version: "v1"}, "widgets", world.Widget, world.Kind{}.Order}
+		object := world.Widget
+		if s.kind == world.TreePod {
+			object = world.SmallPod
+		}
+		return codec{f, "Widget", schema.GroupVersion{Group: "example.com", Version: "v1"}, "widgets", object, world.Kind{}.Order}
+	case !ok && !slices.Contains([]string{"", "Pod", widget, world.TreePod}, s.kind):
+		panic(fmt.Sprintf("there is no kind %q", s.kind)) // a row of our own
 	case !ok:
 		kind = world.Pods{PerSet: s.perSet}.Kind("Pod")
 	}

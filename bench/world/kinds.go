@@ -77,7 +77,7 @@ const VariedPod = "Pod that differs in more"
 
 // KindOf finds a kind by its name; ok is false for pods and widgets.
 func KindOf(name string) (kind Kind, ok bool) {
-	for _, k := range Kinds {
+	for _, k := range slices.Concat(Kinds, RestKinds) {
 		if k.Name == name {
 			return k, true
 		}

@@ -1,6 +1,7 @@
 package world_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 )
 
 func TestObjectsHaveTheirOwnNamesAndVersions(t *testing.T) {
-	for _, kind := range world.Kinds {
+	for _, kind := range slices.Concat(world.Kinds, world.RestKinds) {
 		names := map[string]bool{}
 		for i := range 100 {
 			object := kind.Object(i, i, 0)
