@@ -23,6 +23,8 @@ require (
 	sigs.k8s.io/controller-runtime v0.25.2
 )
 
+require github.com/klauspost/compress v1.19.1 // indirect
+
 require (
 	cel.dev/expr v0.25.2 // indirect
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
@@ -85,6 +87,7 @@ require (
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
+	github.com/tributary-go/tributary/store/packed/zstd v0.0.0-00010101000000-000000000000
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xiang90/probing v0.0.0-20221125231312-a49e3df8f510 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
@@ -137,3 +140,5 @@ replace (
 	github.com/tributary-go/tributary/etcd => ../etcd
 	github.com/tributary-go/tributary/informer/clientgo => ../informer/clientgo
 )
+
+replace github.com/tributary-go/tributary/store/packed/zstd => ../store/packed/zstd

@@ -42,14 +42,14 @@ type handled[T store.Object] struct {
 	seen    seen
 }
 
-func newHandled[T store.Object](source *listwatch.ListWatch[T], r reading, atRestIn func(...store.AnyIndex[T]) *packed.Store[T]) *handled[T] {
+func newHandled[T store.Object](source *listwatch.ListWatch[T], isAtRest bool, how handling, newStore func(...store.AnyIndex[T]) *packed.Store[T]) *handled[T] {
 	var options []informer.Option
-	if r.Library == atRest {
-		options = append(options, informer.WithStore(atRestIn))
+	if isAtRest {
+		options = append(options, informer.WithStore(newStore))
 	}
 	h := &handled[T]{Informer: informer.New(source, options...)}
 	var err error
-	switch r.Handler {
+	switch how {
 	case byKey:
 		h.handler, err = h.AddMetaHandler(func(e informer.Event[store.Object]) { h.seen.count.Add(int64(len(e.Key))) })
 	case byMetadata:

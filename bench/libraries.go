@@ -21,6 +21,7 @@ import (
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/packed"
+	"github.com/tributary-go/tributary/store/packed/zstd"
 )
 
 // open makes the library's copy.
@@ -72,11 +73,15 @@ func opened[O any, T interface {
 	store.Object
 }](client rest.Interface, resource string, r reading, options ...listwatch.Option) copied {
 	source := listwatch.FromClient[O, T](client, resource, options...)
-	if r.Handler != "" {
-		return newHandled(source, r, packed.New[O, T])
+	newStore, isAtRest := packed.New[O, T], r.Library == atRest || r.Library == coded
+	if r.Library == coded {
+		newStore = zstd.New[O, T]
 	}
-	if r.Library == atRest {
-		return newPacked(source, packed.New[O, T]())
+	if r.Handler != "" {
+		return newHandled(source, isAtRest, r.Handler, newStore)
+	}
+	if isAtRest {
+		return newPacked(source, newStore())
 	}
 	var indexes []store.AnyIndex[T]
 	if r.Indexed {

@@ -20,8 +20,11 @@ import (
 	"github.com/tributary-go/tributary/store/packed"
 )
 
-// atRest is our library with objects at rest as bytes.
-const atRest = "packed"
+// atRest is our library with objects at rest as bytes; coded has a code for texts, too.
+const (
+	atRest = "packed"
+	coded  = "packed-zstd"
+)
 
 // restFigures are those of a copy that is synced. Times are in microseconds.
 type restFigures struct {
@@ -202,21 +205,23 @@ type restKind struct {
 	perSet     int
 	share      int  // of the settings' number of pods: 1/share
 	handled    bool // its events are measured with handlers
+	library    string
 }
 
 var restKinds = []restKind{
-	{"pods, 50 per owner", "", protobuf, 50, 1, true},
-	{"pods, 3 per owner", "", protobuf, 3, 5, false},
-	{"pods that differ in more", world.VariedPod, protobuf, 50, 5, true},
-	{"pods of random strings", "Pod of random strings", protobuf, 50, 5, false},
-	{"custom resources, JSON", "", tree, 50, 5, true},
-	{"Leases", "Lease", protobuf, 50, 5, false},
-	{"ConfigMaps of text, 20 KB", "ConfigMap of text", protobuf, 50, 25, true},
-	{"Secrets of text, 4 KB", "Secret of text", protobuf, 50, 10, false},
-	{"Secrets of PEM, 4 KB", "Secret of PEM", protobuf, 50, 10, false},
-	{"Secrets, random, 4 KB", "Secret", protobuf, 50, 10, false},
-	{"pods as of kubernetes#141683", "Pod as of kubernetes#141683", protobuf, 50, 5, false},
-	{"pods as of kubernetes#141341, JSON", world.TreePod, tree, 50, 16, false},
+	{"pods, 50 per owner", "", protobuf, 50, 1, true, atRest},
+	{"pods, 3 per owner", "", protobuf, 3, 5, false, atRest},
+	{"pods that differ in more", world.VariedPod, protobuf, 50, 5, true, atRest},
+	{"pods of random strings", "Pod of random strings", protobuf, 50, 5, false, atRest},
+	{"custom resources, JSON", "", tree, 50, 5, true, atRest},
+	{"Leases", "Lease", protobuf, 50, 5, false, atRest},
+	{"ConfigMaps of text, 20 KB", "ConfigMap of text", protobuf, 50, 25, true, atRest},
+	{"the same, zstd", "ConfigMap of text", protobuf, 50, 25, true, coded},
+	{"Secrets of text, 4 KB", "Secret of text", protobuf, 50, 10, false, atRest},
+	{"Secrets of PEM, 4 KB", "Secret of PEM", protobuf, 50, 10, false, atRest},
+	{"Secrets, random, 4 KB", "Secret", protobuf, 50, 10, false, atRest},
+	{"pods as of kubernetes#141683", "Pod as of kubernetes#141683", protobuf, 50, 5, false, atRest},
+	{"pods as of kubernetes#141341, JSON", world.TreePod, tree, 50, 16, false, atRest},
 }
 
 // restRow has the figures of a kind, by the measurement: packed, interned, and of client-go.
@@ -259,7 +264,7 @@ func (s settings) measureRestOf(ctx context.Context, k restKind) (restRow, error
 	}
 	for i, what := range measurements {
 		c := scenario{what: what, form: k.form, objects: s.pods, perSet: k.perSet, variant: variant{reads: what == "sync"},
-			readers: []reader{{atRest, "watchlist"}, {"tributary", "watchlist"}, {"reflector", "watchlist"}}}
+			readers: []reader{{k.library, "watchlist"}, {"tributary", "watchlist"}, {"reflector", "watchlist"}}}
 		if i > 2 {
 			c.what, c.handler = "watch", handling(what)
 		}

@@ -12,6 +12,9 @@ func TestEachRowHasObjectsOfItsOwn(t *testing.T) {
 	for _, k := range restKinds {
 		c := settings{kind: k.kind, perSet: k.perSet}.codec(k.form)
 		object := string(c.object(7, 7, 0))
+		if k.library == coded {
+			continue
+		}
 		require.NotContains(t, rows, object, "%s has the objects of %s", k.name, rows[object])
 		rows[object] = k.name
 		require.Equal(t, object, string(c.object(7, 7, 0)), "%s: every process makes the same ones", k.name)

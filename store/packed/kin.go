@@ -24,12 +24,14 @@ const (
 // kin packs the objects of one store against each other. It is for the writer alone.
 type kin struct {
 	plain bool        // each object is kept in its own bytes
+	codec Codec       // of objects without siblings; nil without one
 	near  *delta.Base // of the object before; nil before the first
 	many  bool        // the generation was learned from samples
 	grown [][]byte    // samples for a new generation, once single writes have made a store large
 
 	written       int     // objects of this generation
 	added, bytes  int     // those that were not there before, and their documents
+	unlike        int     // objects in a row for which a sibling was of no use
 	first, recent float64 // how much of their bytes objects take: the first 1,000, and lately
 
 	scratch *scratch // during a write
@@ -79,26 +81,65 @@ func (k *kin) cell(a arrival, digest uint64, held *cell) *cell {
 	if k.near == nil {
 		k.begin(delta.Small(a.document))
 	}
-	near := k.near
+	near, alone := k.near, k.unlike >= restAfter
 	if held != nil && held.base != nil && held.base.Generation() == near.Generation() {
-		near = held.base
-	}
-	payload, base := k.scratch.packer.Pack(k.scratch.payload[:0], a.document, near)
-	k.scratch.payload = payload
-	size := len(payload)
-	if base != nil {
-		if base != near {
-			size += base.Len()
+		if held.base.IsAlone() {
+			alone = true
+		} else {
+			near = held.base
 		}
-		k.near = base
 	}
+	payload, base, size := k.pack(a.document, near, alone)
 	k.note(a.document, size, held == nil)
 	return newCell(a.identity, a.flags, digest, payload, base)
 }
 
+// An object without siblings takes more than unlikeShare of its document. The first of them in a row
+// may be the bases of families. After restAfter of them, one in retried is still packed against a
+// base.
+const (
+	unlikeShare   = 1. / 3
+	familiesBegin = 8
+	restAfter     = 64
+	retried       = 16
+)
+
+// pack packs a document against a base, or alone if that is smaller. If alone, only now and then
+// it looks whether a base is of use. size is with a new base.
+func (k *kin) pack(document []byte, near *delta.Base, alone bool) (payload []byte, base *delta.Base, size int) {
+	defer func() { k.scratch.payload = payload }()
+	g := near.Generation()
+	if alone && g.CodesAlone() && k.written%retried != 0 {
+		payload, base = g.PackAlone(k.scratch.payload[:0], document)
+		return payload, base, len(payload)
+	}
+	payload, base = k.scratch.packer.Pack(k.scratch.payload[:0], document, near)
+	at := len(payload)
+	size = at
+	begins := base != nil && base != near && base != g.Root()
+	if base != nil {
+		k.near = base
+	}
+	if begins {
+		size += base.Len()
+	}
+	if float64(size) <= unlikeShare*float64(len(document)) {
+		k.unlike = 0
+		return payload, base, size
+	}
+	k.unlike++
+	if !g.CodesAlone() || begins && k.unlike <= familiesBegin {
+		return payload, base, size
+	}
+	if both, of := g.PackAlone(payload, document); of != nil && len(both)-at < size {
+		return both[at:], of, len(both) - at
+	}
+	return payload, base, size
+}
+
 // begin begins a generation. Without one, the next object begins it.
 func (k *kin) begin(g *delta.Generation) {
-	*k = kin{plain: k.plain, scratch: k.scratch}
+	*k = kin{plain: k.plain, codec: k.codec, scratch: k.scratch}
 	if g != nil {
 		k.near = g.Root()
 	}
@@ -106,7 +147,12 @@ func (k *kin) begin(g *delta.Generation) {
 
 // learn begins a generation of samples.
 func (k *kin) learn(documents [][]byte) {
-	k.begin(delta.Learn(documents...))
+	g := delta.Learn(documents...)
+	if k.codec != nil {
+		pack, unpack := k.codec(documents)
+		g.CodeAlone(delta.Coder{Pack: pack, Unpack: unpack})
+	}
+	k.begin(g)
 	k.many = true
 }
 

@@ -16,6 +16,8 @@ type Generation struct {
 	raw   []byte // the root's document
 	table *table // nil if the generation is small
 	codes *codes // nil if the generation is small, or if its samples left too few literals
+	coder *Coder // nil unless CodeAlone
+	alone Base   // of documents that the coder codes
 }
 
 // Base is a document from which others are copied.

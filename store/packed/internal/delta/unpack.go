@@ -20,6 +20,9 @@ func (u *Unpacker) Unpack(dst, payload []byte, of *Base) ([]byte, error) {
 	if of == nil {
 		return append(dst[:0], payload...), nil
 	}
+	if of.IsAlone() {
+		return of.of.unpackAlone(dst, payload)
+	}
 	from, err := u.base(of)
 	switch {
 	case err != nil:
