@@ -14,8 +14,9 @@ import (
 
 // Closed is an indexer for a store that keeps its objects in a form of its own, such as packed
 // bytes. It holds entries in place of objects: an entry has an object's namespace, name, UID and
-// resource version, and stands for one state. Readers get snapshots of T, which open the entries
-// that are read. The rest of an entry's [Object] methods are never called.
+// resource version, and stands for one state. If it has a method Key() string, the store keeps that
+// string as its key, and makes none. Readers get snapshots of T, which open the entries that are
+// read. The rest of an entry's [Object] methods are never called.
 //
 // Entries are the same state only if they are one in memory: a writer that wants a state to stay
 // puts the entry that it finds with [Closed.Get]. Writers must not run at the same time.

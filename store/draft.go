@@ -69,7 +69,7 @@ func (d *draft[T]) planPut(key []byte, hash uint64, obj T) write[T] {
 	place, held := trie.PlaceOfBytes(d.objects, hash, key)
 	w := write[T]{Change: Change[T]{New: obj}, hash: hash, place: place}
 	if !held {
-		w.Key = string(key)
+		w.Key = d.ownKey(key, obj)
 	} else if w.Key, w.Old = place.Key, place.Value; pointer.Same(w.Old, obj) || !d.entries && sameState(w.Old, obj) {
 		w.New = w.Old
 		return w
@@ -130,7 +130,7 @@ func (d *draft[T]) fill(items iter.Seq2[T, error], check func(T) error) error {
 		if err := check(obj); err != nil {
 			return err
 		}
-		key := KeyOf(obj)
+		key := d.keyOf(obj)
 		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
 	}
 	d.objects = d.writer().Build(entries, hashes)
@@ -205,6 +205,27 @@ func (d *draft[T]) overwrite(items iter.Seq2[T, error], check func(T) error) err
 func sameState[T Object](a, b T) bool {
 	return pointer.Same(a, b) || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
 		a.GetUID() != "" && a.GetUID() == b.GetUID() && content.Equal(a, b)
+}
+
+// keyed is an entry of a [Closed] that has its key.
+type keyed interface{ Key() string }
+
+// keyOf is the key under which obj is stored.
+func (d *draft[T]) keyOf(obj T) string {
+	if d.entries {
+		if entry, ok := any(obj).(keyed); ok {
+			return entry.Key()
+		}
+	}
+	return KeyOf(obj)
+}
+
+// ownKey is keyOf an object whose key is in a buffer.
+func (d *draft[T]) ownKey(key []byte, obj T) string {
+	if d.entries {
+		return d.keyOf(obj)
+	}
+	return string(key)
 }
 
 // keySpace is room for most keys: a write builds the key of its object on the stack.

@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/maphash"
 	"strings"
@@ -13,13 +14,15 @@ import (
 	"github.com/tributary-go/tributary/store/packed/internal/delta"
 )
 
-// cell is an object at rest: the entry of a [store.Closed]. It never changes but for hot. Its bytes
-// are one block without pointers, which the garbage collector does not look into:
+// cell is an object at rest: the entry of a [store.Closed]. It never changes but for hot. The text
+// of its key is the one that the store has. All else is one block without pointers, which the
+// garbage collector does not look into:
 //
-//	flags, digest (8), lengths of namespace, name, UID and version, those four texts, payload
+//	flags, length of the block (4), digest (8), lengths of key and namespace, UID, version, payload
 type cell struct {
 	unread
-	bytes string
+	key   *byte
+	block *byte
 	base  *delta.Base // of the payload; nil if that is the document itself
 	hot   atomic.Pointer[hotObject]
 }
@@ -27,10 +30,12 @@ type cell struct {
 type flags byte
 
 const (
-	flagJSON  flags = 1 << iota // the document is JSON, not protobuf
-	flagTyped                   // apiVersion and kind precede the message
-	flagBare                    // of JSON: decoding drops apiVersion and kind
-	flagPlain                   // nothing may be learned from the object
+	flagJSON   flags = 1 << iota // the document is JSON, not protobuf
+	flagTyped                    // apiVersion and kind precede the message
+	flagBare                     // of JSON: decoding drops apiVersion and kind
+	flagPlain                    // nothing may be learned from the object
+	flagUUID                     // the UID is 16 bytes, not text
+	flagNumber                   // the resource version is a number, not text
 )
 
 // identity names one state of an object.
@@ -43,24 +48,20 @@ func identityOf(obj store.Object) identity {
 // seed is that of the digests. They are compared within the process only.
 var seed = maphash.MakeSeed()
 
-const digestAt, lengthsAt = 1, 9
+const lengthAt, digestAt, lengthsAt = 1, 5, 13
 
-func newCell(id identity, f flags, digest uint64, payload []byte, base *delta.Base) *cell {
-	texts := [...]string{id.namespace, id.name, id.uid, id.resourceVersion}
-	size := lengthsAt + len(payload)
-	for _, text := range texts {
-		size += uvarintLen(len(text)) + len(text)
-	}
-	b := append(make([]byte, 0, size), byte(f))
+// newCell makes the cell of an object under its key.
+func newCell(key string, id identity, f flags, digest uint64, payload []byte, base *delta.Base) *cell {
+	var space [128]byte
+	state, form := appendState(space[:0], id.uid, id.resourceVersion)
+	size := lengthsAt + uvarintLen(len(key)) + uvarintLen(len(id.namespace)) + len(state) + len(payload)
+	b := append(make([]byte, 0, size), byte(f|form))
+	b = binary.LittleEndian.AppendUint32(b, uint32(size))
 	b = binary.LittleEndian.AppendUint64(b, digest)
-	for _, text := range texts {
-		b = binary.AppendUvarint(b, uint64(len(text)))
-	}
-	for _, text := range texts {
-		b = append(b, text...)
-	}
-	b = append(b, payload...)
-	return &cell{bytes: unsafe.String(unsafe.SliceData(b), len(b)), base: base}
+	b = binary.AppendUvarint(b, uint64(len(key)))
+	b = binary.AppendUvarint(b, uint64(len(id.namespace)))
+	b = append(append(b, state...), payload...)
+	return &cell{key: unsafe.StringData(key), block: unsafe.SliceData(b), base: base}
 }
 
 func uvarintLen(n int) (size int) {
@@ -70,46 +71,73 @@ func uvarintLen(n int) (size int) {
 	return size
 }
 
-// split returns the texts of the cell, in its own memory, and the place of the payload.
-func (c *cell) split() (id identity, payload int) {
-	var ends [4]int
-	at, sum := lengthsAt, 0
-	for i := range ends {
-		n, shift := 0, 0
-		for ; c.bytes[at] >= 0x80; at++ {
-			n |= int(c.bytes[at]&0x7f) << shift
-			shift += 7
-		}
-		n |= int(c.bytes[at]) << shift
-		at++
-		sum += n
-		ends[i] = sum
+// parts are those of a cell, in its own memory.
+type parts struct {
+	key       string
+	namespace int // its length
+	flags     flags
+	digest    uint64
+	rest      []byte // UID, version, payload
+}
+
+func (c *cell) parts() parts {
+	head := unsafe.Slice(c.block, lengthsAt)
+	size := binary.LittleEndian.Uint32(head[lengthAt:])
+	key, rest := cutLength(unsafe.Slice(c.block, size)[lengthsAt:])
+	namespace, rest := cutLength(rest)
+	return parts{unsafe.String(c.key, key), namespace, flags(head[0]), binary.LittleEndian.Uint64(head[digestAt:]), rest}
+}
+
+// cutLength splits a length off, which newCell has put there.
+func cutLength(b []byte) (n int, rest []byte) {
+	if b[0] < 0x80 {
+		return int(b[0]), b[1:]
 	}
-	texts := c.bytes[at : at+sum]
-	return identity{texts[:ends[0]], texts[ends[0]:ends[1]], texts[ends[1]:ends[2]], texts[ends[2]:]}, at + sum
+	length, size := binary.Uvarint(b)
+	return int(length), b[size:]
+}
+
+// names are namespace and name, in the memory of the key.
+func (p parts) names() (namespace, name string) {
+	if p.namespace == 0 {
+		return "", p.key
+	}
+	return p.key[:p.namespace], p.key[p.namespace+len("/"):]
+}
+
+// identity is a copy of the identity. Its texts keep no cell alive.
+func (c *cell) identity() (id identity) {
+	p := c.parts()
+	id.namespace, id.name = p.names()
+	id.uid, id.resourceVersion, _ = cutState(p.rest, p.flags)
+	return id
 }
 
 // is reports whether the cell is of that version of the object.
 func (c *cell) is(id identity) bool {
-	own, _ := c.split()
-	return own == id && id.uid != "" && id.resourceVersion != ""
+	if id.uid == "" || id.resourceVersion == "" {
+		return false
+	}
+	p := c.parts()
+	var space [128]byte
+	state, form := appendState(space[:0], id.uid, id.resourceVersion)
+	namespace, name := p.names()
+	return namespace == id.namespace && name == id.name && form == p.flags&(flagUUID|flagNumber) && bytes.HasPrefix(p.rest, state)
 }
 
-func (c *cell) flags() flags { return flags(c.bytes[0]) }
+func (c *cell) flags() flags { return c.parts().flags }
 
-func (c *cell) digest() uint64 {
-	return binary.LittleEndian.Uint64(c.block()[digestAt:])
-}
+func (c *cell) digest() uint64 { return c.parts().digest }
 
-// block is the cell's bytes, which are read-only.
-func (c *cell) block() []byte { return unsafe.Slice(unsafe.StringData(c.bytes), len(c.bytes)) }
+// Key is the key. The store keeps this string, and no other.
+func (c *cell) Key() string { return c.parts().key }
 
 // read calls use with the document, which is valid until use returns.
 func (c *cell) read(use func(document []byte, flags flags) error) error {
-	_, at := c.split()
-	payload := c.block()[at:]
+	p := c.parts()
+	payload := skipState(p.rest, p.flags)
 	if c.base == nil {
-		return use(payload, c.flags())
+		return use(payload, p.flags)
 	}
 	r := readers.Get().(*reader)
 	defer r.done()
@@ -118,18 +146,30 @@ func (c *cell) read(use func(document []byte, flags flags) error) error {
 		return err
 	}
 	r.document = document
-	return use(document, c.flags())
+	return use(document, p.flags)
 }
 
-// The texts are copies: a key, an index or a version that a store remembers keeps no cell alive.
+// The texts are copies: a key, an index or a version that a store remembers keeps no block alive,
+// and no longer text.
 
-func (c *cell) GetNamespace() string { id, _ := c.split(); return strings.Clone(id.namespace) }
+func (c *cell) GetNamespace() string {
+	namespace, _ := c.parts().names()
+	return strings.Clone(namespace)
+}
 
-func (c *cell) GetName() string { id, _ := c.split(); return strings.Clone(id.name) }
+func (c *cell) GetName() string {
+	_, name := c.parts().names()
+	return strings.Clone(name)
+}
 
-func (c *cell) GetUID() types.UID { id, _ := c.split(); return types.UID(strings.Clone(id.uid)) }
+func (c *cell) GetUID() types.UID {
+	p := c.parts()
+	uid, _ := cutUID(p.rest, p.flags)
+	return types.UID(uid)
+}
 
 func (c *cell) GetResourceVersion() string {
-	id, _ := c.split()
-	return strings.Clone(id.resourceVersion)
+	p := c.parts()
+	_, version, _ := cutState(p.rest, p.flags)
+	return version
 }

@@ -35,7 +35,7 @@ func (s *encoded[T]) Get(key string) (e *store.Encoded, ok bool) {
 
 // closed is an object that stays at rest.
 func (s *encoded[T]) closed(entry store.Object) *store.Encoded {
-	id, _ := entry.(*cell).split()
+	id := entry.(*cell).identity()
 	e := &store.Encoded{Entry: entry, Keeper: s}
 	e.Namespace, e.Name, e.UID, e.ResourceVersion = id.namespace, id.name, types.UID(id.uid), id.resourceVersion
 	return e

@@ -76,7 +76,7 @@ func (r *reader) done() {
 // cell packs an object. held is the cell of its last state, or nil: its base is the likeliest one.
 func (k *kin) cell(a arrival, digest uint64, held *cell) *cell {
 	if k.plain || a.flags&flagPlain != 0 {
-		return newCell(a.identity, a.flags, digest, a.document, nil)
+		return newCell(a.key, a.identity, a.flags, digest, a.document, nil)
 	}
 	if k.near == nil {
 		k.begin(delta.Small(a.document))
@@ -91,7 +91,7 @@ func (k *kin) cell(a arrival, digest uint64, held *cell) *cell {
 	}
 	payload, base, size := k.pack(a.document, near, alone)
 	k.note(a.document, size, held == nil)
-	return newCell(a.identity, a.flags, digest, payload, base)
+	return newCell(a.key, a.identity, a.flags, digest, payload, base)
 }
 
 // An object without siblings takes more than unlikeShare of its document. The first of them in a row

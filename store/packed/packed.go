@@ -207,6 +207,7 @@ func (s *Store[T]) isHot(key string) bool {
 // arrival is an object that comes, before it is packed.
 type arrival struct {
 	identity
+	key      string
 	document []byte // the object's bytes in the form of flags
 	flags    flags
 	obj      store.Object   // nil if it was not decoded
@@ -252,8 +253,11 @@ func (s *Store[T]) arrived(a arrival) *cell {
 	_, _, message, _ := cutHead(a.document, a.flags) // a source's bytes have no head
 	digest := maphash.Bytes(seed, message)
 	var held *cell
-	if entry, ok := s.cells.Get(store.Key(a.namespace, a.name)); ok {
-		if held = entry.(*cell); held.is(a.identity) && (held.digest() == digest || s.equal(held, a)) {
+	a.key = store.Key(a.namespace, a.name)
+	if entry, ok := s.cells.Get(a.key); ok {
+		held = entry.(*cell)
+		a.key = held.Key() // all states share it
+		if held.is(a.identity) && (held.digest() == digest || s.equal(held, a)) {
 			return held
 		}
 	}
