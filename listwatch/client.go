@@ -73,7 +73,7 @@ func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	lw := &ListWatch[T]{
 		list: c.list, watch: c.watch, lookup: c.lookup,
 		collection: collection{of.String(), c.options.namespace}, origin: c.origin,
-		noWatchList: c.options.noWatchList, nameless: c.options.asClientGo, sharing: c.decoder.stats, private: c.decoder.memo == nil,
+		encoded: c.encoded, noWatchList: c.options.noWatchList, nameless: c.options.asClientGo, sharing: c.decoder.stats, private: c.decoder.memo == nil,
 		holding: func(held heldCopy[T]) ListerWatcher[T] {
 			decoder := *c.decoder
 			decoder.held = &held
@@ -81,9 +81,6 @@ func (c *clientSource[T]) listWatch() *ListWatch[T] {
 			holding.decoder = &decoder
 			return holding.listWatch()
 		},
-	}
-	if !c.options.dropManaged {
-		lw.encoded = c.encoded
 	}
 	return lw
 }

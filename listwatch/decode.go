@@ -58,6 +58,7 @@ type decoder[T store.Object] struct {
 	plain      *atomic.Uint64 // bytes decoded without a memo
 	held       *heldCopy[T]   // nil if the reader's copy is unknown
 	drop       bool           // drop managedFields
+	cuts       bool           // cut managedFields out of the bytes
 	asClientGo bool           // keep objects without a name, and take {} for an empty list
 	keep       keeper[T]      // in place of decoding; nil for readers of objects
 	fleeting   bool           // nothing may be remembered of the objects: they are Secrets
@@ -117,7 +118,8 @@ func (d *decoder[T]) dropped(obj T) T {
 	switch {
 	case !d.drop:
 	case isTree:
-		if metadata, ok := u.Object["metadata"].(map[string]any); ok && metadata["managedFields"] != nil {
+		metadata, ok := u.Object["metadata"].(map[string]any)
+		if _, has := metadata["managedFields"]; ok && has {
 			metadata = maps.Clone(metadata)
 			delete(metadata, "managedFields")
 			u.Object["metadata"] = metadata
@@ -126,6 +128,14 @@ func (d *decoder[T]) dropped(obj T) T {
 		obj.SetManagedFields(nil)
 	}
 	return obj
+}
+
+// cut is how the frames of a watch become lean; nil if they stay as they are.
+func (d *decoder[T]) cut(lean func(data []byte) []byte) func(data []byte) []byte {
+	if !d.cuts {
+		return nil
+	}
+	return lean
 }
 
 // listed tells the memo the size of the collection.
@@ -217,7 +227,7 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 		more := frames.waits()
 		switch {
 		case watch.EventType(f.event) == watch.Added && d.holds(&f):
-			err = events.known(newEvent(watch.Added, f.held.obj, len(f.object)))
+			err = events.known(newEvent(watch.Added, f.held.obj, f.size))
 		case more:
 			err = events.put(f)
 		default:
@@ -287,7 +297,7 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 	case watch.Added, watch.Modified:
 		obj = d.held.settle(f.held, f.object, obj)
 	}
-	return newEvent(kind, obj, len(f.object)), nil
+	return newEvent(kind, obj, f.size), nil
 }
 
 // reported decodes the Status of an ERROR event.

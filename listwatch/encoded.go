@@ -19,7 +19,8 @@ import (
 //
 // Objects are decoded if only that can tell whether they decode, which is rare in protobuf, and in
 // JSON for objects without a Go type. JSON of a Go type is decoded always. So are the objects of
-// functions, of [Project] and [Intercept], and with [DropManagedFields] or [WithMutationDetector].
+// functions, of [Project] and [Intercept], and with [WithMutationDetector]. [DropManagedFields]
+// cuts the bytes of the managed fields out of the object's.
 func (lw *ListWatch[T]) Encoded() *ListWatch[*store.Encoded] {
 	if lw.encoded != nil {
 		return lw.encoded()
@@ -71,7 +72,7 @@ func newChecker[T store.Object](d *decoder[T], fleeting bool) *decoder[*store.En
 	}
 	return &decoder[*store.Encoded]{
 		new: func() *store.Encoded { return new(store.Encoded) }, kind: d.kind, protobuf: d.protobuf, limit: d.limit,
-		plain: new(atomic.Uint64), asClientGo: d.asClientGo, keep: c.keep, fleeting: fleeting,
+		plain: new(atomic.Uint64), asClientGo: d.asClientGo, keep: c.keep, fleeting: fleeting, cuts: d.drop,
 	}
 }
 
@@ -104,11 +105,20 @@ func (c checker[T]) json(data []byte, kind schema.GroupVersionKind) (*store.Enco
 		}
 	}
 	out, err := c.decode(jsonEncoding[T]{c.decoder}, data, kind)
-	if err == nil && c.decoder.kind != "" { // the document tells more than the type
+	if err == nil && c.decoder.kind != "" && c.isLean(data) { // the document tells more than the type
 		out.Keep(data)
 		out.JSON = true
 	}
 	return out, err
+}
+
+// isLean reports whether a document surely has no managed fields, if it may have none.
+func (c checker[T]) isLean(data []byte) (ok bool) {
+	if !c.decoder.drop {
+		return true
+	}
+	_, ok = checked.JSON(data) // so LeanJSON has read its only metadata
+	return ok
 }
 
 func (c checker[T]) decode(e encoding[T], data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {

@@ -49,7 +49,7 @@ func reopened[T store.Object](t *testing.T, e *store.Encoded, fresh T) T {
 }
 
 // requireSameEncoded reads bodies decoded and encoded: objects and errors are the same.
-func requireSameEncoded[T store.Object](t *testing.T, fresh func() T, watched, listed []byte) (kept int) {
+func requireSameEncoded[T store.Object](t *testing.T, drop bool, fresh func() T, watched, listed []byte) (kept int) {
 	t.Helper()
 	type step struct {
 		kind    string
@@ -60,7 +60,7 @@ func requireSameEncoded[T store.Object](t *testing.T, fresh func() T, watched, l
 	}
 	_, protobuf := any(fresh()).(unmarshaler)
 	newDecoder := func() *decoder[T] {
-		return &decoder[T]{new: fresh, kind: kindOf(fresh()), protobuf: protobuf, limit: maxObject, plain: podDecoder(0).plain}
+		return &decoder[T]{new: fresh, kind: kindOf(fresh()), protobuf: protobuf, limit: maxObject, plain: podDecoder(0).plain, drop: drop}
 	}
 	var want, got []step
 	d := newDecoder()
@@ -79,6 +79,7 @@ func requireSameEncoded[T store.Object](t *testing.T, fresh func() T, watched, l
 	err = c.watch(bytes.NewReader(watched), func(e Event[*store.Encoded], err error) bool {
 		if e.Object != nil && e.Object.Data != nil {
 			kept++
+			require.False(t, drop && bytes.Contains(e.Object.Data, []byte("kubelet")), "it has managed fields")
 		}
 		got = append(got, step{string(e.Type), reopened(t, e.Object, fresh()), e.ResourceVersion, e.Bytes, fmt.Sprint(err, e.InitialEventsEnd, e.kind)})
 		return true
@@ -106,22 +107,27 @@ func TestEncodedIsWhatIsDecoded(t *testing.T) {
 		}
 		return body
 	}
-	newPod := func() *corev1.Pod { return new(corev1.Pod) }
-	newTree := func() *unstructured.Unstructured { return new(unstructured.Unstructured) }
-	newHead := func() *metav1.PartialObjectMetadata { return new(metav1.PartialObjectMetadata) }
-	kept := 0
+	kept, lean := 0, 0
 	for range 40 {
 		n := 5 + random.Intn(60)
-		watched, listed := spoil(randomWatch(t, random, n)), spoil(randomList(t, random, n))
-		kept += requireSameEncoded(t, newPod, watched, listed)
-		kept += requireSameEncoded(t, newHead, watched, listed)
-		watched, listed = spoil(randomJSONWatch(t, random, n)), spoil(randomJSONList(t, random, n))
-		kept += requireSameEncoded(t, newPod, watched, listed)
-		kept += requireSameEncoded(t, newHead, watched, listed)
-		kept += requireSameEncoded(t, newTree, watched, listed)
+		watched, listed := randomWatch(t, random, n), randomList(t, random, n)
+		lean += requireSameEncoded(t, true, newPod, watched, listed) + requireSameEncoded(t, true, newHead, watched, listed)
+		watched, listed = spoil(watched), spoil(listed)
+		kept += requireSameEncoded(t, false, newPod, watched, listed) + requireSameEncoded(t, false, newHead, watched, listed)
+		watched, listed = randomJSONWatch(t, random, n), randomJSONList(t, random, n)
+		lean += requireSameEncoded(t, true, newPod, watched, listed) + requireSameEncoded(t, true, newTree, watched, listed)
+		requireSameEncoded(t, true, newHead, watched, listed)
+		watched, listed = spoil(watched), spoil(listed)
+		kept += requireSameEncoded(t, false, newPod, watched, listed) + requireSameEncoded(t, false, newTree, watched, listed)
+		requireSameEncoded(t, false, newHead, watched, listed)
 	}
 	require.Greater(t, kept, 1000, "most need no decoding")
+	require.Greater(t, lean, 1000, "nor without managed fields")
 }
+
+func newPod() *corev1.Pod                    { return new(corev1.Pod) }
+func newTree() *unstructured.Unstructured    { return new(unstructured.Unstructured) }
+func newHead() *metav1.PartialObjectMetadata { return new(metav1.PartialObjectMetadata) }
 
 // TestTheUsualIsNotDecoded: a server's protobuf, and its JSON of trees.
 func TestTheUsualIsNotDecoded(t *testing.T) {
@@ -148,6 +154,38 @@ func TestTheUsualIsNotDecoded(t *testing.T) {
 		require.Equal(t, "Widget", e.Object.Kind)
 		return true
 	}))
+}
+
+// TestWithoutManagedFieldsNothingIsDecodedEither: their bytes are cut out. An event's length stays
+// that of the wire.
+func TestWithoutManagedFieldsNothingIsDecodedEither(t *testing.T) {
+	d := podDecoder(maxObject)
+	d.drop = true
+	pod := somePod(2, 100)
+	whole := marshalled(t, pod)
+	pod.ManagedFields = nil
+	trees := newDecoder[unstructured.Unstructured]()
+	trees.drop = true
+	text := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"%s},"spec":{"managedFields":[7]}}`
+	with, without := fmt.Sprintf(text, `, "managedFields" : [{"manager":"]}"}]`), fmt.Sprintf(text, "")
+	for _, kind := range []string{"ADDED", "MODIFIED", "DELETED"} {
+		require.NoError(t, newChecker(d, false).watch(bytes.NewReader(frameOf(kind, envelopeOf("v1", "Pod", whole))),
+			func(e Event[*store.Encoded], err error) bool {
+				require.NoError(t, err)
+				require.Nil(t, e.Object.Decoded)
+				require.Equal(t, marshalled(t, pod), e.Object.Data)
+				require.Equal(t, len(whole), e.Bytes)
+				return true
+			}))
+		require.NoError(t, newChecker(trees, false).watch(bytes.NewReader(fmt.Appendf(nil, `{"type":%q,"object":%s}`, kind, with)),
+			func(e Event[*store.Encoded], err error) bool {
+				require.NoError(t, err)
+				require.Nil(t, e.Object.Decoded)
+				require.Equal(t, without, string(e.Object.Data))
+				require.Equal(t, len(with), e.Bytes)
+				return true
+			}))
+	}
 }
 
 // shelf keeps the bytes of objects as they are.
@@ -182,12 +220,21 @@ func (b body) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 // TestHeldBytesAreNotRead: an object that comes in the bytes of an entry is that entry. Others are
-// read, under an equal version, too.
+// read, under an equal version, too. Bytes that are cut out are none of the entry's.
 func TestHeldBytesAreNotRead(t *testing.T) {
+	t.Run("all bytes", func(t *testing.T) { testHeldBytes(t) })
+	t.Run("without managed fields", func(t *testing.T) { testHeldBytes(t, DropManagedFields()) })
+}
+
+func testHeldBytes(t *testing.T, options ...Option) {
 	held, changed, newer, added := somePod(1, 50), somePod(2, 50), somePod(3, 50), somePod(4, 50)
 	s := shelf{map[string]*entry{}}
 	for _, pod := range []*corev1.Pod{held, changed, newer} {
-		s.entries[store.KeyOf(pod)] = &entry{pod.DeepCopy(), marshalled(t, pod)}
+		kept := pod.DeepCopy()
+		if len(options) > 0 {
+			kept.ManagedFields = nil
+		}
+		s.entries[store.KeyOf(pod)] = &entry{kept, marshalled(t, kept)}
 	}
 	changed.Spec.NodeName = "another"
 	newer.ResourceVersion = "77"
@@ -200,7 +247,7 @@ func TestHeldBytesAreNotRead(t *testing.T) {
 		config := &rest.Config{Host: "http://server.example", Transport: body(answer)}
 		client, err := NewRESTClient(config, schema.GroupVersion{Version: "v1"})
 		require.NoError(t, err)
-		return FromClient[corev1.Pod](client, "pods").Encoded().Holding(s.get)
+		return FromClient[corev1.Pod](client, "pods", options...).Encoded().Holding(s.get)
 	}
 	got := map[string]int{}
 	check := func(e *store.Encoded, err error) {
@@ -212,6 +259,7 @@ func TestHeldBytesAreNotRead(t *testing.T) {
 		}
 		require.NotEqual(t, held.Name, e.Name)
 		require.NotEmpty(t, e.Data)
+		require.Equal(t, len(options) == 0 && e.Name != newer.Name, bytes.Contains(e.Data, []byte("kubelet")), e.Name)
 	}
 	for e, err := range source(envelopeOf("v1", "PodList", listed)).List(t.Context(), metav1.ListOptions{}).Items {
 		check(e, err)
@@ -234,9 +282,9 @@ func FuzzEncoded(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		watched := frameOf("ADDED", envelopeOf("v1", "Pod", data))
 		listed := envelopeOf("v1", "PodList", field(2, data))
-		requireSameEncoded(t, func() *corev1.Pod { return new(corev1.Pod) }, watched, listed)
+		requireSameEncoded(t, false, newPod, watched, listed)
 		text := append(append([]byte(`{"type":"ADDED","object":`), data...), '}')
 		list := append(append([]byte(`{"kind":"WidgetList","apiVersion":"example.com/v1","items":[`), data...), "]}"...)
-		requireSameEncoded(t, func() *unstructured.Unstructured { return new(unstructured.Unstructured) }, text, list)
+		requireSameEncoded(t, false, newTree, text, list)
 	})
 }

@@ -31,6 +31,8 @@ type encoding[T store.Object] interface {
 	// identity reads the object's identity without decoding it. It is empty if the metadata is not
 	// in the usual form of servers.
 	identity(data []byte) identity
+	// lean cuts the managed fields out of an object, in place.
+	lean(data []byte) []byte
 	// key names an object that could not be decoded, if the name can be read.
 	key(data []byte) string
 }
@@ -96,11 +98,19 @@ type frame[T store.Object] struct {
 	malformed error // the error of splitting it, in a whole frame
 
 	object []byte                  // the bytes of the object alone
+	size   int                     // of the object on the wire
 	kind   schema.GroupVersionKind // as named by the bytes around them, if at all
 	sealed error                   // the error of reading them
 
 	identity identity // of the object, if needed and readable
 	held     counterpart[T]
+}
+
+// take notes the bytes of the object, without managed fields if lean is set.
+func (f *frame[T]) take(lean func(data []byte) []byte) {
+	if f.size = len(f.object); lean != nil {
+		f.object = lean(f.object)
+	}
 }
 
 // frames are the events of one stream. The result of next is valid until next is called while waits

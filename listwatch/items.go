@@ -21,6 +21,7 @@ const (
 type items[T store.Object] struct {
 	*pipeline[item[T], T]
 	held *heldCopy[T]
+	cuts bool // managedFields
 	body io.ReadCloser
 
 	encoding encoding[T]
@@ -36,7 +37,7 @@ type item[T store.Object] struct {
 }
 
 func newItems[T store.Object](d *decoder[T], body io.ReadCloser, yield func(T, error) bool) *items[T] {
-	l := &items[T]{held: d.held, body: body}
+	l := &items[T]{held: d.held, cuts: d.cuts, body: body}
 	l.pipeline = newPipeline(batchItems, func(i item[T]) (T, error) { return d.item(l.encoding, i) }, func(obj T, err error) error {
 		if !yield(obj, err) {
 			return errStopped
@@ -50,6 +51,9 @@ func newItems[T store.Object](d *decoder[T], body io.ReadCloser, yield func(T, e
 func (l *items[T]) take(data []byte, kind schema.GroupVersionKind) (err error) {
 	l.taken++
 	l.bytes += len(data)
+	if l.cuts {
+		data = l.encoding.lean(data)
+	}
 	i := item[T]{data: data, kind: kind}
 	if l.held != nil {
 		if i.held = l.held.find(l.encoding.identity(data)); l.held.isFrom(&i.held, data) {

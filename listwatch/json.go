@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/tributary-go/tributary/internal/checked"
 	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/store"
 )
@@ -26,7 +27,7 @@ func (jsonEncoding[T]) begins(start []byte, _ bool) bool {
 }
 
 func (e jsonEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
-	return &jsonFrames[T]{in: jsonReader{own: r, r: r, limit: e.limit, fleeting: e.fleeting}, identify: e.held != nil}, nil
+	return &jsonFrames[T]{in: jsonReader{own: r, r: r, limit: e.limit, fleeting: e.fleeting}, identify: e.held != nil, lean: e.cut(e.lean)}, nil
 }
 
 // list accepts fields in any order.
@@ -82,6 +83,7 @@ func (e jsonEncoding[T]) itemKind(list metav1.TypeMeta) schema.GroupVersionKind 
 type jsonFrames[T store.Object] struct {
 	in       jsonReader
 	identify bool
+	lean     func(data []byte) []byte // nil if objects stay as they are
 }
 
 func (j *jsonFrames[T]) waits() bool { return j.in.waits() }
@@ -116,6 +118,7 @@ func (j *jsonFrames[T]) next() (frame[T], error) {
 			return err
 		})
 	}
+	f.take(j.lean)
 	if j.identify {
 		f.identity = jsonIdentity(f.object)
 	}
@@ -206,6 +209,8 @@ func (jsonEncoding[T]) key(data []byte) string {
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &head)
 	return store.KeyOf(&head)
 }
+
+func (jsonEncoding[T]) lean(data []byte) []byte { return checked.LeanJSON(data) }
 
 func (jsonEncoding[T]) identity(data []byte) identity { return jsonIdentity(data) }
 

@@ -43,9 +43,15 @@ func seeded(t *testing.T) *rand.Rand {
 
 // somePod shares some parts with other pods.
 func somePod(i, size int) *corev1.Pod {
+	var managed []metav1.ManagedFieldsEntry
+	for i := range i % 3 {
+		managed = append(managed, metav1.ManagedFieldsEntry{
+			Manager: fmt.Sprint("kubelet-", i), Operation: "Update", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:a":{}}}`)},
+		})
+	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", i), Namespace: "shop", UID: types.UID(fmt.Sprint("uid-", i)),
-			ResourceVersion: fmt.Sprint(100 + i), Labels: map[string]string{"app": "web", "half": fmt.Sprint(i / 2)}},
+			ResourceVersion: fmt.Sprint(100 + i), Labels: map[string]string{"app": "web", "half": fmt.Sprint(i / 2)}, ManagedFields: managed},
 		Spec: corev1.PodSpec{NodeName: fmt.Sprint("node-", i%3), Containers: []corev1.Container{
 			{Name: "web", Image: "registry.example/web:1", Args: []string{strings.Repeat("x", size)}},
 			{Name: "sidecar", Image: fmt.Sprint("registry.example/sidecar:", i%5)}}},

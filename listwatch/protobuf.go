@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/checked"
 	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/store"
@@ -49,7 +50,7 @@ func (e protobufEncoding[T]) frames(r *bufio.Reader) (frames[T], error) {
 	if !e.protobuf {
 		return nil, errNoProtobuf
 	}
-	return &protobufFrames[T]{own: r, r: r, limit: e.limit, memo: e.memo, fleeting: e.fleeting}, nil
+	return &protobufFrames[T]{own: r, r: r, limit: e.limit, memo: e.memo, lean: e.cut(e.lean), fleeting: e.fleeting}, nil
 }
 
 func (e protobufEncoding[T]) list(r *bufio.Reader, items *items[T]) (meta metav1.ListMeta, err error) {
@@ -132,6 +133,7 @@ type protobufFrames[T store.Object] struct {
 	r         *bufio.Reader // own, or a large one over it while frames are too large for own
 	limit     int
 	memo      *sharing.Memo
+	lean      func(data []byte) []byte // nil if objects stay as they are
 	fleeting  bool
 	head      [4]byte
 	buffer    []byte // holds a frame that is too large for either reader
@@ -165,6 +167,7 @@ func (p *protobufFrames[T]) next() (f frame[T], err error) {
 	if f.sealed == nil && f.kind.Kind == "" && f.event != string(watch.Error) {
 		f.sealed = errNoKind
 	}
+	f.take(p.lean)
 	if f.event != string(watch.Modified) || p.memo.Follows(len(f.object)) {
 		f.identity = protobufIdentity(f.object)
 	}
@@ -432,6 +435,8 @@ func (protobufEncoding[T]) key(data []byte) string {
 	_ = head.Unmarshal(data)
 	return store.KeyOf(&head)
 }
+
+func (protobufEncoding[T]) lean(data []byte) []byte { return checked.Lean(data) }
 
 func (protobufEncoding[T]) identity(data []byte) identity { return protobufIdentity(data) }
 

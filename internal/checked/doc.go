@@ -4,5 +4,7 @@
 // JSON decoder for trees, would take them. Bytes that are not accepted are unusual, and may decode
 // all the same: only decoding can tell.
 //
+// It cuts managed fields out of objects in the same way: of each object that is accepted, all.
+//
 // It reads labels in the same way: those that it tells are those of the decoded object.
 package checked
