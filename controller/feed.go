@@ -14,7 +14,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Feed brings the keys of changes. [For], [From] and [Moments] make one.
+// Feed brings the keys of changes. [For], [From], [FromMeta] and [Moments] make one.
 type Feed[K comparable] struct {
 	name  string
 	ready func(maxStaleness time.Duration) error
@@ -27,32 +27,64 @@ type Feed[K comparable] struct {
 func (f Feed[K]) describe(i int) string { return fmt.Sprintf("feed %d (%s)", i+1, f.name) }
 
 // For reconciles each object of a copy by its own key, which [store.Key] makes. A copy is an
-// [informer.Informer], an [informer.Lease] or an [informer.Union].
+// [informer.Informer], an [informer.Lease] or an [informer.Union]. Of a copy at rest, nothing is
+// decoded.
 func For[T store.Object](copy join.Collection[T]) Feed[string] {
-	return From(copy, func(obj T) []string { return []string{store.KeyOf(obj)} })
+	own := func(key string, _ store.Object) []string { return []string{key} }
+	f := newFeed(copy, own, join.Collection[T].AddMetaHandler)
+	f.all = func(add func([]string)) {
+		for key := range copy.Snapshot().Keys() {
+			add([]string{key})
+		}
+	}
+	return f
 }
 
 // From reconciles any keys of each object: at a change, those of the object before and after it.
 // keys is called on one goroutine, and its result must depend on the object alone:
 // package enqueue has Owner and Label. A copy that is only read has a feed without keys.
 func From[T store.Object, K comparable](copy join.Collection[T], keys func(obj T) []K) Feed[K] {
+	return newFeed(copy, ofObject(keys), join.Collection[T].AddHandler)
+}
+
+// FromMeta is [From] for keys that depend on the metadata alone, such as those of owners. Of a copy
+// at rest, the metadata alone is decoded, except for [Controller.AddAll]:
+//
+//	controller.FromMeta(pods, enqueue.Owner[store.Object](replicaSets))
+func FromMeta[T store.Object, K comparable](copy join.Collection[T], keys func(meta store.Object) []K) Feed[K] {
+	return newFeed(copy, ofObject(keys), join.Collection[T].AddMetaHandler)
+}
+
+// ofObject is a function of an object alone; nil of nil.
+func ofObject[E store.Object, K comparable](keys func(obj E) []K) func(key string, obj E) []K {
+	if keys == nil {
+		return nil
+	}
+	return func(_ string, obj E) []K { return keys(obj) }
+}
+
+// newFeed makes a feed of a copy, whose handlers that add adds are told objects in the form E.
+func newFeed[T, E store.Object, K comparable](
+	copy join.Collection[T], keys func(key string, obj E) []K,
+	add func(join.Collection[T], func(informer.Event[E]), ...informer.HandlerOption) (*informer.Handler[T], error),
+) Feed[K] {
 	name := reflect.TypeFor[T]().String()
 	if null.Is(copy) || keys == nil {
 		panic(fmt.Sprintf("controller: a feed of %s: the copy or its function is nil", name))
 	}
 	return Feed[K]{name: name, ready: copy.Ready,
 		all: func(add func([]K)) {
-			for _, obj := range copy.Snapshot().All() {
-				add(keys(obj))
+			for key, obj := range copy.Snapshot().All() {
+				add(keys(key, any(obj).(E)))
 			}
 		},
 		run: func(ctx context.Context, c *Controller[K], told func(func() bool)) error {
 			// A deletion may come with a newer state than the one told last.
 			last := map[string]handled.Trace[K]{}
-			h, err := copy.AddHandler(func(e informer.Event[T]) {
+			h, err := add(copy, func(e informer.Event[E]) {
 				before, now := last[e.Key], handled.Trace[K]{}
 				if delete(last, e.Key); e.Type != informer.Deleted {
-					now = handled.Trace[K]{Keys: keys(e.New)}
+					now = handled.Trace[K]{Keys: keys(e.Key, e.New)}
 				}
 				if len(now.Keys) > 0 {
 					if c.file != nil {

@@ -18,6 +18,7 @@ import (
 type Collection[T store.Object] interface {
 	store.Snapshotter[T]
 	AddHandler(handle func(informer.Event[T]), options ...informer.HandlerOption) (*informer.Handler[T], error)
+	AddMetaHandler(handle func(informer.Event[store.Object]), options ...informer.HandlerOption) (*informer.Handler[T], error)
 	WaitSynced(context.Context) error
 	Ready(maxStaleness time.Duration) error
 	Done() <-chan struct{}
@@ -65,7 +66,7 @@ func Add[T store.Object](v *View, collection Collection[T]) Part[T] {
 		waitSynced: collection.WaitSynced,
 		ready:      collection.Ready,
 		follow: func(changed chan<- struct{}) (func(), error) {
-			h, err := collection.AddHandler(func(informer.Event[T]) {
+			h, err := collection.AddMetaHandler(func(informer.Event[store.Object]) {
 				select {
 				case changed <- struct{}{}:
 				default:
