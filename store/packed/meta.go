@@ -41,35 +41,59 @@ func (c *cell) GetDeletionTimestamp() *metav1.Time { return c.meta().GetDeletion
 func (c *cell) GetDeletionGracePeriodSeconds() *int64 {
 	return c.meta().GetDeletionGracePeriodSeconds()
 }
-func (c *cell) GetLabels() map[string]string                  { return c.meta().GetLabels() }
 func (c *cell) GetAnnotations() map[string]string             { return c.meta().GetAnnotations() }
 func (c *cell) GetFinalizers() []string                       { return c.meta().GetFinalizers() }
 func (c *cell) GetOwnerReferences() []metav1.OwnerReference   { return c.meta().GetOwnerReferences() }
-func (c *cell) GetManagedFields() []metav1.ManagedFieldsEntry { return c.meta().GetManagedFields() }
+func (c *cell) GetManagedFields() []metav1.ManagedFieldsEntry { return c.allMeta().GetManagedFields() }
 func (c *cell) GetObjectKind() schema.ObjectKind              { return c.meta().GetObjectKind() }
 
-// DeepCopyObject returns the metadata.
-func (c *cell) DeepCopyObject() runtime.Object {
-	if c.hot.Load() == nil {
-		return c.meta().(*metav1.PartialObjectMetadata) // read just now
+// GetLabels reads the labels alone.
+func (c *cell) GetLabels() (labels map[string]string) {
+	if hot := c.hot.Load(); hot != nil {
+		return hot.read().GetLabels()
 	}
-	var copied metav1.PartialObjectMetadata
-	mustRead(c, c.read(func(document []byte, flags flags) error { return metadataOf(document, flags, &copied) }))
-	return &copied
+	usual := false
+	mustRead(c, c.read(func(document []byte, flags flags) error {
+		labels, usual = form[store.Object]{}.labels(document, flags)
+		return nil
+	}))
+	if !usual {
+		return c.meta().GetLabels()
+	}
+	return labels
 }
 
-// meta reads the metadata, unless the object is hot.
-func (c *cell) meta() store.Object {
+// DeepCopyObject returns the metadata.
+func (c *cell) DeepCopyObject() runtime.Object { return c.decodeMeta(allFields) }
+
+// meta reads the metadata but the managed fields, which are half of a pod, unless the object is
+// hot. allMeta reads them, too.
+func (c *cell) meta() store.Object    { return c.readMeta(lightFields) }
+func (c *cell) allMeta() store.Object { return c.readMeta(allFields) }
+
+func (c *cell) readMeta(part metaPart) store.Object {
 	if hot := c.hot.Load(); hot != nil {
 		return hot.read()
 	}
+	return c.decodeMeta(part)
+}
+
+func (c *cell) decodeMeta(part metaPart) *metav1.PartialObjectMetadata {
 	out := new(metav1.PartialObjectMetadata)
-	mustRead(c, c.read(func(document []byte, flags flags) error { return metadataOf(document, flags, out) }))
+	mustRead(c, c.read(func(document []byte, flags flags) error { return metadataOf(document, flags, part, out) }))
 	return out
 }
 
+// metaPart is how much of the metadata is decoded.
+type metaPart int
+
+const (
+	allFields   metaPart = iota
+	lightFields          // managedFields may be missing
+)
+
 // metadataOf decodes the metadata of a document alone.
-func metadataOf(document []byte, f flags, out *metav1.PartialObjectMetadata) error {
+func metadataOf(document []byte, f flags, part metaPart, out *metav1.PartialObjectMetadata) error {
 	if f&flagJSON != 0 {
 		err := kjson.UnmarshalCaseSensitivePreserveInts(document, out)
 		if f&flagBare != 0 {
@@ -86,48 +110,80 @@ func metadataOf(document []byte, f flags, out *metav1.PartialObjectMetadata) err
 	if err != nil {
 		return err
 	}
+	if part == lightFields {
+		field = beforeManaged(field)
+	}
 	return out.ObjectMeta.Unmarshal(field)
 }
 
-// metadataField is the number of the metadata in each message of the API.
-const metadataField = 1
+// metadataField is the number of the metadata in each message of the API, and managedField that of
+// the managed fields in the metadata.
+const (
+	metadataField = 1
+	managedField  = 17
+)
 
 var errMetadata = errors.New("the message has no metadata")
 
 // metadataIn is the field of the metadata in a message, which usually comes first.
 func metadataIn(message []byte) ([]byte, error) {
 	for len(message) > 0 {
-		tag, n := binary.Uvarint(message)
-		if n <= 0 {
-			break
-		}
-		message = message[n:]
-		size, wire := uint64(0), tag&7
-		switch wire {
-		case 0, 2:
-			if size, n = binary.Uvarint(message); n <= 0 {
-				return nil, errMetadata
-			}
-			message = message[n:]
-		case 1:
-			size = 8
-		case 5:
-			size = 4
-		default:
-			return nil, errMetadata
-		}
-		if wire == 0 {
-			continue
-		}
-		if size > uint64(len(message)) {
+		tag, value, rest, ok := cutField(message)
+		if !ok {
 			break
 		}
 		if tag == metadataField<<3|2 {
-			return message[:size], nil
+			return value, nil
 		}
-		message = message[size:]
+		message = rest
 	}
 	return nil, errMetadata
+}
+
+// beforeManaged is the metadata without the managed fields. The server writes them last: if they
+// are not, all stay.
+func beforeManaged(metadata []byte) []byte {
+	end := len(metadata)
+	for rest := metadata; len(rest) > 0; {
+		tag, _, after, ok := cutField(rest)
+		switch managed := tag>>3 == managedField; {
+		case !ok, !managed && end < len(metadata):
+			return metadata
+		case managed:
+			end = min(end, len(metadata)-len(rest))
+		}
+		rest = after
+	}
+	return metadata[:end]
+}
+
+// cutField splits the first field off a message. value is nil for a number.
+func cutField(message []byte) (tag uint64, value, rest []byte, ok bool) {
+	tag, n := binary.Uvarint(message)
+	if n <= 0 {
+		return 0, nil, nil, false
+	}
+	message = message[n:]
+	size := uint64(0)
+	switch tag & 7 {
+	case 0, 2:
+		if size, n = binary.Uvarint(message); n <= 0 {
+			return 0, nil, nil, false
+		}
+		if message = message[n:]; tag&7 == 0 {
+			return tag, nil, message, true
+		}
+	case 1:
+		size = 8
+	case 5:
+		size = 4
+	default:
+		return 0, nil, nil, false
+	}
+	if size > uint64(len(message)) {
+		return 0, nil, nil, false
+	}
+	return tag, message[:size], message[size:], true
 }
 
 // mustRead panics if a cell cannot be read: it was encoded, or checked, when it came.
