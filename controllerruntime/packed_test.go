@@ -77,8 +77,8 @@ func TestPackedReadsAreOwn(t *testing.T) {
 	})
 }
 
-// TestPackedNamespaces: a kind of several namespaces is packed too, with a watch for each or one for
-// all. A reader's object is its own, whatever the cache's options say.
+// TestPackedNamespaces: a kind of several namespaces is packed too, with a watch for each or one
+// for all. A reader's object is its own, whatever the cache's options say.
 func TestPackedNamespaces(t *testing.T) {
 	for name, own := range map[string][]controllerruntime.Option{"a watch for each": nil, "one watch": {controllerruntime.OneWatch()}} {
 		t.Run(name, func(t *testing.T) {

@@ -129,7 +129,7 @@ type writer = interface {
 func (u *Union[T]) atRest(newStore storeMaker[T]) {
 	r := u.newResting(newStore)
 	all := &members[store.Object]{journal: r.journal}
-	// Members write into the journal and not through the store, which must let its last snapshot go.
+	// Members write into the journal, not through the store: that must let its last snapshot go.
 	all.wrote = func() { _ = r.store.closed.Bookmark("") }
 	all.same = func(held, entry store.Object) bool {
 		return held != entry && sameVersion(held, entry) && content.Equal(r.open(held), r.open(entry))

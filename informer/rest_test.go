@@ -5,18 +5,23 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/enqueue"
+	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/packed"
 )
@@ -175,4 +180,41 @@ func TestIndexesAtRest(t *testing.T) {
 		require.Equal(t, 1, byName.Len(before, "a"))
 		require.Panics(t, func() { late.Len(before, "1") })
 	})
+}
+
+// TestLogsAtRestNameTheObjects: the log of a copy at rest has the type of its objects, of an
+// informer and of a union's member, whether their source has bytes or objects.
+func TestLogsAtRestNameTheObjects(t *testing.T) {
+	for _, bytes := range []bool{true, false} {
+		t.Run(fmt.Sprintf("bytes %t", bytes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pods := newPods(t)
+				forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)
+				pods.Fail(listwatchtest.List, forbidden, listwatchtest.UntilLifted())
+				source := pods.ListerWatcher(listwatch.WithoutWatchList(), listwatch.WithMutationDetector(nil))
+				if !bytes {
+					source = listwatch.Intercept(source, nil, nil)
+				}
+				var mu sync.Mutex
+				var lines []string
+				log := informer.WithReflector(reflector.WithLogger(funcr.New(func(_, line string) {
+					mu.Lock()
+					defer mu.Unlock()
+					lines = append(lines, line)
+				}, funcr.Options{})))
+				atRest := informer.WithStore(packed.New[corev1.Pod])
+				u := informer.NewUnion[*corev1.Pod](atRest, log)
+				join(t, u, "all", source)
+				start(t, u)
+				start(t, informer.New(source, atRest, log))
+				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
+				require.Len(t, lines, 2)
+				for _, line := range lines {
+					require.Contains(t, line, `"type"="*v1.Pod" "resource"="pods"`)
+				}
+			})
+		})
+	}
 }

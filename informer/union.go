@@ -123,7 +123,7 @@ func (u *Union[T]) Members() []CopyStatus { return u.statuses() }
 type members[E store.Object] struct {
 	journal *journal[E]
 	wrote   func()                 // called after each write; wakes the waits
-	same    func(held, obj E) bool // reports whether the journal cannot tell that the two are one state
+	same    func(held, obj E) bool // one state in two forms, which the journal does not find out
 	over    context.Context        // ends with Run
 	synced  chan struct{}          // closed once all members are synced
 

@@ -27,7 +27,7 @@ func (lw *ListWatch[T]) Encoded() *ListWatch[*store.Encoded] {
 	}
 	fleeting := lw.collection.resource == secrets
 	out := Project(lw, func(obj T) *store.Encoded { return decodedOf(obj, fleeting) }, ReadOnly())
-	out.holding = nil
+	out.holding, out.objects = nil, lw.ObjectType()
 	return out
 }
 
@@ -46,10 +46,13 @@ func (c *clientSource[T]) encoded() *ListWatch[*store.Encoded] {
 		client: c.client, resource: c.resource, origin: c.origin, options: c.options,
 		acceptList: c.acceptList, acceptWatch: c.acceptWatch, decoder: newChecker(c.decoder, c.resource == secrets),
 	}).listWatch()
+	lw.objects = reflect.TypeFor[T]().String()
 	hold := lw.holding
 	lw.holding = func(held heldCopy[*store.Encoded]) ListerWatcher[*store.Encoded] {
 		held.compares = (*store.Encoded).Holds
-		return hold(held)
+		out := hold(held).(*ListWatch[*store.Encoded])
+		out.objects = lw.objects
+		return out
 	}
 	return lw
 }

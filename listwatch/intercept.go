@@ -53,7 +53,7 @@ func Intercept[T store.Object](
 		}
 	}
 	if known, ok := source.(*ListWatch[T]); ok {
-		out.sharing = known.sharing
+		out.sharing, out.objects = known.sharing, known.objects
 	}
 	if hold := holding(source); hold != nil {
 		out.holding = func(held heldCopy[T]) ListerWatcher[T] { return Intercept(hold(held), list, watch) }

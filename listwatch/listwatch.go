@@ -1,8 +1,10 @@
 package listwatch
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,10 +16,11 @@ import (
 
 // ListerWatcher lists and watches one collection. Implementations are safe for concurrent use.
 //
-// Optional abilities are [Holder] and three methods. IsWatchListSemanticsUnSupported() bool: if it
+// Optional abilities are [Holder] and four methods. IsWatchListSemanticsUnSupported() bool: if it
 // returns true, the source does not answer a watch that sends the state first (KEP-3157).
 // Collection() (resource, namespace string): it names the collection in log lines, as
-// [ListWatch.Collection] does. KeepsNameless() bool: if it returns true, informers keep objects
+// [ListWatch.Collection] does, and ObjectType() string names the objects' type, as
+// [ListWatch.ObjectType] does. KeepsNameless() bool: if it returns true, informers keep objects
 // without a name; see [store.Indexer.KeepNameless].
 type ListerWatcher[T store.Object] interface {
 	// List begins a LIST. The request is sent when the result's Items are ranged over, and ends
@@ -71,6 +74,7 @@ type ListWatch[T store.Object] struct {
 	lookup      func(ctx context.Context, namespace, name string) List[T]
 	origin      any // nil if it is not known
 	collection  collection
+	objects     string // the type of encoded objects; otherwise empty
 	noWatchList bool
 	nameless    bool
 	private     bool                // each object is the reader's alone
@@ -95,6 +99,12 @@ func (lw *ListWatch[T]) Watch(ctx context.Context, options metav1.ListOptions) i
 // [InNamespace]. Both are empty if the source does not know its resource: functions do not tell it.
 func (lw *ListWatch[T]) Collection() (resource, namespace string) {
 	return lw.collection.resource, lw.collection.namespace
+}
+
+// ObjectType names the Go type of the objects. Of [ListWatch.Encoded], it is the type to which the
+// bytes decode.
+func (lw *ListWatch[T]) ObjectType() string {
+	return cmp.Or(lw.objects, reflect.TypeFor[T]().String())
 }
 
 // collection names what a source reads; empty if that is unknown.

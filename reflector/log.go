@@ -29,7 +29,11 @@ func loggerFor[T store.Object](ctx context.Context, source listwatch.ListerWatch
 	if given != nil {
 		log = *given
 	}
-	log = log.WithValues("type", reflect.TypeFor[T]().String())
+	objects := reflect.TypeFor[T]().String()
+	if typed, ok := source.(interface{ ObjectType() string }); ok {
+		objects = typed.ObjectType()
+	}
+	log = log.WithValues("type", objects)
 	named, ok := source.(interface {
 		Collection() (resource, namespace string)
 	})
