@@ -114,7 +114,9 @@
 //   - IndexField decodes each object that comes, and all of them if the cache has begun.
 //   - HeapBytes of the [Bill] is not estimated.
 //   - Each of several namespaces packs its own objects: 50 namespaces of 100 pods take half as much
-//     again as 5,000 pods of one. [OneWatch] packs them as one, and decodes each object that comes.
+//     again as 5,000 pods of one. [OneWatch] packs them as one.
+//   - Bytes are checked and not decoded as they come, but with [OneWatch], [FailFast],
+//     [RefuseAbove] or a transform: those look at objects.
 //
 // # Differences from controller-runtime's own
 //
