@@ -6,8 +6,9 @@ package packed
 type Codec func(samples [][]byte) (pack func(dst, document []byte) []byte, unpack func(dst, code []byte) ([]byte, error))
 
 // CodeTexts lets the store code objects with a codec that have no sibling, such as ConfigMaps of
-// text. Without one, just their letters are coded. The codec learns once the store has many objects,
-// and anew as the store does. It sees no Secret, and nothing of a store that learns nothing.
+// text. Without one, just their letters are coded. The codec learns once the store has many
+// objects, and anew as the store does. It sees no Secret, and nothing of a store that learns
+// nothing.
 //
 // Call it before the first write. Package [github.com/tributary-go/tributary/store/packed/zstd] has
 // a codec, in a module of its own.

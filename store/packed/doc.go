@@ -65,7 +65,8 @@
 // # Limits
 //
 // Objects pack well that resemble each other: pods of an owner, custom resources. Of texts without
-// a sibling, such as those of ConfigMaps, just the letters are coded.
+// a sibling, such as those of ConfigMaps, just the letters are coded, unless the store has a codec
+// ([Store.CodeTexts]).
 //
 // How to choose between the forms of a copy: docs/howto/least-memory.md.
 package packed

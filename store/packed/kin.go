@@ -94,9 +94,9 @@ func (k *kin) cell(a arrival, digest uint64, held *cell) *cell {
 	return newCell(a.key, a.identity, a.flags, digest, payload, base)
 }
 
-// An object without siblings takes more than unlikeShare of its document. The first of them in a row
-// may be the bases of families. After restAfter of them, one in retried is still packed against a
-// base.
+// An object without siblings takes more than unlikeShare of its document. The first of them in a
+// row may be the bases of families. After restAfter of them, one in retried is still packed against
+// a base.
 const (
 	unlikeShare   = 1. / 3
 	familiesBegin = 8
