@@ -17,7 +17,7 @@ import (
 	"github.com/tributary-go/tributary/bench/world"
 )
 
-// scenario is what is measured under one name: several libraries on one input.
+// scenario is a measurement with a name: several libraries on one input.
 type scenario struct {
 	name    string
 	what    string
@@ -69,7 +69,7 @@ func scenarios(s settings) []scenario {
 	}
 }
 
-// repetitions says what a figure is made of.
+// repetitions names the runs that make a figure.
 func (s settings) repetitions() string {
 	if s.repeat == 1 {
 		return "1 repetition"

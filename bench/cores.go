@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// work is what the table of cores measures, on each number of cores.
+// work is a row of the table of cores, on each number of cores.
 type work struct {
 	name, what, how string
 	objects         int

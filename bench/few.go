@@ -27,7 +27,7 @@ import (
 // fewCollections is the number of small collections of one process.
 const fewCollections = 300
 
-// measureFewPods prints what many small collections take: their objects and stores, without
+// measureFewPods prints the cost of many small collections: their objects and stores, without
 // reflectors.
 func measureFewPods(ctx context.Context, s settings) error {
 	fmt.Printf("\n### at rest: %d collections of few pods\n\nThe heap of a collection: its objects, its store and its source, without a reflector. %s.\n\n"+

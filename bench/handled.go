@@ -14,7 +14,7 @@ import (
 	"github.com/tributary-go/tributary/store/packed"
 )
 
-// handling is what a handler of an informer reads of each event.
+// handling is the part of each event that a handler of an informer reads.
 type handling string
 
 const (

@@ -14,7 +14,7 @@ type column struct {
 	ratio                bool // is given as ours to client-go's
 }
 
-// row is what is measured of both libraries, by turns.
+// row is a measurement of both libraries, by turns.
 type row struct {
 	name    string
 	measure informing

@@ -91,7 +91,7 @@ func opened[O any, T interface {
 	return newOurs(source, indexes...)
 }
 
-// nodeOf is what pods are indexed by, besides the namespace.
+// nodeOf has the value of the second index of pods, besides the namespace.
 func nodeOf(obj any) []string {
 	if pod, ok := obj.(*corev1.Pod); ok {
 		return []string{pod.Spec.NodeName}
@@ -183,7 +183,7 @@ func (c clientGoReflector) version() string         { return c.LastSyncResourceV
 func (c clientGoReflector) len() int                { return len(c.store.ListKeys()) }
 func (c clientGoReflector) shared() float64         { return 0 }
 
-// env is what the process of a reading needs besides its arguments.
+// env has the variables of the process of a reading.
 func (r reading) env() []string {
 	env := []string{fmt.Sprintf("KUBE_FEATURE_WatchListClient=%t", r.How == "watchlist")}
 	if r.Cores > 0 {

@@ -38,10 +38,10 @@ type reading struct {
 	Handler    handling
 }
 
-// figures are what came of it.
+// figures are its result.
 type figures struct {
 	Wall, CPU  float64 // seconds
-	Peak, Live float64 // bytes of heap; of a relist, Peak is what came on top
+	Peak, Live float64 // bytes of heap; of a relist, Peak is the growth
 	Allocs     float64 // per object or event
 	Bytes      float64 // allocated, per object or event
 	Hits       float64 // share of the wire's bytes that were not decoded again
@@ -58,7 +58,7 @@ type copied interface {
 	shared() float64
 }
 
-// measure reads and prints what it took.
+// measure reads, and prints the figures.
 func (r reading) measure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
@@ -107,7 +107,7 @@ func (r reading) measure(ctx context.Context) error {
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
-// again measures what the server's next act causes, from the moment at which the server begins to
+// again measures the work of the server's next act, from the moment at which the server begins to
 // send it: how long a library waits before it lists again is its policy, not its speed.
 func (r reading) again(ctx context.Context, copy copied, act, version string, per int) (figures, error) {
 	before := live()
@@ -223,7 +223,7 @@ func metric(name string) uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// cpu is what this process has used, in user and kernel.
+// cpu is the time that this process has used, in user and kernel.
 func cpu() time.Duration {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)

@@ -231,8 +231,8 @@ type restRow struct {
 	of              map[string][]figures
 }
 
-// measureRest prints what a copy takes at rest as bytes, interned and in client-go, and what each
-// costs to fill, to follow and to read.
+// measureRest prints the size of a copy at rest as bytes, interned and in client-go, and the cost
+// to fill, to follow and to read each.
 func measureRest(ctx context.Context, s settings) error {
 	var rows []restRow
 	var failed error

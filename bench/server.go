@@ -21,7 +21,7 @@ import (
 	"github.com/tributary-go/tributary/bench/world"
 )
 
-// server sends prepared bytes. It has one reader at a time, which tells it by POST what to do next.
+// server sends prepared bytes. It has one reader at a time, which gives it orders by POST.
 type server struct {
 	settings settings
 	contents map[form]*content
@@ -73,7 +73,7 @@ func serve(ctx context.Context, s settings) error {
 	return nil
 }
 
-// reset goes back to the first state and prepares it, so that nobody measures that. It waits for
+// reset goes back to the first state and prepares it, outside any measurement. It waits for
 // the last reader's watch to end, which would take the events of the next one.
 func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
 	s.open.Wait()
@@ -141,7 +141,7 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// follow keeps a watch open and does on it what the reader asks for.
+// follow keeps a watch open and sends on it as the reader asks.
 func (s *server) follow(r *http.Request, on stream) {
 	s.open.Add(1)
 	defer s.open.Done()
@@ -169,7 +169,7 @@ func (s *server) change(_ http.ResponseWriter, _ *http.Request) {
 }
 
 // events sends the changes: each of them a state of one of the first pods with a version of its
-// own. The pods change by turns, in no order that would help anybody.
+// own. The pods change by turns, in no order that would help a reader.
 func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
 	s.do <- func(on stream) {
 		states := s.states(on.codec)

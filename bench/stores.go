@@ -97,12 +97,12 @@ func theirIndexer(pods []*corev1.Pod, indexes int) cache.Indexer {
 	return y
 }
 
-// heapOfStores prints what the stores hold beside n pods: alone, and what one index adds, which is
-// half of what two add.
+// heapOfStores prints the heap of the stores beside n pods: alone, and for each index, which is half
+// of the growth by two.
 func heapOfStores(n int) {
 	pods := barePods(n)
 	measured := func(fill func() any) float64 {
-		// Many small ones, so that what else the process holds does not count.
+		// Many small ones, so that the rest of the process does not count.
 		stores := make([]any, 1+20_000/n)
 		var before, after runtime.MemStats
 		runtime.GC()
