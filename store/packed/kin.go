@@ -86,7 +86,7 @@ func (k *kin) cell(a arrival, digest uint64, held *cell) *cell {
 		if held.base.IsAlone() {
 			alone = true
 		} else {
-			near = held.base
+			near, alone = held.base, alone && held.base == near.Generation().Root()
 		}
 	}
 	payload, base, size := k.pack(a.document, near, alone)
@@ -109,9 +109,12 @@ const (
 func (k *kin) pack(document []byte, near *delta.Base, alone bool) (payload []byte, base *delta.Base, size int) {
 	defer func() { k.scratch.payload = payload }()
 	g := near.Generation()
-	if alone && g.CodesAlone() && k.written%retried != 0 {
-		payload, base = g.PackAlone(k.scratch.payload[:0], document)
-		return payload, base, len(payload)
+	if alone && k.written%retried != 0 {
+		if g.CodesAlone() {
+			payload, base = g.PackAlone(k.scratch.payload[:0], document)
+			return payload, base, len(payload)
+		}
+		near = g.Root() // the last base would be of no use, and take as long again
 	}
 	payload, base = k.scratch.packer.Pack(k.scratch.payload[:0], document, near)
 	at := len(payload)
