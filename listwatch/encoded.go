@@ -67,7 +67,9 @@ type checker[T store.Object] struct {
 
 func newChecker[T store.Object](d *decoder[T], fleeting bool) *decoder[*store.Encoded] {
 	plain := *d
-	plain.memo, plain.held = nil, nil
+	if plain.held = nil; !d.drop { // with a memo, JSON is decoded without its managed fields
+		plain.memo = nil
+	}
 	c := checker[T]{decoder: &plain, fleeting: fleeting}
 	_, c.trees = any(d.new()).(*unstructured.Unstructured)
 	if d.protobuf {
@@ -108,20 +110,12 @@ func (c checker[T]) json(data []byte, kind schema.GroupVersionKind) (*store.Enco
 		}
 	}
 	out, err := c.decode(jsonEncoding[T]{c.decoder}, data, kind)
-	if err == nil && c.decoder.kind != "" && c.isLean(data) { // the document tells more than the type
+	// The document tells more than the type. Without managed fields, the object is all that counts.
+	if err == nil && c.decoder.kind != "" && !c.decoder.drop {
 		out.Keep(data)
 		out.JSON = true
 	}
 	return out, err
-}
-
-// isLean reports whether a document surely has no managed fields, if it may have none.
-func (c checker[T]) isLean(data []byte) (ok bool) {
-	if !c.decoder.drop {
-		return true
-	}
-	_, ok = checked.JSON(data) // so LeanJSON has read its only metadata
-	return ok
 }
 
 func (c checker[T]) decode(e encoding[T], data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {

@@ -44,6 +44,7 @@ func newItems[T store.Object](d *decoder[T], body io.ReadCloser, yield func(T, e
 		}
 		return nil
 	})
+	l.fleeting = d.fleeting
 	return l
 }
 

@@ -210,7 +210,13 @@ func (jsonEncoding[T]) key(data []byte) string {
 	return store.KeyOf(&head)
 }
 
-func (jsonEncoding[T]) lean(data []byte) []byte { return checked.LeanJSON(data) }
+// lean leaves objects of a Go type as they are: they are decoded, without managed fields.
+func (e jsonEncoding[T]) lean(data []byte) []byte {
+	if e.kind != "" {
+		return data
+	}
+	return checked.LeanJSON(data)
+}
 
 func (jsonEncoding[T]) identity(data []byte) identity { return jsonIdentity(data) }
 

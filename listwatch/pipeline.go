@@ -25,6 +25,8 @@ type pipeline[In, Out any] struct {
 	deliver func(Out, error) error // its error ends the stream
 	most    int                    // pieces of a batch
 	workers int                    // the maximum, beside the splitting goroutine
+	// fleeting says that no buffer may keep the copied pieces.
+	fleeting bool
 
 	filling *batch[In, Out]   // nil if it is empty
 	spare   []*batch[In, Out] // empty
@@ -156,7 +158,7 @@ func (p *pipeline[In, Out]) stop() {
 	p.mu.Unlock()
 	p.others.Wait()
 	for _, b := range p.spare {
-		if b.buffer != nil {
+		if b.buffer != nil && !p.fleeting {
 			batchBuffers.Put(b.buffer)
 		}
 	}

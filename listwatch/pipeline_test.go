@@ -397,3 +397,29 @@ func TestWhatIsHeldKeepsItsPlace(t *testing.T) {
 	}))
 	check(objects)
 }
+
+// TestNoBufferKeepsAListOfSecrets: the buffers that lists share have nothing of a Secret.
+func TestNoBufferKeepsAListOfSecrets(t *testing.T) {
+	manyCores(t)
+	value := []byte("the password of a database")
+	message := field(wire.ListMeta, field(2, []byte("7")))
+	for i := range 400 {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("secret-", i)}, Data: map[string][]byte{"password": value}}
+		message = append(message, field(wire.ListItems, marshalled(t, secret))...)
+	}
+	d := newDecoder[corev1.Secret]()
+	d.fleeting = true
+	listed := 0
+	_, err := d.list(io.NopCloser(bytes.NewReader(envelopeOf("v1", "SecretList", message))), func(secret *corev1.Secret, err error) bool {
+		require.NoError(t, err)
+		require.Equal(t, value, secret.Data["password"])
+		listed++
+		return true
+	})
+	require.NoError(t, err)
+	require.Equal(t, 400, listed)
+	for range 50 {
+		buffer := *batchBuffers.Get().(*[]byte)
+		require.False(t, bytes.Contains(buffer[:cap(buffer)], value))
+	}
+}

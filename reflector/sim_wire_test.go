@@ -255,7 +255,8 @@ func (w *wire) spoiled(p *corev1.Pod) []byte {
 	data := w.object(p)
 	if w.json {
 		text := strings.Replace(string(data), `"metadata":{`, `"metadata":{"labels":7,`, 1)
-		return []byte(strings.Replace(text, `"apiVersion":"v1",`, "", 1)) // without it, a tree is none
+		// Without an apiVersion, a tree is none.
+		return []byte(strings.Replace(text, `"apiVersion":"v1",`, "", 1))
 	}
 	return append(data, field(2, []byte{0xff})...)
 }

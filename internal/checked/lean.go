@@ -26,7 +26,8 @@ func Lean(data []byte) []byte {
 	}
 	rest := without(of, cuts)
 	var length [binary.MaxVarintLen64]byte
-	n := binary.PutUvarint(length[:], uint64(len(rest))) // the former length took as many bytes, or more
+	// The former length took as many bytes, or more.
+	n := binary.PutUvarint(length[:], uint64(len(rest)))
 	begin := at.end - len(rest) - n - at.length
 	copy(data[begin+at.length:], length[:n])
 	copy(data[begin:], data[:at.length])

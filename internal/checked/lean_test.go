@@ -202,7 +202,7 @@ var leanTexts = map[string]bool{
 	`{"metadata":{"managedFields":[],"managedFields":[{}],"name":"a","managedFields":[]}}`: true,
 	`{"metadata":{"name":"a","managedFields":[],"uid":"u","managedFields":null,"x":[1]}}`:  true,
 	`{"metadata":{"managedFields":"text","name":"a"}}`:                                     true,
-	`{"metadata":{"managedFields":[1]},"metadata":{"managedFields":[2],"name":"a"}}`:       true, // the first one's
+	`{"metadata":{"managedFields":[1]},"metadata":{"managedFields":[2],"name":"a"}}`:       true,
 	`{"metadata":{"name":"a"},"metadata":{"managedFields":[2]}}`:                           false,
 	`{"metadata":{"name":"a","managed\u0046ields":[{}]}}`:                                  false,
 	`{"metadata":{"name":"a","managedFields":[{}],"managed\u0046ields":[{}]}}`:             false,
