@@ -97,8 +97,8 @@ func theirIndexer(pods []*corev1.Pod, indexes int) cache.Indexer {
 	return y
 }
 
-// heapOfStores prints the heap of the stores beside n pods: alone, and for each index, which is half
-// of the growth by two.
+// heapOfStores prints the heap of the stores beside n pods: alone, and for each index, which is
+// half of the growth by two.
 func heapOfStores(n int) {
 	pods := barePods(n)
 	measured := func(fill func() any) float64 {
