@@ -8,10 +8,10 @@ import (
 	"github.com/tributary-go/tributary/store/packed/internal/delta"
 )
 
-// Few objects learn nothing: the first is the base of the others. From few objects to many, the
-// tables and the code of a generation pay: they take some 14 KB.
+// Few objects learn nothing: the first is the base of the others. The tables of a generation take
+// some 24 KB, and pay from some 90 pods on. Without them, a list takes half of the time.
 const (
-	manyObjects = 32
+	manyObjects = 100
 	manyBytes   = 256 << 10
 	// heldBack is how many bytes of a first list wait until the generation is learned, and samples
 	// is from how many of their objects: pairs of neighbours.
