@@ -183,7 +183,10 @@ func (k *kin) note(document []byte, packed int, added bool) {
 	}
 }
 
-func isMany(objects, bytes int) bool { return objects >= manyObjects && bytes >= manyBytes }
+// isMany reports whether tables pay for so many objects, or for fewer that are large.
+func isMany(objects, bytes int) bool {
+	return objects >= manyObjects && bytes >= manyBytes || objects >= samples && bytes >= heldBack
+}
 
 // learns reports whether a list begins a new generation if it is large: without one, after a small
 // one, and if objects have changed so much that they come out half as large again.
