@@ -50,17 +50,17 @@
 //
 // # Cost
 //
-// 50,000 pods of 8.2 KB, 50 of an owner, through a reflector (docs/design/packed.md has more):
+// 50,000 pods of 8.2 KB, 50 of an owner, through a reflector (docs/makers/benchmarks.md has more):
 //
 //	                              packed   interned   client-go
-//	live heap, B per pod             862      7,477      25,792
-//	peak of the first sync, B      1,733      7,683      35,219
-//	first sync, CPU us per pod        24         38         113
-//	a garbage collection, CPU ms      13        643       1,449
+//	live heap, B per pod             618      7,523      25,792
+//	peak of the first sync, B        886      7,587      36,780
+//	first sync, CPU us per pod        18         35         122
+//	a garbage collection, CPU ms      17        435       1,266
 //	heap objects per pod             3.3         40         255
-//	Get, cold, us                     33        0.5         0.5
+//	Get, cold, us                     27        0.4         0.3
 //	Get, hot, us                    0.03       0.02        0.02
-//	all pods, us per pod              45       0.06         0.6
+//	all pods, us per pod              39       0.05         0.1
 //
 // # Limits
 //
