@@ -87,7 +87,8 @@
 //     decodes an object that the handler opens.
 //   - The ring and a handler that is behind keep bytes, and no objects.
 //   - An index with a function decodes each object that comes. If it is added while the informer
-//     runs, it decodes all objects once. An index of a label reads the labels alone.
+//     runs, it decodes all objects once. An index of a label or a field ([store.ByField]) reads
+//     that alone.
 //   - [Informer.Verify] and [Informer.WaitUntil] decode what they compare.
 //   - The members of a [Union] pack each for itself. An object that two members have is decoded to
 //     be compared.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"iter"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,7 @@ type Closed[T Object] struct {
 	entries *Indexer[Object]
 	writer  closedWriter
 	open    func(entry Object) T
-	labels  func(entry Object) map[string]string
+	parts   func(entry Object) Parts
 	now     atomic.Pointer[version[T]] // the last snapshot, unless a write came after it
 
 	adding  sync.Mutex // one AddIndexes at a time
@@ -43,25 +44,32 @@ type closedIndexes[T Object] struct {
 	of     []closedIndex[T]
 }
 
-// NewClosed makes an empty indexer. open makes the object of an entry, and labels reads its labels
-// alone; both must be safe for concurrent use. Without labels, the object is opened for them.
+// Parts reads parts of an object at rest, without the rest. What it returns is the caller's.
+type Parts interface {
+	Labels() map[string]string
+	// Field returns the text of a field that T has, such as spec.nodeName; see [ByField].
+	Field(path string) string
+}
+
+// NewClosed makes an empty indexer. open makes the object of an entry, and parts reads parts of it;
+// both must be safe for concurrent use. Without parts, the object is opened for them.
 //
 // An index calls its function when [Closed.Arrive] tells the object of a new entry, and opens an
-// old entry only if its values may have to go. An index of a label needs no object. NewClosed
-// panics if open or an index is nil.
-func NewClosed[T Object](open func(entry Object) T, labels func(entry Object) map[string]string, indexes ...AnyIndex[T]) *Closed[T] {
+// old entry only if its values may have to go. An index of a label or a field needs no object.
+// NewClosed panics if open or an index is nil.
+func NewClosed[T Object](open func(entry Object) T, parts func(entry Object) Parts, indexes ...AnyIndex[T]) *Closed[T] {
 	if open == nil {
 		panic("store: NewClosed: the function is nil")
 	}
 	checkIndexes("NewClosed", indexes)
-	if labels == nil {
-		labels = labelsBy(open)
+	if parts == nil {
+		parts = partsBy(open)
 	}
-	c := &Closed[T]{open: open, labels: labels}
+	c := &Closed[T]{open: open, parts: parts}
 	all := &closedIndexes[T]{schema: indexes}
 	var schema []AnyIndex[Object]
 	for _, index := range indexes {
-		of := index.closed(open, labels)
+		of := index.closed(open, parts)
 		all.of, schema = append(all.of, of), append(schema, of.declared())
 	}
 	c.indexes.Store(all)
@@ -71,9 +79,15 @@ func NewClosed[T Object](open func(entry Object) T, labels func(entry Object) ma
 	return c
 }
 
-func labelsBy[T Object](open func(entry Object) T) func(entry Object) map[string]string {
-	return func(entry Object) map[string]string { return open(entry).GetLabels() }
+func partsBy[T Object](open func(entry Object) T) func(entry Object) Parts {
+	return func(entry Object) Parts { return whole{open(entry)} }
 }
+
+// whole is the parts of an object that was opened for them.
+type whole struct{ obj Object }
+
+func (w whole) Labels() map[string]string { return w.obj.GetLabels() }
+func (w whole) Field(path string) string  { return mustField(reflect.TypeOf(w.obj), path).Of(w.obj) }
 
 // AddIndexes adds indexes while readers and a writer are at work, as [Indexer.AddIndexes] does. An
 // index with a function opens each entry once.
@@ -88,7 +102,7 @@ func (c *Closed[T]) AddIndexes(indexes ...AnyIndex[T]) {
 		if slices.Contains(next.schema, index) {
 			continue
 		}
-		of := index.closed(c.open, c.labels)
+		of := index.closed(c.open, c.parts)
 		next.schema, next.of, schema = append(next.schema, index), append(next.of, of), append(schema, of.declared())
 	}
 	c.entries.AddIndexes(schema...) // before they are told of entries: it reads what they were told
@@ -124,7 +138,7 @@ func (c *Closed[T]) Snapshot() Snapshot[T] {
 	if now := c.now.Load(); now != nil && now.closed.of == of.at && len(now.schema) == len(schema) {
 		return Snapshot[T]{now}
 	}
-	now := &version[T]{schema: schema, resourceVersion: of.at.resourceVersion, closed: &closed[T]{of.at, c.open, c.labels}}
+	now := &version[T]{schema: schema, resourceVersion: of.at.resourceVersion, closed: &closed[T]{of.at, c.open, c.parts}}
 	c.now.Store(now)
 	return Snapshot[T]{now}
 }
@@ -136,8 +150,8 @@ func (c *Closed[T]) ResourceVersion() string { return c.entries.ResourceVersion(
 // with a function.
 func (c *Closed[T]) AsksObjects() bool { return c.asks(objectNeed) }
 
-// AsksLabels reports whether an index asks for the labels of new entries.
-func (c *Closed[T]) AsksLabels() bool { return c.asks(labelNeed) }
+// AsksParts reports whether an index asks for parts of new entries: a label or a field.
+func (c *Closed[T]) AsksParts() bool { return c.asks(partNeed) }
 
 func (c *Closed[T]) asks(need need) bool {
 	for _, index := range c.indexes.Load().of {
@@ -156,10 +170,10 @@ func (c *Closed[T]) Arrive(entry Object, obj T) {
 	}
 }
 
-// ArriveLabels tells the indexes of labels those of a new entry, as Arrive does.
-func (c *Closed[T]) ArriveLabels(entry Object, labels map[string]string) {
+// ArriveParts tells the indexes of labels and fields the parts of a new entry, as Arrive does.
+func (c *Closed[T]) ArriveParts(entry Object, parts Parts) {
 	for _, index := range c.indexes.Load().of {
-		index.arriveLabels(entry, labels)
+		index.arriveParts(entry, parts)
 	}
 }
 
@@ -202,9 +216,9 @@ func (c *Closed[T]) written() {
 
 // closed is the content of a snapshot of entries.
 type closed[T Object] struct {
-	of     *version[Object]
-	open   func(entry Object) T
-	labels func(entry Object) map[string]string
+	of    *version[Object]
+	open  func(entry Object) T
+	parts func(entry Object) Parts
 }
 
 func (c *closed[T]) get(key string) (obj T, ok bool) {
@@ -233,7 +247,7 @@ func (c *closed[T]) selected(namespace string, selector labels.Selector, require
 			if namespace != metav1.NamespaceAll && entry.GetNamespace() != namespace {
 				continue
 			}
-			if len(requirements) > 0 && !selector.Matches(labels.Set(c.labels(entry))) {
+			if len(requirements) > 0 && !selector.Matches(labels.Set(c.parts(entry).Labels())) {
 				continue
 			}
 			if !yield(c.open(entry)) {
@@ -296,7 +310,7 @@ type closedIndex[T Object] interface {
 	declared() AnyIndex[Object]
 	needs() need
 	arrive(entry Object, obj T)
-	arriveLabels(entry Object, labels map[string]string)
+	arriveParts(entry Object, parts Parts)
 	forget()
 }
 
@@ -305,7 +319,7 @@ type need int
 
 const (
 	objectNeed need = iota
-	labelNeed
+	partNeed
 	noNeed // of the namespace, which an entry has
 )
 
@@ -313,19 +327,19 @@ type closedIndexOf[T Object, K comparable] struct {
 	of      *Index[T, K]
 	entries *Index[Object, K]
 	arrived map[Object][]K
-	values  func(labels map[string]string) []K // of labels; nil for other indexes
+	values  func(Parts) []K // nil for an index that asks for no parts
 }
 
 // closed declares the index for entries.
-func (x *Index[T, K]) closed(open func(entry Object) T, labels func(entry Object) map[string]string) closedIndex[T] {
+func (x *Index[T, K]) closed(open func(entry Object) T, parts func(entry Object) Parts) closedIndex[T] {
 	c := &closedIndexOf[T, K]{of: x}
 	var values func(entry Object) []K
 	switch c.needs() {
 	case noNeed:
 		values = any(ByNamespace[Object]().values).(func(Object) []K)
-	case labelNeed:
-		c.values = any(func(of map[string]string) []string { return labelled(of, x.of.label) }).(func(map[string]string) []K)
-		values = func(entry Object) []K { return c.values(labels(entry)) }
+	case partNeed:
+		c.values = any(x.of.read).(func(Parts) []K)
+		values = func(entry Object) []K { return c.values(parts(entry)) }
 	default:
 		values = func(entry Object) []K { return x.values(open(entry)) }
 	}
@@ -344,8 +358,8 @@ func (c *closedIndexOf[T, K]) needs() need {
 	switch {
 	case c.of.of.namespace:
 		return noNeed
-	case c.of.of.label != "":
-		return labelNeed
+	case c.of.of != attribute{}:
+		return partNeed
 	}
 	return objectNeed
 }
@@ -356,9 +370,9 @@ func (c *closedIndexOf[T, K]) arrive(entry Object, obj T) {
 	}
 }
 
-func (c *closedIndexOf[T, K]) arriveLabels(entry Object, labels map[string]string) {
+func (c *closedIndexOf[T, K]) arriveParts(entry Object, parts Parts) {
 	if c.values != nil {
-		c.note(entry, c.values(labels))
+		c.note(entry, c.values(parts))
 	}
 }
 

@@ -90,5 +90,5 @@ func Opened[T Object](entries Snapshot[Object], open func(entry Object) T) Snaps
 	if entries.at == nil {
 		return Snapshot[T]{}
 	}
-	return Snapshot[T]{&version[T]{resourceVersion: entries.at.resourceVersion, closed: &closed[T]{entries.at, open, labelsBy(open)}}}
+	return Snapshot[T]{&version[T]{resourceVersion: entries.at.resourceVersion, closed: &closed[T]{entries.at, open, partsBy(open)}}}
 }

@@ -17,11 +17,12 @@ type Index[T Object, K comparable] struct {
 	of     attribute
 }
 
-// attribute is the namespace or the label of an index of [ByNamespace] or [ByLabel]:
-// [Snapshot.Select] finds the index by it.
+// attribute is the part of an object that an index is of, as [ByNamespace], [ByLabel] and [ByField]
+// declare it: [Snapshot.Select] finds the index by it, and a [Closed] reads nothing else.
 type attribute struct {
 	namespace bool
 	label     string
+	field     string // a path
 }
 
 // members are the objects under one value: a set, placed by the hash of their keys and compared by
@@ -102,7 +103,7 @@ func (x *Index[T, K]) in(s Snapshot[T]) indexed[T, K] {
 type AnyIndex[T Object] interface {
 	Name() string
 	writer() indexWriter[T]
-	closed(open func(entry Object) T, labels func(entry Object) map[string]string) closedIndex[T]
+	closed(open func(entry Object) T, parts func(entry Object) Parts) closedIndex[T]
 }
 
 func (x *Index[T, K]) writer() indexWriter[T] {

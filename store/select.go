@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/tributary-go/tributary/internal/checked"
 )
 
 // ByNamespace declares an index of the namespaces, for [Snapshot.InNamespace] and
@@ -25,6 +27,36 @@ func ByLabel[T Object](key string) *Index[T, string] {
 	x := NewIndex("label "+key, func(obj T) []string { return labelled(obj.GetLabels(), key) })
 	x.of.label = key
 	return x
+}
+
+// ByField declares an index of the text of a field, by its path of JSON names, such as
+// spec.nodeName. An object without that text is found under "". It panics if T is a Go type without
+// such a field, or if the field is no text.
+//
+// It finds what an index with a function of the same field finds. A store of package packed reads
+// the field off the bytes, and decodes no object for it. So it is for stores at rest; the function
+// is as good for others, and quicker.
+func ByField[T Object](path string) *Index[T, string] {
+	field := mustField(reflect.TypeFor[T](), path)
+	x := NewIndex("field "+path, func(obj T) []string { return []string{field.Of(obj)} })
+	x.of.field = path
+	return x
+}
+
+func mustField(of reflect.Type, path string) *checked.Field {
+	field, err := checked.FieldOf(of, path)
+	if err != nil {
+		panic("store: ByField: " + err.Error())
+	}
+	return field
+}
+
+// read returns the values of the label or the field.
+func (a attribute) read(of Parts) []string {
+	if a.field != "" {
+		return []string{of.Field(a.field)}
+	}
+	return labelled(of.Labels(), a.label)
 }
 
 func labelled(labels map[string]string, key string) []string {

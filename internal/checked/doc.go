@@ -6,5 +6,5 @@
 //
 // It cuts managed fields out of objects in the same way: of each object that is accepted, all.
 //
-// It reads labels in the same way: those that it tells are those of the decoded object.
+// It reads labels and single texts in the same way: those that it tells are the decoded object's.
 package checked

@@ -34,6 +34,7 @@ type checker struct {
 	data     []byte
 	at       int
 	metadata bool // has come
+	keys     int  // down to this depth, keys matter; at least 2
 }
 
 func (c *checker) ofMetadata(t *Tree, key []byte) bool {
@@ -90,7 +91,7 @@ func (c *checker) members(depth int, value func(key []byte) bool) bool {
 			return false
 		}
 		key, plain := wire.PlainText(raw)
-		if !plain && depth <= 2 {
+		if !plain && depth <= max(2, c.keys) {
 			return false
 		}
 		if !c.take(':') || !value(key) {

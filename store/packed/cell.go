@@ -125,8 +125,6 @@ func (c *cell) is(id identity) bool {
 	return namespace == id.namespace && name == id.name && form == p.flags&(flagUUID|flagNumber) && bytes.HasPrefix(p.rest, state)
 }
 
-func (c *cell) flags() flags { return c.parts().flags }
-
 func (c *cell) digest() uint64 { return c.parts().digest }
 
 // Key is the key. The store keeps this string, and no other.

@@ -22,10 +22,10 @@
 //  3. [Store.Read] decodes into the caller's own object, which shares nothing
 //     (TestReadIsTheCallers). Objects of all other calls are read-only.
 //  4. Bytes are decoded on arrival only if an index asks for the object, or if just decoding can
-//     tell whether they decode (TestTheUsualIsNotDecoded, TestLabelsAreReadOffTheWire). An object
-//     that decoding refuses is refused on arrival, so that every object of the store can be read
-//     (TestEncodedIsWhatIsDecoded and FuzzEncoded of package listwatch). Bytes that the store holds
-//     are not read again (TestHeldBytesAreNotRead).
+//     tell whether they decode (TestTheUsualIsNotDecoded, TestLabelsAreReadOffTheWire,
+//     TestFieldsAreReadOffTheWire). An object that decoding refuses is refused on arrival, so that
+//     every object of the store can be read (TestEncodedIsWhatIsDecoded and FuzzEncoded of package
+//     listwatch). Bytes that the store holds are not read again (TestHeldBytesAreNotRead).
 //  5. Readers take no lock and never wait for a list (TestReadersBesideAWriter).
 //  6. The objects of [Store.Get] stay decoded while they are hot, within one bound of bytes for the
 //     process, [SetHot]. Snapshots, indexes and Diff use hot objects, and add none
@@ -42,7 +42,8 @@
 // Two reads may return two pointers for one state: compare UID and resource version, or keep the
 // object. A read of an object that is not hot decodes it, which allocates, and takes tens of
 // microseconds for a pod. An index with a function has each object decoded that comes, and the old
-// object if that may have had other values. [store.ByNamespace] and [store.ByLabel] have none.
+// object if that may have had other values. [store.ByNamespace], [store.ByLabel] and
+// [store.ByField] have none.
 //
 // The store is worth it where many objects are held and few are read whole: by key, by reference,
 // or rarely. It is wrong for programs that list by index or range over all objects in their loop:

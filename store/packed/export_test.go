@@ -10,7 +10,7 @@ import (
 // NewAny makes a store of objects of any type, which fresh makes.
 func NewAny(fresh func() store.Object) *Store[store.Object] {
 	s := &Store[store.Object]{form: form[store.Object]{new: fresh}}
-	s.cells = store.NewClosed(s.open, s.labels)
+	s.cells = store.NewClosed(s.open, s.parts)
 	return s
 }
 

@@ -24,6 +24,7 @@ type form[T store.Object] struct {
 	new    func() T
 	reset  func(T)
 	secret bool // of T
+	fields *fields
 }
 
 // message is the generated protobuf code of an API type.
@@ -45,6 +46,7 @@ func formOf[O any, T interface {
 			*obj = none
 		},
 		secret: secret,
+		fields: &fields{typ: reflect.TypeFor[T]()},
 	}
 }
 
@@ -59,6 +61,7 @@ func formLike[T store.Object](example T) form[T] {
 		new:    func() T { return reflect.New(of.Elem()).Interface().(T) },
 		reset:  func(obj T) { reflect.ValueOf(obj).Elem().SetZero() },
 		secret: secret,
+		fields: &fields{typ: of},
 	}
 }
 

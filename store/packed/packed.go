@@ -47,7 +47,7 @@ func Like[T store.Object](example T) func(indexes ...store.AnyIndex[T]) *Store[T
 
 func newStore[T store.Object](form form[T], indexes []store.AnyIndex[T]) *Store[T] {
 	s := &Store[T]{form: form}
-	s.cells = store.NewClosed(s.open, s.labels, indexes...)
+	s.cells = store.NewClosed(s.open, s.parts, indexes...)
 	s.kin.plain, s.encoded.Store = s.form.secret, s
 	return s
 }
@@ -266,38 +266,18 @@ func (s *Store[T]) arrived(a arrival) *cell {
 	return c
 }
 
-// tell tells the indexes of an object that comes. For labels alone, nothing is decoded.
+// tell tells the indexes of an object that comes. For parts of it alone, nothing is decoded.
 func (s *Store[T]) tell(c *cell, a arrival) {
-	if a.obj == nil && !s.cells.AsksObjects() {
-		if !s.cells.AsksLabels() {
-			return
+	if a.obj != nil || s.cells.AsksObjects() {
+		if a.obj == nil {
+			a.obj = s.object(a)
 		}
-		if labels, ok := s.form.labels(a.document, a.flags); ok {
-			s.cells.ArriveLabels(c, labels)
-			return
-		}
+		s.cells.Arrive(c, a.obj.(T))
+		return
 	}
-	if a.obj == nil {
-		a.obj = s.object(a)
+	if s.cells.AsksParts() {
+		s.cells.ArriveParts(c, &excerpt[T]{s, func(use func([]byte, flags) error) error { return use(a.document, a.flags) }, func() T { return s.object(a) }})
 	}
-	s.cells.Arrive(c, a.obj.(T))
-}
-
-// labels reads the labels of a cell.
-func (s *Store[T]) labels(entry store.Object) (labels map[string]string) {
-	c := entry.(*cell)
-	if hot := c.hot.Load(); hot != nil {
-		return hot.obj.GetLabels()
-	}
-	usual := false
-	err := c.read(func(document []byte, flags flags) error {
-		labels, usual = s.form.labels(document, flags)
-		return nil
-	})
-	if err != nil || !usual {
-		return s.open(entry).GetLabels()
-	}
-	return labels
 }
 
 // equal reports whether an object has come in other bytes than those of the cell, which happens: a
