@@ -106,13 +106,6 @@ type frame[T store.Object] struct {
 	held     counterpart[T]
 }
 
-// take notes the bytes of the object, without managed fields if lean is set.
-func (f *frame[T]) take(lean func(data []byte) []byte) {
-	if f.size = len(f.object); lean != nil {
-		f.object = lean(f.object)
-	}
-}
-
 // frames are the events of one stream. The result of next is valid until next is called while waits
 // is false.
 type frames[T store.Object] interface {

@@ -118,7 +118,9 @@ func (j *jsonFrames[T]) next() (frame[T], error) {
 			return err
 		})
 	}
-	f.take(j.lean)
+	if f.size = len(f.object); j.lean != nil {
+		f.object = j.lean(f.object)
+	}
 	if j.identify {
 		f.identity = jsonIdentity(f.object)
 	}

@@ -167,7 +167,9 @@ func (p *protobufFrames[T]) next() (f frame[T], err error) {
 	if f.sealed == nil && f.kind.Kind == "" && f.event != string(watch.Error) {
 		f.sealed = errNoKind
 	}
-	f.take(p.lean)
+	if f.size = len(f.object); p.lean != nil {
+		f.object = p.lean(f.object)
+	}
 	if f.event != string(watch.Modified) || p.memo.Follows(len(f.object)) {
 		f.identity = protobufIdentity(f.object)
 	}
