@@ -11,19 +11,22 @@ import (
 // excerpt reads parts of an object off its document. An unusual document is decoded.
 type excerpt[T store.Object] struct {
 	of   *Store[T]
-	read func(use func(document []byte, flags flags) error) error
+	read func(use func(document []byte, flags flags) error) error // nil if open costs nothing
 	open func() T
 }
 
 // parts are those of a cell.
 func (s *Store[T]) parts(entry store.Object) store.Parts {
 	c := entry.(*cell)
+	if hot := c.hot.Load(); hot != nil { // its parts are at hand
+		return &excerpt[T]{of: s, open: func() T { return hot.obj.(T) }}
+	}
 	return &excerpt[T]{s, c.read, func() T { return s.open(c) }}
 }
 
 func (p *excerpt[T]) Labels() (labels map[string]string) {
 	if !p.usual(func(document []byte, flags flags) (ok bool) {
-		labels, ok = p.of.form.labels(document, flags)
+		labels, ok = labelsOf(document, flags)
 		return ok
 	}) {
 		return p.open().GetLabels()
@@ -41,10 +44,26 @@ func (p *excerpt[T]) Field(path string) (text string) {
 
 // usual reports whether a part was read off the document.
 func (p *excerpt[T]) usual(read func(document []byte, flags flags) bool) (ok bool) {
+	if p.read == nil {
+		return false
+	}
 	err := p.read(func(document []byte, flags flags) error { ok = read(document, flags); return nil })
 	return ok && err == nil
 }
 
+// labelsOf reads the labels of a document. If it reports false, only decoding can tell.
+func labelsOf(document []byte, f flags) (labels map[string]string, ok bool) {
+	if f&flagJSON != 0 {
+		return checked.JSONLabels(document)
+	}
+	_, _, message, err := cutHead(document, f)
+	if err != nil {
+		return nil, false
+	}
+	return checked.Labels(message)
+}
+
+// textOf reads a field of a document, as labelsOf does.
 func textOf(field *checked.Field, document []byte, f flags) (text string, ok bool) {
 	if f&flagJSON != 0 {
 		return field.JSON(document)

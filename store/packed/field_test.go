@@ -1,7 +1,6 @@
 package packed_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -19,25 +18,14 @@ import (
 // the content of an index with a function.
 func TestFieldsAreReadOffTheWire(t *testing.T) {
 	t.Run("protobuf", func(t *testing.T) {
-		testField[*corev1.Pod](t, packed.New[corev1.Pod], func(pod *corev1.Pod) *store.Encoded {
-			data, err := pod.Marshal()
-			require.NoError(t, err)
-			return &store.Encoded{Data: data}
-		})
+		testField[*corev1.Pod](t, packed.New[corev1.Pod], inProtobuf)
 	})
 	t.Run("JSON", func(t *testing.T) {
-		testField[*unstructured.Unstructured](t, packed.New[unstructured.Unstructured], func(pod *corev1.Pod) *store.Encoded {
-			pod.APIVersion, pod.Kind = "v1", "Pod"
-			data, err := json.Marshal(pod)
-			require.NoError(t, err)
-			e := &store.Encoded{Data: data, JSON: true}
-			e.APIVersion, e.Kind = "v1", "Pod"
-			return e
-		})
+		testField[*unstructured.Unstructured](t, packed.New[unstructured.Unstructured], inJSON)
 	})
 }
 
-func testField[T store.Object](t *testing.T, newStore func(...store.AnyIndex[T]) *packed.Store[T], encode func(*corev1.Pod) *store.Encoded) {
+func testField[T store.Object](t *testing.T, newStore func(...store.AnyIndex[T]) *packed.Store[T], encode func(testing.TB, *corev1.Pod) *store.Encoded) {
 	early, late := store.ByField[T]("spec.nodeName"), store.ByField[T]("spec.nodeName")
 	at := newStore(early, store.ByLabel[T]("app"))
 	var decoded atomic.Int64
@@ -45,9 +33,7 @@ func testField[T store.Object](t *testing.T, newStore func(...store.AnyIndex[T])
 	encoded := func(i, version int, node string) *store.Encoded {
 		pod := somePod(i, version)
 		pod.Spec.NodeName = node
-		e := encode(pod)
-		e.Namespace, e.Name, e.UID, e.ResourceVersion = pod.Namespace, pod.Name, pod.UID, pod.ResourceVersion
-		return e
+		return encode(t, pod)
 	}
 	var all []*store.Encoded
 	for i := range 100 {

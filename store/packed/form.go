@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/tributary-go/tributary/internal/checked"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -171,18 +170,6 @@ func (form[T]) decode(document []byte, f flags, obj T) error {
 		obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(string(apiVersion), string(kind)))
 	}
 	return nil
-}
-
-// labels reads the labels of a document. If it reports false, only decoding can tell.
-func (form[T]) labels(document []byte, f flags) (labels map[string]string, ok bool) {
-	if f&flagJSON != 0 {
-		return checked.JSONLabels(document)
-	}
-	_, _, message, err := cutHead(document, f)
-	if err != nil {
-		return nil, false
-	}
-	return checked.Labels(message)
 }
 
 // cutHead splits apiVersion and kind off, if the document has them before its message.

@@ -20,33 +20,20 @@ import (
 // that it yields.
 func TestLabelsAreReadOffTheWire(t *testing.T) {
 	t.Run("protobuf", func(t *testing.T) {
-		testLabels(t, packed.New[corev1.Pod](store.ByNamespace[*corev1.Pod](), store.ByLabel[*corev1.Pod]("app")), func(pod *corev1.Pod) *store.Encoded {
-			data, err := pod.Marshal()
-			require.NoError(t, err)
-			return &store.Encoded{Data: data}
-		})
+		testLabels(t, packed.New[corev1.Pod](store.ByNamespace[*corev1.Pod](), store.ByLabel[*corev1.Pod]("app")), inProtobuf)
 	})
 	t.Run("JSON", func(t *testing.T) {
-		testLabels(t, packed.New[unstructured.Unstructured](store.ByLabel[*unstructured.Unstructured]("app")), func(pod *corev1.Pod) *store.Encoded {
-			pod.APIVersion, pod.Kind = "v1", "Pod"
-			data, err := json.Marshal(pod)
-			require.NoError(t, err)
-			e := &store.Encoded{Data: data, JSON: true}
-			e.APIVersion, e.Kind = "v1", "Pod"
-			return e
-		})
+		testLabels(t, packed.New[unstructured.Unstructured](store.ByLabel[*unstructured.Unstructured]("app")), inJSON)
 	})
 }
 
-func testLabels[T store.Object](t *testing.T, at *packed.Store[T], encode func(*corev1.Pod) *store.Encoded) {
+func testLabels[T store.Object](t *testing.T, at *packed.Store[T], encode func(testing.TB, *corev1.Pod) *store.Encoded) {
 	var decoded atomic.Int64
 	at.CountDecoded(&decoded)
 	encoded := func(i, version int, app string) *store.Encoded {
 		pod := somePod(i, version)
 		pod.Labels["app"] = app
-		e := encode(pod)
-		e.Namespace, e.Name, e.UID, e.ResourceVersion = pod.Namespace, pod.Name, pod.UID, pod.ResourceVersion
-		return e
+		return encode(t, pod)
 	}
 	var all []*store.Encoded
 	for i := range 100 {
@@ -67,4 +54,26 @@ func testLabels[T store.Object](t *testing.T, at *packed.Store[T], encode func(*
 	require.Equal(t, int64(9), decoded.Load())
 	require.Equal(t, 7, count("pod-template-hash=0"))
 	require.Equal(t, int64(9+7), decoded.Load(), "without an index, labels alone are read")
+}
+
+// inProtobuf is a pod as it comes.
+func inProtobuf(t testing.TB, pod *corev1.Pod) *store.Encoded {
+	data, err := pod.Marshal()
+	require.NoError(t, err)
+	return withIdentity(&store.Encoded{Data: data}, pod)
+}
+
+// inJSON is a pod as it comes to a tree.
+func inJSON(t testing.TB, pod *corev1.Pod) *store.Encoded {
+	pod.APIVersion, pod.Kind = "v1", "Pod"
+	data, err := json.Marshal(pod)
+	require.NoError(t, err)
+	e := &store.Encoded{Data: data, JSON: true}
+	e.APIVersion, e.Kind = "v1", "Pod"
+	return withIdentity(e, pod)
+}
+
+func withIdentity(e *store.Encoded, pod *corev1.Pod) *store.Encoded {
+	e.Namespace, e.Name, e.UID, e.ResourceVersion = pod.Namespace, pod.Name, pod.UID, pod.ResourceVersion
+	return e
 }

@@ -54,7 +54,7 @@ func (c *cell) GetLabels() (labels map[string]string) {
 	}
 	usual := false
 	mustRead(c, c.read(func(document []byte, flags flags) error {
-		labels, usual = form[store.Object]{}.labels(document, flags)
+		labels, usual = labelsOf(document, flags)
 		return nil
 	}))
 	if !usual {
