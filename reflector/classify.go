@@ -19,6 +19,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/causes"
 	"github.com/tributary-go/tributary/internal/sending"
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -89,13 +90,9 @@ const (
 )
 
 var (
-	errSilent     = errors.New("nothing came within the liveness period")
-	errDeadline   = errors.New("the server did not end the watch at its timeout")
-	errDoubted    = errors.New("the watch was ended for a relist")
-	errUnproven   = errors.New("no probe can prove the copy, and so a list does")
-	errNoVersion  = errors.New("the list has no resource version, and the copy has one: an empty cache between client and server?")
-	errWentBack   = errors.New("the server's newest version is older than the one held: was its etcd restored from a backup?")
-	errIncomplete = errors.New("the watch list went on or ended without the bookmark that ends its initial events")
+	errDoubted   = errors.New("the watch was ended for a relist")
+	errUnproven  = errors.New("no probe can prove the copy, and so a list does")
+	errNoVersion = errors.New("the list has no resource version, and the copy has one: an empty cache between client and server?")
 )
 
 // storeError marks an error as the store's, so that it is not taken for the server's.
@@ -143,9 +140,9 @@ func classify(err error) Class {
 	var undecodable *listwatch.DecodeError
 	var doubt doubtError
 	switch {
-	case errors.Is(err, errDeadline), errors.Is(err, errDoubted), errors.Is(err, errUnproven):
+	case errors.Is(err, stream.ErrDeadline), errors.Is(err, errDoubted), errors.Is(err, errUnproven):
 		return OK
-	case errors.Is(err, errWentBack), errors.Is(err, errNoVersion):
+	case errors.Is(err, stream.ErrWentBack), errors.Is(err, errNoVersion):
 		return WentBack
 	case errors.As(err, new(shrunkError)):
 		return Shrunk
@@ -161,11 +158,11 @@ func classify(err error) Class {
 		return Undecodable
 	case errors.As(err, &doubt):
 		return cmp.Or(doubt.class, Undecodable)
-	case errors.Is(err, errUnplaced):
+	case errors.Is(err, stream.ErrUnplaced):
 		return Unplaced
-	case errors.Is(err, errSilent):
+	case errors.Is(err, stream.ErrSilent):
 		return Silent
-	case errors.Is(err, errIncomplete):
+	case errors.Is(err, stream.ErrIncomplete):
 		return Incomplete
 	}
 	var status apierrors.APIStatus

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/internal/content"
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -49,9 +50,9 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 	if err := r.settle(held); err != nil {
 		return claim{}, err
 	}
-	ctx, guard := guardSilence(ctx, min(probePatience, r.options.liveness), 0)
-	defer guard.stop()
-	ctx = guard.waiting(ctx, true, r.status.probeWaits) // the program's own requests go first
+	guard := stream.Start(ctx, min(probePatience, r.options.liveness), 0)
+	defer guard.Stop()
+	ctx = guard.Waiting(true, r.status.probeWaits) // the program's own requests go first
 	list, obj, single := r.choose(ctx, held)
 	got, err := ask(ctx, list, guard)
 	if class := classify(err); single && (class == Refused || class == Forbidden || class == NotFound) {
@@ -67,7 +68,7 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 	case got.version == "" || got.version == "0":
 		return claim{}, errNoVersion
 	case behind(got.version, at):
-		return claim{}, errWentBack
+		return claim{}, stream.ErrWentBack
 	case r.status.doubted(): // a relist will come in any case
 		return got.claim, nil
 	case !single:
@@ -125,19 +126,19 @@ func (r *Reflector[T]) settle(held store.Snapshot[T]) error {
 }
 
 // ask sends a probe, and reads the answer.
-func ask[T store.Object](ctx context.Context, list listwatch.List[T], guard *guard) (got reply[T], err error) {
+func ask[T store.Object](ctx context.Context, list listwatch.List[T], guard *stream.Guard) (got reply[T], err error) {
 	for obj, err := range list.Items {
 		var unusable *listwatch.DecodeError
 		if err != nil && !errors.As(err, &unusable) {
-			return got, causeOf(ctx, err)
+			return got, stream.Cause(ctx, err)
 		}
 		if got.count++; got.count == 1 && err == nil {
 			got.first, got.some = obj, true
 		}
-		guard.heard(time.Now())
+		guard.Heard(time.Now())
 	}
 	meta := list.Meta()
-	got.claim = claim{meta.ResourceVersion, time.Now().Add(-guard.lived())}
+	got.claim = claim{meta.ResourceVersion, time.Now().Add(-guard.Lived())}
 	switch {
 	case meta.RemainingItemCount != nil:
 		got.count += int(*meta.RemainingItemCount)

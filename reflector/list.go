@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -14,9 +15,9 @@ import (
 func (r *Reflector[T]) list(ctx context.Context, s step) {
 	r.enter(Listing)
 	read := readFor(s)
-	guarded, guard := r.guarded(ctx, r.options.liveness, 0)
-	o := r.replace(r.pages(guarded, s.options, read), read, guard)
-	guard.stop()
+	guard := stream.Start(ctx, r.options.liveness, 0)
+	o := r.replace(r.pages(guard.Waiting(false, r.status.requestWaits), s.options, read), read, guard)
+	guard.Stop()
 	r.listEnded(ctx, s, o, read)
 }
 
@@ -70,7 +71,7 @@ func readFor(s step) *listRead {
 
 // replace hands the list to the store. A store that takes a list which broke off, or stops in the
 // middle of one, has not taken a state.
-func (r *Reflector[T]) replace(items iter.Seq2[T, error], read *listRead, guard *guard) outcome {
+func (r *Reflector[T]) replace(items iter.Seq2[T, error], read *listRead, guard *stream.Guard) outcome {
 	err := r.store.Replace(r.usable(items, read, guard), func() string { return read.version })
 	switch {
 	case read.err != nil:
@@ -86,7 +87,7 @@ func (r *Reflector[T]) replace(items iter.Seq2[T, error], read *listRead, guard 
 // usable filters a list for the store: it yields objects, and the error that breaks the list off.
 // An undecodable object is replaced by its last good state, or skipped if the store cannot show
 // that: an object that the server has must not seem deleted.
-func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *guard) iter.Seq2[T, error] {
+func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *stream.Guard) iter.Seq2[T, error] {
 	held, _ := r.store.(store.Snapshotter[T])
 	return func(yield func(T, error) bool) {
 		for obj, err := range items {
@@ -134,7 +135,7 @@ func (r *Reflector[T]) refuses(read *listRead) error {
 	case versioned && (read.version == "" || read.version == "0"):
 		return errNoVersion
 	case !read.behind && behind(read.version, at):
-		return errWentBack
+		return stream.ErrWentBack
 	case read.confirmed || comparable && order < 0:
 		return nil
 	}
@@ -146,8 +147,8 @@ func (r *Reflector[T]) refuses(read *listRead) error {
 }
 
 // contact notes that the server has told an object.
-func (r *Reflector[T]) contact(g *guard) {
+func (r *Reflector[T]) contact(g *stream.Guard) {
 	now := time.Now()
-	g.heard(now)
+	g.Heard(now)
 	r.status.change(func(s *Status) { s.LastContact, s.LastEvent = now, now })
 }

@@ -3,9 +3,8 @@ package reflector
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/tributary-go/tributary/internal/pace"
+	"github.com/tributary-go/tributary/internal/stream"
 )
 
 // goal is the request that is due next.
@@ -69,7 +68,7 @@ func (m *machine) next() step {
 	case stopped:
 		return step{kind: doStop, err: m.final}
 	case watchDue:
-		return step{kind: doWatch, options: metav1.ListOptions{ResourceVersion: m.held.version, AllowWatchBookmarks: true}}
+		return step{kind: doWatch, options: stream.Watch(m.held.version)}
 	}
 	return m.plan.step(m.goal == pollDue, &m.held, m.now)
 }

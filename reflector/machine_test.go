@@ -26,6 +26,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/causes"
 	"github.com/tributary-go/tributary/internal/pace"
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -40,16 +41,16 @@ func TestClassify(t *testing.T) {
 		want Class
 	}{
 		{nil, OK},
-		{errDeadline, OK},
-		{errSilent, Silent},
-		{errIncomplete, Incomplete},
+		{stream.ErrDeadline, OK},
+		{stream.ErrSilent, Silent},
+		{stream.ErrIncomplete, Incomplete},
 		{errDoubted, OK},
 		{errUnproven, OK},
 		{historyError{}, History},
 		{driftError{io.EOF}, Drift},
 		{shrunkError{}, Shrunk},
 		{errNoVersion, WentBack},
-		{errWentBack, WentBack},
+		{stream.ErrWentBack, WentBack},
 		{apierrors.NewResourceExpired("old"), Expired},
 		{&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonGone}}, Expired},
 		{status(410), Expired},
@@ -223,10 +224,10 @@ func TestBackoffSurvivesManyFailures(t *testing.T) {
 
 func TestCauseOfNamesTheReasonOfACancelledContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	require.Equal(t, io.EOF, causeOf(ctx, io.EOF))
-	cancel(errSilent)
-	require.Equal(t, errSilent, causeOf(ctx, context.Canceled))
-	require.NoError(t, causeOf(ctx, nil))
+	require.Equal(t, io.EOF, stream.Cause(ctx, io.EOF))
+	cancel(stream.ErrSilent)
+	require.Equal(t, stream.ErrSilent, stream.Cause(ctx, context.Canceled))
+	require.NoError(t, stream.Cause(ctx, nil))
 	bad := &listwatch.DecodeError{Err: io.EOF}
-	require.Equal(t, error(bad), causeOf(ctx, bad))
+	require.Equal(t, error(bad), stream.Cause(ctx, bad))
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/internal/causes"
+	"github.com/tributary-go/tributary/internal/stream"
 )
 
 // pages yields a LIST and the pages that follow it, all of one resource version.
@@ -17,7 +18,7 @@ func (r *Reflector[T]) pages(ctx context.Context, options metav1.ListOptions, re
 			list, items := r.source.List(ctx, options), 0
 			for obj, err := range list.Items {
 				items++
-				if !yield(obj, causeOf(ctx, err)) {
+				if !yield(obj, stream.Cause(ctx, err)) {
 					return
 				}
 			}

@@ -80,14 +80,13 @@ func TestListPlan(t *testing.T) {
 	for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
 		plan.byList = true
 		plan.listed(doList, noon)
-		require.Equal(t, want, plan.rest, "LIST works where watch lists do not")
-		require.Equal(t, doList, plan.step(false, &holding{}, after(want-1)).kind)
+		require.Equal(t, doList, plan.step(false, &holding{}, after(want-1)).kind, "LIST works where watch lists do not")
 		require.Equal(t, doWatchList, plan.step(false, &holding{}, after(want)).kind)
 	}
 	plan.listed(doWatchList, noon)
 	plan.byList = true
 	plan.listed(doList, noon)
-	require.Equal(t, time.Minute, plan.rest, "a watch list has worked since")
+	require.Equal(t, doWatchList, plan.step(false, &holding{}, after(time.Minute)).kind, "a watch list has worked since")
 }
 
 // TestPagesShrinkWhileTheyBreakOff: over a link so slow that a server ends a page of 500 objects, a

@@ -1,12 +1,12 @@
 package reflector
 
 import (
-	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/rv"
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -40,9 +40,6 @@ const (
 	// repeated: the store agrees with the event already.
 	repeated
 )
-
-var errUnplaced = errors.New("an event's resource version does not fit the versions before it: another backend, a replay, " +
-	"or a version from the future")
 
 // place judges an event and moves the position. A stream in order asks the store nothing; the
 // object that the store holds decides about an event that is older than the position (invariant 1).
@@ -112,10 +109,10 @@ func (r *Reflector[T]) misplaced(where verdict, event listwatch.Event[T]) (write
 	case repeated:
 		return false, nil
 	case unplaced:
-		return false, errUnplaced
+		return false, stream.ErrUnplaced
 	}
 	// The relist may wait for the next bookmark: no object is missing.
 	r.machine.healing.lost(Unplaced, time.Now())
-	r.skipped(errUnplaced)
+	r.skipped(stream.ErrUnplaced)
 	return where == displaced && event.Type != watch.Bookmark, nil
 }

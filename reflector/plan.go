@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/internal/watchlist"
 )
 
@@ -24,9 +25,8 @@ type listPlan struct {
 	// confirm: the last list was Shrunk, and this one is the second answer.
 	confirm bool
 	// refused counts LISTs in a row that an operator must permit.
-	refused   int
-	restUntil time.Time     // no watch list before this: one has failed when a LIST worked
-	rest      time.Duration // the length of that rest; it grows while watch lists fail
+	refused int
+	rest    stream.Rest // from watch lists, after one that failed when a LIST worked
 }
 
 // listFrom is the consistency that a LIST asks for.
@@ -40,9 +40,6 @@ const (
 )
 
 const (
-	// At least, after a watch list that failed when a LIST worked.
-	watchListRest  = time.Minute
-	watchListLimit = time.Hour // at most
 	// Refused LISTs before the watch list is asked again: a role may have watch alone.
 	watchListEvery = 6
 	// Of a list at the latest version, which the server may read from etcd.
@@ -60,24 +57,14 @@ func newListPlan(o options, watchLists bool) listPlan {
 // step is the request that is due. With poll it stands in for a watch, unless it is one.
 func (p *listPlan) step(poll bool, h *holding, now time.Time) step {
 	s := step{cause: p.cause, behind: h.doubted() || p.cause == Unplaced, confirmed: p.confirm}
-	if p.watchLists && !p.byList && !now.Before(p.restUntil) {
-		s.kind, s.options = doWatchList, watchListOptions(h.atLeast)
+	if p.watchLists && !p.byList && p.rest.Over(now) {
+		s.kind, s.options = doWatchList, stream.WatchList(h.atLeast)
 		return s
 	}
 	// The program has asked for a first state that may be old, in place of none or of a dear one.
 	s.cached = p.cachedFirst && p.cause == OK && p.from == fromHeld && h.goneBack == 0
 	s.kind, s.poll, s.options = doList, poll, p.listOptions(s.cached, h)
 	return s
-}
-
-// watchListOptions ask for the state at least as new as atLeast, or as the moment of the request,
-// and for the events after it (KEP-3157).
-func watchListOptions(atLeast string) metav1.ListOptions {
-	yes := true
-	return metav1.ListOptions{
-		SendInitialEvents: &yes, AllowWatchBookmarks: true,
-		ResourceVersion: atLeast, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
-	}
 }
 
 func (p *listPlan) listOptions(cached bool, h *holding) metav1.ListOptions {
@@ -101,10 +88,9 @@ func (p *listPlan) listOptions(cached bool, h *holding) metav1.ListOptions {
 func (p *listPlan) listed(kind stepKind, at time.Time) {
 	switch {
 	case kind == doWatchList:
-		p.rest = 0
+		p.rest.End()
 	case p.byList: // LIST works where watch lists do not, for now
-		p.rest = min(max(2*p.rest, watchListRest), watchListLimit)
-		p.restUntil = at.Add(p.rest)
+		p.rest.Begin(at)
 	}
 	p.from, p.byList, p.refused, p.confirm = fromHeld, false, 0, false
 	p.page = min(2*p.page, cmp.Or(p.pageSize, fallbackPage))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/tributary-go/tributary/internal/stream"
 )
 
 const (
@@ -153,7 +155,7 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 // be newer than the answer.
 func (r *Reflector[T]) toldBy(c claim) {
 	if s := r.Status(); behind(c.version, s.ResourceVersion) && s.LastProgress.Before(c.asked) {
-		r.doubt(errWentBack)
+		r.doubt(stream.ErrWentBack)
 		return
 	}
 	r.claimed(c)
@@ -179,7 +181,7 @@ func (r *Reflector[T]) claimed(c claim) {
 		silent = s.Class == Silent || len(p.claims) > 1 && s.LastContact.Before(p.claims[0].asked)
 	})
 	if guard := r.watching.Load(); guard != nil && watching && proven {
-		guard.heard(time.Now())
+		guard.Heard(time.Now())
 	}
 	switch {
 	case !watching:
@@ -199,7 +201,7 @@ func (r *Reflector[T]) doubt(reason error) {
 	}
 	r.doubts.Store(&reason)
 	if guard := r.watching.Load(); guard != nil {
-		guard.cancel(errDoubted)
+		guard.End(errDoubted)
 	}
 }
 

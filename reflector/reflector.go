@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/features"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
@@ -39,9 +40,9 @@ type Reflector[T store.Object] struct {
 	alarmed   atomic.Bool           // the present failure was logged as an error
 	told      atomic.Pointer[Class] // of the verdict that the log has
 	logged    logged
-	bookmarks atomic.Bool           // this server sends them
-	watching  atomic.Pointer[guard] // of the open watch
-	doubts    atomic.Pointer[error] // the newest, until Run takes it in
+	bookmarks atomic.Bool                  // this server sends them
+	watching  atomic.Pointer[stream.Guard] // of the open watch
+	doubts    atomic.Pointer[error]        // the newest, until Run takes it in
 
 	// Of the prober's goroutine.
 	single    bool       // the last probe was for one object

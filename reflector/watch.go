@@ -7,9 +7,67 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
+
+// openWatch is a watch under way, with the guard that ends it when it falls silent.
+type openWatch[T store.Object] struct {
+	guard   *stream.Guard
+	events  iter.Seq2[listwatch.Event[T], error]
+	timeout time.Duration // the server was asked to end it then
+
+	step     step      // that is under way
+	began    time.Time // of the step doWatch
+	load     *load[T]  // of the initial events of a watch list, until they have ended
+	position position
+	outcome  outcome // so far
+}
+
+func (r *Reflector[T]) openWatch(ctx context.Context, s step) *openWatch[T] {
+	silence := r.untilFirst()
+	if s.kind == doWatchList {
+		silence = stream.UntilState(r.options.liveness)
+	}
+	w := &openWatch[T]{step: s}
+	w.step.options, w.timeout = stream.Ending(s.options, r.options.watchTimeout, r.random())
+	w.guard = stream.StartWatch(ctx, silence, w.timeout)
+	r.watching.Store(w.guard)
+	w.events = r.source.Watch(w.guard.Waiting(false, r.status.requestWaits), w.step.options)
+	return w
+}
+
+func (r *Reflector[T]) closeWatch(w *openWatch[T]) {
+	r.watching.Store(nil)
+	w.guard.Stop()
+}
+
+// initial yields the objects up to the bookmark that ends the initial events, from which read gets
+// its version.
+func (w *openWatch[T]) initial(events iter.Seq2[listwatch.Event[T], error], read *listRead) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		for event, err := range events {
+			part := stream.Object
+			if err == nil {
+				part, err = stream.PartOf(event)
+			}
+			switch {
+			case err != nil:
+				if !yield(none, stream.Cause(w.guard.Ctx, err)) {
+					return
+				}
+			case part == stream.End:
+				read.version = event.ResourceVersion
+				return
+			case part == stream.Object && !yield(event.Object, nil):
+				return
+			}
+		}
+		yield(none, stream.ErrIncomplete)
+	}
+}
 
 // watch follows the changes. A watch list brings the state before them.
 func (r *Reflector[T]) watch(ctx context.Context, s step) {
@@ -60,7 +118,7 @@ func (r *Reflector[T]) loaded(ctx context.Context, w *openWatch[T]) bool {
 	if s.kind != doWatch { // a doubt has come: another list is due
 		return false
 	}
-	w.guard.allow(firstPatience * r.options.liveness)
+	w.guard.Allow(stream.UntilFirst(r.options.liveness))
 	r.follow(w, s)
 	return true
 }
@@ -74,7 +132,7 @@ func (r *Reflector[T]) follow(w *openWatch[T], s step) {
 		unproven = st.ProvenAt.IsZero()
 	})
 	if r.doubts.Load() != nil { // it came before there was a watch to end
-		w.guard.cancel(errDoubted)
+		w.guard.End(errDoubted)
 	}
 	if r.resumed && unproven { // the server may be another one, or a restored one
 		r.prober.within(0)
@@ -89,9 +147,9 @@ func (r *Reflector[T]) followed(ctx context.Context, w *openWatch[T]) {
 	o := w.outcome
 	o.version = w.position.at
 	if o.err == nil {
-		o.err = causeOf(w.ctx, w.ctx.Err()) // a source may end cleanly when its context does
+		o.err = stream.Cause(w.guard.Ctx, w.guard.Ctx.Err()) // a source may end cleanly when its context does
 	}
-	o.sent = w.guard.lived()
+	o.sent = w.guard.Lived()
 	o.due = o.sent >= w.timeout-w.timeout/10
 	r.closeWatch(w)
 	r.ended(ctx, w.step, w.began, o)
@@ -103,7 +161,7 @@ func (r *Reflector[T]) untilFirst() time.Duration {
 	if r.machine.watches.silent > 0 {
 		return r.options.liveness
 	}
-	return firstPatience * r.options.liveness
+	return stream.UntilFirst(r.options.liveness)
 }
 
 // soon is when a probe follows an interruption: after 5 to 14 s by default, so that the probes of
@@ -120,10 +178,10 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 	if err == nil {
 		if w.outcome.contacts == 0 {
 			r.recovered(false)
-			w.guard.allow(r.options.liveness)
+			w.guard.Allow(r.options.liveness)
 		}
 		w.outcome.contacts++
-		w.guard.heard(now)
+		w.guard.Heard(now)
 		if where := r.place(&w.position, event); where != placed {
 			write, err = r.misplaced(where, event)
 		}
@@ -156,13 +214,13 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 // lost takes in an error in place of an event. It reports whether the error is about that event
 // alone; the watch ends all the same when a relist may heal the loss now.
 func (r *Reflector[T]) lost(w *openWatch[T], err error, now time.Time) (alone bool) {
-	err = causeOf(w.ctx, err)
+	err = stream.Cause(w.guard.Ctx, err)
 	class := classify(err)
 	if lostBy(class) == "" {
 		w.outcome.err = err
 		return false
 	}
-	w.guard.heard(now)
+	w.guard.Heard(now)
 	r.skipped(err)
 	if r.machine.healing.lost(class, time.Now()) {
 		w.outcome.err = err

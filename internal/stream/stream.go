@@ -1,0 +1,137 @@
+// Package stream is the protocol of one list and watch: what is asked for, where the initial state
+// ends, how long silence is borne, and why a stream has ended. A reflector and a set of references
+// share it; each decides by itself what it asks for next.
+package stream
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
+)
+
+// Why a stream has ended, beside the errors of the server and its connection.
+var (
+	ErrSilent     = errors.New("nothing came within the liveness period")
+	ErrDeadline   = errors.New("the server did not end the watch at its timeout")
+	ErrIncomplete = errors.New("the watch list went on or ended without the bookmark that ends its initial events")
+	ErrWentBack   = errors.New("the server's newest version is older than the one held: was its etcd restored from a backup?")
+	ErrUnplaced   = errors.New("an event's resource version does not fit the versions before it: another backend, a replay, " +
+		"or a version from the future")
+)
+
+const (
+	// watchListPatience is how long a watch list may bring nothing before its bookmark. Servers
+	// that know the request begin to answer within seconds; one that ignores it is silent from then
+	// on.
+	watchListPatience = 10 * time.Second
+	// firstPatience is how many liveness periods a watch gets until its first event or bookmark.
+	// API servers send no bookmark that is not newer than the version at which the watch began
+	// (seen in 1.36.3), and look once a minute. A server that has just started, in a cluster
+	// without writes, was seen to send its first bookmark after up to two minutes.
+	firstPatience = 2
+	// overtime is how long a server may take to end a watch itself, after the timeout of the
+	// request.
+	overtime = 30 * time.Second
+)
+
+// UntilState is how long a watch list may be silent before its state has come.
+func UntilState(liveness time.Duration) time.Duration { return min(watchListPatience, liveness) }
+
+// UntilFirst is how long a watch may be silent before its first event or bookmark.
+func UntilFirst(liveness time.Duration) time.Duration { return firstPatience * liveness }
+
+// Watch asks for the events after a version.
+func Watch(version string) metav1.ListOptions {
+	return metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}
+}
+
+// WatchList asks for the state at least as new as atLeast, or as the moment of the request, and for
+// the events after it (KEP-3157).
+func WatchList(atLeast string) metav1.ListOptions {
+	yes := true
+	return metav1.ListOptions{
+		SendInitialEvents: &yes, AllowWatchBookmarks: true,
+		ResourceVersion: atLeast, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	}
+}
+
+// Ending asks the server to end a watch between a time and its double, so that many watches spread.
+// random is in [0, 1).
+func Ending(request metav1.ListOptions, after time.Duration, random float64) (metav1.ListOptions, time.Duration) {
+	after = (after + time.Duration(random*float64(after))).Truncate(time.Second)
+	seconds := int64(after / time.Second)
+	request.TimeoutSeconds = &seconds
+	return request, after
+}
+
+// Part is the part of an event in the initial state.
+type Part uint8
+
+const (
+	// Object is one of the state.
+	Object Part = iota
+	// Progress says that the server lives.
+	Progress
+	// End is the bookmark that names the version of the state.
+	End
+)
+
+// PartOf tells what an event is before the initial state has ended. Until then a server sends
+// additions and bookmarks; another event means that it does not know this kind of request.
+func PartOf[T store.Object](event listwatch.Event[T]) (Part, error) {
+	switch {
+	case event.Type == watch.Bookmark && event.InitialEventsEnd:
+		return End, nil
+	case event.Type == watch.Bookmark:
+		return Progress, nil
+	case event.Type == watch.Added:
+		return Object, nil
+	}
+	return Progress, ErrIncomplete
+}
+
+// Cause puts the reason why ctx was ended in place of the error that its end caused. An object that
+// could not be decoded stays what it is.
+func Cause(ctx context.Context, err error) error {
+	if err == nil { // before anything is allocated
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if cause == ctx.Err() || errors.As(err, new(*listwatch.DecodeError)) {
+		return err
+	}
+	return cause
+}
+
+// Rest keeps a client from watch lists after one that failed when a LIST worked. It grows while
+// they fail.
+type Rest struct {
+	until  time.Time
+	length time.Duration
+}
+
+const (
+	leastRest = time.Minute
+	mostRest  = time.Hour
+)
+
+// Over reports whether a watch list may be asked for.
+func (r *Rest) Over(now time.Time) bool { return !now.Before(r.until) }
+
+// Begin takes in a LIST that worked where a watch list did not.
+func (r *Rest) Begin(now time.Time) {
+	r.length = min(max(2*r.length, leastRest), mostRest)
+	r.until = now.Add(r.length)
+}
+
+// End takes in a watch list that worked.
+func (r *Rest) End() { r.length = 0 }
+
+// Never rests for good: watch lists are turned off.
+func (r *Rest) Never() { r.until = time.Now().Add(1<<63 - 1) }
