@@ -17,7 +17,7 @@ func (s Status) Causes(name string) iter.Seq2[string, error] {
 		all = append(all, s.Err)
 	}
 	switch v := s.Verdict(0); {
-	case v.Class != OK && v.Class != NotSynced && (s.Err == nil || !errors.Is(v.Err, s.Err)):
+	case v.Err != nil && v.State() != StateSyncing && (s.Err == nil || !errors.Is(v.Err, s.Err)):
 		all = append(all, v.Err)
 	case s.Err == nil && s.ProbeErr != nil:
 		all = append(all, fmt.Errorf("the last probe: %w", s.ProbeErr))

@@ -110,7 +110,7 @@ func (r *Reflector[T]) waiting(s step) {
 func (r *Reflector[T]) announce() {
 	const bound = 3 * time.Minute
 	v := r.Status().Verdict(bound)
-	if v.Class == NotSynced {
+	if v.State() == StateSyncing {
 		return
 	}
 	if before := r.told.Swap(&v.Class); before != nil && *before == v.Class || before == nil && v.Class == OK {

@@ -34,6 +34,47 @@ type Verdict struct {
 	Err error
 }
 
+// State is what a verdict means for a reader, in one word.
+type State string
+
+// The states, from the worst on.
+const (
+	// StateWrong: the content differs from the server's, or too much of it cannot be used.
+	StateWrong State = "wrong"
+	// StateStopped: nothing keeps the cache. Run has not been called, or has ended.
+	StateStopped State = "stopped"
+	// StateStale: the newest proof of the cache is too old.
+	StateStale State = "stale"
+	// StateFailing: something is wrong now. The cache keeps its last good state.
+	StateFailing State = "failing"
+	// StateRestored: the state is a checkpoint's, or was read from a cache, and is not proven yet.
+	StateRestored State = "restored"
+	// StateSyncing: the first state is not complete.
+	StateSyncing State = "syncing"
+	// StateSynced: the cache is healthy.
+	StateSynced State = "synced"
+)
+
+// State is the meaning of the verdict's class. Whoever shows or acts on a verdict asks it, and
+// lists no classes: a class that has no case here is failing.
+func (v Verdict) State() State {
+	switch v.Class {
+	case OK:
+		return StateSynced
+	case NotSynced:
+		return StateSyncing
+	case MayBeOld:
+		return StateRestored
+	case Stale:
+		return StateStale
+	case NotRun, Ended:
+		return StateStopped
+	case History, Drift, Undecodable:
+		return StateWrong
+	}
+	return StateFailing
+}
+
 // unusableShare: of a list, one object in so many may be unusable before the copy is not right.
 const unusableShare = 20
 

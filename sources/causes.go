@@ -13,7 +13,7 @@ func (s *Sources) Causes(name string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, status := range s.Status() {
 			problems := status.Problems
-			if v := status.Verdict(status.StaleAfter); len(problems) == 0 && v.Err != nil && v.Class != reflector.NotSynced {
+			if v := status.Verdict(status.StaleAfter); len(problems) == 0 && v.Err != nil && v.State() != reflector.StateSyncing {
 				problems = []error{v.Err}
 			}
 			for _, problem := range problems {

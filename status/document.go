@@ -35,31 +35,33 @@ type Document struct {
 	Hidden int `json:"hidden,omitempty"`
 }
 
-// State is the health of a copy in one word.
-type State string
+// State is the health of a cache in one word: that of its verdict, and of its present failures and
+// readers.
+type State = reflector.State
 
-// The states, from the worst on. They are those of the copy's verdict ([reflector.Status.Verdict]),
-// and of its present failures and readers.
+// The states, from the worst on.
 const (
-	// Wrong: the content differs from the server's, or too much of it cannot be used.
-	Wrong State = "wrong"
-	// Stopped: nothing keeps the copy. Run has not been called, or has ended.
-	Stopped State = "stopped"
-	// Stale: the newest proof of the copy is too old.
-	Stale State = "stale"
-	// Failing: something is wrong now. The copy keeps its last good state.
-	Failing State = "failing"
-	// Restored: the state is a checkpoint's, or was read from a cache, and is not proven yet.
-	Restored State = "restored"
-	// Syncing: the first state is not complete.
-	Syncing State = "syncing"
-	// Late: the copy is well, and a reader is more than 10 s behind it.
-	Late State = "late"
-	// Synced: all is well.
-	Synced State = "synced"
+	Wrong    = reflector.StateWrong
+	Stopped  = reflector.StateStopped
+	Stale    = reflector.StateStale
+	Failing  = reflector.StateFailing
+	Restored = reflector.StateRestored
+	Syncing  = reflector.StateSyncing
+	// Late: the cache is healthy, and a reader is more than 10 s behind it.
+	Late   State = "late"
+	Synced       = reflector.StateSynced
 )
 
 var states = []State{Wrong, Stopped, Stale, Failing, Restored, Syncing, Late, Synced}
+
+// stateOf is the state of a verdict by its class; empty is a healthy cache.
+func stateOf(class string) State {
+	return reflector.Verdict{Class: cmp.Or(reflector.Class(class), reflector.OK)}.State()
+}
+
+// worse reports whether a state is worse than another one. One that the page does not know is the
+// worst.
+func worse(a, b State) bool { return slices.Index(states, a) < slices.Index(states, b) }
 
 // Copy is one copy: a reflector, an informer with its reflector, a source of pods, a watch cache,
 // or objects that are followed by name.
@@ -85,8 +87,8 @@ type Copy struct {
 	Names   int `json:"names,omitempty"`
 	Watches int `json:"watches,omitempty"`
 	// ProvenAt is the moment of which the copy is proven to be the truth: by its reflector, or by
-	// the last look at a file or URL. A watch cache has it only while it is stale. For references
-	// it is the last time that each followed name was heard of.
+	// the last look at a file or URL. For references it is the last time that each followed name
+	// was heard of. A watch cache without an upstream has none.
 	ProvenAt time.Time `json:"provenAt,omitzero"`
 	// LastContact is when the server, file or URL was last heard, which proves nothing.
 	LastContact time.Time `json:"lastContact,omitzero"`
@@ -167,42 +169,40 @@ func (c *Copy) settle(now time.Time, staleAfter time.Duration) {
 	} else if !c.ProvenAt.IsZero() && now.Sub(c.ProvenAt) > staleAfter {
 		c.stale = true
 	}
-	if c.State = c.judged(); c.State == "" && isLate {
-		c.State = Late
-	}
-	c.State = cmp.Or(c.State, Synced)
+	c.State = c.judged(isLate)
 	c.explain()
 }
 
-// judged is the state by the verdict, and by the failures; empty if all is well.
-func (c *Copy) judged() State {
-	switch reflector.Class(c.NotRight) {
-	case reflector.NotRun, reflector.Ended:
-		return Stopped
-	case reflector.History, reflector.Drift, reflector.Undecodable:
-		return Wrong
+// judged is the worst of the states that are true of the cache.
+func (c *Copy) judged(isLate bool) State {
+	state := stateOf(c.NotRight)
+	for _, s := range []struct {
+		is   bool
+		then State
+	}{
+		{c.synced && c.stale, Stale},
+		{slices.ContainsFunc(c.Classes, func(class string) bool { return class != c.NotRight }), Failing},
+		{c.restored, Restored},
+		{!c.synced, Syncing},
+		{isLate, Late},
+	} {
+		if s.is && worse(s.then, state) {
+			state = s.then
+		}
 	}
-	switch {
-	case c.synced && c.stale:
-		c.since = c.ProvenAt
-		c.show(string(reflector.Stale))
-		return Stale
-	case len(c.Classes) > 0:
-		return Failing
-	case c.restored, c.synced && c.NotRight == string(reflector.MayBeOld):
-		return Restored
-	case !c.synced:
-		return Syncing
-	}
-	return ""
+	return state
 }
 
 // explain adds the advice.
 func (c *Copy) explain() {
-	if c.State == Synced {
+	switch {
+	case c.State == Synced:
 		c.Causes = nil // of a probe that failed lately, and that will fail again if it matters
+	case c.State == Stale && c.synced && c.stale:
+		c.since = c.ProvenAt
+		c.show(string(reflector.Stale))
 	}
-	if c.NotRight != "" && (c.NotRight != string(reflector.NotSynced) || len(c.Classes) == 0) {
+	if c.NotRight != "" && (stateOf(c.NotRight) != Syncing || len(c.Classes) == 0) {
 		c.show(c.NotRight) // unless another class says why there is no first state
 	}
 	slices.Sort(c.Classes)

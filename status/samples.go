@@ -93,7 +93,7 @@ func (c *Copy) reflector(name string, s metrics.Sample) {
 	case "proven_timestamp_seconds":
 		c.ProvenAt = timeOf(s)
 	case "failing":
-		c.class(s.Labels[1])
+		c.show(s.Labels[1])
 	case "last_contact_timestamp_seconds":
 		c.LastContact = timeOf(s)
 	case "last_event_timestamp_seconds":
@@ -141,7 +141,7 @@ func (c *Copy) source(name string, s metrics.Sample) {
 	case "stale":
 		c.stale = s.Value > 0
 	case "problems":
-		c.class(s.Labels[2])
+		c.show(s.Labels[2])
 	case "pods":
 		c.Objects = int(s.Value)
 	case "last_contact_timestamp_seconds":
@@ -163,11 +163,10 @@ func (c *Copy) references(name string, s metrics.Sample) {
 	case "synced":
 		c.synced = s.Value > 0
 	case "not_right":
-		if s.Labels[1] == string(reflector.NotSynced) {
+		if c.verdict(s.Labels[1]); stateOf(s.Labels[1]) == Syncing {
 			c.synced = false // some names are read for the first time, or anew
-			c.verdict(s.Labels[1])
 		} else {
-			c.class(s.Labels[1])
+			c.show(s.Labels[1])
 		}
 	case "objects":
 		c.Objects = int(s.Value)
@@ -208,32 +207,25 @@ func (c *Copy) cache(name string, s metrics.Sample) {
 	case "terminated_watchers_total":
 		c.CutWatchers = int(s.Value)
 	case "failing":
-		c.class(s.Labels[3])
+		c.show(s.Labels[3])
+	case "not_right":
+		c.verdict(s.Labels[3])
+	case "proven_timestamp_seconds":
+		c.ProvenAt = timeOf(s)
 	case "stale_since_timestamp_seconds":
-		c.since, c.ProvenAt = timeOf(s), timeOf(s)
+		c.since = timeOf(s)
 	}
 }
 
 // verdict takes in the class of a verdict. A source has its own, and that of its reflector: the
-// first one that says more than that a state is missing counts.
+// worst one counts.
 func (c *Copy) verdict(class string) {
-	if c.NotRight == "" || c.NotRight == string(reflector.NotSynced) {
+	if worse(stateOf(class), stateOf(c.NotRight)) {
 		c.NotRight = class
 	}
 }
 
-// class takes in the class of a problem. Parts without a verdict of their own have it there.
-func (c *Copy) class(class string) {
-	switch reflector.Class(class) {
-	case reflector.NotRun, reflector.Ended, reflector.MayBeOld, reflector.History, reflector.Drift:
-		c.verdict(class)
-	case reflector.Stale:
-		c.stale = true
-	default:
-		c.show(class)
-	}
-}
-
+// show takes in the class of a problem.
 func (c *Copy) show(class string) {
 	if !slices.Contains(c.Classes, class) {
 		c.Classes = append(c.Classes, class)

@@ -50,8 +50,12 @@ func textOf(out io.Writer, c *Copy, now time.Time) {
 	if len(c.Readers) > 0 {
 		lag = seconds(c.Readers[0].LagSeconds)
 	}
+	proven := age(now, c.ProvenAt)
+	if detailOf(c).Silent {
+		proven = "-"
+	}
 	fmt.Fprintf(out, "%-9s %-32s %-10s %9d %9.1f %10s %10s\n",
-		c.State, printable(c.Name), c.Kind, c.Objects, c.EventsPerSecond, age(now, c.ProvenAt), lag)
+		c.State, printable(c.Name), c.Kind, c.Objects, c.EventsPerSecond, proven, lag)
 	if c.State != Synced {
 		fmt.Fprintf(out, "          since: %s (%s) %s\n", c.Since.Format(time.RFC3339), age(now, c.Since), strings.Join(c.Classes, ", "))
 	}

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,11 +16,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/reflector"
+	"github.com/tributary-go/tributary/refs"
+	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/builtin"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/status"
+	"github.com/tributary-go/tributary/store"
 )
 
 var update = flag.Bool("update", false, "write the table of verdicts into docs/freshness.md")
@@ -224,4 +233,70 @@ func TestVerdictTable(t *testing.T) {
 		return
 	}
 	require.Equal(t, want, string(page), "run go test ./status -run TestVerdictTable -update")
+}
+
+// renamed reports the numbers of another reporter, with a class of verdicts that nothing knows.
+type renamed struct{ of metrics.Reporter }
+
+const brandNew = "brand_new"
+
+func (r renamed) Samples(name string) iter.Seq[metrics.Sample] {
+	return func(yield func(metrics.Sample) bool) {
+		for sample := range r.of.Samples(name) {
+			if strings.HasSuffix(sample.Metric.Name, "_not_right") {
+				sample.Labels = slices.Clone(sample.Labels)
+				sample.Labels[len(sample.Labels)-1] = brandNew
+			}
+			if !yield(sample) {
+				return
+			}
+		}
+	}
+}
+
+// TestAnUnknownClassIsFailing: a class that is added to the verdicts, and listed nowhere else, is
+// not healthy on the page.
+func TestAnUnknownClassIsFailing(t *testing.T) {
+	require.Equal(t, reflector.StateFailing, reflector.Verdict{Class: brandNew}.State())
+	unproven := reflector.Status{Phase: reflector.Watching, Synced: true}
+	cache, err := watchcache.NewCache(watchcache.Pods())
+	require.NoError(t, err)
+	require.NoError(t, cache.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "1"}}))
+	relay, err := apiserver.NewServer()
+	require.NoError(t, err)
+	defer relay.Close()
+	apiserver.ServeCache(relay, cache, builtin.Pods().View, apiserver.FilledBy(follower(unproven)))
+	for kind, of := range map[string]metrics.Reporter{
+		"reflector":   unproven,
+		"informer":    informer.Status{Status: unproven},
+		"source":      sources.Status{Source: "api", Seen: true, Reflector: &unproven},
+		"references":  refs.Status{Phase: reflector.Watching, Synced: true, Names: 1, NotRight: map[reflector.Class]int{reflector.Forbidden: 1}},
+		"watch cache": relay,
+	} {
+		page := new(status.Handler)
+		page.Track("copy", renamed{of})
+		d := page.Document()
+		require.Len(t, d.Copies, 1, kind)
+		require.Equal(t, status.Failing, d.Copies[0].State, kind)
+		require.Equal(t, brandNew, d.Copies[0].NotRight, kind)
+		require.Contains(t, d.Copies[0].Classes, brandNew, kind)
+	}
+}
+
+// TestAHealthyWatchCacheIsProven: the page says of which moment a served cache is proven.
+func TestAHealthyWatchCacheIsProven(t *testing.T) {
+	cache, err := watchcache.NewCache(watchcache.Pods())
+	require.NoError(t, err)
+	require.NoError(t, cache.Replace(store.Items[*corev1.Pod](), store.At("1")))
+	served, err := apiserver.NewServer()
+	require.NoError(t, err)
+	defer served.Close()
+	at := time.Now().Add(-time.Minute)
+	apiserver.ServeCache(served, cache, builtin.Pods().View,
+		apiserver.FilledBy(follower{Phase: reflector.Watching, Synced: true, ProvenAt: at}))
+	page := new(status.Handler)
+	page.Track("serve", served)
+	row := rowsOf(page.Document())["serve/pods"]
+	require.Equal(t, status.Synced, row.State)
+	require.WithinDuration(t, at, row.ProvenAt, time.Second)
 }

@@ -74,6 +74,10 @@ type Health struct {
 	// Stale: the content may be behind the upstream. Its proof or its follower has an error, or its
 	// copy is not right, or not proven within three minutes: see [reflector.Status.Verdict].
 	Stale bool
+	// Verdict is that of the follower's cache, with a proof of the last three minutes; [reflector.OK]
+	// without a follower. ProvenAt is the moment of that proof, and zero without one.
+	Verdict  reflector.Verdict
+	ProvenAt time.Time
 	// Since is when a stale copy was last known to be fresh; zero if it never was.
 	Since time.Time
 	// Class is why a copy is stale or not ready yet.
@@ -116,7 +120,10 @@ func (e *resourceEndpoint[T]) probe(ctx context.Context) Health {
 }
 
 func (e *resourceEndpoint[T]) healthWith(proof watchcache.Proof) Health {
-	h := Health{Resource: e.groupVersionResource(), Ready: e.cache.WaitFor(context.Background(), "0") == nil, Proof: proof}
+	h := Health{
+		Resource: e.groupVersionResource(), Ready: e.cache.WaitFor(context.Background(), "0") == nil,
+		Proof: proof, Verdict: reflector.Verdict{Class: reflector.OK},
+	}
 	if e.serving.follower != nil {
 		h.follow(e.serving.follower.Status())
 	}
@@ -129,12 +136,12 @@ func (e *resourceEndpoint[T]) healthWith(proof watchcache.Proof) Health {
 
 // follow takes in what a follower says.
 func (h *Health) follow(s reflector.Status) {
-	h.Err, h.Class = s.Err, s.Class
-	if v := s.Verdict(silence); v.Err != nil && s.Err == nil {
-		h.Err, h.Class = v.Err, v.Class
-	}
-	if h.Err == nil {
+	h.Verdict, h.ProvenAt = s.Verdict(silence), s.ProvenAt
+	switch h.Err, h.Class = s.Err, s.Class; {
+	case h.Err == nil && h.Verdict.Err == nil:
 		return
+	case h.Err == nil:
+		h.Err, h.Class = h.Verdict.Err, h.Verdict.Class
 	}
 	h.Since = s.ProvenAt
 	if s.Err != nil && s.Since.Before(s.ProvenAt) {
@@ -153,7 +160,9 @@ func classOf(err error) reflector.Class {
 // isOnlyOld reports whether nothing is wrong but the age of the follower's proof, while the cache
 // has a proof of its own.
 func (h Health) isOnlyOld() bool {
-	return h.Proof.State == watchcache.Proven && (h.Class == reflector.MayBeOld || h.Class == reflector.Stale)
+	state := h.Verdict.State()
+	return h.Proof.State == watchcache.Proven && h.Class == h.Verdict.Class &&
+		(state == reflector.StateRestored || state == reflector.StateStale)
 }
 
 // Health is the state of each collection, in the order of registration. It does not block.
@@ -251,6 +260,13 @@ func (e *resourceEndpoint[T]) warnIfStale(c call, r watchcache.Request) {
 var table = metrics.NewTable([]string{"server", "group", "resource"},
 	metrics.Gauge("tributary_apiserver_ready", "1 once the cache of a resource has been filled.", func(h Health) bool { return h.Ready }),
 	metrics.Gauge("tributary_apiserver_stale", "1 while the cache of a resource may be behind its upstream.", func(h Health) bool { return h.Stale }),
+	metrics.By("class", func(h Health) map[string]bool {
+		if h.Verdict.Err == nil {
+			return nil
+		}
+		return map[string]bool{string(h.Verdict.Class): true}
+	}, metrics.Gauge("tributary_apiserver_not_right", "1 while the follower's cache is not healthy, or not proven within three minutes; the class says why.", metrics.Itself[bool])),
+	metrics.Gauge("tributary_apiserver_proven_timestamp_seconds", "The moment of which the follower's cache is proven to be the upstream's state.", func(h Health) time.Time { return h.ProvenAt }),
 	metrics.When(func(h Health) bool { return h.Err != nil },
 		metrics.By("class", func(h Health) map[string]bool { return map[string]bool{string(h.Class): true} },
 			metrics.Gauge("tributary_apiserver_failing", "1 while the follower of a resource has an error; the class says what.", metrics.Itself[bool]))),
