@@ -10,13 +10,16 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,10 +38,10 @@ import (
 // protobuf, a third has them in JSON, and a third has objects without a Go type.
 func simulateBytes(t *testing.T, seed uint64, total *tally) {
 	simulate(t, seed, total, func(m *model) rig[*store.Encoded] {
-		w := &wire{model: m, json: seed/3%3 != 0}
+		w := &wire{model: m, json: seed/3%3 != 0, trees: seed/3%3 == 2}
 		client, err := listwatch.NewRESTClient(&rest.Config{Host: "http://server.example", Transport: w, QPS: -1}, corev1.SchemeGroupVersion)
 		require.NoError(t, err)
-		if seed/3%3 == 2 {
+		if w.trees {
 			return bytesRig(m, listwatch.FromClient[unstructured.Unstructured](client, "pods"), packed.New[unstructured.Unstructured], treeOf)
 		}
 		var options []listwatch.Option
@@ -56,9 +59,12 @@ func bytesRig[O store.Object](m *model, source *listwatch.ListWatch[O], make fun
 		byDefault = store.NewIndex("default", func(obj O) []string { return []string{obj.GetLabels()["default"]} })
 	}
 	pods := make(byDefault)
+	written := judged(m, pods.Encoded().(copied[*store.Encoded]), pods, byDefault)
+	audit := written.audit
+	written.audit = func() error { return errors.Join(audit(), readAtRest(pods)) }
 	return rig[*store.Encoded]{
 		source: source.Encoded(),
-		store:  judged(m, pods.Encoded().(copied[*store.Encoded]), pods, byDefault),
+		store:  written,
 		load: func(held []*corev1.Pod, version string) error {
 			var objs []O
 			for _, p := range held {
@@ -67,6 +73,22 @@ func bytesRig[O store.Object](m *model, source *listwatch.ListWatch[O], make fun
 			return pods.Replace(store.Items(objs...), store.At(version))
 		},
 	}
+}
+
+// readAtRest reads the metadata of each object as handlers of metadata do, who get it undecoded.
+func readAtRest[O store.Object](pods *packed.Store[O]) error {
+	for key, obj := range pods.Snapshot().All() {
+		entry, ok := pods.Closed().Get(key)
+		if !ok {
+			return fmt.Errorf("%s is open, and not at rest", key)
+		}
+		got, want := entry.DeepCopyObject().(*metav1.PartialObjectMetadata), meta.AsPartialObjectMetadata(obj)
+		want.TypeMeta = got.TypeMeta
+		if !apiequality.Semantic.DeepEqual(got, want) || entry.GetGeneration() != obj.GetGeneration() {
+			return fmt.Errorf("the metadata of %s is %v at rest, and %v open", key, got, want)
+		}
+	}
+	return nil
 }
 
 func samePod(p *corev1.Pod) *corev1.Pod { return p }
@@ -87,7 +109,8 @@ var podKind = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 type wire struct {
 	model  *model
 	json   bool
-	spoilt int // objects so far
+	trees  bool // objects without a Go type, whose metadata nobody checks
+	spoilt int  // objects so far
 }
 
 // RoundTrip answers when the model tells the first part of an answer, or an error in its place.
@@ -266,7 +289,17 @@ func (w *wire) object(p *corev1.Pod) []byte {
 		return must(p.Marshal())
 	}
 	p.TypeMeta = podKind
-	return must(json.Marshal(p))
+	data := must(json.Marshal(p))
+	if version, _ := strconv.Atoi(p.ResourceVersion); w.trees {
+		data = bytes.Replace(data, []byte(`"metadata":{`), []byte(`"metadata":{`+oddMetadata[version%len(oddMetadata)]), 1)
+	}
+	return data
+}
+
+// oddMetadata is of other types than the metadata's; a tree with it is accepted.
+var oddMetadata = []string{
+	``, `"generation":3.0,`, `"deletionTimestamp":"",`, `"ownerReferences":[null],`, `"finalizers":[1],`, `"managedFields":{},`,
+	`"generateName":7,`, `"deletionGracePeriodSeconds":"x",`, `"ownerReferences":[{"uid":1}],`,
 }
 
 func (w *wire) frame(kind watch.EventType, head metav1.TypeMeta, object []byte) []byte {

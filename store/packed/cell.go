@@ -36,6 +36,7 @@ const (
 	flagPlain                    // nothing may be learned from the object
 	flagUUID                     // the UID is 16 bytes, not text
 	flagNumber                   // the resource version is a number, not text
+	flagTree                     // of JSON: the object has no Go type of its own
 )
 
 // identity names one state of an object.

@@ -110,6 +110,9 @@ func (s *encoded[T]) arrival(e *store.Encoded) (a arrival, err error) {
 		a.document = append(appendText(appendText(nil, e.APIVersion), e.Kind), e.Data...)
 		a.flags = flagTyped
 	}
+	if e.JSON && s.form.tree {
+		a.flags |= flagTree
+	}
 	if e.Fleeting || isSecret(e) {
 		a.flags |= flagPlain
 	}

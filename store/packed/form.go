@@ -23,6 +23,7 @@ type form[T store.Object] struct {
 	new    func() T
 	reset  func(T)
 	secret bool // of T
+	tree   bool // T has no Go type of its own
 	fields *fields
 }
 
@@ -38,6 +39,7 @@ func formOf[O any, T interface {
 	store.Object
 }]() form[T] {
 	_, secret := any(T(nil)).(*corev1.Secret)
+	_, tree := any(T(nil)).(*unstructured.Unstructured)
 	return form[T]{
 		new: func() T { return new(O) },
 		reset: func(obj T) {
@@ -45,6 +47,7 @@ func formOf[O any, T interface {
 			*obj = none
 		},
 		secret: secret,
+		tree:   tree,
 		fields: &fields{typ: reflect.TypeFor[T]()},
 	}
 }
@@ -56,10 +59,12 @@ func formLike[T store.Object](example T) form[T] {
 		panic(fmt.Sprintf("packed: Like: a %T is no pointer to a struct", example))
 	}
 	_, secret := any(example).(*corev1.Secret)
+	_, tree := any(example).(*unstructured.Unstructured)
 	return form[T]{
 		new:    func() T { return reflect.New(of.Elem()).Interface().(T) },
 		reset:  func(obj T) { reflect.ValueOf(obj).Elem().SetZero() },
 		secret: secret,
+		tree:   tree,
 		fields: &fields{typ: of},
 	}
 }
@@ -86,7 +91,7 @@ func (form[T]) encode(space []byte, obj T) ([]byte, flags, error) {
 		return document, flagTyped, err
 	case *unstructured.Unstructured:
 		document, err := json.Marshal(exact(o.Object))
-		return append(space, document...), flagJSON, err
+		return append(space, document...), flagJSON | flagTree, err
 	}
 	document, err := json.Marshal(obj)
 	return append(space, document...), flagJSON, err

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -94,6 +97,9 @@ const (
 
 // metadataOf decodes the metadata of a document alone.
 func metadataOf(document []byte, f flags, part metaPart, out *metav1.PartialObjectMetadata) error {
+	if f&flagTree != 0 {
+		return metadataOfTree(document, part, out)
+	}
 	if f&flagJSON != 0 {
 		err := kjson.UnmarshalCaseSensitivePreserveInts(document, out)
 		if f&flagBare != 0 {
@@ -114,6 +120,38 @@ func metadataOf(document []byte, f flags, part metaPart, out *metav1.PartialObje
 		field = beforeManaged(field)
 	}
 	return out.ObjectMeta.Unmarshal(field)
+}
+
+// metadataOfTree reads the metadata by the tree's own methods. Of a tree nobody has checked the
+// types: a field of another type than the metadata's is missing for them, and no error.
+func metadataOfTree(document []byte, part metaPart, out *metav1.PartialObjectMetadata) error {
+	tree, metadata := map[string]any{}, map[string]any{}
+	err := wire.EachMember(document, func(key, value []byte) error {
+		switch {
+		case string(key) == "apiVersion" || string(key) == "kind":
+			return readInto(tree, key, value)
+		case string(key) != "metadata" || value[0] != '{':
+			return nil
+		}
+		tree["metadata"] = metadata
+		return wire.EachMember(value, func(key, value []byte) error {
+			if part == lightFields && string(key) == "managedFields" {
+				return nil
+			}
+			return readInto(metadata, key, value)
+		})
+	})
+	u := &unstructured.Unstructured{Object: tree}
+	*out = *meta.AsPartialObjectMetadata(u)
+	out.TypeMeta = metav1.TypeMeta{APIVersion: u.GetAPIVersion(), Kind: u.GetKind()}
+	return err
+}
+
+func readInto(members map[string]any, key, value []byte) error {
+	var read any
+	err := kjson.UnmarshalCaseSensitivePreserveInts(value, &read)
+	members[string(key)] = read
+	return err
 }
 
 // metadataField is the number of the metadata in each message of the API, and managedField that of
