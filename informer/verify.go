@@ -147,9 +147,10 @@ func sameVersion(a, b store.Object) bool {
 // holds otherwise or not at all.
 func (i *shared[T]) listVersions(ctx context.Context, d *Drift) (versions map[string]string, unlike []T, err error) {
 	versions = map[string]string{}
+	source := listwatch.Unshared(i.source)
 	options := metav1.ListOptions{Limit: verifyPage} // no version: the server's newest state
 	for {
-		list := i.source.List(ctx, options)
+		list := source.List(ctx, options)
 		for obj, err := range list.Items {
 			var unusable *listwatch.DecodeError
 			if errors.As(err, &unusable) {

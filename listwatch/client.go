@@ -81,8 +81,18 @@ func (c *clientSource[T]) listWatch() *ListWatch[T] {
 			holding.decoder = &decoder
 			return holding.listWatch()
 		},
+		unshared: func() *ListWatch[T] { return c.unshared().listWatch() },
 	}
 	return lw
+}
+
+// unshared is the source for [ListWatch.Unshared].
+func (c *clientSource[T]) unshared() *clientSource[T] {
+	decoder := *c.decoder
+	decoder.memo, decoder.held = nil, nil
+	alone := *c
+	alone.decoder = &decoder
+	return &alone
 }
 
 // NewRESTClient makes a REST client for one group version, for [FromClient] without a typed

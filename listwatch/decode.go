@@ -81,8 +81,8 @@ func newDecoder[O any, T interface {
 	return &decoder[T]{new: func() T { return new(O) }, kind: kindOf(new(O)), protobuf: protobuf, limit: maxObject, plain: new(atomic.Uint64)}
 }
 
-// share turns interning on, together with all other collections of that resource, unless the
-// process may not use the hash that makes it safe. Call it after drop is set.
+// share turns interning on, together with all other collections of that resource and scope, unless
+// the process may not use the hash that makes it safe. Call it after drop is set.
 func (d *decoder[T]) share(resource string, scope any) {
 	if memo, err := sharing.Of(sharing.Kind{Type: reflect.TypeFor[T](), Resource: resource, Scope: scope, Drop: d.drop}); err == nil {
 		d.memo = memo
@@ -146,11 +146,10 @@ func (d *decoder[T]) listed(objects, bytes int) {
 }
 
 // begin handles a reader with a copy that lists again: it may have written into objects, so verify
-// its copy and the memo. A reader that has got no object yet has written into none. A list of one
-// object is a probe, of which a copy makes one a minute.
+// its copy and the memo. A reader that has got no object yet has written into none.
 func (d *decoder[T]) begin(request metav1.ListOptions) {
 	initial := !request.Watch || request.SendInitialEvents != nil && *request.SendInitialEvents
-	if d.held == nil || !initial || request.Continue != "" || request.Limit == 1 {
+	if d.held == nil || !initial || request.Continue != "" {
 		return
 	}
 	if d.held.digests.begin() && d.memo != nil {

@@ -35,9 +35,10 @@
 //     tests.
 //  7. A program may write into an object that leaves through [ToClientGo], and into the argument of
 //     [Project]'s function: both are copies, unless the program says [ReadOnly]. A forbidden write
-//     shows in every object that shares the part, in any collection of the resource. The next list
-//     of a reader with [ListWatch.Holding], as every reflector is, ends that: no object decoded
-//     after it has the write. Without such a reader the write stays while a source is in use.
+//     shows in every object that shares the part, in any collection of the resource over the same
+//     client, and in none over another client. The next list of a reader with [ListWatch.Holding],
+//     as every reflector is, ends that: no object decoded after it has the write. Without such a
+//     reader the write stays while a source is in use. [Unshared] reads what the server sends.
 //  8. Secrets share nothing, in whatever form they are read, so nothing of a deleted Secret is
 //     remembered. A watch keeps at most 16 bytes of its last one between two events.
 //  9. A stream holds one object at a time, and up to 256 KiB of bytes behind it. With several

@@ -47,6 +47,7 @@ func (c *clientSource[T]) encoded() *ListWatch[*store.Encoded] {
 		acceptList: c.acceptList, acceptWatch: c.acceptWatch, decoder: newChecker(c.decoder, c.resource == secrets),
 	}).listWatch()
 	lw.objects = reflect.TypeFor[T]().String()
+	lw.unshared = func() *ListWatch[*store.Encoded] { return c.unshared().encoded() }
 	hold := lw.holding
 	lw.holding = func(held heldCopy[*store.Encoded]) ListerWatcher[*store.Encoded] {
 		held.compares = (*store.Encoded).Holds

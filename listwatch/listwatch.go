@@ -66,7 +66,7 @@ type Event[T store.Object] struct {
 }
 
 // ListWatch is the [ListerWatcher] that the constructors of this package return. With [FromClient],
-// all sources of one type and resource share equal parts.
+// all sources of one type and resource over one client share equal parts.
 type ListWatch[T store.Object] struct {
 	list  func(context.Context, metav1.ListOptions) List[T]
 	watch func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
@@ -81,6 +81,8 @@ type ListWatch[T store.Object] struct {
 	sharing     func() SharingStats // nil if nothing is decoded
 	// holding is nil if nothing is decoded.
 	holding func(held heldCopy[T]) ListerWatcher[T]
+	// unshared is nil if nothing is decoded.
+	unshared func() *ListWatch[T]
 	// encoded is nil if objects are not checked as bytes.
 	encoded func() *ListWatch[*store.Encoded]
 }
@@ -137,6 +139,17 @@ func (lw *ListWatch[T]) Lookup(ctx context.Context, namespace, name string) (Lis
 	return lw.lookup(ctx, namespace, name), true
 }
 
+// Unshared returns the same source for a reader that compares its objects with those of a cache:
+// each is decoded anew, and shares memory with no other one. So it is what the server sent, even if
+// a program has written into the objects that it read. A source that is not a [ListWatch], or does
+// not decode, is returned as it is.
+func Unshared[T store.Object](source ListerWatcher[T]) ListerWatcher[T] {
+	if lw, ok := source.(*ListWatch[T]); ok && lw.unshared != nil {
+		return lw.unshared()
+	}
+	return source
+}
+
 // Origin is equal for all sources of one resource over one client, whatever their namespaces and
 // selectors: their resource versions are of one history. It is nil if that is not known.
 func (lw *ListWatch[T]) Origin() any { return lw.origin }
@@ -165,9 +178,9 @@ type SharingStats struct {
 	// Bytes is the size of all objects on the wire, uncompressed. Shared is the part of it that was
 	// not decoded again. Neither counts an object that its reader holds, in the very same bytes.
 	Bytes, Shared uint64
-	// Entries is the number of parts that all collections of the resource in this process remember,
-	// and Held the bytes of wire that they stand for. An
-	// entry takes some 30 bytes beside the part itself, which usually belongs to a living object.
+	// Entries is the number of parts that all collections of the resource over this client
+	// remember, and Held the bytes of wire that they stand for. An entry takes some 30 bytes beside
+	// the part itself, which usually belongs to a living object.
 	Entries, Held int
 	// Changing is the number of objects of which unchanged parts are noted, at 0.2 to 1.3 KB each.
 	Changing int

@@ -316,3 +316,36 @@ func writeIntoATree(t *testing.T) (shared, of int) {
 	}
 	return shared, len(again)
 }
+
+// TestOnlyOneClientShares: sources over one client share memory, and those of two clients do not,
+// since the clients may be of two clusters: a write into an object of one must not show in the
+// other. An unshared source shares with none.
+func TestOnlyOneClientShares(t *testing.T) {
+	body := encode(t, protobufType, v1Version, podList(20))
+	client := func() rest.Interface {
+		return clientset(t, serve(t, answer(200, protobufType, body))).CoreV1().RESTClient()
+	}
+	read := func(source listwatch.ListerWatcher[*corev1.Pod]) *corev1.Pod {
+		all, _, errs := readList(source.List(t.Context(), metav1.ListOptions{}))
+		require.Empty(t, errs)
+		return all[19]
+	}
+	own := client()
+	source := listwatch.FromClient[corev1.Pod](own, "pods")
+	first := read(source)
+	shares := func(source listwatch.ListerWatcher[*corev1.Pod]) bool {
+		return &read(source).Spec.Containers[0] == &first.Spec.Containers[0]
+	}
+	same := func(p *corev1.Pod) *corev1.Pod { return p }
+	require.True(t, shares(source))
+	require.True(t, shares(listwatch.FromClient[corev1.Pod](own, "pods", listwatch.InNamespace("shop"))))
+	require.False(t, shares(listwatch.FromClient[corev1.Pod](client(), "pods")))
+	require.False(t, shares(listwatch.Unshared(source)))
+	holding := source.Holding(func(string) (*corev1.Pod, bool) { return first, true })
+	require.True(t, shares(holding))
+	require.False(t, shares(listwatch.Unshared(holding)))
+	projected := listwatch.Project(source, same, listwatch.ReadOnly())
+	require.True(t, shares(projected))
+	require.False(t, shares(listwatch.Unshared(projected)))
+	require.False(t, shares(listwatch.Unshared(listwatch.Intercept(source, nil, nil))))
+}

@@ -49,10 +49,13 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 		lw.sharing = decoding.sharing
 	}
 	if holding(source) != nil {
+		lw.unshared = func() *ListWatch[U] { return Project(Unshared(source), project, optionList...) }
 		lw.holding = func(held heldCopy[U]) ListerWatcher[U] {
 			p := p
 			p.held = &held
-			return &ListWatch[U]{list: p.list, watch: p.watch, collection: lw.collection, noWatchList: lw.noWatchList, sharing: lw.sharing}
+			return &ListWatch[U]{
+				list: p.list, watch: p.watch, collection: lw.collection, noWatchList: lw.noWatchList, sharing: lw.sharing, unshared: lw.unshared,
+			}
 		}
 	}
 	return lw

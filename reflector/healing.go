@@ -17,8 +17,11 @@ const (
 )
 
 // lost takes in a loss, or a doubt, in the middle of a watch. It reports whether a relist may heal
-// it now.
+// it now. An object that no list heals delays no list for another reason.
 func (h *healing) lost(class Class, now time.Time) (may bool) {
+	if contradicts(class) && h.delay > healEvery {
+		h.at, h.delay = h.at.Add(healEvery-h.delay), healEvery
+	}
 	h.doubt = class
 	return h.due(now)
 }

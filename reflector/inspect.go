@@ -57,7 +57,7 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 	got, err := ask(ctx, list, guard)
 	if class := classify(err); single && (class == Refused || class == Forbidden || class == NotFound) {
 		r.noSingles, single = singlesAgain, false // this server takes no such requests, for now
-		got, err = ask(ctx, r.source.List(ctx, metav1.ListOptions{Limit: 1}), guard)
+		got, err = ask(ctx, r.probes.List(ctx, metav1.ListOptions{Limit: 1}), guard)
 	}
 	at := held.ResourceVersion()
 	switch {
@@ -69,13 +69,13 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 		return claim{}, errNoVersion
 	case behind(got.version, at):
 		return claim{}, stream.ErrWentBack
-	case r.status.doubted(): // a relist will come in any case
+	case got.some && r.status.explains(store.KeyOf(got.first)): // a relist will come in any case
 		return got.claim, nil
 	case !single:
-		return got.claim, got.contradicts(held, r.finder() != nil)
+		return got.claim, got.contradicts(held, r.finder() != nil && !r.status.explains(""))
 	case got.some:
 		return got.claim, got.agrees(held)
-	case got.count > 0: // it cannot be decoded
+	case got.count > 0, r.status.explains(store.KeyOf(obj)): // it cannot be decoded
 		return got.claim, nil
 	case got.version == at:
 		return claim{}, historyError{store.KeyOf(obj), "the server does not have it"}
@@ -100,13 +100,13 @@ func (r *Reflector[T]) choose(ctx context.Context, held store.Snapshot[T]) (list
 			return list, obj, true
 		}
 	}
-	return r.source.List(ctx, metav1.ListOptions{Limit: 1}), obj, false
+	return r.probes.List(ctx, metav1.ListOptions{Limit: 1}), obj, false
 }
 
 // finder is the source if it can ask for single objects. Such a source has all objects that its
 // server counts; another one may leave some out.
 func (r *Reflector[T]) finder() finder[T] {
-	source, _ := r.source.(finder[T])
+	source, _ := r.probes.(finder[T])
 	return source
 }
 
@@ -119,6 +119,9 @@ func (r *Reflector[T]) settle(held store.Snapshot[T]) error {
 	}
 	r.absent = nil
 	key := store.KeyOf(gone.obj)
+	if r.status.explains(key) {
+		return nil
+	}
 	if has, ok := held.Get(key); ok && has.GetUID() == gone.obj.GetUID() && has.GetResourceVersion() == gone.obj.GetResourceVersion() {
 		return historyError{key, "the server did not have it at version " + gone.version}
 	}

@@ -1,8 +1,10 @@
 package reflector
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -39,6 +41,9 @@ func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
 		st.Synced, st.LastContact, st.ProvenAt = true, now, r.status.proof.at
 		r.status.reachedLocked(o.version, now)
 		r.status.listedAt, r.status.listTook = now, now.Sub(read.asked)
+		if r.status.losses = read.lost; r.doubts.Load() == nil { // none has come since
+			st.Contradiction = nil
+		}
 		st.Listed, st.Unusable, st.Stale = read.items+read.skipped, read.skipped, read.stale
 		if st.Lists == nil {
 			st.Lists = map[Class]int{}
@@ -55,7 +60,8 @@ func (r *Reflector[T]) listed(s step, o outcome, read *listRead) {
 type listRead struct {
 	version string // of the list, once it has ended
 	items   int
-	skipped int   // objects that could not be decoded
+	skipped int // objects that could not be decoded
+	lost    losses
 	stale   int   // of these, those that the store keeps as they were
 	err     error // that broke the list off
 	ended   bool
@@ -98,8 +104,10 @@ func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *
 				read.items++
 			case errors.As(err, &unusable):
 				r.contact(guard)
-				r.skipped(err)
 				read.skipped++
+				key := cmp.Or(unusable.Object, fmt.Sprint("object ", read.items+read.skipped))
+				read.lost.add(key, true)
+				r.skipped(err, key, true)
 				var ok bool
 				if held != nil {
 					obj, ok = held.Snapshot().Get(unusable.Object)

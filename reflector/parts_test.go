@@ -222,6 +222,7 @@ func TestHealing(t *testing.T) {
 				h.listed(outcome{at: noon, skipped: 1})
 			}
 		}, healing{Undecodable, after(healLimit), healLimit}},
-		{"mended", func(h *healing) { h.listed(outcome{at: noon}) }, healing{at: after(healLimit)}},
+		{"and another history", func(h *healing) { require.False(t, h.lost(History, noon)) }, healing{History, after(healEvery), healEvery}},
+		{"mended", func(h *healing) { h.listed(outcome{at: noon}) }, healing{at: after(healEvery)}},
 	})
 }

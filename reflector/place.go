@@ -113,6 +113,7 @@ func (r *Reflector[T]) misplaced(where verdict, event listwatch.Event[T]) (write
 	}
 	// The relist may wait for the next bookmark: no object is missing.
 	r.machine.healing.lost(Unplaced, time.Now())
-	r.skipped(stream.ErrUnplaced)
+	key, _ := lossOf(event, stream.ErrUnplaced)
+	r.skipped(stream.ErrUnplaced, key, false)
 	return where == displaced && event.Type != watch.Bookmark, nil
 }

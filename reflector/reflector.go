@@ -22,6 +22,7 @@ import (
 // other methods are safe for concurrent use, at any time.
 type Reflector[T store.Object] struct {
 	source  listwatch.ListerWatcher[T]
+	probes  listwatch.ListerWatcher[T] // source for objects to compare: they share no memory
 	store   store.Store[T]
 	options options
 	random  func() float64 // in [0, 1)
@@ -43,6 +44,7 @@ type Reflector[T store.Object] struct {
 	bookmarks atomic.Bool                  // this server sends them
 	watching  atomic.Pointer[stream.Guard] // of the open watch
 	doubts    atomic.Pointer[error]        // the newest, until Run takes it in
+	distrusts atomic.Bool                  // the list under way decodes every object, held or not
 
 	// Of the prober's goroutine.
 	single    bool       // the last probe was for one object
@@ -76,6 +78,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	case null.Is(st):
 		r.missing, st = errors.New("reflector: New: the store is nil"), nil
 	}
+	r.probes = listwatch.Unshared(source)
 	if source, ok := source.(interface{ Sharing() listwatch.SharingStats }); ok {
 		r.sharing = source.Sharing
 	}
@@ -85,7 +88,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 			r.held = quick.Get
 		}
 		if source, ok := source.(listwatch.Holder[T]); ok {
-			r.source = source.Holding(r.held)
+			r.source = source.Holding(r.vouched)
 		}
 	}
 	r.status.now = Status{Phase: Idle, Class: OK, ProofInterval: r.options.proof}
@@ -93,6 +96,15 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	watchLists := watchlist.Supported(source) && features.FeatureGates().Enabled(features.WatchListClient)
 	r.machine = newMachine(r.options, watchLists, func() float64 { return r.random() })
 	return r
+}
+
+// vouched is held for a source that does not decode again what is held. A list that follows a
+// contradiction decodes all: the bytes may be the same, and a program has written into the object.
+func (r *Reflector[T]) vouched(key string) (obj T, ok bool) {
+	if r.distrusts.Load() {
+		return obj, false
+	}
+	return r.held(key)
 }
 
 // Run lists and watches until ctx ends, which is no error. It blocks, and everything it started has

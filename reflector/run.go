@@ -16,6 +16,7 @@ func (r *Reflector[T]) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		r.distrusts.Store(r.Status().Contradiction != nil)
 		switch s.kind {
 		case doStop:
 			return fmt.Errorf("reflector: stopped by a final error: %w", s.err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/sending"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
 )
 
 // Phase is the present activity of a reflector.
@@ -94,9 +95,9 @@ type Status struct {
 	// it. One relist settles all, at once if an event could not be written, else at the next
 	// bookmark or end of the watch; at most one a minute.
 	Unplaced int
-	// Listed is the number of objects of the newest list. Unusable counts those of them, and of the
-	// events since, that could not be decoded or that the store refused. Stale counts the objects
-	// that were kept in their last good state, since the newest list had them undecodable.
+	// Listed is the number of objects of the newest list. Unusable counts the objects whose newest
+	// state could not be decoded or stored, in that list or since. Stale counts the objects that
+	// were kept in their last good state, since the newest list had them undecodable.
 	Listed, Unusable, Stale int
 	// Sharing tells which part of the received bytes was not decoded again. It is zero if the
 	// source is no [listwatch.ListWatch].
@@ -145,8 +146,9 @@ type statusKeeper struct {
 	now Status
 	// lost is the last object that could not be decoded or stored since the last whole list: it
 	// outlives a good connection.
-	lost  error
-	proof proof // ProvenAt, and the claims behind it
+	lost   error
+	losses losses
+	proof  proof // ProvenAt, and the claims behind it
 	// Of the newest list: when it had been read, and how long that took.
 	listedAt time.Time
 	listTook time.Duration
@@ -179,11 +181,20 @@ func (k *statusKeeper) follows() bool {
 	return k.now.Synced && k.request == nil && (k.now.Phase == Watching || k.now.Phase == Waiting && k.now.Class == Forbidden)
 }
 
-// doubted reports whether something was lost since the last whole list.
-func (k *statusKeeper) doubted() bool {
+// explains reports whether a loss explains that an object, or the number of objects if the key is
+// empty, is not the server's.
+func (k *statusKeeper) explains(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.lost != nil
+	return k.losses.explain(key) || key == "" && len(k.losses.keys) > 0
+}
+
+// mendedLocked notes that the store has the newest state of an object.
+func (k *statusKeeper) mendedLocked(obj store.Object) {
+	if len(k.losses.keys) > 0 { // else no key is made
+		k.losses.mended(store.KeyOf(obj))
+		k.now.Unusable = k.losses.unusable
+	}
 }
 
 func (k *statusKeeper) change(do func(*Status)) {

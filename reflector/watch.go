@@ -189,7 +189,7 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 	if write {
 		err = r.pass(event)
 	}
-	if err != nil && !r.lost(w, err, now) {
+	if err != nil && !r.lost(w, event, err, now) {
 		return false
 	}
 	if !isEvent {
@@ -206,6 +206,7 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 		r.status.reachedLocked(w.position.at, now)
 		if isEvent && write && err == nil {
 			s.Events++
+			r.status.mendedLocked(event.Object)
 		}
 	})
 	return w.outcome.err == nil
@@ -213,7 +214,7 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 
 // lost takes in an error in place of an event. It reports whether the error is about that event
 // alone; the watch ends all the same when a relist may heal the loss now.
-func (r *Reflector[T]) lost(w *openWatch[T], err error, now time.Time) (alone bool) {
+func (r *Reflector[T]) lost(w *openWatch[T], event listwatch.Event[T], err error, now time.Time) (alone bool) {
 	err = stream.Cause(w.guard.Ctx, err)
 	class := classify(err)
 	if lostBy(class) == "" {
@@ -221,7 +222,8 @@ func (r *Reflector[T]) lost(w *openWatch[T], err error, now time.Time) (alone bo
 		return false
 	}
 	w.guard.Heard(now)
-	r.skipped(err)
+	key, unusable := lossOf(event, err)
+	r.skipped(err, key, unusable)
 	if r.machine.healing.lost(class, time.Now()) {
 		w.outcome.err = err
 	}
@@ -275,15 +277,16 @@ func (r *Reflector[T]) pass(event listwatch.Event[T]) (err error) {
 }
 
 // skipped counts an event or object that puts the copy in doubt, and shows it.
-func (r *Reflector[T]) skipped(err error) {
+func (r *Reflector[T]) skipped(err error, key string, unusable bool) {
 	class := classify(err)
 	r.status.change(func(s *Status) {
 		if class == Unplaced {
 			s.Unplaced++
 		} else {
 			s.Skipped++
-			s.Unusable++
 		}
+		r.status.losses.add(key, unusable)
+		s.Unusable = r.status.losses.unusable
 	})
 	r.failing(class, err, time.Now())
 }

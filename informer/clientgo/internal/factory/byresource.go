@@ -16,6 +16,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/internal/adapters"
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 )
@@ -92,8 +93,9 @@ func (f *ByResource) Shutdown() {
 	f.running.Wait()
 }
 
-// FromConfig reads a resource with a REST client of its own, so that objects share memory. It
-// panics if the config makes no client, of which its owner has made one before.
+// FromConfig reads a resource with a REST client of its own. Objects share memory with those of
+// other namespaces that are read with the very same config. It panics if the config
+// makes no client, of which its owner has made one before.
 func FromConfig(
 	config *rest.Config, resource schema.GroupVersionResource, namespace string, example clientgo.Object, narrow listwatch.FuncsOption,
 ) listwatch.ListerWatcher[clientgo.Object] {
@@ -101,6 +103,7 @@ func FromConfig(
 	if err != nil {
 		panic(err)
 	}
+	client = sharing.Scoped{Interface: client, Scope: config}
 	return listwatch.FromClientLike(client, resource.Resource, example, listwatch.InNamespace(namespace), narrow, adapters.AsClientGo.(listwatch.FuncsOption))
 }
 
