@@ -200,8 +200,7 @@ func behind(obj object, seen state, known object) bool {
 	if obj == nil {
 		return seen == absent
 	}
-	order, comparable := store.CompareVersions(obj.GetResourceVersion(), known.GetResourceVersion())
-	return !comparable || order < 0
+	return !store.VersionOf(obj).Reaches(store.VersionOf(known))
 }
 
 // reached reports whether a collection has the state of an object, or a later one.

@@ -179,7 +179,7 @@ func (w *writes) noteLocked(next write) {
 		if before.uid == next.uid && before.end == deleted {
 			return
 		}
-		if older(next.version, before.version) {
+		if store.Version(next.version).Before(store.Version(before.version)) {
 			return
 		}
 	}
@@ -346,18 +346,13 @@ func valuesAt(content map[string]any, path string) []string {
 	return []string{fmt.Sprint(value)}
 }
 
-func older(a, b string) bool {
-	order, comparable := store.CompareVersions(a, b)
-	return comparable && order < 0
-}
-
 // newer returns the newer of two versions. If they cannot be compared, it returns none: no read
 // could wait for it.
 func newer(a, b string) string {
-	if _, comparable := store.CompareVersions(b, b); !comparable {
+	if _, comparable := store.Version(b).Compare(store.Version(b)); !comparable {
 		return ""
 	}
-	if a == "" || older(a, b) {
+	if a == "" || store.Version(a).Before(store.Version(b)) {
 		return b
 	}
 	return a

@@ -65,7 +65,7 @@ type ring interface {
 	isTold(place uint64) bool
 	age(since time.Duration) time.Duration
 	lists() (listing, listed uint64)
-	holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool
+	holds(key string, match func(kind EventType, uid types.UID, version store.Version) bool) bool
 }
 
 // delivery reads a ring for a handler. Only the delivering goroutine uses it.

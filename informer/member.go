@@ -72,7 +72,7 @@ type member[E store.Object] struct {
 	// Guarded by the union's lock.
 	stop       context.CancelFunc // nil before its start
 	listed     bool               // the store has a whole list of this member
-	version    string             // the version up to which the store has its changes
+	version    store.Version      // the version up to which the store has its changes
 	failedOnce bool
 	leaving    bool
 }
@@ -124,7 +124,7 @@ func (m *member[E]) awaitStatus(ctx context.Context) {
 func (m *member[E]) complete() (resourceVersion, owner string) {
 	m.union.mu.Lock()
 	defer m.union.mu.Unlock()
-	return m.version, fmt.Sprintf("member %q", m.name)
+	return string(m.version), fmt.Sprintf("member %q", m.name)
 }
 
 func (m *member[E]) isSynced() bool {
@@ -273,7 +273,9 @@ func (p *part[E]) Bookmark(resourceVersion string) error {
 }
 
 // reachedLocked notes the member's version, after the union's store has the change.
-func (p *part[E]) reachedLocked() { p.union.reachedLocked(p.member, p.held.ResourceVersion()) }
+func (p *part[E]) reachedLocked() {
+	p.union.reachedLocked(p.member, store.Version(p.held.ResourceVersion()))
+}
 
 // observed reports the failures of a source. A watch list that a LIST follows at once is none.
 func observed[T store.Object](source listwatch.ListerWatcher[T], failed func()) listwatch.ListerWatcher[T] {
@@ -305,12 +307,6 @@ func observe[V any](values iter.Seq2[V, error], failed func(error)) iter.Seq2[V,
 	}
 }
 
-// older reports whether version a is certainly older than b.
-func older(a, b string) bool {
-	order, _ := store.CompareVersions(a, b)
-	return order < 0
-}
-
 // obituaries are the last deletions in a union, so that a slow member revives no deleted object.
 // Not safe for concurrent use.
 type obituaries struct {
@@ -320,9 +316,9 @@ type obituaries struct {
 }
 
 type obituary struct {
-	resourceVersion string
-	inclusive       bool // the state at this version is over, too
-	at              int  // its index in order
+	version   store.Version
+	inclusive bool // the state at this version is over, too
+	at        int  // its index in order
 }
 
 // maxObituaries equals the default size of a ring: a member that is further behind is stale anyway.
@@ -332,17 +328,17 @@ func newObituaries() *obituaries {
 	return &obituaries{byKey: map[string]obituary{}, order: make([]string, maxObituaries)}
 }
 
-func (o *obituaries) note(key, resourceVersion string, inclusive bool) {
+func (o *obituaries) note(key string, version store.Version, inclusive bool) {
 	if evicted := o.order[o.next]; o.byKey[evicted].at == o.next {
 		delete(o.byKey, evicted)
 	}
 	o.order[o.next] = key
-	o.byKey[key] = obituary{resourceVersion, inclusive, o.next}
+	o.byKey[key] = obituary{version, inclusive, o.next}
 	o.next = (o.next + 1) % len(o.order)
 }
 
 // covers reports whether a state of the object under key is from before its deletion.
-func (o *obituaries) covers(key, resourceVersion string) bool {
+func (o *obituaries) covers(key string, version store.Version) bool {
 	end, ok := o.byKey[key]
-	return ok && (older(resourceVersion, end.resourceVersion) || end.inclusive && resourceVersion == end.resourceVersion)
+	return ok && (version.Before(end.version) || end.inclusive && version == end.version)
 }

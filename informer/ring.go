@@ -222,7 +222,7 @@ func (r *sharedRing[T]) isTold(place uint64) bool {
 func (r *sharedRing[T]) age(since time.Duration) time.Duration { return r.timeline.now() - since }
 
 // holds reports whether a change of key in the timeline satisfies match.
-func (r *sharedRing[T]) holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool {
+func (r *sharedRing[T]) holds(key string, match func(kind EventType, uid types.UID, version store.Version) bool) bool {
 	r.beginRead()
 	defer r.endRead()
 	return r.timeline.holds(key, match)

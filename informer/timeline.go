@@ -45,8 +45,8 @@ type noted[T store.Object] struct {
 	had T // for a deletion: the stored object, which may be older than the event's
 
 	// Of the event's object, which may be released before them.
-	uid             types.UID
-	resourceVersion string
+	uid     types.UID
+	version store.Version
 }
 
 // before is the object that the store had before the change; the zero T if it had none.
@@ -90,7 +90,7 @@ func (t *timeline[T]) add(changes ...noted[T]) {
 			t.resize(min(max(fewSlots, 2*held), t.capacity))
 		}
 		obj := changes[i].Object()
-		changes[i].at, changes[i].uid, changes[i].resourceVersion = at, obj.GetUID(), obj.GetResourceVersion()
+		changes[i].at, changes[i].uid, changes[i].version = at, obj.GetUID(), store.VersionOf(obj)
 		*t.slot(t.next) = changes[i]
 		t.next++
 		t.caughtUp = 0
@@ -180,7 +180,7 @@ func (t *timeline[T]) release() {
 	if t.caughtUp < len(t.readers) || t.first == t.next {
 		return
 	}
-	if _, comparable := reaches(t.slot(t.next-1).resourceVersion, "1"); comparable {
+	if _, comparable := t.slot(t.next - 1).version.Compare("1"); comparable {
 		used := int(t.next - t.first)
 		for ; t.first < t.next; t.first++ {
 			*t.slot(t.first) = noted[T]{}
@@ -316,9 +316,9 @@ func (t *timeline[T]) after(place uint64) (count uint64, at time.Duration, known
 
 // holds reports whether a change of key in the timeline satisfies match. It is asked only if
 // versions cannot be compared: then changes outlive their readers.
-func (t *timeline[T]) holds(key string, match func(kind EventType, uid types.UID, resourceVersion string) bool) bool {
+func (t *timeline[T]) holds(key string, match func(kind EventType, uid types.UID, version store.Version) bool) bool {
 	for n := t.first; n < t.next; n++ {
-		if change := t.slot(n); change.Key == key && match(change.Type, change.uid, change.resourceVersion) {
+		if change := t.slot(n); change.Key == key && match(change.Type, change.uid, change.version) {
 			return true
 		}
 	}

@@ -244,8 +244,8 @@ func (u *members[E]) settleLocked() {
 func (u *members[E]) putLocked(obj E, missed bool) error {
 	key := store.KeyOf(obj)
 	switch held, ok := u.journal.Get(key); {
-	case !ok && u.lost.covers(key, obj.GetResourceVersion()),
-		ok && older(obj.GetResourceVersion(), held.GetResourceVersion()),
+	case !ok && u.lost.covers(key, store.VersionOf(obj)),
+		ok && store.VersionOf(obj).Before(store.VersionOf(held)),
 		ok && u.same(held, obj):
 		return nil
 	}
@@ -268,14 +268,14 @@ func (u *members[E]) dropLocked(from *member[E], last, final E, missed bool) err
 			return nil
 		}
 	}
-	if !pointer.None(final) && final.GetUID() == held.GetUID() && !older(final.GetResourceVersion(), held.GetResourceVersion()) {
-		u.lost.note(key, final.GetResourceVersion(), false)
+	if !pointer.None(final) && final.GetUID() == held.GetUID() && !store.VersionOf(final).Before(store.VersionOf(held)) {
+		u.lost.note(key, store.VersionOf(final), false)
 		return u.journal.Delete(final)
 	}
 	// A list without the object proves a later version of the member's state, so that state is
 	// over, too. An object that leaves with its member lives on elsewhere.
 	over := pointer.None(final) && missed && held.GetResourceVersion() == last.GetResourceVersion()
-	u.lost.note(key, held.GetResourceVersion(), over)
+	u.lost.note(key, store.VersionOf(held), over)
 	return u.journal.drop(held, missed)
 }
 
@@ -286,14 +286,14 @@ func (u *members[E]) complete() (resourceVersion, owner string) {
 	if u.slowest == nil {
 		return "", "the union"
 	}
-	return u.slowest.version, fmt.Sprintf("member %q", u.slowest.name)
+	return string(u.slowest.version), fmt.Sprintf("member %q", u.slowest.name)
 }
 
 // reachedLocked notes the version of a member. The store must have the change before, since it then
 // states that version, if no member is slower.
-func (u *members[E]) reachedLocked(m *member[E], resourceVersion string) {
-	m.version = resourceVersion
-	if m == u.slowest || !older(u.slowest.version, resourceVersion) {
+func (u *members[E]) reachedLocked(m *member[E], version store.Version) {
+	m.version = version
+	if m == u.slowest || !u.slowest.version.Before(version) {
 		u.ageLocked() // asks all members, so it is not done for each event
 	}
 	u.wrote()
@@ -303,16 +303,16 @@ func (u *members[E]) reachedLocked(m *member[E], resourceVersion string) {
 // counts until its objects are gone: they are as old as it is.
 func (u *members[E]) ageLocked() {
 	u.slowest = nil
-	resourceVersion := ""
+	var version store.Version
 	for _, m := range u.all {
-		if u.slowest == nil || m.version == "" || older(m.version, resourceVersion) {
-			u.slowest, resourceVersion = m, m.version
+		if u.slowest == nil || m.version == "" || m.version.Before(version) {
+			u.slowest, version = m, m.version
 		}
-		if resourceVersion == "" {
+		if version == "" {
 			break
 		}
 	}
-	u.journal.objects.SetResourceVersion(resourceVersion)
+	u.journal.objects.SetResourceVersion(string(version))
 }
 
 func (u *members[E]) Synced() <-chan struct{} { return u.synced }

@@ -116,11 +116,11 @@ func (i *shared[T]) verify(ctx context.Context) (Drift, error) {
 	}
 	patient, cancel := context.WithTimeout(ctx, verifyPatience)
 	defer cancel()
-	if _, comparable := reaches(before.at, d.ResourceVersion); comparable {
+	if _, comparable := before.at.Compare(store.Version(d.ResourceVersion)); comparable {
 		if err := i.WaitForResourceVersion(patient, d.ResourceVersion); err != nil {
 			return d, fmt.Errorf("informer: verify: the copy does not reach the server's version: %w", err)
 		}
-	} else if i.kept.versions().at != d.ResourceVersion {
+	} else if string(i.kept.versions().at) != d.ResourceVersion {
 		return d, fmt.Errorf("informer: verify: %w", errIncomparable)
 	}
 	after := i.kept.versions()
@@ -177,7 +177,7 @@ func (i *shared[T]) listVersions(ctx context.Context, d *Drift) (versions map[st
 
 // versions is a state of the store, without its object type.
 type versions struct {
-	at  string
+	at  store.Version
 	get func(key string) (state store.Object, ok bool)
 	all func(yield func(key, resourceVersion string) bool)
 }
@@ -192,7 +192,7 @@ func (v versions) held(key string) string {
 
 func versionsOf[T store.Object](s store.Snapshot[T]) versions {
 	return versions{
-		at: s.ResourceVersion(),
+		at: store.Version(s.ResourceVersion()),
 		get: func(key string) (store.Object, bool) {
 			obj, ok := s.Get(key)
 			return obj, ok
@@ -217,20 +217,21 @@ func versionsOf[T store.Object](s store.Snapshot[T]) versions {
 //   - Missing on the server: created since the answer, unless its version is not newer than the
 //     answer.
 func (d *Drift) compare(server map[string]string, before, after versions) {
+	at := store.Version(d.ResourceVersion)
 	for key, version := range server {
 		held := after.held(key)
 		switch {
 		case held == version:
 		case held == "":
-			if certain := atMost(version, before.at); certain && before.held(key) == "" {
+			if before.at.Reaches(store.Version(version)) && before.held(key) == "" {
 				d.differ(Difference{Key: key, Server: version, Store: held})
 			}
-		case atMost(held, d.ResourceVersion):
+		case at.Reaches(store.Version(held)):
 			d.differ(Difference{Key: key, Server: version, Store: held})
 		}
 	}
 	for key, held := range after.all {
-		if _, there := server[key]; !there && atMost(held, d.ResourceVersion) {
+		if _, there := server[key]; !there && at.Reaches(store.Version(held)) {
 			d.differ(Difference{Key: key, Store: held})
 		}
 	}
@@ -241,12 +242,6 @@ func (d *Drift) differ(difference Difference) {
 	if len(d.Differences) < maxDifferences {
 		d.Differences = append(d.Differences, difference)
 	}
-}
-
-// atMost reports whether version a is certainly not newer than b.
-func atMost(a, b string) bool {
-	reached, comparable := reaches(b, a)
-	return a == b || comparable && reached
 }
 
 func (i *shared[T]) verifyRepeatedly(ctx context.Context) {

@@ -35,16 +35,13 @@ func (i *shared[T]) WaitFor(ctx context.Context, obj T) error {
 	if err != nil {
 		return err
 	}
-	return wait(ctx, i, w.what, func(complete string) bool {
+	return wait(ctx, i, w.what, func(complete store.Version) bool {
 		if held, ok := i.kept.peek(w.key); ok && held.GetUID() == obj.GetUID() {
-			if reached, _ := reaches(held.GetResourceVersion(), w.resourceVersion); reached {
+			if store.VersionOf(held).Reaches(w.version) {
 				return true // in a union, other members may lag behind
 			}
 		}
-		if reached, comparable := reaches(complete, w.resourceVersion); comparable {
-			return reached
-		}
-		return w.seen(i)
+		return w.reached(i, complete)
 	})
 }
 
@@ -56,14 +53,11 @@ func (i *shared[T]) WaitForDeletion(ctx context.Context, obj T) error {
 	if err != nil {
 		return err
 	}
-	return wait(ctx, i, w.what, func(complete string) bool {
+	return wait(ctx, i, w.what, func(complete store.Version) bool {
 		if held, ok := i.kept.peek(w.key); ok && held.GetUID() == obj.GetUID() {
 			return false
 		}
-		if reached, comparable := reaches(complete, w.resourceVersion); comparable {
-			return reached
-		}
-		return w.seen(i)
+		return w.reached(i, complete)
 	})
 }
 
@@ -78,9 +72,8 @@ func (i *shared[T]) WaitForResourceVersion(ctx context.Context, resourceVersion 
 		return fmt.Errorf("informer: wait for resource version %q: it names no state: "+
 			"give the version of a write or a list", resourceVersion)
 	}
-	return wait(ctx, i, fmt.Sprintf("wait for resource version %q", resourceVersion), func(complete string) bool {
-		reached, comparable := reaches(complete, resourceVersion)
-		return reached || !comparable && complete == resourceVersion
+	return wait(ctx, i, fmt.Sprintf("wait for resource version %q", resourceVersion), func(complete store.Version) bool {
+		return complete.Reaches(store.Version(resourceVersion))
 	})
 }
 
@@ -97,7 +90,7 @@ func (i *shared[T]) WaitUntil(ctx context.Context, key string, condition func(ob
 		return obj, fmt.Errorf("informer: wait until %s: the condition is nil", key)
 	}
 	held := false
-	err = wait(ctx, i, "wait until "+key+" satisfies a condition", func(string) bool {
+	err = wait(ctx, i, "wait until "+key+" satisfies a condition", func(store.Version) bool {
 		obj, held = i.kept.Get(key)
 		return condition(obj, held)
 	})
@@ -109,11 +102,11 @@ func (i *shared[T]) WaitUntil(ctx context.Context, key string, condition func(ob
 
 // wait blocks until done holds for the present state and a version up to which that state is
 // complete.
-func wait[T store.Object](ctx context.Context, i *shared[T], what string, done func(complete string) bool) error {
+func wait[T store.Object](ctx context.Context, i *shared[T], what string, done func(complete store.Version) bool) error {
 	for {
 		changed := i.ring.wait()
 		complete, owner := i.complete() // read before the state, which may then be newer
-		if done(complete) {
+		if done(store.Version(complete)) {
 			return nil
 		}
 		select {
@@ -128,9 +121,10 @@ func wait[T store.Object](ctx context.Context, i *shared[T], what string, done f
 
 // awaited is an object's version, and the wait for it.
 type awaited[T store.Object] struct {
-	obj                        T
-	key, resourceVersion, what string
-	listing                    uint64 // the last list that had begun when the wait did
+	obj       T
+	key, what string
+	version   store.Version
+	listing   uint64 // the last list that had begun when the wait did
 }
 
 func waitFor[T store.Object](i *shared[T], what string, obj T) (*awaited[T], error) {
@@ -146,9 +140,9 @@ func waitFor[T store.Object](i *shared[T], what string, obj T) (*awaited[T], err
 	if only := i.options.namespace; only != "" && obj.GetNamespace() != only {
 		return nil, fmt.Errorf("informer: %s %s: this collection holds namespace %s only", what, store.KeyOf(obj), only)
 	}
-	w := &awaited[T]{obj: obj, key: store.KeyOf(obj), resourceVersion: obj.GetResourceVersion()}
+	w := &awaited[T]{obj: obj, key: store.KeyOf(obj), version: store.VersionOf(obj)}
 	w.listing, _ = i.ring.lists()
-	w.what = fmt.Sprintf("%s %s at version %q", what, w.key, w.resourceVersion)
+	w.what = fmt.Sprintf("%s %s at version %q", what, w.key, w.version)
 	return w, nil
 }
 
@@ -175,25 +169,22 @@ func checkKind(obj, held store.Object) error {
 	return nil
 }
 
-// seen is the fallback for versions that cannot be compared.
-func (w *awaited[T]) seen(i *shared[T]) bool {
-	if held, ok := i.kept.peek(w.key); ok && held.GetResourceVersion() == w.resourceVersion {
+// reached reports whether a store that is complete up to a version has the awaited one. Versions
+// that cannot be compared are looked for among the changes.
+func (w *awaited[T]) reached(i *shared[T], complete store.Version) bool {
+	if complete == "" {
+		return false // nothing has come yet
+	}
+	if _, comparable := complete.Compare(w.version); comparable {
+		return complete.Reaches(w.version)
+	}
+	if held, ok := i.kept.peek(w.key); ok && store.VersionOf(held) == w.version {
 		return true
 	}
 	if _, listed := i.ring.lists(); listed > w.listing {
 		return true
 	}
-	return i.ring.holds(w.key, func(kind EventType, uid types.UID, resourceVersion string) bool {
-		return uid == w.obj.GetUID() && (kind == Deleted || resourceVersion == w.resourceVersion)
+	return i.ring.holds(w.key, func(kind EventType, uid types.UID, version store.Version) bool {
+		return uid == w.obj.GetUID() && (kind == Deleted || version == w.version)
 	})
-}
-
-// reaches reports whether version held includes all effects of version wanted, if the two can be
-// compared.
-func reaches(held, wanted string) (reached, comparable bool) {
-	if held == "" {
-		return false, true // nothing has come yet
-	}
-	order, comparable := store.CompareVersions(held, wanted)
-	return comparable && order >= 0, comparable
 }

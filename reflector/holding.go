@@ -1,7 +1,5 @@
 package reflector
 
-import "github.com/tributary-go/tributary/store"
-
 // holding is the version that the store has, and the answers of the server that speak against it.
 type holding struct {
 	// version is the newest resource version with its effects in the store (invariant 1); a watch
@@ -54,10 +52,3 @@ func (h *holding) refused(class Class) {
 
 // doubted reports whether a list may bring a version older than the one held.
 func (h *holding) doubted() bool { return h.goneBack > 0 && h.atLeast == "" }
-
-// behind reports whether a version is older than the one held. Versions that cannot be compared are
-// not.
-func behind(version, held string) bool {
-	order, _ := store.CompareVersions(version, held)
-	return order < 0
-}

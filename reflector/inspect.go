@@ -27,7 +27,7 @@ type reply[T store.Object] struct {
 // that version, it must not hold the object any more.
 type absent[T store.Object] struct {
 	obj     T
-	version string
+	version store.Version
 }
 
 // singlesAgain is how many probes ask for no single object after the server has refused one. It may
@@ -59,7 +59,7 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 		r.noSingles, single = singlesAgain, false // this server takes no such requests, for now
 		got, err = ask(ctx, r.probes.List(ctx, metav1.ListOptions{Limit: 1}), guard)
 	}
-	at := held.ResourceVersion()
+	at := store.Version(held.ResourceVersion())
 	switch {
 	case err != nil:
 		return claim{}, err
@@ -67,7 +67,7 @@ func (r *Reflector[T]) inspect(ctx context.Context) (claim, error) {
 		return got.claim, nil // a source without versions
 	case got.version == "" || got.version == "0":
 		return claim{}, errNoVersion
-	case behind(got.version, at):
+	case got.version.Before(at):
 		return claim{}, stream.ErrWentBack
 	case got.some && r.status.explains(store.KeyOf(got.first)): // a relist will come in any case
 		return got.claim, nil
@@ -114,7 +114,7 @@ func (r *Reflector[T]) finder() finder[T] {
 // passed that answer.
 func (r *Reflector[T]) settle(held store.Snapshot[T]) error {
 	gone := r.absent
-	if gone == nil || !covers(held.ResourceVersion(), gone.version) {
+	if gone == nil || !store.Version(held.ResourceVersion()).Reaches(gone.version) {
 		return nil
 	}
 	r.absent = nil
@@ -123,7 +123,7 @@ func (r *Reflector[T]) settle(held store.Snapshot[T]) error {
 		return nil
 	}
 	if has, ok := held.Get(key); ok && has.GetUID() == gone.obj.GetUID() && has.GetResourceVersion() == gone.obj.GetResourceVersion() {
-		return historyError{key, "the server did not have it at version " + gone.version}
+		return historyError{key, "the server did not have it at version " + string(gone.version)}
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func ask[T store.Object](ctx context.Context, list listwatch.List[T], guard *str
 		guard.Heard(time.Now())
 	}
 	meta := list.Meta()
-	got.claim = claim{meta.ResourceVersion, time.Now().Add(-guard.Lived())}
+	got.claim = claim{store.Version(meta.ResourceVersion), time.Now().Add(-guard.Lived())}
 	switch {
 	case meta.RemainingItemCount != nil:
 		got.count += int(*meta.RemainingItemCount)
@@ -159,7 +159,7 @@ func (a reply[T]) contradicts(held store.Snapshot[T], counts bool) error {
 			return err
 		}
 	}
-	if counts && a.count >= 0 && a.version == held.ResourceVersion() && a.count != held.Len() {
+	if counts && a.count >= 0 && string(a.version) == held.ResourceVersion() && a.count != held.Len() {
 		return driftError{fmt.Errorf("%d objects are held, and the server has %d at the same version", held.Len(), a.count)}
 	}
 	return nil
@@ -168,7 +168,7 @@ func (a reply[T]) contradicts(held store.Snapshot[T], counts bool) error {
 // agrees compares an object with the copy as it was before the request. The copy is complete up to
 // its version: an object that was written before that must be held, and no other one.
 func (a reply[T]) agrees(held store.Snapshot[T]) error {
-	if !covers(held.ResourceVersion(), a.first.GetResourceVersion()) {
+	if !store.Version(held.ResourceVersion()).Reaches(store.VersionOf(a.first)) {
 		return nil
 	}
 	key := store.KeyOf(a.first)

@@ -138,13 +138,12 @@ func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *
 func (r *Reflector[T]) refuses(read *listRead) error {
 	at := r.machine.held.version
 	versioned := at != "" && at != "0"
-	order, comparable := store.CompareVersions(at, read.version)
 	switch {
 	case versioned && (read.version == "" || read.version == "0"):
 		return errNoVersion
-	case !read.behind && behind(read.version, at):
+	case !read.behind && store.Version(read.version).Before(store.Version(at)):
 		return stream.ErrWentBack
-	case read.confirmed || comparable && order < 0:
+	case read.confirmed || store.Version(at).Before(store.Version(read.version)):
 		return nil
 	}
 	held, ok := r.store.(store.Snapshotter[T])

@@ -176,7 +176,7 @@ func TestWatchHealthPacesTheListsThatStandIn(t *testing.T) {
 
 func TestProof(t *testing.T) {
 	claimed := func(version string, minute int) claim {
-		return claim{version, after(time.Duration(minute) * time.Minute)}
+		return claim{store.Version(version), after(time.Duration(minute) * time.Minute)}
 	}
 	at := func(minute int) time.Time { return after(time.Duration(minute) * time.Minute) }
 	tell(t, proof{}, []outcomeOf[proof]{

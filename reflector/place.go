@@ -52,7 +52,7 @@ func (r *Reflector[T]) place(p *position, event listwatch.Event[T]) verdict {
 	if version == "" {
 		return placed
 	}
-	order, comparable := store.CompareVersions(p.at, version)
+	order, comparable := store.Version(p.at).Compare(store.Version(version))
 	switch {
 	case !comparable || p.unordered:
 		p.at, p.before = version, version
@@ -76,15 +76,13 @@ func (r *Reflector[T]) place(p *position, event listwatch.Event[T]) verdict {
 
 // placeByObject judges an event that is older than the position.
 func (r *Reflector[T]) placeByObject(p *position, event listwatch.Event[T], version string) verdict {
-	goesOn := false // below the newest version, which was from the future then
-	if order, _ := store.CompareVersions(version, p.before); order > 0 {
-		goesOn = true
-	}
+	// Below the newest version, which was from the future then.
+	goesOn := store.Version(p.before).Before(store.Version(version))
 	if r.held != nil {
 		held, ok := r.held(store.KeyOf(event.Object))
 		order := -1
 		if ok {
-			order, _ = store.CompareVersions(held.GetResourceVersion(), version)
+			order, _ = store.VersionOf(held).Compare(store.Version(version))
 		}
 		switch {
 		case !ok && event.Type == watch.Deleted && !goesOn:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tributary-go/tributary/internal/stream"
+	"github.com/tributary-go/tributary/store"
 )
 
 const (
@@ -154,7 +155,7 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 // toldBy takes in the answer to another copy's probe. If this copy has moved since, its version may
 // be newer than the answer.
 func (r *Reflector[T]) toldBy(c claim) {
-	if s := r.Status(); behind(c.version, s.ResourceVersion) && s.LastProgress.Before(c.asked) {
+	if s := r.Status(); c.version.Before(store.Version(s.ResourceVersion)) && s.LastProgress.Before(c.asked) {
 		r.doubt(stream.ErrWentBack)
 		return
 	}

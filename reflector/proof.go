@@ -17,7 +17,7 @@ type proof struct {
 
 // claim is a version that the server named in a consistent answer.
 type claim struct {
-	version string
+	version store.Version
 	asked   time.Time // when the request was made, so that the version is not older than this
 }
 
@@ -39,7 +39,7 @@ func (p *proof) listed(version string, asked time.Time, consistent bool) {
 // are of a history that the server has no more.
 func (p *proof) named(c claim, held string) {
 	c.asked = wall(c.asked)
-	p.claims = slices.DeleteFunc(p.claims, func(old claim) bool { return behind(c.version, old.version) })
+	p.claims = slices.DeleteFunc(p.claims, func(old claim) bool { return c.version.Before(old.version) })
 	if len(p.claims) == maxClaims {
 		p.claims = slices.Delete(p.claims, 1, 2)
 	}
@@ -49,15 +49,8 @@ func (p *proof) named(c claim, held string) {
 
 // reached takes in the version that the copy has. It is called for each event.
 func (p *proof) reached(version string) {
-	for len(p.claims) > 0 && covers(version, p.claims[0].version) {
+	for len(p.claims) > 0 && store.Version(version).Reaches(p.claims[0].version) {
 		p.at = p.claims[0].asked
 		p.claims = slices.Delete(p.claims, 0, 1)
 	}
-}
-
-// covers reports whether a copy at version held has all that the server had at version named. A
-// source without versions can prove no more than that it answers.
-func covers(held, named string) bool {
-	order, comparable := store.CompareVersions(held, named)
-	return held == named || named == "" || comparable && order >= 0
 }

@@ -238,7 +238,7 @@ func (r *Reflector[T]) bookmarked(w *openWatch[T], version string) {
 	w.outcome.bookmarks++
 	r.bookmarks.Store(true)
 	switch {
-	case behind(version, w.position.at): // a probe can tell why
+	case store.Version(version).Before(store.Version(w.position.at)): // a probe can tell why
 		r.prober.within(0)
 	case r.machine.healing.due(time.Now()): // a lost event is still to be healed, and now it may
 		w.outcome.err = doubtError{r.machine.healing.doubt}

@@ -284,7 +284,7 @@ func (s *stream[T]) state(obj T, version string) error {
 	if e.run != s.run {
 		return errAgain
 	}
-	if order, _ := store.CompareVersions(version, e.version); e.known && order < 0 && !e.back {
+	if e.known && store.Version(version).Before(store.Version(e.version)) && !e.back {
 		e.back = true
 		return errWentBack
 	}
@@ -309,7 +309,7 @@ func (s *stream[T]) change(event listwatch.Event[T]) error {
 	if e.run != s.run {
 		return errAgain
 	}
-	if order, _ := store.CompareVersions(event.ResourceVersion, e.version); order < 0 {
+	if store.Version(event.ResourceVersion).Before(store.Version(e.version)) {
 		return errUnplaced
 	}
 	now := time.Now()

@@ -141,11 +141,12 @@ func (r *Refs[T]) waitFor(ctx context.Context, obj T, holds func(*entry[T]) bool
 	var read uint64 // a state that covers it was read after the call
 	err := r.await(ctx, name, func(e *entry[T]) bool {
 		e.used = time.Now()
-		order, comparable := store.CompareVersions(e.complete(), obj.GetResourceVersion())
-		reached := e.known && (comparable && order >= 0 || read > 0 && e.covered >= read)
+		held, wanted := store.Version(e.complete()), store.VersionOf(obj)
+		reached := e.known && (held.Reaches(wanted) || read > 0 && e.covered >= read)
 		if reached && holds(e) {
 			return true
 		}
+		_, comparable := held.Compare(wanted)
 		unordered := e.known && !comparable // the first state may be on its way, and have a version
 		if r.running != nil && read == 0 && (unordered || e.phase == idle || e.phase == kept) {
 			r.want(e) // nothing follows the name, or versions have no order: read it again

@@ -63,16 +63,13 @@ func (e *entry[T]) returning() bool {
 
 // behind reports whether the state is older than an event of the namespace's watch.
 func (e *entry[T]) behind() bool {
-	order, _ := store.CompareVersions(e.version, e.told)
-	return e.told != "" && order < 0
+	return store.Version(e.version).Before(store.Version(e.told))
 }
 
 // complete is the version up to which the state is known.
 func (e *entry[T]) complete() string {
-	if e.shared() {
-		if order, _ := store.CompareVersions(e.version, e.space.share.version); order < 0 {
-			return e.space.share.version
-		}
+	if e.shared() && store.Version(e.version).Before(store.Version(e.space.share.version)) {
+		return e.space.share.version
 	}
 	return e.version
 }
@@ -189,10 +186,10 @@ func (r *Refs[T]) liveShare(s *space[T], h *share, run *run, version string, hea
 	if s.share != h || h.run != run {
 		return errAgain
 	}
-	if _, comparable := store.CompareVersions(version, version); !comparable {
+	if _, comparable := store.Version(version).Compare(store.Version(version)); !comparable {
 		return errIncomparable
 	}
-	if order, _ := store.CompareVersions(version, h.version); order < 0 { // zero at first
+	if store.Version(version).Before(store.Version(h.version)) {
 		return errWentBack
 	}
 	now := time.Now()
@@ -207,8 +204,8 @@ func (r *Refs[T]) liveShare(s *space[T], h *share, run *run, version string, hea
 		case head != "" && (pointer.None(e.obj) || e.obj.GetResourceVersion() != head):
 			e.told = head
 		}
-		switch order, _ := store.CompareVersions(version, e.version); {
-		case e.shared() && order < 0: // usual, or etcd was restored from a backup
+		switch {
+		case e.shared() && store.Version(version).Before(store.Version(e.version)): // usual, or etcd was restored from a backup
 			e.doubt = true
 			r.again(e)
 		case e.phase == following:
@@ -237,7 +234,7 @@ func (r *Refs[T]) toldShare(s *space[T], h *share, run *run, event listwatch.Eve
 	if s.share != h || h.run != run {
 		return errAgain
 	}
-	if order, _ := store.CompareVersions(event.ResourceVersion, h.version); order < 0 {
+	if store.Version(event.ResourceVersion).Before(store.Version(h.version)) {
 		return errUnplaced
 	}
 	now := time.Now()
@@ -252,7 +249,7 @@ func (r *Refs[T]) toldShare(s *space[T], h *share, run *run, event listwatch.Eve
 	if e == nil {
 		return nil
 	}
-	if order, comparable := store.CompareVersions(event.ResourceVersion, e.version); comparable && order <= 0 {
+	if store.Version(e.version).Reaches(store.Version(event.ResourceVersion)) {
 		return nil // its own watch was faster
 	}
 	e.told = event.ResourceVersion

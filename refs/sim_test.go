@@ -263,7 +263,7 @@ func (s *simulation) checkFresh(name, version string) {
 		if write.Key != store.Key(ns, name) {
 			continue
 		}
-		if order, _ := store.CompareVersions(write.ResourceVersion, since); order > 0 || since == "" {
+		if since == "" || store.Version(since).Before(store.Version(write.ResourceVersion)) {
 			fresh = fresh || state == version
 		}
 		if state = write.ResourceVersion; write.Type == watch.Deleted {

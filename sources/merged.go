@@ -151,7 +151,7 @@ func (j *joining) choose() {
 	case j.live.pod == nil:
 	case j.isStatic():
 	case j.declared.pod.UID == j.live.pod.UID:
-		if order, _ := store.CompareVersions(j.live.pod.ResourceVersion, j.declared.pod.ResourceVersion); order > 0 {
+		if store.VersionOf(j.declared.pod).Before(store.VersionOf(j.live.pod)) {
 			j.declared = j.live
 		}
 	case j.live.pod.CreationTimestamp.After(j.declared.pod.CreationTimestamp.Time):

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/rv"
@@ -253,10 +251,7 @@ func (x *Indexer[T]) newest(came string) string {
 // later is the newer of two versions. It is came if the two cannot be compared, and held if came is
 // empty.
 func later(held, came string) string {
-	if came == "" {
-		return held
-	}
-	if order, err := resourceversion.CompareResourceVersion(held, came); err == nil && order > 0 {
+	if came == "" || Version(came).Before(Version(held)) {
 		return held
 	}
 	return came

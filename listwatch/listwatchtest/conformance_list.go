@@ -178,7 +178,7 @@ func (p *probe) pending(names ...string) {
 
 func older(p *probe, a, b string) bool {
 	p.Helper()
-	order, comparable := store.CompareVersions(a, b)
+	order, comparable := store.Version(a).Compare(store.Version(b))
 	require.True(p, comparable, "%q and %q", a, b)
 	return order < 0
 }

@@ -206,7 +206,7 @@ func (o owned) with(other owned) owned {
 	case other.name == "":
 		return o
 	}
-	if order, ok := store.CompareVersions(other.version, o.version); o.version == "" || ok && order < 0 {
+	if o.version == "" || store.Version(other.version).Before(store.Version(o.version)) {
 		o.version = other.version
 	}
 	if other.newest.After(o.newest) {

@@ -271,7 +271,7 @@ func (l *Ledger) Round(at string, contact bool) access.Round {
 
 // older reports whether a is certainly an older state of the pod b.
 func older(a, b *corev1.Pod) bool {
-	order, _ := store.CompareVersions(a.ResourceVersion, b.ResourceVersion)
+	order, _ := store.VersionOf(a).Compare(store.VersionOf(b))
 	return order < 0 || order == 0 && live.Compare(&a.Status, &b.Status) < 0
 }
 
