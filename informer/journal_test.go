@@ -300,7 +300,7 @@ func TestVersionsWithoutAnOrderStayInTheRing(t *testing.T) {
 		require.NoError(t, j.Update(pod))
 	}
 	found := func(version string) bool {
-		return j.ring.holds("ns/a", func(_ EventType, _ types.UID, resourceVersion string) bool { return resourceVersion == version })
+		return j.ring.holds("ns/a", func(_ EventType, _ types.UID, at store.Version) bool { return string(at) == version })
 	}
 	require.True(t, found("v24"))
 	require.False(t, found("v23"), "the ring has 16")

@@ -120,8 +120,11 @@ func (m *member[E]) awaitStatus(ctx context.Context) {
 	}
 }
 
-// complete returns the version up to which the store has the member's changes.
-func (m *member[E]) complete() (resourceVersion, owner string) {
+// complete is the version up to which the member's own store is complete.
+func (m *member[E]) complete() store.Version { return store.Version(m.held.ResourceVersion()) }
+
+// reached returns the version up to which the union's store has the member's changes.
+func (m *member[E]) reached() (resourceVersion, owner string) {
 	m.union.mu.Lock()
 	defer m.union.mu.Unlock()
 	return string(m.version), fmt.Sprintf("member %q", m.name)
@@ -182,6 +185,9 @@ func (u *members[E]) forgetLocked(m *member[E]) {
 	for _, obj := range m.held.Snapshot().All() {
 		_ = u.dropLocked(m, obj, none, false) // cannot fail: the store has held the object
 	}
+	if u.renewed { // it may have been of another history than those that stay
+		_ = u.renewLocked()
+	}
 	u.all = slices.DeleteFunc(u.all, func(other *member[E]) bool { return other == m })
 	u.ageLocked()
 	u.settleLocked()
@@ -200,7 +206,13 @@ func (m *member[E]) failed() {
 
 // part is the store of a member's reflector. It keeps the member's objects, and passes each change
 // on to the union.
-type part[E store.Object] struct{ *member[E] }
+type part[E store.Object] struct {
+	*member[E]
+	another bool // the list under way is of another history
+}
+
+// AnotherHistory implements [store.Historian].
+func (p *part[E]) AnotherHistory() { p.another = true }
 
 // Snapshot returns the member's objects, for a source that skips decoding objects it holds.
 func (p *part[E]) Snapshot() store.Snapshot[E] { return p.held.Snapshot() }
@@ -218,7 +230,7 @@ func (p *part[E]) put(obj E) error {
 	if err != nil {
 		return err
 	}
-	err = p.union.putLocked(c.New, false)
+	err = p.union.putLocked(c.New, p.complete(), false)
 	p.reachedLocked()
 	return err
 }
@@ -239,6 +251,7 @@ func (p *part[E]) Delete(obj E) error {
 
 // Replace does not lock the union while it reads the list.
 func (p *part[E]) Replace(items iter.Seq2[E, error], resourceVersion func() string) error {
+	p.another = false
 	before := p.held.Snapshot()
 	if err := p.held.Replace(items, resourceVersion); err != nil {
 		return err
@@ -246,6 +259,9 @@ func (p *part[E]) Replace(items iter.Seq2[E, error], resourceVersion func() stri
 	u := p.union
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if p.another {
+		return p.beginAnewLocked()
+	}
 	missed := p.listed
 	var errs []error
 	for c := range store.Diff(before, p.held.Snapshot()) {
@@ -254,7 +270,7 @@ func (p *part[E]) Replace(items iter.Seq2[E, error], resourceVersion func() stri
 			var none E
 			err = u.dropLocked(p.member, c.Old, none, true)
 		} else {
-			err = u.putLocked(c.New, missed)
+			err = u.putLocked(c.New, p.complete(), missed)
 		}
 		errs = append(errs, err)
 	}
@@ -262,6 +278,23 @@ func (p *part[E]) Replace(items iter.Seq2[E, error], resourceVersion func() stri
 	p.reachedLocked()
 	u.settleLocked()
 	return errors.Join(errs...)
+}
+
+// beginAnewLocked takes in a list of another history. A member that is further than the list may
+// not have noticed yet: its version counts again when it has told the next.
+func (p *part[E]) beginAnewLocked() error {
+	u := p.union
+	for _, m := range u.all {
+		if p.complete().Before(m.version) {
+			m.version = ""
+		}
+	}
+	err := u.renewLocked()
+	p.listed = true
+	p.reachedLocked()
+	u.ageLocked()
+	u.settleLocked()
+	return err
 }
 
 func (p *part[E]) Bookmark(resourceVersion string) error {
@@ -317,8 +350,9 @@ type obituaries struct {
 
 type obituary struct {
 	version   store.Version
-	inclusive bool // the state at this version is over, too
-	at        int  // its index in order
+	inclusive bool          // the state at this version is over, too
+	known     store.Version // at which the object was known to be gone
+	at        int           // its index in order
 }
 
 // maxObituaries equals the default size of a ring: a member that is further behind is stale anyway.
@@ -328,17 +362,22 @@ func newObituaries() *obituaries {
 	return &obituaries{byKey: map[string]obituary{}, order: make([]string, maxObituaries)}
 }
 
-func (o *obituaries) note(key string, version store.Version, inclusive bool) {
+func (o *obituaries) note(key string, end obituary) {
 	if evicted := o.order[o.next]; o.byKey[evicted].at == o.next {
 		delete(o.byKey, evicted)
 	}
 	o.order[o.next] = key
-	o.byKey[key] = obituary{version, inclusive, o.next}
+	end.at = o.next
+	o.byKey[key] = end
 	o.next = (o.next + 1) % len(o.order)
 }
 
-// covers reports whether a state of the object under key is from before its deletion.
-func (o *obituaries) covers(key string, version store.Version) bool {
+// covers reports whether a state of the object under key is from before its deletion. A member that
+// has it, and is complete up to a version at which it was gone, is of another history.
+func (o *obituaries) covers(key string, version, complete store.Version) bool {
 	end, ok := o.byKey[key]
-	return ok && (version.Before(end.version) || end.inclusive && version == end.version)
+	if !ok || end.known != "" && complete.Reaches(end.known) {
+		return false
+	}
+	return version.Before(end.version) || end.inclusive && version == end.version
 }

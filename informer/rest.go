@@ -138,7 +138,7 @@ func (u *Union[T]) atRest(newStore storeMaker[T]) {
 		own := newStore(nil)
 		own.closed.Through(func(entries *store.Indexer[store.Object]) writer {
 			m.held = entries
-			return &part[store.Object]{m}
+			return &part[store.Object]{member: m}
 		})
 		return reflector.New(observed(encoded(source), m.failed), own.encoded, u.options.reflector...)
 	})

@@ -86,7 +86,7 @@ func (u *Union[T]) live() {
 	all.same = func(T, T) bool { return false } // the journal compares
 	unite(u, all, func(m *member[T], source listwatch.ListerWatcher[T]) copier {
 		m.held = &store.Indexer[T]{}
-		return reflector.New[T](observed(source, m.failed), &part[T]{m}, u.options.reflector...)
+		return reflector.New[T](observed(source, m.failed), &part[T]{member: m}, u.options.reflector...)
 	})
 }
 
@@ -100,7 +100,7 @@ func unite[T, E store.Object](u *Union[T], all *members[E], begin func(*member[E
 		if err != nil {
 			return nil, err
 		}
-		return &Member[T]{name, m, &shared[T]{kept: u.kept, ring: u.ring, over: m.over, complete: m.complete}}, nil
+		return &Member[T]{name, m, &shared[T]{kept: u.kept, ring: u.ring, over: m.over, complete: m.reached}}, nil
 	}
 }
 
@@ -137,6 +137,7 @@ type members[E store.Object] struct {
 	resource string
 	filled   bool // handlers may begin
 	lost     *obituaries
+	renewed  bool // the history has begun anew
 	running  sync.WaitGroup
 }
 
@@ -240,42 +241,79 @@ func (u *members[E]) settleLocked() {
 	u.wrote()
 }
 
-// putLocked stores a member's object, unless the union knows a newer state.
-func (u *members[E]) putLocked(obj E, missed bool) error {
+// putLocked stores an object of a member that is complete up to a version, unless the union knows a
+// newer state. What the union knows of earlier versions, and the member has not, has never been.
+func (u *members[E]) putLocked(obj E, complete store.Version, missed bool) error {
 	key := store.KeyOf(obj)
-	switch held, ok := u.journal.Get(key); {
-	case !ok && u.lost.covers(key, store.VersionOf(obj)),
-		ok && store.VersionOf(obj).Before(store.VersionOf(held)),
-		ok && u.same(held, obj):
+	held, ok := u.journal.Get(key)
+	switch {
+	case !ok && u.lost.covers(key, store.VersionOf(obj), complete),
+		ok && store.VersionOf(obj).Before(store.VersionOf(held)) && !complete.Reaches(store.VersionOf(held)):
+		return nil
+	}
+	return u.setLocked(obj, missed)
+}
+
+func (u *members[E]) setLocked(obj E, missed bool) error {
+	if held, ok := u.journal.Get(store.KeyOf(obj)); ok && u.same(held, obj) {
 		return nil
 	}
 	return u.journal.put(obj, missed)
 }
 
+// renewLocked makes the union what its members have, each object in the newest state of them. It is
+// for a history that begins anew: what the union knew beside that is of another one.
+func (u *members[E]) renewLocked() error {
+	u.renewed, u.lost = true, newObituaries()
+	newest := map[string]E{}
+	for _, m := range u.all {
+		for key, obj := range m.held.Snapshot().All() {
+			if other, ok := newest[key]; !m.leaving && (!ok || store.VersionOf(other).Before(store.VersionOf(obj))) {
+				newest[key] = obj
+			}
+		}
+	}
+	var errs []error
+	for key, held := range u.journal.Snapshot().All() {
+		if _, ok := newest[key]; !ok {
+			errs = append(errs, u.journal.drop(held, true))
+		}
+	}
+	for _, obj := range newest {
+		errs = append(errs, u.setLocked(obj, true))
+	}
+	return errors.Join(errs...)
+}
+
 // dropLocked handles a member's loss of last; final is the final state if the server sent one. It
-// keeps an object that another member has, and another object under the key.
+// keeps an object that another member has, and another object under the key. A list, up to whose
+// version the member is complete, has no final state.
 func (u *members[E]) dropLocked(from *member[E], last, final E, missed bool) error {
 	key := store.KeyOf(last)
 	held, ok := u.journal.Get(key)
 	if !ok {
 		return nil
 	}
+	kept := false
 	for _, m := range u.all {
-		if m == from && m.leaving {
-			continue
-		}
-		if also, has := m.held.Get(key); has && also.GetUID() == held.GetUID() {
-			return nil
+		if also, has := m.held.Get(key); has && !(m == from && m.leaving) && also.GetUID() == held.GetUID() {
+			if err := u.putLocked(also, m.version, missed); err != nil {
+				return err
+			}
+			kept = true
 		}
 	}
+	if kept {
+		return nil
+	}
 	if !pointer.None(final) && final.GetUID() == held.GetUID() && !store.VersionOf(final).Before(store.VersionOf(held)) {
-		u.lost.note(key, store.VersionOf(final), false)
+		u.lost.note(key, obituary{version: store.VersionOf(final), known: store.VersionOf(final)})
 		return u.journal.Delete(final)
 	}
 	// A list without the object proves a later version of the member's state, so that state is
 	// over, too. An object that leaves with its member lives on elsewhere.
 	over := pointer.None(final) && missed && held.GetResourceVersion() == last.GetResourceVersion()
-	u.lost.note(key, store.VersionOf(held), over)
+	u.lost.note(key, obituary{version: store.VersionOf(held), inclusive: over, known: from.complete()})
 	return u.journal.drop(held, missed)
 }
 

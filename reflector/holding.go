@@ -52,3 +52,7 @@ func (h *holding) refused(class Class) {
 
 // doubted reports whether a list may bring a version older than the one held.
 func (h *holding) doubted() bool { return h.goneBack > 0 && h.atLeast == "" }
+
+// another reports whether a list that is made for a cause is of another history than the one held,
+// even if its version is newer: witnesses have said so.
+func (h *holding) another(cause Class) bool { return cause == History || h.doubted() }

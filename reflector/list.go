@@ -16,7 +16,7 @@ import (
 // list reads the whole state into the store, in one transaction of the store's.
 func (r *Reflector[T]) list(ctx context.Context, s step) {
 	r.enter(Listing)
-	read := readFor(s)
+	read := r.readFor(s)
 	guard := stream.Start(ctx, r.options.liveness, 0)
 	o := r.replace(r.pages(guard.Waiting(false, r.status.requestWaits), s.options, read), read, guard)
 	guard.Stop()
@@ -68,11 +68,12 @@ type listRead struct {
 	// Of the request.
 	asked     time.Time
 	behind    bool // a version older than the one held is taken
+	another   bool // it is of another history than the content
 	confirmed bool // and a list of fewer than half of the objects held
 }
 
-func readFor(s step) *listRead {
-	return &listRead{behind: s.behind, confirmed: s.confirmed, asked: time.Now()}
+func (r *Reflector[T]) readFor(s step) *listRead {
+	return &listRead{behind: s.behind, confirmed: s.confirmed, another: r.machine.held.another(s.cause), asked: time.Now()}
 }
 
 // replace hands the list to the store. A store that takes a list which broke off, or stops in the
@@ -87,7 +88,7 @@ func (r *Reflector[T]) replace(items iter.Seq2[T, error], read *listRead, guard 
 	case !read.ended:
 		err = storeError{errors.New("it stopped reading the list before its end")}
 	}
-	return outcome{err: err, complete: err == nil, version: read.version, items: read.items, skipped: read.skipped}
+	return outcome{err: err, complete: err == nil, another: read.another, version: read.version, items: read.items, skipped: read.skipped}
 }
 
 // usable filters a list for the store: it yields objects, and the error that breaks the list off.
@@ -129,6 +130,10 @@ func (r *Reflector[T]) usable(items iter.Seq2[T, error], read *listRead, guard *
 			var none T
 			yield(none, read.err)
 			return
+		}
+		read.another = read.another || store.Version(read.version).Before(store.Version(r.machine.held.version))
+		if to, ok := r.store.(store.Historian); ok && read.another {
+			to.AnotherHistory()
 		}
 		read.ended = true
 	}

@@ -34,6 +34,9 @@ const (
 type outcome struct {
 	err      error
 	complete bool // a list: the store took the state
+	// another: the list is of another history than the content was, so that what is known of
+	// versions before it says nothing about those after it.
+	another bool
 	// version is the newest with its effects in the store afterwards; empty: no news.
 	version   string
 	contacts  int           // events and bookmarks of a watch

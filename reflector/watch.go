@@ -101,7 +101,7 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) {
 // load begins to read the initial events into the store.
 func (r *Reflector[T]) load(w *openWatch[T]) {
 	r.enter(Listing)
-	read := readFor(w.step)
+	read := r.readFor(w.step)
 	w.load = newLoad(read, func(events iter.Seq2[listwatch.Event[T], error]) outcome {
 		return r.replace(w.initial(events, read), read, w.guard)
 	})

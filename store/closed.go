@@ -201,6 +201,13 @@ func (c *Closed[T]) Bookmark(resourceVersion string) error {
 	return c.writer.Bookmark(resourceVersion)
 }
 
+// AnotherHistory passes on what [Historian] says.
+func (c *Closed[T]) AnotherHistory() {
+	if to, ok := c.writer.(Historian); ok {
+		to.AnotherHistory()
+	}
+}
+
 // KeepNameless is [Indexer.KeepNameless].
 func (c *Closed[T]) KeepNameless() { c.entries.KeepNameless() }
 

@@ -3,8 +3,8 @@ package store
 import "iter"
 
 // Store is the target of a reflector's writes. Any type may implement it; the interface is frozen
-// and never grows. A store may also be a [Bookmarker], a [Sized] and a [Snapshotter]: the reflector
-// finds out by type assertion.
+// and never grows. A store may also be a [Bookmarker], a [Historian], a [Sized] and a [Snapshotter]:
+// the reflector finds out by type assertion.
 //
 // One reflector calls one method at a time. Objects are handed over: the store may keep them, and
 // neither side modifies them afterwards. An error means that the store did not take the change; the
@@ -31,6 +31,16 @@ type Store[T Object] interface {
 type Bookmarker interface {
 	// Bookmark says that the store holds the effects of everything up to resourceVersion.
 	Bookmark(resourceVersion string) error
+}
+
+// Historian is a store that relates its content to earlier content by their versions. Of the stores
+// of this module, unions and watch caches do; those that pass writes on pass this on.
+type Historian interface {
+	// AnotherHistory says that the list of the [Store.Replace] under way is of another history than
+	// the content: the server's data was restored from a backup, or another cluster answers. No
+	// version of before says anything about a version of after. It is called in Replace, after the
+	// last item and before resourceVersion.
+	AnotherHistory()
 }
 
 // Sized is a store that bounds its content in bytes, such as a watch cache. The reflector calls its

@@ -153,6 +153,13 @@ func (s *recordedStore[T]) Bookmark(resourceVersion string) error {
 	return err
 }
 
+// AnotherHistory passes on what the reflector says.
+func (s *recordedStore[T]) AnotherHistory() {
+	if to, ok := s.to.(store.Historian); ok {
+		to.AnotherHistory()
+	}
+}
+
 func (s *recordedStore[T]) told(err error, c Change) {
 	if err != nil {
 		s.listed = false

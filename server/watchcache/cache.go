@@ -46,6 +46,7 @@ type Cache[T store.Object] struct {
 	window    window[T]    // read by watchers without a lock
 	dispatch  dispatch[T]
 	replacing *store.Snapshot[T] // the content, while a Replace is arriving
+	another   bool               // and it is of another history; guarded by writing
 	states    []view[T]          // newer than version, known by comparison; oldest first
 	version   uint64
 	filled    bool
@@ -173,8 +174,8 @@ func (c *Cache[T]) change(op string, obj T, bytes int, do func(T) (store.Change[
 }
 
 // Replace makes items the whole content. Watchers see it as the difference to the old content. A
-// watcher gets a 410 instead if the difference is larger than the window, if the resource version
-// has gone back, or if it loses an object and that is not all.
+// watcher gets a 410 instead if the difference is larger than the window, if the content is of
+// another history, or if it loses an object and that is not all.
 func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
 	if err := c.writable("replace"); err != nil {
 		return err
@@ -182,6 +183,7 @@ func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() str
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	before := c.objects.Snapshot()
+	c.another = false
 	c.setReplacing(&before)
 	version := uint64(0)
 	whole := func(yield func(T, error) bool) {
@@ -202,6 +204,9 @@ func (c *Cache[T]) Replace(items iter.Seq2[T, error], resourceVersion func() str
 	c.publishList(version, before)
 	return nil
 }
+
+// AnotherHistory implements [store.Historian]: the Replace under way ends all watches with a 410.
+func (c *Cache[T]) AnotherHistory() { c.another = true }
 
 // setReplacing fixes the content that readers see until the changes of a Replace are published.
 func (c *Cache[T]) setReplacing(content *store.Snapshot[T]) {

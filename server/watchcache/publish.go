@@ -29,7 +29,7 @@ func (c *Cache[T]) publish(version uint64, changes ...*change[T]) {
 
 // publishList makes a replaced content visible; the writing lock is held.
 func (c *Cache[T]) publishList(version uint64, before store.Snapshot[T]) {
-	known := c.filled && version >= c.version
+	known := c.filled && version >= c.version && !c.another
 	skipped := &gap{before: c.version, to: version}
 	var changes []*change[T]
 	if known {

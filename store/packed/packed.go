@@ -175,6 +175,9 @@ func (s *Store[T]) Bookmark(resourceVersion string) error {
 	return s.cells.Bookmark(resourceVersion)
 }
 
+// AnotherHistory implements [store.Historian], for the informer that the store belongs to.
+func (s *Store[T]) AnotherHistory() { s.cells.AnotherHistory() }
+
 var errNil = errors.New("packed: the object is nil")
 
 func (s *Store[T]) put(obj T) error {
