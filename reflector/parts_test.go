@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tributary-go/tributary/store"
 )
 
 // outcomeOf is a row of a transcript of one part of the machine: an outcome, and the part after it.
