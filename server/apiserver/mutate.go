@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/internal/apierror"
@@ -72,8 +73,8 @@ func (e *resourceEndpoint[T]) deleter(o metav1.DeleteOptions) *collection.Collec
 	return e.collection.With(collection.WriteOptions{DryRun: len(o.DryRun) > 0})
 }
 
-// serveDelete answers DELETE of one object: with the object where its kind has graceful deletion or
-// where it stays, with a Status otherwise.
+// serveDelete answers DELETE of one object: with the object where it stays or its kind says so, with
+// a Status otherwise.
 func (e *resourceEndpoint[T]) serveDelete(c call) error {
 	options, err := readDeleteOptions(c)
 	if err == nil {
@@ -87,7 +88,7 @@ func (e *resourceEndpoint[T]) serveDelete(c call) error {
 		return err
 	}
 	stays := deleted.GetDeletionTimestamp() != nil && e.collection.Held(deleted)
-	if stays || e.collection.Rules().GracePeriod != nil {
+	if stays || e.collection.Rules().ReturnDeleted {
 		return e.respond(c, deleteCode(options, stays), deleted)
 	}
 	return e.respondDeleted(c, deleted)
@@ -111,10 +112,11 @@ func (e *resourceEndpoint[T]) serveDeleteCollection(c call) error {
 	if err != nil {
 		return err
 	}
-	selected := watchcache.Request{Namespace: r.Namespace}
-	selected.LabelSelector, selected.FieldSelector = r.LabelSelector, r.FieldSelector
-	selected.Limit, selected.Continue = r.Limit, r.Continue
-	present, err := e.cache.Page(c.request.Context(), selected)
+	r.Watch = false
+	if p := options.Preconditions; p != nil && ptr.Deref(p.ResourceVersion, "") == r.ResourceVersion {
+		p.ResourceVersion = nil // the query names the version of the list
+	}
+	present, err := e.cache.Page(c.request.Context(), r)
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,10 @@ func TestTypedClientWrites(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, left.Items, 1)
 		require.Equal(t, "y", left.Items[0].Name)
+		require.NoError(t, configMaps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{ResourceVersion: left.ResourceVersion}))
+		left, err = configMaps.List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Empty(t, left.Items)
 	})
 }
 

@@ -6,10 +6,13 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
@@ -192,6 +195,9 @@ func selectable[T store.Object](label string, value func(T) string) fieldLabel {
 
 // fields are the field labels of a kind beside its name and namespace.
 var fields = map[string][]fieldLabel{
+	"CertificateSigningRequest": {
+		selectable("spec.signerName", func(c *certificatesv1.CertificateSigningRequest) string { return c.Spec.SignerName }),
+	},
 	"Event": {
 		selectable("involvedObject.kind", func(e *corev1.Event) string { return e.InvolvedObject.Kind }),
 		selectable("involvedObject.namespace", func(e *corev1.Event) string { return e.InvolvedObject.Namespace }),
@@ -210,6 +216,11 @@ var fields = map[string][]fieldLabel{
 	"Node": {selectable("spec.unschedulable", func(n *corev1.Node) string {
 		return fmt.Sprint(n.Spec.Unschedulable)
 	})},
+	"ReplicationController": {selectable("status.replicas", func(r *corev1.ReplicationController) string { return fmt.Sprint(r.Status.Replicas) })},
+	"ResourceSlice": {
+		selectable(resourcev1.ResourceSliceSelectorNodeName, func(s *resourcev1.ResourceSlice) string { return ptr.Deref(s.Spec.NodeName, "") }),
+		selectable(resourcev1.ResourceSliceSelectorDriver, func(s *resourcev1.ResourceSlice) string { return s.Spec.Driver }),
+	},
 	"Secret": {selectable("type", func(s *corev1.Secret) string { return string(s.Type) })},
 	"Service": {
 		selectable("spec.clusterIP", func(s *corev1.Service) string { return s.Spec.ClusterIP }),

@@ -38,18 +38,18 @@ func kinds() []anyResource {
 		row[*corev1.ConfigMap]("", "v1", "configmaps", short("cm")),
 		//lint:ignore SA1019 deprecated, and served by kube-apiserver
 		row[*corev1.Endpoints]("", "v1", "endpoints", short("ep")),
-		row[*corev1.Event]("", "v1", "events", short("ev"), alsoIn(eventsV1)),
+		row[*corev1.Event]("", "v1", "events", short("ev"), alsoIn(eventsV1), ownerless),
 		row[*corev1.LimitRange]("", "v1", "limitranges", short("limits"), uncounted),
-		row[*corev1.Namespace]("", "v1", "namespaces", cluster, short("ns"), labelNames, uncounted, with(finalize)),
+		row[*corev1.Namespace]("", "v1", "namespaces", cluster, short("ns"), labelNames, uncounted, with(finalize), returned),
 		row[*corev1.Node]("", "v1", "nodes", cluster, short("no"), uncounted, createdWithStatus),
-		row[*corev1.PersistentVolumeClaim]("", "v1", "persistentvolumeclaims", short("pvc"), uncounted),
-		row[*corev1.PersistentVolume]("", "v1", "persistentvolumes", cluster, short("pv"), uncounted),
-		row[*corev1.PodTemplate]("", "v1", "podtemplates"),
-		row[*corev1.ReplicationController]("", "v1", "replicationcontrollers", short("rc"), inAll, scaled),
-		row[*corev1.ResourceQuota]("", "v1", "resourcequotas", short("quota"), uncounted),
+		row[*corev1.PersistentVolumeClaim]("", "v1", "persistentvolumeclaims", short("pvc"), uncounted, returned),
+		row[*corev1.PersistentVolume]("", "v1", "persistentvolumes", cluster, short("pv"), uncounted, returned),
+		row[*corev1.PodTemplate]("", "v1", "podtemplates", returned),
+		row[*corev1.ReplicationController]("", "v1", "replicationcontrollers", short("rc"), inAll, scaled, orphaned),
+		row[*corev1.ResourceQuota]("", "v1", "resourcequotas", short("quota"), uncounted, returned),
 		row[*corev1.Secret]("", "v1", "secrets"),
-		row[*corev1.ServiceAccount]("", "v1", "serviceaccounts", short("sa"), with(token)),
-		row[*corev1.Service]("", "v1", "services", short("svc"), inAll, labelNames, uncounted),
+		row[*corev1.ServiceAccount]("", "v1", "serviceaccounts", short("sa"), with(token), returned),
+		row[*corev1.Service]("", "v1", "services", short("svc"), inAll, labelNames, uncounted, returned),
 		row[*admissionregistrationv1.MutatingWebhookConfiguration]("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", cluster, versioned, extension),
 		row[*admissionregistrationv1.ValidatingAdmissionPolicy]("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", cluster, versioned, extension),
 		row[*admissionregistrationv1.ValidatingAdmissionPolicyBinding]("admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings", cluster, versioned, extension),
@@ -61,7 +61,7 @@ func kinds() []anyResource {
 		row[*appsv1.StatefulSet]("apps", "v1", "statefulsets", short("sts"), inAll, scaled),
 		row[*autoscalingv2.HorizontalPodAutoscaler]("autoscaling", "v2", "horizontalpodautoscalers", short("hpa"), inAll, uncounted, alsoIn(autoscalingV1)),
 		row[*batchv1.CronJob]("batch", "v1", "cronjobs", short("cj"), inAll),
-		row[*batchv1.Job]("batch", "v1", "jobs", inAll),
+		row[*batchv1.Job]("batch", "v1", "jobs", inAll, orphaned),
 		row[*certificatesv1.CertificateSigningRequest]("certificates.k8s.io", "v1", "certificatesigningrequests", cluster, short("csr"), uncounted, with(approval)),
 		row[*coordinationv1.Lease]("coordination.k8s.io", "v1", "leases", uncounted, versioned),
 		row[*discoveryv1.EndpointSlice]("discovery.k8s.io", "v1", "endpointslices"),
@@ -78,17 +78,17 @@ func kinds() []anyResource {
 		row[*rbacv1.ClusterRole]("rbac.authorization.k8s.io", "v1", "clusterroles", cluster, pathNames),
 		row[*rbacv1.RoleBinding]("rbac.authorization.k8s.io", "v1", "rolebindings", pathNames),
 		row[*rbacv1.Role]("rbac.authorization.k8s.io", "v1", "roles", pathNames),
-		row[*resourcev1.DeviceClass]("resource.k8s.io", "v1", "deviceclasses", cluster),
-		row[*resourcev1.ResourceClaim]("resource.k8s.io", "v1", "resourceclaims"),
-		row[*resourcev1.ResourceClaimTemplate]("resource.k8s.io", "v1", "resourceclaimtemplates"),
-		row[*resourcev1.ResourceSlice]("resource.k8s.io", "v1", "resourceslices", cluster),
+		row[*resourcev1.DeviceClass]("resource.k8s.io", "v1", "deviceclasses", cluster, returned),
+		row[*resourcev1.ResourceClaim]("resource.k8s.io", "v1", "resourceclaims", returned),
+		row[*resourcev1.ResourceClaimTemplate]("resource.k8s.io", "v1", "resourceclaimtemplates", returned),
+		row[*resourcev1.ResourceSlice]("resource.k8s.io", "v1", "resourceslices", cluster, returned),
 		row[*schedulingv1.PriorityClass]("scheduling.k8s.io", "v1", "priorityclasses", cluster, short("pc")),
-		row[*storagev1.CSIDriver]("storage.k8s.io", "v1", "csidrivers", cluster, uncounted, versioned),
-		row[*storagev1.CSINode]("storage.k8s.io", "v1", "csinodes", cluster, uncounted, versioned),
+		row[*storagev1.CSIDriver]("storage.k8s.io", "v1", "csidrivers", cluster, uncounted, versioned, returned),
+		row[*storagev1.CSINode]("storage.k8s.io", "v1", "csinodes", cluster, uncounted, versioned, returned),
 		row[*storagev1.CSIStorageCapacity]("storage.k8s.io", "v1", "csistoragecapacities", versioned),
-		row[*storagev1.StorageClass]("storage.k8s.io", "v1", "storageclasses", cluster, short("sc")),
-		row[*storagev1.VolumeAttachment]("storage.k8s.io", "v1", "volumeattachments", cluster, uncounted, versioned),
-		row[*storagev1.VolumeAttributesClass]("storage.k8s.io", "v1", "volumeattributesclasses", cluster, short("vac")),
+		row[*storagev1.StorageClass]("storage.k8s.io", "v1", "storageclasses", cluster, short("sc"), returned),
+		row[*storagev1.VolumeAttachment]("storage.k8s.io", "v1", "volumeattachments", cluster, uncounted, versioned, returned),
+		row[*storagev1.VolumeAttributesClass]("storage.k8s.io", "v1", "volumeattributesclasses", cluster, short("vac"), returned),
 	}
 }
 
@@ -141,6 +141,13 @@ func versioned(r *anyResource) { r.Rules.UnconditionalUpdate = false }
 
 // createdWithStatus: a new object keeps its status, as that of a Node from its kubelet.
 func createdWithStatus(r *anyResource) { r.Rules.CreateStatus = true }
+
+// returned: a deletion answers with the object.
+func returned(r *anyResource) { r.Rules.ReturnDeleted = true }
+
+// orphaned: a deletion without a policy keeps the dependents; ownerless: there are none.
+func orphaned(r *anyResource)  { r.Rules.Dependents = collection.OrphanDependents }
+func ownerless(r *anyResource) { r.Rules.Dependents = collection.IgnoreDependents }
 
 // alsoIn adds a version.
 func alsoIn(v collection.Version) func(*anyResource) {

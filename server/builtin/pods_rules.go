@@ -18,7 +18,7 @@ import (
 // which a pod stays on a node that does not answer.
 func podRules() collection.Rules[*corev1.Pod] {
 	return collection.Rules[*corev1.Pod]{
-		BuiltIn: true, UnconditionalUpdate: true, Generation: collection.CountSpec, GracePeriod: podGracePeriod,
+		BuiltIn: true, UnconditionalUpdate: true, Generation: collection.CountSpec, GracePeriod: podGracePeriod, ReturnDeleted: true,
 		Default: podapi.Default, Complete: completePod, Validate: validatePod,
 	}
 }

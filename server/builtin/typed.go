@@ -32,7 +32,7 @@ func typedKind[T store.Object](k watchcache.Kind[store.Object]) watchcache.Kind[
 func typedRules[T store.Object](r collection.Rules[store.Object]) collection.Rules[T] {
 	t := collection.Rules[T]{
 		BuiltIn: r.BuiltIn, UnconditionalUpdate: r.UnconditionalUpdate, Generation: r.Generation, ValidName: r.ValidName,
-		CreateStatus: r.CreateStatus, Scale: r.Scale, Versions: r.Versions,
+		CreateStatus: r.CreateStatus, ReturnDeleted: r.ReturnDeleted, Dependents: r.Dependents, Scale: r.Scale, Versions: r.Versions,
 	}
 	if fill := r.Default; fill != nil {
 		t.Default = func(obj T) { fill(obj) }

@@ -76,7 +76,7 @@ func (c *Collection[T]) terminate(obj T, options metav1.DeleteOptions) verdict {
 	if pending && !changed {
 		return verdict{stays: true}
 	}
-	finalizers := collected(obj.GetFinalizers(), options)
+	finalizers := c.rules.Dependents.finalizers(obj.GetFinalizers(), options)
 	if !sets.New(finalizers...).Equal(sets.New(obj.GetFinalizers()...)) {
 		obj.SetFinalizers(finalizers)
 		changed = changed || len(finalizers) > 0 // what goes at once is not written before
@@ -135,30 +135,32 @@ func (c *Collection[T]) startGrace(obj T, requested *int64) (pending, changed bo
 	return period > 0, true
 }
 
-// collected are the finalizers of an object that is deleted with a propagation policy: the garbage
-// collector releases the object once its dependents are orphaned, or gone.
-func collected(finalizers []string, options metav1.DeleteOptions) (kept []string) {
-	orphan := slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
-	wait := slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
-	//lint:ignore SA1019 old clients send it, and the API server heeds it
-	orphans := options.OrphanDependents
-	switch policy := options.PropagationPolicy; {
-	case orphans != nil:
-		orphan, wait = *orphans, false
-	case policy != nil:
-		orphan, wait = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
+// finalizers are those of an object that is deleted with these options: the garbage collector
+// releases the object once its dependents are orphaned, or gone.
+func (d Dependents) finalizers(present []string, options metav1.DeleteOptions) (kept []string) {
+	var waits string // the finalizer for the garbage collector
+	switch {
+	case slices.Contains(present, metav1.FinalizerOrphanDependents), d == OrphanDependents && !slices.Contains(present, metav1.FinalizerDeleteDependents):
+		waits = metav1.FinalizerOrphanDependents
+	case slices.Contains(present, metav1.FinalizerDeleteDependents):
+		waits = metav1.FinalizerDeleteDependents
 	}
-	own := []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
-	for _, finalizer := range finalizers {
-		if !slices.Contains(own, finalizer) {
+	//lint:ignore SA1019 old clients send it, and the API server heeds it
+	switch orphans, policy := options.OrphanDependents, options.PropagationPolicy; {
+	case d == IgnoreDependents, orphans != nil && !*orphans, policy != nil && *policy == metav1.DeletePropagationBackground:
+		waits = ""
+	case orphans != nil, policy != nil && *policy == metav1.DeletePropagationOrphan:
+		waits = metav1.FinalizerOrphanDependents
+	case policy != nil:
+		waits = metav1.FinalizerDeleteDependents
+	}
+	for _, finalizer := range present {
+		if finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents {
 			kept = append(kept, finalizer)
 		}
 	}
-	if orphan {
-		kept = append(kept, metav1.FinalizerOrphanDependents)
-	}
-	if wait {
-		kept = append(kept, metav1.FinalizerDeleteDependents)
+	if waits != "" {
+		kept = append(kept, waits)
 	}
 	return kept
 }

@@ -148,8 +148,12 @@ func (c *Collection[T]) applyPatch(kind types.PatchType, before, body []byte, st
 	case kind == types.JSONPatchType:
 		return c.applyJSONPatch(before, body)
 	case kind == types.MergePatchType:
-		if objections, err = c.readPatch(body, &map[string]any{}); err != nil {
+		var members map[string]any
+		if objections, err = c.readPatch(body, &members); err != nil {
 			return nil, nil, err
+		}
+		if members == nil { // by RFC 7386 it would leave nothing of the object
+			return nil, nil, apierror.BadRequest("the patch cannot be read: it is null")
 		}
 		after, err = jsonpatch.MergePatch(before, body)
 	case kind == types.StrategicMergePatchType && !isDocument:

@@ -41,6 +41,11 @@ type Rules[T store.Object] struct {
 	// Held reports whether an object that is deleted stays, as with finalizers of the metadata: a
 	// namespace has finalizers in its spec. Nil, the default, is for all other kinds.
 	Held func(obj T) bool
+	// ReturnDeleted answers a client's deletion with the object as it was last, also where it is
+	// gone. Without it, the answer is then a Status.
+	ReturnDeleted bool
+	// Dependents says what becomes of the dependents of an object that is deleted.
+	Dependents Dependents
 	// Scale says where objects have their replicas; nil means that they cannot be scaled.
 	Scale *Scale
 	// Types are the types of the fields, by which server-side apply merges lists and finds owners.
@@ -88,6 +93,20 @@ const (
 	CountSpec
 	// CountNothing gives new objects no generation.
 	CountNothing
+)
+
+// Dependents says what becomes of the dependents of an object, the objects that name it as their
+// owner, when it is deleted.
+type Dependents int
+
+// The policies.
+const (
+	// DeleteDependents deletes them, unless the options of the deletion say otherwise.
+	DeleteDependents Dependents = iota
+	// OrphanDependents keeps them, unless the options of the deletion say otherwise.
+	OrphanDependents
+	// IgnoreDependents heeds no option: the objects of the kind are no owners.
+	IgnoreDependents
 )
 
 // Scale is where the objects of a kind have the fields of the scale subresource. A path is the
