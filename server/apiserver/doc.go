@@ -105,6 +105,5 @@
 //
 // docs/fake.md compares the answers with those of a real API server.
 //
-// Simpler than there: a delete answers with the object if its kind is deleted gracefully, with a
-// Status otherwise; a watch ends in silence when the server closes.
+// Simpler than there: a watch ends in silence when the server closes.
 package apiserver

@@ -34,7 +34,7 @@ type encoding interface {
 }
 
 // encodings are all of them, the default first.
-var encodings = []encoding{jsonEncoding{}, yamlEncoding{}, protobufEncoding{}, cborEncoding{}}
+var encodings = []encoding{jsonEncoding{}, yamlEncoding{}, protobufEncoding{}}
 
 // encodingOf finds an encoding by the media type of one document.
 func encodingOf(mediaType string) (encoding, bool) {

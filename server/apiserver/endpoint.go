@@ -202,6 +202,9 @@ func (e *resourceEndpoint[T]) serveGet(c call, r watchcache.Request) error {
 
 // respond answers with one object.
 func (e *resourceEndpoint[T]) respond(c call, code int, obj T) error {
+	if c.as == manyMetadata {
+		return notAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list")
+	}
 	doc, err := e.codec.object(c.format, obj)
 	if err != nil {
 		return err

@@ -11,9 +11,8 @@ import (
 	"github.com/tributary-go/tributary/server/internal/apierror"
 )
 
-func notAcceptable(accepted string) error {
-	return apierror.Refused(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
-		"only the following media types are accepted: "+accepted)
+func notAcceptable(message string) error {
+	return apierror.Refused(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, message)
 }
 
 // statusOf is the Status of an error for a client.
@@ -23,6 +22,8 @@ func statusOf(err error) *metav1.Status {
 	switch {
 	case errors.As(err, &known):
 		status = known.Status()
+	case errors.Is(err, context.DeadlineExceeded):
+		status = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).ErrStatus
 	case errors.Is(err, context.Canceled):
 		status = apierrors.NewServiceUnavailable("the server is shutting down, or the client has gone").ErrStatus
 		// client-go sends such a request again; after another 503, its reflectors list again.

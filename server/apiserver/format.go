@@ -32,20 +32,24 @@ const (
 	asTable
 )
 
+// The kinds of objects in the view asMetadata, and of lists.
+const oneMetadata, manyMetadata = "PartialObjectMetadata", "PartialObjectMetadataList"
+
 // negotiate picks the first clause of the Accept header that this server speaks for objects like
-// sample. Errors: 406, and 400 for an unknown includeObject.
-func negotiate(r *http.Request, sample any) (format, error) {
+// sample. As is the kind that the clause names; empty if the objects keep their own. Errors: 406, and
+// 400 for an unknown includeObject.
+func negotiate(r *http.Request, sample any) (f format, as string, err error) {
 	rows := metav1.IncludeObjectPolicy(r.URL.Query().Get("includeObject"))
 	switch rows {
 	case "":
 		rows = metav1.IncludeMetadata
 	case metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject:
 	default:
-		return plainJSON, apierror.BadRequest("unrecognized includeObject value: %q", rows)
+		return plainJSON, "", apierror.BadRequest("unrecognized includeObject value: %q", rows)
 	}
 	header := strings.Join(r.Header.Values("Accept"), ",")
 	if strings.TrimSpace(header) == "" {
-		return plainJSON, nil
+		return plainJSON, "", nil
 	}
 	for _, clause := range goautoneg.ParseAccept(header) {
 		f, ok := clauseFormat(clause)
@@ -55,9 +59,9 @@ func negotiate(r *http.Request, sample any) (format, error) {
 		if f.view == asTable {
 			f.rows = rows
 		}
-		return f, nil
+		return f, clause.Params["as"], nil
 	}
-	return plainJSON, notAcceptable(strings.Join(mediaTypes(sample), ", "))
+	return plainJSON, "", notAcceptable("only the following media types are accepted: " + strings.Join(mediaTypes(sample), ", "))
 }
 
 // clauseFormat is the format that one clause of Accept asks for.
@@ -75,7 +79,7 @@ func clauseFormat(clause goautoneg.Accept) (f format, ok bool) {
 		return f, false
 	}
 	switch as {
-	case "PartialObjectMetadata", "PartialObjectMetadataList":
+	case oneMetadata, manyMetadata:
 		f.view = asMetadata
 	case "Table":
 		f.view = asTable

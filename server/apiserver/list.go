@@ -23,6 +23,9 @@ func (e *resourceEndpoint[T]) respondList(c call, page watchcache.Page[T]) error
 	if err := c.request.Context().Err(); err != nil {
 		return err
 	}
+	if c.as == oneMetadata {
+		return notAcceptable("you requested PartialObjectMetadata, but the requested object is a list")
+	}
 	c.Header().Set("Content-Type", c.format.contentType(false))
 	c.Header().Set("Cache-Control", "no-cache, private")
 	w := bufio.NewWriterSize(c, writeBuffer)

@@ -127,7 +127,7 @@ var answersOfObjects = map[string]struct{ path, header string }{
 	"list in JSON":     {"/api/v1/pods", "Accept: " + wireJSON},
 	"list in protobuf": {"/api/v1/pods", "Accept: " + wireProtobuf},
 	"compressed list":  {"/api/v1/pods", "Accept-Encoding: gzip"},
-	"page":             {"/api/v1/pods?limit=3", "Accept: " + wireCBOR},
+	"page":             {"/api/v1/pods?limit=3", "Accept: " + wireProtobuf},
 	"table":            {"/api/v1/pods?includeObject=Object", "Accept: application/json;as=Table;g=meta.k8s.io;v=v1"},
 	"object":           {"/api/v1/namespaces/ns/pods/fat-1", "Accept: " + wireJSON},
 	"watch":            {"/api/v1/pods?watch=1", "Accept: " + wireJSON},

@@ -124,7 +124,7 @@ func TestAFailingProofIsLoud(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 		}
 		up.Store(false)
-		time.Sleep(4 * time.Second) // the last question that was lost, and the age of its answer
+		time.Sleep(13 * time.Second) // the last question that was lost, and the age of its answer
 		require.Equal(t, http.StatusOK, get("/readyz").code)
 		healthy()
 	})

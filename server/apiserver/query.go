@@ -1,13 +1,17 @@
 package apiserver
 
 import (
+	"context"
 	"math/rand/v2"
+	"net/http"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/server/internal/apierror"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
@@ -21,6 +25,28 @@ func readRequest(c call) (watchcache.Request, error) {
 		return r, apierrors.NewBadRequest(err.Error())
 	}
 	return r, r.Validate()
+}
+
+// requestTimeout bounds every request but a watch, as on the API server.
+const requestTimeout = time.Minute
+
+// bounded is a request that ends after the time that its query names. A watch ends otherwise.
+func bounded(r *http.Request) (*http.Request, context.CancelFunc, error) {
+	query, lasts := r.URL.Query(), requestTimeout
+	if watch, ok := query["watch"]; ok && !slices.Contains([]string{"0", "false"}, watch[0]) {
+		return r, func() {}, nil
+	}
+	if given := query.Get("timeout"); given != "" {
+		asked, err := time.ParseDuration(given)
+		if err != nil {
+			return r, nil, apierror.BadRequest("invalid timeout specified in the request URL - %v", err)
+		}
+		if asked > 0 {
+			lasts = min(asked, lasts)
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), lasts)
+	return r.WithContext(ctx), cancel, nil
 }
 
 const (

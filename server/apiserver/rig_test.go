@@ -20,7 +20,6 @@ import (
 const (
 	wireJSON     = "application/json"
 	wireProtobuf = "application/vnd.kubernetes.protobuf"
-	wireCBOR     = "application/cbor"
 )
 
 // rig is a server with pods and config maps behind a real listener.

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,8 +23,10 @@ type Target struct {
 // ParseTarget reads a path of the form /api/v1/… or /apis/GROUP/VERSION/…; ok is false for other
 // paths. It is for handlers around a [Server], which log or refuse requests.
 func ParseTarget(path string) (t Target, ok bool) {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
+	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
 	switch {
+	case slices.Contains(parts, ""):
+		return t, false
 	case len(parts) >= 3 && parts[0] == "api":
 		t.Resource.Version, parts = parts[1], parts[2:]
 	case len(parts) >= 4 && parts[0] == "apis":
@@ -33,16 +36,10 @@ func ParseTarget(path string) (t Target, ok bool) {
 	}
 	// namespaces/NS/pods is in a namespace, namespaces/NS is the namespace itself.
 	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
-		if parts[1] == "" {
-			return t, false
-		}
 		t.Namespace, parts = parts[1], parts[2:]
 	}
 	for i, into := range []*string{&t.Resource.Resource, &t.Name, &t.Subresource} {
 		if i < len(parts) {
-			if parts[i] == "" {
-				return t, false
-			}
 			*into = parts[i]
 		}
 	}
@@ -55,6 +52,7 @@ type call struct {
 	request *http.Request // its context also ends when the server closes
 	target  Target
 	format  format
+	as      string // the kind that the client asks for; empty: the objects' own
 	server  *Server
 	watch   *preparedWatch // set for a watch that is to run
 	turn    **turn         // set for a write that has begun

@@ -21,7 +21,7 @@ func TestParseTarget(t *testing.T) {
 		require.True(t, ok, path)
 		require.Equal(t, want, got, path)
 	}
-	for _, path := range []string{"/", "/api/v1", "/apis/g/v2", "/version", "/api/v1/pods/a/b/c", "/api/v1/namespaces//pods"} {
+	for _, path := range []string{"/", "/api/v1", "/apis/g/v2", "/version", "/api/v1/pods/a/b/c", "/api/v1/namespaces//pods", "//api/v1/pods", "/api//v1/pods", "/api/v1//pods"} {
 		_, ok := apiserver.ParseTarget(path)
 		require.False(t, ok, path)
 	}

@@ -325,7 +325,16 @@ func (s *Server) endpoints() []endpoint {
 // answer has serve answer in the format that the client asks for, of those that objects like sample
 // have. A watch is still to run.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) (watch preparedWatch) {
-	f, err := negotiate(r, sample)
+	r, cancel, err := bounded(r)
+	if err != nil {
+		respondError(w, plainJSON, err)
+		return watch
+	}
+	defer cancel()
+	f, as, err := negotiate(r, sample)
+	if err == nil {
+		err = r.Context().Err()
+	}
 	if err == nil {
 		var write *turn
 		defer func() {
@@ -333,7 +342,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample
 				s.turns.give(write)
 			}
 		}()
-		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, server: s, watch: &watch, turn: &write})
+		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, as: as, server: s, watch: &watch, turn: &write})
 	}
 	if err != nil {
 		respondError(w, f, err)

@@ -51,9 +51,6 @@ func (r *rig) watchPath(t testing.TB, path, accept string) *rawWatch {
 	if strings.HasPrefix(accept, wireProtobuf) {
 		want = wireProtobuf + ";stream=watch"
 	}
-	if accept == wireCBOR {
-		want = wireCBOR + "-seq"
-	}
 	require.Equal(t, want, answer.Header.Get("Content-Type"))
 	return &rawWatch{t, bufio.NewReader(answer.Body)}
 }

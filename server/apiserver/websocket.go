@@ -25,11 +25,8 @@ func isWebSocket(r *http.Request) bool {
 func (c call) overWebSocket(ctx context.Context, serve func(ctx context.Context, w io.Writer)) {
 	websocket.Handler(func(conn *websocket.Conn) {
 		to := messages{Conn: conn}
-		switch c.format.encoding {
-		case protobufEncoding{}:
+		if c.format.encoding == (protobufEncoding{}) {
 			conn.PayloadType, to.head = websocket.BinaryFrame, 4
-		case cborEncoding{}:
-			conn.PayloadType = websocket.BinaryFrame
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
