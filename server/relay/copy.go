@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/internal/signal"
 	"github.com/tributary-go/tributary/listwatch"
@@ -97,7 +98,7 @@ func (c *kindCopy) run(ctx context.Context, before <-chan struct{}) {
 		case <-ctx.Done():
 		}
 	})
-	err = f.run(ctx)
+	err = f.run(klog.NewContext(ctx, c.relay.log))
 	c.end(ended, err)
 }
 

@@ -29,7 +29,7 @@
 //  1. A watcher sees every change after its position, once, in order, or gets one error and ends:
 //     410 Expired once it has fallen out of the window (TestStreamsAreTheHistory). The window is
 //     bounded in events, bytes and age ([WithWindow], [WithWindowBytes], [WithWindowAge];
-//     TestWindowFollowsTheRate, TestLargeObjectsInThreeFormats).
+//     TestWindowFollowsTheRate, TestLargeObjectsInTwoFormats).
 //  2. The events of a watcher, applied in order, are the state that its selectors keep. An object
 //     that stops to match is Deleted, an object that starts to match is Added
 //     (TestWatchersReplicateTheState).

@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -59,7 +61,7 @@ func (j *Journal[T]) Step(ctx context.Context, least int64) {
 		j.again = time.Time{}
 		j.write(ctx, false)
 	}
-	j.show()
+	j.show(klog.FromContext(ctx))
 }
 
 // Abandon closes the files of a journal that Step has written, as the end of a process does.

@@ -27,16 +27,19 @@ func (c *Cache[T]) WaitFor(ctx context.Context, resourceVersion string) error {
 }
 
 // WaitFresh returns once the cache shows every write that the upstream had made when WaitFresh was
-// called. Without [WithUpstream] it returns at once. Errors are those of [Cache.WaitFor], and 503
-// or 504 if the upstream cannot be asked.
+// called. Without [WithUpstream] it returns at once. It waits until the deadline of ctx, or as
+// [Cache.WaitFor] if there is none. Errors are those of WaitFor, and 503 or 504 if the upstream
+// cannot be asked.
 func (c *Cache[T]) WaitFresh(ctx context.Context) error {
 	_, err := c.fresh(ctx)
 	return err
 }
 
-// fresh is the present state, proven to hold every write that the upstream has made before.
-func (c *Cache[T]) fresh(ctx context.Context) (view[T], error) {
-	now, err := c.latest()
+// fresh is the present state, proven to hold every write that the upstream has made before. A
+// reader with a deadline waits until then, as before the API server; health checks hear of the
+// failure before.
+func (c *Cache[T]) fresh(ctx context.Context) (now view[T], err error) {
+	now, err = c.latest()
 	if err != nil || c.proof == nil {
 		return now, err
 	}
@@ -47,6 +50,12 @@ func (c *Cache[T]) fresh(ctx context.Context) (view[T], error) {
 		if ctx.Err() == nil {
 			c.proof.compared(asked, version, err)
 		}
+		if ends, patient := ctx.Deadline(); patient && apierrors.IsTimeout(err) {
+			late := err // it says what has been waited for
+			if now, err = c.await(ctx, time.Until(ends), version, 0, c.latest); errors.Is(err, context.DeadlineExceeded) {
+				err = late
+			}
+		}
 	}
 	c.stats.proved(err)
 	return now, err
@@ -55,12 +64,12 @@ func (c *Cache[T]) fresh(ctx context.Context) (view[T], error) {
 // notOlderThan is the present state once it is known to be that of version or of a later one. It
 // waits a while for that, then fails with 504.
 func (c *Cache[T]) notOlderThan(ctx context.Context, version uint64) (view[T], error) {
-	return c.await(ctx, version, 0, c.latest)
+	return c.await(ctx, c.config.freshWait, version, 0, c.latest)
 }
 
-// await returns what look sees once it has reached version. It waits a while for that, then fails
+// await returns what look sees once it has reached version. It waits so long for that, then fails
 // with 504. See [proof.compareFor] for exact.
-func (c *Cache[T]) await(ctx context.Context, version, exact uint64, look func() (view[T], error)) (view[T], error) {
+func (c *Cache[T]) await(ctx context.Context, wait time.Duration, version, exact uint64, look func() (view[T], error)) (view[T], error) {
 	now, err := look()
 	if err != nil || now.version >= version {
 		return now, err
@@ -70,7 +79,7 @@ func (c *Cache[T]) await(ctx context.Context, version, exact uint64, look func()
 		defer c.proof.compareFor(exact)()
 		defer c.proof.seeking.join(c.proof.askForProgress)()
 	}
-	within, cancel := context.WithTimeout(ctx, c.config.freshWait)
+	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	now, err = c.reach(within, version, look)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -101,8 +110,10 @@ func (c *Cache[T]) reach(ctx context.Context, version uint64, look func() (view[
 }
 
 const (
-	// askPatience bounds one question to the upstream.
-	askPatience = 3 * time.Second
+	// askPatience bounds one question to the upstream. One may take twice as long as the one before,
+	// up to mostPatience: an upstream that is under load answers in the end.
+	askPatience  = 3 * time.Second
+	mostPatience = 12 * time.Second
 	// askEvery is how often progress is asked for while a reader waits, as by the API server.
 	askEvery = 100 * time.Millisecond
 	// askAgain is the pause after a question for progress that has failed.
@@ -120,13 +131,14 @@ type proof[T store.Object] struct {
 
 	mu        sync.Mutex // guards the next fields
 	asking    *question
-	next      *question // of later readers, for whom the answer to asking may be too old
-	told      uint64    // the newest version that the upstream has told
-	wishes    []*wish   // the states for which readers wait, the latest listed last
-	compareAt time.Time // when the content may be asked for again
-	askedAt   time.Time // when the newest question was asked that has ended
-	unheard   failure   // of the questions
-	behind    shortfall // of the copy
+	next      *question     // of later readers, for whom the answer to asking may be too old
+	told      uint64        // the newest version that the upstream has told
+	took      time.Duration // the newest question, with or without an answer
+	wishes    []*wish       // the states for which readers wait, the latest listed last
+	compareAt time.Time     // when the content may be asked for again
+	askedAt   time.Time     // when the newest question was asked that has ended
+	unheard   failure       // of the questions
+	behind    shortfall     // of the copy
 }
 
 // errand is a goroutine that runs while readers need it.
@@ -162,27 +174,39 @@ type question struct {
 	done    chan struct{}
 	version uint64 // set before done closes, as is err
 	err     error
+	late    bool      // there was no answer in time
+	sent    time.Time // guarded by the proof's mu
 }
 
-// newest is the upstream's newest version at some moment after the call.
+// newest is the upstream's newest version at some moment after the call. A reader with a deadline
+// asks again after a question that had no answer.
 func (p *proof[T]) newest(ctx context.Context) (uint64, error) {
-	q := p.join()
-	select {
-	case <-q.done:
-		return q.version, q.err
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	_, patient := ctx.Deadline()
+	came := time.Now()
+	for late := error(nil); ; {
+		q := p.join(came)
+		select {
+		case <-q.done:
+			if late = q.err; !patient || !q.late {
+				return q.version, q.err
+			}
+		case <-ctx.Done():
+			return 0, cmp.Or(late, ctx.Err())
+		}
 	}
 }
 
-// join takes part in the next question.
-func (p *proof[T]) join() *question {
+// join takes part in the first question that was sent after a reader came.
+func (p *proof[T]) join(came time.Time) *question {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.joinLocked()
+	return p.joinLocked(came)
 }
 
-func (p *proof[T]) joinLocked() *question {
+func (p *proof[T]) joinLocked(came time.Time) *question {
+	if p.asking != nil && p.asking.sent.After(came) {
+		return p.asking
+	}
 	if p.next == nil {
 		p.next = &question{done: make(chan struct{})}
 	}
@@ -196,6 +220,9 @@ func (p *proof[T]) joinLocked() *question {
 // askNext sends the question that is next. The lock is held.
 func (p *proof[T]) askNext() {
 	p.asking, p.next = p.next, nil
+	if p.asking != nil {
+		p.asking.sent = time.Now()
+	}
 	if q := p.asking; q != nil && !p.cache.work.begin(func() { p.ask(q) }) {
 		q.err, p.asking = p.cache.closed(), nil
 		close(q.done)
@@ -204,7 +231,10 @@ func (p *proof[T]) askNext() {
 
 func (p *proof[T]) ask(q *question) {
 	asked := time.Now()
-	ctx, cancel := context.WithTimeout(p.cache.work.ctx, askPatience)
+	p.mu.Lock()
+	patience := min(max(askPatience, 2*p.took), mostPatience)
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(p.cache.work.ctx, patience)
 	defer cancel()
 	answer, err := p.upstream.Newest(ctx)
 	if err == nil {
@@ -215,14 +245,15 @@ func (p *proof[T]) ask(q *question) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.took, q.late = time.Since(asked), err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 	if q.err == nil {
 		p.told = q.version // an upstream that was restored may have gone back
 	}
 	p.askedAt = asked
 	p.unheard.note(asked, cmp.Or(err, q.err))
 	close(q.done)
-	if q.err != nil && ctx.Err() != nil && p.next != nil { // its readers have waited, too
-		p.next.err = q.err
+	if q.late && p.next != nil { // its readers have waited, too
+		p.next.err, p.next.late = q.err, true
 		close(p.next.done)
 		p.next = nil
 	}
@@ -281,8 +312,7 @@ func unproven(ctx context.Context, resource schema.GroupResource, err error) err
 	case errors.As(err, &known) && known.Status().Code >= http.StatusInternalServerError:
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return apierrors.NewTimeoutError(fmt.Sprintf("the upstream of %s did not tell its newest version within %s",
-			resource, askPatience), 1)
+		return apierrors.NewTimeoutError(fmt.Sprintf("the upstream of %s did not answer in time", resource), 0)
 	}
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("the upstream of %s could not be asked for its newest version: %v",
 		resource, err))

@@ -252,10 +252,49 @@ func TestUnprovenReadsFail(t *testing.T) {
 		began = time.Now()
 		err = c.WaitFresh(t.Context())
 		require.True(t, apierrors.IsTimeout(err), "%v", err)
-		require.ErrorContains(t, err, "did not tell its newest version within 3s")
+		require.ErrorContains(t, err, "the upstream of pods did not answer in time")
 		require.Equal(t, 3*time.Second, time.Since(began))
 
 		_, err = watchcache.NewCache(watchcache.Pods(), watchcache.WithUpstream(u), watchcache.WithRevision(watchcache.NewRevision()))
 		require.ErrorContains(t, err, "WithUpstream and WithRevision")
+	})
+}
+
+// TestAReaderWithADeadlineWaitsForIt, as before the API server: for an upstream that is slow to
+// answer, and for a copy that is slow to follow. The proof has failed before.
+func TestAReaderWithADeadlineWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &upstream{takes: 5 * time.Second}
+		c := copyOf(t, u)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		var done sync.WaitGroup
+		for range 300 {
+			done.Go(func() { require.NoError(t, c.WaitFresh(ctx)) })
+		}
+		time.Sleep(4 * time.Second)
+		require.Equal(t, watchcache.Failing, c.Proof().State)
+		done.Wait()
+		require.Equal(t, 8*time.Second, time.Since(began), "a question of 3 s, and one that may take 6")
+
+		u.takes = 0
+		u.writes(7)
+		go func() {
+			time.Sleep(10 * time.Second)
+			_ = c.Add(stored("b", 7))
+		}()
+		began = time.Now()
+		require.NoError(t, c.WaitFresh(ctx))
+		require.Equal(t, 10*time.Second, time.Since(began))
+
+		u.writes(9)
+		err := c.WaitFresh(ctx)
+		require.True(t, apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge), "%v", err)
+		require.Equal(t, time.Minute, time.Since(began)+8*time.Second, "until its deadline")
+		u.takes = time.Hour
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorContains(t, c.WaitFresh(ctx), "the upstream of pods did not answer in time")
 	})
 }

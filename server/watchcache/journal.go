@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/tributary-go/tributary/internal/ownfile"
 	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/store"
@@ -155,7 +157,8 @@ const (
 )
 
 // Run writes the journal until ctx ends, or the cache is closed. Then it writes what is missing,
-// and returns once that is on the disk. No failure of the disk ends it. Call it once; it fails on a
+// and returns once that is on the disk. No failure of the disk ends it: the logger of ctx, or klog's,
+// is told when the file cannot be written, and when it can be again. Call it once; it fails on a
 // second call.
 func (j *Journal[T]) Run(ctx context.Context) error {
 	if j.ran.Swap(true) {
@@ -166,7 +169,7 @@ func (j *Journal[T]) Run(ctx context.Context) error {
 		changed := j.cache.changed.Wait()
 		over := ctx.Err() != nil || j.cache.work.over.Load()
 		j.write(ctx, over)
-		j.show()
+		j.show(klog.FromContext(ctx))
 		if over {
 			return nil
 		}
@@ -235,10 +238,19 @@ func (j *Journal[T]) failed(err error) {
 	j.failures++
 }
 
-// show makes the state visible.
-func (j *Journal[T]) show() {
+// show makes the state visible, and logs the begin and the end of a failure.
+func (j *Journal[T]) show(log klog.Logger) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	was := j.status
+	defer func() {
+		switch is := j.status.Err; {
+		case is != nil && was.Err == nil:
+			log.Error(is, "The journal cannot be written: a restart may go on from an old state")
+		case is == nil && was.Err != nil:
+			log.Info("The journal is written again", "path", j.path, "failed", time.Since(was.Since).String())
+		}
+	}()
 	if g := j.writes; g != nil {
 		j.status.Version, j.status.Bytes = formatVersion(g.version), g.size
 	}

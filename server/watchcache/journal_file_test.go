@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
@@ -227,19 +229,27 @@ func TestOpenJournalNamesItsMistakes(t *testing.T) {
 	require.ErrorContains(t, err, "the folder cannot be made")
 }
 
-// TestTwoProcessesDoNotWriteOneJournal: the second one waits for the first.
+// TestTwoProcessesDoNotWriteOneJournal: the second one waits for the first, and logs the begin and
+// the end of that.
 func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	folder := t.TempDir()
+	var lines []string
+	ctx := klog.NewContext(t.Context(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 	first, second := openJournal(t, folder), openJournal(t, folder)
 	for _, j := range []*journaled{first, second} {
 		require.NoError(t, j.cache.Replace(store.Items(stored("a", 3)), store.At("50")))
-		j.journal.Step(t.Context(), 0)
+		j.journal.Step(ctx, 0)
+		j.journal.Step(ctx, 0)
 	}
 	require.NoError(t, first.journal.Status().Err)
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "another process writes it")
 	require.ErrorContains(t, second.journal.Status().Err, "another process writes it: give each process a folder of its own")
 	first.journal.Abandon()
-	second.journal.Step(t.Context(), 0)
+	second.journal.Step(ctx, 0)
 	require.NoError(t, second.journal.Status().Err)
+	require.Len(t, lines, 2)
+	require.Contains(t, lines[1], "written again")
 	second.journal.Abandon()
 }
 

@@ -109,7 +109,8 @@ func WithBookmarkFirst() Option { return func(c *config) { c.bookmarkFirst = tru
 
 // WithFreshWait sets how long a list waits for a resource version that the collection has not
 // reached before it answers 504 "Too large resource version". The default is three seconds, as the
-// API server has it; zero answers at once.
+// API server has it; zero answers at once. A list that names no version, and whose context has a
+// deadline, waits until that: the API server does, and so does package apiserver.
 func WithFreshWait(d time.Duration) Option { return func(c *config) { c.freshWait = d } }
 
 // WithUpstream has a list, a get or a watch with initial events that names no version wait for

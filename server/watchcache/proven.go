@@ -118,7 +118,7 @@ func (p *proof[T]) renew() *question {
 	case p.asking != nil:
 		return p.asking
 	}
-	return p.joinLocked()
+	return p.joinLocked(time.Now())
 }
 
 func (p *proof[T]) state() Proof {
