@@ -11,9 +11,8 @@
 // [NewFor] reads objects of a Go type that is chosen when the program runs. Package backup opens a
 // backup file as if it were an etcd.
 //
-// A [Collection] is written, too: by the rules of server/collection, which are those of an API
-// server. apiserver.ServeCollection serves it to Kubernetes clients, so that it survives its
-// server, and several servers share one truth.
+// Package origin makes a collection of a source that is written, too, and served to Kubernetes
+// clients. This package links none of that.
 //
 // The package is a module of its own: programs that read an API server do not get etcd's
 // dependencies. Endpoints, TLS, user and password are those of the clientv3.Client.
@@ -40,21 +39,6 @@
 //  6. A watch holds three answers of etcd at most: the one that is read, and the next two. A slow
 //     reader makes etcd wait, not this process grow; a reader that is slower than compaction gets a
 //     410.
-//
-// A collection that etcd keeps:
-//
-//  7. A write is made on the state on which it was decided, or decided again. No write that was
-//     acknowledged is lost, whoever else writes.
-//  8. A read without a version shows every write that was acknowledged before, by whatever server:
-//     etcd's revision is asked for, and the cache answers once it has reached that. There is one
-//     watch of etcd, however many clients read.
-//  9. Versions are etcd's: those of several servers are comparable, and a watch may move between
-//     them.
-//  10. Exact versions, and further pages of a list, that the cache has forgotten are read from
-//     etcd. They are a 410 once etcd has compacted them. Such a list has no remainingItemCount.
-//  11. Objects expire, if [WithExpiry] says so: etcd deletes them, and watchers are told.
-//  12. While etcd does not answer, a write is a 503 after ten seconds at most. It says since when,
-//     and whether the write may have been made. [Collection.Status] has the same cause.
 //
 // # Known faults of etcd
 //

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -57,16 +55,4 @@ func lockedBy(err error) *encryptedError {
 		return &encryptedError{object: one.Object, text: locked.text}
 	}
 	return locked
-}
-
-// Unreadable is the error of each read while etcd has encrypted values that cannot be decrypted: a
-// list without them would be taken for the truth. It is nil if all can be read. An apiserver.Server
-// asks for it.
-func (c *Collection[T]) Unreadable() error {
-	locked := c.source.locked.Load()
-	if locked == nil {
-		return nil
-	}
-	return apierrors.NewInternalError(fmt.Errorf("%s cannot be read, of which %s is one: %w",
-		c.Cache().Kind().GroupResource(), locked.object, locked))
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/etcd"
+	"github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
 )
@@ -53,7 +54,7 @@ func TestEncryptedValues(t *testing.T) {
 	client := connect(t, clientv3.Config{}, start(t))
 	resource := builtin.Pods()
 	source := etcd.New[corev1.Pod](client, pods).With(etcd.WithEncryption(untoy, toy))
-	withKeys, err := etcd.NewCollection(source, resource.Kind, resource.Rules)
+	withKeys, err := origin.New(source, resource.Kind, resource.Rules)
 	require.NoError(t, err)
 	withKeys, _ = serveCollection(t, withKeys)
 	created, err := withKeys.Create(pod("locked"))
@@ -65,7 +66,7 @@ func TestEncryptedValues(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, bytes.HasPrefix(stored.Kvs[0].Value, []byte(before)))
 
-	without, err := etcd.NewCollection(etcd.New[corev1.Pod](client, pods), resource.Kind, resource.Rules)
+	without, err := origin.New(etcd.New[corev1.Pod](client, pods), resource.Kind, resource.Rules)
 	require.NoError(t, err)
 	without, _ = serveCollection(t, without)
 	server, err := apiserver.NewServer()
@@ -76,7 +77,7 @@ func TestEncryptedValues(t *testing.T) {
 	t.Cleanup(server.Close)
 	reads, err := kubernetes.NewForConfig(&rest.Config{Host: listener.URL, QPS: -1})
 	require.NoError(t, err)
-	says := `pods cannot be read, of which ns/locked is one: the value is encrypted at rest (provider "toy", key "key1"), and no key was given`
+	says := `pods: not all values can be read, of which ns/locked is one: the value is encrypted at rest (provider "toy", key "key1"), and no key was given`
 	for _, options := range []metav1.ListOptions{{}, {ResourceVersion: "0"}, {Limit: 1}} {
 		_, err = reads.CoreV1().Pods("").List(t.Context(), options)
 		require.ErrorContains(t, err, says)

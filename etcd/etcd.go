@@ -145,7 +145,7 @@ func (s *Source[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.
 func (s *Source[T]) Newest(ctx context.Context) (string, error) {
 	answer, err := s.client.Get(ctx, s.prefix) // there is no such key
 	if err != nil {
-		return "", classified(ctx, err)
+		return "", StatusOf(ctx, err)
 	}
 	return strconv.FormatInt(answer.Header.Revision, 10), nil
 }

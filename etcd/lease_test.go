@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/etcd"
+	"github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/builtin"
 )
@@ -19,7 +20,7 @@ import (
 // TestObjectsExpire: an object goes when its time is over, and watchers of the server are told.
 func TestObjectsExpire(t *testing.T) {
 	client := connect(t, clientv3.Config{}, start(t))
-	short, err := etcd.NewCollection(etcd.New[corev1.Pod](client, pods, etcd.WithExpiry(time.Second)), builtin.Pods().Kind, builtin.Pods().Rules)
+	short, err := origin.New(etcd.New[corev1.Pod](client, pods, etcd.WithExpiry(time.Second)), builtin.Pods().Kind, builtin.Pods().Rules)
 	require.NoError(t, err)
 	_, server := serveCollection(t, short)
 	put(t, client, pod("staying"))
@@ -41,7 +42,7 @@ func TestObjectsExpire(t *testing.T) {
 // asked for and little more. A lease that etcd has lost is made anew.
 func TestLeasesAreShared(t *testing.T) {
 	client := connect(t, clientv3.Config{}, start(t))
-	events, err := etcd.NewCollection(etcd.New[corev1.Pod](client, pods, etcd.WithExpiry(time.Hour)), builtin.Pods().Kind, builtin.Pods().Rules)
+	events, err := origin.New(etcd.New[corev1.Pod](client, pods, etcd.WithExpiry(time.Hour)), builtin.Pods().Kind, builtin.Pods().Rules)
 	require.NoError(t, err)
 	leaseOf := func(name string) clientv3.LeaseID {
 		_, err := events.Create(pod(name))
@@ -65,7 +66,7 @@ func TestLeasesAreShared(t *testing.T) {
 	require.NotEqual(t, second, leaseOf("e"), "a lease has a thousand objects at most")
 
 	// Each write begins the time anew.
-	longer, err := etcd.NewCollection(etcd.New[corev1.Pod](client, pods, etcd.WithExpiry(2*time.Hour)), builtin.Pods().Kind, builtin.Pods().Rules)
+	longer, err := origin.New(etcd.New[corev1.Pod](client, pods, etcd.WithExpiry(2*time.Hour)), builtin.Pods().Kind, builtin.Pods().Rules)
 	require.NoError(t, err)
 	stored, err := longer.Get("ns", "e")
 	require.NoError(t, err)
@@ -79,7 +80,7 @@ func TestLeasesAreShared(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 7200+60, lease.GrantedTTL)
 
-	staying, err := etcd.NewCollection(etcd.New[corev1.Pod](client, pods), builtin.Pods().Kind, builtin.Pods().Rules)
+	staying, err := origin.New(etcd.New[corev1.Pod](client, pods), builtin.Pods().Kind, builtin.Pods().Rules)
 	require.NoError(t, err)
 	_, err = staying.Create(pod("staying"))
 	require.NoError(t, err)

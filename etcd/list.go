@@ -121,7 +121,7 @@ func (s *Source[T]) listError(ctx context.Context, err error, r *request[T], who
 	case is(err, rpctypes.ErrFutureRev):
 		return tooLarge(whole.revision, s.current(ctx))
 	}
-	return classified(ctx, err)
+	return StatusOf(ctx, err)
 }
 
 // current is etcd's revision, or 0 if it cannot be read.

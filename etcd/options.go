@@ -50,7 +50,7 @@ func WithProgressEvery(d time.Duration) Option {
 	return func(o *options) { o.progress = d }
 }
 
-// WithExpiry has objects that a [Collection] writes expire: etcd deletes an object this long after
+// WithExpiry has objects that a collection of package origin writes expire: etcd deletes an object this long after
 // its last write, or up to a twentieth later, and a minute at most. kube-apiserver's events have an
 // hour. Default, and zero: objects stay. It panics below a second, which is etcd's unit.
 func WithExpiry(d time.Duration) Option {
@@ -61,7 +61,7 @@ func WithExpiry(d time.Duration) Option {
 }
 
 // WithConversion converts JSON between its stored and its served form: read is given each value
-// that has come, and write each one that a [Collection] is about to store. Both must be pure and
+// that has come, and write each one that package origin is about to store. Both must be pure and
 // safe for concurrent use; nil converts nothing. Their errors must not quote the value. Default:
 // objects are served as they are stored.
 func WithConversion(read, write func(value []byte) ([]byte, error)) Option {

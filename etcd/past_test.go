@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tributary-go/tributary/etcd"
+	"github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
@@ -30,7 +31,7 @@ func TestForgottenVersions(t *testing.T) {
 		}))
 	}
 	source := etcd.New[corev1.Pod](client, pods)
-	c, err := etcd.NewCollection(source, builtin.Pods().Kind, builtin.Pods().Rules, watchcache.WithWindow(4))
+	c, err := origin.New(source, builtin.Pods().Kind, builtin.Pods().Rules, watchcache.WithWindow(4))
 	require.NoError(t, err)
 	serveCollection(t, c)
 	truth, _ := read(t, source.List(t.Context(), metav1.ListOptions{}))

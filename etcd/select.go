@@ -3,12 +3,14 @@ package etcd
 import (
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -26,18 +28,20 @@ type request[T store.Object] struct {
 
 // request checks options by the API server's rules.
 func (s *Source[T]) request(options metav1.ListOptions) (r request[T], err error) {
-	parsed := watchcache.Request{}
-	if err := internalversion.Convert_v1_ListOptions_To_internalversion_ListOptions(&options, &parsed.ListOptions, nil); err != nil {
+	r.source = s
+	if err := internalversion.Convert_v1_ListOptions_To_internalversion_ListOptions(&options, &r.ListOptions, nil); err != nil {
 		return r, badRequest("%v", err)
 	}
-	if err := parsed.Validate(); err != nil {
-		return r, err
+	if errs := validation.ValidateListOptions(&r.ListOptions, true); len(errs) > 0 {
+		return r, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
 	}
-	r = request[T]{ListOptions: parsed.ListOptions, source: s}
 	if r.ResourceVersion != "" {
 		if r.version, err = strconv.ParseInt(r.ResourceVersion, 10, 64); err != nil {
 			return r, badRequest("invalid resource version: %q is not a decimal number of 63 bits", r.ResourceVersion)
 		}
+	}
+	if r.Continue != "" && r.version != 0 {
+		return r, badRequest("specifying resource version is not allowed when using continue")
 	}
 	if r.LabelSelector != nil && r.LabelSelector.Empty() {
 		r.LabelSelector = nil

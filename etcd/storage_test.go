@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/etcd"
+	"github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/server/apiserver"
@@ -32,14 +33,14 @@ import (
 )
 
 // serve runs a server on a collection in etcd, and returns a client of it.
-func serve(t testing.TB, client *clientv3.Client, prefix etcd.Prefix) (*etcd.Collection[*corev1.Pod], *kubernetes.Clientset) {
+func serve(t testing.TB, client *clientv3.Client, prefix etcd.Prefix) (*origin.Collection[*corev1.Pod], *kubernetes.Clientset) {
 	t.Helper()
-	c, err := etcd.NewCollection(etcd.New[corev1.Pod](client, prefix), builtin.Pods().Kind, builtin.Pods().Rules, watchcache.WithBookmarkInterval(time.Hour))
+	c, err := origin.New(etcd.New[corev1.Pod](client, prefix), builtin.Pods().Kind, builtin.Pods().Rules, watchcache.WithBookmarkInterval(time.Hour))
 	require.NoError(t, err)
 	return serveCollection(t, c)
 }
 
-func serveCollection[T store.Object](t testing.TB, c *etcd.Collection[T]) (*etcd.Collection[T], *kubernetes.Clientset) {
+func serveCollection[T store.Object](t testing.TB, c *origin.Collection[T]) (*origin.Collection[T], *kubernetes.Clientset) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -133,7 +134,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 	var writing sync.WaitGroup
 	for i := range 4 {
 		writing.Go(func() {
-			c := []*etcd.Collection[*corev1.Pod]{one, two}[i%2]
+			c := []*origin.Collection[*corev1.Pod]{one, two}[i%2]
 			for range 25 {
 				stored, err := c.Get("ns", "a")
 				if err != nil {
@@ -176,7 +177,7 @@ func TestPatchesWithoutAVersionNeverConflict(t *testing.T) {
 		var writing sync.WaitGroup
 		for w := range writers {
 			writing.Go(func() {
-				c := []*etcd.Collection[*corev1.Pod]{one, two}[w%2].With(collection.WriteOptions{Manager: fmt.Sprint("writer-", w)})
+				c := []*origin.Collection[*corev1.Pod]{one, two}[w%2].With(collection.WriteOptions{Manager: fmt.Sprint("writer-", w)})
 				for round := range rounds {
 					patch := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"annotations":{"writer-%d":"%d"}}}`, name, w, round)
 					if kind == types.ApplyYAMLPatchType {
@@ -211,7 +212,7 @@ func TestPatchesWithoutAVersionNeverConflict(t *testing.T) {
 // which kube-apiserver stores it.
 func TestCollectionOutlivesItsServer(t *testing.T) {
 	client := connect(t, clientv3.Config{}, start(t))
-	first, err := etcd.NewCollection(etcd.New[corev1.Pod](client, pods), builtin.Pods().Kind, builtin.Pods().Rules)
+	first, err := origin.New(etcd.New[corev1.Pod](client, pods), builtin.Pods().Kind, builtin.Pods().Rules)
 	require.NoError(t, err)
 	created, err := first.Create(pod("a", labelled("app", "web")))
 	require.NoError(t, err)
@@ -228,9 +229,9 @@ func TestCollectionOutlivesItsServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, created, got)
 
-	_, err = etcd.NewCollection(etcd.New[corev1.Pod](client, pods, etcd.InNamespace("ns")), builtin.Pods().Kind, builtin.Pods().Rules)
+	_, err = origin.New(etcd.New[corev1.Pod](client, pods, etcd.InNamespace("ns")), builtin.Pods().Kind, builtin.Pods().Rules)
 	require.ErrorContains(t, err, "leave out InNamespace")
-	gadgets, err := etcd.NewCollection(etcd.New[unstructured.Unstructured](client, widgets), watchcache.Kind[*unstructured.Unstructured]{
+	gadgets, err := origin.New(etcd.New[unstructured.Unstructured](client, widgets), watchcache.Kind[*unstructured.Unstructured]{
 		Group: "example.com", Version: "v1", Plural: "widgets", Kind: "Widget",
 	}, collection.Rules[*unstructured.Unstructured]{})
 	require.NoError(t, err)
@@ -259,7 +260,7 @@ type anything interface {
 func TestOneGoTypeForManyKinds(t *testing.T) {
 	client := connect(t, clientv3.Config{}, start(t))
 	empty := func() anything { return &corev1.Pod{} }
-	many, err := etcd.NewCollection(etcd.NewFor(client, pods, empty), watchcache.Kind[anything]{
+	many, err := origin.New(etcd.NewFor(client, pods, empty), watchcache.Kind[anything]{
 		Version: "v1", Plural: "pods", Kind: "Pod", New: empty,
 	}, collection.Rules[anything]{BuiltIn: true, UnconditionalUpdate: true, Generation: collection.CountSpec})
 	require.NoError(t, err)

@@ -55,7 +55,7 @@ func (s *Source[T]) watch(ctx context.Context, options metav1.ListOptions, yield
 	case errors.Is(err, io.EOF): // a member that stops may say no more
 		return nil
 	}
-	return classified(ctx, err)
+	return StatusOf(ctx, err)
 }
 
 // watching is one watch on its way to the reader.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"github.com/tributary-go/tributary/etcd"
+	stored "github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/store"
 )
@@ -82,11 +83,11 @@ func (p *plain) reach(ctx context.Context, revision int64) error {
 
 // ours is a collection of package etcd with its cache.
 type ours[T store.Object] struct {
-	collection *etcd.Collection[T]
+	collection *stored.Collection[T]
 }
 
 func newOurs[T store.Object](from *etcd.Source[T], described apiserver.Resource[T]) (source, error) {
-	c, err := etcd.NewCollection(from, described.Kind, described.Rules)
+	c, err := stored.New(from, described.Kind, described.Rules)
 	return ours[T]{c}, err
 }
 

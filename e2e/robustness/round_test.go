@@ -21,6 +21,7 @@ import (
 
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/etcd"
+	"github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
@@ -43,7 +44,7 @@ func TestRound(t *testing.T) {
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
 
-	pods, err := etcd.NewCollection(etcd.New[corev1.Pod](direct, "/registry/pods/"), builtin.Pods().Kind, builtin.Pods().Rules)
+	pods, err := origin.New(etcd.New[corev1.Pod](direct, "/registry/pods/"), builtin.Pods().Kind, builtin.Pods().Rules)
 	require.NoError(t, err)
 	running.Go(func() { _ = pods.Run(ctx) })
 	require.NoError(t, pods.WaitSynced(ctx))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/etcd"
+	"github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
@@ -67,14 +68,14 @@ func TestServersThatRelist(t *testing.T) {
 // ours is one server of ours, with a connection and a cache of its own.
 type ours struct {
 	address string
-	content *etcd.Collection[object]
+	content *origin.Collection[object]
 	stop    func()
 }
 
 // startOurs serves the collection in etcd; it is filled when it returns.
 func startOurs(t *testing.T, client *clientv3.Client, options ...etcd.Option) *ours {
 	t.Helper()
-	c, err := etcd.NewCollection(etcd.New[corev1.ConfigMap](client, registry, options...), configMaps.Kind, configMaps.Rules,
+	c, err := origin.New(etcd.New[corev1.ConfigMap](client, registry, options...), configMaps.Kind, configMaps.Rules,
 		watchcache.WithBookmarkInterval(200*time.Millisecond))
 	require.NoError(t, err)
 	handler, err := apiserver.NewServer()

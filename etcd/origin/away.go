@@ -1,20 +1,15 @@
-package etcd
+package origin
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/server/watchcache"
 )
-
-// adviceForSpace: etcd's own sentence names no remedy.
-const adviceForSpace = "compact and defragment it or raise --quota-backend-bytes, then etcdctl alarm disarm"
 
 // answering is the 503 for a write while etcd does not answer. It asks etcd once more, for half a
 // second, so that no write is refused after etcd has come back.
@@ -63,5 +58,5 @@ func reason(err error) string {
 // unavailable is a 503 that names no time to come again: client-go would repeat the write unseen,
 // ten times, before a person learns the cause.
 func unavailable(message string) error {
-	return failed(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, message)
+	return apierrors.NewServiceUnavailable(message)
 }

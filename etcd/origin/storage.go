@@ -1,9 +1,8 @@
-package etcd
+package origin
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,9 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/tributary-go/tributary/internal/wire"
+	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -31,35 +29,34 @@ import (
 // not repeated.
 type Collection[T store.Object] struct {
 	*collection.Collection[T]
-	source    *Source[T]
+	source    *etcd.Source[T]
 	reflector *reflector.Reflector[T]
 }
 
-// NewCollection makes a collection of the objects that a source reads. There may be some already:
+// New makes a collection of the objects that a source reads. There may be some already:
 //
 //	resource := builtin.Pods()
-//	pods, err := etcd.NewCollection(etcd.New[corev1.Pod](client, "/registry/pods/"), resource.Kind, resource.Rules)
+//	pods, err := origin.New(etcd.New[corev1.Pod](client, "/registry/pods/"), resource.Kind, resource.Rules)
 //	if err != nil { … }
 //	apiserver.ServeCollection(server, pods.Collection, resource.View, apiserver.FilledBy(pods))
 //	err = pods.Run(ctx) // until ctx ends
 //
-// The source is the collection's from here on, and refuses objects of another version than the
-// kind's. Types with generated code are stored in protobuf, documents in JSON, as
+// Objects of another version than the kind's are refused. Types with generated code are stored in protobuf, documents in JSON, as
 // kube-apiserver stores them. It fails on a source of one namespace, and as collection.New does.
-func NewCollection[T store.Object](
-	source *Source[T], kind watchcache.Kind[T], rules collection.Rules[T], options ...watchcache.Option,
+func New[T store.Object](
+	source *etcd.Source[T], kind watchcache.Kind[T], rules collection.Rules[T], options ...watchcache.Option,
 ) (*Collection[T], error) {
-	if source.options.namespace != "" {
-		return nil, fmt.Errorf("etcd: NewCollection: the source reads the namespace %s alone: leave out InNamespace", source.options.namespace)
+	if namespace := source.Namespace(); namespace != "" {
+		return nil, fmt.Errorf("origin: New: the source reads the namespace %s alone: leave out InNamespace", namespace)
 	}
+	source = source.With(etcd.WithAPIVersion(kind.GroupVersionKind().GroupVersion().String()))
 	cache, err := watchcache.NewCache(kind, append(slices.Clone(options), watchcache.WithUpstream(source))...)
 	if err != nil {
 		return nil, err
 	}
-	source.decoder.apiVersion = kind.GroupVersionKind().GroupVersion().String()
 	c := &Collection[T]{source: source, reflector: reflector.New[T](source, cache)}
 	c.Collection, err = collection.On(cache, rules, collection.Storage[T](&storage[T]{
-		source: source, cache: cache, leases: &leases{client: source.client, expiry: source.options.expiry},
+		source: source, cache: cache, leases: &leases{client: source.Client(), expiry: source.Expiry()},
 	}))
 	if err != nil {
 		return nil, err
@@ -83,9 +80,18 @@ func (c *Collection[T]) Status() reflector.Status {
 	return s
 }
 
+// Unreadable is the error of each read while etcd has encrypted values that cannot be decrypted. An
+// apiserver.Server asks for it.
+func (c *Collection[T]) Unreadable() error {
+	if err := c.source.Unreadable(); err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("%s: %w", c.Cache().Kind().GroupResource(), err))
+	}
+	return nil
+}
+
 // storage keeps objects in etcd.
 type storage[T store.Object] struct {
-	source *Source[T]
+	source *etcd.Source[T]
 	cache  *watchcache.Cache[T]
 	leases *leases
 }
@@ -98,30 +104,20 @@ const (
 	freshPatience = 3 * time.Second // until the cache shows it
 )
 
-func (s *storage[T]) key(of string) string { return s.source.prefix + of }
-
 // live is an object as etcd has it; revision is 0 if etcd has none.
 func (s *storage[T]) live(ctx context.Context, key string) (obj T, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	answer, err := s.source.client.Get(ctx, s.key(key))
+	obj, revision, err = s.source.Get(ctx, key)
 	if err != nil {
-		return obj, 0, notWritten(classified(ctx, err))
+		err = notWritten(err)
 	}
-	if len(answer.Kvs) == 0 {
-		return obj, 0, nil
-	}
-	kv := answer.Kvs[0]
-	obj, err = s.source.decoder.object(key, kv.Value, kv.ModRevision, false)
-	if err != nil {
-		return obj, 0, apierrors.NewInternalError(fmt.Errorf("object %s cannot be used: %w", key, err))
-	}
-	return obj, kv.ModRevision, nil
+	return obj, revision, err
 }
 
 // Read implements collection.Storage.
 func (s *storage[T]) Read(key string) (obj T, found bool, err error) {
-	ctx, cancel := context.WithTimeout(s.source.client.Ctx(), writePatience)
+	ctx, cancel := context.WithTimeout(s.source.Client().Ctx(), writePatience)
 	defer cancel()
 	if err := s.answering(ctx); err != nil {
 		return obj, false, err
@@ -132,7 +128,7 @@ func (s *storage[T]) Read(key string) (obj T, found bool, err error) {
 
 // Write implements collection.Storage.
 func (s *storage[T]) Write(key string, decide func(T, bool) (collection.Decision[T], error)) (result T, err error) {
-	ctx, cancel := context.WithTimeout(s.source.client.Ctx(), writePatience)
+	ctx, cancel := context.WithTimeout(s.source.Client().Ctx(), writePatience)
 	defer cancel()
 	if err := s.answering(ctx); err != nil {
 		return result, err
@@ -146,27 +142,24 @@ func (s *storage[T]) Write(key string, decide func(T, bool) (collection.Decision
 		if err != nil || d.Op == collection.Keep {
 			return d.Object, err
 		}
-		operation, lease := clientv3.OpDelete(s.key(key)), clientv3.NoLease
+		operation, lease := clientv3.OpDelete(s.source.Key(key)), clientv3.NoLease
 		if d.Op == collection.Put {
-			value, err := s.encode(d.Object)
-			if encrypt := s.source.options.encrypt; encrypt != nil && err == nil {
-				value, err = encrypt(ctx, s.key(key), value)
-			}
+			value, err := s.encode(ctx, key, d.Object)
 			if err != nil {
 				return result, apierrors.NewInternalError(fmt.Errorf("object %s cannot be encoded: %w", key, err))
 			}
 			if lease, err = s.leases.lease(ctx); err != nil {
-				return result, notWritten(classified(ctx, err))
+				return result, notWritten(etcd.StatusOf(ctx, err))
 			}
-			operation = clientv3.OpPut(s.key(key), string(value), clientv3.WithLease(lease))
+			operation = clientv3.OpPut(s.source.Key(key), string(value), clientv3.WithLease(lease))
 		}
-		answer, err := s.source.client.Txn(ctx).
-			If(clientv3.Compare(clientv3.ModRevision(s.key(key)), "=", revision)).Then(operation).Commit()
+		answer, err := s.source.Client().Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(s.source.Key(key)), "=", revision)).Then(operation).Commit()
 		switch {
-		case lease != clientv3.NoLease && is(err, rpctypes.ErrLeaseNotFound):
+		case lease != clientv3.NoLease && errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound):
 			s.leases.lost(lease)
 		case err != nil:
-			return result, mayBeWritten(classified(ctx, err))
+			return result, mayBeWritten(etcd.StatusOf(ctx, err))
 		case answer.Succeeded:
 			version := strconv.FormatInt(answer.Header.Revision, 10)
 			d.Object.SetResourceVersion(version)
@@ -183,27 +176,10 @@ func (s *storage[T]) shown(ctx context.Context, version string) {
 	_ = s.cache.WaitFor(ctx, version)
 }
 
-// encode is an object as kube-apiserver stores it, without its version.
-func (s *storage[T]) encode(obj T) ([]byte, error) {
+// encode is an object as kube-apiserver stores it.
+func (s *storage[T]) encode(ctx context.Context, key string, obj T) ([]byte, error) {
 	stored := obj.DeepCopyObject().(T)
 	stored.SetResourceVersion("")
-	kind := s.cache.Kind().GroupVersionKind()
-	message, ok := any(stored).(interface{ Marshal() ([]byte, error) })
-	if !ok {
-		stored.GetObjectKind().SetGroupVersionKind(kind)
-		text, err := json.Marshal(stored)
-		if write := s.source.options.write; write != nil && err == nil {
-			text, err = write(text)
-		}
-		return bytes.TrimSpace(text), err
-	}
-	stored.GetObjectKind().SetGroupVersionKind(kind)
-	raw, err := message.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	apiVersion, name := kind.ToAPIVersionAndKind()
-	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: name}, Raw: raw}
-	envelope, err := unknown.Marshal()
-	return slices.Concat([]byte(wire.Magic), envelope), err
+	stored.GetObjectKind().SetGroupVersionKind(s.cache.Kind().GroupVersionKind())
+	return s.source.Value(ctx, key, stored)
 }
