@@ -226,7 +226,7 @@ func (l listening) welcome(server *apiserver.Server) error {
 // web is the HTTP server, and a function that serves a listener. HTTP/2 comes with TLS, as in
 // net/http. The handler is the server's, or one around it.
 func (a *access) web(handler http.Handler) (web *http.Server, begin func(net.Listener) error) {
-	web = &http.Server{Handler: a.protect(handler), ReadHeaderTimeout: headerPatience}
+	web = &http.Server{Handler: a.protect(handler), ReadHeaderTimeout: headerPatience, IdleTimeout: idlePatience}
 	if a.certificate == nil {
 		return web, web.Serve
 	}

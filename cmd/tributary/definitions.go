@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	"github.com/tributary-go/tributary/etcd"
+	stored "github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/server/crd"
 )
@@ -62,7 +63,7 @@ func defined(ctx context.Context, client *clientv3.Client, prefix string) (names
 // definitions serves the definitions themselves.
 func definitions(s *site, r resource) (running, error) {
 	described := crd.Definitions()
-	c, err := etcd.NewCollection(definitionSource(s.client, s.prefix).With(s.encrypted(r.GroupResource())...), described.Kind, described.Rules)
+	c, err := stored.New(definitionSource(s.client, s.prefix).With(s.encrypted(r.GroupResource())...), described.Kind, described.Rules)
 	if err != nil {
 		return running{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/tributary-go/tributary/etcd/backup"
 )
@@ -56,21 +57,31 @@ func openBackup(o options, stderr io.Writer) (origin, error) {
 	return origin{client: b.Client(), name: name, close: b.Close}, nil
 }
 
-// connect makes a client of an etcd elsewhere. It does not wait for it.
-func connect(o options, logger *zap.Logger) (origin, error) {
+// clientConfig is that of a client of an etcd elsewhere.
+func clientConfig(o options, logger *zap.Logger) (clientv3.Config, error) {
 	config := clientv3.Config{
 		Endpoints: o.endpoints, Username: o.user, Logger: clientLogger(logger),
 		DialKeepAliveTime: 30 * time.Second, DialKeepAliveTimeout: 10 * time.Second,
 	}
 	if o.user != "" {
 		config.Password = os.Getenv(passwordVariable)
+		config.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(new(sharedToken).intercept)}
 	}
 	if o.caFile != "" || o.certFile != "" {
 		tls, err := transport.TLSInfo{TrustedCAFile: o.caFile, CertFile: o.certFile, KeyFile: o.keyFile}.ClientConfig()
 		if err != nil {
-			return origin{}, fmt.Errorf("TLS for --etcd: %w", err)
+			return config, fmt.Errorf("TLS for --etcd: %w", err)
 		}
 		config.TLS = tls
+	}
+	return config, nil
+}
+
+// connect makes a client of an etcd elsewhere. It does not wait for it.
+func connect(o options, logger *zap.Logger) (origin, error) {
+	config, err := clientConfig(o, logger)
+	if err != nil {
+		return origin{}, err
 	}
 	client, err := clientv3.New(config)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 
 	"github.com/tributary-go/tributary/etcd"
+	stored "github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/store"
@@ -47,7 +48,7 @@ type site struct {
 	encryption encryptionconfig.StaticTransformers
 	running    []running // with the program
 
-	definitions *etcd.Collection[*definition]
+	definitions *stored.Collection[*definition]
 }
 
 func (s *site) orWrite() string {
@@ -73,14 +74,14 @@ type running struct {
 
 // add makes a collection of the objects that a source reads.
 func add[T store.Object](s *site, r resource, source *etcd.Source[T], described apiserver.Resource[T]) (running, error) {
-	c, err := etcd.NewCollection(source.With(s.encrypted(r.GroupResource())...), described.Kind, described.Rules)
+	c, err := stored.New(source.With(s.encrypted(r.GroupResource())...), described.Kind, described.Rules)
 	if err != nil {
 		return running{}, err
 	}
 	return newRunning(s, r, c, described.View), nil
 }
 
-func newRunning[T store.Object](s *site, r resource, c *etcd.Collection[T], view apiserver.View[T]) running {
+func newRunning[T store.Object](s *site, r resource, c *stored.Collection[T], view apiserver.View[T]) running {
 	return running{
 		resource: r, collection: c,
 		serve: func(options ...apiserver.ServeOption) {
@@ -98,7 +99,7 @@ func newRunning[T store.Object](s *site, r resource, c *etcd.Collection[T], view
 }
 
 // clearAll deletes all objects of a collection.
-func clearAll[T store.Object](ctx context.Context, c *etcd.Collection[T]) (left bool, err error) {
+func clearAll[T store.Object](ctx context.Context, c *stored.Collection[T]) (left bool, err error) {
 	if err := c.WaitFresh(ctx); err != nil {
 		return false, err
 	}
