@@ -2,6 +2,8 @@ module github.com/tributary-go/tributary
 
 go 1.25.0
 
+toolchain go1.26.3
+
 require (
 	github.com/evanphx/json-patch/v5 v5.9.11
 	github.com/fsnotify/fsnotify v1.10.1

@@ -2,6 +2,8 @@ module github.com/tributary-go/tributary/bench
 
 go 1.26.0
 
+toolchain go1.26.3
+
 require (
 	github.com/go-logr/logr v1.4.4
 	github.com/stretchr/testify v1.12.1

@@ -2,6 +2,8 @@ module github.com/tributary-go/tributary/e2e
 
 go 1.26.0
 
+toolchain go1.26.3
+
 require (
 	github.com/anishathalye/porcupine v1.1.0
 	github.com/chromedp/cdproto v0.159.0

@@ -2,6 +2,8 @@ module github.com/tributary-go/tributary/e2e/servers
 
 go 1.26.0
 
+toolchain go1.26.3
+
 // Built with the go command by package cluster. A module of its own, since Kubernetes needs the client libraries of its
 // own release, older than those that Tributary is tested with.
 tool (

@@ -2,6 +2,8 @@ module github.com/tributary-go/tributary/e2e/servers
 
 go 1.26.0
 
+toolchain go1.26.3
+
 // The modules of podsapi with the tag kube137: the kubelet of the next release beside that of
 // go.mod, from one source.
 require (

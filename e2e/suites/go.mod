@@ -2,6 +2,8 @@ module github.com/tributary-go/tributary/e2e/suites
 
 go 1.26.0
 
+toolchain go1.26.3
+
 require (
 	github.com/stretchr/testify v1.12.1
 	github.com/tributary-go/tributary v0.0.0-00010101000000-000000000000

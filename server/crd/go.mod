@@ -2,6 +2,8 @@ module github.com/tributary-go/tributary/server/crd
 
 go 1.26.0
 
+toolchain go1.26.3
+
 replace github.com/tributary-go/tributary => ../../
 
 require (

@@ -2,6 +2,8 @@ module github.com/tributary-go/tributary/store/packed/zstd
 
 go 1.26.0
 
+toolchain go1.26.3
+
 require (
 	github.com/klauspost/compress v1.19.1
 	github.com/stretchr/testify v1.12.1
