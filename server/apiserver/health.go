@@ -39,7 +39,7 @@ type serving struct {
 func owned(s *serving) { s.owned = true }
 
 // Follower keeps a cache equal to its upstream, and knows how well it does. A [reflector.Reflector]
-// of any type is one, and so is an etcd.Collection. If it also has a method Unreadable() error, as
+// of any type is one, and so is an origin.Collection. If it also has a method Unreadable() error, as
 // that has, each read is refused with that error while there is one.
 type Follower interface{ Status() reflector.Status }
 
