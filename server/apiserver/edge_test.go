@@ -24,6 +24,7 @@ func TestRequestsAtTheEdge(t *testing.T) {
 	do := func(method, path, body string, header ...string) (code int, kind string, object metav1.PartialObjectMetadata) {
 		t.Helper()
 		request := httptest.NewRequest(method, path, strings.NewReader(body))
+		request.Header.Set("Content-Type", "application/json")
 		for i := 0; i < len(header); i += 2 {
 			request.Header.Set(header[i], header[i+1])
 		}
@@ -33,6 +34,7 @@ func TestRequestsAtTheEdge(t *testing.T) {
 		return answer.Code, object.Kind, object
 	}
 	const all, meta = "/api/v1/namespaces/default/configmaps", ";g=meta.k8s.io;v=v1"
+	do("POST", all, `{"metadata":{"name":"z"}}`)
 	_, _, last := do("POST", all, `{"metadata":{"name":"a"},"data":{"k":"v"}}`)
 	for _, row := range []struct {
 		method, path, body string
@@ -50,7 +52,7 @@ func TestRequestsAtTheEdge(t *testing.T) {
 		{"GET", all + "/a", "", []string{"Accept", "application/json;as=PartialObjectMetadataList" + meta}, http.StatusNotAcceptable},
 		{"PATCH", all + "/a", "null", []string{"Content-Type", "application/merge-patch+json"}, http.StatusBadRequest},
 		{"DELETE", all + "?resourceVersion=" + last.ResourceVersion, "", nil, http.StatusOK},
-		{"GET", all + "/a", "", nil, http.StatusNotFound},
+		{"GET", all + "/z", "", nil, http.StatusNotFound},
 	} {
 		code, _, _ := do(row.method, row.path, row.body, row.header...)
 		require.Equal(t, row.code, code, "%s %s %v", row.method, row.path, row.header)
