@@ -1,6 +1,10 @@
 package reflector
 
-import "time"
+import (
+	"time"
+
+	"github.com/tributary-go/tributary/internal/pace"
+)
 
 // watchHealth is the record of the watches: whether they work on this server, or lists must stand
 // in for them.
@@ -86,7 +90,7 @@ func (w *watchHealth) refused(class Class) bool {
 }
 
 // pollLater sets the time of the next list that stands in for a watch.
-func (w *watchHealth) pollLater(at time.Time, b *backoff) {
-	w.pollAt = at.Add(b.within(b.doubled(w.polls)))
+func (w *watchHealth) pollLater(at time.Time, b *pace.Asker) {
+	w.pollAt = at.Add(b.Within(b.Doubled(w.polls)))
 	w.polls++
 }

@@ -32,7 +32,7 @@ type machine struct {
 	watches watchHealth // whether watches work here, or lists must stand in for them
 	healing healing     // the loss that a relist must heal, and when it may
 
-	backoff     backoff
+	backoff     pace.Asker
 	stopOnFinal bool
 	now         time.Time // when the last request ended
 }
@@ -46,7 +46,7 @@ type pause struct {
 func newMachine(o options, watchLists bool, random func() float64) *machine {
 	return &machine{
 		plan:        newListPlan(o, watchLists),
-		backoff:     backoff{initial: o.backoffInitial, limit: o.backoffLimit, random: random},
+		backoff:     pace.Asker{Initial: o.backoffInitial, Limit: o.backoffLimit, Random: random},
 		stopOnFinal: o.stopOnFinal,
 	}
 }
@@ -101,7 +101,7 @@ func (m *machine) listed(s step, o outcome) {
 		m.watches.pollLater(o.at, &m.backoff)
 	}
 	// A list is life, but lists that no watch follows must not go round and round.
-	m.backoff.alive(m.watches.lists)
+	m.backoff.Alive(m.watches.lists)
 	m.watches.lists++
 }
 
@@ -123,7 +123,7 @@ func (m *machine) listFailed(s step, class Class, o outcome) {
 	// The copy is whole up to its version, and the watch may be permitted before the list is.
 	if m.goal == pollDue && lostBy(class) == "" {
 		m.goal = watchDue
-		m.watches.pollAt = o.at.Add(m.backoff.limit)
+		m.watches.pollAt = o.at.Add(m.backoff.Limit)
 	}
 	m.wait(class, o.err)
 }
@@ -161,7 +161,7 @@ func (m *machine) follow(class Class, o outcome) {
 		// The version came from a list a moment ago: of the failures, only lists that no living
 		// watch followed count.
 		if lists := m.watches.lists; lists > 0 {
-			m.backoff.alive(lists - 1)
+			m.backoff.Alive(lists - 1)
 			m.wait(class, o.err)
 		}
 	case TooLarge, NotFound: // another resource may come back under the same name
@@ -184,7 +184,7 @@ func (m *machine) follow(class Class, o outcome) {
 // lists may not. Both are asked for again and again, each at its own pace.
 func (m *machine) standIn(class Class, at time.Time) {
 	// With patience left, the server may not have read its roles yet.
-	if m.backoff.patience > 0 || !m.watches.refused(class) {
+	if m.backoff.Patient() || !m.watches.refused(class) {
 		return
 	}
 	if m.watches.polls == 0 {
@@ -222,7 +222,7 @@ func (m *machine) doubted(class Class, now time.Time) {
 // lives takes in a sign that watches work.
 func (m *machine) lives() {
 	m.watches.lives()
-	m.backoff.alive(0)
+	m.backoff.Alive(0)
 }
 
 // relist makes a list due, unless Run ends. A list that stands in for a watch goes on doing that.
@@ -244,15 +244,26 @@ func (m *machine) stopsAt(class Class, err error) bool {
 // wait delays the next request.
 func (m *machine) wait(class Class, err error) {
 	told := pace.RetryAfter(err)
-	m.pause = pause{delay: m.backoff.next(class, told), told: told}
+	m.pause = pause{delay: m.backoff.Next(answerOf(class), told), told: told}
 }
 
 // resume is wait for the end of a watch that lived: the first retry is at once.
 func (m *machine) resume(class Class, err error) {
 	if pace.RetryAfter(err) == 0 {
-		m.pause.delay = m.backoff.resume()
+		m.pause.delay = m.backoff.Resume()
 	}
 	if m.pause.delay == 0 {
 		m.wait(class, err)
 	}
+}
+
+// answerOf is what a failure means for the pace of requests.
+func answerOf(class Class) pace.Answer {
+	switch class {
+	case Unreachable:
+		return pace.Absent
+	case Forbidden, NotFound:
+		return pace.Refused
+	}
+	return pace.Failed
 }

@@ -102,9 +102,9 @@ func TestClassify(t *testing.T) {
 
 func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 	longest := func(class Class, n int) (all []time.Duration) {
-		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
+		b := pace.Asker{Initial: 800 * time.Millisecond, Limit: 30 * time.Second, Random: func() float64 { return 1 }}
 		for range n {
-			all = append(all, b.next(class, 0))
+			all = append(all, b.Next(answerOf(class), 0))
 		}
 		return all
 	}
@@ -117,19 +117,19 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 // that needs, but of a server that was away and may not have read its roles yet.
 func TestBackoffOfRefusedRights(t *testing.T) {
 	for _, random := range []float64{0, 0.5, 0.999} {
-		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return random }}
+		b := pace.Asker{Initial: 800 * time.Millisecond, Limit: 30 * time.Second, Random: func() float64 { return random }}
 		for _, class := range []Class{Forbidden, NotFound} {
 			for range 100 {
-				delay := b.next(class, 0)
+				delay := b.Next(answerOf(class), 0)
 				require.GreaterOrEqual(t, delay, 4*time.Second, "at most 8 attempts in 30 s")
 				require.LessOrEqual(t, delay, 4750*time.Millisecond, "and the time of a request")
 			}
 		}
-		b.next(Unreachable, 0)
-		for range refusalPatience {
-			require.LessOrEqual(t, b.next(Forbidden, 0), pace.AbsentLimit)
+		b.Next(answerOf(Unreachable), 0)
+		for range pace.RefusalPatience {
+			require.LessOrEqual(t, b.Next(answerOf(Forbidden), 0), pace.AbsentLimit)
 		}
-		require.GreaterOrEqual(t, b.next(Forbidden, 0), 4*time.Second)
+		require.GreaterOrEqual(t, b.Next(answerOf(Forbidden), 0), 4*time.Second)
 	}
 }
 
@@ -137,13 +137,13 @@ func TestBackoffOfRefusedRights(t *testing.T) {
 func TestBackoffResumesAtOnce(t *testing.T) {
 	slots := map[time.Duration]int{}
 	for i := range 500 {
-		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return float64(i) / 500 }}
-		delay := b.resume()
+		b := pace.Asker{Initial: 800 * time.Millisecond, Limit: 30 * time.Second, Random: func() float64 { return float64(i) / 500 }}
+		delay := b.Resume()
 		require.Positive(t, delay)
 		require.LessOrEqual(t, delay, 50*time.Millisecond, "as long again is left to connect")
 		slots[delay.Truncate(time.Millisecond)]++
-		require.Zero(t, b.resume(), "a second time without life in between is a failure like any other")
-		require.LessOrEqual(t, b.next(Disconnected, 0), 1600*time.Millisecond)
+		require.Zero(t, b.Resume(), "a second time without life in between is a failure like any other")
+		require.LessOrEqual(t, b.Next(answerOf(Disconnected), 0), 1600*time.Millisecond)
 	}
 	require.LessOrEqual(t, slices.Max(slices.Collect(maps.Values(slots))), 11)
 }
@@ -151,74 +151,74 @@ func TestBackoffResumesAtOnce(t *testing.T) {
 func TestBackoffBoundsWhatTheServerAsksFor(t *testing.T) {
 	for _, seconds := range []int{301, 3600, 1e9, math.MaxInt} {
 		for _, err := range []error{apierrors.NewTooManyRequests("later", seconds), apierrors.NewServerTimeout(schema.GroupResource{}, "list", seconds)} {
-			b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
+			b := pace.Asker{Initial: 800 * time.Millisecond, Limit: 30 * time.Second, Random: func() float64 { return 1 }}
 			told := pace.RetryAfter(err)
 			if int(int32(seconds)) == seconds {
 				require.Equal(t, time.Duration(seconds)*time.Second, told)
 			}
 			for range 10 {
-				require.LessOrEqual(t, b.next(Throttled, told), pace.ToldLimit+30*time.Second)
+				require.LessOrEqual(t, b.Next(answerOf(Throttled), told), pace.ToldLimit+30*time.Second)
 			}
 		}
 	}
 }
 
 func TestBackoffForgetsAnOutageOnceTheServerAnswers(t *testing.T) {
-	b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
-	b.next(Disconnected, 0)
+	b := pace.Asker{Initial: 800 * time.Millisecond, Limit: 30 * time.Second, Random: func() float64 { return 1 }}
+	b.Next(answerOf(Disconnected), 0)
 	for range 100 {
-		b.next(Unreachable, 0)
+		b.Next(answerOf(Unreachable), 0)
 	}
-	require.Equal(t, 1600*time.Millisecond, b.next(ServerError, 0), "the second error of a server that was there")
-	require.Equal(t, 800*time.Millisecond, b.next(Forbidden, 0), "the first refusal of a server that was away")
+	require.Equal(t, 1600*time.Millisecond, b.Next(answerOf(ServerError), 0), "the second error of a server that was there")
+	require.Equal(t, 800*time.Millisecond, b.Next(answerOf(Forbidden), 0), "the first refusal of a server that was away")
 	for range 100 {
-		b.next(NotFound, 0)
+		b.Next(answerOf(NotFound), 0)
 	}
-	require.Equal(t, 3200*time.Millisecond, b.next(Disconnected, 0), "the third of a server that does not refuse")
+	require.Equal(t, 3200*time.Millisecond, b.Next(answerOf(Disconnected), 0), "the third of a server that does not refuse")
 }
 
 func TestBackoffForgetsOnceThereIsLife(t *testing.T) {
 	for class, want := range map[Class]time.Duration{Unreachable: 2000, ServerError: 3200} {
-		b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
+		b := pace.Asker{Initial: 800 * time.Millisecond, Limit: 30 * time.Second, Random: func() float64 { return 1 }}
 		for flaps, want := range []time.Duration{800, 1600, want} {
-			b.alive(flaps)
-			require.Equal(t, want*time.Millisecond, b.next(class, 0), "%s after %d lists in a row that no watch followed", class, flaps)
+			b.Alive(flaps)
+			require.Equal(t, want*time.Millisecond, b.Next(answerOf(class), 0), "%s after %d lists in a row that no watch followed", class, flaps)
 		}
-		b.alive(0)
-		require.Equal(t, 800*time.Millisecond, b.next(class, 0), "%s after a live watch", class)
+		b.Alive(0)
+		require.Equal(t, 800*time.Millisecond, b.Next(answerOf(class), 0), "%s after a live watch", class)
 	}
 }
 
 func TestBackoffHasFullJitter(t *testing.T) {
-	b := backoff{initial: time.Second, limit: 30 * time.Second, random: func() float64 { return 0 }}
-	require.Zero(t, b.next(ServerError, 0))
-	b.random = func() float64 { return 0.25 }
-	require.Equal(t, 500*time.Millisecond, b.next(ServerError, 0), "a quarter of the second delay, 2 s")
+	b := pace.Asker{Initial: time.Second, Limit: 30 * time.Second, Random: func() float64 { return 0 }}
+	require.Zero(t, b.Next(answerOf(ServerError), 0))
+	b.Random = func() float64 { return 0.25 }
+	require.Equal(t, 500*time.Millisecond, b.Next(answerOf(ServerError), 0), "a quarter of the second delay, 2 s")
 }
 
 // A server that names a time is believed: the row of failures may not add half a minute to one
 // second.
 func TestBackoffDoesNotOutweighWhatTheServerSays(t *testing.T) {
-	b := backoff{initial: 800 * time.Millisecond, limit: 30 * time.Second, random: func() float64 { return 1 }}
-	require.Equal(t, 20800*time.Millisecond, b.next(Throttled, 20*time.Second), "the first: told, and all of the initial delay")
+	b := pace.Asker{Initial: 800 * time.Millisecond, Limit: 30 * time.Second, Random: func() float64 { return 1 }}
+	require.Equal(t, 20800*time.Millisecond, b.Next(answerOf(Throttled), 20*time.Second), "the first: told, and all of the initial delay")
 	for range 10 {
-		b.next(Throttled, time.Second)
+		b.Next(answerOf(Throttled), time.Second)
 	}
-	require.Equal(t, time.Second+toldSpread, b.next(Throttled, time.Second))
-	require.Equal(t, 20*time.Second, b.next(Throttled, 10*time.Second), "as long again, at most")
-	require.Equal(t, 90*time.Second, b.next(Throttled, time.Minute), "nor more than the limit")
+	require.Equal(t, time.Second+pace.ToldSpread, b.Next(answerOf(Throttled), time.Second))
+	require.Equal(t, 20*time.Second, b.Next(answerOf(Throttled), 10*time.Second), "as long again, at most")
+	require.Equal(t, 90*time.Second, b.Next(answerOf(Throttled), time.Minute), "nor more than the limit")
 	for range 5 {
-		b.next(Forbidden, 0)
+		b.Next(answerOf(Forbidden), 0)
 	}
-	require.Equal(t, 1800*time.Millisecond, b.next(Throttled, time.Second), "what failed before has no part in it")
-	b.random = func() float64 { return 0 }
-	require.Equal(t, time.Second, b.next(Throttled, time.Second), "never less")
+	require.Equal(t, 1800*time.Millisecond, b.Next(answerOf(Throttled), time.Second), "what failed before has no part in it")
+	b.Random = func() float64 { return 0 }
+	require.Equal(t, time.Second, b.Next(answerOf(Throttled), time.Second), "never less")
 }
 
 func TestBackoffSurvivesManyFailures(t *testing.T) {
-	b := backoff{initial: time.Second, limit: 30 * time.Second, random: func() float64 { return 1 }}
+	b := pace.Asker{Initial: time.Second, Limit: 30 * time.Second, Random: func() float64 { return 1 }}
 	for range 10_000 {
-		require.LessOrEqual(t, b.next(ServerError, 0), 30*time.Second)
+		require.LessOrEqual(t, b.Next(answerOf(ServerError), 0), 30*time.Second)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -169,7 +170,7 @@ func TestWatchHealth(t *testing.T) {
 }
 
 func TestWatchHealthPacesTheListsThatStandIn(t *testing.T) {
-	w, b := &watchHealth{}, &backoff{initial: time.Second, limit: 3 * time.Second, random: func() float64 { return 0.5 }}
+	w, b := &watchHealth{}, &pace.Asker{Initial: time.Second, Limit: 3 * time.Second, Random: func() float64 { return 0.5 }}
 	for _, want := range []time.Duration{500, 1000, 1500, 1500} {
 		w.pollLater(noon, b)
 		require.Equal(t, want*time.Millisecond, w.pollAt.Sub(noon))

@@ -1,7 +1,6 @@
 package refs
 
 import (
-	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/internal/signal"
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
@@ -45,7 +45,8 @@ type entry[T store.Object] struct {
 	obj     T // nil if there is no such object, or known is false
 	known   bool
 	version string        // up to which obj is known
-	told    string        // the version of the last event that the namespace's watch had of it
+	told    string        // the version that the namespace's watch told last; empty: it was deleted
+	toldAt  string        // a state has what was told from this version on
 	contact time.Time     // the last sign that obj is the server's state
 	used    time.Time     // the last Get
 	signal  signal.Signal // any of this changed
@@ -54,34 +55,42 @@ type entry[T store.Object] struct {
 	// for before the newest pair.
 	wanted, covered uint64
 
-	failure  *failure // of the last attempt; nil if there was none, or it was well
-	failures int      // attempts in a row
-	doubt    bool     // the next state must be the server's newest
-	back     bool     // the last answer was older than obj
+	alarm    reflector.Class // that was counted; empty: none
+	failure  *failure        // of the last attempt; nil if there was none, or it was well
+	failures int             // attempts in a row
+	doubt    bool            // the next state must be the server's newest
+	back     bool            // the last answer was older than obj
 }
 
 // failure is the reason why a state is not known to be current.
 type failure struct {
-	class reflector.Class
-	err   error
-	at    time.Time
+	class  reflector.Class
+	err    error
+	at     time.Time
+	starts bool // the server was away, and may not have read its roles
 }
 
 // run is one attempt to read a state and to follow it.
 type run struct {
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	delay   time.Duration // before the request
-	covers  uint64        // of entry.wanted
-	from    string        // the oldest version that will do; empty: the server's newest
-	lists   bool          // by LIST, and then WATCH
-	urgent  chan struct{} // closed when a Get waits for the state; nil once the request is sent
-	rushed  bool          // urgent is closed
-	asked   time.Time     // when the request was sent
-	read    time.Time     // when the state came
-	heard   time.Time     // the last answer, object, event or bookmark
-	news    bool          // an event or a bookmark came after the state
-	timeout time.Duration // of the watch
+	*stream.Guard
+	ends   *int64        // in so many seconds the server ends the watch
+	delay  time.Duration // before the request
+	covers uint64        // of entry.wanted
+	from   string        // the oldest version that will do; empty: the server's newest
+	lists  bool          // by LIST, and then WATCH
+	urgent chan struct{} // closed when a Get waits for the state; nil once the request is sent
+	rushed bool          // urgent is closed
+	asked  time.Time     // when the request was sent
+	read   time.Time     // when the state came
+	news   bool          // an event or a bookmark came after the state
+}
+
+// heard notes an event after the state. From the first on, the server is known to send some.
+func (r *run) heard(now time.Time, liveness time.Duration) {
+	if r.Heard(now); !r.news {
+		r.news = true
+		r.Allow(liveness)
+	}
 }
 
 func (r *run) rush() {

@@ -66,33 +66,11 @@ var (
 	errEnded    = errors.New("Run ends")
 	errShared   = errors.New("the namespace is watched")
 	errAlone    = errors.New("the namespace has few names")
-	errSilent   = errors.New("nothing came within the liveness period")
-	errDeadline = errors.New("the server did not end the watch at its timeout")
 
 	// Faults of an answer.
-	errWentBack     = errors.New("the server's newest version is older than the one held: was its etcd restored from a backup?")
-	errIncomplete   = errors.New("the watch list went on or ended without the bookmark that ends its initial events")
-	errUnplaced     = errors.New("the event is older than those before it")
 	errIncomparable = errors.New("the resource versions of the server have no order")
 	errOther        = errors.New("the source answered with an object of another name: it must obey the field selector metadata.name")
 )
-
-// classify is [reflector.Classify] for the errors of this package too.
-func classify(err error) reflector.Class {
-	switch {
-	case errors.Is(err, errSilent):
-		return reflector.Silent
-	case errors.Is(err, errDeadline):
-		return reflector.OK
-	case errors.Is(err, errWentBack):
-		return reflector.WentBack
-	case errors.Is(err, errIncomplete):
-		return reflector.Incomplete
-	case errors.Is(err, errUnplaced):
-		return reflector.Unplaced
-	}
-	return reflector.Classify(err)
-}
 
 // answers reports whether a failure is the server's answer about this name, for which Get does not
 // wait.
@@ -103,6 +81,9 @@ func answers(class reflector.Class) bool {
 	}
 	return false
 }
+
+// answers reports whether f is the server's answer about this name.
+func (f *failure) answers() bool { return f != nil && !f.starts && answers(f.class) }
 
 // notFound is the error for an object that does not exist; its resource is T's name.
 func notFound[T store.Object](name types.NamespacedName) error {

@@ -1,7 +1,10 @@
 package refs
 
 import (
+	"cmp"
 	"context"
+	"math/rand/v2"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,27 +13,17 @@ import (
 
 	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/internal/pointer"
+	"github.com/tributary-go/tributary/internal/sending"
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
 
-const (
-	// shortLife: a watch that ended sooner after its state counts as a failure, so that a server
-	// which cuts every connection is not asked in a tight loop.
-	shortLife = time.Second
-	// statePatience is how long a watch list may bring nothing. A server that ignores the request
-	// is silent.
-	statePatience = 10 * time.Second
-	// firstPatience is how many liveness periods a watch gets until its first event or bookmark: a
-	// server's first bookmark may take two minutes.
-	firstPatience = 2
-	// overtime is what a server gets to end a watch itself.
-	overtime = 30 * time.Second
-	// listingPeriod is how long LIST stands in for watch lists that the server did not answer.
-	listingPeriod = time.Hour
-)
+// shortLife: a watch that ended sooner after its state counts as a failure, so that a server which
+// cuts every connection is not asked in a tight loop.
+const shortLife = time.Second
 
 // follow begins to read a name, and to follow it. The caller holds the lock.
 func (r *Refs[T]) follow(e *entry[T]) {
@@ -41,7 +34,7 @@ func (r *Refs[T]) follow(e *entry[T]) {
 	e.signal.Broadcast()
 	r.followers.Go(func() {
 		for next := first; next != nil; {
-			s := &stream[T]{refs: r, e: e, run: next}
+			s := &reading[T]{refs: r, e: e, run: next}
 			err := r.attempt(next, func() bool { return e.run == next }, s.read)
 			next = r.ended(e, next, err)
 		}
@@ -53,10 +46,15 @@ func (r *Refs[T]) follow(e *entry[T]) {
 func (r *Refs[T]) newRun(e *entry[T], delay time.Duration) *run {
 	n := r.prepare(delay)
 	n.covers = e.wanted
-	n.lists = time.Now().Before(r.listing) || !watchlist.Supported(e.space.source)
+	if n.lists = !r.rest.Over(time.Now()) || !watchlist.Supported(e.space.source); n.lists {
+		n.Allow(r.options.liveness)
+	}
 	if e.known && e.covered >= e.wanted && !e.doubt && e.failure == nil {
-		if n.from = e.version; e.behind() {
-			n.from = e.told
+		switch n.from = e.version; {
+		case store.Version(e.version).Before(store.Version(e.toldAt)):
+			n.from = e.toldAt
+		case !e.agrees(): // etcd may have been restored
+			n.from = ""
 		}
 	}
 	e.phase, e.run = opening, n
@@ -64,9 +62,10 @@ func (r *Refs[T]) newRun(e *entry[T], delay time.Duration) *run {
 }
 
 func (r *Refs[T]) prepare(delay time.Duration) *run {
-	n := &run{delay: delay, urgent: make(chan struct{})}
-	n.timeout = r.options.watchTimeout + jitter(r.options.watchTimeout)
-	n.ctx, n.cancel = context.WithCancelCause(r.running)
+	n := &run{delay: delay, urgent: make(chan struct{}), Guard: stream.NewGuard(r.running, stream.UntilState(r.options.liveness))}
+	request, timeout := stream.Ending(metav1.ListOptions{}, r.options.watchTimeout, rand.Float64())
+	n.ends = request.TimeoutSeconds
+	n.Limit(timeout)
 	return n
 }
 
@@ -82,7 +81,7 @@ func (r *Refs[T]) want(e *entry[T]) {
 // leave ends the present attempt for good. The caller holds the lock.
 func (r *Refs[T]) leave(e *entry[T], to phase, cause error) {
 	if e.run != nil {
-		e.run.cancel(cause)
+		e.run.End(cause)
 		e.run = nil
 	}
 	e.phase = to
@@ -97,19 +96,19 @@ func (r *Refs[T]) again(e *entry[T]) {
 // attempt makes the request of a run: after its delay, in its turn, and if it is still wanted. It
 // returns when the request has ended.
 func (r *Refs[T]) attempt(run *run, wanted func() bool, request func(t **turn) error) error {
-	defer run.cancel(nil)
-	if !pace.Sleep(run.ctx, run.delay) {
-		return context.Cause(run.ctx)
+	defer run.Stop()
+	if !pace.Sleep(run.Ctx, run.delay) {
+		return context.Cause(run.Ctx)
 	}
-	turn, err := r.gate.enter(run.ctx, r.urgent(run))
+	turn, err := r.gate.enter(run.Ctx, r.urgent(run))
 	if err != nil {
 		return err
 	}
 	if err = errAgain; r.send(run, wanted) {
 		err = request(&turn)
 	}
-	if run.ctx.Err() != nil {
-		err = context.Cause(run.ctx)
+	if run.Ctx.Err() != nil {
+		err = context.Cause(run.Ctx)
 	}
 	r.leaveTurn(&turn, err)
 	return err
@@ -126,24 +125,33 @@ func (r *Refs[T]) send(run *run, wanted func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	run.asked = time.Now()
-	run.heard, run.urgent = run.asked, nil
+	run.urgent = nil
+	run.Begin()
 	return wanted()
 }
 
-// stream is the request of a run.
-type stream[T store.Object] struct {
+// reading is the request of a run. It is a [stream.Sink].
+type reading[T store.Object] struct {
 	refs *Refs[T]
 	e    *entry[T]
 	run  *run
 	turn **turn // of a nil turn once the state has come
+	obj  T      // of the state, until that has ended
 }
 
 // read reads the state of a name and follows it until the watch ends.
-func (s *stream[T]) read(t **turn) error {
-	if s.turn = t; s.run.lists {
-		return s.listAndWatch()
+func (s *reading[T]) read(t **turn) error {
+	s.turn = t
+	ctx, source := s.run.Waiting(false, func(*sending.Wait) {}), s.e.space.source
+	list := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.e.name.Name).String()}
+	watch := func(request metav1.ListOptions) metav1.ListOptions {
+		request.FieldSelector, request.TimeoutSeconds = list.FieldSelector, s.run.ends
+		return request
 	}
-	return s.watchList()
+	if !s.run.lists {
+		return stream.WatchListTo(ctx, source, watch(stream.WatchList(s.run.from)), s)
+	}
+	return stream.ListAndWatchTo(ctx, source, list, func(version string) metav1.ListOptions { return watch(stream.Watch(version)) }, s)
 }
 
 // leaveTurn gives a turn back, at the state or at the end of the request.
@@ -153,119 +161,40 @@ func (r *Refs[T]) leaveTurn(t **turn, err error) {
 	}
 	news := (*t).leave(err)
 	*t = nil
-	switch {
-	case news && !ofServer(classify(err)):
-		r.log.Info("The server answers again")
-	case news:
-		r.log.Info("The server does not answer", "class", classify(err), "reason", err.Error())
+	if !news {
+		return
 	}
-}
-
-// request selects the one object.
-func (s *stream[T]) request() metav1.ListOptions {
-	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.e.name.Name).String()}
-}
-
-// watch makes a request one for a watch.
-func (r *run) watch(request metav1.ListOptions) metav1.ListOptions {
-	seconds := int64(r.timeout / time.Second)
-	request.TimeoutSeconds = &seconds
-	request.AllowWatchBookmarks = true
-	return request
-}
-
-// watchList makes a request one for a watch that sends the state first (KEP-3157).
-func (r *run) watchList(request metav1.ListOptions) metav1.ListOptions {
-	yes := true
-	request = r.watch(request)
-	request.SendInitialEvents = &yes
-	request.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	request.ResourceVersion = r.from
-	return request
-}
-
-// watchList reads the state and the changes by one request.
-func (s *stream[T]) watchList() error {
-	request := s.run.watchList(s.request())
-	var state T
-	initial := true
-	for event, err := range s.e.space.source.Watch(s.run.ctx, request) {
-		if err == nil {
-			err = s.check(event)
-		}
-		switch {
-		case err != nil:
-			return err
-		case !initial:
-			err = s.change(event)
-		case event.Type == watch.Added:
-			state = event.Object
-			s.received(event)
-		case event.Type == watch.Bookmark && event.InitialEventsEnd:
-			initial = false
-			err = s.state(state, event.ResourceVersion)
-		case event.Type != watch.Bookmark:
-			err = errIncomplete
-		}
-		if err != nil {
-			return err
+	switch class := reflector.Classify(err); class {
+	case reflector.TLS, reflector.Credentials, reflector.Unauthorized, reflector.WrongAnswer: // a person must act
+		r.log.Error(err, "The server does not answer", "class", class)
+	default:
+		if r.gate.trouble() != nil {
+			r.log.Info("The server does not answer", "class", class, "reason", err.Error())
+		} else {
+			r.log.Info("The server answers again")
 		}
 	}
-	if initial {
-		return errIncomplete
-	}
-	return nil
-}
-
-// listAndWatch is for servers without watch lists.
-func (s *stream[T]) listAndWatch() error {
-	var state T
-	list := s.e.space.source.List(s.run.ctx, s.request())
-	for obj, err := range list.Items {
-		item := listwatch.Event[T]{Object: obj}
-		if err == nil {
-			err = s.check(item)
-		}
-		if err != nil {
-			return err
-		}
-		state = obj
-		s.received(item)
-	}
-	version := list.Meta().ResourceVersion
-	if err := s.state(state, version); err != nil {
-		return err
-	}
-	request := s.run.watch(s.request())
-	request.ResourceVersion = version
-	for event, err := range s.e.space.source.Watch(s.run.ctx, request) {
-		if err == nil {
-			err = s.check(event)
-		}
-		if err == nil {
-			err = s.change(event)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // check refuses an object of another name: the source has not selected by name.
-func (s *stream[T]) check(event listwatch.Event[T]) error {
+func (s *reading[T]) check(event listwatch.Event[T]) error {
 	if pointer.None(event.Object) || event.Object.GetName() == s.e.name.Name && event.Object.GetNamespace() == s.e.name.Namespace {
 		return nil
 	}
 	return errOther
 }
 
-// received notes a part of the state, which is a sign of life.
-func (s *stream[T]) received(event listwatch.Event[T]) {
+// Item takes in the object, which is a sign of life.
+func (s *reading[T]) Item(event listwatch.Event[T]) error {
+	if err := s.check(event); err != nil {
+		return err
+	}
+	s.obj = event.Object
+	s.run.Heard(time.Now())
 	s.refs.mu.Lock()
 	defer s.refs.mu.Unlock()
-	s.run.heard = time.Now()
 	s.refs.count(event)
+	return nil
 }
 
 // count counts an object or a change. The caller holds the lock.
@@ -274,9 +203,11 @@ func (r *Refs[T]) count(event listwatch.Event[T]) {
 	r.bytes += uint64(event.Bytes)
 }
 
-// state takes in the state that a request began with. A state older than the last one is believed
+// State takes in the state that a request began with. A state older than the last one is believed
 // when the server tells it twice: its etcd was restored from a backup.
-func (s *stream[T]) state(obj T, version string) error {
+func (s *reading[T]) State(version string) error {
+	obj := s.obj
+	s.obj = *new(T)
 	s.refs.leaveTurn(s.turn, nil)
 	r, e := s.refs, s.e
 	r.mu.Lock()
@@ -284,16 +215,15 @@ func (s *stream[T]) state(obj T, version string) error {
 	if e.run != s.run {
 		return errAgain
 	}
-	if e.known && store.Version(version).Before(store.Version(e.version)) && !e.back {
+	if e.known && !e.back && store.Version(version).Before(store.Version(e.version)) {
 		e.back = true
-		return errWentBack
+		return stream.ErrWentBack
 	}
 	now := time.Now()
-	s.run.read, s.run.heard, e.contact = now, now, now
-	if e.back {
-		e.told = ""
-	}
+	s.run.read, e.contact = now, now
+	s.run.Allow(stream.UntilFirst(r.options.liveness))
 	e.back, e.doubt, e.failure = false, false, nil
+	r.alarm(e, reflector.OK, nil)
 	e.phase, e.covered, e.version = following, s.run.covers, version
 	if err := r.take(e, obj); err != nil || !e.space.live() {
 		return err
@@ -301,8 +231,11 @@ func (s *stream[T]) state(obj T, version string) error {
 	return r.settle(e)
 }
 
-// change takes in an event or a bookmark.
-func (s *stream[T]) change(event listwatch.Event[T]) error {
+// Change takes in an event or a bookmark.
+func (s *reading[T]) Change(event listwatch.Event[T]) error {
+	if err := s.check(event); err != nil {
+		return err
+	}
 	r, e := s.refs, s.e
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -310,10 +243,11 @@ func (s *stream[T]) change(event listwatch.Event[T]) error {
 		return errAgain
 	}
 	if store.Version(event.ResourceVersion).Before(store.Version(e.version)) {
-		return errUnplaced
+		return stream.ErrUnplaced
 	}
 	now := time.Now()
-	s.run.heard, s.run.news, e.contact, e.version = now, true, now, event.ResourceVersion
+	s.run.heard(now, r.options.liveness)
+	e.contact, e.version = now, event.ResourceVersion
 	if event.Type != watch.Bookmark {
 		r.count(event)
 	}
@@ -346,12 +280,13 @@ func (r *Refs[T]) take(e *entry[T], obj T) error {
 	return nil
 }
 
-// same reports whether two states are one: a state that is read again.
+// same reports whether two states are one: a state that is read again. Of two histories, versions
+// may be the same and the objects not.
 func same[T store.Object](a, b T) bool {
 	if pointer.None(a) || pointer.None(b) {
 		return pointer.None(a) && pointer.None(b)
 	}
-	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion() && a.GetUID() != ""
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion() && a.GetUID() != "" && reflect.DeepEqual(a, b)
 }
 
 // ended takes in the end of an attempt, and returns the next one; nil if another has begun, or none
@@ -363,31 +298,54 @@ func (r *Refs[T]) ended(e *entry[T], done *run, err error) *run {
 		return nil
 	}
 	defer e.signal.Broadcast()
-	now, class := time.Now(), classify(err)
+	now, class := time.Now(), reflector.Classify(err)
 	lived := !done.read.IsZero() && now.Sub(done.read) >= shortLife
 	if lived {
 		e.failures = 0
 	}
 	if lived && (class == reflector.OK || class == reflector.Disconnected) {
-		return r.newRun(e, jitter(pace.ResumeSpread))
+		return r.newRun(e, pace.Jitter(pace.ResumeSpread))
 	}
 	e.failures++
 	delay := told(err) + backoff(e.failures, pace.Limit)
 	switch {
 	case class == reflector.OK, class == reflector.Disconnected && !done.read.IsZero(): // at once
 	case done.read.IsZero() && !done.lists && noWatchList(class):
-		r.listing, delay = now.Add(listingPeriod), 0
-	case ofServer(class) && done.read.IsZero():
-		e.failure, delay = &failure{class, err, now}, told(err)+jitter(pace.ResumeSpread)
+		r.rest.Begin(now)
+		delay = 0
+	case done.read.IsZero() && r.gate.keeps(class):
+		e.failure, delay = &failure{class, err, now, !ofServer(class)}, told(err)+pace.Jitter(pace.ResumeSpread)
 	case class == reflector.WentBack, class == reflector.TooLarge, class == reflector.Expired:
-		e.doubt, delay = true, jitter(pace.ResumeSpread)
+		e.doubt, delay = true, pace.Jitter(pace.ResumeSpread)
 		if e.failures > 2 {
 			delay = backoff(e.failures, pace.Limit)
 		}
 	default:
-		e.failure, e.doubt = &failure{class, err, now}, true
+		e.failure, e.doubt = &failure{class, err, now, false}, true
+		r.alarm(e, class, err)
 	}
 	return r.newRun(e, delay)
+}
+
+// alarm logs the first name that fails with a class, and that no name does any more: as errors if a
+// person must act. The caller holds the lock.
+func (r *Refs[T]) alarm(e *entry[T], class reflector.Class, err error) {
+	before := cmp.Or(e.alarm, reflector.OK)
+	if e.alarm = class; before == class {
+		return
+	}
+	r.alarms[before]--
+	r.alarms[class]++
+	if before != reflector.OK && r.alarms[before] == 0 {
+		r.log.Info("No name is failing any more", "class", before, "name", e.name)
+	}
+	switch {
+	case class == reflector.OK || r.alarms[class] > 1:
+	case answers(class):
+		r.log.Error(err, "A name is failing", "class", class, "name", e.name)
+	default:
+		r.log.Info("A name is failing", "class", class, "name", e.name, "reason", err.Error())
+	}
 }
 
 // noWatchList reports whether a watch list may have failed for being one.
@@ -405,8 +363,8 @@ func (r *Refs[T]) patrol(ctx context.Context) {
 			r.inspect(e, now)
 		}
 		for _, s := range r.spaces {
-			if s.share != nil && !s.share.run.asked.IsZero() {
-				r.overdue(s.share.run, now)
+			if s.share != nil {
+				s.share.run.Check()
 			}
 			r.weigh(s)
 		}
@@ -416,10 +374,14 @@ func (r *Refs[T]) patrol(ctx context.Context) {
 
 func (r *Refs[T]) inspect(e *entry[T], now time.Time) {
 	run := e.run
-	if run == nil || run.asked.IsZero() || r.overdue(run, now) {
+	if run == nil {
+		if e.shared() && !e.agrees() && now.Sub(e.contact) > r.options.liveness/9 { // an echo would have come
+			e.doubt = true
+			r.again(e)
+		}
 		return
 	}
-	if e.phase == following && r.unread(e, now) && now.Sub(run.read) > r.options.idle {
+	if run.Check(); run.Ctx.Err() == nil && e.phase == following && r.unread(e, now) && now.Sub(run.read) > r.options.idle {
 		r.leave(e, idle, errIdle)
 		e.signal.Broadcast() // a WaitFor reads it again
 	}
@@ -428,24 +390,4 @@ func (r *Refs[T]) inspect(e *entry[T], now time.Time) {
 // unread reports whether the last Get was long ago, and there is no reader of changes.
 func (r *Refs[T]) unread(e *entry[T], now time.Time) bool {
 	return r.options.idle > 0 && len(r.readers) == 0 && now.Sub(e.used) > r.options.idle
-}
-
-// overdue ends a request over which nothing comes, and one that the server should have ended.
-func (r *Refs[T]) overdue(run *run, now time.Time) bool {
-	patience := r.options.liveness
-	switch {
-	case run.read.IsZero() && !run.lists:
-		patience = min(statePatience, patience)
-	case !run.read.IsZero() && !run.news:
-		patience *= firstPatience
-	}
-	switch {
-	case now.Sub(run.heard) > patience:
-		run.cancel(errSilent)
-	case now.Sub(run.asked) > run.timeout+overtime:
-		run.cancel(errDeadline)
-	default:
-		return false
-	}
-	return true
 }

@@ -2,7 +2,6 @@ package refs
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -20,14 +19,17 @@ const (
 type gate struct {
 	turns, reserve chan struct{}
 
-	mu       sync.Mutex // guards the fields below
-	shut     time.Time  // no request before
-	failures int        // in a row
-	failure  *failure   // the last one; nil once the server answers
+	mu      sync.Mutex // guards the fields below
+	shut    time.Time  // no request before
+	asker   pace.Asker
+	failure *failure // the last one; nil once the server answers
 }
 
 func newGate(o options) *gate {
-	return &gate{turns: make(chan struct{}, max(1, o.pace)), reserve: make(chan struct{}, reserve)}
+	return &gate{
+		turns: make(chan struct{}, max(1, o.pace)), reserve: make(chan struct{}, reserve),
+		asker: pace.Asker{Initial: pace.Initial, Limit: pace.Limit},
+	}
 }
 
 // turn is the right to send one request.
@@ -84,10 +86,10 @@ func (g *gate) trouble() *failure {
 func (t *turn) leave(err error) (news bool) {
 	<-t.lane
 	g := t.gate
-	class := classify(err)
+	class := reflector.Classify(err)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !ofServer(class) {
+	if !g.keepsLocked(class) {
 		if err != nil && (class == reflector.Unknown || class == reflector.Silent) { // no answer
 			return false
 		}
@@ -95,22 +97,36 @@ func (t *turn) leave(err error) (news bool) {
 			return false
 		}
 		news = g.failure != nil
-		g.failures, g.failure, g.shut = 0, nil, time.Time{}
+		g.asker.Alive(0)
+		g.failure, g.shut = nil, time.Time{}
 		return news
 	}
 	if t.began.Before(g.shut) { // as above
 		return false
 	}
 	news = g.failure == nil || g.failure.class != class
-	now := time.Now()
-	g.failures++
-	g.failure = &failure{class: class, err: err, at: now}
-	limit := pace.Limit
-	if class == reflector.Unreachable {
-		limit = pace.AbsentLimit
+	now, answer := time.Now(), pace.Failed
+	switch {
+	case class == reflector.Unreachable:
+		answer = pace.Absent
+	case !ofServer(class):
+		answer = pace.Refused
 	}
-	g.shut = now.Add(told(err) + backoff(g.failures, limit))
+	g.failure = &failure{class: class, err: err, at: now, starts: answer == pace.Refused}
+	g.shut = now.Add(g.asker.Next(answer, pace.RetryAfter(err)))
 	return news
+}
+
+// keeps reports whether a failure keeps all names back: that of a server which is not there, or
+// fails, or was away and has not read its roles yet.
+func (g *gate) keeps(class reflector.Class) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.keepsLocked(class)
+}
+
+func (g *gate) keepsLocked(class reflector.Class) bool {
+	return ofServer(class) || (class == reflector.Forbidden || class == reflector.NotFound) && g.asker.Patient()
 }
 
 // ofServer reports whether a failure is that of all names.
@@ -123,12 +139,10 @@ func ofServer(class reflector.Class) bool {
 	return false
 }
 
-func jitter(d time.Duration) time.Duration { return time.Duration(rand.Float64() * float64(d)) }
-
 // told is the wait that the server asked for, within its bound.
 func told(err error) time.Duration { return min(pace.RetryAfter(err), pace.ToldLimit) }
 
 // backoff is a random delay after so many failures in a row.
 func backoff(failures int, limit time.Duration) time.Duration {
-	return jitter(pace.Doubled(pace.Initial, limit, failures-1))
+	return pace.Jitter(pace.Doubled(pace.Initial, limit, failures-1))
 }

@@ -92,12 +92,12 @@ func (r *Refs[T]) answer(e *entry[T]) (obj T, err error, done bool) {
 		return obj, nil, false
 	}
 	f := e.failure
-	if f != nil && answers(f.class) && time.Since(f.at) > asksAgain && e.run.asked.IsZero() && e.run.delay > 0 {
+	if f.answers() && time.Since(f.at) > asksAgain && e.run.asked.IsZero() && e.run.delay > 0 {
 		r.again(e)
 		e.failure = nil
 		return obj, nil, false
 	}
-	if f = r.trouble(e); f != nil && (e.known || answers(f.class)) {
+	if f = r.trouble(e); f != nil && (e.known || f.answers()) {
 		return e.obj, &Error{Name: e.name, Class: f.class, Since: e.lastContact(), Err: f.err}, true
 	}
 	return obj, nil, false

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/reflector"
 )
 
 // Names are the objects that an owner refers to.
@@ -87,7 +89,7 @@ func (r *Refs[T]) register(name types.NamespacedName) *entry[T] {
 		r.spaces[name.Namespace] = s
 	}
 	s.names++
-	e := &entry[T]{name: name, space: s}
+	e := &entry[T]{name: name, space: s, told: untold}
 	r.names[name] = e
 	r.weigh(s)
 	return e
@@ -100,6 +102,7 @@ func (r *Refs[T]) release(owner types.UID, e *entry[T]) {
 		return
 	}
 	r.leave(e, idle, errReleased)
+	r.alarm(e, reflector.OK, nil)
 	delete(r.names, e.name)
 	e.signal.Broadcast()
 	var none T

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/client-go/features"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -73,11 +72,12 @@ type Refs[T store.Object] struct {
 	names   map[types.NamespacedName]*entry[T]
 	spaces  map[string]*space[T]
 	readers map[*reader[T]]struct{}
-	asked   uint64 // counts the pairs of an owner and a name
+	alarms  map[reflector.Class]int // names by the class that they fail with
+	asked   uint64                  // counts the pairs of an owner and a name
 	// events and bytes count the objects that were received.
 	events, bytes uint64
-	// listing is until when LIST stands in for watch lists, which the server does not answer.
-	listing time.Time
+	// rest has LIST stand in for watch lists, which the server does not answer.
+	rest stream.Rest
 }
 
 // New makes an empty set of references. Nothing is requested before Run.
@@ -88,10 +88,10 @@ func New[T store.Object](source Source[T], optionList ...Option) *Refs[T] {
 	r := &Refs[T]{
 		source: source, options: apply(optionList),
 		owners: map[types.UID][]*entry[T]{}, names: map[types.NamespacedName]*entry[T]{},
-		spaces: map[string]*space[T]{}, readers: map[*reader[T]]struct{}{},
+		spaces: map[string]*space[T]{}, readers: map[*reader[T]]struct{}{}, alarms: map[reflector.Class]int{},
 	}
 	if !features.FeatureGates().Enabled(features.WatchListClient) {
-		r.listing = time.Now().Add(math.MaxInt64)
+		r.rest.Never()
 	}
 	r.gate = newGate(r.options)
 	r.over, r.end = context.WithCancelCause(context.Background())

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -318,5 +319,24 @@ func TestAnAnswerWithAnotherObjectIsAnError(t *testing.T) {
 		obj, err := r.Get(within(t, time.Minute), ns, "tls")
 		require.Nil(t, obj)
 		require.ErrorContains(t, err, "it must obey the field selector metadata.name")
+	})
+}
+
+// TestAForbiddenNameIsLogged as an error, once for all names, and again when none is refused.
+func TestAForbiddenNameIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		r := newRig(t, refs.WithIdle(0), refs.WithLogger(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})))
+		rights := r.server.Fail(listwatchtest.Watch, forbidden, listwatchtest.UntilLifted())
+		r.SetOwner("pod", someNames(20))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Len(t, lines, 1)
+		require.Regexp(t, `"msg"="A name is failing" "error"=.*by order.* "class"="forbidden" "name"=.*"n\d+"`, lines[0])
+		rights.Lift()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, lines, 2)
+		require.Regexp(t, `"No name is failing any more" .*"class"="forbidden"`, lines[1])
 	})
 }

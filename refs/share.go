@@ -1,6 +1,7 @@
 package refs
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/internal/pointer"
+	"github.com/tributary-go/tributary/internal/sending"
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -38,6 +41,8 @@ type share struct {
 	live     bool
 	failed   bool   // the last attempt has not become live
 	failures int    // in a row
+	back     bool   // the last state was older than version
+	doubt    bool   // the next state must be the server's newest
 	version  string // up to which it has told everything
 	contact  time.Time
 }
@@ -47,7 +52,7 @@ func (s *space[T]) live() bool { return s.share != nil && s.share.live }
 // end ends the watch of the namespace. The caller holds the lock.
 func (s *space[T]) end(cause error) {
 	if s.share != nil {
-		s.share.run.cancel(cause)
+		s.share.run.End(cause)
 		s.share = nil
 	}
 }
@@ -61,9 +66,19 @@ func (e *entry[T]) returning() bool {
 	return e.shared() && !e.space.share.live && !e.space.share.failed && e.covered >= e.wanted
 }
 
-// behind reports whether the state is older than an event of the namespace's watch.
-func (e *entry[T]) behind() bool {
-	return store.Version(e.version).Before(store.Version(e.told))
+// untold: the watch of the namespace has not told of the object.
+const untold = "?"
+
+// agrees reports whether the state is the one that the namespace's watch told last.
+func (e *entry[T]) agrees() bool {
+	return !e.space.live() || e.told == untold || e.told == versionOf(e.obj)
+}
+
+func versionOf[T store.Object](obj T) string {
+	if pointer.None(obj) {
+		return ""
+	}
+	return obj.GetResourceVersion()
 }
 
 // complete is the version up to which the state is known.
@@ -126,139 +141,151 @@ func (r *Refs[T]) in(s *space[T]) func(func(*entry[T]) bool) {
 func (r *Refs[T]) followShare(s *space[T], h *share) {
 	source := r.source.Metadata(s.name)
 	for next := h.run; next != nil; {
-		heads := map[*entry[T]]string{} // versions of the state; empty: no object
-		wanted := func() bool {
-			for e := range r.in(s) {
-				heads[e] = ""
-			}
-			return s.share == h
-		}
-		err := r.attempt(next, wanted, func(t **turn) error { return r.watchShare(s, h, next, source, heads, t) })
+		w := &sharing[T]{refs: r, s: s, h: h, run: next, heads: map[*entry[T]]string{}}
+		err := r.attempt(next, w.wanted, func(t **turn) error {
+			w.turn = t
+			request := stream.WatchList(next.from)
+			request.TimeoutSeconds = next.ends
+			return stream.WatchListTo(next.Waiting(false, func(*sending.Wait) {}), source, request, w)
+		})
 		next = r.endedShare(s, h, next, err)
 	}
 }
 
-// watchShare reads the versions of a namespace and follows them until the watch ends.
-func (r *Refs[T]) watchShare(s *space[T], h *share, run *run, source listwatch.ListerWatcher[*metav1.PartialObjectMetadata],
-	heads map[*entry[T]]string, t **turn,
-) error {
-	for event, err := range source.Watch(run.ctx, run.watchList(metav1.ListOptions{})) {
-		switch {
-		case err != nil:
-		case heads == nil:
-			err = r.toldShare(s, h, run, event)
-		case event.Type == watch.Added:
-			r.head(s, run, event, heads)
-		case event.Type == watch.Bookmark && event.InitialEventsEnd:
-			r.leaveTurn(t, nil)
-			err = r.liveShare(s, h, run, event.ResourceVersion, heads)
-			heads = nil
-		case event.Type != watch.Bookmark:
-			err = errIncomplete
-		}
-		if err != nil {
-			return err
-		}
+// sharing is the request for the watch of a namespace. It is a [stream.Sink].
+type sharing[T store.Object] struct {
+	refs  *Refs[T]
+	s     *space[T]
+	h     *share
+	run   *run
+	turn  **turn               // of a nil turn once the state has come
+	heads map[*entry[T]]string // versions of the state; empty: no object
+}
+
+// wanted is called when the request is sent. The caller holds the lock.
+func (w *sharing[T]) wanted() bool {
+	for e := range w.refs.in(w.s) {
+		w.heads[e] = ""
 	}
-	if heads != nil {
-		return errIncomplete
+	return w.current()
+}
+
+func (w *sharing[T]) current() bool { return w.s.share == w.h && w.h.run == w.run }
+
+// Item notes the version of an object of the state, if a name follows it.
+func (w *sharing[T]) Item(event listwatch.Event[*metav1.PartialObjectMetadata]) error {
+	r := w.refs
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.run.Heard(time.Now())
+	if e := r.names[types.NamespacedName{Namespace: w.s.name, Name: event.Object.Name}]; e != nil {
+		if _, counted := w.heads[e]; counted {
+			w.heads[e] = event.ResourceVersion
+		}
 	}
 	return nil
 }
 
-// head notes the version of an object of the state, if a name follows it.
-func (r *Refs[T]) head(s *space[T], run *run, event listwatch.Event[*metav1.PartialObjectMetadata], heads map[*entry[T]]string) {
+// State compares the names with a state of the namespace. What differs is read again, whichever is
+// the newer version: etcd may have been restored. Names that came after the request are read again,
+// too, if the state may have passed them.
+func (w *sharing[T]) State(version string) error {
+	r, h, heads := w.refs, w.h, w.heads
+	r.leaveTurn(w.turn, nil)
+	w.heads = nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	run.heard = time.Now()
-	if e := r.names[types.NamespacedName{Namespace: s.name, Name: event.Object.Name}]; e != nil {
-		if _, counted := heads[e]; counted {
-			heads[e] = event.ResourceVersion
-		}
-	}
-}
-
-// liveShare compares the names with a state of the namespace. Names that came after the request
-// are read again, since the state may have passed them.
-func (r *Refs[T]) liveShare(s *space[T], h *share, run *run, version string, heads map[*entry[T]]string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s.share != h || h.run != run {
+	switch _, comparable := store.Version(version).Compare(store.Version(version)); {
+	case !w.current():
 		return errAgain
-	}
-	if _, comparable := store.Version(version).Compare(store.Version(version)); !comparable {
+	case !comparable:
 		return errIncomparable
+	case !h.back && store.Version(version).Before(store.Version(h.version)):
+		h.back = true
+		return stream.ErrWentBack
 	}
-	if store.Version(version).Before(store.Version(h.version)) {
-		return errWentBack
-	}
+	another := h.back || anotherHistory(heads)
 	now := time.Now()
-	run.read, run.heard = now, now
-	h.live, h.failed, h.version, h.contact = true, false, version, now
-	for e := range r.in(s) {
-		head, counted := heads[e]
-		e.told = ""
-		switch {
-		case !counted, head == "" && !pointer.None(e.obj):
-			e.told = version
-		case head != "" && (pointer.None(e.obj) || e.obj.GetResourceVersion() != head):
-			e.told = head
+	w.run.read = now
+	w.run.Allow(stream.UntilFirst(r.options.liveness))
+	h.live, h.failed, h.back, h.doubt, h.version, h.contact = true, false, false, false, version, now
+	for e := range r.in(w.s) {
+		e.doubt = e.doubt || another
+		e.told, e.toldAt = untold, version
+		if head, counted := heads[e]; counted {
+			e.told, e.toldAt = head, cmp.Or(head, version)
 		}
 		switch {
-		case e.shared() && store.Version(version).Before(store.Version(e.version)): // usual, or etcd was restored from a backup
-			e.doubt = true
+		case e.phase == following && (another || !e.agrees()):
 			r.again(e)
 		case e.phase == following:
 			_ = r.settle(e)
+		case e.phase == kept && another:
+			e.phase = idle
 		}
 		e.signal.Broadcast()
 	}
 	return nil
 }
 
+// anotherHistory reports whether an object has a version that its state had passed already: etcd
+// was restored from a backup, and may have passed the version held.
+func anotherHistory[T store.Object](heads map[*entry[T]]string) bool {
+	for e, head := range heads {
+		if e.shared() && head != "" && head != versionOf(e.obj) && store.Version(e.complete()).Reaches(store.Version(head)) {
+			return true
+		}
+	}
+	return false
+}
+
 // settle leaves a state that has been read to the watch of its namespace, or reads it again if that
-// has told a newer one. The caller holds the lock.
+// knows more. The caller holds the lock.
 func (r *Refs[T]) settle(e *entry[T]) error {
-	if e.behind() {
+	if store.Version(e.version).Before(store.Version(e.toldAt)) {
 		r.again(e)
 		return errAgain
+	}
+	if e.told == untold {
+		e.told = versionOf(e.obj)
 	}
 	r.leave(e, following, errShared)
 	return errShared
 }
 
-// toldShare takes in an event of a namespace.
-func (r *Refs[T]) toldShare(s *space[T], h *share, run *run, event listwatch.Event[*metav1.PartialObjectMetadata]) error {
+// Change takes in an event of a namespace.
+func (w *sharing[T]) Change(event listwatch.Event[*metav1.PartialObjectMetadata]) error {
+	r, h := w.refs, w.h
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s.share != h || h.run != run {
+	version := store.Version(event.ResourceVersion)
+	switch {
+	case !w.current():
 		return errAgain
-	}
-	if store.Version(event.ResourceVersion).Before(store.Version(h.version)) {
-		return errUnplaced
+	case version.Before(store.Version(h.version)):
+		return stream.ErrUnplaced
 	}
 	now := time.Now()
-	run.heard, run.news, h.contact, h.version = now, true, now, event.ResourceVersion
+	w.run.heard(now, r.options.liveness)
+	h.contact, h.version = now, event.ResourceVersion
 	if event.Type == watch.Bookmark {
-		for e := range r.in(s) {
+		for e := range r.in(w.s) {
 			e.signal.Broadcast() // WaitFor may wait for it
 		}
 		return nil
 	}
-	e := r.names[types.NamespacedName{Namespace: s.name, Name: event.Object.Name}]
+	e := r.names[types.NamespacedName{Namespace: w.s.name, Name: event.Object.Name}]
 	if e == nil {
 		return nil
 	}
-	if store.Version(e.version).Reaches(store.Version(event.ResourceVersion)) {
-		return nil // its own watch was faster
+	if e.told, e.toldAt = event.ResourceVersion, event.ResourceVersion; event.Type == watch.Deleted {
+		e.told = ""
 	}
-	e.told = event.ResourceVersion
 	switch {
-	case !e.shared(): // it is being read, or is idle
+	case !e.shared(), e.agrees(), store.Version(e.version).Reaches(version): // it is being read, or was
 	case event.Type == watch.Deleted:
-		var none T
 		e.version = event.ResourceVersion
-		return r.take(e, none)
+		return r.take(e, *new(T))
 	case r.unread(e, now):
 		e.phase = idle
 	default:
@@ -275,19 +302,19 @@ func (r *Refs[T]) endedShare(s *space[T], h *share, done *run, err error) *run {
 	if s.share != h || r.running == nil || r.running.Err() != nil {
 		return nil
 	}
-	now, class := time.Now(), classify(err)
+	now, class := time.Now(), reflector.Classify(err)
 	lived := h.live && now.Sub(done.read) >= shortLife
 	clean := lived && (class == reflector.OK || class == reflector.Disconnected)
 	h.live, h.failed = false, !clean
 	if h.failures++; lived {
 		h.failures = 0
 	}
-	delay := told(err) + jitter(pace.ResumeSpread)
+	delay := told(err) + pace.Jitter(pace.ResumeSpread)
 	switch {
-	case clean, ofServer(class) && done.read.IsZero(): // the gate waits for the server
+	case clean, r.gate.keeps(class) && done.read.IsZero(): // the gate waits for the server
 	case ofServer(class), class == reflector.OK, class == reflector.Silent, class == reflector.WentBack,
 		class == reflector.TooLarge, class == reflector.Expired, class == reflector.Unplaced:
-		h.version = ""
+		h.doubt = true
 		delay = backoff(max(1, h.failures), pace.Limit)
 	default:
 		s.refused = now.Add(refusedFor)
@@ -301,6 +328,8 @@ func (r *Refs[T]) endedShare(s *space[T], h *share, done *run, err error) *run {
 		}
 	}
 	h.run = r.prepare(delay)
-	h.run.from = h.version
+	if !h.doubt {
+		h.run.from = h.version
+	}
 	return h.run
 }

@@ -134,3 +134,28 @@ func (l *late) Write(p []byte) (int, error) {
 }
 
 func (l *late) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
+// TestAServerThatStarts answers 403 until it has read its roles. The namespace keeps its one watch.
+func TestAServerThatStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, refs.WithNamespaceWatch(10), refs.WithIdle(0))
+		r.put("n7", "1")
+		r.SetOwner("pod", someNames(20))
+		time.Sleep(time.Minute)
+		r.server.Server().AwaitWatches(1)
+		sent := r.requests()
+		away := r.server.Intercept(func(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }, listwatchtest.UntilLifted())
+		r.server.Disconnect()
+		time.Sleep(10 * time.Second)
+		starts := r.server.Fail(listwatchtest.Watch, forbidden, listwatchtest.UntilLifted())
+		away.Lift()
+		time.Sleep(3 * time.Second)
+		obj, err := r.Get(within(t, time.Second), ns, "n7")
+		require.ErrorContains(t, err, "stale since", "%v", obj)
+		starts.Lift()
+		time.Sleep(10 * time.Second)
+		r.server.Server().AwaitWatches(1)
+		require.Equal(t, "1", r.value("n7"))
+		require.Less(t, r.requests()-sent, 40, "one name was read, and the others have made no request")
+	})
+}

@@ -149,9 +149,3 @@ func classOf(err error) reflector.Class {
 	}
 	return reflector.Classify(err)
 }
-
-// pauseOf is how long the server has asked to be left alone.
-func pauseOf(err error) time.Duration {
-	seconds, _ := apierrors.SuggestsClientDelay(err)
-	return time.Duration(seconds) * time.Second
-}

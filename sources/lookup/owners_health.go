@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/internal/access"
@@ -37,7 +38,7 @@ func (o *owners) failedLocked(one *turn, err error) {
 	if class == reflector.Forbidden {
 		o.turns.refused(one, time.Now(), problem)
 	} else {
-		o.turns.failed(one, time.Now(), problem, pauseOf(err))
+		o.turns.failed(one, time.Now(), problem, min(pace.RetryAfter(err), pace.ToldLimit))
 	}
 }
 

@@ -1,11 +1,12 @@
 package lookup
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/internal/pace"
 )
 
 const (
@@ -200,9 +201,6 @@ func (t *turns) refused(one *turn, now time.Time, problem error) {
 // later is the pause after some failures in a row. The agents of a cluster fail at one moment, and
 // must not all come back at one.
 func later(failures int, first, longest time.Duration) time.Duration {
-	pause := longest
-	if doublings := failures - 1; doublings < 16 {
-		pause = min(longest, first<<doublings)
-	}
-	return pause + rand.N(pause/4)
+	pause := pace.Doubled(first, longest, failures-1)
+	return pause + pace.Jitter(pause/4)
 }
