@@ -76,7 +76,7 @@ func loopback(host string) bool {
 type access struct {
 	folder      string // empty: nothing is kept in files
 	temporary   bool
-	certificate *tls.Certificate // nil: without TLS
+	certificate *keptCertificate // nil: without TLS
 	authority   []byte           // PEM, for clients
 	// authorityFile has the authority; empty without TLS.
 	authorityFile string
@@ -230,7 +230,7 @@ func (a *access) web(handler http.Handler) (web *http.Server, begin func(net.Lis
 	if a.certificate == nil {
 		return web, web.Serve
 	}
-	web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*a.certificate}}
+	web.TLSConfig = &tls.Config{GetCertificate: a.certificate.get}
 	web.HTTP2 = &http.HTTP2Config{WriteByteTimeout: silencePatience}
 	return web, func(l net.Listener) error { return web.ServeTLS(l, "", "") }
 }

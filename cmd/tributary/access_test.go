@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -159,15 +161,15 @@ func TestFilesOfAccess(t *testing.T) {
 	other, err := newAccess(o)
 	require.NoError(t, err)
 	require.Equal(t, first.token, other.token)
-	require.NotEqual(t, first.authority, other.authority)
+	require.Equal(t, first.authority, other.authority, "clients need no other")
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(other.authority))
 	for _, host := range []string{"relay.example", "10.1.2.3", "localhost", "127.0.0.1", "::1"} {
-		_, err := other.certificate.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: roots})
+		_, err := other.certificate.current.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: roots})
 		require.NoError(t, err, host)
 		require.False(t, fits(&x509.Certificate{}, []string{host}))
 	}
-	nearlyOver := *other.certificate.Leaf
+	nearlyOver := *other.certificate.current.Leaf
 	nearlyOver.NotAfter = time.Now().Add(renewBefore - time.Minute)
 	require.False(t, fits(&nearlyOver, []string{"localhost"}))
 
@@ -201,17 +203,56 @@ func TestAccessOfABackupIsTemporary(t *testing.T) {
 
 // TestOperatorsCertificate: it is served, and the kubeconfig trusts it.
 func TestOperatorsCertificate(t *testing.T) {
-	made, err := makeCertificate([]string{"127.0.0.1"})
-	require.NoError(t, err)
 	folder := t.TempDir()
 	certificateFile, keyFile := filepath.Join(folder, "a.crt"), filepath.Join(folder, "a.key")
-	require.NoError(t, os.WriteFile(certificateFile, made.certificate, 0o600))
-	require.NoError(t, os.WriteFile(keyFile, made.key, 0o600))
+	made := writeCertificate(t, certificateFile, keyFile)
 	p := launch(t, "--data", filepath.Join(folder, "data"), "--resource", "pods", "--tls-cert-file", certificateFile, "--tls-private-key-file", keyFile)
-	require.Equal(t, made.certificate, p.config.CAData)
-	_, err = p.client().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	require.Equal(t, made, p.config.CAData)
+	_, err := p.client().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	conn, err := tls.Dial("tcp", strings.TrimPrefix(p.url, "https://"), &tls.Config{InsecureSkipVerify: true})
+
+	// The files are read again. Files that do not belong together, or are damaged, change nothing.
+	served := func() []byte {
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(p.url, "https://"), &tls.Config{InsecureSkipVerify: true})
+		require.NoError(t, err)
+		defer conn.Close()
+		return encoded("CERTIFICATE", conn.ConnectionState().PeerCertificates[0].Raw)
+	}
+	require.Equal(t, made, served())
+	require.NoError(t, os.WriteFile(keyFile, []byte("damaged"), 0o600))
+	time.Sleep(2 * lookEvery)
+	require.Equal(t, made, served())
+	next := writeCertificate(t, certificateFile, keyFile)
+	require.Eventually(t, func() bool { return bytes.Equal(next, served()) }, patience, 100*time.Millisecond)
+}
+
+func writeCertificate(t *testing.T, certificateFile, keyFile string) []byte {
+	t.Helper()
+	by, err := makeAuthority()
 	require.NoError(t, err)
-	require.NoError(t, conn.Close())
+	certificate, key, err := by.sign([]string{"127.0.0.1"})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(certificateFile, certificate, 0o600))
+	require.NoError(t, os.WriteFile(keyFile, key, 0o600))
+	return certificate
+}
+
+// TestOwnCertificateIsMadeAnew before it ends, while the program runs, by the same authority.
+func TestOwnCertificateIsMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, err := newAccess(options{listening: listening{listen: "127.0.0.1:0", folder: t.TempDir()}})
+		require.NoError(t, err)
+		roots := x509.NewCertPool()
+		require.True(t, roots.AppendCertsFromPEM(a.authority))
+		serials := map[string]bool{}
+		for range 9 * 24 { // the authority's last year begins
+			served, err := a.certificate.get(nil)
+			require.NoError(t, err)
+			_, err = served.Leaf.Verify(x509.VerifyOptions{DNSName: "localhost", Roots: roots, CurrentTime: time.Now()})
+			require.NoError(t, err)
+			serials[served.Leaf.SerialNumber.String()] = true
+			time.Sleep(certificateLife / 24)
+		}
+		require.Greater(t, len(serials), 8)
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,25 +18,83 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
+	"sync"
 	"time"
+
+	"k8s.io/klog/v2"
 )
 
 const (
 	certificateLife = 365 * 24 * time.Hour
-	// renewBefore is how long before its end a certificate is replaced, at a start.
+	authorityLife   = 10 * certificateLife
+	// renewBefore is how long before its end a certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
 	clockSkew   = time.Hour // of clients
 )
 
-// useCertificate takes one that the operator has made. Clients are told to trust it alone.
-func (a *access) useCertificate(certificateFile, keyFile string) error {
-	certificate, err := tls.LoadX509KeyPair(certificateFile, keyFile)
+// keptCertificate is a certificate in files, which are read again when they change.
+type keptCertificate struct {
+	certificateFile, keyFile string
+	renew                    func() error // writes new files; nil for an operator's certificate
+
+	mu      sync.Mutex // guards the next fields
+	looked  time.Time
+	renewed time.Time // when that was tried
+	current *tls.Certificate
+	problem string // why the files cannot be used; empty if they can
+}
+
+// lookEvery is how often the files are read, at most, and renewEvery is how often a certificate that
+// is about to end is made anew, at most.
+const (
+	lookEvery  = time.Second
+	renewEvery = time.Hour
+)
+
+// get is for [tls.Config.GetCertificate].
+func (k *keptCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.looked) >= lookEvery {
+		k.noteLocked(k.lookLocked())
+	}
+	return k.current, nil
+}
+
+// lookLocked reads the files. The last certificate that could be used stays.
+func (k *keptCertificate) lookLocked() (err error) {
+	k.looked = time.Now()
+	if k.renew != nil && k.current != nil && isNearlyOver(k.current.Leaf) && time.Since(k.renewed) >= renewEvery {
+		k.renewed = k.looked
+		err = k.renew()
+	}
+	read, unread := tls.LoadX509KeyPair(k.certificateFile, k.keyFile)
+	if unread == nil {
+		k.current = &read
+	}
+	return errors.Join(err, unread)
+}
+
+func (k *keptCertificate) noteLocked(err error) {
+	text := ""
 	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != k.problem {
+		klog.Background().Error(err, "The server goes on with its former certificate", "file", k.certificateFile)
+	}
+	k.problem = text
+}
+
+// useCertificate takes one that the operator has made. Clients are told to trust it alone.
+func (a *access) useCertificate(certificateFile, keyFile string) (err error) {
+	kept := &keptCertificate{certificateFile: certificateFile, keyFile: keyFile}
+	if err := kept.lookLocked(); err != nil {
 		return err
 	}
-	a.certificate = &certificate
+	a.certificate, a.authorityFile = kept, certificateFile
 	a.authority, err = os.ReadFile(certificateFile)
-	a.authorityFile = certificateFile
 	return err
 }
 
@@ -63,34 +122,54 @@ func (l listening) certificateHosts() []string {
 }
 
 // ownCertificate reads the certificate, or makes one if there is none for these hosts, or its time
-// is nearly over.
+// is nearly over. It makes another one in time.
 func (a *access) ownCertificate(hosts []string) error {
-	certificateFile, keyFile := filepath.Join(a.folder, "tls.crt"), filepath.Join(a.folder, "tls.key")
-	authorityFile := filepath.Join(a.folder, "ca.crt")
-	a.authorityFile = authorityFile
-	key, err := readPrivate(keyFile)
+	kept := &keptCertificate{certificateFile: filepath.Join(a.folder, "tls.crt"), keyFile: filepath.Join(a.folder, "tls.key")}
+	a.certificate, a.authorityFile = kept, filepath.Join(a.folder, "ca.crt")
+	kept.renew = func() error {
+		_, err := makeFiles(kept, a.authorityFile, hosts)
+		return err
+	}
+	key, err := readPrivate(kept.keyFile)
 	if err == nil {
 		var certificate tls.Certificate
-		if certificate, a.authority, err = readCertificate(certificateFile, authorityFile, key); err == nil && fits(certificate.Leaf, hosts) {
-			a.certificate = &certificate
+		if certificate, a.authority, err = readCertificate(kept.certificateFile, a.authorityFile, key); err == nil && fits(certificate.Leaf, hosts) {
+			kept.current = &certificate
 			return nil
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: remove the folder, and the next start makes a new certificate, token and kubeconfig", err)
 	}
-	made, err := makeCertificate(hosts)
-	if err != nil {
+	if a.authority, err = makeFiles(kept, a.authorityFile, hosts); err != nil {
 		return err
 	}
-	for path, text := range map[string][]byte{certificateFile: made.certificate, keyFile: made.key, authorityFile: made.authority} {
-		if err := writePrivate(path, text); err != nil {
-			return err
+	return kept.lookLocked()
+}
+
+// makeFiles writes a new certificate, its key and its authority. The authority stays if its time
+// allows, so that clients need no other.
+func makeFiles(kept *keptCertificate, authorityFile string, hosts []string) (authority []byte, err error) {
+	authorityKeyFile := strings.TrimSuffix(authorityFile, ".crt") + ".key"
+	signer, err := readAuthority(authorityFile, authorityKeyFile)
+	if err != nil || time.Until(signer.certificate.NotAfter) < certificateLife {
+		if signer, err = makeAuthority(); err != nil {
+			return nil, err
 		}
 	}
-	certificate, err := tls.X509KeyPair(made.certificate, made.key)
-	a.certificate, a.authority = &certificate, made.authority
-	return err
+	certificate, key, err := signer.sign(hosts)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range []struct {
+		path string
+		text []byte
+	}{{authorityFile, signer.text}, {authorityKeyFile, signer.keyText}, {kept.keyFile, key}, {kept.certificateFile, certificate}} {
+		if err := writePrivate(file.path, file.text); err != nil {
+			return nil, err
+		}
+	}
+	return signer.text, nil
 }
 
 func readCertificate(certificateFile, authorityFile string, key []byte) (certificate tls.Certificate, authority []byte, err error) {
@@ -110,37 +189,57 @@ func readCertificate(certificateFile, authorityFile string, key []byte) (certifi
 // fits reports whether clients of all hosts can be served with a certificate, and for long enough.
 func fits(leaf *x509.Certificate, hosts []string) bool {
 	unnamed := slices.ContainsFunc(hosts, func(host string) bool { return leaf.VerifyHostname(host) != nil })
-	return !unnamed && time.Until(leaf.NotAfter) > renewBefore
+	return !unnamed && !isNearlyOver(leaf)
 }
 
-// madeCertificate is in PEM.
-type madeCertificate struct{ authority, certificate, key []byte }
+func isNearlyOver(leaf *x509.Certificate) bool { return time.Until(leaf.NotAfter) <= renewBefore }
 
-// makeCertificate makes a certificate, and an authority that has signed this one alone: its key is
-// forgotten. Clients that do not take a certificate for its own authority take this.
-func makeCertificate(hosts []string) (made madeCertificate, err error) {
+// authority signs the certificates of this server alone. Clients that do not take a certificate for
+// its own authority take this.
+type authority struct {
+	certificate   *x509.Certificate
+	key           crypto.Signer
+	text, keyText []byte // in PEM
+}
+
+func readAuthority(certificateFile, keyFile string) (*authority, error) {
+	keyText, err := readPrivate(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(certificateFile)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(text, keyText)
+	if err != nil {
+		return nil, err
+	}
+	return &authority{pair.Leaf, pair.PrivateKey.(crypto.Signer), text, keyText}, nil
+}
+
+func makeAuthority() (*authority, error) {
 	begin := time.Now().Add(-clockSkew)
-	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, keyText, err := makeKey()
 	if err != nil {
-		return made, err
+		return nil, err
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return made, err
-	}
-	authority := &x509.Certificate{
+	template := &x509.Certificate{
 		SerialNumber: big.NewInt(begin.UnixNano()), Subject: pkix.Name{CommonName: "tributary, authority"},
-		NotBefore: begin, NotAfter: begin.Add(certificateLife),
+		NotBefore: begin, NotAfter: begin.Add(authorityLife),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
-	authorityDER, err := x509.CreateCertificate(rand.Reader, authority, authority, authorityKey.Public(), authorityKey)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return made, err
+		return nil, err
 	}
-	// Parsed, it has its key's identifier.
-	if authority, err = x509.ParseCertificate(authorityDER); err != nil {
-		return made, err
-	}
+	certificate, err := x509.ParseCertificate(der) // with its key's identifier
+	return &authority{certificate, key, encoded("CERTIFICATE", der), keyText}, err
+}
+
+// sign makes a certificate and its key.
+func (a *authority) sign(hosts []string) (certificate, key []byte, err error) {
+	begin := time.Now().Add(-clockSkew)
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(begin.UnixNano() + 1), Subject: pkix.Name{CommonName: "tributary"},
 		NotBefore: begin, NotAfter: begin.Add(certificateLife),
@@ -153,16 +252,25 @@ func makeCertificate(hosts []string) (made madeCertificate, err error) {
 			leaf.DNSNames = append(leaf.DNSNames, host)
 		}
 	}
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, authority, key.Public(), authorityKey)
+	own, key, err := makeKey()
 	if err != nil {
-		return made, err
+		return nil, nil, err
 	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	der, err := x509.CreateCertificate(rand.Reader, leaf, a.certificate, own.Public(), a.key)
+	return encoded("CERTIFICATE", der), key, err
+}
+
+func makeKey() (key crypto.Signer, text []byte, err error) {
+	key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return made, err
+		return nil, nil, err
 	}
-	block := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
-	return madeCertificate{block("CERTIFICATE", authorityDER), block("CERTIFICATE", leafDER), block("PRIVATE KEY", keyDER)}, nil
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	return key, encoded("PRIVATE KEY", der), err
+}
+
+func encoded(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
 // readPrivate reads a file that its owner alone can read.
