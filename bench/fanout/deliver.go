@@ -30,16 +30,12 @@ func (l deliver) String() string {
 	return fmt.Sprintf("%d writes to %d watchers over %s", l.Writes, l.Watchers, l.protocol())
 }
 
-// deliverRows has the API server and ours, over HTTP/1.1 also parked.
+// deliverRows has the API server and ours.
 func deliverRows(watchers, pods, writes int) (rows []deliver) {
 	for _, protocol := range []idle{{HTTP2: true}, {HTTP2: true, served: served{TLS: true}}, {}} {
 		protocol.Watchers, protocol.Pods = watchers, pods
 		for _, library := range libraries {
 			protocol.Library = library
-			rows = append(rows, deliver{protocol, writes})
-		}
-		if !protocol.HTTP2 {
-			protocol.Parked = true
 			rows = append(rows, deliver{protocol, writes})
 		}
 	}
@@ -63,7 +59,7 @@ func measureDeliveries(ctx context.Context, rows []deliver, repeat int) error {
 	for i, l := range rows {
 		slices.SortFunc(runs[i], func(a, b used) int { return cmp.Compare(a.CPU+a.System, b.CPU+b.System) })
 		m, deliveries := runs[i][repeat/2], float64(l.Watchers*l.Writes)
-		fmt.Printf("| %s | %s | %.1f | %.1f |\n", l, l.server(), m.CPU*1e6/deliveries, m.System*1e6/deliveries)
+		fmt.Printf("| %s | %s | %.1f | %.1f |\n", l, names[l.Library], m.CPU*1e6/deliveries, m.System*1e6/deliveries)
 	}
 	return nil
 }

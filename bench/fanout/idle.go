@@ -34,25 +34,12 @@ func (l idle) protocol() string {
 	return protocol
 }
 
-// server names the server of a row.
-func (l idle) server() string {
-	name := names[l.Library]
-	if l.Parked {
-		name += ", parked"
-	}
-	return name
-}
-
-// idleRows has the API server and ours by turns, over HTTP/1.1 also parked.
+// idleRows has the API server and ours by turns.
 func idleRows(watchers, pods int) (rows []idle) {
 	for _, protocol := range []idle{{HTTP2: true}, {HTTP2: true, served: served{TLS: true}}, {}} {
 		protocol.Watchers, protocol.Pods = watchers, pods
 		for _, library := range libraries {
 			protocol.Library = library
-			rows = append(rows, protocol)
-		}
-		if !protocol.HTTP2 {
-			protocol.Library, protocol.Parked = "tributary", true
 			rows = append(rows, protocol)
 		}
 	}
@@ -75,7 +62,7 @@ func measureIdle(ctx context.Context, rows []idle, repeat int) error {
 		slices.SortFunc(runs, func(a, b used) int { return int(a.InUse - b.InUse) })
 		m := runs[len(runs)/2]
 		per := 1 / float64(l.Watchers)
-		fmt.Printf("| %s | %s | %.0f | %.0f | %.2f |\n", l, l.server(), m.InUse*per, m.Resident*per, m.Goroutines*per)
+		fmt.Printf("| %s | %s | %.0f | %.0f | %.2f |\n", l, names[l.Library], m.InUse*per, m.Resident*per, m.Goroutines*per)
 	}
 	return nil
 }

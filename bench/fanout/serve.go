@@ -40,7 +40,6 @@ import (
 type served struct {
 	Library string
 	Pods    int
-	Parked  bool
 	TLS     bool
 	Anew    bool // lists share no encodings
 }
@@ -80,11 +79,7 @@ func serve(ctx context.Context, s served) error {
 		if err != nil {
 			return err
 		}
-		var options []apiserver.ServeOption
-		if s.Parked {
-			options = append(options, apiserver.ParkIdleWatches())
-		}
-		apiserver.ServeCache(server, cache.(ours).cache, builtin.Pods().View, options...)
+		apiserver.ServeCache(server, cache.(ours).cache, builtin.Pods().View)
 		handler.Handle("/", server)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -266,43 +266,6 @@ func TestDataOutlivesOrderlyEnd(t *testing.T) {
 	}
 }
 
-// TestIdleWatchesCostNoGoroutine over HTTP/1.1; over HTTP/2 with TLS net/http keeps one for each.
-// Either have their events, and the program's end ends them.
-func TestIdleWatchesCostNoGoroutine(t *testing.T) {
-	for name, flags := range map[string][]string{"HTTP/1.1": {"--insecure"}, "HTTP/2": nil} {
-		t.Run(name, func(t *testing.T) {
-			_, config, end := begin(t, append(flags, "--data", filepath.Join(t.TempDir(), "data"), "--resource", "pods")...)
-			client, err := kubernetes.NewForConfig(config)
-			require.NoError(t, err)
-			watches := make([]watch.Interface, 20)
-			for i := range watches {
-				watches[i], err = client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
-				require.NoError(t, err)
-			}
-			for _, next := range []string{"first", "second"} {
-				handlers := map[string]int{"HTTP/1.1": 0, "HTTP/2": len(watches)}[name]
-				require.Eventually(t, func() bool {
-					stacks := make([]byte, 16<<20)
-					text := string(stacks[:runtime.Stack(stacks, true)])
-					return strings.Count(text, "apiserver.(*Server).ServeHTTP(") == handlers
-				}, patience, 10*time.Millisecond, "goroutines that serve an idle watch")
-				_, err = client.CoreV1().Pods("default").Create(t.Context(), pod(next), metav1.CreateOptions{})
-				require.NoError(t, err)
-				for _, w := range watches {
-					event := <-w.ResultChan()
-					require.Equal(t, watch.Added, event.Type)
-					require.Equal(t, next, event.Object.(*corev1.Pod).Name)
-				}
-			}
-			end()
-			for _, w := range watches {
-				for range w.ResultChan() { // until it is closed
-				}
-			}
-		})
-	}
-}
-
 // TestStatusPage: the page has a row for each collection, and their errors.
 func TestStatusPage(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")

@@ -36,6 +36,10 @@ func serveRelay(ctx context.Context, o relayOptions, stdout, stderr io.Writer) (
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, site.close()) }()
+	if err := site.Check(ctx); err != nil {
+		return fmt.Errorf("--resource and --aggregated: %w", err)
+	}
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return err
@@ -75,10 +79,11 @@ type relaySite struct {
 	*relay.Relay
 	handler   http.Handler
 	reporters map[string]metrics.Reporter
+	close     func() error // of the audit log
 }
 
 func newRelaySite(o relayOptions, config *rest.Config, log klog.Logger) (*relaySite, error) {
-	s := &relaySite{reporters: map[string]metrics.Reporter{}}
+	s := &relaySite{reporters: map[string]metrics.Reporter{}, close: func() error { return nil }}
 	access := relay.Open
 	if !o.insecure {
 		judge, err := reviews.New(config, o.reviewing()...)
@@ -87,8 +92,13 @@ func newRelaySite(o relayOptions, config *rest.Config, log klog.Logger) (*relayS
 		}
 		access, s.reporters["reviews"] = judge.Handler, judge
 	}
+	chosen := append(o.relaying(), relay.WithLogger(log))
+	if o.audit.path != "" {
+		audit := o.audit.open(log)
+		chosen, s.close = append(chosen, relay.WithAudit(audit.write)), audit.close
+	}
 	var err error
-	if s.Relay, err = relay.New(config, access, append(o.relaying(), relay.WithLogger(log))...); err != nil {
+	if s.Relay, err = relay.New(config, access, chosen...); err != nil {
 		return nil, err
 	}
 	s.reporters["relay"] = s.Relay

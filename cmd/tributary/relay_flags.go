@@ -29,6 +29,8 @@ type relayOptions struct {
 	audiences  []string
 	renewal    time.Duration
 	hold       time.Duration
+	aggregated []string
+	audit      auditing
 	verbosity  int
 }
 
@@ -42,6 +44,8 @@ func parseRelay(args []string, stderr io.Writer) (relayOptions, error) {
 	flags.StringVar(&o.context, "context", "", "`name` of a context in --kubeconfig")
 	flags.StringVar(&o.data, "data", "", "`folder` that keeps the copies over a restart, Secrets excepted, and the certificate; it is made if there is none")
 	o.registerScopes(flags)
+	list(flags, &o.aggregated, "aggregated", "`name` of a resource of an aggregated API to copy all the same: all who may list it see all its objects; repeatable (default: none)")
+	o.audit.register(flags)
 	flags.DurationVar(&o.linger, "linger", 5*time.Minute, "how `long` a copy stays after its last reader")
 	flags.StringVar(&o.clientCA, "client-ca-file", "", "`file` with the authorities of client certificates (default: tokens alone)")
 	list(flags, &o.audiences, "audience", "`name` that the tokens of clients must be for (default: the upstream's own); repeatable")
@@ -59,7 +63,7 @@ func parseRelay(args []string, stderr io.Writer) (relayOptions, error) {
 	if o.insecure && (o.clientCA != "" || len(o.audiences) > 0) {
 		return o, errors.New("--insecure asks clients for nothing: leave it out, or --client-ca-file and --audience")
 	}
-	return o, o.listening.check()
+	return o, errors.Join(o.audit.check(), o.listening.check())
 }
 
 // registerScopes has flags that narrow the --resource before them.
@@ -109,7 +113,11 @@ func (o relayOptions) config() (*rest.Config, error) {
 
 // relaying are the options of the relay.
 func (o relayOptions) relaying() []relay.Option {
-	return []relay.Option{relay.Only(o.scopes...), relay.WithLinger(o.linger), relay.WithJournals(o.journals())}
+	chosen := []relay.Option{relay.Only(o.scopes...), relay.WithLinger(o.linger), relay.WithJournals(o.journals())}
+	for _, name := range o.aggregated {
+		chosen = append(chosen, relay.Aggregated(schema.ParseGroupResource(name)))
+	}
+	return chosen
 }
 
 // reviewing are the options of its access control.

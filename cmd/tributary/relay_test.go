@@ -142,7 +142,8 @@ func (c *cluster) as(t *testing.T, config *rest.Config, token string) kubernetes
 func TestRelay(t *testing.T) {
 	c := newCluster(t)
 	data := filepath.Join(t.TempDir(), "data")
-	config, stop := c.relaying(t, "--data", data, "--status", "127.0.0.1:0", "--v", "1")
+	audit := filepath.Join(t.TempDir(), "audit.log")
+	config, stop := c.relaying(t, "--data", data, "--status", "127.0.0.1:0", "--v", "1", "--audit-log-path", audit)
 	alice := c.as(t, config, "alice")
 	made, err := alice.CoreV1().Pods("default").Create(t.Context(), pod("web"), metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -178,6 +179,16 @@ func TestRelay(t *testing.T) {
 	require.Contains(t, said, "Copying")
 	_, open := <-watcher.ResultChan()
 	require.False(t, open, "the watch has a proper end")
+	lines, err := os.ReadFile(audit)
+	require.NoError(t, err)
+	require.Equal(t, 4, strings.Count(string(lines), "\n"), string(lines))
+	for i, want := range []string{
+		`"user":"alice","verb":"list","version":"v1","resource":"pods","decision":"allow","code":200,"source":"cache"}`,
+		`"user":"bob","verb":"list","version":"v1","resource":"pods","decision":"forbid","code":403,"source":"none"}`,
+		`"verb":"list","version":"v1","resource":"pods","decision":"forbid","code":401,"source":"none"}`, `"verb":"watch"`,
+	} {
+		require.Contains(t, strings.Split(string(lines), "\n")[i], want)
+	}
 	info, err := os.Stat(filepath.Join(data, "copies"))
 	require.NoError(t, err)
 	require.Zero(t, info.Mode().Perm()&0o077)
@@ -198,6 +209,17 @@ func TestScopedRelay(t *testing.T) {
 	require.NoError(t, err, "--insecure asks for nothing")
 	_, err = c.as(t, config, "").CoreV1().Services("").List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsUnauthorized(err), "%v", err)
+}
+
+// TestRelayChecksItsResources: a name that the cluster does not serve so ends the start, and the
+// error says what to write.
+func TestRelayChecksItsResources(t *testing.T) {
+	c := newCluster(t)
+	for flag, name := range map[string]string{"--resource": "deployments", "--aggregated": "Deployment"} {
+		var stderr transcript
+		require.Equal(t, exitFailed, run(t.Context(), []string{"relay", "--kubeconfig", c.kubeconfig, "--listen", "127.0.0.1:0", flag, name}, io.Discard, &stderr))
+		require.Contains(t, stderr.String(), "write deployments.apps")
+	}
 }
 
 // TestDeployedRelay: the flags of the manifest are the command's.

@@ -85,7 +85,7 @@ func newRunning[T store.Object](s *site, r resource, c *stored.Collection[T], vi
 	return running{
 		resource: r, collection: c,
 		serve: func(options ...apiserver.ServeOption) {
-			options = append(options, apiserver.FilledBy(c), apiserver.ParkIdleWatches())
+			options = append(options, apiserver.FilledBy(c))
 			if s.readOnly {
 				options = append(options, apiserver.ReadOnly())
 			}

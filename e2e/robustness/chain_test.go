@@ -28,8 +28,7 @@ import (
 )
 
 // TestThreeCachesInARow: readers read a cache of a cache of a cache of the origin.
-// Every connection of the row is cut, reset, held back and lost. The second cache parks idle
-// watches over HTTP/1.1, and the third serves HTTP/2. No cache lists a second time, so that etcd's
+// Every connection of the row is cut, reset, held back and lost. The third serves HTTP/2. No cache lists a second time, so that etcd's
 // validators ask for every change.
 //
 // A second silent watch has a reflector list again, since a watch from a version of the future is
@@ -129,7 +128,7 @@ type link struct {
 	t        *testing.T
 	upstream *rest.Config
 	liveness time.Duration
-	protocol string          // how it parks idle watches; empty: it does not
+	http2    bool            // it serves HTTP/2, over TLS
 	proxy    *netfault.Proxy // before it
 	address  string
 	config   *rest.Config // of its readers, but for the address
@@ -147,7 +146,7 @@ func inARow(t *testing.T, s *server) (row *server, links []*link) {
 	row = &before
 	for i := range 3 {
 		upstream := row.reads
-		l := &link{t: t, upstream: row.readsConfig, liveness: row.liveness, protocol: []string{"", "HTTP/1.1", "HTTP/2"}[i]}
+		l := &link{t: t, upstream: row.readsConfig, liveness: row.liveness, http2: i == 2}
 		l.start()
 		links = append(links, l)
 		t.Cleanup(func() { l.stop() })
@@ -189,11 +188,7 @@ func (l *link) start() {
 		reflector.WithLiveness(l.liveness), reflector.WithWatchTimeout(3*time.Second))
 	handler, err := apiserver.NewServer()
 	require.NoError(l.t, err)
-	if l.protocol == "" {
-		apiserver.ServeCache(handler, cache, configMaps.View)
-	} else {
-		apiserver.ServeCache(handler, cache, configMaps.View, apiserver.ParkIdleWatches())
-	}
+	apiserver.ServeCache(handler, cache, configMaps.View)
 	l.copying = r
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -203,7 +198,7 @@ func (l *link) start() {
 	require.NoError(l.t, r.WaitSynced(within))
 	listener := httptest.NewUnstartedServer(handler)
 	l.config = &rest.Config{Host: "http://", QPS: -1}
-	if l.protocol == "HTTP/2" {
+	if l.http2 {
 		listener.EnableHTTP2 = true
 		listener.StartTLS()
 		l.config.Host = "https://"

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -25,6 +26,14 @@ func (s *Server) AddCheck(name string, check func(context.Context) error) {
 	s.checks = append(s.checks, namedCheck{name, check})
 }
 
+// AddNotes has /readyz?verbose show lines beside those of the checks, by their names. They say what
+// an operator should know, and leave the server ready.
+func (s *Server) AddNotes(notes func() map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, notes)
+}
+
 // readiness is a line of /readyz.
 type readiness struct {
 	name, text string
@@ -34,7 +43,7 @@ type readiness struct {
 // readiness asks for everything that the server needs, all at once.
 func (s *Server) readiness(ctx context.Context) []readiness {
 	s.mu.RLock()
-	checks := slices.Clone(s.checks)
+	checks, notes := slices.Clone(s.checks), slices.Clone(s.notes)
 	s.mu.RUnlock()
 	var asks []func() readiness
 	for _, c := range checks {
@@ -57,5 +66,11 @@ func (s *Server) readiness(ctx context.Context) []readiness {
 		asked.Go(func() { lines[i] = ask() })
 	}
 	asked.Wait()
+	for _, note := range notes {
+		all := note()
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			lines = append(lines, readiness{name, all[name], true})
+		}
+	}
 	return lines
 }

@@ -16,7 +16,7 @@ import (
 // reflector of client-go lists again after a watch of less than a second without an event. Events
 // that its client has still to be told come in place of it.
 func TestAClosingServerTakesLeave(t *testing.T) {
-	parkedOrNot(t, func(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
+	overBothProtocols(t, func(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 		r := newRig(t)
 		a := r.create(t, pod("a"))
 		open := func(query string) *bufio.Reader {

@@ -133,7 +133,7 @@ func TestRequestsOfPages(t *testing.T) {
 
 // TestWebSocketsOfPages: a page of another origin gets no web socket, which it could read.
 func TestWebSocketsOfPages(t *testing.T) {
-	parkedOrNot(t, func(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
+	overBothProtocols(t, func(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 		r := newRig(t)
 		r.create(t, pod("a"))
 		if r.web != http.DefaultClient {

@@ -26,7 +26,6 @@ type ServeOption func(*serving)
 // serving has the settings that a ServeOption changes.
 type serving struct {
 	follower Follower // nil: nothing is known of an upstream
-	park     bool
 	// refuse answers a watch of a version that is too old with a 410, and not within its stream.
 	refuse   bool
 	replaces bool
@@ -53,6 +52,9 @@ func (s serving) unreadable() error {
 
 // FilledBy names the follower that fills a cache: a cache is stale while its follower fails. By
 // default a cache is stale only while it fails to be proven fresh: see [watchcache.WithUpstream].
+//
+// All clients see what the follower sees. A server whose lists depend on the user, as those of an
+// aggregated API may, is none to fill a cache from.
 func FilledBy(f Follower) ServeOption { return func(s *serving) { s.follower = f } }
 
 // Replacing takes the place of a collection of the same resource. Watches of the old one end in

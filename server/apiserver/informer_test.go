@@ -34,7 +34,7 @@ func everyProtocol(t *testing.T, test func(t *testing.T, contentType string)) {
 	}
 }
 
-func TestReflectorFollows(t *testing.T) { parkedOrNot(t, checkReflectorFollows) }
+func TestReflectorFollows(t *testing.T) { overBothProtocols(t, checkReflectorFollows) }
 
 func checkReflectorFollows(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	everyProtocol(t, func(t *testing.T, contentType string) {
@@ -71,7 +71,7 @@ func checkReflectorFollows(t *testing.T, newRig func(testing.TB, ...watchcache.O
 	})
 }
 
-func TestSharedInformerFollows(t *testing.T) { parkedOrNot(t, checkSharedInformerFollows) }
+func TestSharedInformerFollows(t *testing.T) { overBothProtocols(t, checkSharedInformerFollows) }
 
 func checkSharedInformerFollows(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	everyProtocol(t, func(t *testing.T, contentType string) {

@@ -32,20 +32,10 @@ type rig struct {
 	web        *http.Client
 }
 
-func newRig(t testing.TB, options ...watchcache.Option) *rig {
-	t.Helper()
-	return newRigThat(t, nil, options)
-}
-
-func newParkingRig(t testing.TB, options ...watchcache.Option) *rig {
-	t.Helper()
-	return newRigThat(t, []apiserver.ServeOption{apiserver.ParkIdleWatches()}, options)
-}
-
-// newHTTP2Rig has a client that speaks HTTP/2, without TLS. Its watches cannot be parked.
+// newHTTP2Rig has a client that speaks HTTP/2, without TLS.
 func newHTTP2Rig(t testing.TB, options ...watchcache.Option) *rig {
 	t.Helper()
-	r := newParkingRig(t, options...)
+	r := newRig(t, options...)
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
 	listener := httptest.NewUnstartedServer(r)
@@ -61,14 +51,14 @@ func newHTTP2Rig(t testing.TB, options ...watchcache.Option) *rig {
 	return r
 }
 
-func newRigThat(t testing.TB, serves []apiserver.ServeOption, options []watchcache.Option) *rig {
+func newRig(t testing.TB, options ...watchcache.Option) *rig {
 	t.Helper()
 	s, err := apiserver.NewServer(options...)
 	require.NoError(t, err)
 	r := &rig{
 		Server:     s,
-		pods:       apiserver.Serve(s, builtin.Pods(), serves...),
-		configMaps: apiserver.Serve(s, builtin.Of[*corev1.ConfigMap](), serves...),
+		pods:       apiserver.Serve(s, builtin.Pods()),
+		configMaps: apiserver.Serve(s, builtin.Of[*corev1.ConfigMap]()),
 		web:        http.DefaultClient,
 	}
 	r.handler = s
@@ -86,12 +76,10 @@ func (r *rig) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.handler.ServeHTTP(w, request)
 }
 
-// parkedOrNot runs a test over parked watches, and over those that net/http serves in either
-// protocol.
-func parkedOrNot(t *testing.T, test func(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig)) {
+// overBothProtocols runs a test over HTTP/1.1 and over HTTP/2.
+func overBothProtocols(t *testing.T, test func(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig)) {
 	t.Helper()
-	t.Run("usual", func(t *testing.T) { test(t, newRig) })
-	t.Run("parked", func(t *testing.T) { test(t, newParkingRig) })
+	t.Run("HTTP/1.1", func(t *testing.T) { test(t, newRig) })
 	t.Run("HTTP/2", func(t *testing.T) { test(t, newHTTP2Rig) })
 }
 
@@ -154,4 +142,14 @@ func listed(list corev1.PodList) []string {
 		names = append(names, p.Name+"@"+p.ResourceVersion)
 	}
 	return names
+}
+
+// relabel updates a pod.
+func (r *rig) relabel(t testing.TB, p *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	p = p.DeepCopy()
+	p.Labels = map[string]string{"after": p.ResourceVersion}
+	p, err := r.pods.Update(p)
+	require.NoError(t, err)
+	return p
 }

@@ -24,7 +24,7 @@ import (
 
 // Server is an [http.Handler] that serves collections to Kubernetes clients: kubectl, client-go,
 // and whatever speaks to an API server. [Serve] and [ServeCache] add collections, at any time. It
-// starts no goroutines but for [ParkIdleWatches], and for each namespace that is being deleted.
+// starts no goroutines but one for each namespace that is being deleted.
 //
 // It answers requests to the hosts that it listens on, and writes and web sockets of pages of its
 // own origin: see [Server.AllowHosts] and [Server.AllowOrigins]. Every user of the machine has
@@ -39,12 +39,12 @@ type Server struct {
 	mu        sync.RWMutex // guards the next fields
 	resources []endpoint   // in the order of registration
 	checks    []namedCheck // in the order of AddCheck
+	notes     []func() map[string]string
 
 	// closed ends with Close. It is a context so that those of requests can be joined with it.
 	closed  context.Context
 	close   context.CancelCauseFunc // call it with errClosed
 	running entrance                // of requests that ServeHTTP answers
-	parked  parkedWatches
 
 	emptying sync.WaitGroup         // of namespaces
 	emptied  func() <-chan struct{} // closed when no namespace is being emptied; after close
@@ -202,13 +202,13 @@ func (s *Server) indexLocked(resource schema.GroupVersionResource) int {
 // Shutdown does, and returns soon once Close has been called. Collections stay usable from Go.
 func (s *Server) Close() { s.close(errClosed) }
 
-// Shutdown is [Server.Close], and waits until all requests are answered, with the watches that
-// [ParkIdleWatches] has taken from the http.Server. Each watch gets a proper end, after a last
-// bookmark if it has asked for bookmarks. Then it closes the collections that [Serve] has made: see
-// [collection.Collection.Close]. It returns the error of ctx if that ends first.
+// Shutdown is [Server.Close], and waits until all requests are answered. Each watch gets a proper
+// end, after a last bookmark if it has asked for bookmarks. Then it closes the collections that
+// [Serve] has made: see [collection.Collection.Close]. It returns the error of ctx if that ends
+// first.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close(errClosed)
-	err := errors.Join(s.running.wait(ctx), s.parked.wait(ctx)) // a request may park until its end
+	err := s.running.wait(ctx)
 	select {
 	case <-s.emptied():
 	case <-ctx.Done():

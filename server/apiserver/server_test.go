@@ -55,12 +55,6 @@ func TestRemoveEndsWatches(t *testing.T) {
 	require.False(t, open)
 	_, err = client.Pods("").List(t.Context(), metav1.ListOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
-	apiserver.ServeCollection(r.Server, next, builtin.Pods().View, apiserver.ParkIdleWatches())
-	parked := follow()
-	<-parked
-	require.True(t, r.Remove(corev1.SchemeGroupVersion.WithResource("pods")))
-	_, open = <-parked
-	require.False(t, open)
 	served, err := r.client(t, wireJSON).Discovery().ServerResourcesForGroupVersion("v1")
 	require.NoError(t, err)
 	require.Len(t, served.APIResources, 1, "the config maps")

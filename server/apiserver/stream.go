@@ -29,10 +29,7 @@ func (e *resourceEndpoint[T]) serveWatch(c call, r watchcache.Request) error {
 	if err != nil && (e.serving.refuse || !apierrors.IsResourceExpired(err)) {
 		return err
 	}
-	stream := eventStream[T]{codec: &e.codec, format: c.format, key: e.codec.keyOf(c.format)}
-	if err == nil && e.serving.park && parkConnection(c, e.ended, stream, w) {
-		return nil
-	}
+	stream := eventStream[T]{codec: &e.codec, format: c.format, key: e.codec.keyOf(c.format), ended: e.ended}
 	if isWebSocket(c.request) {
 		*c.watch = preparedWatch{ended: e.ended, run: func(ctx context.Context) {
 			c.overWebSocket(ctx, func(ctx context.Context, socket io.Writer) {
@@ -72,6 +69,7 @@ type eventStream[T store.Object] struct {
 	format format
 	key    any // of shared frames, boxed once
 	to     sink
+	ended  context.Context // the resource is served no more
 }
 
 // sink takes the frames of a batch, in order. They are read-only, and it keeps none of them. An
@@ -99,7 +97,7 @@ func (s *eventStream[T]) run(ctx context.Context, w *watchcache.Watcher[T], err 
 	switch {
 	case tooSlow(sent):
 		w.CountUnread()
-	case sent == nil:
+	case sent == nil && s.ended.Err() == nil: // else its cache may be closed, which is no news
 		s.fail(err)
 	}
 }

@@ -81,7 +81,7 @@ func (w *rawWatch) requireEnd() {
 	require.ErrorIs(w.t, err, io.EOF)
 }
 
-func TestWatchFrames(t *testing.T) { parkedOrNot(t, checkWatchFrames) }
+func TestWatchFrames(t *testing.T) { overBothProtocols(t, checkWatchFrames) }
 
 func checkWatchFrames(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	r := newRig(t)
@@ -149,7 +149,7 @@ func TestFramesAreShared(t *testing.T) {
 }
 
 func TestWatchErrorsComeInsideTheStream(t *testing.T) {
-	parkedOrNot(t, checkWatchErrorsComeInsideTheStream)
+	overBothProtocols(t, checkWatchErrorsComeInsideTheStream)
 }
 
 func checkWatchErrorsComeInsideTheStream(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
@@ -207,14 +207,14 @@ func TestSlowClientIsCut(t *testing.T) {
 	require.Contains(t, lines[len(lines)-1], `"code":410`)
 }
 
-func TestWatchEndsAtItsTimeout(t *testing.T) { parkedOrNot(t, checkWatchEndsAtItsTimeout) }
+func TestWatchEndsAtItsTimeout(t *testing.T) { overBothProtocols(t, checkWatchEndsAtItsTimeout) }
 
 func checkWatchEndsAtItsTimeout(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	r := newRig(t)
 	r.watch(t, "timeoutSeconds=1", wireJSON).requireEnd()
 }
 
-func TestCloseEndsWatches(t *testing.T) { parkedOrNot(t, checkCloseEndsWatches) }
+func TestCloseEndsWatches(t *testing.T) { overBothProtocols(t, checkCloseEndsWatches) }
 
 func checkCloseEndsWatches(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	r := newRig(t)
@@ -226,7 +226,7 @@ func checkCloseEndsWatches(t *testing.T, newRig func(testing.TB, ...watchcache.O
 	r.create(t, pod("a"))
 }
 
-func TestBookmarksOverHTTP(t *testing.T) { parkedOrNot(t, checkBookmarksOverHTTP) }
+func TestBookmarksOverHTTP(t *testing.T) { overBothProtocols(t, checkBookmarksOverHTTP) }
 
 func checkBookmarksOverHTTP(t *testing.T, newRig func(testing.TB, ...watchcache.Option) *rig) {
 	r := newRig(t)

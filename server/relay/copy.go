@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/internal/signal"
@@ -22,9 +24,9 @@ const (
 	// and missingFor is that of a copy of a kind that the upstream does not serve.
 	refusedFor = 30 * time.Second
 	missingFor = time.Second
-	// refusalAge is how long the upstream must refuse a copy that has been filled: an API server
+	// refusalPatience is how long the upstream must refuse a copy that has been filled: an API server
 	// that has just started may not know its roles yet.
-	refusalAge = time.Minute
+	refusalPatience = time.Minute
 )
 
 // phase is the state of a kindCopy.
@@ -49,7 +51,7 @@ type kindCopy struct {
 	phase   phase
 	filler  *filler     // nil before it is made, and at the end
 	retryAt time.Time   // when a refused copy gives way to another one
-	readers int         // requests, and parked watches
+	readers int         // requests, watches among them
 	leftAt  time.Time   // when the last of them left
 	idle    *time.Timer // ends the copy
 
@@ -85,7 +87,8 @@ func (c *kindCopy) run(ctx context.Context, before <-chan struct{}) {
 	}
 	f, err := c.make()
 	if err != nil {
-		c.refuse(refusedFor, err)
+		c.relay.log.Error(err, "A copy cannot be made", "resource", c.resource.String())
+		c.refuse(refusedFor, errors.New("the copy cannot be made: the log says why"))
 		return
 	}
 	defer f.close()
@@ -105,7 +108,9 @@ func (c *kindCopy) run(ctx context.Context, before <-chan struct{}) {
 func (c *kindCopy) make() (*filler, error) {
 	r := c.relay
 	scope, _ := r.scope(c.resource.GroupResource())
-	client, err := listwatch.NewRESTClient(r.upstream.config, c.resource.GroupVersion())
+	config := rest.CopyConfig(r.upstream.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return guard{next, c} })
+	client, err := listwatch.NewRESTClient(config, c.resource.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +137,7 @@ func (c *kindCopy) serve() {
 	c.relay.mu.Lock()
 	defer c.relay.mu.Unlock()
 	if c.phase == starting {
+		delete(c.relay.refusals, c.resource)
 		c.filler.serve(c.relay.edge)
 		c.setLocked(serving)
 	}
@@ -175,8 +181,12 @@ func (c *kindCopy) refuse(pause time.Duration, cause error) {
 }
 
 func (c *kindCopy) refuseLocked(pause time.Duration, cause error) {
+	if !c.isUsable() {
+		return
+	}
 	c.retryAt = time.Now().Add(pause)
 	c.endLocked(refused, cause)
+	c.relay.noteRefusalLocked(c.resource, cause)
 }
 
 // triesAgainLocked reports whether a refused copy gives way to another one.
@@ -203,7 +213,7 @@ func (c *kindCopy) await(ctx context.Context) (ok bool, err error) {
 		case <-patience.C:
 			if status.Err != nil {
 				return false, apierrors.NewTimeoutError(fmt.Sprintf("%s cannot be read from %s (%s): there is no copy yet",
-					c.resource.GroupResource(), c.relay.upstream.name, status.Class), 1)
+					c.resource.GroupResource(), c.relay.upstream.name, status.Class), 0)
 			}
 		case <-ctx.Done():
 			return false, ctx.Err()
@@ -234,13 +244,7 @@ func (c *kindCopy) isGone() bool {
 	return true
 }
 
-// enter counts a reader, and leave takes that back.
-func (c *kindCopy) enter() {
-	c.relay.mu.Lock()
-	defer c.relay.mu.Unlock()
-	c.enterLocked()
-}
-
+// enterLocked counts a reader, and leave takes that back.
 func (c *kindCopy) enterLocked() {
 	c.readers++
 	c.idle.Stop()
@@ -254,12 +258,6 @@ func (c *kindCopy) leave() {
 	if c.readers == 0 && c.isUsable() {
 		c.idle.Reset(c.relay.linger)
 	}
-}
-
-// park counts a watch that goes on without its request.
-func (c *kindCopy) park(context.CancelFunc) (left func()) {
-	c.enter()
-	return c.leave
 }
 
 // isUsable reports whether the copy has readers, or may have some. The lock is held.
@@ -277,7 +275,12 @@ func (c *kindCopy) endIfUnused() {
 // outcomes are the ends of a copy's lists and watches, as its reflector tells them.
 type outcomes struct{ *kindCopy }
 
-func (o outcomes) ListEnded(s reflector.ListStats)   { o.note(s.Class) }
+func (o outcomes) ListEnded(s reflector.ListStats) {
+	if !s.WatchList || s.Class == reflector.StoreError { // else the reflector lists next
+		o.note(s.Class)
+	}
+}
+
 func (o outcomes) WatchEnded(s reflector.WatchStats) { o.note(s.Class) }
 
 // note takes in how a list or a watch has ended: the upstream may refuse the copy.
@@ -301,7 +304,7 @@ func (c *kindCopy) note(class reflector.Class) {
 	case unfit(class): // the copy heals, or stays marked
 	case class == reflector.NotFound:
 		c.relay.beginLocked(c.endIfGone)
-	case refuses(status.Class) && time.Since(status.Since) >= refusalAge:
+	case refuses(status.Class) && time.Since(status.Since) >= refusalPatience:
 		c.refuseLocked(pause, fmt.Errorf("the upstream refuses the relay's watch (%s)", class))
 	}
 }

@@ -35,14 +35,17 @@
 //     (TestACopyEndsAfterItsLastReader). A read of one object by its name starts no copy of all
 //     others (TestAReadOfOneObjectStartsNoCopy).
 //  3. Kinds are those of the upstream's discovery, in each version that it serves. They come and go
-//     as definitions do (TestDefinitionsComeAndGo).
+//     as definitions do (TestDefinitionsComeAndGo, TestADefinitionReturnsWithAnotherScope).
 //  4. A list or get without a version shows every write that the upstream had acknowledged before,
 //     or is an error: see [watchcache.WithUpstream] (TestReadsAreProvenFresh). An old answer has a
 //     Warning (TestTheUpstreamIsAway).
 //  5. The relay's own credential is for its copies alone. No request of a client is sent with it
 //     (TestTheCredentialIsNeverLent). A request under a client certificate, which cannot be passed
-//     on, is a 403. Discovery and OpenAPI are such a client's all the same: the relay reads them
-//     for the clients that the access control lets in (TestClientCertificatesCannotBePassedOn).
+//     on, is a 403. Discovery and OpenAPI are such a client's all the same: the relay reads an
+//     exact list of documents for the clients that the access control lets in
+//     (TestClientCertificatesCannotBePassedOn, TestDocumentsAreAnExactList). A path or a Connection
+//     header that the next server may read in another way is a 400 (TestAPathIsReadInOneWay,
+//     TestConnectionHidesNoIdentity).
 //  6. Requests are passed on as they came, with connections that are upgraded, and answers as they
 //     come, without a wait for more (TestRequestsPassThrough, TestUpgradesPassThrough,
 //     TestLogsAreStreamed). The client's address is added to X-Forwarded-For.
@@ -53,15 +56,22 @@
 //     discovery and OpenAPI are answered as they were last, with a Warning (TestTheUpstreamIsAway).
 //  9. With [WithJournals], a restart costs no list: the copies go on from their files, and a
 //     client's watch goes on at its version (TestARestartCostsNoList). Secrets are in no file.
-//  10. After [Relay.Shutdown], nothing that the relay started is left, and each watch has had a
+//  10. A list of an aggregated API may depend on the user, so it is copied only if [Aggregated] names
+//     it. An APIService may change at any time (TestAnAggregatedAPIIsNotCopied,
+//     TestAnAPIServiceBecomesAggregated, TestWithoutTheRightToAPIServices).
+//  11. With [WithAudit], each read that the upstream does not see is told with its user, its target
+//     and the decision, and without anything secret (TestEachReadOfACopyIsAudited).
+//  12. After [Relay.Shutdown], nothing that the relay started is left, and each watch has had a
 //     proper end (TestShutdownLeavesNothing).
 //
 // # Limits
 //
 // With [Only], the copies are those of the given scopes, and every read beyond them is passed on
-// (TestScopes). A copy that the upstream refuses to fill, such as for a missing right, is tried
-// again after half a minute. Until then its readers are passed on
-// (TestAKindThatTheRelayMayNotRead).
+// (TestScopes, TestSelectorsAreComparedByMeaning); [Relay.Check] tells mistakes in them
+// (TestCheckSaysWhatToWrite). A copy that the upstream refuses to fill, such as for a missing right, is tried
+// again after half a minute. Until then its readers are passed on, and the log, /readyz?verbose and a
+// metric say so (TestAKindThatTheRelayMayNotRead). An upstream need not have watch lists
+// (TestAServerWithoutWatchLists).
 //
 // When a definition changes how objects are read, such as by a new default, a copy shows it with
 // the next version of each object. While a kind vanishes upstream, a 503 may come before the 404.

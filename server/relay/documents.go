@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -48,15 +49,15 @@ func newDocuments(access func(http.Handler) http.Handler) *documents {
 	return d
 }
 
+// published are the paths of the documents, of which every user of the upstream may read all
+// (ClusterRole system:discovery). The relay reads them under its own credential, so that the list
+// is exact.
+var published = regexp.MustCompile(`^/(version/?|(openapi/v3/)?(api(/v[0-9a-z]+)?|apis(/[0-9a-z][-.0-9a-z]*(/v[0-9a-z]+)?)?)/?|openapi/v[23]/?|openapi/v3/version)$`)
+
 // variantOf is the document that a request asks for.
 func variantOf(r *http.Request) (v variant, ok bool) {
-	path := strings.Trim(r.URL.Path, "/")
-	parts := strings.Split(path, "/")
-	switch {
-	case r.Method != http.MethodGet || impersonates(r.Header):
-	case path == "version", parts[0] == "openapi", parts[0] == "api" && len(parts) <= 2, parts[0] == "apis" && len(parts) <= 3:
-		ok = true
-	}
+	path := r.URL.EscapedPath()
+	ok = r.Method == http.MethodGet && !impersonates(r.Header) && published.MatchString(path)
 	return variant{path, strings.Join(r.Header.Values("Accept"), ","), strings.Join(r.Header.Values("Accept-Encoding"), ",")}, ok
 }
 

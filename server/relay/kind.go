@@ -90,6 +90,12 @@ func newKind(resource schema.GroupVersionResource, found metav1.APIResource, typ
 	return k
 }
 
+// isBuiltin reports whether a resource is of the API server's own kinds.
+func isBuiltin(resource schema.GroupVersionResource) bool {
+	_, known := builtins()[resource]
+	return known || resource == builtin.Pods().Kind.GroupVersionResource()
+}
+
 // builtins are the built-in kinds but pods.
 var builtins = sync.OnceValue(func() map[schema.GroupVersionResource]apiserver.Resource[store.Object] {
 	all := map[schema.GroupVersionResource]apiserver.Resource[store.Object]{}
@@ -132,8 +138,7 @@ func fillWith[T store.Object](k *kind, described apiserver.Resource[T]) {
 			},
 			synced: filled.Synced(), status: filled.Status, journal: journal.Status, close: cache.Close,
 			serve: func(s *apiserver.Server) {
-				apiserver.ServeCache(s, cache, described.View,
-					apiserver.FilledBy(filled), apiserver.ParkIdleWatches(), apiserver.RefuseForgottenWatches())
+				apiserver.ServeCache(s, cache, described.View, apiserver.FilledBy(filled), apiserver.RefuseForgottenWatches())
 			},
 		}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/internal/null"
@@ -19,16 +20,19 @@ import (
 type Option func(*options)
 
 type options struct {
-	scopes   []Scope
-	linger   time.Duration
-	cache    []watchcache.Option
-	minor    int
-	journals string
-	log      logr.Logger
+	scopes     []Scope
+	aggregated map[schema.GroupResource]bool
+	linger     time.Duration
+	cache      []watchcache.Option
+	minor      int
+	audit      func(Read) // nil: none
+	journals   string
+	log        logr.Logger
 }
 
 func newOptions(list []Option) (o options, err error) {
 	o = options{
+		aggregated: map[schema.GroupResource]bool{},
 		// A node's agents restart, and a person looks again, within minutes.
 		linger: 5 * time.Minute,
 		minor:  releaseOfTypes(),
@@ -62,6 +66,20 @@ func (o options) validate() error {
 // client reads is copied as a whole.
 func Only(scopes ...Scope) Option {
 	return func(o *options) { o.scopes = append(o.scopes, scopes...) }
+}
+
+// Aggregated also copies resources that an aggregated API serves: an APIService names another server
+// for their group version. Such a server may show each user other objects of a list. A copy shows
+// all of them to all who may list it, so name only resources for which that is right.
+//
+// By default the reads of aggregated APIs are passed on. So are those of kinds that are not built
+// in, if the relay's credential may not get apiservices.apiregistration.k8s.io.
+func Aggregated(resources ...schema.GroupResource) Option {
+	return func(o *options) {
+		for _, resource := range resources {
+			o.aggregated[resource] = true
+		}
+	}
 }
 
 // WithLinger sets how long a copy stays after its last reader has gone. The default is five

@@ -81,9 +81,13 @@ func newProxy(over context.Context, config *rest.Config, name string, access fun
 	return p, nil
 }
 
-// ask asks for a document in the relay's name. Of the client's request it has the path, and the
-// forms that the client accepts.
+// ask asks for a document in the relay's name. Of the client's request it has the path, the hash of
+// an OpenAPI document, and the forms that the client accepts.
 func ask(r *httputil.ProxyRequest, base *url.URL) {
+	r.Out.URL.RawQuery = ""
+	if hash := r.In.URL.Query().Get("hash"); hash != "" {
+		r.Out.URL.RawQuery = url.Values{"hash": {hash}}.Encode()
+	}
 	r.SetURL(base)
 	for name := range r.Out.Header {
 		switch name {

@@ -120,33 +120,7 @@ func newCertificate(t testing.TB) (certificate, key []byte) {
 func TestClientCertificatesCannotBePassedOn(t *testing.T) {
 	u := newUpstream(t)
 	u.inhabited(t)
-	r, err := relay.New(u.config(relayToken), relay.Open, relay.WithTypesOf(99), relay.WithLogger(logr.Discard()))
-	require.NoError(t, err)
-	listener := httptest.NewUnstartedServer(r)
-	listener.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
-	listener.StartTLS()
-	t.Cleanup(func() {
-		require.NoError(t, r.Shutdown(context.WithoutCancel(t.Context())))
-		listener.Close()
-	})
-	certificate, key := newCertificate(t)
-	pair, err := tls.X509KeyPair(certificate, key)
-	require.NoError(t, err)
-	transport := listener.Client().Transport.(*http.Transport)
-	transport.TLSClientConfig.Certificates = []tls.Certificate{pair}
-	ask := func(method, path, token string) (int, string) {
-		request, err := http.NewRequest(method, listener.URL+path, nil)
-		require.NoError(t, err)
-		if token != "" {
-			request.Header.Set("Authorization", "Bearer "+token)
-		}
-		answer, err := listener.Client().Do(request)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return answer.StatusCode, string(body)
-	}
+	ask := underCertificate(t, u.config(relayToken))
 	code, body := ask("GET", "/api/v1/pods", "")
 	require.Equal(t, http.StatusOK, code, body)
 	require.Len(t, names(t, body), 12)
@@ -164,6 +138,38 @@ func TestClientCertificatesCannotBePassedOn(t *testing.T) {
 	require.Empty(t, u.asked(func(r request) bool { return r.token != relayToken }))
 	code, _ = ask("DELETE", "/api/v1/namespaces/ns/pods/pod-0", clientToken)
 	require.Equal(t, http.StatusOK, code)
+}
+
+// underCertificate is a client with a certificate, of a relay that asks for one.
+func underCertificate(t *testing.T, config *rest.Config) (ask func(method, path, token string) (int, string)) {
+	t.Helper()
+	r, err := relay.New(config, relay.Open, relay.WithTypesOf(99), relay.WithLogger(logr.Discard()))
+	require.NoError(t, err)
+	listener := httptest.NewUnstartedServer(r)
+	listener.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	listener.StartTLS()
+	t.Cleanup(func() {
+		require.NoError(t, r.Shutdown(context.WithoutCancel(t.Context())))
+		listener.Close()
+	})
+	certificate, key := newCertificate(t)
+	pair, err := tls.X509KeyPair(certificate, key)
+	require.NoError(t, err)
+	transport := listener.Client().Transport.(*http.Transport)
+	transport.TLSClientConfig.Certificates = []tls.Certificate{pair}
+	return func(method, path, token string) (int, string) {
+		request, err := http.NewRequest(method, listener.URL+path, nil)
+		require.NoError(t, err)
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		answer, err := listener.Client().Do(request)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.StatusCode, string(body)
+	}
 }
 
 // TestRequestsPassThrough: writes reach the upstream as their client sent them, and the answers
@@ -198,7 +204,7 @@ func TestRequestsPassThrough(t *testing.T) {
 		_, _ = io.WriteString(w, "not touched")
 		return true
 	})
-	r, err := http.NewRequest(http.MethodGet, g.url+"/api/v1/namespaces/ns/services/a%2Fb/proxy/x%20y?a=%zz&b=1;c=2&shardSelector=", nil)
+	r, err := http.NewRequest(http.MethodGet, g.url+"/api/v1/namespaces/ns/services/https:a:b/proxy/x%20y/a%2Fb//c;d?a=%zz&b=1;c=2&shardSelector=", nil)
 	require.NoError(t, err)
 	for name, value := range map[string]string{
 		"X-Mine": "1", "Accept-Encoding": "zstd", "X-Forwarded-For": "10.0.0.9", "Impersonate-User": "jane", "Connection": "X-Hop", "X-Hop": "1",
@@ -214,7 +220,7 @@ func TestRequestsPassThrough(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, answer.StatusCode)
 	require.Equal(t, "not touched", string(body))
 	require.Equal(t, `299 - "look"`, answer.Header.Get("Warning"))
-	require.Equal(t, "/api/v1/namespaces/ns/services/a%2Fb/proxy/x%20y?a=%zz&b=1;c=2&shardSelector=", sent.RequestURI)
+	require.Equal(t, "/api/v1/namespaces/ns/services/https:a:b/proxy/x%20y/a%2Fb//c;d?a=%zz&b=1;c=2&shardSelector=", sent.RequestURI)
 	require.Equal(t, g.upstream.address, sent.Host)
 	require.Equal(t, "10.0.0.9, 127.0.0.1", sent.Header.Get("X-Forwarded-For"))
 	require.Equal(t, []string{"jane", "Bearer mine", "agent/1", "zstd", ""}, []string{

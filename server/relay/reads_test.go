@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -358,3 +359,31 @@ func (w insertField) Write(p []byte) (int, error) {
 }
 
 func (w insertField) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// TestAWebSocketIsPassedOnWithItsToken: the access control takes the token out of the subprotocols,
+// and the upstream needs it for a watch whose version the copy has forgotten.
+func TestAWebSocketIsPassedOnWithItsToken(t *testing.T) {
+	u := newUpstream(t)
+	u.inhabited(t)
+	g := &rig{upstream: u}
+	g.listen(t, u.config(relayToken), func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r = r.Clone(r.Context())
+			r.Header.Del("Sec-Websocket-Protocol")
+			next.ServeHTTP(w, r)
+		})
+	}, nil)
+	require.Equal(t, http.StatusOK, get(t, g.url+"/api/v1/pods").code)
+	u.answers(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Upgrade") != "" {
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = io.WriteString(w, r.Header.Get("Sec-Websocket-Protocol"))
+		}
+		return r.Header.Get("Upgrade") != ""
+	})
+	const protocols = "base64url.bearer.authorization.k8s.io.bWluZQ, v4.channel.k8s.io"
+	answer := get(t, g.url+"/api/v1/pods?watch=1&resourceVersion=1", "Connection", "Upgrade", "Upgrade", "websocket",
+		"Sec-Websocket-Key", "dGhlIHNhbXBsZSBub25jZQ==", "Sec-Websocket-Version", "13", "Origin", g.url, "Sec-Websocket-Protocol", protocols)
+	require.Equal(t, http.StatusTeapot, answer.code)
+	require.Equal(t, protocols, answer.body)
+}

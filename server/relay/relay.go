@@ -32,7 +32,8 @@ type Relay struct {
 	mu        sync.Mutex // guards the next fields, and those of copies that say so
 	copies    map[schema.GroupVersionResource]*kindCopy
 	endings   map[schema.GroupVersionResource]<-chan struct{} // closed with the newest that ended
-	following bool                                            // followRelease runs
+	refusals  map[schema.GroupVersionResource]uncopied
+	following bool // followRelease runs
 	closed    bool
 	work      sync.WaitGroup
 
@@ -68,6 +69,7 @@ func New(config *rest.Config, access func(next http.Handler) http.Handler, list 
 	}
 	r := &Relay{
 		options: o, copies: map[schema.GroupVersionResource]*kindCopy{}, endings: map[schema.GroupVersionResource]<-chan struct{}{},
+		refusals: map[schema.GroupVersionResource]uncopied{},
 	}
 	r.over, r.finish = context.WithCancel(context.Background())
 	if r.upstream, err = newUpstream(config, r.begin); err != nil {
@@ -80,8 +82,9 @@ func New(config *rest.Config, access func(next http.Handler) http.Handler, list 
 		return nil, err
 	}
 	r.edge.AddCheck("upstream", r.upstream.check)
+	r.edge.AddNotes(r.refusalNotes)
 	r.guarded = r.edge.Guard(http.HandlerFunc(r.route))
-	r.reads = access(http.HandlerFunc(r.serveRead))
+	r.reads = r.audited(access(http.HandlerFunc(r.serveRead)))
 	return r, nil
 }
 
@@ -95,10 +98,20 @@ func (r *Relay) Server() *apiserver.Server { return r.edge }
 // ServeHTTP answers a request.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.guarded.ServeHTTP(w, req) }
 
-// kindKey is the kind of a read, for the handler behind the access control.
-type kindKey struct{}
+// copiedKey is a read that a copy may answer, for the handler behind the access control.
+type copiedKey struct{}
+
+// copied is such a read, as it came: the access control may take its token away.
+type copied struct {
+	*kind
+	header http.Header
+}
 
 func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
+	if err := ambiguous(req); err != nil {
+		respond(w, err)
+		return
+	}
 	if isHealthCheck(req.URL.Path) {
 		r.edge.ServeHTTP(w, req)
 		return
@@ -107,16 +120,16 @@ func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
 		respond(w, errClosed)
 		return
 	}
-	if k := r.copied(req); k != nil {
-		r.reads.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), kindKey{}, k)))
+	if k := r.kindFor(req); k != nil {
+		r.reads.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), copiedKey{}, copied{k, req.Header})))
 		return
 	}
 	r.proxy.ServeHTTP(w, req)
 }
 
-// copied is the kind whose copy may answer a request; nil if it is to be passed on. It is no part
+// kindFor is the kind whose copy may answer a request; nil if it is to be passed on. It is no part
 // of route: an open watch would keep what it has on the stack, which doubled that of most.
-func (r *Relay) copied(req *http.Request) *kind {
+func (r *Relay) kindFor(req *http.Request) *kind {
 	asked, ok := readOf(req)
 	if !ok || !r.inScope(asked) || asked.byName() && !r.copiesAlready(asked) {
 		return nil
@@ -130,18 +143,18 @@ func (r *Relay) copied(req *http.Request) *kind {
 
 // serveRead answers out of the copy of a kind, or passes the read on.
 func (r *Relay) serveRead(w http.ResponseWriter, req *http.Request) {
-	c, err := r.enter(req.Context().Value(kindKey{}).(*kind))
+	auditorOf(req.Context()).admit()
+	c, err := r.enter(req.Context().Value(copiedKey{}).(copied).kind)
 	answered := false
 	if err == nil {
 		defer c.leave()
 		answered, err = c.await(req.Context())
-		req = req.WithContext(apiserver.OnPark(req.Context(), c.park))
 	}
 	switch {
 	case err != nil:
 		respond(w, err)
 	case !answered:
-		r.proxy.ServeHTTP(w, req)
+		r.passOn(w, req)
 	case !r.proxy.takes(req):
 		r.answered.Add(1)
 		r.edge.ServeHTTP(w, req)
@@ -151,9 +164,17 @@ func (r *Relay) serveRead(w http.ResponseWriter, req *http.Request) {
 		if r.edge.ServeHTTP(judged, req); judged.kept {
 			// Over HTTP/2, the deadline of the refusal would cut a watch that is passed on.
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-			r.proxy.ServeHTTP(w, req)
+			r.passOn(w, req)
 		}
 	}
+}
+
+// passOn sends a read to the upstream that a copy could not answer.
+func (r *Relay) passOn(w http.ResponseWriter, req *http.Request) {
+	auditorOf(req.Context()).leave()
+	req = req.WithContext(req.Context())
+	req.Header = req.Context().Value(copiedKey{}).(copied).header
+	r.proxy.ServeHTTP(w, req)
 }
 
 // enter finds the copy of a kind, or starts it, and counts a reader.
@@ -178,8 +199,12 @@ func (r *Relay) kindOf(ctx context.Context, resource schema.GroupVersionResource
 	if c != nil && !retries {
 		return c.kind
 	}
-	found, ok := r.upstream.kind(ctx, resource)
+	found, by, ok := r.upstream.kind(ctx, resource)
 	if !ok || !readable(found) {
+		return nil
+	}
+	if err := r.mayCopy(resource, by); err != nil {
+		r.noteRefusal(resource, err)
 		return nil
 	}
 	release := r.upstream.release()

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/tributary-go/tributary/listwatch"
 )
@@ -87,11 +88,27 @@ func (s Scope) coversLabels(r read) bool {
 		return false // nothing is copied
 	}
 	for _, want := range wanted {
-		if !slices.ContainsFunc(asked, func(have labels.Requirement) bool { return have.Equal(want) }) {
+		if !slices.ContainsFunc(asked, func(have labels.Requirement) bool { return selectsAlike(have, want) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// selectsAlike reports whether two requirements select the same objects, however they are written.
+func selectsAlike(a, b labels.Requirement) bool {
+	return a.Key() == b.Key() && plainOperator(a) == plainOperator(b) && a.Values().Equal(b.Values())
+}
+
+// plainOperator tells the spellings of an operator apart no more: k=v, k==v and "k in (v)".
+func plainOperator(r labels.Requirement) selection.Operator {
+	switch r.Operator() {
+	case selection.Equals, selection.DoubleEquals:
+		return selection.In
+	case selection.NotEquals:
+		return selection.NotIn
+	}
+	return r.Operator()
 }
 
 // reading are the options of a source that reads the scope.

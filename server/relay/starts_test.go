@@ -306,3 +306,19 @@ func TestAKindThatCannotBeCopied(t *testing.T) {
 	}
 	require.Empty(t, g.copies())
 }
+
+// TestADefinitionReturnsWithAnotherScope: the copy of the former one ends, so that its paths are
+// gone, as at the upstream.
+func TestADefinitionReturnsWithAnotherScope(t *testing.T) {
+	g := newRig(t)
+	_, err := g.upstream.widgets.Create(widget("ns", "a"))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, get(t, g.url+widgetsPath).code)
+	next := widgetKind()
+	next.Kind.ClusterScoped = true
+	g.upstream.Remove(widgetResource)
+	apiserver.Serve(g.upstream.Server, next)
+	require.Eventually(t, func() bool {
+		return get(t, g.url+widgetsPath).code == http.StatusNotFound && get(t, g.url+"/apis/example.com/v1/widgets").code == http.StatusOK
+	}, time.Minute, 10*time.Millisecond)
+}

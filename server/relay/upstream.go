@@ -55,6 +55,7 @@ type answer struct {
 	done  chan struct{}
 	at    time.Time
 	kinds []metav1.APIResource
+	owner owner
 	err   error
 }
 
@@ -93,18 +94,19 @@ func (u *upstream) get(ctx context.Context, path string, into any) error {
 	return err
 }
 
-// kind is a resource as discovery has it. It reports false if the upstream does not serve it, or
-// does not say.
-func (u *upstream) kind(ctx context.Context, resource schema.GroupVersionResource) (kind metav1.APIResource, ok bool) {
+// kind is a resource as discovery has it, and who serves it. It reports false if the upstream does
+// not serve it, or does not say.
+func (u *upstream) kind(ctx context.Context, resource schema.GroupVersionResource) (kind metav1.APIResource, by owner, ok bool) {
 	a := u.ask(resource)
 	if a == nil {
-		return kind, false
+		return kind, by, false
 	}
 	select {
 	case <-a.done:
-		return a.find(resource)
+		kind, ok = a.find(resource)
+		return kind, a.owner, ok
 	case <-ctx.Done():
-		return kind, false
+		return kind, by, false
 	}
 }
 
@@ -168,13 +170,21 @@ func (a *answer) stands(resource schema.GroupVersionResource) bool {
 
 func (u *upstream) answer(gv schema.GroupVersion, a *answer) {
 	defer close(a.done)
-	path := "/apis/" + gv.String()
-	if gv.Group == "" {
-		path = "/api/" + gv.Version
-	}
 	var list metav1.APIResourceList
-	a.err = u.get(context.Background(), path, &list)
-	a.kinds, a.at = list.APIResources, time.Now()
+	if a.err = u.get(context.Background(), groupVersionPath(gv), &list); a.err == nil {
+		a.owner, a.err = u.owner(context.Background(), gv)
+	}
+	if a.at = time.Now(); a.err == nil {
+		a.kinds = list.APIResources
+	}
+}
+
+// groupVersionPath is the path of what discovery has of a group version.
+func groupVersionPath(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "/api/" + gv.Version
+	}
+	return "/apis/" + gv.String()
 }
 
 // gone asks discovery whether a resource is served no more. No answer is no proof.

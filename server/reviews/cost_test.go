@@ -48,7 +48,7 @@ func TestAWatchBehindReviewsTakesFewBytes(t *testing.T) {
 	for _, name := range []string{"warm up", "without", "behind"} {
 		server, err := apiserver.NewServer()
 		require.NoError(t, err)
-		apiserver.Serve(server, builtin.Pods(), apiserver.ParkIdleWatches())
+		apiserver.Serve(server, builtin.Pods())
 		c := newCluster()
 		r := newReviews(t, c)
 		handler := http.Handler(server)

@@ -38,7 +38,7 @@
 //     [WithRenewal], a minute by default; a certificate no longer than it is valid. A right that is
 //     given is seen after [WithRefusal], ten seconds, at the latest (TestDecisionsAreRenewed).
 //  7. Open watches end then, too, with a proper end, as those of kube-apiserver do when it ends
-//     them: over HTTP/1.1, parked or not, over HTTP/2, and over web sockets. The client comes back,
+//     them: over HTTP/1.1, over HTTP/2, and over web sockets. The client comes back,
 //     and gets its 401 or 403 (TestAWatchEndsWithItsRight, TestAWatchEndsWithItsCertificate).
 //  8. While the upstream does not answer a renewal, a decision holds for [WithHold] longer, ten
 //     minutes by default. That is for connections that fail, for 10 seconds without an answer, for
@@ -67,6 +67,10 @@
 //     Redirects of the upstream are not followed.
 //
 // # Not promised
+//
+// A review says that a user may list a resource, and not which objects the user would see. So put
+// nothing behind this package that an aggregated API serves, whose lists may depend on the user:
+// kubectl get apiservices says Local of all others. Package relay sees to that itself.
 //
 // A right that is given and taken away within the time of guarantee 6 may never be seen. A list
 // that is being written is not broken off. If the upstream's authorizer fails, so that its review

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/internal/apierror"
+	"github.com/tributary-go/tributary/server/internal/identity"
 )
 
 // Reviews is the access control of a copy, by the reviews of its cluster. It has no goroutine of
@@ -70,8 +70,7 @@ func weighUser(u authenticationv1.UserInfo) int {
 }
 
 // Handler calls next for the requests that the upstream allows, and refuses all others. The context
-// of a watch ends when its right does. A handler that serves a watch beyond its return must be an
-// [apiserver.Server], or call [apiserver.OnPark]'s function as that does.
+// of a watch ends when its right does.
 func (r *Reviews) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		asked, err := r.admit(request)
@@ -128,6 +127,7 @@ func (r *Reviews) judge(ctx context.Context, c credential, a attributes) (j judg
 	if err != nil {
 		return j, err
 	}
+	identity.Note(ctx, user.Username)
 	review := authorizationv1.SubjectAccessReview{
 		TypeMeta: rightReview.typeMeta(),
 		Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -241,8 +241,6 @@ func extraOf(user authenticationv1.UserInfo) map[string]authorizationv1.ExtraVal
 func (r *Reviews) serveWatch(w http.ResponseWriter, request *http.Request, a access, next http.Handler) {
 	ctx, cancel := context.WithCancel(request.Context())
 	defer cancel()
-	l := r.begin(a, cancel)
-	defer l.leave(served)
-	ctx = apiserver.OnPark(ctx, l.park)
+	defer r.leave(r.begin(a, cancel))
 	next.ServeHTTP(w, withoutProtocolToken(request.WithContext(ctx)))
 }

@@ -34,20 +34,15 @@ type relay struct {
 	pods    *collection.Collection[*corev1.Pod]
 	network *pipes.Network
 	web     *http.Client
-	parks   bool
 }
 
-// newRelay speaks HTTP/1.1, or HTTP/2 without TLS. Idle watches over HTTP/1.1 are parked if asked.
-func newRelay(t *testing.T, http2, parks bool) *relay {
+// newRelay speaks HTTP/1.1, or HTTP/2 without TLS.
+func newRelay(t *testing.T, http2 bool) *relay {
 	c := newCluster()
-	var options []apiserver.ServeOption
-	if parks {
-		options = append(options, apiserver.ParkIdleWatches())
-	}
 	server, err := apiserver.NewServer()
 	require.NoError(t, err)
-	r := &relay{cluster: c, Reviews: newReviews(t, c), server: server, network: pipes.New(), parks: parks && !http2}
-	r.pods = apiserver.Serve(server, builtin.Pods(), options...)
+	r := &relay{cluster: c, Reviews: newReviews(t, c), server: server, network: pipes.New()}
+	r.pods = apiserver.Serve(server, builtin.Pods())
 	_, err = r.pods.Create(cachetest.Pod("a"))
 	require.NoError(t, err)
 	var protocols http.Protocols
@@ -86,7 +81,6 @@ func (r *relay) watch(t *testing.T, token, query string) *stream {
 	answer, err := r.web.Do(request)
 	require.NoError(t, err)
 	require.Equal(t, 200, answer.StatusCode)
-	require.Equal(t, r.parks, answer.Close, "the connection of a parked watch ends with it")
 	body := bufio.NewReader(answer.Body)
 	line, err := body.ReadString('\n')
 	require.NoError(t, err)
@@ -125,13 +119,10 @@ func (s *stream) endsWithin(t *testing.T, d time.Duration) {
 // overEachProtocol runs a test over those in which a watch may be served.
 func overEachProtocol(t *testing.T, test func(t *testing.T, r *relay)) {
 	t.Run("HTTP/1.1", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { test(t, newRelay(t, false, false)) })
-	})
-	t.Run("parked", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { test(t, newRelay(t, false, true)) })
+		synctest.Test(t, func(t *testing.T) { test(t, newRelay(t, false)) })
 	})
 	t.Run("HTTP/2", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { test(t, newRelay(t, true, true)) })
+		synctest.Test(t, func(t *testing.T) { test(t, newRelay(t, true)) })
 	})
 }
 
@@ -248,7 +239,7 @@ func TestAWatchFollowsItsUser(t *testing.T) {
 // ends with its right.
 func TestAWatchOverAWebSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRelay(t, false, false)
+		r := newRelay(t, false)
 		dial := func(subprotocols ...string) (*websocket.Conn, error) {
 			config, err := websocket.NewConfig("ws://localhost/api/v1/pods?watch=1", "http://localhost")
 			require.NoError(t, err)

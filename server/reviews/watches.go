@@ -23,22 +23,11 @@ type group struct {
 	timer  *time.Timer
 }
 
-// lease is the right of one watch.
+// lease is the right of one watch. It is none of its group's any more once it has ended.
 type lease struct {
-	reviews *Reviews
-	group   *group
-	end     context.CancelFunc
-	phase   phase
+	group *group
+	end   context.CancelFunc
 }
-
-// phase is where a watch is in its life.
-type phase int
-
-const (
-	served phase = iota // by its handler
-	parked              // it goes on after its handler
-	over                // it has ended, or end has been called
-)
 
 func (w *watches) len() int {
 	w.mu.Lock()
@@ -59,7 +48,7 @@ func (r *Reviews) begin(a access, end context.CancelFunc) *lease {
 		r.pin(a.judgement)
 		g.timer = time.AfterFunc(time.Until(a.judgement.until), func() { r.renew(g) })
 	}
-	l := &lease{reviews: r, group: g, end: end}
+	l := &lease{group: g, end: end}
 	g.leases[l] = struct{}{}
 	w.count++
 	return l
@@ -93,7 +82,6 @@ func (w *watches) conclude(r *Reviews, g *group, j judgement, err error) (ends [
 		g.timer.Reset(time.Until(j.until))
 	default:
 		for l := range g.leases {
-			l.phase = over
 			ends = append(ends, l.end)
 		}
 		w.count -= len(g.leases)
@@ -123,33 +111,17 @@ func (r *Reviews) unpin(j judgement) {
 	r.rights.unpin(j.rightKey)
 }
 
-// park implements [apiserver.Parking].
-func (l *lease) park(hangUp context.CancelFunc) (left func()) {
-	w := &l.reviews.watches
-	w.mu.Lock()
-	ended := l.phase == over
-	if !ended {
-		l.end, l.phase = hangUp, parked
-	}
-	w.mu.Unlock()
-	if ended {
-		hangUp()
-	}
-	return func() { l.leave(parked) }
-}
-
-// leave is called when a watch in a phase has ended. It does nothing for one in another.
-func (l *lease) leave(last phase) {
-	w := &l.reviews.watches
+// leave is called when a watch has ended, be it by its right.
+func (r *Reviews) leave(l *lease) {
+	w, g := &r.watches, l.group
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if l.phase != last {
+	if _, present := g.leases[l]; !present {
 		return
 	}
-	l.phase = over
-	delete(l.group.leases, l)
+	delete(g.leases, l)
 	w.count--
-	if len(l.group.leases) == 0 {
-		w.removeLocked(l.reviews, l.group)
+	if len(g.leases) == 0 {
+		w.removeLocked(r, g)
 	}
 }

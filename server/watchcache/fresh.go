@@ -47,6 +47,7 @@ func (c *Cache[T]) fresh(ctx context.Context) (now view[T], err error) {
 	version, err := c.proof.newest(ctx)
 	if err == nil {
 		now, err = c.notOlderThan(ctx, version)
+		err = notAgain(err)
 		if ctx.Err() == nil {
 			c.proof.compared(asked, version, err)
 		}
@@ -59,6 +60,16 @@ func (c *Cache[T]) fresh(ctx context.Context) (now view[T], err error) {
 	}
 	c.stats.proved(err)
 	return now, err
+}
+
+// notAgain has the client of a read that could not be proven show the error. With a time to come
+// again, kubectl would try ten times in silence.
+func notAgain(err error) error {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && status.ErrStatus.Details != nil {
+		status.ErrStatus.Details.RetryAfterSeconds = 0
+	}
+	return err
 }
 
 // notOlderThan is the present state once it is known to be that of version or of a later one. It

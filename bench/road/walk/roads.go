@@ -51,8 +51,7 @@ var roads = []road{
 	{"handler", "watch over HTTP to an informer's handler", toHandler},
 	{"update", "watch over HTTP to a sources PodUpdate", toUpdate},
 	{"next", "watch cache, Update to Next", toNext},
-	{"watch", "watch cache, Update to the bytes of an HTTP watch", toWatch()},
-	{"parked", "watch cache, Update to the bytes of a parked HTTP watch", toWatch(apiserver.ParkIdleWatches())},
+	{"watch", "watch cache, Update to the bytes of an HTTP watch", toWatch},
 	{"client-go", "watch over HTTP to the handler of client-go's informer", toClientGo},
 }
 
@@ -317,36 +316,34 @@ func toNext(ctx context.Context, told func(string)) (func(*corev1.Pod) error, er
 	return cache.Update, nil
 }
 
-func toWatch(options ...apiserver.ServeOption) func(context.Context, func(string)) (func(*corev1.Pod) error, error) {
-	return func(ctx context.Context, told func(string)) (func(*corev1.Pod) error, error) {
-		cache, err := filled()
-		if err != nil {
-			return nil, err
-		}
-		server, err := apiserver.NewServer()
-		if err != nil {
-			return nil, err
-		}
-		apiserver.ServeCache(server, cache, builtin.Pods().View, options...)
-		web := httptest.NewServer(server)
-		context.AfterFunc(ctx, web.Close)
-		asked, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL+"/api/v1/pods?watch=1&resourceVersion=10&fieldSelector=spec.nodeName%3D"+node, nil)
-		if err != nil {
-			return nil, err
-		}
-		asked.Header.Set("Accept", mediaType)
-		answer, err := http.DefaultClient.Do(asked)
-		if err != nil {
-			return nil, err
-		}
-		awaited := make(chan string, 1)
-		go readFrames(answer.Body, func(frame []byte) {
-			if version := <-awaited; bytes.Contains(frame, []byte(version)) {
-				told(version)
-			}
-		})
-		return func(p *corev1.Pod) error { awaited <- p.ResourceVersion; return cache.Update(p) }, nil
+func toWatch(ctx context.Context, told func(string)) (func(*corev1.Pod) error, error) {
+	cache, err := filled()
+	if err != nil {
+		return nil, err
 	}
+	server, err := apiserver.NewServer()
+	if err != nil {
+		return nil, err
+	}
+	apiserver.ServeCache(server, cache, builtin.Pods().View)
+	web := httptest.NewServer(server)
+	context.AfterFunc(ctx, web.Close)
+	asked, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL+"/api/v1/pods?watch=1&resourceVersion=10&fieldSelector=spec.nodeName%3D"+node, nil)
+	if err != nil {
+		return nil, err
+	}
+	asked.Header.Set("Accept", mediaType)
+	answer, err := http.DefaultClient.Do(asked)
+	if err != nil {
+		return nil, err
+	}
+	awaited := make(chan string, 1)
+	go readFrames(answer.Body, func(frame []byte) {
+		if version := <-awaited; bytes.Contains(frame, []byte(version)) {
+			told(version)
+		}
+	})
+	return func(p *corev1.Pod) error { awaited <- p.ResourceVersion; return cache.Update(p) }, nil
 }
 
 // readFrames reads the frames of a watch until it ends.

@@ -1,0 +1,106 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// owner is the server behind the upstream that answers for a group version.
+type owner int
+
+const (
+	unknown    owner = iota // the relay may not ask
+	local                   // the upstream itself: what a user may list does not depend on the user
+	aggregated              // another one, which may show each user something else
+)
+
+// apiServices is the path of the objects that name the servers behind an API server.
+const apiServices = "/apis/apiregistration.k8s.io/v1/apiservices/"
+
+// owner asks for the server behind a group version. An upstream without an APIService for it
+// answers itself. So does every upstream for the core group, which makes it one; most agents read no
+// other.
+func (u *upstream) owner(ctx context.Context, gv schema.GroupVersion) (owner, error) {
+	if gv.Group == "" {
+		return local, nil
+	}
+	var service struct {
+		Spec struct{ Service *struct{ Name string } }
+	}
+	switch err := u.get(ctx, apiServices+gv.Version+"."+gv.Group, &service); {
+	case apierrors.IsNotFound(err):
+		return local, nil
+	case apierrors.IsForbidden(err):
+		return unknown, nil
+	case err != nil:
+		return unknown, err
+	case service.Spec.Service != nil:
+		return aggregated, nil
+	}
+	return local, nil
+}
+
+// mayCopy is the reason not to copy a resource; nil if it can be shown to all who may list it.
+func (r *Relay) mayCopy(resource schema.GroupVersionResource, by owner) error {
+	switch name := resource.GroupResource(); {
+	case by == local, r.aggregated[name], by == unknown && isBuiltin(resource):
+		return nil
+	case by == aggregated:
+		return fmt.Errorf("an aggregated API serves %s, and may show each user something else: name it by --aggregated to show all of it to all who may list it", name)
+	default:
+		return fmt.Errorf("the relay may not see who serves %s: grant it get of apiservices.apiregistration.k8s.io, or name it by --aggregated", name)
+	}
+}
+
+// guard asks, before each list and each watch of a copy, who serves its objects now.
+type guard struct {
+	http.RoundTripper
+	*kindCopy
+}
+
+// WrappedRoundTripper is found by apimachinery.
+func (g guard) WrappedRoundTripper() http.RoundTripper { return g.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") { // a proof, which brings nothing in
+		return g.RoundTripper.RoundTrip(r)
+	}
+	by, err := g.relay.upstream.owner(r.Context(), g.resource.GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	if err := g.relay.mayCopy(g.resource, by); err != nil {
+		g.refuse(refusedFor, err)
+		return nil, err
+	}
+	if !isBuiltin(g.resource) && g.hasChanged(r.Context()) {
+		g.end(ended, errChanged)
+		return nil, errChanged
+	}
+	return g.RoundTripper.RoundTrip(r)
+}
+
+var errChanged = errors.New("its definition has another kind or scope now")
+
+// hasChanged reports whether discovery has another kind or scope than a copy. No answer is no
+// proof.
+func (c *kindCopy) hasChanged(ctx context.Context) bool {
+	var list metav1.APIResourceList
+	if c.relay.upstream.get(ctx, groupVersionPath(c.resource.GroupVersion()), &list) != nil {
+		return false
+	}
+	now, found := (&answer{kinds: list.APIResources}).find(c.resource)
+	if !found || now.Kind == c.Kind && now.Namespaced == c.Namespaced {
+		return false
+	}
+	c.relay.upstream.forget(c.resource.GroupVersion())
+	return true
+}
