@@ -527,8 +527,8 @@ func damaged(source *listwatch.ListWatch[*corev1.Pod]) *listwatch.ListWatch[*cor
 	})
 }
 
-// TestABadObjectIsOneHoweverOftenItIsWritten: objects count, and not their events. An object that is
-// mended or deleted counts no more, and those that nobody can name are one.
+// TestABadObjectIsOneHoweverOftenItIsWritten: objects count, and not their events. An object that
+// is mended or deleted counts no more, and those that nobody can name are one.
 func TestABadObjectIsOneHoweverOftenItIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := listwatchtest.New(t, listwatchtest.Of[*corev1.Pod]())

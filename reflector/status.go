@@ -191,10 +191,8 @@ func (k *statusKeeper) explains(key string) bool {
 
 // mendedLocked notes that the store has the newest state of an object.
 func (k *statusKeeper) mendedLocked(obj store.Object) {
-	if len(k.losses.keys) > 0 { // else no key is made
-		k.losses.mended(store.KeyOf(obj))
-		k.now.Unusable = k.losses.unusable
-	}
+	k.losses.mended(store.KeyOf(obj))
+	k.now.Unusable = k.losses.unusable
 }
 
 func (k *statusKeeper) change(do func(*Status)) {

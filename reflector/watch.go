@@ -205,8 +205,9 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 		}
 		r.status.reachedLocked(w.position.at, now)
 		if isEvent && write && err == nil {
-			s.Events++
-			r.status.mendedLocked(event.Object)
+			if s.Events++; len(r.status.losses.keys) > 0 { // else no key is made
+				r.status.mendedLocked(event.Object)
+			}
 		}
 	})
 	return w.outcome.err == nil

@@ -76,8 +76,8 @@ type Health struct {
 	// Stale: the content may be behind the upstream. Its proof or its follower has an error, or its
 	// copy is not right, or not proven within three minutes: see [reflector.Status.Verdict].
 	Stale bool
-	// Verdict is that of the follower's cache, with a proof of the last three minutes; [reflector.OK]
-	// without a follower. ProvenAt is the moment of that proof, and zero without one.
+	// Verdict is that of the follower's cache, with a proof of the last three minutes;
+	// [reflector.OK] without a follower. ProvenAt is the moment of that proof, and zero without one.
 	Verdict  reflector.Verdict
 	ProvenAt time.Time
 	// Since is when a stale copy was last known to be fresh; zero if it never was.
